@@ -56,7 +56,7 @@ pub(crate) fn router(parts: ServerParts, config: &ServerConfig, stopping: Cancel
     let routes = routes();
     let patterns = || routes.iter().map(|(pattern, _)| *pattern);
     let suggestions = Arc::new(RouteSuggestions::new(patterns()));
-    let metrics = parts.system.totals().map(|_| Arc::new(RequestMetrics::new(patterns())));
+    let metrics = parts.system.metrics().map(|_| Arc::new(RequestMetrics::new(patterns())));
     let state = Arc::new(ServerState::new(parts, config, metrics.clone(), stopping));
     let router = routes
         .into_iter()

@@ -6,7 +6,7 @@ use hob_config::ServerConfig;
 use hob_engines::HealthCache;
 use hob_system::System;
 use hob_tasks::Scheduler;
-use hob_telemetry::Record;
+use hob_telemetry::TelemetryService;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +22,7 @@ const MAX_REPORTS: usize = 2;
 pub struct ServerParts {
     pub system: Arc<System>,
     /// The recorded calls, for the savings.
-    pub record: Record,
+    pub record: TelemetryService,
     /// Stores and runs tasks. Without it `/v1/tasks` answers 503.
     pub scheduler: Option<Arc<Scheduler>>,
 }
@@ -30,14 +30,14 @@ pub struct ServerParts {
 impl From<Arc<System>> for ServerParts {
     /// Without a record and without tasks.
     fn from(system: Arc<System>) -> Self {
-        ServerParts { system, record: Record::default(), scheduler: None }
+        ServerParts { system, record: TelemetryService::default(), scheduler: None }
     }
 }
 
 /// What handlers share.
 pub(crate) struct ServerState {
     pub(crate) system: Arc<System>,
-    pub(crate) record: Record,
+    pub(crate) record: TelemetryService,
     pub(crate) scheduler: Option<Arc<Scheduler>>,
     pub(crate) health: HealthCache,
     /// `None` if `[telemetry] metrics` is off.

@@ -129,7 +129,7 @@ mod tests {
 
     use hob_agents::ToolSet;
     use hob_core::EventBus;
-    use hob_telemetry::Unrecorded;
+    use hob_telemetry::NoInferenceLog;
     use hob_testkit::ScriptedEngine;
 
     use super::*;
@@ -162,7 +162,7 @@ mod tests {
             tools: ToolSet::default(),
             max_turns: 1,
             bus: EventBus::new(),
-            log: Arc::new(Unrecorded),
+            log: Arc::new(NoInferenceLog),
         });
         let answered = AtomicUsize::new(0);
         let count = || {

@@ -8,7 +8,7 @@ use hob_core::{
     CallerRole, EmbedRequest, EngineError, EventBus, Image, Message, Permit, RequestSource, Role,
 };
 use hob_net::egress::AddressPolicy;
-use hob_telemetry::Unrecorded;
+use hob_telemetry::NoInferenceLog;
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use serde_json::json;
 
@@ -48,7 +48,7 @@ fn parts(engine: &Arc<ScriptedEngine>, default_model: Option<&str>) -> SystemPar
         tools: ToolSet::default(),
         max_turns: 10,
         bus: EventBus::new(),
-        log: Arc::new(Unrecorded),
+        log: Arc::new(NoInferenceLog),
     }
 }
 

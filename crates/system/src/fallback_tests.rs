@@ -22,7 +22,7 @@ struct Book(Mutex<Vec<String>>);
 impl InferenceLog for Book {
     fn record(&self, inference: Inference) {
         let Inference { engine, model, ending, .. } = inference;
-        let well = matches!(ending, hob_telemetry::Ending::Complete(_));
+        let well = matches!(ending, hob_telemetry::InferenceEnd::Complete(_));
         self.0.lock().unwrap().push(format!("{engine}/{model} {}", if well { "answered" } else { "failed" }));
     }
 }

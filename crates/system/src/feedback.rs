@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use hob_core::{Moment, RequestSource};
 use hob_db::DatabaseError;
 use hob_routing::{NewRating, Rating, RoutingService, RoutingStore, StoredDecision};
-use hob_telemetry::store::Row;
+use hob_telemetry::CallRecord;
 use thiserror::Error;
 
 use crate::startup::routing::RecordedCalls;
@@ -135,9 +135,9 @@ impl From<StoredDecision> for RatableAnswer {
     }
 }
 
-impl From<Row> for RatableAnswer {
-    fn from(recorded: Row) -> Self {
-        let Row { run, engine, model, source, started, .. } = recorded;
+impl From<CallRecord> for RatableAnswer {
+    fn from(recorded: CallRecord) -> Self {
+        let CallRecord { run, engine, model, source, started, .. } = recorded;
         RatableAnswer { run, engine, model, source, at: started }
     }
 }

@@ -4,7 +4,9 @@ use hob_core::{FinishReason, Usage};
 use hob_routing::{
     QuestionClass, QuestionLanguage, QuestionLength, QuestionTopic, RoutingDecision, SqliteRoutingStore,
 };
-use hob_telemetry::{Ending, Inference, Prices, Record, Telemetry};
+use hob_telemetry::{
+    Inference, InferenceEnd, Prices, SqliteTelemetryStore, TelemetryService, TelemetryStore,
+};
 
 use super::*;
 use crate::databases::hob_database;
@@ -17,7 +19,7 @@ fn at(seconds: u64) -> SystemTime {
 struct Home {
     _root: tempfile::TempDir,
     routing: SqliteRoutingStore,
-    telemetry: Telemetry,
+    telemetry: SqliteTelemetryStore,
     feedback: FeedbackService,
 }
 
@@ -29,10 +31,10 @@ impl Home {
         Home {
             _root: root,
             routing: SqliteRoutingStore::new(database.clone()),
-            telemetry: Telemetry::new(database, Prices::standard()),
+            telemetry: SqliteTelemetryStore::new(database),
             feedback: FeedbackService::new(
                 RoutingService::default(),
-                Some(RecordedCalls::new(lazy, Record::default())),
+                Some(RecordedCalls::new(lazy, TelemetryService::default())),
             ),
         }
     }
@@ -80,9 +82,9 @@ fn recorded(home: &Home, run: &str, source: RequestSource, seconds: u64) {
         latency: Duration::from_secs(1),
         first_token: None,
         energy: None,
-        ending: Ending::Complete(FinishReason::Stop),
+        ending: InferenceEnd::Complete(FinishReason::Stop),
     };
-    home.telemetry.record_batch(&[inference]).expect("recorded");
+    home.telemetry.record_batch(&[inference], &Prices::standard()).expect("recorded");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use hob_core::{
     Caller, Delta, Effect, Engine, EventBus, FinishReason, GenerateRequest, MemoryUse, Message, Permit,
     Reach, RequestSource, Role, Tool, ToolCallDelta, ToolError, ToolSpec,
 };
-use hob_telemetry::Unrecorded;
+use hob_telemetry::NoInferenceLog;
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
@@ -90,7 +90,7 @@ async fn house(to: &'static str) -> House {
         tools: ToolSet::new([Arc::new(post) as Arc<dyn Tool>]).unwrap(),
         max_turns: 3,
         bus: EventBus::new(),
-        log: Arc::new(Unrecorded),
+        log: Arc::new(NoInferenceLog),
     });
     House { _root: root, system: system.with_memory(memory), engine, sent }
 }

@@ -17,7 +17,7 @@ use hob_memory::read::child_process::Apart;
 use hob_models::PullError;
 use hob_net::BindAddress;
 use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts};
-use hob_telemetry::{Accounts, Metered, Origin, Record, Traces, has_answered};
+use hob_telemetry::{RecordContext, RecordedEngine, Recorder, TelemetryService, TraceExporter, has_answered};
 use thiserror::Error;
 
 use crate::databases::{DATABASE, hob_database};
@@ -87,11 +87,11 @@ pub struct Household {
     /// Why this engine was chosen.
     pub because: SelectionReason,
     /// What was asked and answered.
-    pub record: Record,
+    pub record: TelemetryService,
     /// Runs nothing until it is started.
     pub scheduler: Arc<Scheduler>,
     managed: Option<ManagedServer>,
-    traces: Traces,
+    traces: TraceExporter,
     workshop: Workshop,
     /// `None` when none is configured.
     channels: Option<Arc<ChannelService>>,
@@ -124,9 +124,9 @@ impl Household {
         };
         let key = engine.key().to_owned();
         let database = hob_database(home);
-        let record = Record::open(&telemetry_options(config), &database);
-        let traces = Traces::open(config.telemetry.otlp_endpoint.as_deref());
-        let accounts = Accounts::new(&telemetry_options(config), &record, traces.spans().clone());
+        let record = TelemetryService::open(&telemetry_options(config), &database);
+        let traces = TraceExporter::open(config.telemetry.otlp_endpoint.as_deref());
+        let recorder = Recorder::new(&telemetry_options(config), &record, traces.tracer().clone());
         let default_model = config.default_model().map(str::to_owned);
         let bus = EventBus::new();
         let others = match wishes.engine {
@@ -153,7 +153,7 @@ impl Household {
             temperature: config.intelligence.temperature,
             max_tokens: config.intelligence.max_tokens,
         };
-        let llm = LlmOptions { defaults, ..llm_tool(&pool, &default, &accounts).await };
+        let llm = LlmOptions { defaults, ..llm_tool(&pool, &default, &recorder).await };
         let cloud_tools = match llm.engine.key() == CLOUD {
             true => vec![LLM_TOOL.to_owned()],
             false => Vec::new(),
@@ -178,9 +178,9 @@ impl Household {
             tools: workshop.tools()?,
             max_turns: u32::try_from(config.agent.max_turns).unwrap_or(u32::MAX),
             bus,
-            log: Arc::clone(&accounts.log),
+            log: Arc::clone(&recorder.log),
         });
-        let system = system.with_accounts(accounts).with_pool(pool);
+        let system = system.with_recorder(recorder).with_pool(pool);
         let system = system.recording_default_at(home).with_cloud_tools(cloud_tools).with_defaults(defaults);
         let system = system.with_fallback(fallback(config, &engines)).for_want_of(for_want(&because, &key));
         let system =
@@ -280,21 +280,19 @@ async fn embedding_engine(config: &Config, pool: &EnginePool) -> Arc<dyn Engine>
 }
 
 /// The tool `llm` asks one and the same model, of the engine that has it, and what it asks is recorded like everything else.
-async fn llm_tool(pool: &EnginePool, default: &DefaultModel, accounts: &Accounts) -> LlmOptions {
+async fn llm_tool(pool: &EnginePool, default: &DefaultModel, recorder: &Recorder) -> LlmOptions {
     let model = default.steady(pool).await.ok().flatten();
     let engine = pool.engine_for(model.as_deref()).await;
-    let origin = Origin {
+    let context = RecordContext {
         run: "".into(),
         source: RequestSource::Server,
         agent: Some("llm".to_owned()),
         events: RunEvents::unheard(),
-        log: Arc::clone(&accounts.log),
-        spans: accounts.spans.clone(),
-        meters: accounts.meters.clone(),
+        recorder: recorder.clone(),
         trace_parent: None,
     };
     LlmOptions {
-        engine: Arc::new(Metered::new(engine, origin)),
+        engine: Arc::new(RecordedEngine::new(engine, context)),
         model: Arc::new(move || model.clone()),
         defaults: AnswerDefaults::default(),
     }

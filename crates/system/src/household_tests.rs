@@ -14,13 +14,14 @@ async fn the_tool_llm_asks_the_engine_that_has_its_model() {
     let mut config = Config::default();
     config.telemetry.enabled = false;
     config.telemetry.energy = false;
-    let record = Record::open(&telemetry_options(&config), &hob_database(home.path()));
-    let accounts = Accounts::new(&telemetry_options(&config), &record, Traces::open(None).spans().clone());
+    let record = TelemetryService::open(&telemetry_options(&config), &hob_database(home.path()));
+    let recorder =
+        Recorder::new(&telemetry_options(&config), &record, TraceExporter::open(None).tracer().clone());
     for (default, engine, model) in
         [(Some(AUTO), "ollama", "small"), (None, "ollama", "small"), (Some("large"), "litellm", "large")]
     {
         let named = DefaultModel::new(default.map(str::to_owned));
-        let llm = llm_tool(&pool, &named, &accounts).await;
+        let llm = llm_tool(&pool, &named, &recorder).await;
         assert_eq!((llm.engine.key(), (llm.model)().as_deref()), (engine, Some(model)), "{default:?}");
     }
 }

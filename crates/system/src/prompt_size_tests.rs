@@ -10,7 +10,7 @@ use hob_core::{
 };
 use hob_memory::tokens;
 use hob_tasks::TaskOptions;
-use hob_telemetry::Unrecorded;
+use hob_telemetry::NoInferenceLog;
 use hob_testkit::ScriptedEngine;
 use serde_json::json;
 
@@ -50,7 +50,7 @@ async fn prompt(agent: &str) -> GenerateRequest {
         tools,
         max_turns: 3,
         bus: EventBus::new(),
-        log: Arc::new(Unrecorded),
+        log: Arc::new(NoInferenceLog),
     });
     let request = GenerateRequest {
         model: "m".into(),

@@ -9,7 +9,7 @@ use hob_routing::OutcomeReporter;
 use hob_engines::fallback::{Fallback, FallbackEngine, FallbackModel, FallbackSwitch, WrapEngine};
 use hob_engines::pool::EnginePool;
 use hob_telemetry::trace::Span;
-use hob_telemetry::{Metered, Origin};
+use hob_telemetry::{RecordContext, RecordedEngine};
 
 /// Who answers a request.
 pub(crate) struct Route {
@@ -98,12 +98,13 @@ impl Route {
     }
 
     /// The engine to ask, with its work put down to a caller.
-    pub(crate) fn metered(&self, origin: Origin) -> Arc<dyn Engine> {
+    pub(crate) fn recorded(&self, context: RecordContext) -> Arc<dyn Engine> {
         let Some(Behind { fallback, pool, role, switch }) = &self.behind else {
-            return Arc::new(Metered::new(Arc::clone(&self.engine), origin));
+            return Arc::new(RecordedEngine::new(Arc::clone(&self.engine), context));
         };
-        let origin = Arc::new(origin);
-        let wrap: WrapEngine = Arc::new(move |engine| Arc::new(Metered::new(engine, Arc::clone(&origin))));
+        let context = Arc::new(context);
+        let wrap: WrapEngine =
+            Arc::new(move |engine| Arc::new(RecordedEngine::new(engine, Arc::clone(&context))));
         Arc::new(FallbackEngine {
             first: wrap(Arc::clone(&self.engine)),
             wrap,

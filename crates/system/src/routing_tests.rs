@@ -11,7 +11,7 @@ use hob_db::Database;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
 use hob_routing::{DrawFn, Knowledge, PolicyName, RandomDraw, Rating, Router, RoutingService};
-use hob_telemetry::Unrecorded;
+use hob_telemetry::NoInferenceLog;
 use hob_testkit::ScriptedEngine;
 
 use crate::databases::HOB_MIGRATIONS;
@@ -46,7 +46,7 @@ fn system(engine: ScriptedEngine, default_model: Option<&str>) -> (System, Arc<S
         tools: ToolSet::default(),
         max_turns: 10,
         bus: EventBus::new(),
-        log: Arc::new(Unrecorded),
+        log: Arc::new(NoInferenceLog),
     };
     (System::new(parts), engine)
 }

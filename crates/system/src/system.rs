@@ -20,8 +20,8 @@ use hob_core::{
 };
 use hob_memory::Documents;
 use hob_routing::Router;
-use hob_telemetry::metrics::Totals;
-use hob_telemetry::{Accounts, InferenceLog, Meters, Spans};
+use hob_telemetry::metrics::InferenceMetrics;
+use hob_telemetry::{EnergyMeters, InferenceLog, Recorder, Tracer};
 
 pub use answer::Streaming;
 
@@ -62,11 +62,7 @@ pub struct System {
     tools: ArcSwap<ToolSet>,
     max_turns: u32,
     bus: EventBus,
-    log: Arc<dyn InferenceLog>,
-    /// `None` where nothing is counted.
-    totals: Option<Arc<Totals>>,
-    spans: Spans,
-    meters: Meters,
+    recorder: Recorder,
     memory: Option<Arc<Documents>>,
     channels: Option<Arc<ChannelService>>,
     /// Chooses where the model is `auto`.
@@ -82,7 +78,6 @@ pub struct System {
 
 impl System {
     pub fn new(parts: SystemParts) -> Self {
-        let totals = Arc::new(Totals::before(parts.log));
         System {
             pool: Arc::new(EnginePool::new(parts.engine, Vec::new())),
             fallback: None,
@@ -93,10 +88,7 @@ impl System {
             tools: ArcSwap::from_pointee(parts.tools),
             max_turns: parts.max_turns,
             bus: parts.bus,
-            log: Arc::clone(&totals) as Arc<dyn InferenceLog>,
-            totals: Some(totals),
-            spans: Spans::default(),
-            meters: Meters::default(),
+            recorder: Recorder::counting(parts.log),
             memory: None,
             channels: None,
             router: Router::default(),
@@ -168,10 +160,9 @@ impl System {
         System { default: self.default.recorded_at(home), ..self }
     }
 
-    /// The same with accounts that others write into as well.
-    pub(crate) fn with_accounts(self, accounts: Accounts) -> Self {
-        let Accounts { log, totals, spans, meters } = accounts;
-        System { log, totals, spans, meters, ..self }
+    /// The same with a recorder that others use too.
+    pub(crate) fn with_recorder(self, recorder: Recorder) -> Self {
+        System { recorder, ..self }
     }
 
     /// The same with channels.
@@ -200,18 +191,18 @@ impl System {
     }
 
     /// What the engines did since the house was opened; `None` where that is not counted.
-    pub fn totals(&self) -> Option<&Totals> {
-        self.totals.as_deref()
+    pub fn metrics(&self) -> Option<&InferenceMetrics> {
+        self.recorder.metrics.as_deref()
     }
 
     /// The way of traces to their collector.
-    pub fn spans(&self) -> &Spans {
-        &self.spans
+    pub fn tracer(&self) -> &Tracer {
+        &self.recorder.tracer
     }
 
     /// What measures the energy of answers.
-    pub fn meters(&self) -> &Meters {
-        &self.meters
+    pub fn meters(&self) -> &EnergyMeters {
+        &self.recorder.meters
     }
 
     /// The tools there are now.

@@ -4,7 +4,7 @@ use hob_core::{
     AgentContext, AgentOutcome, AskError, Caller, Delta, EmbedRequest, GenerateRequest, Message,
     RequestSource, Role, ToolDefinition,
 };
-use hob_telemetry::Unrecorded;
+use hob_telemetry::NoInferenceLog;
 use hob_testkit::ScriptedEngine;
 
 use super::*;
@@ -37,7 +37,7 @@ fn system(engine: ScriptedEngine, agent: Option<Arc<dyn Agent>>) -> (System, Arc
         tools: ToolSet::default(),
         max_turns: 10,
         bus: EventBus::new(),
-        log: Arc::new(Unrecorded),
+        log: Arc::new(NoInferenceLog),
     };
     (System::new(parts), engine)
 }

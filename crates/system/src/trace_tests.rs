@@ -11,7 +11,7 @@ use hob_core::{
     TraceParent,
 };
 use hob_engines::{Endpoint, EndpointOptions, OpenAiCompat, Style};
-use hob_telemetry::{Accounts, Meters, Traces, Unrecorded};
+use hob_telemetry::{NoInferenceLog, Recorder, TraceExporter};
 use hob_testkit::{FakeServer, Recorded, Reply};
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ fn vllm(request: &Recorded) -> Reply {
 struct House {
     engine: FakeServer,
     collector: FakeServer,
-    traces: Traces,
+    traces: TraceExporter,
     system: System,
 }
 
@@ -57,7 +57,7 @@ impl House {
     }
 
     fn with(engine: FakeServer, collector: FakeServer) -> Self {
-        let traces = Traces::open(Some(&collector.url()));
+        let traces = TraceExporter::open(Some(&collector.url()));
         let endpoint = Endpoint::new(EndpointOptions::new("vllm", engine.url())).unwrap();
         let answering: Arc<dyn Engine> = Arc::new(OpenAiCompat::new(Style::VLLM, endpoint));
         let system = System::new(SystemParts {
@@ -67,9 +67,9 @@ impl House {
             tools: ToolSet::new([Arc::new(Calculator) as Arc<dyn Tool>]).unwrap(),
             max_turns: 5,
             bus: EventBus::new(),
-            log: Arc::new(Unrecorded),
+            log: Arc::new(NoInferenceLog),
         });
-        let system = system.with_accounts(accounts(&traces));
+        let system = system.with_recorder(recorder(&traces));
         House { engine, collector, traces, system }
     }
 
@@ -95,13 +95,8 @@ impl House {
     }
 }
 
-fn accounts(traces: &Traces) -> Accounts {
-    Accounts {
-        log: Arc::new(Unrecorded),
-        totals: None,
-        spans: traces.spans().clone(),
-        meters: Meters::default(),
-    }
+fn recorder(traces: &TraceExporter) -> Recorder {
+    Recorder { tracer: traces.tracer().clone(), ..Recorder::to(Arc::new(NoInferenceLog)) }
 }
 
 fn asking() -> GenerateRequest {
@@ -252,9 +247,9 @@ async fn a_collector_that_is_gone_costs_spans_and_no_answer() {
     let collector = FakeServer::replying(Reply::json(503, "{}")).await;
     let house = House::with(FakeServer::start(vllm).await, collector);
     assert!(house.system.complete(asking(), &caller("")).await.is_ok());
-    let spans = house.traces.spans().clone();
+    let tracer = house.traces.tracer().clone();
     house.close().await;
-    assert_eq!(spans.dropped(), 4);
+    assert_eq!(tracer.dropped(), 4);
 }
 
 #[tokio::test]
@@ -268,8 +263,8 @@ async fn a_collector_that_hangs_does_not_hold_up_the_end() {
 #[tokio::test]
 async fn without_a_collector_nothing_is_traced_and_no_engine_told() {
     let house = House::open().await;
-    let silent = Traces::open(None);
-    let house = House { system: house.system.with_accounts(accounts(&silent)), ..house };
+    let silent = TraceExporter::open(None);
+    let house = House { system: house.system.with_recorder(recorder(&silent)), ..house };
     house.system.complete(asking(), &caller(INCOMING)).await.unwrap();
     assert_eq!(house.told(), [None, None]);
     assert_eq!(house.close().await, Vec::<Value>::new());

@@ -8,7 +8,7 @@ use hob_db::Database;
 use hob_routing::{RoutingStore, SqliteRoutingStore};
 use hob_system::HOB_MIGRATIONS;
 use hob_tasks::store::{SqliteTaskStore, TaskStore};
-use hob_telemetry::{Prices, Telemetry};
+use hob_telemetry::{Prices, SqliteTelemetryStore, TelemetryStore};
 
 /// SQLite's FULL brings each commit to the disk, NORMAL does not.
 fn survives_power_cut(database: &Database) -> bool {
@@ -21,9 +21,9 @@ fn survives_power_cut(database: &Database) -> bool {
 fn tasks_conversations_and_chats_are_on_the_disk_and_telemetry_may_be_late() {
     let root = tempfile::tempdir().expect("a directory");
     let database = Database::open(&root.path().join("hob.db"), HOB_MIGRATIONS).expect("opened");
-    let telemetry = Telemetry::new(database.clone(), Prices::standard());
+    let telemetry = SqliteTelemetryStore::new(database.clone());
     let record = || {
-        telemetry.record_batch(&[]).expect("recorded");
+        telemetry.record_batch(&[], &Prices::standard()).expect("recorded");
         assert!(!survives_power_cut(&database));
     };
     record();

@@ -3,12 +3,13 @@
 mod files {
     use std::fs;
     use std::path::{Path, PathBuf};
+    use std::sync::Arc;
     use std::time::{Duration, SystemTime};
 
     use hob_core::{FinishReason, RequestSource, Usage};
     use hob_db::{Database, DatabaseError};
     use hob_system::HOB_MIGRATIONS;
-    use hob_telemetry::{Ending, Inference, Prices, Telemetry};
+    use hob_telemetry::{CallExport, Inference, InferenceEnd, Prices, SqliteTelemetryStore, TelemetryStore};
 
     fn inference() -> Inference {
         Inference {
@@ -24,12 +25,12 @@ mod files {
             latency: Duration::from_millis(20),
             first_token: None,
             energy: None,
-            ending: Ending::Complete(FinishReason::Stop),
+            ending: InferenceEnd::Complete(FinishReason::Stop),
         }
     }
 
-    fn telemetry(path: &Path) -> Result<Telemetry, DatabaseError> {
-        Ok(Telemetry::new(Database::open(path, HOB_MIGRATIONS)?, Prices::standard()))
+    fn telemetry(path: &Path) -> Result<Arc<dyn TelemetryStore>, DatabaseError> {
+        Ok(Arc::new(SqliteTelemetryStore::new(Database::open(path, HOB_MIGRATIONS)?)))
     }
 
     fn log_of(path: &Path) -> PathBuf {
@@ -65,7 +66,7 @@ mod files {
         let path = root.path().join("hob.db");
         let open = telemetry(&path).unwrap();
         for _ in 0..20 {
-            open.record_batch(&[inference()]).unwrap();
+            open.record_batch(&[inference()], &Prices::standard()).unwrap();
         }
         // As a power cut leaves them: nobody has closed the database.
         let (database, log) = (fs::read(&path).unwrap(), fs::read(log_of(&path)).unwrap());
@@ -76,9 +77,11 @@ mod files {
             fs::write(log_of(&copy), &log[..log.len() * part / 16]).unwrap();
             let left = telemetry(&copy).unwrap();
             let figures = left.overview(None).unwrap().figures;
-            let rows = left.export(None).try_fold(0, |rows, row| row.map(|_| rows + 1)).unwrap();
+            let rows = CallExport::new(Arc::clone(&left), None)
+                .try_fold(0, |rows, row| row.map(|_| rows + 1))
+                .unwrap();
             assert_eq!((figures.calls, figures.prompt_tokens), (rows, 3 * rows), "{part}");
-            left.record_batch(&[inference()]).unwrap();
+            left.record_batch(&[inference()], &Prices::standard()).unwrap();
             seen.push(rows);
         }
         assert!(seen.is_sorted() && seen[16] == 20, "{seen:?}");
@@ -88,7 +91,7 @@ mod files {
     fn a_database_that_is_cut_short_is_an_error_and_no_panic() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("hob.db");
-        telemetry(&path).unwrap().record_batch(&[inference()]).unwrap();
+        telemetry(&path).unwrap().record_batch(&[inference()], &Prices::standard()).unwrap();
         let bytes = fs::read(&path).unwrap();
         assert!(bytes.len() > 4096, "a closed database has everything itself");
         for length in [1, 99, 100, 512, 4095, 4096, 4097, bytes.len() / 2, bytes.len() - 1] {
@@ -97,7 +100,7 @@ mod files {
             if let Ok(left) = telemetry(&copy) {
                 // What is missing may be noticed only when it is read.
                 let _ = left.overview(None);
-                let _ = left.record_batch(&[inference()]);
+                let _ = left.record_batch(&[inference()], &Prices::standard());
             }
             for file in [copy.clone(), log_of(&copy), PathBuf::from(format!("{}-shm", copy.display()))] {
                 let _ = fs::remove_file(file);

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::{FinishReason, RequestSource, Usage};
-use hob_core::{UtcDay, Zone};
-use hob_db::Database;
-use hob_telemetry::{Ending, Inference, MIGRATIONS, Prices, Telemetry};
+use hob_core::{Moment, UtcDay, Zone};
+use hob_db::{Database, DatabaseError};
+use hob_telemetry::store::{MIGRATIONS, SqliteTelemetryStore, TelemetryStore};
+use hob_telemetry::{CallExport, Inference, InferenceEnd, Prices, savings};
 
 const DAYS: u64 = 365;
 const BATCH: u64 = 2048;
@@ -35,14 +36,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-fn fill(path: &Path, rows: u64, now: SystemTime) -> Result<Telemetry, Box<dyn Error>> {
-    let telemetry = Telemetry::new(Database::open(path, &[MIGRATIONS])?, Prices::standard());
+fn fill(path: &Path, rows: u64, now: SystemTime) -> Result<Arc<dyn TelemetryStore>, Box<dyn Error>> {
+    let telemetry: Arc<dyn TelemetryStore> =
+        Arc::new(SqliteTelemetryStore::new(Database::open(path, &[MIGRATIONS])?));
+    let prices = Prices::standard();
     let filling = Instant::now();
     let mut next = 0;
     while next < rows {
         let end = (next + BATCH).min(rows);
         let batch: Vec<Inference> = (next..end).map(|number| call(number, rows, now)).collect();
-        telemetry.record_batch(&batch)?;
+        telemetry.record_batch(&batch, &prices)?;
         next = end;
     }
     let filled = filling.elapsed();
@@ -67,8 +70,13 @@ fn measure(rows: u64) -> Result<(), Box<dyn Error>> {
     time("agents", || telemetry.agents(None))?;
     time("per_day(30)", || telemetry.per_day(30, now))?;
     time("recent(10)", || telemetry.recent(10))?;
-    time("savings", || telemetry.savings(now, &Zone::UTC))?;
-    time("export", || telemetry.export(None).try_fold(0u64, |count, row| row.map(|_| count + 1)))?;
+    time("savings", || {
+        let served = telemetry.served(UtcDay::of(now))?;
+        Ok::<_, DatabaseError>(savings(served, &Prices::standard(), Moment::of(now), &Zone::UTC))
+    })?;
+    time("export", || {
+        CallExport::new(Arc::clone(&telemetry), None).try_fold(0u64, |count, row| row.map(|_| count + 1))
+    })?;
     Ok(())
 }
 
@@ -106,6 +114,6 @@ fn call(number: u64, rows: u64, now: SystemTime) -> Inference {
         latency,
         first_token: number.is_multiple_of(2).then_some(latency / 9),
         energy: None,
-        ending: Ending::Complete(FinishReason::Stop),
+        ending: InferenceEnd::Complete(FinishReason::Stop),
     }
 }

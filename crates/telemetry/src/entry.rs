@@ -1,12 +1,12 @@
 //! An inference in the database's terms. What came from outside is brought within bounds here, and nowhere else.
 
+use hob_core::engine::CLOUD;
 use hob_core::time::{Moment, microseconds};
 use hob_core::{FinishReason, RequestSource};
 
-use crate::inference::{Ending, Inference};
+use crate::call_record::CallOutcome;
+use crate::inference::{Inference, InferenceEnd};
 use crate::savings::Prices;
-use crate::store::sqlite::CLOUD;
-use crate::store::sqlite::rows::Outcome;
 
 /// Bytes kept of a name. Clients choose the model's, and might send a novel.
 const LONGEST_NAME: usize = 256;
@@ -19,37 +19,37 @@ const MOST_TOKENS: i64 = 1_000_000_000;
 
 /// What calls have in common that are summed together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Series<'a> {
-    pub(super) engine: &'a str,
-    pub(super) model: &'a str,
+pub(crate) struct Series<'a> {
+    pub(crate) engine: &'a str,
+    pub(crate) model: &'a str,
     /// Empty for none.
-    pub(super) agent: &'a str,
-    pub(super) source: &'static str,
+    pub(crate) agent: &'a str,
+    pub(crate) source: &'static str,
 }
 
 /// A row to be.
 #[derive(Debug)]
-pub(super) struct Entry<'a> {
-    pub(super) started: Moment,
-    pub(super) series: Series<'a>,
-    pub(super) run: &'a str,
-    pub(super) streamed: bool,
-    pub(super) prompt_tokens: i64,
-    pub(super) completion_tokens: i64,
-    pub(super) cached_tokens: Option<i64>,
-    pub(super) estimated: bool,
-    pub(super) latency_us: i64,
-    pub(super) first_token_us: Option<i64>,
-    pub(super) energy_uj: Option<i64>,
-    pub(super) outcome: Outcome,
-    pub(super) finish_reason: Option<&'a str>,
-    pub(super) error: Option<&'a str>,
-    pub(super) cost: Cost,
+pub(crate) struct Entry<'a> {
+    pub(crate) started: Moment,
+    pub(crate) series: Series<'a>,
+    pub(crate) run: &'a str,
+    pub(crate) streamed: bool,
+    pub(crate) prompt_tokens: i64,
+    pub(crate) completion_tokens: i64,
+    pub(crate) cached_tokens: Option<i64>,
+    pub(crate) estimated: bool,
+    pub(crate) latency_us: i64,
+    pub(crate) first_token_us: Option<i64>,
+    pub(crate) energy_uj: Option<i64>,
+    pub(crate) outcome: CallOutcome,
+    pub(crate) finish_reason: Option<&'a str>,
+    pub(crate) error: Option<&'a str>,
+    pub(crate) cost: Cost,
 }
 
 /// What a call cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cost {
+pub(crate) enum Cost {
     /// It did not go to the cloud, or came to nothing.
     Free,
     /// In millionths of a millionth of a dollar.
@@ -59,11 +59,11 @@ pub(super) enum Cost {
 }
 
 impl<'a> Entry<'a> {
-    pub(super) fn of(inference: &'a Inference, prices: &Prices) -> Self {
+    pub(crate) fn of(inference: &'a Inference, prices: &Prices) -> Self {
         let (outcome, finish_reason, error) = match &inference.ending {
-            Ending::Complete(reason) => (Outcome::Complete, Some(reason.as_str()), None),
-            Ending::Cancelled => (Outcome::Cancelled, None, None),
-            Ending::Failed(words) => (Outcome::Failed, None, Some(words.as_str())),
+            InferenceEnd::Complete(reason) => (CallOutcome::Complete, Some(reason.as_str()), None),
+            InferenceEnd::Cancelled => (CallOutcome::Cancelled, None, None),
+            InferenceEnd::Failed(words) => (CallOutcome::Failed, None, Some(words.as_str())),
         };
         let usage = &inference.usage;
         let mut entry = Entry {
@@ -92,17 +92,17 @@ impl<'a> Entry<'a> {
         entry
     }
 
-    /// Whether it spared somebody a call to the cloud. Nobody would have paid for one that failed, or for a measurement.
-    pub(super) fn saves(&self) -> bool {
+    /// Whether it replaced a call to the cloud. A failed call or a measurement did not.
+    pub(crate) fn saves(&self) -> bool {
         let Series { engine, source, .. } = self.series;
-        engine != CLOUD && source != RequestSource::Bench.as_str() && self.outcome != Outcome::Failed
+        engine != CLOUD && source != RequestSource::Bench.as_str() && self.outcome != CallOutcome::Failed
     }
 
     /// Whether its tokens count. Those of a call that failed do not, except where they are to be paid for: the cloud charges
-    /// for what it wrote before a stream broke, as it does when somebody hangs up.
-    pub(super) fn used_tokens(&self) -> bool {
+    /// for what it wrote before a stream broke, as it does when the caller disconnects.
+    pub(crate) fn used_tokens(&self) -> bool {
         let had_begun = self.first_token_us.is_some();
-        self.outcome != Outcome::Failed || self.series.engine == CLOUD && had_begun
+        self.outcome != CallOutcome::Failed || self.series.engine == CLOUD && had_begun
     }
 
     fn price(&self, prices: &Prices) -> Cost {
@@ -117,16 +117,16 @@ impl<'a> Entry<'a> {
 }
 
 /// Shortens what may be long before it waits in a queue, whose bound would otherwise be one of number only.
-pub(super) fn shorten(inference: &mut Inference) {
+pub(crate) fn shorten(inference: &mut Inference) {
     cut_in_place(&mut inference.engine, LONGEST_NAME);
     cut_in_place(&mut inference.model, LONGEST_NAME);
     if let Some(agent) = &mut inference.agent {
         cut_in_place(agent, LONGEST_NAME);
     }
     match &mut inference.ending {
-        Ending::Failed(words) => cut_in_place(words, LONGEST_ERROR),
-        Ending::Complete(FinishReason::Other(reason)) => cut_in_place(reason, LONGEST_NAME),
-        Ending::Complete(_) | Ending::Cancelled => {}
+        InferenceEnd::Failed(words) => cut_in_place(words, LONGEST_ERROR),
+        InferenceEnd::Complete(FinishReason::Other(reason)) => cut_in_place(reason, LONGEST_NAME),
+        InferenceEnd::Complete(_) | InferenceEnd::Cancelled => {}
     }
 }
 

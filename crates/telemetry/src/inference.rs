@@ -1,4 +1,4 @@
-//! One question to one engine, as it is kept on record.
+//! One question to one engine, as it is recorded.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -7,9 +7,9 @@ use hob_core::{FinishReason, RequestSource, Usage};
 
 /// How it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ending {
+pub enum InferenceEnd {
     Complete(FinishReason),
-    /// The caller left.
+    /// The caller disconnected.
     Cancelled,
     /// In the engine's words.
     Failed(String),
@@ -35,7 +35,7 @@ impl Energy {
     }
 }
 
-/// What is kept of one inference.
+/// What is recorded of one inference.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inference {
     pub started: SystemTime,
@@ -55,17 +55,17 @@ pub struct Inference {
     pub first_token: Option<Duration>,
     /// Its share of what this machine's meters counted; `None` where it was not measured.
     pub energy: Option<Energy>,
-    pub ending: Ending,
+    pub ending: InferenceEnd,
 }
 
-/// Keeps inferences. Must be quick and must not fail: it stands between an answer and its caller.
+/// Records inferences. Must be quick and must not fail: it stands between an answer and its caller.
 pub trait InferenceLog: Send + Sync {
     fn record(&self, inference: Inference);
 }
 
-/// Keeps nothing.
-pub struct Unrecorded;
+/// Records nothing.
+pub struct NoInferenceLog;
 
-impl InferenceLog for Unrecorded {
+impl InferenceLog for NoInferenceLog {
     fn record(&self, _inference: Inference) {}
 }

@@ -27,14 +27,14 @@ fn middle(bucket: u16) -> Duration {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Histogram {
+pub(crate) struct LatencyHistogram {
     /// By bucket, up to the last that has any.
     calls: Vec<u64>,
 }
 
-impl Histogram {
+impl LatencyHistogram {
     /// Counts one call.
-    pub(super) fn count(&mut self, microseconds: i64) {
+    pub(crate) fn count(&mut self, microseconds: i64) {
         self.add(bucket(microseconds), 1);
     }
 
@@ -47,7 +47,7 @@ impl Histogram {
     }
 
     /// Counts the calls of another.
-    pub(super) fn merge(&mut self, other: &Histogram) {
+    pub(crate) fn merge(&mut self, other: &LatencyHistogram) {
         if self.calls.len() < other.calls.len() {
             self.calls.resize(other.calls.len(), 0);
         }
@@ -57,14 +57,14 @@ impl Histogram {
     }
 
     /// Counts the calls of a histogram as [`Self::encode`] wrote it.
-    pub(super) fn add_encoded(&mut self, bytes: &[u8]) {
+    pub(crate) fn add_encoded(&mut self, bytes: &[u8]) {
         for &[low, high, ref calls @ ..] in bytes.as_chunks::<ENCODED>().0 {
             self.add(u16::from_le_bytes([low, high]), u64::from(u32::from_le_bytes(*calls)));
         }
     }
 
     /// Only the buckets with calls: a model's answers mostly take similar times.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (bucket, calls) in (0..=u16::MAX).zip(&self.calls).filter(|(_, calls)| **calls > 0) {
             bytes.extend(bucket.to_le_bytes());
@@ -75,7 +75,7 @@ impl Histogram {
     }
 
     /// The duration that `percent` of all calls did not exceed; `None` without calls.
-    pub(super) fn percentile(&self, percent: u64) -> Option<Duration> {
+    pub(crate) fn percentile(&self, percent: u64) -> Option<Duration> {
         let all: u64 = self.calls.iter().sum();
         let rank = all.saturating_mul(percent).div_ceil(100).max(1);
         let mut passed = 0;
@@ -89,9 +89,9 @@ impl Histogram {
 
 /// How long calls took.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Durations {
-    pub(super) latency: Histogram,
-    pub(super) first_token: Histogram,
+pub(crate) struct Durations {
+    pub(crate) latency: LatencyHistogram,
+    pub(crate) first_token: LatencyHistogram,
 }
 
 #[cfg(test)]
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn without_calls_there_is_no_percentile() {
-        assert_eq!(Histogram::default().percentile(50), None);
+        assert_eq!(LatencyHistogram::default().percentile(50), None);
     }
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
             durations in prop::collection::vec((0.0..36.0f64).prop_map(|power| power.exp2() as i64), 1..300),
             percent in 1u64..=100,
         ) {
-            let mut histogram = Histogram::default();
+            let mut histogram = LatencyHistogram::default();
             durations.iter().for_each(|duration| histogram.count(*duration));
             let mut sorted = durations;
             sorted.sort_unstable();
@@ -137,11 +137,11 @@ mod tests {
             second in prop::collection::vec(0..5_000_000i64, 0..50),
         ) {
             let of = |durations: &[i64]| {
-                let mut histogram = Histogram::default();
+                let mut histogram = LatencyHistogram::default();
                 durations.iter().for_each(|duration| histogram.count(*duration));
                 histogram
             };
-            let mut sum = Histogram::default();
+            let mut sum = LatencyHistogram::default();
             sum.add_encoded(&of(&first).encode());
             sum.add_encoded(&of(&second).encode());
             let mut merged = of(&first);
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_spoilt_encoding_is_read_as_far_as_it_goes() {
-        let mut histogram = Histogram::default();
+        let mut histogram = LatencyHistogram::default();
         histogram.add_encoded(&[0xff, 0xff, 1, 0, 0, 0, 7, 7]);
         assert_eq!(histogram.percentile(50), Some(Duration::MAX));
     }

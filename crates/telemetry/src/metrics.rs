@@ -1,5 +1,5 @@
-//! Running totals of what engines did since the house was opened: plain atomics, so that counting costs an answer nothing
-//! that could be measured. Knows nothing of how the figures are shown.
+//! Running totals of what engines did since Hob was started: plain atomics, so that counting costs an answer nothing that could
+//! be measured. Knows nothing of how the figures are shown.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
-use crate::inference::{Ending, Inference, InferenceLog};
+use crate::inference::{Inference, InferenceEnd, InferenceLog};
 
 /// Upper bounds of the buckets, in seconds. There is one more for everything above.
 pub const BOUNDS: [f64; 15] =
@@ -52,7 +52,7 @@ impl Histogram {
 
 /// What one model on one engine did.
 #[derive(Debug)]
-pub struct ModelTotals {
+pub struct ModelMetrics {
     pub engine: String,
     pub model: String,
     pub complete: AtomicU64,
@@ -68,9 +68,9 @@ pub struct ModelTotals {
     pub first_token: Histogram,
 }
 
-impl ModelTotals {
+impl ModelMetrics {
     fn new(engine: &str, model: &str) -> Self {
-        ModelTotals {
+        ModelMetrics {
             engine: engine.to_owned(),
             model: model.to_owned(),
             complete: AtomicU64::default(),
@@ -87,9 +87,9 @@ impl ModelTotals {
 
     fn add(&self, inference: &Inference) {
         let ending = match inference.ending {
-            Ending::Complete(_) => &self.complete,
-            Ending::Failed(_) => &self.failed,
-            Ending::Cancelled => &self.cancelled,
+            InferenceEnd::Complete(_) => &self.complete,
+            InferenceEnd::Failed(_) => &self.failed,
+            InferenceEnd::Cancelled => &self.cancelled,
         };
         ending.fetch_add(1, Ordering::Relaxed);
         let usage = inference.usage;
@@ -107,21 +107,21 @@ impl ModelTotals {
 }
 
 /// Counts every inference, and passes it on to the record.
-pub struct Totals {
+pub struct InferenceMetrics {
     record: Arc<dyn InferenceLog>,
     /// Read for every inference, and exchanged for a longer one when a model answers for the first time.
-    models: ArcSwap<Vec<Arc<ModelTotals>>>,
+    models: ArcSwap<Vec<Arc<ModelMetrics>>>,
     /// Held while that is done.
     growing: Mutex<()>,
 }
 
-impl Totals {
+impl InferenceMetrics {
     pub fn before(record: Arc<dyn InferenceLog>) -> Self {
-        Totals { record, models: ArcSwap::default(), growing: Mutex::default() }
+        InferenceMetrics { record, models: ArcSwap::default(), growing: Mutex::default() }
     }
 
     /// All that was counted so far.
-    pub fn models(&self) -> Vec<Arc<ModelTotals>> {
+    pub fn models(&self) -> Vec<Arc<ModelMetrics>> {
         self.models.load().to_vec()
     }
 
@@ -133,28 +133,29 @@ impl Totals {
         }
     }
 
-    /// A model earns its name by an answer; anybody can ask for one that does not exist.
-    fn name(&self, inference: &Inference) -> Arc<ModelTotals> {
+    /// A model is counted by name once it has answered; callers can ask for models that do not exist.
+    fn name(&self, inference: &Inference) -> Arc<ModelMetrics> {
         let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
         let models = self.models.load();
-        let answered = matches!(inference.ending, Ending::Complete(_)) || inference.first_token.is_some();
+        let answered =
+            matches!(inference.ending, InferenceEnd::Complete(_)) || inference.first_token.is_some();
         let name = if answered && models.len() < MOST_MODELS { &inference.model } else { OTHER };
-        // Somebody else may have been here first.
+        // Another thread may have added it first.
         if let Some(known) = find(&models, &inference.engine, name) {
             return Arc::clone(known);
         }
-        let new = Arc::new(ModelTotals::new(&inference.engine, name));
+        let new = Arc::new(ModelMetrics::new(&inference.engine, name));
         let longer = models.iter().chain([&new]).map(Arc::clone).collect();
         self.models.store(Arc::new(longer));
         new
     }
 }
 
-fn find<'a>(models: &'a [Arc<ModelTotals>], engine: &str, model: &str) -> Option<&'a Arc<ModelTotals>> {
+fn find<'a>(models: &'a [Arc<ModelMetrics>], engine: &str, model: &str) -> Option<&'a Arc<ModelMetrics>> {
     models.iter().find(|known| known.model == model && known.engine == engine)
 }
 
-impl InferenceLog for Totals {
+impl InferenceLog for InferenceMetrics {
     fn record(&self, inference: Inference) {
         self.count(&inference);
         self.record.record(inference);
@@ -168,9 +169,9 @@ mod tests {
     use hob_core::{FinishReason, RequestSource, Usage};
 
     use super::*;
-    use crate::inference::Unrecorded;
+    use crate::inference::NoInferenceLog;
 
-    fn inference(model: &str, ending: Ending) -> Inference {
+    fn inference(model: &str, ending: InferenceEnd) -> Inference {
         Inference {
             started: SystemTime::UNIX_EPOCH,
             run: "r".into(),
@@ -189,7 +190,7 @@ mod tests {
     }
 
     fn complete(model: &str) -> Inference {
-        inference(model, Ending::Complete(FinishReason::Stop))
+        inference(model, InferenceEnd::Complete(FinishReason::Stop))
     }
 
     #[test]
@@ -208,22 +209,23 @@ mod tests {
 
     #[test]
     fn names_are_bounded_and_earned_by_an_answer() {
-        let totals = Totals::before(Arc::new(Unrecorded));
-        totals.record(inference("never-heard-of", Ending::Failed("no".into())));
+        let metrics = InferenceMetrics::before(Arc::new(NoInferenceLog));
+        metrics.record(inference("never-heard-of", InferenceEnd::Failed("no".into())));
         for number in 0..2 * MOST_MODELS {
-            totals.record(complete(&format!("m{number}")));
+            metrics.record(complete(&format!("m{number}")));
         }
-        totals.record(inference("m0", Ending::Cancelled));
-        let models = totals.models();
+        metrics.record(inference("m0", InferenceEnd::Cancelled));
+        let models = metrics.models();
         assert_eq!(models.len(), MOST_MODELS);
-        let of = |name: &str| models.iter().find(|totals| totals.model == name).unwrap();
+        let of = |name: &str| models.iter().find(|metrics| metrics.model == name).unwrap();
         let counts = |name: &str| {
-            let totals = of(name);
-            [&totals.complete, &totals.failed, &totals.cancelled].map(|count| count.load(Ordering::Relaxed))
+            let metrics = of(name);
+            [&metrics.complete, &metrics.failed, &metrics.cancelled]
+                .map(|count| count.load(Ordering::Relaxed))
         };
         assert_eq!(counts("m0"), [1, 0, 1]);
         assert_eq!(counts(OTHER), [MOST_MODELS as u64 + 1, 1, 0]);
-        assert!(models.iter().all(|totals| totals.model != "never-heard-of"));
+        assert!(models.iter().all(|metrics| metrics.model != "never-heard-of"));
         assert_eq!(of("m0").prompt_tokens.load(Ordering::Relaxed), 6);
     }
 }

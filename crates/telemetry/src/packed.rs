@@ -5,38 +5,38 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
+use crate::call_record::CallOutcome;
 use crate::entry::{Cost, Entry};
-use crate::store::sqlite::rows::Outcome;
 
 /// The fields in their order; what is appended one day needs a default, as older pages end before it.
 #[derive(Debug, Deserialize)]
-pub(super) struct Packed<'a> {
-    pub(super) started: i64,
-    pub(super) series: i64,
+pub(crate) struct Packed<'a> {
+    pub(crate) started: i64,
+    pub(crate) series: i64,
     #[serde(borrow)]
-    pub(super) run: Cow<'a, str>,
-    pub(super) streamed: u8,
-    pub(super) prompt_tokens: u64,
-    pub(super) completion_tokens: u64,
-    pub(super) estimated: u8,
-    pub(super) latency_us: i64,
-    pub(super) outcome: Outcome,
+    pub(crate) run: Cow<'a, str>,
+    pub(crate) streamed: u8,
+    pub(crate) prompt_tokens: u64,
+    pub(crate) completion_tokens: u64,
+    pub(crate) estimated: u8,
+    pub(crate) latency_us: i64,
+    pub(crate) outcome: CallOutcome,
     #[serde(default)]
-    pub(super) first_token_us: Option<i64>,
+    pub(crate) first_token_us: Option<i64>,
     #[serde(default)]
-    pub(super) finish_reason: Option<String>,
+    pub(crate) finish_reason: Option<String>,
     #[serde(default)]
-    pub(super) cached_tokens: Option<u64>,
+    pub(crate) cached_tokens: Option<u64>,
     #[serde(default)]
-    pub(super) cost_pico: Option<u64>,
+    pub(crate) cost_pico: Option<u64>,
     #[serde(default)]
-    pub(super) energy_uj: Option<u64>,
+    pub(crate) energy_uj: Option<u64>,
     #[serde(default)]
-    pub(super) error: Option<String>,
+    pub(crate) error: Option<String>,
 }
 
 /// Appends an entry of the series with this id, in the order of [`Packed`].
-pub(super) fn pack(series: i64, entry: &Entry<'_>, text: &mut Vec<u8>) -> serde_json::Result<()> {
+pub(crate) fn pack(series: i64, entry: &Entry<'_>, text: &mut Vec<u8>) -> serde_json::Result<()> {
     let cost = match entry.cost {
         Cost::Pico(pico) => Some(pico),
         Cost::Free | Cost::Unknown => None,
@@ -72,7 +72,7 @@ fn leave_out_last_nulls(text: &mut Vec<u8>) {
 }
 
 /// The inferences of a page.
-pub(super) fn unpack(page: &str) -> serde_json::Result<Vec<Packed<'_>>> {
+pub(crate) fn unpack(page: &str) -> serde_json::Result<Vec<Packed<'_>>> {
     serde_json::from_str(page)
 }
 
@@ -80,7 +80,7 @@ pub(super) fn unpack(page: &str) -> serde_json::Result<Vec<Packed<'_>>> {
 mod tests {
 
     use super::*;
-    use crate::inference::{Ending, Energy, Inference};
+    use crate::inference::{Energy, Inference, InferenceEnd};
     use crate::savings::Prices;
     use crate::store::tests::inference;
 
@@ -94,7 +94,7 @@ mod tests {
     fn what_is_not_known_takes_no_room() {
         let start = r#"[1794744000000000,7,"run-1",1,100,50,0,2000000"#;
         assert_eq!(packed(&inference()), format!(r#"{start},"complete",250000,"stop",20]"#));
-        let cancelled = Inference { ending: Ending::Cancelled, first_token: None, ..inference() };
+        let cancelled = Inference { ending: InferenceEnd::Cancelled, first_token: None, ..inference() };
         assert_eq!(packed(&cancelled), format!(r#"{start},"cancelled",null,null,20]"#));
         let measured = Inference { energy: Some(Energy::from_microjoules(5)), ..inference() };
         assert_eq!(packed(&measured), format!(r#"{start},"complete",250000,"stop",20,null,5]"#));
@@ -103,11 +103,12 @@ mod tests {
     #[test]
     fn words_that_look_like_the_form_come_back_as_they_were() {
         let words = "\"],[1,\u{1}\\ é,null";
-        let failed = Inference { run: words.into(), ending: Ending::Failed(words.to_owned()), ..inference() };
+        let failed =
+            Inference { run: words.into(), ending: InferenceEnd::Failed(words.to_owned()), ..inference() };
         let page = format!("[{0},{0}]", packed(&failed));
         let read = unpack(&page).expect("readable");
         assert_eq!(read.len(), 2);
         assert_eq!((&*read[1].run, read[1].error.as_deref()), (words, Some(words)));
-        assert_eq!((read[1].outcome, read[1].started), (Outcome::Failed, 1_794_744_000_000_000));
+        assert_eq!((read[1].outcome, read[1].started), (CallOutcome::Failed, 1_794_744_000_000_000));
     }
 }

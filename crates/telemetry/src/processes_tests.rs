@@ -8,9 +8,11 @@ use std::time::{Duration, Instant, SystemTime};
 use hob_core::{FinishReason, RequestSource, Usage};
 use hob_db::Database;
 
-use crate::inference::{Ending, Inference, InferenceLog};
-use crate::store::sqlite::MIGRATIONS;
-use crate::{Prices, Telemetry, TelemetryWriter};
+use crate::inference::{Inference, InferenceEnd, InferenceLog};
+use crate::savings::Prices;
+use crate::store::tests::export;
+use crate::store::{MIGRATIONS, SqliteTelemetryStore, TelemetryStore};
+use crate::writer::{TelemetryWriter, WriterOptions};
 
 /// Tells the other process which file it is about.
 const FILE: &str = "HOB_TEST_STORE";
@@ -29,12 +31,12 @@ fn inference() -> Inference {
         latency: Duration::from_millis(20),
         first_token: Some(Duration::from_millis(5)),
         energy: None,
-        ending: Ending::Complete(FinishReason::Stop),
+        ending: InferenceEnd::Complete(FinishReason::Stop),
     }
 }
 
-fn telemetry(path: &Path) -> Telemetry {
-    Telemetry::new(Database::open(path, &[MIGRATIONS]).expect("opened"), Prices::standard())
+fn telemetry(path: &Path) -> SqliteTelemetryStore {
+    SqliteTelemetryStore::new(Database::open(path, &[MIGRATIONS]).expect("opened"))
 }
 
 /// Runs one of the ignored tests below in a process of its own.
@@ -55,13 +57,15 @@ fn file_of_this_process() -> PathBuf {
 #[test]
 #[ignore = "a process that the other tests start"]
 fn opens_and_records_one() {
-    telemetry(&file_of_this_process()).record_batch(&[inference()]).expect("recorded");
+    telemetry(&file_of_this_process()).record_batch(&[inference()], &Prices::standard()).expect("recorded");
 }
 
 #[test]
 #[ignore = "a process that the other tests start and kill"]
 fn records_until_it_is_killed() {
-    let writer = TelemetryWriter::start(telemetry(&file_of_this_process()), 0).expect("started");
+    let options = WriterOptions { prices: Arc::new(Prices::standard()), retention_days: 0 };
+    let writer =
+        TelemetryWriter::start(Arc::new(telemetry(&file_of_this_process())), options).expect("started");
     loop {
         writer.record(inference());
         std::thread::sleep(Duration::from_micros(200));
@@ -85,7 +89,7 @@ fn a_process_that_is_killed_leaves_whole_records_behind() {
     let path = root.path().join("hob.db");
     let mut child = start("records_until_it_is_killed", &path);
     let ours = telemetry(&path);
-    let calls = |telemetry: &Telemetry| telemetry.overview(None).expect("readable").figures.calls;
+    let calls = |telemetry: &SqliteTelemetryStore| telemetry.overview(None).expect("readable").figures.calls;
     // The other process never asks for its records to be written, and we see them all the same.
     let deadline = Instant::now() + Duration::from_secs(60);
     while calls(&ours) < 1000 {
@@ -97,9 +101,9 @@ fn a_process_that_is_killed_leaves_whole_records_behind() {
     drop(ours);
     let after = telemetry(&path);
     let figures = after.overview(None).expect("readable").figures;
-    let rows = after.export(None).try_fold(0, |rows, row| row.map(|_| rows + 1)).expect("readable");
+    let rows = export(&after, None).try_fold(0, |rows, row| row.map(|_| rows + 1)).expect("readable");
     assert!(rows >= 1000, "{rows}");
     assert_eq!((figures.calls, figures.prompt_tokens), (rows, 3 * rows));
-    after.record_batch(&[inference()]).expect("it goes on");
+    after.record_batch(&[inference()], &Prices::standard()).expect("it goes on");
     assert_eq!(calls(&after), rows + 1);
 }

@@ -1,4 +1,4 @@
-//! An engine whose every inference is recorded once, however it ends, and told to whoever listens.
+//! An engine whose every inference is recorded once, however it ends, and published to subscribers.
 //!
 //! Wraps the engine for one run, so that direct answers, streams and each turn of an agent are counted by the same code.
 
@@ -17,20 +17,19 @@ use hob_core::{
 };
 use hob_net::trace_context::{current, within};
 
-use crate::energy::{Meters, Share};
-use crate::inference::{Ending, Inference, InferenceLog};
-use crate::trace::{Kind, Span, Spans, kind_of, provider};
+use crate::energy::EnergyShare;
+use crate::inference::{Inference, InferenceEnd};
+use crate::recorder::Recorder;
+use crate::trace::{Span, SpanKind, error_type, provider};
 
 /// Whose inferences these are.
 #[derive(Clone)]
-pub struct Origin {
+pub struct RecordContext {
     pub run: Arc<str>,
     pub source: RequestSource,
     pub agent: Option<String>,
     pub events: RunEvents,
-    pub log: Arc<dyn InferenceLog>,
-    pub spans: Spans,
-    pub meters: Meters,
+    pub recorder: Recorder,
     /// What these inferences are a part of; `None` for whatever the work under way is.
     pub trace_parent: Option<TraceParent>,
 }
@@ -54,25 +53,25 @@ impl Operation {
 }
 
 /// The engine as one run sees it.
-pub struct Metered {
+pub struct RecordedEngine {
     engine: Arc<dyn Engine>,
-    origin: Arc<Origin>,
+    context: Arc<RecordContext>,
 }
 
-impl Metered {
-    pub fn new(engine: Arc<dyn Engine>, origin: impl Into<Arc<Origin>>) -> Self {
-        Metered { engine, origin: origin.into() }
+impl RecordedEngine {
+    pub fn new(engine: Arc<dyn Engine>, context: impl Into<Arc<RecordContext>>) -> Self {
+        RecordedEngine { engine, context: context.into() }
     }
 
-    fn begin(&self, operation: Operation, model: &str, prompt_estimate: u64) -> Tally {
+    fn begin(&self, operation: Operation, model: &str, prompt_estimate: u64) -> InferenceInProgress {
         let engine = self.engine.key().to_owned();
         let span = self.span(operation, &engine, model);
-        if self.origin.events.are_heard() {
+        if self.context.events.are_heard() {
             let (engine, model) = (engine.clone(), model.to_owned());
-            self.origin.events.publish(Event::InferenceStart { engine, model });
+            self.context.events.publish(Event::InferenceStart { engine, model });
         }
-        Tally {
-            origin: Arc::clone(&self.origin),
+        InferenceInProgress {
+            context: Arc::clone(&self.context),
             engine,
             model: model.to_owned(),
             streamed: operation == Operation::Stream,
@@ -84,7 +83,7 @@ impl Metered {
             usage: None,
             finish_reason: None,
             settled: false,
-            share: self.origin.meters.begin(self.engine.as_ref()),
+            share: self.context.recorder.meters.begin(self.engine.as_ref()),
             span,
         }
     }
@@ -92,9 +91,9 @@ impl Metered {
     /// By the convention for generative AI.
     fn span(&self, operation: Operation, engine: &str, model: &str) -> Span {
         let operation = operation.as_str();
-        let Origin { spans, trace_parent, agent, .. } = &*self.origin;
+        let RecordContext { recorder, trace_parent, agent, .. } = &*self.context;
         let parent = trace_parent.or_else(current);
-        let mut span = spans.start(parent, Kind::Client, || format!("{operation} {model}"));
+        let mut span = recorder.tracer.start(parent, SpanKind::Client, || format!("{operation} {model}"));
         span.set("gen_ai.operation.name", operation);
         span.set("gen_ai.provider.name", provider(engine, model));
         span.set("gen_ai.request.model", model);
@@ -106,7 +105,7 @@ impl Metered {
 }
 
 #[async_trait]
-impl Engine for Metered {
+impl Engine for RecordedEngine {
     fn key(&self) -> &str {
         self.engine.key()
     }
@@ -116,31 +115,31 @@ impl Engine for Metered {
     }
 
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
-        let mut tally = self.begin(Operation::Generate, &request.model, prompt_tokens(request));
-        match within(tally.span.place(), self.engine.generate(request)).await {
+        let mut inference = self.begin(Operation::Generate, &request.model, prompt_tokens(request));
+        match within(inference.span.trace_parent(), self.engine.generate(request)).await {
             Ok(mut generation) => {
-                tally.written = generation.answers().map(written).sum();
-                tally.usage = generation.usage;
-                generation.usage = Some(tally.counted().0);
-                tally.span.set("gen_ai.response.model", generation.model.as_str());
-                tally.settle(Ending::Complete(generation.answer.finish_reason.clone()));
+                inference.written = generation.answers().map(written).sum();
+                inference.usage = generation.usage;
+                generation.usage = Some(inference.counted().0);
+                inference.span.set("gen_ai.response.model", generation.model.as_str());
+                inference.settle(InferenceEnd::Complete(generation.answer.finish_reason.clone()));
                 Ok(generation)
             }
             Err(error) => {
-                tally.fail(&error);
+                inference.fail(&error);
                 Err(error)
             }
         }
     }
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
-        let mut tally = self.begin(Operation::Stream, &request.model, prompt_tokens(request));
-        match within(tally.span.place(), self.engine.stream(request)).await {
+        let mut inference = self.begin(Operation::Stream, &request.model, prompt_tokens(request));
+        match within(inference.span.trace_parent(), self.engine.stream(request)).await {
             Ok(GenerationStream { warnings, deltas }) => {
-                Ok(GenerationStream { warnings, deltas: Box::pin(MeteredStream { deltas, tally }) })
+                Ok(GenerationStream { warnings, deltas: Box::pin(RecordedStream { deltas, inference }) })
             }
             Err(error) => {
-                tally.fail(&error);
+                inference.fail(&error);
                 Err(error)
             }
         }
@@ -152,20 +151,20 @@ impl Engine for Metered {
             EmbedInputs::Texts(texts) => tokens_of(texts.iter().map(|text| text.len() as u64).sum()),
             EmbedInputs::Tokens(lists) => lists.iter().map(|tokens| tokens.len() as u64).sum(),
         };
-        let mut tally = self.begin(Operation::Embed, &request.model, tokens);
-        match within(tally.span.place(), self.engine.embed(request)).await {
+        let mut inference = self.begin(Operation::Embed, &request.model, tokens);
+        match within(inference.span.trace_parent(), self.engine.embed(request)).await {
             Ok(mut embeddings) => {
-                tally.usage = embeddings.prompt_tokens.map(|prompt_tokens| Usage {
+                inference.usage = embeddings.prompt_tokens.map(|prompt_tokens| Usage {
                     prompt_tokens,
                     completion_tokens: 0,
                     cached_tokens: None,
                 });
-                embeddings.prompt_tokens = Some(tally.counted().0.prompt_tokens);
-                tally.settle(Ending::Complete(FinishReason::Stop));
+                embeddings.prompt_tokens = Some(inference.counted().0.prompt_tokens);
+                inference.settle(InferenceEnd::Complete(FinishReason::Stop));
                 Ok(embeddings)
             }
             Err(error) => {
-                tally.fail(&error);
+                inference.fail(&error);
                 Err(error)
             }
         }
@@ -200,8 +199,8 @@ fn written(answer: &Answer) -> u64 {
 }
 
 /// One inference under way. Dropped before it is settled, it was cancelled.
-struct Tally {
-    origin: Arc<Origin>,
+struct InferenceInProgress {
+    context: Arc<RecordContext>,
     engine: String,
     model: String,
     streamed: bool,
@@ -216,11 +215,11 @@ struct Tally {
     finish_reason: Option<FinishReason>,
     settled: bool,
     /// Its part in what the machine's meters count.
-    share: Option<Share>,
+    share: Option<EnergyShare>,
     span: Span,
 }
 
-impl Tally {
+impl InferenceInProgress {
     /// The usage, and whether it is an estimate.
     fn counted(&self) -> (Usage, bool) {
         match self.usage {
@@ -233,50 +232,50 @@ impl Tally {
     }
 
     fn fail(&mut self, error: &EngineError) {
-        self.span.fail(kind_of(error));
-        self.settle(Ending::Failed(error.to_string()));
+        self.span.fail(error_type(error));
+        self.settle(InferenceEnd::Failed(error.to_string()));
     }
 
-    fn settle(&mut self, ending: Ending) {
+    fn settle(&mut self, ending: InferenceEnd) {
         if std::mem::replace(&mut self.settled, true) {
             return;
         }
         let latency = self.clock.elapsed();
         let (usage, estimated) = self.counted();
         self.end_span(&ending, usage);
-        if self.origin.events.are_heard() {
-            self.origin.events.publish(Event::InferenceEnd {
+        if self.context.events.are_heard() {
+            self.context.events.publish(Event::InferenceEnd {
                 engine: self.engine.clone(),
                 model: self.model.clone(),
-                success: matches!(ending, Ending::Complete(_)),
+                success: matches!(ending, InferenceEnd::Complete(_)),
                 latency,
             });
         }
-        self.origin.log.record(Inference {
+        self.context.recorder.log.record(Inference {
             started: self.started,
-            run: Arc::clone(&self.origin.run),
-            source: self.origin.source,
+            run: Arc::clone(&self.context.run),
+            source: self.context.source,
             engine: std::mem::take(&mut self.engine),
             model: std::mem::take(&mut self.model),
-            agent: self.origin.agent.clone(),
+            agent: self.context.agent.clone(),
             streamed: self.streamed,
             usage,
             estimated,
             latency,
             first_token: self.first_token,
-            energy: self.share.take().and_then(Share::end),
+            energy: self.share.take().and_then(EnergyShare::end),
             ending,
         });
     }
 
-    fn end_span(&mut self, ending: &Ending, usage: Usage) {
+    fn end_span(&mut self, ending: &InferenceEnd, usage: Usage) {
         self.span.set("gen_ai.usage.input_tokens", usage.prompt_tokens);
         self.span.set("gen_ai.usage.output_tokens", usage.completion_tokens);
         match ending {
-            Ending::Complete(reason) => self.span.set("gen_ai.response.finish_reasons", reason),
-            Ending::Cancelled => self.span.fail("cancelled"),
+            InferenceEnd::Complete(reason) => self.span.set("gen_ai.response.finish_reasons", reason),
+            InferenceEnd::Cancelled => self.span.fail("cancelled"),
             // Which kind of failure it was has been said.
-            Ending::Failed(_) => {}
+            InferenceEnd::Failed(_) => {}
         }
         self.span.end();
     }
@@ -296,35 +295,35 @@ impl Tally {
                 self.usage = *usage;
                 *usage = Some(self.counted().0);
                 let reason = self.finish_reason.take().unwrap_or(FinishReason::Stop);
-                self.settle(Ending::Complete(reason));
+                self.settle(InferenceEnd::Complete(reason));
             }
         }
     }
 }
 
-impl Drop for Tally {
+impl Drop for InferenceInProgress {
     fn drop(&mut self) {
-        self.settle(Ending::Cancelled);
+        self.settle(InferenceEnd::Cancelled);
     }
 }
 
-struct MeteredStream {
+struct RecordedStream {
     deltas: DeltaStream,
-    tally: Tally,
+    inference: InferenceInProgress,
 }
 
-impl Stream for MeteredStream {
+impl Stream for RecordedStream {
     type Item = Result<Delta, EngineError>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         let mut next = std::task::ready!(this.deltas.as_mut().poll_next(context));
         match &mut next {
-            Some(Ok(delta)) => this.tally.note(delta),
-            Some(Err(error)) => this.tally.fail(error),
+            Some(Ok(delta)) => this.inference.note(delta),
+            Some(Err(error)) => this.inference.fail(error),
             None => {
-                this.tally.span.fail("interrupted");
-                this.tally.settle(Ending::Failed("it ended without a finish".to_owned()));
+                this.inference.span.fail("interrupted");
+                this.inference.settle(InferenceEnd::Failed("it ended without a finish".to_owned()));
             }
         }
         Poll::Ready(next)

@@ -5,6 +5,7 @@ use hob_core::{Message, Role};
 use hob_testkit::ScriptedEngine;
 
 use super::*;
+use crate::inference::InferenceLog;
 
 /// A log that a test can read: what was kept, without times.
 #[derive(Default)]
@@ -17,25 +18,23 @@ impl InferenceLog for Notebook {
 }
 
 impl Notebook {
-    fn endings(&self) -> Vec<(Ending, Usage, bool)> {
+    fn endings(&self) -> Vec<(InferenceEnd, Usage, bool)> {
         let kept = self.0.lock().unwrap();
         kept.iter().map(|kept| (kept.ending.clone(), kept.usage, kept.estimated)).collect()
     }
 }
 
-fn metered(engine: ScriptedEngine) -> (Metered, Arc<Notebook>) {
+fn recorded(engine: ScriptedEngine) -> (RecordedEngine, Arc<Notebook>) {
     let log = Arc::new(Notebook::default());
-    let origin = Origin {
+    let context = RecordContext {
         run: "run".into(),
         source: RequestSource::Server,
         agent: None,
         events: RunEvents::unheard(),
-        log: Arc::clone(&log) as Arc<dyn InferenceLog>,
-        spans: Spans::default(),
-        meters: Meters::default(),
+        recorder: Recorder::to(Arc::clone(&log) as Arc<dyn InferenceLog>),
         trace_parent: None,
     };
-    (Metered::new(Arc::new(engine), origin), log)
+    (RecordedEngine::new(Arc::new(engine), context), log)
 }
 
 fn asking() -> GenerateRequest {
@@ -61,11 +60,11 @@ const ESTIMATED: Usage = Usage { prompt_tokens: 6, completion_tokens: 2, cached_
 
 #[tokio::test]
 async fn a_whole_answer_and_a_stream_are_recorded_once_each() {
-    let (engine, log) = metered(ScriptedEngine::saying(&["hi"]));
+    let (engine, log) = recorded(ScriptedEngine::saying(&["hi"]));
     engine.generate(&asking()).await.unwrap();
     let deltas: Vec<_> = engine.stream(&asking()).await.unwrap().deltas.collect().await;
     assert_eq!(deltas.len(), 3);
-    let complete = (Ending::Complete(FinishReason::Stop), COUNTED, false);
+    let complete = (InferenceEnd::Complete(FinishReason::Stop), COUNTED, false);
     assert_eq!(log.endings(), [complete.clone(), complete]);
     let kept = log.0.lock().unwrap();
     assert_eq!((kept[0].streamed, kept[0].first_token), (false, None));
@@ -74,40 +73,40 @@ async fn a_whole_answer_and_a_stream_are_recorded_once_each() {
 
 #[tokio::test]
 async fn what_the_engine_does_not_count_is_estimated_and_said_to_be() {
-    let (engine, log) = metered(without_usage());
+    let (engine, log) = recorded(without_usage());
     let generation = engine.generate(&asking()).await.unwrap();
     assert_eq!(generation.usage, Some(ESTIMATED));
     let last =
         engine.stream(&asking()).await.unwrap().deltas.map(Result::unwrap).collect::<Vec<_>>().await.pop();
     assert_eq!(last, Some(Delta::Done { usage: Some(ESTIMATED) }));
-    let complete = (Ending::Complete(FinishReason::Length), ESTIMATED, true);
+    let complete = (InferenceEnd::Complete(FinishReason::Length), ESTIMATED, true);
     assert_eq!(log.endings(), [complete.clone(), complete]);
 }
 
 #[tokio::test]
 async fn a_caller_who_leaves_is_recorded_as_gone_with_what_was_said_until_then() {
-    let (engine, log) = metered(ScriptedEngine::saying(&["1234", "5678"]));
+    let (engine, log) = recorded(ScriptedEngine::saying(&["1234", "5678"]));
     let mut deltas = engine.stream(&asking()).await.unwrap().deltas;
     deltas.next().await;
     drop(deltas);
     let until_then = Usage { prompt_tokens: 6, completion_tokens: 1, cached_tokens: None };
-    assert_eq!(log.endings(), [(Ending::Cancelled, until_then, true)]);
+    assert_eq!(log.endings(), [(InferenceEnd::Cancelled, until_then, true)]);
 }
 
 #[tokio::test]
 async fn failures_are_recorded_before_and_in_the_middle_of_an_answer() {
     let broken = || EngineError::Interrupted { engine: "scripted".into(), reason: "cable".into() };
-    let (engine, log) = metered(ScriptedEngine::new(move |_| vec![Ok(Delta::text("a")), Err(broken())]));
+    let (engine, log) = recorded(ScriptedEngine::new(move |_| vec![Ok(Delta::text("a")), Err(broken())]));
     engine.generate(&asking()).await.unwrap_err();
     let _: Vec<_> = engine.stream(&asking()).await.unwrap().deltas.collect().await;
-    let failed = Ending::Failed("scripted broke off its answer: cable".into());
-    let endings: Vec<Ending> = log.endings().into_iter().map(|(ending, ..)| ending).collect();
+    let failed = InferenceEnd::Failed("scripted broke off its answer: cable".into());
+    let endings: Vec<InferenceEnd> = log.endings().into_iter().map(|(ending, ..)| ending).collect();
     assert_eq!(endings, [failed.clone(), failed]);
 }
 
 #[tokio::test]
 async fn embeddings_are_recorded_as_questions_without_words_in_answer() {
-    let (engine, log) = metered(ScriptedEngine::saying(&[]));
+    let (engine, log) = recorded(ScriptedEngine::saying(&[]));
     let request = EmbedRequest {
         model: "m".into(),
         inputs: vec!["two words".to_owned()].into(),
@@ -115,5 +114,5 @@ async fn embeddings_are_recorded_as_questions_without_words_in_answer() {
     };
     engine.embed(&request).await.unwrap();
     let usage = Usage { prompt_tokens: 2, completion_tokens: 0, cached_tokens: None };
-    assert_eq!(log.endings(), [(Ending::Complete(FinishReason::Stop), usage, false)]);
+    assert_eq!(log.endings(), [(InferenceEnd::Complete(FinishReason::Stop), usage, false)]);
 }

@@ -1,36 +1,47 @@
-//! What is written down of every question: the record, the totals, the traces, the energy, each where it is wanted.
+//! Where every question to an engine is recorded: database, metrics, traces, energy. Each is optional.
 
 use std::sync::Arc;
 
-use crate::energy::Meters;
+use crate::energy::EnergyMeters;
 use crate::inference::InferenceLog;
-use crate::metrics::Totals;
-use crate::service::{Record, TelemetryOptions};
-use crate::trace::Spans;
+use crate::metrics::InferenceMetrics;
+use crate::service::{TelemetryOptions, TelemetryService};
+use crate::trace::Tracer;
 
-/// Everybody in the house who asks an engine has these.
+/// Records questions to engines. Cheap to clone.
 #[derive(Clone)]
-pub struct Accounts {
-    /// Takes an inference down in the record and the totals.
+pub struct Recorder {
+    /// Takes an inference for the database and the metrics.
     pub log: Arc<dyn InferenceLog>,
-    pub totals: Option<Arc<Totals>>,
-    pub spans: Spans,
-    pub meters: Meters,
+    /// `None` where nothing is counted.
+    pub metrics: Option<Arc<InferenceMetrics>>,
+    pub tracer: Tracer,
+    pub meters: EnergyMeters,
 }
 
-impl Accounts {
-    pub fn new(options: &TelemetryOptions, record: &Record, spans: Spans) -> Self {
-        let record: Arc<dyn InferenceLog> = Arc::new(record.clone());
-        // Without anybody to write it down nobody needs to measure.
+impl Recorder {
+    pub fn new(options: &TelemetryOptions, service: &TelemetryService, tracer: Tracer) -> Self {
+        let service: Arc<dyn InferenceLog> = Arc::new(service.clone());
+        // Where nothing is recorded, nothing needs to be measured.
         let meters = if options.energy && (options.enabled || options.metrics) {
-            Meters::open()
+            EnergyMeters::open()
         } else {
-            Meters::default()
+            EnergyMeters::default()
         };
         if !options.metrics {
-            return Accounts { log: record, totals: None, spans, meters };
+            return Recorder { log: service, metrics: None, tracer, meters };
         }
-        let totals = Arc::new(Totals::before(record));
-        Accounts { log: Arc::clone(&totals) as Arc<dyn InferenceLog>, totals: Some(totals), spans, meters }
+        Recorder { tracer, meters, ..Recorder::counting(service) }
+    }
+
+    /// Counts inferences and passes them on to `log`. Sends no traces, and measures no energy.
+    pub fn counting(log: Arc<dyn InferenceLog>) -> Self {
+        let metrics = Arc::new(InferenceMetrics::before(log));
+        Recorder { metrics: Some(Arc::clone(&metrics)), ..Recorder::to(metrics) }
+    }
+
+    /// Passes inferences on to `log`, and does nothing else.
+    pub fn to(log: Arc<dyn InferenceLog>) -> Self {
+        Recorder { log, metrics: None, tracer: Tracer::default(), meters: EnergyMeters::default() }
     }
 }

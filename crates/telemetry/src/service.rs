@@ -1,16 +1,16 @@
-//! The record of inferences: opens it, keeps it within its retention, and does without it while it cannot be opened.
+//! Opens the record of calls, reports on it, and works without it while it cannot be opened.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use hob_core::{Moment, Zone};
+use hob_core::{Moment, UtcDay, Zone};
 use hob_db::{DatabaseError, LazyDatabase};
 
 use crate::inference::{Inference, InferenceLog};
-use crate::savings::{Prices, Savings, Served, savings};
-use crate::store::Telemetry;
-use crate::writer::TelemetryWriter;
+use crate::savings::{Prices, Savings, ServedTotals, savings};
+use crate::store::{SqliteTelemetryStore, TelemetryStore};
+use crate::writer::{TelemetryWriter, WriterOptions};
 
 /// The longest wait of a report for records that are not written yet. Most often they are in a millisecond.
 const LATEST_RECORDS: Duration = Duration::from_millis(250);
@@ -32,8 +32,8 @@ pub struct TelemetryOptions {
 
 /// The record, or nothing: an answer never depends on it.
 #[derive(Clone)]
-pub struct Record {
-    /// `None` when nothing is to be recorded, or no thread can be had for it.
+pub struct TelemetryService {
+    /// `None` when nothing is to be recorded, or the system refuses a thread for it.
     kept: Option<Kept>,
     prices: Arc<Prices>,
 }
@@ -41,18 +41,18 @@ pub struct Record {
 #[derive(Clone)]
 struct Kept {
     /// Empty while the database cannot be opened.
-    telemetry: Arc<OnceLock<Telemetry>>,
+    store: Arc<OnceLock<Arc<dyn TelemetryStore>>>,
     writer: Arc<TelemetryWriter>,
 }
 
-impl Default for Record {
+impl Default for TelemetryService {
     /// Keeps nothing.
     fn default() -> Self {
-        Record { kept: None, prices: Arc::new(Prices::standard()) }
+        TelemetryService { kept: None, prices: Arc::new(Prices::standard()) }
     }
 }
 
-impl Record {
+impl TelemetryService {
     /// Opens the record in `database`, where calls are recorded. A database that cannot be opened is logged and tried again: until
     /// then calls wait to be recorded, as many as there is room for.
     pub fn open(options: &TelemetryOptions, database: &LazyDatabase) -> Self {
@@ -61,23 +61,24 @@ impl Record {
             tracing::error!(%error, "no calls are recorded: the system gives no thread for it");
             None
         });
-        Record { kept, prices: Arc::new(options.prices.clone()) }
+        TelemetryService { kept, prices: Arc::new(options.prices.clone()) }
     }
 
     /// What was recorded, for reports; `None` when nothing is, or the database cannot be opened yet.
-    pub fn telemetry(&self) -> Option<&Telemetry> {
-        self.kept.as_ref().and_then(|kept| kept.telemetry.get())
+    pub fn store(&self) -> Option<&Arc<dyn TelemetryStore>> {
+        self.kept.as_ref().and_then(|kept| kept.store.get())
     }
 
     /// What local answers have saved so far, those of this moment too, with days as they are in `zone`; zeros when nothing is
     /// recorded. Blocks.
     pub fn savings(&self, now: SystemTime, zone: &Zone) -> Result<Savings, DatabaseError> {
-        // What the disk does not take now is told by a later report.
+        // What cannot be written now is in a later report.
         self.settle();
-        match self.telemetry() {
-            Some(telemetry) => telemetry.savings(now, zone),
-            None => Ok(savings(Served::default(), &self.prices, Moment::of(now), zone)),
-        }
+        let served = match self.store() {
+            Some(store) => store.served(UtcDay::of(now))?,
+            None => ServedTotals::default(),
+        };
+        Ok(savings(served, &self.prices, Moment::of(now), zone))
     }
 
     /// What the cloud asks for its tokens.
@@ -99,7 +100,7 @@ impl Record {
                 "calls are not recorded, so there are no figures; set [telemetry] enabled = true for some";
             return Some(why.to_owned());
         };
-        match (self.telemetry(), self.dropped()) {
+        match (self.store(), self.dropped()) {
             (Some(_), 0) => None,
             (Some(_), dropped) => Some(format!(
                 "{dropped} calls are missing: they could not be written to the database; the server's log says why"
@@ -113,7 +114,7 @@ impl Record {
 
     /// Whether calls are lost, or will be if nothing changes: some were already, or the database cannot be opened.
     pub fn is_losing(&self) -> bool {
-        self.kept.is_some() && (self.telemetry().is_none() || self.dropped() > 0)
+        self.kept.is_some() && (self.store().is_none() || self.dropped() > 0)
     }
 
     /// Records that were lost because they could not be written, or not in time.
@@ -124,10 +125,10 @@ impl Record {
     /// Writes what is still under way, and says how many calls could not be recorded at the end; the log says so, too. Everything
     /// in the database is then in its file, and not in the log beside it.
     pub async fn close(self) -> u64 {
-        let Some(Kept { writer, telemetry }) = self.kept else { return 0 };
+        let Some(Kept { writer, store }) = self.kept else { return 0 };
         let closing = tokio::task::spawn_blocking(move || {
             let unsaved = writer.close();
-            if let Some(Err(error)) = telemetry.get().map(Telemetry::checkpoint) {
+            if let Some(Err(error)) = store.get().map(|store| store.checkpoint()) {
                 tracing::debug!(%error, "what was written last stays in the log beside the database");
             }
             unsaved
@@ -139,27 +140,29 @@ impl Record {
 
 impl Kept {
     fn open(options: &TelemetryOptions, database: &LazyDatabase) -> io::Result<Self> {
-        let retention_days = options.retention_days;
-        let telemetry = Arc::new(OnceLock::new());
-        let opened = Arc::clone(&telemetry);
-        let (prices, database) = (options.prices.clone(), database.clone());
+        let writing = WriterOptions {
+            prices: Arc::new(options.prices.clone()),
+            retention_days: options.retention_days,
+        };
+        let store = Arc::new(OnceLock::new());
+        let (opened, database) = (Arc::clone(&store), database.clone());
         let open = move || {
-            let telemetry = Telemetry::new(database.open()?, prices.clone());
-            Ok(opened.get_or_init(|| telemetry).clone())
+            let store: Arc<dyn TelemetryStore> = Arc::new(SqliteTelemetryStore::new(database.open()?));
+            Ok(Arc::clone(opened.get_or_init(|| store)))
         };
         let writer = match open() {
-            Ok(telemetry) => TelemetryWriter::start(telemetry, retention_days)?,
+            Ok(store) => TelemetryWriter::start(store, writing)?,
             Err(error) => {
                 let error: DatabaseError = error;
                 tracing::warn!(%error, "calls cannot be recorded yet; Hob keeps trying");
-                TelemetryWriter::start_unopened(open, retention_days)?
+                TelemetryWriter::start_unopened(open, writing)?
             }
         };
-        Ok(Kept { telemetry, writer: Arc::new(writer) })
+        Ok(Kept { store, writer: Arc::new(writer) })
     }
 }
 
-impl InferenceLog for Record {
+impl InferenceLog for TelemetryService {
     fn record(&self, inference: Inference) {
         if let Some(kept) = &self.kept {
             kept.writer.record(inference);
@@ -175,15 +178,15 @@ mod tests {
     use hob_core::{FinishReason, RequestSource, Usage};
 
     use super::*;
-    use crate::inference::Ending;
+    use crate::inference::InferenceEnd;
     use crate::store::MIGRATIONS;
 
     fn database(directory: &tempfile::TempDir) -> LazyDatabase {
         LazyDatabase::at(&directory.path().join("hob.db"), &[MIGRATIONS])
     }
 
-    fn telemetry(directory: &tempfile::TempDir) -> Telemetry {
-        Telemetry::new(database(directory).open().unwrap(), Prices::standard())
+    fn store(directory: &tempfile::TempDir) -> SqliteTelemetryStore {
+        SqliteTelemetryStore::new(database(directory).open().unwrap())
     }
 
     fn options() -> TelemetryOptions {
@@ -210,11 +213,11 @@ mod tests {
             latency: Duration::from_millis(20),
             first_token: None,
             energy: None,
-            ending: Ending::Complete(FinishReason::Stop),
+            ending: InferenceEnd::Complete(FinishReason::Stop),
         }
     }
 
-    fn calls(record: &Record) -> u64 {
+    fn calls(record: &TelemetryService) -> u64 {
         record.savings(SystemTime::now(), &Zone::UTC).unwrap().total_calls
     }
 
@@ -223,9 +226,9 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("hob.db");
         fs::create_dir(&path).unwrap();
-        let record = Record::open(&options(), &database(&home));
+        let record = TelemetryService::open(&options(), &database(&home));
         record.record(inference());
-        assert!(record.telemetry().is_none() && record.is_losing());
+        assert!(record.store().is_none() && record.is_losing());
         assert!(record.why_not().unwrap().contains("cannot be opened; Hob tries again"));
         assert_eq!((calls(&record), record.dropped()), (0, 0), "nothing is lost yet");
 
@@ -244,7 +247,7 @@ mod tests {
     async fn calls_of_a_database_that_can_never_be_opened_are_counted_as_lost() {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir(home.path().join("hob.db")).unwrap();
-        let record = Record::open(&options(), &database(&home));
+        let record = TelemetryService::open(&options(), &database(&home));
         for _ in 0..7 {
             record.record(inference());
         }
@@ -256,14 +259,14 @@ mod tests {
     #[tokio::test]
     async fn after_the_end_the_database_itself_has_everything() {
         let home = tempfile::tempdir().unwrap();
-        let record = Record::open(&options(), &database(&home));
-        // Whoever else has the database open keeps it from being closed.
-        let another = telemetry(&home);
+        let record = TelemetryService::open(&options(), &database(&home));
+        // A second connection keeps the database from being closed.
+        let another = store(&home);
         record.record(inference());
         record.close().await;
         let copy = tempfile::tempdir().unwrap();
         fs::copy(home.path().join("hob.db"), copy.path().join("hob.db")).unwrap();
-        let copied = telemetry(&copy);
+        let copied = store(&copy);
         assert_eq!(copied.overview(None).unwrap().figures.calls, 1);
         drop(another);
     }

@@ -18,8 +18,9 @@ use tracing::{debug, info, warn};
 
 use crate::entry::shorten;
 use crate::inference::{Inference, InferenceLog};
-use crate::store::Telemetry;
-use crate::store::sqlite::retention::{Pruning, Retention};
+use crate::retention::{Pruning, Retention};
+use crate::savings::Prices;
+use crate::store::TelemetryStore;
 
 /// Records that may wait.
 const CAPACITY: usize = 8192;
@@ -77,30 +78,39 @@ struct State {
     /// Attempts to write that failed.
     failures: u64,
     reminder: Reminder,
-    /// Somebody waits: do not gather, do not pause before trying again.
+    /// A caller waits: do not gather, do not pause before trying again.
     hurry: bool,
     stopping: bool,
     stopped: bool,
 }
 
+/// How calls are recorded.
+#[derive(Debug, Clone)]
+pub struct WriterOptions {
+    /// What calls to the cloud are charged with.
+    pub prices: Arc<Prices>,
+    /// Days that records are kept; 0 is for ever.
+    pub retention_days: u32,
+}
+
 impl TelemetryWriter {
-    /// Starts the thread; an error is the system's refusal to do so. Records are kept for `retention_days`, 0 for ever.
-    pub fn start(telemetry: Telemetry, retention_days: u32) -> io::Result<Self> {
-        Self::spawn(retention_days, |_| Some(telemetry))
+    /// Starts the thread; an error is the system's refusal to do so.
+    pub fn start(store: Arc<dyn TelemetryStore>, options: WriterOptions) -> io::Result<Self> {
+        Self::spawn(options, |_| Some(store))
     }
 
     /// The same with a database that could not be opened just now: `open` is tried again until it can be. Until then records
     /// wait, as many as there is room for.
     pub fn start_unopened(
-        open: impl FnMut() -> Result<Telemetry, DatabaseError> + Send + 'static,
-        retention_days: u32,
+        open: impl FnMut() -> Result<Arc<dyn TelemetryStore>, DatabaseError> + Send + 'static,
+        options: WriterOptions,
     ) -> io::Result<Self> {
-        Self::spawn(retention_days, |shared| open_in_the_end(shared, open))
+        Self::spawn(options, |shared| open_in_the_end(shared, open))
     }
 
     fn spawn(
-        retention_days: u32,
-        open: impl FnOnce(&Shared) -> Option<Telemetry> + Send + 'static,
+        options: WriterOptions,
+        open: impl FnOnce(&Shared) -> Option<Arc<dyn TelemetryStore>> + Send + 'static,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
@@ -111,8 +121,8 @@ impl TelemetryWriter {
         let its = Arc::clone(&shared);
         let thread = thread::Builder::new().name("telemetry".to_owned()).spawn(move || {
             let ending = MarkStopped(its);
-            if let Some(telemetry) = open(&ending.0) {
-                write_all(&ending.0, &telemetry, Retention::new(retention_days));
+            if let Some(store) = open(&ending.0) {
+                write_all(&ending.0, store.as_ref(), &options);
             }
         })?;
         Ok(TelemetryWriter { shared, thread: Mutex::new(Some(thread)) })
@@ -199,7 +209,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for records: until there are enough of them, the first has waited long enough, or somebody is in a hurry. Puts
+    /// Waits for records: until there are enough of them, the first has waited long enough, or a caller waits for them. Puts
     /// them into the empty `batch`, whose room is used again. Waits no longer than `longest` for the first of them.
     fn next_batch(&self, batch: &mut Vec<Inference>, longest: Duration) -> Next {
         let idle = |state: &mut State| state.queue.is_empty() && !state.stopping;
@@ -211,7 +221,7 @@ impl Shared {
         let gathering = |state: &mut State| state.queue.len() < BATCH && !state.hurry && !state.stopping;
         let waited = self.work.wait_timeout_while(state, GATHER, gathering);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        // The whole queue is exchanged for the empty batch, so that nobody waits while records are moved one by one.
+        // The whole queue is exchanged for the empty batch, so that no caller waits while records are moved one by one.
         std::mem::swap(&mut state.queue, batch);
         if batch.len() > BATCH {
             state.queue = batch.split_off(BATCH);
@@ -226,7 +236,7 @@ impl Shared {
         self.progress.notify_all();
     }
 
-    /// Pauses after a failure, unless somebody is in a hurry. At the end there is no second attempt, and all that waits is
+    /// Pauses after a failure, unless a caller waits. At the end there is no second attempt, and all that waits is
     /// given up: the caller's `batch` too.
     fn note_failure(&self, batch: usize, pause: Duration) -> AfterFailure {
         let mut state = self.lock();
@@ -263,8 +273,8 @@ enum AfterFailure {
 /// Opens the database when that becomes possible; `None` when everything ends before.
 fn open_in_the_end(
     shared: &Shared,
-    mut open: impl FnMut() -> Result<Telemetry, DatabaseError>,
-) -> Option<Telemetry> {
+    mut open: impl FnMut() -> Result<Arc<dyn TelemetryStore>, DatabaseError>,
+) -> Option<Arc<dyn TelemetryStore>> {
     let mut pause = REOPEN;
     loop {
         match shared.note_failure(0, pause) {
@@ -272,9 +282,9 @@ fn open_in_the_end(
             AfterFailure::GiveUp => return None,
         }
         match open() {
-            Ok(telemetry) => {
+            Ok(store) => {
                 info!("calls are being recorded again");
-                return Some(telemetry);
+                return Some(store);
             }
             Err(error) => debug!(error = &error as &dyn Error, "the database still cannot be opened"),
         }
@@ -284,26 +294,27 @@ fn open_in_the_end(
 
 /// The thread's work: batch after batch, each until it is written, and what is too old in between, day by day, so that no record
 /// waits long for that.
-fn write_all(shared: &Shared, telemetry: &Telemetry, mut retention: Retention) {
+fn write_all(shared: &Shared, store: &dyn TelemetryStore, options: &WriterOptions) {
+    let mut retention = Retention::new(options.retention_days);
     let mut disk = Disk::default();
     let mut unsynced = Unsynced::default();
     let mut batch = Vec::new();
     loop {
-        let longest = match retention.step(telemetry, SystemTime::now(), Instant::now()) {
+        let longest = match retention.step(store, SystemTime::now(), Instant::now()) {
             Pruning::Continues => Duration::ZERO,
             Pruning::Rests => LOOK_AT_DATE,
         };
         if unsynced.is_due(Instant::now()) {
-            unsynced.sync(telemetry);
+            unsynced.sync(store);
         }
         batch.clear();
         match shared.next_batch(&mut batch, longest.min(unsynced.left(Instant::now()))) {
             Next::Batch => {}
             Next::Nothing => continue,
-            Next::Over => return unsynced.sync(telemetry),
+            Next::Over => return unsynced.sync(store),
         }
         loop {
-            let result = telemetry.record_batch(&batch);
+            let result = store.record_batch(&batch, &options.prices);
             match (disk.note(result.is_ok()), &result) {
                 (Some(DiskNews::Refuses), Err(error)) => warn!(
                     error = error as &dyn Error,
@@ -344,9 +355,9 @@ impl Unsynced {
         self.since.map_or(Duration::MAX, |since| (since + SYNC_EVERY).saturating_duration_since(now))
     }
 
-    fn sync(&mut self, telemetry: &Telemetry) {
+    fn sync(&mut self, store: &dyn TelemetryStore) {
         if self.since.take().is_some()
-            && let Err(error) = telemetry.sync()
+            && let Err(error) = store.sync()
         {
             debug!(error = &error as &dyn Error, "records are not on the disk yet; trying again");
             self.note_written(Instant::now());

@@ -4,20 +4,23 @@ use hob_core::FinishReason;
 use hob_db::Database;
 
 use super::*;
-use crate::inference::Ending;
-use crate::savings::Prices;
-use crate::store::sqlite::MIGRATIONS;
+use crate::inference::InferenceEnd;
 use crate::store::tests::{DAY, inference};
+use crate::store::{MIGRATIONS, SqliteTelemetryStore};
 
 /// Longer than any of these tests takes on a busy machine; none of them waits for it to pass.
 const LONG: Duration = Duration::from_secs(60);
 
-fn in_memory() -> (Database, Telemetry) {
-    let database = Database::in_memory(&[MIGRATIONS]).expect("opened");
-    (database.clone(), Telemetry::new(database, Prices::standard()))
+fn keeping(retention_days: u32) -> WriterOptions {
+    WriterOptions { prices: Arc::new(Prices::standard()), retention_days }
 }
 
-fn calls(telemetry: &Telemetry) -> u64 {
+fn in_memory() -> (Database, SqliteTelemetryStore) {
+    let database = Database::in_memory(&[MIGRATIONS]).expect("opened");
+    (database.clone(), SqliteTelemetryStore::new(database))
+}
+
+fn calls(telemetry: &SqliteTelemetryStore) -> u64 {
     telemetry.overview(None).expect("readable").figures.calls
 }
 
@@ -34,7 +37,7 @@ fn flush_in_the_end(writer: &TelemetryWriter) {
 #[test]
 fn what_was_recorded_is_on_disk_after_a_flush() {
     let (_, telemetry) = in_memory();
-    let writer = TelemetryWriter::start(telemetry.clone(), 0).expect("started");
+    let writer = TelemetryWriter::start(Arc::new(telemetry.clone()), keeping(0)).expect("started");
     assert!(writer.flush(LONG), "nothing to do");
     for _ in 0..1500 {
         writer.record(inference());
@@ -47,8 +50,8 @@ fn what_was_recorded_is_on_disk_after_a_flush() {
 fn what_is_too_old_is_deleted_by_the_thread_that_writes() {
     let (_, telemetry) = in_memory();
     let ago = |days: u32| Inference { started: SystemTime::now() - days * DAY, ..inference() };
-    telemetry.record_batch(&[ago(40), ago(3)]).expect("recorded");
-    let writer = TelemetryWriter::start(telemetry.clone(), 30).expect("started");
+    telemetry.record_batch(&[ago(40), ago(3)], &Prices::standard()).expect("recorded");
+    let writer = TelemetryWriter::start(Arc::new(telemetry.clone()), keeping(30)).expect("started");
     writer.record(ago(0));
     assert!(writer.flush(LONG));
     assert_eq!(calls(&telemetry), 2);
@@ -58,12 +61,12 @@ fn what_is_too_old_is_deleted_by_the_thread_that_writes() {
 fn old_records_that_cannot_be_deleted_do_not_keep_new_ones_from_being_written() {
     let (database, telemetry) = in_memory();
     telemetry
-        .record_batch(&[Inference { started: SystemTime::UNIX_EPOCH, ..inference() }])
+        .record_batch(&[Inference { started: SystemTime::UNIX_EPOCH, ..inference() }], &Prices::standard())
         .expect("recorded");
     let refuses =
         "CREATE TRIGGER refuses BEFORE DELETE ON telemetry_page BEGIN SELECT raise(FAIL, 'no'); END";
     database.writer().execute_batch(refuses).expect("set");
-    let writer = TelemetryWriter::start(telemetry.clone(), 30).expect("started");
+    let writer = TelemetryWriter::start(Arc::new(telemetry.clone()), keeping(30)).expect("started");
     writer.record(inference());
     assert!(writer.flush(LONG));
     assert_eq!(calls(&telemetry), 2);
@@ -72,7 +75,7 @@ fn old_records_that_cannot_be_deleted_do_not_keep_new_ones_from_being_written() 
 #[test]
 fn nobody_has_to_ask_for_records_to_be_written() {
     let (_, telemetry) = in_memory();
-    let writer = TelemetryWriter::start(telemetry.clone(), 0).expect("started");
+    let writer = TelemetryWriter::start(Arc::new(telemetry.clone()), keeping(0)).expect("started");
     writer.record(inference());
     let state = writer.shared.lock();
     let waited = writer.shared.progress.wait_timeout_while(state, LONG, |state| state.written == 0);
@@ -83,7 +86,7 @@ fn nobody_has_to_ask_for_records_to_be_written() {
 #[test]
 fn dropping_the_writer_writes_what_still_waits() {
     let (_, telemetry) = in_memory();
-    let writer = TelemetryWriter::start(telemetry.clone(), 0).expect("started");
+    let writer = TelemetryWriter::start(Arc::new(telemetry.clone()), keeping(0)).expect("started");
     for _ in 0..700 {
         writer.record(inference());
     }
@@ -94,7 +97,7 @@ fn dropping_the_writer_writes_what_still_waits() {
 #[test]
 fn many_callers_at_once_lose_nothing() {
     let (_, telemetry) = in_memory();
-    let writer = TelemetryWriter::start(telemetry.clone(), 0).expect("started");
+    let writer = TelemetryWriter::start(Arc::new(telemetry.clone()), keeping(0)).expect("started");
     thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| (0..500).for_each(|_| writer.record(inference())));
@@ -107,7 +110,7 @@ fn many_callers_at_once_lose_nothing() {
 #[test]
 fn a_full_queue_blocks_nobody_and_counts_what_it_loses() {
     let (database, telemetry) = in_memory();
-    let writer = TelemetryWriter::start(telemetry.clone(), 0).expect("started");
+    let writer = TelemetryWriter::start(Arc::new(telemetry.clone()), keeping(0)).expect("started");
     // Whoever holds this keeps the thread from writing.
     let held = database.writer();
     let sent = CAPACITY + BATCH + 1000;
@@ -125,7 +128,7 @@ fn a_full_queue_blocks_nobody_and_counts_what_it_loses() {
 #[test]
 fn a_disk_that_refuses_costs_nothing_once_it_works_again() {
     let (database, telemetry) = in_memory();
-    let writer = TelemetryWriter::start(telemetry.clone(), 0).expect("started");
+    let writer = TelemetryWriter::start(Arc::new(telemetry.clone()), keeping(0)).expect("started");
     refuse_writes(&database, true);
     for _ in 0..600 {
         writer.record(inference());
@@ -145,7 +148,7 @@ fn a_full_disk_keeps_the_queue_bounded() {
         database.writer().pragma_update(None, "max_page_count", pages).expect("set");
     };
     limit_pages(pages);
-    let writer = TelemetryWriter::start(telemetry.clone(), 0).expect("started");
+    let writer = TelemetryWriter::start(Arc::new(telemetry.clone()), keeping(0)).expect("started");
     let sent = 2 * CAPACITY;
     for _ in 0..sent {
         writer.record(inference());
@@ -162,7 +165,7 @@ fn a_full_disk_keeps_the_queue_bounded() {
 #[test]
 fn a_disk_that_refuses_to_the_end_does_not_keep_the_process_from_ending() {
     let (database, telemetry) = in_memory();
-    let writer = TelemetryWriter::start(telemetry, 0).expect("started");
+    let writer = TelemetryWriter::start(Arc::new(telemetry), keeping(0)).expect("started");
     refuse_writes(&database, true);
     for _ in 0..2000 {
         writer.record(inference());
@@ -176,7 +179,7 @@ fn a_disk_that_refuses_to_the_end_does_not_keep_the_process_from_ending() {
 #[test]
 fn what_a_full_disk_has_not_taken_is_counted_at_the_end() {
     let (database, telemetry) = in_memory();
-    let writer = TelemetryWriter::start(telemetry.clone(), 0).expect("started");
+    let writer = TelemetryWriter::start(Arc::new(telemetry.clone()), keeping(0)).expect("started");
     for _ in 0..10 {
         writer.record(inference());
     }
@@ -197,13 +200,13 @@ fn what_a_full_disk_has_not_taken_is_counted_at_the_end() {
 #[test]
 fn a_database_that_can_be_opened_later_gets_what_was_recorded_meanwhile() {
     let (_, telemetry) = in_memory();
-    let opened = telemetry.clone();
+    let opened: Arc<dyn TelemetryStore> = Arc::new(telemetry.clone());
     let mut refusals = 3;
     let open = move || {
         refusals -= 1;
-        if refusals < 0 { Ok(opened.clone()) } else { Err(locked()) }
+        if refusals < 0 { Ok(Arc::clone(&opened)) } else { Err(locked()) }
     };
-    let writer = TelemetryWriter::start_unopened(open, 0).expect("started");
+    let writer = TelemetryWriter::start_unopened(open, keeping(0)).expect("started");
     for _ in 0..500 {
         writer.record(inference());
     }
@@ -213,7 +216,7 @@ fn a_database_that_can_be_opened_later_gets_what_was_recorded_meanwhile() {
 
 #[test]
 fn a_database_that_can_never_be_opened_costs_a_bounded_queue_and_is_counted() {
-    let writer = TelemetryWriter::start_unopened(|| Err(locked()), 0).expect("started");
+    let writer = TelemetryWriter::start_unopened(|| Err(locked()), keeping(0)).expect("started");
     for _ in 0..CAPACITY + 500 {
         writer.record(inference());
     }
@@ -232,8 +235,8 @@ fn locked() -> DatabaseError {
 fn a_record_is_on_the_disk_within_about_a_second() {
     let root = tempfile::tempdir().expect("a directory");
     let database = Database::open(&root.path().join("hob.db"), &[MIGRATIONS]).expect("opened");
-    let telemetry = Telemetry::new(database.clone(), Prices::standard());
-    let writer = TelemetryWriter::start(telemetry, 0).expect("started");
+    let telemetry = SqliteTelemetryStore::new(database.clone());
+    let writer = TelemetryWriter::start(Arc::new(telemetry), keeping(0)).expect("started");
     writer.record(inference());
     assert!(writer.flush(LONG));
     let synchronous = || -> i64 {
@@ -291,13 +294,13 @@ fn a_novel_in_place_of_a_name_does_not_wait_in_memory() {
     let mut endless = inference();
     endless.model = "é".repeat(1_000_000);
     endless.agent = Some("x".repeat(1_000_000));
-    endless.ending = Ending::Failed("x".repeat(1_000_000));
+    endless.ending = InferenceEnd::Failed("x".repeat(1_000_000));
     shorten(&mut endless);
     assert_eq!(endless.model, "é".repeat(128));
     assert!(endless.model.capacity() < 1000);
     assert_eq!(endless.agent.as_ref().map(String::len), Some(256));
-    assert_eq!(endless.ending, Ending::Failed("x".repeat(2000)));
-    endless.ending = Ending::Complete(FinishReason::Other("x".repeat(1_000_000)));
+    assert_eq!(endless.ending, InferenceEnd::Failed("x".repeat(2000)));
+    endless.ending = InferenceEnd::Complete(FinishReason::Other("x".repeat(1_000_000)));
     shorten(&mut endless);
-    assert_eq!(endless.ending, Ending::Complete(FinishReason::Other("x".repeat(256))));
+    assert_eq!(endless.ending, InferenceEnd::Complete(FinishReason::Other("x".repeat(256))));
 }

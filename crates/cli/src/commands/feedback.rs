@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use anyhow::Result;
 use hob_system::startup::routing::open_feedback;
 use hob_system::{RateError, RatingResult};
-use hob_telemetry::Record;
+use hob_telemetry::TelemetryService;
 use jiff::SignedDuration;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use crate::output::time::span;
 use crate::settings;
 
 pub fn run(args: &FeedbackArgs) -> Result<ExitCode> {
-    let feedback = open_feedback(&settings::home()?, Record::default());
+    let feedback = open_feedback(&settings::home()?, TelemetryService::default());
     let rated = feedback.rate(args.id.as_deref(), args.rating).map_err(explain)?;
     if args.json {
         let RatingResult { answer, rating, learnt } = &rated;

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use hob_telemetry::metrics::{Histogram, ModelTotals};
+use hob_telemetry::metrics::{Histogram, ModelMetrics};
 
 use super::prometheus_text::MetricsText;
 use crate::error::ApiError;
@@ -25,7 +25,7 @@ pub(crate) async fn show(
     if !RequestContext::is_owner(request.extensions()) {
         return Err(ApiError::owner_only("/metrics"));
     }
-    let (Some(metrics), Some(totals)) = (&state.metrics, state.system.totals()) else {
+    let (Some(metrics), Some(totals)) = (&state.metrics, state.system.metrics()) else {
         return Err(ApiError::no_metrics());
     };
     let mut out = MetricsText::default();
@@ -54,7 +54,7 @@ fn engines_and_build(out: &mut MetricsText, state: &ServerState, engines: &[(&st
         "hob_spans_dropped_total",
         "Spans lost because the trace collector was too slow or not reachable.",
     );
-    out.sample(&[], state.system.spans().dropped());
+    out.sample(&[], state.system.tracer().dropped());
     out.gauge("hob_build_info", "Version of the running server.");
     out.sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
 }
@@ -83,8 +83,8 @@ fn requests(out: &mut MetricsText, metrics: &RequestMetrics, counts: InFlightCou
 }
 
 /// The name of a metric, its help text, and its value.
-type Count = (&'static str, &'static str, fn(&ModelTotals) -> &AtomicU64);
-type Times = (&'static str, &'static str, fn(&ModelTotals) -> &Histogram);
+type Count = (&'static str, &'static str, fn(&ModelMetrics) -> &AtomicU64);
+type Times = (&'static str, &'static str, fn(&ModelMetrics) -> &Histogram);
 
 const COUNTS: [Count; 3] = [
     ("hob_prompt_tokens_total", "Prompt tokens read by models.", |totals| &totals.prompt_tokens),
@@ -103,7 +103,7 @@ const TIMES: [Times; 2] = [
     }),
 ];
 
-fn inferences(out: &mut MetricsText, models: &[Arc<ModelTotals>]) {
+fn inferences(out: &mut MetricsText, models: &[Arc<ModelMetrics>]) {
     out.counter("hob_inferences_total", "Engine calls by ending: complete, failed, cancelled.");
     for totals in models {
         let ends =
@@ -128,7 +128,7 @@ fn inferences(out: &mut MetricsText, models: &[Arc<ModelTotals>]) {
 }
 
 /// Only with a meter: zero would be a wrong value.
-fn energy(out: &mut MetricsText, models: &[Arc<ModelTotals>]) {
+fn energy(out: &mut MetricsText, models: &[Arc<ModelMetrics>]) {
     out.counter(
         "hob_energy_joules_total",
         "Energy that processor and graphics card used during engine calls.",
@@ -138,7 +138,7 @@ fn energy(out: &mut MetricsText, models: &[Arc<ModelTotals>]) {
     }
 }
 
-fn labels(totals: &ModelTotals) -> [(&'static str, &str); 2] {
+fn labels(totals: &ModelMetrics) -> [(&'static str, &str); 2] {
     [("engine", &totals.engine), ("model", &totals.model)]
 }
 
@@ -165,14 +165,14 @@ mod tests {
     use std::time::Duration;
 
     use hob_core::{FinishReason, RequestSource, Usage};
-    use hob_telemetry::metrics::Totals;
-    use hob_telemetry::{Ending, Energy, Inference, InferenceLog, Unrecorded};
+    use hob_telemetry::metrics::InferenceMetrics;
+    use hob_telemetry::{Energy, Inference, InferenceEnd, InferenceLog, NoInferenceLog};
 
     use super::*;
 
     #[test]
     fn energy_is_in_joules_by_engine_and_model() {
-        let totals = Totals::before(Arc::new(Unrecorded));
+        let totals = InferenceMetrics::before(Arc::new(NoInferenceLog));
         for microjoules in [Some(2_000_000), None, Some(500_000)] {
             totals.record(Inference {
                 started: UNIX_EPOCH,
@@ -187,7 +187,7 @@ mod tests {
                 latency: Duration::from_millis(20),
                 first_token: None,
                 energy: microjoules.map(Energy::from_microjoules),
-                ending: Ending::Complete(FinishReason::Stop),
+                ending: InferenceEnd::Complete(FinishReason::Stop),
             });
         }
         let mut out = MetricsText::default();

@@ -10,7 +10,7 @@ use hob_engines::{Endpoint, EndpointOptions, OpenAiCompat, Style};
 use hob_net::install_crypto;
 use hob_server::{Server, ServerParts, Stopped};
 use hob_system::{System, SystemParts, ToolSet};
-use hob_telemetry::Unrecorded;
+use hob_telemetry::NoInferenceLog;
 use hob_testkit::{FakeServer, Reply};
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -80,7 +80,7 @@ pub fn plain_parts(engine: Arc<dyn Engine>) -> SystemParts {
         tools: ToolSet::default(),
         max_turns: 10,
         bus: EventBus::new(),
-        log: Arc::new(Unrecorded),
+        log: Arc::new(NoInferenceLog),
     }
 }
 

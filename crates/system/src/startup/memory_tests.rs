@@ -7,7 +7,7 @@ use hob_core::{
     RequestSource, Role,
 };
 use hob_memory::Note;
-use hob_telemetry::Unrecorded;
+use hob_telemetry::NoInferenceLog;
 use hob_testkit::ScriptedEngine;
 
 use super::*;
@@ -42,7 +42,7 @@ impl House {
             tools: ToolSet::default(),
             max_turns: 3,
             bus: bus.clone(),
-            log: Arc::new(Unrecorded),
+            log: Arc::new(NoInferenceLog),
         });
         House { system: system.with_memory(memory), root, bus, engine }
     }

@@ -8,8 +8,7 @@ use hob_config::{Config, RouterName};
 use hob_core::{Moment, RequestSource, Usage, UtcDay};
 use hob_db::{DatabaseError, LazyDatabase};
 use hob_routing::{MeasuredSpeed, Measurements, PolicyName, Router, RoutingService};
-use hob_telemetry::store::Row;
-use hob_telemetry::{Record, Telemetry};
+use hob_telemetry::{CallRecord, SqliteTelemetryStore, TelemetryService, TelemetryStore};
 
 use crate::databases::hob_database;
 use crate::feedback::FeedbackService;
@@ -25,12 +24,12 @@ pub(crate) fn open_router(config: &Config, calls: &RecordedCalls) -> Router {
 }
 
 /// The choices in `home`, and what was learnt from them.
-pub fn open_routing_service(home: &Path, record: Record) -> RoutingService {
+pub fn open_routing_service(home: &Path, record: TelemetryService) -> RoutingService {
     routing_service(RecordedCalls::new(hob_database(home), record))
 }
 
 /// Rates the answers in `home`.
-pub fn open_feedback(home: &Path, record: Record) -> FeedbackService {
+pub fn open_feedback(home: &Path, record: TelemetryService) -> FeedbackService {
     let calls = RecordedCalls::new(hob_database(home), record);
     FeedbackService::new(routing_service(calls.clone()), Some(calls))
 }
@@ -49,20 +48,20 @@ fn policy(key: RouterName) -> PolicyName {
 /// The calls that telemetry recorded, as routing and feedback need them. Cheap to clone.
 #[derive(Clone)]
 pub struct RecordedCalls {
-    record: Record,
+    record: TelemetryService,
     /// Has what was recorded before recording was switched off.
     database: LazyDatabase,
 }
 
 impl RecordedCalls {
-    pub(crate) fn new(database: LazyDatabase, record: Record) -> Self {
+    pub(crate) fn new(database: LazyDatabase, record: TelemetryService) -> Self {
         RecordedCalls { record, database }
     }
 
     /// The last answer of a run since a moment. Blocks.
-    pub(crate) fn find_run(&self, run: &str, since: Moment) -> Result<Option<Row>, DatabaseError> {
-        let Some(telemetry) = self.telemetry()? else { return Ok(None) };
-        telemetry.find_run(run, since)
+    pub(crate) fn find_run(&self, run: &str, since: Moment) -> Result<Option<CallRecord>, DatabaseError> {
+        let Some(store) = self.store()? else { return Ok(None) };
+        store.find_run(run, since)
     }
 
     /// The last complete answer since a moment, without those of some sources and of some runs. Blocks.
@@ -71,9 +70,9 @@ impl RecordedCalls {
         since: Moment,
         except_sources: &[RequestSource],
         except_runs: &[&str],
-    ) -> Result<Option<Row>, DatabaseError> {
-        let Some(telemetry) = self.telemetry()? else { return Ok(None) };
-        telemetry.last_complete(since, except_sources, except_runs)
+    ) -> Result<Option<CallRecord>, DatabaseError> {
+        let Some(store) = self.store()? else { return Ok(None) };
+        store.last_complete(since, except_sources, except_runs)
     }
 
     /// Waits a moment for answers that are not recorded yet. Blocks.
@@ -82,19 +81,19 @@ impl RecordedCalls {
     }
 
     /// `None` where nothing was ever recorded.
-    fn telemetry(&self) -> Result<Option<Telemetry>, DatabaseError> {
-        if let Some(telemetry) = self.record.telemetry() {
-            return Ok(Some(telemetry.clone()));
+    fn store(&self) -> Result<Option<Arc<dyn TelemetryStore>>, DatabaseError> {
+        if let Some(store) = self.record.store() {
+            return Ok(Some(Arc::clone(store)));
         }
         let database = self.database.find()?;
-        Ok(database.map(|database| Telemetry::new(database, self.record.prices().clone())))
+        Ok(database.map(|database| Arc::new(SqliteTelemetryStore::new(database)) as Arc<dyn TelemetryStore>))
     }
 }
 
 impl Measurements for RecordedCalls {
     fn speeds(&self, days: u32, most: u32) -> Result<Vec<MeasuredSpeed>, DatabaseError> {
-        let Some(telemetry) = self.record.telemetry() else { return Ok(Vec::new()) };
-        let speeds = telemetry.speeds(UtcDay::of(SystemTime::now()).minus(days), most)?;
+        let Some(store) = self.record.store() else { return Ok(Vec::new()) };
+        let speeds = store.speeds(UtcDay::of(SystemTime::now()).minus(days), most)?;
         let measured = speeds.into_iter().map(|speed| MeasuredSpeed {
             engine: speed.engine,
             model: speed.model,
@@ -115,7 +114,7 @@ mod tests {
 
     #[test]
     fn an_answer_of_the_cloud_costs_what_its_model_does() {
-        let calls = RecordedCalls::new(hob_database(Path::new("never-opened")), Record::default());
+        let calls = RecordedCalls::new(hob_database(Path::new("never-opened")), TelemetryService::default());
         let usage = Usage { prompt_tokens: 1000, completion_tokens: 1000, ..Usage::default() };
         assert!(calls.price("gpt-5.2", usage).is_some_and(|dollars| dollars > 0.0));
         assert_eq!(calls.price("a model that nobody has heard of", usage), None);

@@ -1,22 +1,25 @@
 //! The record of calls, as the configuration wants it.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use hob_config::Config;
 use hob_db::DatabaseError;
-use hob_telemetry::{Price, Prices, Record, Telemetry, TelemetryOptions};
+use hob_telemetry::{
+    Price, Prices, SqliteTelemetryStore, TelemetryOptions, TelemetryService, TelemetryStore,
+};
 
 use crate::databases::hob_database;
 
 /// Opens the record in `home`, where calls are recorded.
-pub fn open_record(config: &Config, home: &Path) -> Record {
-    Record::open(&telemetry_options(config), &hob_database(home))
+pub fn open_record(config: &Config, home: &Path) -> TelemetryService {
+    TelemetryService::open(&telemetry_options(config), &hob_database(home))
 }
 
 /// The record in `home`, for those who only read it; `None` where nothing was ever recorded. Creates nothing.
-pub fn find_telemetry(config: &Config, home: &Path) -> Result<Option<Telemetry>, DatabaseError> {
+pub fn find_telemetry(home: &Path) -> Result<Option<Arc<dyn TelemetryStore>>, DatabaseError> {
     let database = hob_database(home).find()?;
-    Ok(database.map(|database| Telemetry::new(database, prices(config))))
+    Ok(database.map(|database| Arc::new(SqliteTelemetryStore::new(database)) as Arc<dyn TelemetryStore>))
 }
 
 pub fn telemetry_options(config: &Config) -> TelemetryOptions {

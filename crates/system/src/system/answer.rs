@@ -14,7 +14,7 @@ use super::run::Asked;
 use crate::caller_policy::admit;
 use crate::lane::{Lane, Wish, lane};
 use crate::route::Route;
-use hob_telemetry::trace::{Span, TracedStream, kind_of_refusal, request_span, under};
+use hob_telemetry::trace::{Span, TracedStream, ask_error_type, request_span, under};
 
 /// An answer under way.
 pub struct Streaming {
@@ -31,11 +31,11 @@ pub struct Streaming {
 impl System {
     /// The whole answer, and how an agent got to it.
     pub async fn complete(&self, request: GenerateRequest, caller: &Caller) -> Result<Answered, AskError> {
-        let mut span = request_span(&self.spans, caller, &request.model);
+        let mut span = request_span(&self.recorder.tracer, caller, &request.model);
         let caller = under(caller, &span);
         let outcome = self.answer(request, &caller, &mut span).await;
         if let Err(error) = &outcome {
-            span.fail(kind_of_refusal(error));
+            span.fail(ask_error_type(error));
         }
         span.end();
         outcome
@@ -71,7 +71,7 @@ impl System {
     ) -> Result<AgentOutcome, AskError> {
         match lane(&request, ReplyMode::Complete, wish) {
             Lane::Engine => {
-                let generation = route.metered(self.origin(caller, None)).generate(&request).await?;
+                let generation = route.recorded(self.record_context(caller, None)).generate(&request).await?;
                 Ok(AgentOutcome { generation, turns: 1, tool_results: Vec::new() })
             }
             Lane::Agent(agent) => {
@@ -87,17 +87,17 @@ impl System {
     /// The answer as it comes. Returns once the first piece is there, so that trouble before it is an error and not a
     /// stream that breaks at once.
     pub async fn stream(&self, request: GenerateRequest, caller: &Caller) -> Result<Streaming, AskError> {
-        let mut span = request_span(&self.spans, caller, &request.model);
+        let mut span = request_span(&self.recorder.tracer, caller, &request.model);
         let caller = under(caller, &span);
         match self.begin_stream(request, &caller, &mut span).await {
-            Ok(streaming) if span.place().is_none() => Ok(streaming),
+            Ok(streaming) if span.trace_parent().is_none() => Ok(streaming),
             Ok(mut streaming) => {
                 let deltas = streaming.deltas;
                 streaming.deltas = Box::pin(TracedStream { deltas, span });
                 Ok(streaming)
             }
             Err(error) => {
-                span.fail(kind_of_refusal(&error));
+                span.fail(ask_error_type(&error));
                 span.end();
                 Err(error)
             }
@@ -140,7 +140,7 @@ impl System {
         span: &mut Span,
     ) -> Result<GenerationStream, AskError> {
         let GenerationStream { warnings, mut deltas } = match lane(&request, ReplyMode::Streamed, wish) {
-            Lane::Engine => route.metered(self.origin(caller, None)).stream(&request).await?,
+            Lane::Engine => route.recorded(self.record_context(caller, None)).stream(&request).await?,
             Lane::Agent(agent) => {
                 by_agent(span, agent.name());
                 self.recall(&mut request, caller).await;

@@ -6,16 +6,16 @@ use super::System;
 use crate::caller_policy::check_engine;
 use crate::embedder;
 use hob_core::model::DEFAULT_MODEL;
-use hob_telemetry::trace::{kind_of_refusal, request_span, under};
+use hob_telemetry::trace::{ask_error_type, request_span, under};
 
 impl System {
     /// Texts as vectors. `default`, and the name of the model it stands for, mean the embedder of the house; any other name
     /// is a model of the engine.
     pub async fn embed(&self, request: EmbedRequest, caller: &Caller) -> Result<Embeddings, AskError> {
-        let mut span = request_span(&self.spans, caller, &request.model);
+        let mut span = request_span(&self.recorder.tracer, caller, &request.model);
         let embeddings = self.vectors(request, &under(caller, &span)).await;
         if let Err(error) = &embeddings {
-            span.fail(kind_of_refusal(error));
+            span.fail(ask_error_type(error));
         }
         span.end();
         embeddings
@@ -28,12 +28,12 @@ impl System {
             _ => {
                 let engine = self.pool.engine_of(&request.model).await?;
                 check_engine(engine.as_ref(), &request.model, caller.role)?;
-                return Ok(self.metered_on(&engine, caller).embed(&request).await?);
+                return Ok(self.recorded_on(&engine, caller).embed(&request).await?);
             }
         };
         request.model.clone_from(&house.model);
         check_engine(house.engine.as_ref(), &house.model, caller.role)?;
-        let engine = self.metered_on(&house.engine, caller);
+        let engine = self.recorded_on(&house.engine, caller);
         Ok(engine.embed(&request).await.map_err(embedder::explain)?)
     }
 }

@@ -9,7 +9,7 @@ use hob_core::{
 };
 use hob_memory::context::{has_context, without_context};
 use hob_telemetry::trace::TracedTools;
-use hob_telemetry::{Metered, Origin};
+use hob_telemetry::{RecordContext, RecordedEngine};
 
 use super::System;
 use crate::lane::Wish;
@@ -67,7 +67,7 @@ impl System {
         let caller = asked.caller;
         let events = self.events(caller);
         Ok(AgentContext {
-            engine: route.metered(self.origin(caller, Some(agent))),
+            engine: route.recorded(self.record_context(caller, Some(agent))),
             tools: self.tools_for(asked, &events)?,
             events,
             max_turns: self.max_turns.min(caller.role.most_turns()),
@@ -89,26 +89,28 @@ impl System {
         let tools =
             tools.for_owner_words(asked.owner_words()).with_most_questions(caller.role.most_llm_calls());
         let tools = Arc::new(tools);
-        Ok(match self.spans.are_heard() {
-            true => Arc::new(TracedTools { tools, spans: self.spans.clone(), parent: caller.trace_parent }),
+        Ok(match self.recorder.tracer.is_enabled() {
+            true => Arc::new(TracedTools {
+                tools,
+                tracer: self.recorder.tracer.clone(),
+                parent: caller.trace_parent,
+            }),
             false => tools,
         })
     }
 
     /// An engine, with its work put down to this caller.
-    pub(super) fn metered_on(&self, engine: &Arc<dyn Engine>, caller: &Caller) -> Metered {
-        Metered::new(Arc::clone(engine), self.origin(caller, None))
+    pub(super) fn recorded_on(&self, engine: &Arc<dyn Engine>, caller: &Caller) -> RecordedEngine {
+        RecordedEngine::new(Arc::clone(engine), self.record_context(caller, None))
     }
 
-    pub(super) fn origin(&self, caller: &Caller, agent: Option<&str>) -> Origin {
-        Origin {
+    pub(super) fn record_context(&self, caller: &Caller, agent: Option<&str>) -> RecordContext {
+        RecordContext {
             run: Arc::clone(&caller.run),
             source: caller.source,
             agent: agent.map(str::to_owned),
             events: self.events(caller),
-            log: Arc::clone(&self.log),
-            spans: self.spans.clone(),
-            meters: self.meters.clone(),
+            recorder: self.recorder.clone(),
             trace_parent: caller.trace_parent,
         }
     }

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hob_channels::store::{ChannelStore, HistoryLine, Speaker, SqliteChannelStore, ThreadKey};
@@ -15,8 +16,7 @@ use hob_routing::{QuestionClass, Ratings, RoutingStore, SqliteRoutingStore};
 use hob_system::HOB_MIGRATIONS;
 use hob_tasks::TaskId;
 use hob_tasks::store::{SqliteTaskStore, TaskStore};
-use hob_telemetry::store::Row;
-use hob_telemetry::{Prices, Telemetry, has_answered};
+use hob_telemetry::{CallExport, SqliteTelemetryStore, TelemetryStore, has_answered};
 use rusqlite::Connection;
 
 const HOB: [&str; 10] = [
@@ -75,9 +75,9 @@ fn versions(connection: &Connection) -> Vec<(String, i64)> {
 /// Everything that Hobs up to this version wrote is there.
 fn expect_rows_up_to(version: u64, database: &Database) {
     let calls: Vec<u64> = CALLS.into_iter().filter(|written| *written <= version).collect();
-    let telemetry = Telemetry::new(database.clone(), Prices::standard());
+    let telemetry = SqliteTelemetryStore::new(database.clone());
     let runs: Vec<String> =
-        telemetry.export(None).map(|row: Result<Row, _>| row.expect("readable").run).collect();
+        CallExport::new(Arc::new(telemetry.clone()), None).map(|call| call.expect("readable").run).collect();
     let expected: Vec<String> = calls.iter().map(|written| format!("run-{written}")).collect();
     assert_eq!(runs, expected, "calls of version {version}");
     let figures = telemetry.overview(None).expect("readable").figures;

@@ -7,7 +7,7 @@ use std::time::Instant;
 const MOST_WATTS: f64 = 3000.0;
 
 /// A number that grows with the energy that some part of the machine has used.
-pub(super) trait Counter: Send {
+pub(super) trait EnergyCounter: Send {
     /// What is counted, and by whom.
     fn name(&self) -> String;
 
@@ -19,21 +19,21 @@ pub(super) trait Counter: Send {
 }
 
 /// All counters of a machine, which are always looked at together: a figure has either all of them in it, or is none.
-pub(super) struct Counters {
+pub(super) struct EnergyCounters {
     counters: Vec<Known>,
     looked: Option<Instant>,
     failing: bool,
 }
 
 struct Known {
-    counter: Box<dyn Counter>,
+    counter: Box<dyn EnergyCounter>,
     last: Option<u64>,
 }
 
-impl Counters {
-    pub(super) fn new(counters: Vec<Box<dyn Counter>>) -> Self {
+impl EnergyCounters {
+    pub(super) fn new(counters: Vec<Box<dyn EnergyCounter>>) -> Self {
         let counters = counters.into_iter().map(|counter| Known { counter, last: None }).collect();
-        Counters { counters, looked: None, failing: false }
+        EnergyCounters { counters, looked: None, failing: false }
     }
 
     pub(super) fn names(&self) -> Vec<String> {
@@ -78,9 +78,9 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn counting(dials: &[Dial]) -> (Counters, Instant) {
-        let counters = dials.iter().map(|dial| Box::new(dial.clone()) as Box<dyn Counter>).collect();
-        let (mut counters, start) = (Counters::new(counters), Instant::now());
+    fn counting(dials: &[Dial]) -> (EnergyCounters, Instant) {
+        let counters = dials.iter().map(|dial| Box::new(dial.clone()) as Box<dyn EnergyCounter>).collect();
+        let (mut counters, start) = (EnergyCounters::new(counters), Instant::now());
         assert_eq!(counters.advance(start), None, "the first look is a beginning");
         (counters, start)
     }

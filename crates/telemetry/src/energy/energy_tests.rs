@@ -12,8 +12,8 @@ use hob_testkit::ScriptedEngine;
 
 use super::*;
 use crate::inference::{Inference, InferenceLog};
-use crate::recorded_engine::{Metered, Origin};
-use crate::trace::Spans;
+use crate::recorded_engine::{RecordContext, RecordedEngine};
+use crate::recorder::Recorder;
 
 /// What a dial shows when it cannot be read.
 const GONE: u64 = u64::MAX;
@@ -44,7 +44,7 @@ impl Dial {
     }
 }
 
-impl Counter for Dial {
+impl EnergyCounter for Dial {
     fn name(&self) -> String {
         self.name.to_owned()
     }
@@ -65,17 +65,17 @@ impl Counter for Dial {
 const LONG: Duration = Duration::from_secs(60);
 
 /// Meters whose reader looks when a test says so.
-fn meters(dials: &[&Dial]) -> (Meters, Reader) {
-    let counters = dials.iter().map(|dial| Box::new((*dial).clone()) as Box<dyn Counter>).collect();
-    let (panel, reader) = Panel::new(Counters::new(counters));
-    (Meters { found: Arc::new(OnceLock::from(panel)) }, reader)
+fn meters(dials: &[&Dial]) -> (EnergyMeters, Reader) {
+    let counters = dials.iter().map(|dial| Box::new((*dial).clone()) as Box<dyn EnergyCounter>).collect();
+    let (meter_set, reader) = MeterSet::new(EnergyCounters::new(counters));
+    (EnergyMeters { found: Arc::new(OnceLock::from(meter_set)) }, reader)
 }
 
-/// A panel with one dial, its reader, and times in seconds from now on.
-fn panel(dial: &Dial) -> (Arc<Panel>, Reader, impl Fn(u64) -> Instant) {
-    let (start, counters) = (Instant::now(), Counters::new(vec![Box::new(dial.clone())]));
-    let (panel, reader) = Panel::new(counters);
-    (panel, reader, move |second| start + Duration::from_secs(second))
+/// A set of meters with one dial, its reader, and times in seconds from now on.
+fn meter_set(dial: &Dial) -> (Arc<MeterSet>, Reader, impl Fn(u64) -> Instant) {
+    let (start, counters) = (Instant::now(), EnergyCounters::new(vec![Box::new(dial.clone())]));
+    let (meter_set, reader) = MeterSet::new(counters);
+    (meter_set, reader, move |second| start + Duration::from_secs(second))
 }
 
 fn joules(microjoules: u64) -> Option<Energy> {
@@ -85,13 +85,13 @@ fn joules(microjoules: u64) -> Option<Energy> {
 #[test]
 fn questions_at_the_same_time_share_and_idle_time_is_nobodys() {
     let dial = dial("processor", 0);
-    let (panel, mut reader, at) = panel(&dial);
+    let (meter_set, mut reader, at) = meter_set(&dial);
     reader.look(at(0));
     dial.shows(1_000);
-    let long = Panel::begin(&panel);
+    let long = MeterSet::begin(&meter_set);
     reader.look(at(10));
     dial.shows(1_100);
-    let short = Panel::begin(&panel);
+    let short = MeterSet::begin(&meter_set);
     reader.look(at(11));
     dial.shows(1_300);
     reader.look(at(12));
@@ -101,7 +101,7 @@ fn questions_at_the_same_time_share_and_idle_time_is_nobodys() {
     reader.look(at(13));
     assert_eq!(long.end_at(at(13)), joules(205));
     dial.shows(9_000);
-    let later = Panel::begin(&panel);
+    let later = MeterSet::begin(&meter_set);
     reader.look(at(20));
     dial.shows(9_004);
     reader.look(at(21));
@@ -111,31 +111,31 @@ fn questions_at_the_same_time_share_and_idle_time_is_nobodys() {
 #[test]
 fn a_question_that_is_forgotten_takes_no_more_part() {
     let dial = dial("processor", 0);
-    let (panel, mut reader, now) = panel(&dial);
-    drop(Panel::begin(&panel));
-    let other = Panel::begin(&panel);
+    let (meter_set, mut reader, now) = meter_set(&dial);
+    drop(MeterSet::begin(&meter_set));
+    let other = MeterSet::begin(&meter_set);
     reader.look(now(1));
     dial.shows(50);
     reader.look(now(2));
     assert_eq!(other.end_at(now(2)), joules(50));
-    assert!(!at(&panel.desk).ledger.is_anybody_under_way());
+    assert!(!lock(&meter_set.state).shares.is_any_under_way());
 }
 
 #[test]
 fn a_meter_that_disappears_costs_the_figure_and_not_the_answer() {
     let dial = dial("card", 0);
-    let (panel, mut reader, at) = panel(&dial);
-    let unlucky = Panel::begin(&panel);
+    let (meter_set, mut reader, at) = meter_set(&dial);
+    let unlucky = MeterSet::begin(&meter_set);
     reader.look(at(0));
     dial.disappears();
     reader.look(at(1));
     assert_eq!(unlucky.end_at(at(1)), None);
-    let unlucky = Panel::begin(&panel);
+    let unlucky = MeterSet::begin(&meter_set);
     reader.look(at(2));
     dial.shows(10);
     reader.look(at(3));
     assert_eq!(unlucky.end_at(at(3)), None, "when it began nobody could look");
-    let lucky = Panel::begin(&panel);
+    let lucky = MeterSet::begin(&meter_set);
     reader.look(at(4));
     dial.shows(17);
     reader.look(at(5));
@@ -150,7 +150,7 @@ struct Observed {
     held: Receiver<()>,
 }
 
-impl Counter for Observed {
+impl EnergyCounter for Observed {
     fn name(&self) -> String {
         self.dial.name()
     }
@@ -170,10 +170,13 @@ impl Counter for Observed {
 }
 
 /// Meters with a thread of their own; what hears of their readings; and what holds them up until it is dropped.
-fn observed() -> (Meters, Receiver<()>, SyncSender<()>) {
+fn observed() -> (EnergyMeters, Receiver<()>, SyncSender<()>) {
     let ((read, heard), (hold, held)) = (sync_channel(1), sync_channel(1));
     let counter = Observed { dial: dial("card", 0), read, held };
-    let meters = Meters::found_by(|| Found { counters: vec![Box::new(counter)], ..Found::default() });
+    let meters = EnergyMeters::found_by(|| FoundMeters {
+        counters: vec![Box::new(counter)],
+        ..FoundMeters::default()
+    });
     while meters.names().is_none() {
         thread::yield_now();
     }
@@ -236,17 +239,15 @@ async fn an_answer_is_recorded_with_what_it_used() {
         vec![Ok(Delta::text("hi")), Ok(finish), Ok(Delta::Done { usage: None })]
     });
     let notebook = Arc::new(Notebook::default());
-    let origin = Origin {
+    let context = RecordContext {
         run: "run".into(),
         source: RequestSource::Server,
         agent: None,
         events: RunEvents::unheard(),
-        log: Arc::clone(&notebook) as Arc<dyn InferenceLog>,
-        spans: Spans::default(),
-        meters,
+        recorder: Recorder { meters, ..Recorder::to(Arc::clone(&notebook) as Arc<dyn InferenceLog>) },
         trace_parent: None,
     };
-    let engine = Metered::new(Arc::new(engine), origin);
+    let engine = RecordedEngine::new(Arc::new(engine), context);
     let question = GenerateRequest { model: "m".into(), ..GenerateRequest::default() };
     engine.generate(&question).await.unwrap();
     // One that is left before its end has used what it has used.
@@ -261,7 +262,7 @@ fn only_work_that_is_done_here_is_measured() {
     let inside = ScriptedEngine::saying(&["hi"]);
     assert_eq!(inside.address(), "");
     assert!(meters.begin(&inside).is_some());
-    assert!(Meters::default().begin(&inside).is_none());
+    assert!(EnergyMeters::default().begin(&inside).is_none());
     let measures = |key: &str, address: &str| meters.begin(&EngineAt::new(key, address)).is_some();
     for here in ["http://localhost:8000", "http://127.0.0.1:8000", "http://[::1]:8000/v1"] {
         assert!(measures("vllm", here), "{here}");

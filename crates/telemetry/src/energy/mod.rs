@@ -10,9 +10,9 @@
 //!
 //! Meters count whole processors and cards. A question's figure is therefore all that they used while it was under way, their
 //! idling and other programs included, divided by the questions under way at the same time. Energy that is used while there
-//! is no question is put down to nobody.
+//! is no question is not counted.
 //!
-//! Reading a meter may take long, and with a driver that hangs it takes for ever. So one thread reads, and nobody waits for it:
+//! Reading a meter may take long, and with a driver that hangs it takes for ever. So one thread reads, and no question waits for it:
 //! a question that begins or ends only notes that, and what has not been read by its end is not in its figure.
 
 mod counter;
@@ -29,8 +29,8 @@ use std::time::{Duration, Instant};
 use hob_core::Engine;
 use hob_net::is_on_this_machine;
 
-use self::counter::{Counter, Counters};
-use self::energy_shares::{Ledger, Place};
+use self::counter::{EnergyCounter, EnergyCounters};
+use self::energy_shares::{EnergyShares, ShareId};
 
 use crate::inference::Energy;
 
@@ -42,13 +42,13 @@ const PASS_ON: [&str; 2] = ["cloud", "litellm"];
 
 /// What there is on a machine.
 #[derive(Default)]
-struct Found {
-    counters: Vec<Box<dyn Counter>>,
+struct FoundMeters {
+    counters: Vec<Box<dyn EnergyCounter>>,
     /// Why others cannot be used, a sentence each.
     refused: Vec<String>,
 }
 
-impl Found {
+impl FoundMeters {
     /// May take a second.
     fn on_this_machine() -> Self {
         let (mut found, cards) = (rapl::find(Path::new(rapl::POWERCAP)), nvml::find());
@@ -68,36 +68,36 @@ pub struct EnergySurvey {
 
 /// Looks around. Blocks, perhaps for a second.
 pub fn survey() -> EnergySurvey {
-    let Found { counters, refused } = Found::on_this_machine();
+    let FoundMeters { counters, refused } = FoundMeters::on_this_machine();
     EnergySurvey { meters: counters.iter().map(|counter| counter.name()).collect(), refused }
 }
 
 /// The meters of this machine. Cheap to clone; by default there are none.
 #[derive(Clone, Default)]
-pub struct Meters {
+pub struct EnergyMeters {
     /// Empty until they are found, which most often is never.
-    found: Arc<OnceLock<Arc<Panel>>>,
+    found: Arc<OnceLock<Arc<MeterSet>>>,
 }
 
-impl Meters {
-    /// Looks for the meters of this machine. Nobody waits for that: a question that is asked before it is over has no figure.
+impl EnergyMeters {
+    /// Looks for the meters of this machine. Does not wait for the result: a question that is asked before it is there has no figure.
     pub(crate) fn open() -> Self {
-        Self::found_by(Found::on_this_machine)
+        Self::found_by(FoundMeters::on_this_machine)
     }
 
-    fn found_by(find: impl FnOnce() -> Found + Send + 'static) -> Self {
-        let meters = Meters::default();
+    fn found_by(find: impl FnOnce() -> FoundMeters + Send + 'static) -> Self {
+        let meters = EnergyMeters::default();
         let found = Arc::clone(&meters.found);
-        // A thread that nobody joins, because nothing can hurry a driver. It ends by itself, with the last of the meters.
+        // The thread is never joined, because a driver cannot be interrupted. It ends by itself, with the last of the meters.
         let looking = thread::Builder::new().name("energy".to_owned()).spawn(move || {
-            let Found { counters, refused } = find();
+            let FoundMeters { counters, refused } = find();
             for reason in refused {
                 tracing::debug!(reason, "a meter of energy cannot be used");
             }
             if !counters.is_empty() {
-                let (panel, reader) = Panel::new(Counters::new(counters));
+                let (meter_set, reader) = MeterSet::new(EnergyCounters::new(counters));
                 // Set once, here and nowhere else.
-                let _ = found.set(panel);
+                let _ = found.set(meter_set);
                 drop(found);
                 reader.run();
             }
@@ -110,19 +110,19 @@ impl Meters {
 
     /// What is measured and by whom; `None` where nothing is.
     pub fn names(&self) -> Option<&str> {
-        self.found.get().map(|panel| panel.names.as_str())
+        self.found.get().map(|meter_set| meter_set.names.as_str())
     }
 
     /// A question to this engine begins. `None` where its energy cannot be measured: there are no meters, or the engine does
     /// its work elsewhere.
-    pub(crate) fn begin(&self, engine: &dyn Engine) -> Option<Share> {
-        let panel = self.found.get()?;
-        works_here(engine).then(|| Panel::begin(panel))
+    pub(crate) fn begin(&self, engine: &dyn Engine) -> Option<EnergyShare> {
+        let meter_set = self.found.get()?;
+        works_here(engine).then(|| MeterSet::begin(meter_set))
     }
 }
 
 /// Whether the engine does its work on this machine. One that is inside this program has no address; of several servers
-/// under one name, nobody knows in advance which will answer.
+/// under one name, it is not known in advance which will answer.
 fn works_here(engine: &dyn Engine) -> bool {
     if !engine.members().is_empty() {
         return engine.members().iter().all(|member| works_here(member.as_ref()));
@@ -131,16 +131,16 @@ fn works_here(engine: &dyn Engine) -> bool {
     !PASS_ON.contains(&engine.key()) && (address.is_empty() || is_on_this_machine(address))
 }
 
-/// Reads the meters. Nobody else does, and nobody waits for it.
+/// The only reader of the meters. No question waits for it.
 struct Reader {
-    counters: Counters,
-    desk: Arc<Mutex<Desk>>,
-    /// Somebody is under way. Ends with the panel.
+    counters: EnergyCounters,
+    state: Arc<Mutex<MeterState>>,
+    /// A question is under way. Ends with the [`MeterSet`].
     woken: Receiver<()>,
 }
 
 impl Reader {
-    /// Until there is no panel any more.
+    /// Until the [`MeterSet`] is dropped.
     fn run(mut self) {
         while self.woken.recv().is_ok() {
             loop {
@@ -148,9 +148,9 @@ impl Reader {
                 if self.woken.recv_timeout(PAUSE) == Err(RecvTimeoutError::Disconnected) {
                     return;
                 }
-                let mut desk = at(&self.desk);
-                if !desk.ledger.is_anybody_under_way() {
-                    desk.reader_sleeps = true;
+                let mut state = lock(&self.state);
+                if !state.shares.is_any_under_way() {
+                    state.reader_sleeps = true;
                     break;
                 }
             }
@@ -159,59 +159,59 @@ impl Reader {
 
     /// Shares what was used since the last look among those that were under way since then.
     fn look(&mut self, now: Instant) {
-        at(&self.desk).ledger.begin_look(now);
+        lock(&self.state).shares.begin_look(now);
         let used = self.counters.advance(now);
-        at(&self.desk).ledger.end_look(used);
+        lock(&self.state).shares.end_look(used);
     }
 }
 
-/// What questions and the reader tell each other. Its lock is only ever held for a moment, and never while a meter is read.
-struct Desk {
-    ledger: Ledger,
+/// What questions and the reader share. Its lock is only ever held for a moment, and never while a meter is read.
+struct MeterState {
+    shares: EnergyShares,
     /// Whether the reader waits to be woken.
     reader_sleeps: bool,
 }
 
-fn at(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {
-    desk.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(state: &Mutex<MeterState>) -> MutexGuard<'_, MeterState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The meters, as questions see them.
-struct Panel {
+struct MeterSet {
     names: String,
-    desk: Arc<Mutex<Desk>>,
+    state: Arc<Mutex<MeterState>>,
     wake: SyncSender<()>,
 }
 
-impl Panel {
-    fn new(counters: Counters) -> (Arc<Self>, Reader) {
+impl MeterSet {
+    fn new(counters: EnergyCounters) -> (Arc<Self>, Reader) {
         let (wake, woken) = sync_channel(1);
         let names = counters.names().join(", ");
-        let desk = Arc::new(Mutex::new(Desk { ledger: Ledger::default(), reader_sleeps: true }));
-        let reader = Reader { counters, desk: Arc::clone(&desk), woken };
-        (Arc::new(Panel { names, desk, wake }), reader)
+        let state = Arc::new(Mutex::new(MeterState { shares: EnergyShares::default(), reader_sleeps: true }));
+        let reader = Reader { counters, state: Arc::clone(&state), woken };
+        (Arc::new(MeterSet { names, state, wake }), reader)
     }
 
-    fn begin(panel: &Arc<Self>) -> Share {
-        let mut desk = at(&panel.desk);
-        let place = desk.ledger.join();
-        let sleeps = std::mem::replace(&mut desk.reader_sleeps, false);
-        drop(desk);
+    fn begin(meter_set: &Arc<Self>) -> EnergyShare {
+        let mut state = lock(&meter_set.state);
+        let id = state.shares.join();
+        let sleeps = std::mem::replace(&mut state.reader_sleeps, false);
+        drop(state);
         if sleeps {
             // Refused only by a reader that has been woken already, or that a driver has brought down: then there is no figure.
-            let _ = panel.wake.try_send(());
+            let _ = meter_set.wake.try_send(());
         }
-        Share { panel: Arc::clone(panel), place }
+        EnergyShare { meter_set: Arc::clone(meter_set), id }
     }
 }
 
 /// One question's part in what the meters count, for as long as it lasts.
-pub(crate) struct Share {
-    panel: Arc<Panel>,
-    place: Place,
+pub(crate) struct EnergyShare {
+    meter_set: Arc<MeterSet>,
+    id: ShareId,
 }
 
-impl Share {
+impl EnergyShare {
     /// The question is over: what it was given, where that is known.
     pub(crate) fn end(self) -> Option<Energy> {
         self.end_at(Instant::now())
@@ -223,11 +223,11 @@ impl Share {
 
     /// Only the first time says something.
     fn leave(&self, now: Instant) -> Option<u64> {
-        at(&self.panel.desk).ledger.leave(self.place, now)
+        lock(&self.meter_set.state).shares.leave(self.id, now)
     }
 }
 
-impl Drop for Share {
+impl Drop for EnergyShare {
     fn drop(&mut self) {
         self.leave(Instant::now());
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use nvml_wrapper::Nvml;
 use nvml_wrapper::error::NvmlError;
 
-use super::Found;
-use super::counter::Counter;
+use super::FoundMeters;
+use super::counter::EnergyCounter;
 
 /// What of the driver is used.
 trait Driver: Send + Sync {
@@ -39,21 +39,22 @@ struct Card {
 }
 
 /// The cards that count. May take a second where the driver sleeps.
-pub(super) fn find() -> Found {
+pub(super) fn find() -> FoundMeters {
     match Nvml::init() {
         Ok(driver) => cards_of(Arc::new(driver)),
         // No library, no cards: most machines are like that.
         Err(NvmlError::LibloadingError(_) | NvmlError::LibraryNotFound | NvmlError::DriverNotLoaded) => {
-            Found::default()
+            FoundMeters::default()
         }
-        Err(error) => {
-            Found { refused: vec![format!("NVIDIA's driver refuses: {error}")], ..Found::default() }
-        }
+        Err(error) => FoundMeters {
+            refused: vec![format!("NVIDIA's driver refuses: {error}")],
+            ..FoundMeters::default()
+        },
     }
 }
 
-fn cards_of(driver: Arc<dyn Driver>) -> Found {
-    let mut found = Found::default();
+fn cards_of(driver: Arc<dyn Driver>) -> FoundMeters {
+    let mut found = FoundMeters::default();
     let cards = driver.cards().unwrap_or_else(|error| {
         found.refused.push(format!("NVIDIA's driver does not tell its cards: {error}"));
         0
@@ -69,7 +70,7 @@ fn cards_of(driver: Arc<dyn Driver>) -> Found {
     found
 }
 
-impl Counter for Card {
+impl EnergyCounter for Card {
     fn name(&self) -> String {
         format!("{} (NVML)", self.name)
     }

@@ -4,8 +4,8 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Found;
-use super::counter::Counter;
+use super::FoundMeters;
+use super::counter::EnergyCounter;
 
 /// Where Linux keeps them.
 pub(super) const POWERCAP: &str = "/sys/class/powercap";
@@ -18,12 +18,12 @@ struct Package {
 }
 
 /// The packages whose counters can be read. Many kernels keep them for root, because a fine meter can give away secrets.
-pub(super) fn find(directory: &Path) -> Found {
+pub(super) fn find(directory: &Path) -> FoundMeters {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut zones: Vec<(u32, PathBuf)> =
         entries.filter_map(|entry| Some((number(entry.file_name().to_str()?)?, entry.path()))).collect();
     zones.sort_unstable();
-    let mut found = Found::default();
+    let mut found = FoundMeters::default();
     for (_, zone) in zones {
         let Some(mut package) = package(&zone) else { continue };
         match package.read() {
@@ -51,7 +51,7 @@ fn package(zone: &Path) -> Option<Package> {
     })
 }
 
-impl Counter for Package {
+impl EnergyCounter for Package {
     fn name(&self) -> String {
         format!("{} (RAPL)", self.name)
     }
@@ -72,7 +72,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::energy::counter::Counters;
+    use crate::energy::counter::EnergyCounters;
 
     /// A directory like the kernel's, with zones of these names, each with 1,000 microjoules on its counter.
     fn powercap(zones: &[(&str, &str)]) -> TempDir {
@@ -88,7 +88,7 @@ mod tests {
         directory
     }
 
-    fn names(found: &Found) -> Vec<String> {
+    fn names(found: &FoundMeters) -> Vec<String> {
         found.counters.iter().map(|counter| counter.name()).collect()
     }
 
@@ -114,7 +114,7 @@ mod tests {
         let directory = powercap(&[("intel-rapl:0", "package-0")]);
         let energy = directory.path().join("intel-rapl:0/energy_uj");
         let counters = find(directory.path()).counters;
-        let (mut counters, start) = (Counters::new(counters), Instant::now());
+        let (mut counters, start) = (EnergyCounters::new(counters), Instant::now());
         let mut second = 0;
         let mut advance = || {
             second += 1;

@@ -11,11 +11,12 @@ use serde::Serialize;
 
 pub use dollars::Dollars;
 use over_time::over_time;
-pub use over_time::{OverTime, Quarter, Span};
+pub use over_time::{OverTime, Quarter, TimeSlice};
 pub use prices::{Price, PricedModel, Prices};
 
+use crate::call_record::{CallOutcome, CallRecord};
 use crate::inference::Energy;
-use crate::store::sqlite::{Outcome, Row, Timing, Timings};
+use crate::timings::{CallTimings, LatencySummary};
 
 /// Prices are for so many tokens.
 const MILLION: u64 = 1_000_000;
@@ -25,13 +26,13 @@ const MOST_MODELS: usize = 100;
 
 /// What was answered, as far as savings depend on it.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Served {
+pub struct ServedTotals {
     /// When the first call was made.
     pub since: Option<Moment>,
-    /// What local engines answered. Failed calls and those of `bench` are not in it: nobody would have paid for them.
+    /// What local engines answered. Failed calls and those of `bench` are not in it: in the cloud they would not have been made.
     pub models: Vec<ServedModel>,
     /// How long that took in the last 30 days.
-    pub timings: Timings,
+    pub timings: CallTimings,
     /// When it was, over the last 30 days and a little more, oldest first.
     pub quarters: Vec<Quarter>,
     /// What calls to the cloud cost, as far as their price is known.
@@ -39,7 +40,7 @@ pub struct Served {
     /// What calls used of this machine's energy, as far as it was measured.
     pub energy: Option<MeasuredEnergy>,
     /// The last calls, newest first.
-    pub recent: Vec<Row>,
+    pub recent: Vec<CallRecord>,
 }
 
 /// What some calls used, by the count of the machine's own meters.
@@ -59,7 +60,7 @@ pub struct ServedModel {
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
     /// Of the last 30 days.
-    pub timings: Timings,
+    pub timings: CallTimings,
 }
 
 /// What was saved: most of the body of `GET /v1/savings`.
@@ -81,9 +82,9 @@ pub struct Savings {
     #[serde(skip)]
     pub recent: Vec<RecentCall>,
     /// How long local answers took in the last 30 days, from the question to the last word.
-    pub latency: Option<Timing>,
+    pub latency: Option<LatencySummary>,
     /// The same until the first word, of those that were streamed.
-    pub first_token: Option<Timing>,
+    pub first_token: Option<LatencySummary>,
     pub over_time: OverTime,
     /// Told together with the meters, which the record does not know; `None` when nothing was measured.
     #[serde(skip)]
@@ -113,8 +114,8 @@ pub struct ModelSavings {
     pub completion_tokens: u64,
     pub total_tokens: u64,
     /// As in [`Savings`].
-    pub latency: Option<Timing>,
-    pub first_token: Option<Timing>,
+    pub latency: Option<LatencySummary>,
+    pub first_token: Option<LatencySummary>,
 }
 
 /// A call as it is shown: without the run it belongs to, and without an engine's error. Times are in seconds.
@@ -132,12 +133,12 @@ pub struct RecentCall {
     pub latency: Duration,
     #[serde(serialize_with = "as_seconds_if_known")]
     pub first_token: Option<Duration>,
-    pub ending: Outcome,
+    pub ending: CallOutcome,
 }
 
 /// Compares what was served with the prices of the cloud.
-pub fn savings(served: Served, prices: &Prices, now: Moment, zone: &Zone) -> Savings {
-    let Served { since, models, timings, quarters, cloud_cost, energy, recent } = served;
+pub fn savings(served: ServedTotals, prices: &Prices, now: Moment, zone: &Zone) -> Savings {
+    let ServedTotals { since, models, timings, quarters, cloud_cost, energy, recent } = served;
     let total_prompt_tokens = sum(models.iter().map(|model| model.prompt_tokens));
     let total_completion_tokens = sum(models.iter().map(|model| model.completion_tokens));
     let at = |model: &PricedModel| {
@@ -180,7 +181,7 @@ impl From<ServedModel> for ModelSavings {
     fn from(served: ServedModel) -> Self {
         let ServedModel { model, engine, calls, prompt_tokens, completion_tokens, timings } = served;
         let total_tokens = prompt_tokens.saturating_add(completion_tokens);
-        let Timings { latency, first_token } = timings;
+        let CallTimings { latency, first_token } = timings;
         ModelSavings {
             model,
             engine,
@@ -194,20 +195,20 @@ impl From<ServedModel> for ModelSavings {
     }
 }
 
-impl From<Row> for RecentCall {
-    fn from(row: Row) -> Self {
+impl From<CallRecord> for RecentCall {
+    fn from(call: CallRecord) -> Self {
         RecentCall {
-            at: row.started,
-            engine: row.engine,
-            model: row.model,
-            agent: row.agent,
-            source: row.source,
-            prompt_tokens: row.prompt_tokens,
-            completion_tokens: row.completion_tokens,
-            total_tokens: row.prompt_tokens.saturating_add(row.completion_tokens),
-            latency: row.latency,
-            first_token: row.first_token,
-            ending: row.outcome,
+            at: call.started,
+            engine: call.engine,
+            model: call.model,
+            agent: call.agent,
+            source: call.source,
+            prompt_tokens: call.prompt_tokens,
+            completion_tokens: call.completion_tokens,
+            total_tokens: call.prompt_tokens.saturating_add(call.completion_tokens),
+            latency: call.latency,
+            first_token: call.first_token,
+            ending: call.outcome,
         }
     }
 }

@@ -21,14 +21,14 @@ pub struct OverTime {
     /// Whose days these are.
     pub timezone: String,
     /// The hours of today, those to come too.
-    pub today: Vec<Span>,
+    pub today: Vec<TimeSlice>,
     /// The last 30 days, today included.
-    pub days: Vec<Span>,
+    pub days: Vec<TimeSlice>,
 }
 
-/// What was answered from `start` until the next span.
+/// What was answered from `start` until the next slice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Span {
+pub struct TimeSlice {
     pub start: Moment,
     pub calls: u64,
     pub prompt_tokens: u64,
@@ -43,8 +43,8 @@ pub(super) fn over_time(quarters: &[Quarter], now: Moment, zone: &Zone) -> OverT
     };
     OverTime {
         timezone: zone.name().to_owned(),
-        today: spans(quarters, &hours),
-        days: spans(quarters, &days),
+        today: slices(quarters, &hours),
+        days: slices(quarters, &days),
     }
 }
 
@@ -57,13 +57,13 @@ fn hours_between(start: Moment, end: Moment) -> Vec<Moment> {
 }
 
 /// Sums quarters between each boundary and the next. Both are sorted.
-fn spans(quarters: &[Quarter], boundaries: &[Moment]) -> Vec<Span> {
+fn slices(quarters: &[Quarter], boundaries: &[Moment]) -> Vec<TimeSlice> {
     let between = |pair: &[Moment]| {
         let (start, end) = (pair[0], pair[1]);
         let from = quarters.partition_point(|quarter| quarter.start < start);
         let to = quarters.partition_point(|quarter| quarter.start < end);
         let within = &quarters[from..to];
-        Span {
+        TimeSlice {
             start,
             calls: within.iter().map(|quarter| quarter.calls).sum(),
             prompt_tokens: within.iter().map(|quarter| quarter.prompt_tokens).sum(),
@@ -85,9 +85,9 @@ mod tests {
         Quarter { start, calls: 1, prompt_tokens: 10, completion_tokens: 1 }
     }
 
-    fn calls(spans: &[Span]) -> Vec<(String, u64)> {
-        let with_calls = spans.iter().filter(|span| span.calls > 0);
-        with_calls.map(|span| (span.start.to_string().replace(".000000", ""), span.calls)).collect()
+    fn calls(slices: &[TimeSlice]) -> Vec<(String, u64)> {
+        let with_calls = slices.iter().filter(|slice| slice.calls > 0);
+        with_calls.map(|slice| (slice.start.to_string().replace(".000000", ""), slice.calls)).collect()
     }
 
     fn zone(name: &str) -> Zone {
@@ -128,8 +128,8 @@ mod tests {
     fn nothing_is_lost_where_the_clocks_change() {
         let now = 1_792_926_000;
         let quarters: Vec<Quarter> = (0..96 * 29).rev().map(|ago| quarter(now - ago * 900)).collect();
-        let spans = over_time(&quarters, quarter(now).start, &zone("Europe/Berlin")).days;
-        assert_eq!(spans.iter().map(|span| span.calls).sum::<u64>(), 96 * 29);
+        let slices = over_time(&quarters, quarter(now).start, &zone("Europe/Berlin")).days;
+        assert_eq!(slices.iter().map(|slice| slice.calls).sum::<u64>(), 96 * 29);
     }
 
     #[test]

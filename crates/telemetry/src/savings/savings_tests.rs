@@ -5,7 +5,7 @@ use std::time::UNIX_EPOCH;
 use super::*;
 
 /// Compared at a quarter past twelve of 2026-11-15 in UTC, with the prices of the table.
-fn compared(served: Served) -> Savings {
+fn compared(served: ServedTotals) -> Savings {
     savings(served, &Prices::standard(), quarter_past_twelve(), &Zone::UTC)
 }
 
@@ -20,17 +20,17 @@ fn model(model: &str, tokens: (u64, u64)) -> ServedModel {
         calls: 2,
         prompt_tokens: tokens.0,
         completion_tokens: tokens.1,
-        timings: Timings::default(),
+        timings: CallTimings::default(),
     }
 }
 
 #[test]
 fn the_body_is_the_documented_one() {
-    let served = Served {
+    let served = ServedTotals {
         since: Some(Moment::of(UNIX_EPOCH + Duration::from_secs(1_794_744_000))),
         models: vec![model("qwen3:8b", (900_000, 90_000)), model("llama3.2", (100_000, 10_000))],
         cloud_cost: Dollars::from_pico(30_000_000),
-        recent: vec![Row {
+        recent: vec![CallRecord {
             started: Moment::of(UNIX_EPOCH + Duration::from_secs(1_794_744_060)),
             run: "run-1".to_owned(),
             source: "server".to_owned(),
@@ -45,21 +45,21 @@ fn the_body_is_the_documented_one() {
             latency: Duration::from_micros(1500),
             first_token: None,
             tokens_per_second: None,
-            outcome: Outcome::Failed,
+            outcome: CallOutcome::Failed,
             finish_reason: None,
             error: Some("cannot open /home/ann/models/llama3.2".to_owned()),
             cost: None,
             energy: None,
         }],
-        ..Served::default()
+        ..ServedTotals::default()
     };
-    let timing = Timing {
+    let timing = LatencySummary {
         mean: Duration::from_millis(1250),
         p50: Duration::from_secs(1),
         p95: Duration::from_secs(3),
     };
-    let timings = Timings { latency: Some(timing), first_token: None };
-    let mut body = compared(Served { timings, ..served });
+    let timings = CallTimings { latency: Some(timing), first_token: None };
+    let mut body = compared(ServedTotals { timings, ..served });
     // The spans have a test of their own.
     body.over_time.today.truncate(1);
     body.over_time.days.truncate(1);
@@ -154,7 +154,7 @@ fn the_body_is_the_documented_one() {
 
 #[test]
 fn a_house_without_calls_has_saved_nothing_yet() {
-    let nothing = compared(Served::default());
+    let nothing = compared(ServedTotals::default());
     assert_eq!((nothing.total_calls, nothing.since), (0, None));
     assert!(nothing.per_provider.iter().all(|provider| provider.total_cost == Dollars::ZERO));
     assert_eq!(nothing.per_provider.len(), 3);
@@ -164,7 +164,7 @@ fn a_house_without_calls_has_saved_nothing_yet() {
 fn a_lifetime_of_tokens_is_added_up_to_the_last_one() {
     // As floating-point numbers, these lose the last token.
     let tokens = 10_000_000_000_000_001;
-    let served = Served { models: vec![model("m", (tokens, tokens))], ..Served::default() };
+    let served = ServedTotals { models: vec![model("m", (tokens, tokens))], ..ServedTotals::default() };
     let saved = compared(served).per_provider.remove(0).total_cost;
     assert_eq!(saved.pico(), 157_500_000_000_000_015_750_000);
 }

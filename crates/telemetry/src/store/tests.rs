@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use hob_core::time::{UtcDay, Zone};
-use hob_core::{FinishReason, RequestSource, Usage};
+use hob_core::{FinishReason, Usage, Zone};
 use hob_db::Database;
 use proptest::prelude::*;
 
 use super::*;
-use crate::inference::{Ending, Energy, Inference};
-use crate::savings::{Prices, Span};
+use crate::call_record::{CallOutcome, CallRecord};
+use crate::export::CallExport;
+use crate::figures::CallFigures;
+use crate::inference::{Energy, Inference, InferenceEnd};
+use crate::savings::{Price, Prices, Savings, TimeSlice, savings};
+use crate::timings::LatencySummary;
 
 pub(crate) const DAY: Duration = Duration::from_secs(86_400);
 
@@ -35,22 +38,31 @@ pub(crate) fn inference() -> Inference {
         latency: Duration::from_millis(2000),
         first_token: Some(Duration::from_millis(250)),
         energy: None,
-        ending: Ending::Complete(FinishReason::Stop),
+        ending: InferenceEnd::Complete(FinishReason::Stop),
     }
 }
 
-pub(crate) fn telemetry() -> Telemetry {
-    Telemetry::new(Database::in_memory(&[MIGRATIONS]).expect("opened"), Prices::standard())
+pub(crate) fn telemetry() -> SqliteTelemetryStore {
+    SqliteTelemetryStore::new(Database::in_memory(&[MIGRATIONS]).expect("opened"))
 }
 
-pub(crate) fn with(records: &[Inference]) -> Telemetry {
+pub(crate) fn export(store: &SqliteTelemetryStore, since: Option<UtcDay>) -> CallExport {
+    CallExport::new(Arc::new(store.clone()), since)
+}
+
+fn savings_at(store: &SqliteTelemetryStore, now: SystemTime, zone: &Zone) -> Savings {
+    let served = store.served(UtcDay::of(now)).expect("readable");
+    savings(served, &Prices::standard(), Moment::of(now), zone)
+}
+
+pub(crate) fn with(records: &[Inference]) -> SqliteTelemetryStore {
     let telemetry = telemetry();
-    telemetry.record_batch(records).expect("recorded");
+    telemetry.record_batch(records, &Prices::standard()).expect("recorded");
     telemetry
 }
 
-pub(crate) fn rows(telemetry: &Telemetry) -> Vec<Row> {
-    telemetry.export(None).collect::<Result<_, _>>().expect("readable")
+pub(crate) fn rows(telemetry: &SqliteTelemetryStore) -> Vec<CallRecord> {
+    export(telemetry, None).collect::<Result<_, _>>().expect("readable")
 }
 
 #[test]
@@ -91,45 +103,46 @@ fn a_row_holds_everything_that_was_said_of_a_call() {
 #[test]
 fn a_failed_call_counts_as_a_failure_with_its_energy_and_in_nothing_else() {
     let energy = Some(Energy::from_microjoules(7));
-    let failed = Inference { ending: Ending::Failed("out of memory".to_owned()), energy, ..inference() };
+    let failed =
+        Inference { ending: InferenceEnd::Failed("out of memory".to_owned()), energy, ..inference() };
     let telemetry = with(&[failed]);
     let figures = telemetry.overview(None).expect("readable").figures;
-    assert_eq!(figures, Figures { calls: 1, failures: 1, energy, measured: 1, ..Figures::default() });
+    assert_eq!(figures, CallFigures { calls: 1, failures: 1, energy, measured: 1, ..CallFigures::default() });
     let row = telemetry.recent(1).expect("readable").remove(0);
     assert_eq!((row.prompt_tokens, row.error.as_deref()), (100, Some("out of memory")));
 }
 
 #[test]
 fn a_cancelled_call_has_used_tokens_but_has_no_latency() {
-    let figures = with(&[Inference { ending: Ending::Cancelled, ..inference() }])
+    let figures = with(&[Inference { ending: InferenceEnd::Cancelled, ..inference() }])
         .overview(None)
         .expect("readable")
         .figures;
-    let expected = Figures {
+    let expected = CallFigures {
         calls: 1,
         cancelled: 1,
         prompt_tokens: 100,
         completion_tokens: 50,
         cached_tokens: 20,
-        ..Figures::default()
+        ..CallFigures::default()
     };
     assert_eq!(figures, expected);
 }
 
 #[test]
 fn a_call_to_the_cloud_costs_what_its_model_costs() {
-    let to = |model: &str, ending: Ending| Inference {
+    let to = |model: &str, ending: InferenceEnd| Inference {
         engine: "cloud".to_owned(),
         model: model.to_owned(),
         usage: Usage { prompt_tokens: 1, completion_tokens: 1, cached_tokens: None },
         ending,
         ..inference()
     };
-    let done = Ending::Complete(FinishReason::Stop);
+    let done = InferenceEnd::Complete(FinishReason::Stop);
     let telemetry = with(&[
         to("claude-opus-4-6", done.clone()),
-        to("gpt-5.2", Ending::Cancelled),
-        Inference { first_token: None, ..to("gpt-5.2", Ending::Failed("overloaded".to_owned())) },
+        to("gpt-5.2", InferenceEnd::Cancelled),
+        Inference { first_token: None, ..to("gpt-5.2", InferenceEnd::Failed("overloaded".to_owned())) },
         to("gpt-7", done),
         inference(),
     ]);
@@ -146,7 +159,7 @@ fn a_stream_of_the_cloud_that_breaks_is_paid_for_as_far_as_it_came() {
         engine: "cloud".to_owned(),
         model: "gpt-5.2".to_owned(),
         usage: Usage { prompt_tokens: 1, completion_tokens: 1, cached_tokens: None },
-        ending: Ending::Failed("it hung up".to_owned()),
+        ending: InferenceEnd::Failed("it hung up".to_owned()),
         ..inference()
     };
     let telemetry = with(&[broken]);
@@ -154,14 +167,14 @@ fn a_stream_of_the_cloud_that_breaks_is_paid_for_as_far_as_it_came() {
     assert_eq!((figures.calls, figures.failures, figures.latency), (1, 1, None));
     assert_eq!((figures.prompt_tokens, figures.completion_tokens), (1, 1));
     assert_eq!(figures.cost.pico(), 15_750_000);
-    let savings = telemetry.savings(noon(), &Zone::UTC).expect("readable");
+    let savings = savings_at(&telemetry, noon(), &Zone::UTC);
     assert_eq!((savings.local_cost.pico(), savings.total_calls), (15_750_000, 0));
 }
 
 #[test]
 fn how_fast_a_model_writes_is_reckoned_from_completed_calls_only() {
-    let (done, started) = (Ending::Complete(FinishReason::Stop), noon());
-    let wrote = |tokens, seconds, ending: &Ending| Inference {
+    let (done, started) = (InferenceEnd::Complete(FinishReason::Stop), noon());
+    let wrote = |tokens, seconds, ending: &InferenceEnd| Inference {
         usage: Usage { prompt_tokens: 9, completion_tokens: tokens, cached_tokens: None },
         latency: Duration::from_secs(seconds),
         ending: ending.clone(),
@@ -171,8 +184,8 @@ fn how_fast_a_model_writes_is_reckoned_from_completed_calls_only() {
     let telemetry = with(&[
         wrote(100, 2, &done),
         wrote(20, 4, &done),
-        wrote(1_000, 3, &Ending::Cancelled),
-        Inference { engine: "cloud".to_owned(), ..wrote(50, 1, &Ending::Failed("no".to_owned())) },
+        wrote(1_000, 3, &InferenceEnd::Cancelled),
+        Inference { engine: "cloud".to_owned(), ..wrote(50, 1, &InferenceEnd::Failed("no".to_owned())) },
     ]);
     let speeds = telemetry.speeds(UtcDay::of(noon()), 10).expect("readable");
     let Inference { engine, model, .. } = inference();
@@ -184,7 +197,7 @@ fn how_fast_a_model_writes_is_reckoned_from_completed_calls_only() {
 fn a_single_call_is_its_own_percentile() {
     let latency = Duration::from_micros(1_234_567);
     let figures = with(&[Inference { latency, ..inference() }]).overview(None).expect("readable").figures;
-    assert_eq!(figures.latency, Some(Timing { mean: latency, p50: latency, p95: latency }));
+    assert_eq!(figures.latency, Some(LatencySummary { mean: latency, p50: latency, p95: latency }));
 }
 
 #[test]
@@ -256,10 +269,10 @@ fn an_engine_that_counts_nonsense_does_not_spoil_the_sums() {
         ..inference()
     };
     let mut prices = Prices::standard();
-    prices.set("dear", crate::savings::Price { input: u64::MAX, output: u64::MAX });
-    let telemetry = Telemetry::new(Database::in_memory(&[MIGRATIONS]).expect("opened"), prices);
+    prices.set("dear", Price { input: u64::MAX, output: u64::MAX });
+    let telemetry = telemetry();
     for _ in 0..3 {
-        telemetry.record_batch(&[absurd.clone(), absurd.clone()]).expect("recorded");
+        telemetry.record_batch(&[absurd.clone(), absurd.clone()], &prices).expect("recorded");
     }
     let figures = telemetry.overview(None).expect("readable").figures;
     assert_eq!((figures.calls, figures.prompt_tokens), (6, 6_000_000_000));
@@ -273,7 +286,7 @@ fn clearing_leaves_nothing() {
     assert_eq!(telemetry.clear().expect("cleared"), 2);
     assert_eq!(rows(&telemetry), []);
     let overview = telemetry.overview(None).expect("readable");
-    assert_eq!(overview, Overview { recorded_since: None, figures: Figures::default() });
+    assert_eq!(overview, CallOverview { recorded_since: None, figures: CallFigures::default() });
     let series: i64 = telemetry
         .database
         .read(|connection| {
@@ -284,8 +297,9 @@ fn clearing_leaves_nothing() {
 }
 
 /// Deletes what is older than so many days, 0 for nothing, and says how many calls that were.
-fn prune(telemetry: &Telemetry, days: u32) -> u64 {
-    let days_gone = std::iter::from_fn(|| telemetry.delete_oldest(days, noon()).expect("pruned"));
+fn prune(telemetry: &SqliteTelemetryStore, days: u32) -> u64 {
+    let oldest_kept = UtcDay::of(noon()).minus(days);
+    let days_gone = std::iter::from_fn(|| telemetry.delete_oldest(oldest_kept).expect("pruned"));
     if days == 0 { 0 } else { days_gone.sum() }
 }
 
@@ -296,26 +310,26 @@ fn sum_of(amounts: impl IntoIterator<Item = Option<Energy>>) -> Option<Energy> {
 }
 
 /// The figures of some rows, counted one by one; durations apart, sorted.
-fn recount<'a>(rows: impl Iterator<Item = &'a Row>) -> (Figures, Vec<Duration>, Vec<Duration>) {
-    let (mut figures, mut latencies, mut first_tokens) = (Figures::default(), Vec::new(), Vec::new());
+fn recount<'a>(rows: impl Iterator<Item = &'a CallRecord>) -> (CallFigures, Vec<Duration>, Vec<Duration>) {
+    let (mut figures, mut latencies, mut first_tokens) = (CallFigures::default(), Vec::new(), Vec::new());
     for row in rows {
         figures.calls += 1;
         figures.energy = sum_of([figures.energy, row.energy]);
         figures.measured += u64::from(row.energy.is_some());
-        if row.outcome == Outcome::Failed {
+        if row.outcome == CallOutcome::Failed {
             figures.failures += 1;
             if row.engine != "cloud" || row.first_token.is_none() {
                 continue;
             }
         }
-        figures.cancelled += u64::from(row.outcome == Outcome::Cancelled);
+        figures.cancelled += u64::from(row.outcome == CallOutcome::Cancelled);
         figures.estimated += u64::from(row.estimated);
         figures.prompt_tokens += row.prompt_tokens;
         figures.completion_tokens += row.completion_tokens;
         figures.cached_tokens += row.cached_tokens.unwrap_or_default();
         figures.cost += row.cost.unwrap_or_default();
         figures.unpriced += u64::from(row.engine == "cloud" && row.cost.is_none());
-        if row.outcome == Outcome::Complete {
+        if row.outcome == CallOutcome::Complete {
             latencies.push(row.latency);
             first_tokens.extend(row.first_token);
         }
@@ -330,7 +344,7 @@ fn assert_close(told: Duration, exact: Duration) {
     assert!((told - exact).abs() <= 0.025 * exact + 1e-9, "{told} for {exact}");
 }
 
-fn assert_timing(timing: Option<Timing>, exact: &[Duration]) {
+fn assert_timing(timing: Option<LatencySummary>, exact: &[Duration]) {
     let Some(timing) = timing else { return assert_eq!(exact, []) };
     let mean = exact.iter().sum::<Duration>() / exact.len() as u32;
     assert!(timing.mean.abs_diff(mean) <= Duration::from_micros(1), "{timing:?} for {mean:?}");
@@ -339,25 +353,25 @@ fn assert_timing(timing: Option<Timing>, exact: &[Duration]) {
     }
 }
 
-fn assert_figures<'a>(told: &Figures, rows: impl Iterator<Item = &'a Row>) {
+fn assert_figures<'a>(told: &CallFigures, rows: impl Iterator<Item = &'a CallRecord>) {
     let (exact, latencies, first_tokens) = recount(rows);
     assert_timing(told.latency, &latencies);
     assert_timing(told.first_token, &first_tokens);
-    assert_eq!(Figures { latency: None, first_token: None, ..told.clone() }, exact);
+    assert_eq!(CallFigures { latency: None, first_token: None, ..told.clone() }, exact);
 }
 
 /// That every report says what a count over the rows says.
-fn assert_reports_match_rows(telemetry: &Telemetry) {
+fn assert_reports_match_rows(telemetry: &SqliteTelemetryStore) {
     let rows = rows(telemetry);
     let overview = telemetry.overview(None).expect("readable");
     assert_figures(&overview.figures, rows.iter());
     assert_eq!(overview.recorded_since, rows.first().map(|row| row.started));
     let mut seen = BTreeMap::from([("models", 0), ("engines", 0), ("agents", 0), ("days", 0)]);
-    let mut tally = |report: &'static str, figures: &Figures| {
+    let mut tally = |report: &'static str, figures: &CallFigures| {
         *seen.entry(report).or_default() += figures.calls;
     };
     for model in telemetry.top_models(None, usize::MAX).expect("readable") {
-        let its = |row: &&Row| row.model == model.model && row.engine == model.engine;
+        let its = |row: &&CallRecord| row.model == model.model && row.engine == model.engine;
         assert_figures(&model.figures, rows.iter().filter(its));
         tally("models", &model.figures);
     }
@@ -392,9 +406,9 @@ prop_compose! {
         first_token in prop::option::of(1u32..20),
         energy in prop::option::of(0u64..10_000_000_000),
         ending in prop_oneof![
-            3 => Just(Ending::Complete(FinishReason::Stop)),
-            1 => Just(Ending::Cancelled),
-            1 => Just(Ending::Failed("no".to_owned())),
+            3 => Just(InferenceEnd::Complete(FinishReason::Stop)),
+            1 => Just(InferenceEnd::Cancelled),
+            1 => Just(InferenceEnd::Failed("no".to_owned())),
         ],
     ) -> Inference {
         Inference {
@@ -425,13 +439,13 @@ proptest! {
     ) {
         let telemetry = telemetry();
         for batch in &batches {
-            telemetry.record_batch(batch).expect("recorded");
+            telemetry.record_batch(batch, &Prices::standard()).expect("recorded");
         }
         assert_reports_match_rows(&telemetry);
         let before = rows(&telemetry);
         let oldest_kept = UtcDay::of(noon()).minus(retention);
         let deleted = prune(&telemetry, retention);
-        let kept: Vec<Row> = before.iter().filter(|row| row.started.day() >= oldest_kept).cloned().collect();
+        let kept: Vec<CallRecord> = before.iter().filter(|row| row.started.day() >= oldest_kept).cloned().collect();
         prop_assert_eq!(deleted as usize, before.len() - kept.len());
         prop_assert_eq!(rows(&telemetry), kept);
         assert_reports_match_rows(&telemetry);
@@ -445,10 +459,10 @@ proptest! {
         let telemetry = with(&batch);
         prune(&telemetry, retention);
         let rows = rows(&telemetry);
-        let local = |row: &&Row| {
-            row.engine != "cloud" && row.source != "bench" && row.outcome != Outcome::Failed
+        let local = |row: &&CallRecord| {
+            row.engine != "cloud" && row.source != "bench" && row.outcome != CallOutcome::Failed
         };
-        let savings = telemetry.savings(noon(), &Zone::UTC).expect("readable");
+        let savings = savings_at(&telemetry, noon(), &Zone::UTC);
         let prompt: u64 = rows.iter().filter(local).map(|row| row.prompt_tokens).sum();
         let completion: u64 = rows.iter().filter(local).map(|row| row.completion_tokens).sum();
         prop_assert_eq!(savings.total_calls as usize, rows.iter().filter(local).count());
@@ -465,7 +479,7 @@ proptest! {
         prop_assert_eq!(savings.per_model.iter().map(|model| model.calls).sum::<u64>(), savings.total_calls);
         prop_assert_eq!(savings.per_model.iter().map(|model| model.total_tokens).sum::<u64>(), savings.total_tokens);
         prop_assert_eq!(savings.recent.len(), rows.len().min(10));
-        let charted = |spans: &[Span]| {
+        let charted = |spans: &[TimeSlice]| {
             spans.iter().map(|span| (span.calls, span.prompt_tokens + span.completion_tokens)).fold(
                 (0, 0), |sum, span| (sum.0 + span.0, sum.1 + span.1)
             )

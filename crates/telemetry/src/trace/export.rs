@@ -1,5 +1,4 @@
-//! Sends spans to a collector, in batches and beside everything else: a collector that is slow or gone costs spans, never an
-//! answer.
+//! Sends spans to a collector, in batches and in a task of its own: a slow or missing collector costs spans, never an answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +15,7 @@ use tokio_util::task::TaskTracker;
 use url::Url;
 
 use super::otlp;
-use super::span::{Finished, Queue, Spans};
+use super::span::{FinishedSpan, SpanQueue, Tracer};
 
 /// Where a collector takes traces.
 const PATH: &str = "/v1/traces";
@@ -39,52 +38,52 @@ const LONGEST_ERROR: usize = 64 << 10;
 /// The longest a collector may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The same for the last spans of all: whoever ends the program does not want to wait.
+/// The same for the last spans: the end of the program should not take long.
 const LAST_PATIENCE: Duration = Duration::from_secs(2);
 
-/// The traces of a house. Stops with its value; [`Self::close`] sends what is left.
-pub struct Traces {
-    spans: Spans,
+/// Sends finished spans to a collector. Stops when it is dropped; [`Self::close`] sends what is left.
+pub struct TraceExporter {
+    tracer: Tracer,
     stop: DropGuard,
     sending: TaskTracker,
 }
 
-impl Traces {
+impl TraceExporter {
     /// Sends to the collector at `address` from now on; nowhere without one.
     pub fn open(address: Option<&str>) -> Self {
-        let traces = Traces {
-            spans: Spans::default(),
+        let exporter = TraceExporter {
+            tracer: Tracer::default(),
             stop: CancellationToken::new().drop_guard(),
             sending: TaskTracker::new(),
         };
-        let Some(address) = address else { return traces };
+        let Some(address) = address else { return exporter };
         // Many write the whole path, as other programs want it.
         let host = address.trim_end_matches('/').trim_end_matches(PATH);
         match Collector::new(host) {
-            Ok(collector) => traces.begin(collector),
+            Ok(collector) => exporter.begin(collector),
             Err(error) => {
                 tracing::warn!(%error, "no traces are sent");
-                traces
+                exporter
             }
         }
     }
 
     fn begin(self, collector: Collector) -> Self {
         let (sender, receiver) = mpsc::channel(MOST_WAITING);
-        let queue = Arc::new(Queue { sender, dropped: AtomicU64::new(0) });
-        let export = Export {
+        let queue = Arc::new(SpanQueue { sender, dropped: AtomicU64::new(0) });
+        let sender = SpanSender {
             collector,
             receiver,
             queue: Arc::clone(&queue),
             stop: self.stop.token().clone(),
             is_failing: false,
         };
-        self.sending.spawn(export.run());
-        Traces { spans: Spans::through(queue), ..self }
+        self.sending.spawn(sender.run());
+        TraceExporter { tracer: Tracer::through(queue), ..self }
     }
 
-    pub fn spans(&self) -> &Spans {
-        &self.spans
+    pub fn tracer(&self) -> &Tracer {
+        &self.tracer
     }
 
     /// Sends what is left, within a moment.
@@ -96,16 +95,16 @@ impl Traces {
 }
 
 /// The task that sends.
-struct Export {
+struct SpanSender {
     collector: Collector,
-    receiver: mpsc::Receiver<Finished>,
-    queue: Arc<Queue>,
+    receiver: mpsc::Receiver<FinishedSpan>,
+    queue: Arc<SpanQueue>,
     stop: CancellationToken,
-    /// Whether the last attempt failed, so that a collector that is gone is told of once.
+    /// Whether the last attempt failed, so that a missing collector is logged once.
     is_failing: bool,
 }
 
-impl Export {
+impl SpanSender {
     async fn run(mut self) {
         let stop = self.stop.clone();
         let given_up = async {
@@ -132,7 +131,7 @@ impl Export {
     }
 
     /// Waits for a span, and a moment for others. When it is time to stop, takes only what is there.
-    async fn gather(&mut self, batch: &mut Vec<Finished>) {
+    async fn gather(&mut self, batch: &mut Vec<FinishedSpan>) {
         let (receiver, stop) = (&mut self.receiver, &self.stop);
         let filling = async {
             receiver.recv_many(batch, MOST_AT_ONCE).await;
@@ -153,7 +152,7 @@ impl Export {
     }
 
     /// Sends and empties the batch. One that cannot be sent is not kept: the next will come.
-    async fn send(&mut self, batch: &mut Vec<Finished>) {
+    async fn send(&mut self, batch: &mut Vec<FinishedSpan>) {
         if batch.is_empty() {
             return;
         }

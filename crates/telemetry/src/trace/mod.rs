@@ -15,18 +15,18 @@ use std::task::{Context, Poll};
 use futures::Stream;
 use hob_core::{AskError, Caller, Delta, DeltaStream, EngineError, RequestSource};
 
-pub use export::Traces;
-pub use span::{Fact, Kind, Span, Spans};
+pub use export::TraceExporter;
+pub use span::{AttributeValue, Span, SpanKind, Tracer};
 pub use tools::TracedTools;
 
 /// Opens the span of a whole request.
-pub fn request_span(spans: &Spans, caller: &Caller, model: &str) -> Span {
+pub fn request_span(tracer: &Tracer, caller: &Caller, model: &str) -> Span {
     let kind = match caller.source {
-        RequestSource::Server => Kind::Server,
-        RequestSource::Channel => Kind::Consumer,
-        RequestSource::Ask | RequestSource::Scheduler | RequestSource::Bench => Kind::Internal,
+        RequestSource::Server => SpanKind::Server,
+        RequestSource::Channel => SpanKind::Consumer,
+        RequestSource::Ask | RequestSource::Scheduler | RequestSource::Bench => SpanKind::Internal,
     };
-    let mut span = spans.start(caller.trace_parent, kind, || format!("{} request", caller.source.as_str()));
+    let mut span = tracer.start(caller.trace_parent, kind, || format!("{} request", caller.source.as_str()));
     span.set("hob.source", caller.source.as_str());
     span.set("hob.run", &*caller.run);
     if let Some(request_id) = &caller.request_id {
@@ -38,14 +38,14 @@ pub fn request_span(spans: &Spans, caller: &Caller, model: &str) -> Span {
 
 /// The caller, whose work is part of the span from now on.
 pub fn under<'a>(caller: &'a Caller, span: &Span) -> Cow<'a, Caller> {
-    match span.place() {
+    match span.trace_parent() {
         None => Cow::Borrowed(caller),
-        place => Cow::Owned(Caller { trace_parent: place, ..caller.clone() }),
+        trace_parent => Cow::Owned(Caller { trace_parent, ..caller.clone() }),
     }
 }
 
 /// Which kind of trouble it was, in a word.
-pub fn kind_of(error: &EngineError) -> Cow<'static, str> {
+pub fn error_type(error: &EngineError) -> Cow<'static, str> {
     Cow::Borrowed(match error {
         EngineError::Unreachable { .. } => "engine_unreachable",
         EngineError::Timeout { .. } => "engine_timeout",
@@ -59,9 +59,9 @@ pub fn kind_of(error: &EngineError) -> Cow<'static, str> {
 }
 
 /// The same for a whole request.
-pub fn kind_of_refusal(error: &AskError) -> Cow<'static, str> {
+pub fn ask_error_type(error: &AskError) -> Cow<'static, str> {
     match error {
-        AskError::Engine(error) => kind_of(error),
+        AskError::Engine(error) => error_type(error),
         AskError::UnknownTool { .. } | AskError::ToolNotAvailable { .. } => Cow::Borrowed("unknown_tool"),
         AskError::UnknownAgent { .. } => Cow::Borrowed("unknown_agent"),
         AskError::NoModel(_) => Cow::Borrowed("no_model_to_choose"),
@@ -98,7 +98,7 @@ impl Stream for TracedStream {
             Some(Ok(Delta::Done { .. })) | None => this.span.end(),
             Some(Ok(_)) => {}
             Some(Err(error)) => {
-                this.span.fail(kind_of(error));
+                this.span.fail(error_type(error));
                 this.span.end();
             }
         }

@@ -4,16 +4,16 @@ use std::time::UNIX_EPOCH;
 
 use serde_json::{Value, json};
 
-use super::span::{Fact, Finished};
+use super::span::{AttributeValue, FinishedSpan};
 
 /// The status of a span that failed.
 const ERROR: u8 = 2;
 
 /// The body of a request to a collector.
-pub(super) fn body(spans: &[Finished]) -> Vec<u8> {
+pub(super) fn body(spans: &[FinishedSpan]) -> Vec<u8> {
     let version = env!("CARGO_PKG_VERSION");
     let resource = [("service.name", "hob"), ("service.version", version)]
-        .map(|(key, text)| attribute(key, &Fact::from(text)));
+        .map(|(key, text)| attribute(key, &AttributeValue::from(text)));
     let spans: Vec<Value> = spans.iter().map(span).collect();
     json!({
         "resourceSpans": [{
@@ -26,12 +26,12 @@ pub(super) fn body(spans: &[Finished]) -> Vec<u8> {
 }
 
 /// Ids are hexadecimal and large numbers are text, as the format wants them.
-fn span(finished: &Finished) -> Value {
+fn span(finished: &FinishedSpan) -> Value {
     let began = finished.began.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let attributes: Vec<Value> = finished.facts.iter().map(|(key, fact)| attribute(key, fact)).collect();
+    let attributes: Vec<Value> = finished.attributes.iter().map(|(key, fact)| attribute(key, fact)).collect();
     let mut span = json!({
-        "traceId": format!("{:032x}", finished.place.trace),
-        "spanId": format!("{:016x}", finished.place.span),
+        "traceId": format!("{:032x}", finished.trace_parent.trace),
+        "spanId": format!("{:016x}", finished.trace_parent.span),
         "name": finished.name,
         "kind": finished.kind as u8,
         "startTimeUnixNano": began.as_nanos().to_string(),
@@ -48,15 +48,15 @@ fn span(finished: &Finished) -> Value {
     span
 }
 
-fn attribute(key: &str, fact: &Fact) -> Value {
+fn attribute(key: &str, fact: &AttributeValue) -> Value {
     json!({ "key": key, "value": value(fact) })
 }
 
-fn value(fact: &Fact) -> Value {
+fn value(fact: &AttributeValue) -> Value {
     match fact {
-        Fact::Text(text) => json!({ "stringValue": text }),
-        Fact::Number(number) => json!({ "intValue": number.to_string() }),
-        Fact::Texts(texts) => {
+        AttributeValue::Text(text) => json!({ "stringValue": text }),
+        AttributeValue::Number(number) => json!({ "intValue": number.to_string() }),
+        AttributeValue::Texts(texts) => {
             let values: Vec<Value> = texts.iter().map(|text| json!({ "stringValue": text })).collect();
             json!({ "arrayValue": { "values": values } })
         }

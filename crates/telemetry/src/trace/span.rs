@@ -1,4 +1,4 @@
-//! A piece of work with a beginning and an end. Where nobody collects traces, spans are silent and cost nothing.
+//! A piece of work with a beginning and an end. Without a collector, spans record nothing and cost nothing.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 /// Of which side of a conversation a span tells. The numbers are those of OpenTelemetry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SpanKind {
     Internal = 1,
     Server = 2,
     Client = 3,
@@ -26,61 +26,61 @@ fn cut(text: &str) -> String {
 
 /// What is said of a span.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Fact {
+pub enum AttributeValue {
     Text(String),
     Texts(Vec<String>),
     Number(u64),
 }
 
-impl From<&str> for Fact {
+impl From<&str> for AttributeValue {
     fn from(text: &str) -> Self {
-        Fact::Text(cut(text))
+        AttributeValue::Text(cut(text))
     }
 }
 
-impl From<&FinishReason> for Fact {
+impl From<&FinishReason> for AttributeValue {
     /// A list, because there is one for each answer.
     fn from(reason: &FinishReason) -> Self {
-        Fact::Texts(vec![cut(reason.as_str())])
+        AttributeValue::Texts(vec![cut(reason.as_str())])
     }
 }
 
-impl From<u64> for Fact {
+impl From<u64> for AttributeValue {
     fn from(number: u64) -> Self {
-        Fact::Number(number)
+        AttributeValue::Number(number)
     }
 }
 
 /// A span that is over.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Finished {
-    pub place: TraceParent,
+pub struct FinishedSpan {
+    pub trace_parent: TraceParent,
     /// The span it is a part of.
     pub parent: Option<u64>,
     pub name: String,
-    pub kind: Kind,
+    pub kind: SpanKind,
     pub began: SystemTime,
     pub took: Duration,
-    pub facts: Vec<(&'static str, Fact)>,
+    pub attributes: Vec<(&'static str, AttributeValue)>,
     pub failed: bool,
 }
 
-/// The way to the collector. Cheap to clone; by default there is none.
+/// Starts spans, which go to the collector. Cheap to clone; the default one sends nothing.
 #[derive(Clone, Default)]
-pub struct Spans {
-    queue: Option<Arc<Queue>>,
+pub struct Tracer {
+    queue: Option<Arc<SpanQueue>>,
 }
 
 /// Spans that wait to be sent.
-pub(super) struct Queue {
-    pub(super) sender: mpsc::Sender<Finished>,
+pub(super) struct SpanQueue {
+    pub(super) sender: mpsc::Sender<FinishedSpan>,
     /// Spans that found no room, or no collector.
     pub(super) dropped: AtomicU64,
 }
 
-impl Spans {
-    pub(super) fn through(queue: Arc<Queue>) -> Self {
-        Spans { queue: Some(queue) }
+impl Tracer {
+    pub(super) fn through(queue: Arc<SpanQueue>) -> Self {
+        Tracer { queue: Some(queue) }
     }
 
     /// Spans that were lost because they came faster than they could be sent, or could not be sent at all.
@@ -89,42 +89,42 @@ impl Spans {
     }
 
     /// Whether spans go anywhere.
-    pub fn are_heard(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         self.queue.is_some()
     }
 
     /// Begins a span, in a trace of its own where it has no parent.
-    pub fn start(&self, parent: Option<TraceParent>, kind: Kind, name: impl FnOnce() -> String) -> Span {
+    pub fn start(&self, parent: Option<TraceParent>, kind: SpanKind, name: impl FnOnce() -> String) -> Span {
         let Some(queue) = &self.queue else { return Span(None) };
         let (trace, sampled) =
             parent.map_or_else(|| (fastrand::u128(1..), true), |parent| (parent.trace, parent.sampled));
-        let finished = Finished {
-            place: TraceParent { trace, span: fastrand::u64(1..), sampled },
+        let finished = FinishedSpan {
+            trace_parent: TraceParent { trace, span: fastrand::u64(1..), sampled },
             parent: parent.map(|parent| parent.span),
             name: cut(&name()),
             kind,
             began: SystemTime::now(),
             took: Duration::ZERO,
-            facts: Vec::new(),
+            attributes: Vec::new(),
             failed: false,
         };
-        Span(Some(Box::new(Open { queue: Arc::clone(queue), clock: Instant::now(), finished })))
+        Span(Some(Box::new(OpenSpan { queue: Arc::clone(queue), clock: Instant::now(), finished })))
     }
 }
 
 /// A span under way. Dropped before it is ended, its work was cancelled.
-pub struct Span(Option<Box<Open>>);
+pub struct Span(Option<Box<OpenSpan>>);
 
-struct Open {
-    queue: Arc<Queue>,
+struct OpenSpan {
+    queue: Arc<SpanQueue>,
     clock: Instant,
-    finished: Finished,
+    finished: FinishedSpan,
 }
 
 impl Span {
     /// Where it stands, for its parts and for those who do some of its work elsewhere; `None` when it is silent or over.
-    pub fn place(&self) -> Option<TraceParent> {
-        self.0.as_ref().map(|open| open.finished.place)
+    pub fn trace_parent(&self) -> Option<TraceParent> {
+        self.0.as_ref().map(|open| open.finished.trace_parent)
     }
 
     pub fn rename(&mut self, name: impl FnOnce() -> String) {
@@ -134,11 +134,11 @@ impl Span {
     }
 
     /// Says something of it. What is said twice counts as it was said last.
-    pub fn set(&mut self, key: &'static str, fact: impl Into<Fact>) {
+    pub fn set(&mut self, key: &'static str, value: impl Into<AttributeValue>) {
         if let Some(open) = &mut self.0 {
-            let facts = &mut open.finished.facts;
-            facts.retain(|(known, _)| *known != key);
-            facts.push((key, fact.into()));
+            let attributes = &mut open.finished.attributes;
+            attributes.retain(|(known, _)| *known != key);
+            attributes.push((key, value.into()));
         }
     }
 
@@ -146,15 +146,15 @@ impl Span {
     pub fn fail(&mut self, kind: impl Into<Cow<'static, str>>) {
         if let Some(open) = &mut self.0 {
             open.finished.failed = true;
-            open.finished.facts.push(("error.type", Fact::Text(kind.into().into_owned())));
+            open.finished.attributes.push(("error.type", AttributeValue::Text(kind.into().into_owned())));
         }
     }
 
     /// It is over; what comes later is not part of it.
     pub fn end(&mut self) {
         let Some(open) = self.0.take() else { return };
-        let Open { queue, clock, mut finished } = *open;
-        if !finished.place.sampled {
+        let OpenSpan { queue, clock, mut finished } = *open;
+        if !finished.trace_parent.sampled {
             return;
         }
         finished.took = clock.elapsed();

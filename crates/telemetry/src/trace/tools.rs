@@ -6,12 +6,12 @@ use async_trait::async_trait;
 use hob_core::{ToolCall, ToolDefinition, ToolResult, ToolRunner, TraceParent};
 use hob_net::trace_context::within;
 
-use super::span::{Kind, Spans};
+use super::span::{SpanKind, Tracer};
 
 /// The tools, traced.
 pub struct TracedTools {
     pub tools: Arc<dyn ToolRunner>,
-    pub spans: Spans,
+    pub tracer: Tracer,
     pub parent: Option<TraceParent>,
 }
 
@@ -27,12 +27,12 @@ impl ToolRunner for TracedTools {
 
     async fn execute(&self, call: &ToolCall) -> ToolResult {
         let mut span =
-            self.spans.start(self.parent, Kind::Internal, || format!("execute_tool {}", call.name));
+            self.tracer.start(self.parent, SpanKind::Internal, || format!("execute_tool {}", call.name));
         span.set("gen_ai.operation.name", "execute_tool");
         span.set("gen_ai.tool.name", call.name.as_str());
         span.set("gen_ai.tool.call.id", call.id.as_str());
         // A tool that asks an engine does so as part of its call.
-        let result = within(span.place(), self.tools.execute(call)).await;
+        let result = within(span.trace_parent(), self.tools.execute(call)).await;
         if !result.success {
             span.fail("tool_error");
         }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use hob_system::startup::routing::open_routing_service;
-use hob_telemetry::Record;
+use hob_telemetry::TelemetryService;
 
 use crate::args::RouterCommand;
 use crate::output;
@@ -15,7 +15,7 @@ use crate::settings;
 
 pub fn run(command: RouterCommand) -> Result<ExitCode> {
     let config = settings::load()?;
-    let store = open_routing_service(&settings::home()?, Record::default()).find()?;
+    let store = open_routing_service(&settings::home()?, TelemetryService::default()).find()?;
     match command {
         RouterCommand::Show { json } => show::run(store.as_deref(), config.intelligence.router, json.into())?,
         RouterCommand::Reset { yes } => reset::run(store.as_deref(), yes.into())?,

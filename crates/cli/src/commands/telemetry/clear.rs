@@ -1,14 +1,14 @@
 //! `hob telemetry clear`.
 
 use anyhow::Result;
-use hob_telemetry::Telemetry;
+use hob_telemetry::TelemetryStore;
 
 use super::note_empty;
 use crate::commands::confirm::Confirmation;
 use crate::output;
 use crate::output::number::counted;
 
-pub fn run(telemetry: Option<&Telemetry>, confirmation: Confirmation) -> Result<()> {
+pub fn run(telemetry: Option<&dyn TelemetryStore>, confirmation: Confirmation) -> Result<()> {
     let Some(telemetry) = telemetry else {
         note_empty();
         return Ok(());

@@ -3,20 +3,24 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use hob_db::DatabaseError;
-use hob_telemetry::Telemetry;
-use hob_telemetry::store::Row;
+use hob_telemetry::{CallExport, CallRecord, TelemetryStore};
 
 use super::note_empty;
 use crate::args::ExportFormat;
 
-pub fn run(telemetry: Option<&Telemetry>, format: ExportFormat, output: Option<&Path>) -> Result<()> {
+pub fn run(
+    telemetry: Option<Arc<dyn TelemetryStore>>,
+    format: ExportFormat,
+    output: Option<&Path>,
+) -> Result<()> {
     if telemetry.is_none() {
         note_empty();
     }
-    let rows = telemetry.into_iter().flat_map(|telemetry| telemetry.export(None));
+    let rows = telemetry.into_iter().flat_map(|telemetry| CallExport::new(telemetry, None));
     match output {
         None => write(rows, format, BufWriter::new(io::stdout().lock())),
         Some(path) => {
@@ -28,7 +32,7 @@ pub fn run(telemetry: Option<&Telemetry>, format: ExportFormat, output: Option<&
 }
 
 fn write(
-    rows: impl Iterator<Item = Result<Row, DatabaseError>>,
+    rows: impl Iterator<Item = Result<CallRecord, DatabaseError>>,
     format: ExportFormat,
     out: impl Write,
 ) -> Result<()> {
@@ -39,7 +43,10 @@ fn write(
 }
 
 /// One array, with a row on each line.
-fn write_json(rows: impl Iterator<Item = Result<Row, DatabaseError>>, mut out: impl Write) -> Result<()> {
+fn write_json(
+    rows: impl Iterator<Item = Result<CallRecord, DatabaseError>>,
+    mut out: impl Write,
+) -> Result<()> {
     let mut separator = "";
     out.write_all(b"[")?;
     for row in rows {
@@ -53,7 +60,7 @@ fn write_json(rows: impl Iterator<Item = Result<Row, DatabaseError>>, mut out: i
 }
 
 /// With a header, unless there is not a single row.
-fn write_csv(rows: impl Iterator<Item = Result<Row, DatabaseError>>, out: impl Write) -> Result<()> {
+fn write_csv(rows: impl Iterator<Item = Result<CallRecord, DatabaseError>>, out: impl Write) -> Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     for row in rows {
         writer.serialize(row?).map_err(as_io)?;

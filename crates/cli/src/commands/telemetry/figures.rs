@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hob_telemetry::Dollars;
-use hob_telemetry::store::{Figures, Timing};
+use hob_telemetry::{CallFigures, LatencySummary};
 
 use crate::output::number::{self, counted, seconds};
 use crate::output::table::Column;
@@ -25,8 +25,8 @@ pub const COLUMNS: [Column; 9] = [
 pub const ENERGY: Column = Column::Numbers("ENERGY");
 
 /// Figures as cells of a table. What is not known is a dash.
-pub fn cells(figures: &Figures) -> [String; 9] {
-    let of = |timing: Option<Timing>, part: fn(Timing) -> Duration| {
+pub fn cells(figures: &CallFigures) -> [String; 9] {
+    let of = |timing: Option<LatencySummary>, part: fn(LatencySummary) -> Duration| {
         timing.map_or_else(|| "-".to_owned(), |timing| seconds(part(timing)))
     };
     [
@@ -43,13 +43,13 @@ pub fn cells(figures: &Figures) -> [String; 9] {
 }
 
 /// A timing in a line.
-pub fn timing(timing: Timing) -> String {
-    let Timing { mean, p50, p95 } = timing;
+pub fn timing(timing: LatencySummary) -> String {
+    let LatencySummary { mean, p50, p95 } = timing;
     format!("mean {}, p50 {}, p95 {}", seconds(mean), seconds(p50), seconds(p95))
 }
 
 /// What the calls cost. A mark shows that the price of some is not known.
-pub fn cost(figures: &Figures) -> String {
+pub fn cost(figures: &CallFigures) -> String {
     let known = match figures.cost {
         Dollars::ZERO if figures.unpriced > 0 => return "?".to_owned(),
         Dollars::ZERO => return "-".to_owned(),
@@ -59,12 +59,12 @@ pub fn cost(figures: &Figures) -> String {
 }
 
 /// What the calls used, as far as it was measured.
-pub fn energy(figures: &Figures) -> String {
+pub fn energy(figures: &CallFigures) -> String {
     figures.energy.map_or_else(|| "-".to_owned(), number::energy)
 }
 
 /// The same as a sentence; `None` when nothing was measured.
-pub fn measured(figures: &Figures) -> Option<String> {
+pub fn measured(figures: &CallFigures) -> Option<String> {
     let used = number::energy(figures.energy?);
     Some(format!("{used}, measured for {} of {}", figures.measured, counted(figures.calls, "call")))
 }
@@ -101,15 +101,15 @@ mod tests {
     #[test]
     fn energy_says_how_many_calls_it_is_of() {
         let energy = Some(hob_telemetry::Energy::from_microjoules(45_000_000_000));
-        let figures = Figures { calls: 12, measured: 10, energy, ..Figures::default() };
+        let figures = CallFigures { calls: 12, measured: 10, energy, ..CallFigures::default() };
         assert_eq!(measured(&figures).as_deref(), Some("12.5 Wh, measured for 10 of 12 calls"));
-        assert_eq!((super::energy(&figures).as_str(), measured(&Figures::default())), ("12.5 Wh", None));
+        assert_eq!((super::energy(&figures).as_str(), measured(&CallFigures::default())), ("12.5 Wh", None));
     }
 
     #[test]
     fn a_price_that_is_not_known_is_not_zero() {
         let shown = |pico, unpriced| {
-            cost(&Figures { cost: Dollars::from_pico(pico), unpriced, ..Figures::default() })
+            cost(&CallFigures { cost: Dollars::from_pico(pico), unpriced, ..CallFigures::default() })
         };
         assert_eq!(shown(0, 0), "-");
         assert_eq!(shown(0, 2), "?");

@@ -15,14 +15,15 @@ use crate::output;
 use crate::settings;
 
 pub fn run(command: TelemetryCommand) -> Result<ExitCode> {
-    let config = settings::load()?;
-    let telemetry = find_telemetry(&config, &settings::home()?)?;
+    // A configuration that cannot be read is reported first, as by every command.
+    settings::load()?;
+    let telemetry = find_telemetry(&settings::home()?)?;
     match command {
-        TelemetryCommand::Stats { top, json } => stats::run(telemetry.as_ref(), top, json.into())?,
+        TelemetryCommand::Stats { top, json } => stats::run(telemetry.as_deref(), top, json.into())?,
         TelemetryCommand::Export { format, output } => {
-            export::run(telemetry.as_ref(), format, output.as_deref())?;
+            export::run(telemetry, format, output.as_deref())?;
         }
-        TelemetryCommand::Clear { yes } => clear::run(telemetry.as_ref(), yes.into())?,
+        TelemetryCommand::Clear { yes } => clear::run(telemetry.as_deref(), yes.into())?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,8 +4,8 @@ use std::time::SystemTime;
 
 use anyhow::Result;
 use hob_db::DatabaseError;
-use hob_telemetry::Telemetry;
-use hob_telemetry::store::{AgentFigures, DayFigures, EngineFigures, Figures, ModelFigures, Overview};
+use hob_telemetry::TelemetryStore;
+use hob_telemetry::{AgentFigures, CallFigures, CallOverview, DayFigures, EngineFigures, ModelFigures};
 use serde::Serialize;
 
 use super::figures::{COLUMNS, ENERGY, cells, cost, energy, measured, sparkline, timing};
@@ -23,7 +23,7 @@ const DAYS: u32 = 14;
 /// The content of the report.
 #[derive(Serialize)]
 struct StatsReport {
-    overview: Overview,
+    overview: CallOverview,
     models: Vec<ModelFigures>,
     engines: Vec<EngineFigures>,
     agents: Vec<AgentFigures>,
@@ -31,7 +31,7 @@ struct StatsReport {
 }
 
 impl StatsReport {
-    fn read(telemetry: &Telemetry, top: usize, now: SystemTime) -> Result<Self, DatabaseError> {
+    fn read(telemetry: &dyn TelemetryStore, top: usize, now: SystemTime) -> Result<Self, DatabaseError> {
         Ok(StatsReport {
             overview: telemetry.overview(None)?,
             models: telemetry.top_models(None, top)?,
@@ -43,7 +43,7 @@ impl StatsReport {
 
     fn empty() -> Self {
         StatsReport {
-            overview: Overview { recorded_since: None, figures: Figures::default() },
+            overview: CallOverview { recorded_since: None, figures: CallFigures::default() },
             models: Vec::new(),
             engines: Vec::new(),
             agents: Vec::new(),
@@ -52,7 +52,7 @@ impl StatsReport {
     }
 }
 
-pub fn run(telemetry: Option<&Telemetry>, top: usize, format: OutputFormat) -> Result<()> {
+pub fn run(telemetry: Option<&dyn TelemetryStore>, top: usize, format: OutputFormat) -> Result<()> {
     let report = match telemetry {
         Some(telemetry) => StatsReport::read(telemetry, top, SystemTime::now())?,
         None => StatsReport::empty(),
@@ -92,10 +92,10 @@ impl Tables {
     fn print<'a>(
         self,
         names: &[Column],
-        groups: impl Iterator<Item = (Vec<String>, &'a Figures)>,
+        groups: impl Iterator<Item = (Vec<String>, &'a CallFigures)>,
     ) -> Result<()> {
         let energy_column = (self == Tables::WithEnergy).then_some(ENERGY);
-        let row = |(names, figures): (Vec<String>, &Figures)| {
+        let row = |(names, figures): (Vec<String>, &CallFigures)| {
             let energy = energy_column.map(|_| energy(figures));
             names.into_iter().chain(cells(figures)).chain(energy).collect()
         };
@@ -110,7 +110,7 @@ impl Tables {
 }
 
 fn overview(report: &StatsReport) -> Vec<(&'static str, String)> {
-    let Overview { recorded_since, figures } = &report.overview;
+    let CallOverview { recorded_since, figures } = &report.overview;
     let tokens = format!(
         "{} in ({} cached), {} out",
         figures.prompt_tokens, figures.cached_tokens, figures.completion_tokens

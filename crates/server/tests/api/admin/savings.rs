@@ -10,8 +10,8 @@ use hob_engines::Style;
 use hob_server::ServerParts;
 use hob_system::startup::telemetry::open_record;
 use hob_system::{System, SystemParts};
-use hob_telemetry::Record;
-use hob_telemetry::{Ending, Energy, Inference};
+use hob_telemetry::TelemetryService;
+use hob_telemetry::{Energy, Inference, InferenceEnd};
 use hob_testkit::{FakeServer, Hold, Outside, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -26,7 +26,7 @@ async fn recording(
     engine: Arc<dyn Engine>,
     telemetry: bool,
     config: ServerConfig,
-) -> (TempDir, Record, TestServer) {
+) -> (TempDir, TelemetryService, TestServer) {
     let home = tempfile::tempdir().unwrap();
     let mut settings = Config::default();
     settings.telemetry.enabled = telemetry;
@@ -37,7 +37,7 @@ async fn recording(
 }
 
 /// A system without agents that records every call.
-pub fn recorded_in(record: &Record, engine: Arc<dyn Engine>) -> ServerParts {
+pub fn recorded_in(record: &TelemetryService, engine: Arc<dyn Engine>) -> ServerParts {
     let system = System::new(SystemParts { agent: None, log: Arc::new(record.clone()), ..parts(engine) });
     ServerParts { record: record.clone(), ..ServerParts::from(Arc::new(system)) }
 }
@@ -90,7 +90,7 @@ async fn a_stranger_sees_the_sums_and_not_the_calls() {
     let network = Outside::find();
     let home = tempfile::tempdir().unwrap();
     let record = open_record(&Config::default(), home.path());
-    record.telemetry().unwrap().record_batch(&[call(None, None)]).unwrap();
+    record.store().unwrap().record_batch(&[call(None, None)], record.prices()).unwrap();
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
     let config = ServerConfig { host: "0.0.0.0".into(), port: 0, ..ServerConfig::default() };
     let mut server = TestServer::start_parts(recorded_in(&record, engine), config).await;
@@ -122,16 +122,16 @@ async fn energy_is_null_unless_it_was_measured() {
     assert_eq!(before["energy"], Value::Null);
 
     // As from another machine's time: this one has no meter.
-    let failed = Ending::Failed("out of memory".to_owned());
+    let failed = InferenceEnd::Failed("out of memory".to_owned());
     let calls = [call(Some(2_500_000), None), call(None, None), call(Some(1_000_000), Some(failed))];
-    record.telemetry().unwrap().record_batch(&calls).unwrap();
+    record.store().unwrap().record_batch(&calls, record.prices()).unwrap();
     let after = savings(&server, "").await;
     assert_fits(&document, "Savings", &after);
     assert_eq!(after["energy"], json!({ "joules": 3.5, "calls": 2, "measured": true, "meter": null }));
 }
 
 /// A call that used so many microjoules, and ended well or like this.
-pub fn call(microjoules: Option<u64>, ending: Option<Ending>) -> Inference {
+pub fn call(microjoules: Option<u64>, ending: Option<InferenceEnd>) -> Inference {
     Inference {
         started: SystemTime::now(),
         run: "run".into(),
@@ -145,7 +145,7 @@ pub fn call(microjoules: Option<u64>, ending: Option<Ending>) -> Inference {
         latency: Duration::from_millis(20),
         first_token: None,
         energy: microjoules.map(Energy::from_microjoules),
-        ending: ending.unwrap_or(Ending::Complete(FinishReason::Stop)),
+        ending: ending.unwrap_or(InferenceEnd::Complete(FinishReason::Stop)),
     }
 }
 

@@ -9,7 +9,7 @@ use hob_server::ServerParts;
 use hob_system::System;
 use hob_system::startup::tasks::{open_tasks, task_options};
 use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts, TaskOptions};
-use hob_telemetry::Record;
+use hob_telemetry::TelemetryService;
 use hob_testkit::{Gateway, GatewayScript, Recorded, Reply, ScriptedEngine};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
@@ -58,8 +58,11 @@ impl TaskServer {
             bus: system.bus().clone(),
             options: SchedulerOptions::default(),
         }));
-        let parts =
-            ServerParts { system, record: Record::default(), scheduler: Some(Arc::clone(&scheduler)) };
+        let parts = ServerParts {
+            system,
+            record: TelemetryService::default(),
+            scheduler: Some(Arc::clone(&scheduler)),
+        };
         TaskServer {
             _home: home,
             _gateway: gateway,

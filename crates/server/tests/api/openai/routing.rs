@@ -7,7 +7,7 @@ use hob_core::Engine;
 use hob_routing::{PolicyName, Router};
 use hob_system::startup::routing::open_routing_service;
 use hob_system::{System, SystemParts};
-use hob_telemetry::Record;
+use hob_telemetry::TelemetryService;
 use hob_testkit::ScriptedEngine;
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ impl RoutingServer {
             .with_embedding_models(&["vectors:1m"]);
         let default_model = default_model.map(str::to_owned);
         let system = System::new(SystemParts { default_model, ..parts(Arc::new(engine) as Arc<dyn Engine>) });
-        let service = open_routing_service(home.path(), Record::default());
+        let service = open_routing_service(home.path(), TelemetryService::default());
         let system = Arc::new(system.with_router(Router::new(PolicyName::Heuristic, service)));
         RoutingServer { _home: home, http: TestServer::start_parts(system, config).await }
     }

@@ -23,9 +23,10 @@ mod tests {
     use hob_db::Database;
 
     use super::*;
-    use crate::inference::{Ending, Inference};
+    use crate::inference::{Inference, InferenceEnd};
     use crate::savings::Prices;
-    use crate::store::sqlite::{MIGRATIONS, Telemetry};
+    use crate::store::TelemetryStore;
+    use crate::store::sqlite::{MIGRATIONS, SqliteTelemetryStore};
 
     fn answer(engine: &str) -> Inference {
         Inference {
@@ -41,7 +42,7 @@ mod tests {
             latency: Duration::from_millis(20),
             first_token: None,
             energy: None,
-            ending: Ending::Complete(FinishReason::Stop),
+            ending: InferenceEnd::Complete(FinishReason::Stop),
         }
     }
 
@@ -52,10 +53,9 @@ mod tests {
         assert!(!has_answered(&path, "ollama").expect("nothing is there"));
         assert!(!path.exists(), "looking makes nothing");
 
-        let telemetry =
-            Telemetry::new(Database::open(&path, &[MIGRATIONS]).expect("made"), Prices::standard());
-        let failed = Inference { ending: Ending::Failed("unreachable".into()), ..answer("vllm") };
-        telemetry.record_batch(&[answer("ollama"), failed]).expect("recorded");
+        let telemetry = SqliteTelemetryStore::new(Database::open(&path, &[MIGRATIONS]).expect("made"));
+        let failed = Inference { ending: InferenceEnd::Failed("unreachable".into()), ..answer("vllm") };
+        telemetry.record_batch(&[answer("ollama"), failed], &Prices::standard()).expect("recorded");
         for (engine, expected) in [("ollama", true), ("vllm", false), ("llamacpp", false)] {
             assert_eq!(has_answered(&path, engine).expect("readable"), expected, "{engine}");
         }

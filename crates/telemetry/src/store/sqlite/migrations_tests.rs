@@ -4,8 +4,9 @@ use std::path::Path;
 
 use hob_db::{Database, Migrations};
 
-use crate::savings::Prices;
-use crate::store::sqlite::{MIGRATIONS, Row, Telemetry};
+use crate::call_record::CallRecord;
+use crate::store::sqlite::{MIGRATIONS, SqliteTelemetryStore};
+use crate::store::tests::export;
 
 /// A database as a Hob that knew only the first `steps` left it.
 fn left_at(steps: usize, path: &Path) -> Database {
@@ -51,8 +52,8 @@ fn calls_of_an_older_hob_are_still_on_record() {
              VALUES (2000, 86400000000, 7, 'last', 0, 1, 0, NULL, 0, 2, NULL, 'failed', NULL, 'say "no"', NULL, NULL);"#,
         )
         .expect("recorded");
-    let telemetry = Telemetry::new(Database::open(&path, &[MIGRATIONS]).expect("opened"), Prices::standard());
-    let rows: Vec<Row> = telemetry.export(None).collect::<Result<_, _>>().expect("readable");
+    let telemetry = SqliteTelemetryStore::new(Database::open(&path, &[MIGRATIONS]).expect("opened"));
+    let rows: Vec<CallRecord> = export(&telemetry, None).collect::<Result<_, _>>().expect("readable");
     let runs: Vec<&str> = rows.iter().map(|row| row.run.as_str()).collect();
     let expected: Vec<String> = (1..=1300).map(|n| format!("r{n}")).chain(["last".to_owned()]).collect();
     assert_eq!(runs, expected);

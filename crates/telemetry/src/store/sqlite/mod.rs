@@ -1,40 +1,42 @@
-//! The record of inferences: every one, packed in pages, and sums per day that keep reports fast however many there are.
+//! Calls in SQLite: every one, packed in pages, and sums per day that keep reports fast however many there are.
 //!
 //! | file | what |
 //! |---|---|
 //! | `answered` | whether an engine has answered, without opening the database for work |
-//! | `pages` | writes pages: a row of the database for many inferences of one day |
+//! | `delete` | deletes: everything, or the oldest day |
+//! | `export` | the next pages of an export |
+//! | `pages` | writes pages: a row of the database for many calls of one day |
 //! | `record` | writes a batch: pages and sums in one transaction |
 //! | `report` | sums: overview, models, engines, agents, days |
-//! | `rows` | single inferences: the last ones, and the last of a kind |
-//! | `export` | all of them as a stream |
-//! | `retention` | deletes: everything, or what is too old |
+//! | `rows` | single calls: the last ones, and the last of a kind |
 //! | `served` | what savings are computed from |
 //! | `timing` | how long calls took, and how fast models write |
 
 mod answered;
-mod export;
-mod pages;
+mod delete;
+pub(crate) mod export;
+#[cfg(test)]
+mod migrations_tests;
+pub(crate) mod pages;
 mod record;
 mod report;
-pub(crate) mod retention;
-pub(crate) mod rows;
+mod rows;
 mod served;
 mod timing;
 
-use std::sync::Arc;
+use std::time::SystemTime;
+
+use hob_core::{Moment, RequestSource, UtcDay};
+use hob_db::{Database, DatabaseError, Migrations};
 
 pub use answered::has_answered;
-pub use export::Export;
-pub use report::{AgentFigures, DayFigures, EngineFigures, Figures, ModelFigures, Overview};
-pub use rows::{Outcome, Row};
-pub use timing::{ModelSpeed, Timing, Timings};
 
-use hob_db::{Database, DatabaseError, Migrations};
-use serde::{Serialize, Serializer};
-
-use crate::inference::Energy;
-use crate::savings::Prices;
+use crate::call_record::CallRecord;
+use crate::figures::{AgentFigures, CallOverview, DayFigures, EngineFigures, ModelFigures};
+use crate::inference::Inference;
+use crate::savings::{Prices, ServedTotals};
+use crate::store::{ExportPage, ExportPosition, TelemetryStore};
+use crate::timings::ModelSpeed;
 
 /// The steps that make its tables.
 pub const MIGRATIONS: Migrations = Migrations {
@@ -49,40 +51,85 @@ pub const MIGRATIONS: Migrations = Migrations {
     legacy_versions: &[1, 6, 7, 8, 10],
 };
 
-/// The key of the engine whose calls cost money.
-pub(crate) const CLOUD: &str = "cloud";
-
-/// The telemetry in a database. Cheap to clone. Everything blocks.
+/// The calls in a SQLite database. Cheap to clone.
 #[derive(Clone)]
-pub struct Telemetry {
+pub struct SqliteTelemetryStore {
     pub(crate) database: Database,
-    prices: Arc<Prices>,
 }
 
-impl Telemetry {
-    /// `prices` are those that calls to the cloud are charged with when they are recorded.
-    pub fn new(database: Database, prices: Prices) -> Self {
-        Telemetry { database, prices: Arc::new(prices) }
+impl SqliteTelemetryStore {
+    pub fn new(database: Database) -> Self {
+        SqliteTelemetryStore { database }
+    }
+}
+
+impl TelemetryStore for SqliteTelemetryStore {
+    fn record_batch(&self, batch: &[Inference], prices: &Prices) -> Result<(), DatabaseError> {
+        record::record_batch(&self.database, batch, prices)
     }
 
-    /// Brings to the disk what was recorded: until then a power cut may take it.
-    pub fn sync(&self) -> Result<(), DatabaseError> {
+    fn overview(&self, since: Option<UtcDay>) -> Result<CallOverview, DatabaseError> {
+        self.database.read(|connection| report::overview(connection, since))
+    }
+
+    fn top_models(&self, since: Option<UtcDay>, most: usize) -> Result<Vec<ModelFigures>, DatabaseError> {
+        self.database.read(|connection| report::top_models(connection, since, most))
+    }
+
+    fn engines(&self, since: Option<UtcDay>) -> Result<Vec<EngineFigures>, DatabaseError> {
+        self.database.read(|connection| report::engines(connection, since))
+    }
+
+    fn agents(&self, since: Option<UtcDay>) -> Result<Vec<AgentFigures>, DatabaseError> {
+        self.database.read(|connection| report::agents(connection, since))
+    }
+
+    fn per_day(&self, days: u32, now: SystemTime) -> Result<Vec<DayFigures>, DatabaseError> {
+        self.database.read(|connection| report::per_day(connection, days, now))
+    }
+
+    fn speeds(&self, since: UtcDay, most: u32) -> Result<Vec<ModelSpeed>, DatabaseError> {
+        self.database.read(|connection| timing::speeds(connection, since, most))
+    }
+
+    fn served(&self, today: UtcDay) -> Result<ServedTotals, DatabaseError> {
+        self.database.read(|connection| served::served(connection, today))
+    }
+
+    fn recent(&self, most: usize) -> Result<Vec<CallRecord>, DatabaseError> {
+        self.database.read(|connection| rows::recent(connection, most))
+    }
+
+    fn find_run(&self, run: &str, since: Moment) -> Result<Option<CallRecord>, DatabaseError> {
+        self.database.read(|connection| rows::find_run(connection, run, since))
+    }
+
+    fn last_complete(
+        &self,
+        since: Moment,
+        except_sources: &[RequestSource],
+        except_runs: &[&str],
+    ) -> Result<Option<CallRecord>, DatabaseError> {
+        self.database.read(|connection| rows::last_complete(connection, since, except_sources, except_runs))
+    }
+
+    fn page_after(&self, position: ExportPosition) -> Result<ExportPage, DatabaseError> {
+        self.database.read(|connection| export::page_after(connection, position))
+    }
+
+    fn delete_oldest(&self, oldest_kept: UtcDay) -> Result<Option<u64>, DatabaseError> {
+        delete::delete_oldest(&self.database, oldest_kept)
+    }
+
+    fn clear(&self) -> Result<u64, DatabaseError> {
+        delete::clear(&self.database)
+    }
+
+    fn sync(&self) -> Result<(), DatabaseError> {
         self.database.sync()
     }
 
-    /// Moves what was recorded, and all else in the log beside the database, into the database itself.
-    pub fn checkpoint(&self) -> Result<(), DatabaseError> {
+    fn checkpoint(&self) -> Result<(), DatabaseError> {
         self.database.checkpoint()
     }
 }
-
-/// Writes energy as it is told everywhere: in joules.
-pub(crate) fn as_joules_if_known<S: Serializer>(
-    energy: &Option<Energy>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    energy.map(Energy::joules).serialize(serializer)
-}
-
-#[cfg(test)]
-mod migrations_tests;

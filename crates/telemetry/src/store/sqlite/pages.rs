@@ -7,8 +7,8 @@ use rusqlite::{CachedStatement, Transaction, params};
 use crate::entry::Entry;
 use crate::packed::pack;
 
-/// Inferences of a page. Whoever wants one of them reads the whole page.
-pub(super) const MOST: usize = 2048;
+/// Inferences of a page. To read one of them, the whole page is read.
+pub(crate) const MOST: usize = 2048;
 
 /// Bytes after which a page takes no more: many long errors must not make a huge one.
 const FULL: usize = 1 << 20;
@@ -80,12 +80,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::inference::{Ending, Inference};
-    use crate::store::sqlite::Telemetry;
-    use crate::store::tests::{DAY, inference, noon, telemetry};
+    use crate::inference::{Inference, InferenceEnd};
+    use crate::savings::Prices;
+    use crate::store::tests::{DAY, export, inference, noon, telemetry};
+    use crate::store::{SqliteTelemetryStore, TelemetryStore};
 
     /// How many inferences each page has, and its bytes.
-    fn pages(telemetry: &Telemetry) -> Vec<(usize, usize)> {
+    fn pages(telemetry: &SqliteTelemetryStore) -> Vec<(usize, usize)> {
         let read =
             |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)? as usize, row.get::<_, i64>(1)? as usize));
         let found = telemetry.database.read(|connection| {
@@ -102,18 +103,18 @@ mod tests {
         let began = |time| Inference { started: time, ..inference() };
         let mut batch = vec![began(noon()), began(noon() - DAY), began(noon() + DAY)];
         batch.extend((0..MOST as u64).map(|number| began(noon() + Duration::from_millis(number))));
-        telemetry.record_batch(&batch).expect("recorded");
+        telemetry.record_batch(&batch, &Prices::standard()).expect("recorded");
         let counts: Vec<usize> = pages(&telemetry).into_iter().map(|(count, _)| count).collect();
         assert_eq!(counts, [1, MOST, 1, 1]);
-        assert_eq!(telemetry.export(None).count(), MOST + 3);
+        assert_eq!(export(&telemetry, None).count(), MOST + 3);
     }
 
     #[test]
     fn long_errors_do_not_make_a_huge_page() {
         let telemetry = telemetry();
         // A control character is six in JSON.
-        let failed = Inference { ending: Ending::Failed("\u{1}".repeat(2000)), ..inference() };
-        telemetry.record_batch(&vec![failed; 200]).expect("recorded");
+        let failed = Inference { ending: InferenceEnd::Failed("\u{1}".repeat(2000)), ..inference() };
+        telemetry.record_batch(&vec![failed; 200], &Prices::standard()).expect("recorded");
         let pages = pages(&telemetry);
         assert!(pages.len() > 1);
         assert!(pages.iter().all(|(_, bytes)| *bytes < FULL + 16 * 1024), "{pages:?}");

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 
 use hob_core::time::{Moment, UtcDay};
-use hob_db::{DatabaseError, Durability};
+use hob_db::{Database, DatabaseError, Durability};
 use rusqlite::{OptionalExtension, Transaction, params};
 
+use super::pages::Pages;
+use crate::call_record::CallOutcome;
 use crate::entry::{Cost, Entry, Series};
 use crate::inference::Inference;
 use crate::latency_histogram::Durations;
-use crate::store::sqlite::Telemetry;
-use crate::store::sqlite::pages::Pages;
-use crate::store::sqlite::rows::Outcome;
+use crate::savings::Prices;
 
 // SQLite turns a sum that is too large into a floating-point number; `min` turns that back into the largest whole one.
 const ADD_TO_DAY: &str = "
@@ -65,23 +65,24 @@ const FIND_SERIES: &str =
 const INSERT_SERIES: &str =
     "INSERT INTO telemetry_series (engine, model, agent, source) VALUES (?1, ?2, ?3, ?4)";
 
-impl Telemetry {
-    /// Records all of them or, when that fails, none.
-    pub fn record_batch(&self, batch: &[Inference]) -> Result<(), DatabaseError> {
-        self.database.write_with(Durability::ProcessEnd, |transaction| {
-            let mut pages = Pages::new(transaction, batch.len())?;
-            let mut series = SeriesIds::default();
-            let mut sums = Sums::default();
-            for inference in by_start(batch) {
-                let entry = Entry::of(inference, &self.prices);
-                let id = series.of(transaction, entry.series)?;
-                pages.add(id, &entry)?;
-                sums.add(id, &entry);
-            }
-            pages.finish()?;
-            sums.write(transaction)
-        })
-    }
+pub(super) fn record_batch(
+    database: &Database,
+    batch: &[Inference],
+    prices: &Prices,
+) -> Result<(), DatabaseError> {
+    database.write_with(Durability::ProcessEnd, |transaction| {
+        let mut pages = Pages::new(transaction, batch.len())?;
+        let mut series = SeriesIds::default();
+        let mut sums = Sums::default();
+        for inference in by_start(batch) {
+            let entry = Entry::of(inference, prices);
+            let id = series.of(transaction, entry.series)?;
+            pages.add(id, &entry)?;
+            sums.add(id, &entry);
+        }
+        pages.finish()?;
+        sums.write(transaction)
+    })
 }
 
 /// They come in the order in which they ended.
@@ -246,9 +247,9 @@ impl DaySum {
             self.measured += 1;
         }
         match entry.outcome {
-            Outcome::Failed => self.failures += 1,
-            Outcome::Cancelled => self.cancelled += 1,
-            Outcome::Complete => {
+            CallOutcome::Failed => self.failures += 1,
+            CallOutcome::Cancelled => self.cancelled += 1,
+            CallOutcome::Complete => {
                 let durations = self.durations.get_or_insert_default();
                 durations.latency.count(entry.latency_us);
                 self.latency_us = self.latency_us.saturating_add(entry.latency_us);

@@ -1,20 +1,17 @@
-//! Single inferences: the last ones, and the last of a kind.
+//! Single calls: the last ones, and the last of a kind.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::time::Duration;
 
-use hob_core::RequestSource;
-use hob_core::time::{Moment, as_seconds, as_seconds_if_known, from_microseconds};
-use hob_db::DatabaseError;
+use hob_core::time::from_microseconds;
+use hob_core::{Moment, RequestSource};
 use rusqlite::types::FromSqlError;
 use rusqlite::{CachedStatement, Connection, params};
-use serde::{Deserialize, Serialize};
 
+use crate::call_record::{CallOutcome, CallRecord};
 use crate::inference::Energy;
 use crate::packed::{Packed, unpack};
 use crate::savings::Dollars;
-use crate::store::sqlite::{Telemetry, as_joules_if_known};
 
 const NEWEST_PAGES: &str =
     "SELECT last_started, inferences FROM telemetry_page ORDER BY last_started DESC, id DESC";
@@ -25,93 +22,37 @@ const NEWEST_PAGES_WITH: &str = "
 
 const FIND_NAMES: &str = "SELECT source, engine, model, agent FROM telemetry_series WHERE id = ?1";
 
-/// How a call ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Outcome {
-    Complete,
-    Cancelled,
-    Failed,
+pub(super) fn find_run(
+    connection: &Connection,
+    run: &str,
+    since: Moment,
+) -> rusqlite::Result<Option<CallRecord>> {
+    let quoted = serde_json::Value::from(run).to_string();
+    newest(connection, &Search { since, text: &quoted }, |inference, _| inference.run == run)
 }
 
-impl Outcome {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Outcome::Complete => "complete",
-            Outcome::Cancelled => "cancelled",
-            Outcome::Failed => "failed",
-        }
-    }
-}
-
-/// One inference as it is on record. Serialises flat, so that it is a line of JSON as well as of CSV.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
-    pub started: Moment,
-    pub run: String,
-    pub source: String,
-    pub engine: String,
-    pub model: String,
-    pub agent: Option<String>,
-    pub streamed: bool,
-    pub prompt_tokens: u64,
-    pub completion_tokens: u64,
-    pub cached_tokens: Option<u64>,
-    /// Whether we counted the tokens because the engine did not.
-    pub estimated: bool,
-    #[serde(rename = "latency_seconds", serialize_with = "as_seconds")]
-    pub latency: Duration,
-    #[serde(rename = "first_token_seconds", serialize_with = "as_seconds_if_known")]
-    pub first_token: Option<Duration>,
-    /// Completion tokens over the whole time of the call; `None` unless it was completed and wrote some.
-    pub tokens_per_second: Option<f64>,
-    pub outcome: Outcome,
-    pub finish_reason: Option<String>,
-    pub error: Option<String>,
-    /// `None` for a local engine, and for a model of the cloud whose price is unknown.
-    pub cost: Option<Dollars>,
-    /// `None` where it was not measured.
-    #[serde(rename = "energy_joules", serialize_with = "as_joules_if_known")]
-    pub energy: Option<Energy>,
-}
-
-impl Telemetry {
-    /// The last `most` inferences, newest first.
-    pub fn recent(&self, most: usize) -> Result<Vec<Row>, DatabaseError> {
-        self.database.read(|connection| recent(connection, most))
-    }
-
-    /// The last inference of a run since a moment; `None` where there is none.
-    pub fn find_run(&self, run: &str, since: Moment) -> Result<Option<Row>, DatabaseError> {
-        let quoted = serde_json::Value::from(run).to_string();
-        let search = Search { since, text: &quoted };
-        self.database.read(|connection| newest(connection, &search, |inference, _| inference.run == run))
-    }
-
-    /// The last inference since a moment that was completed, without those of some sources and of some runs.
-    pub fn last_complete(
-        &self,
-        since: Moment,
-        except_sources: &[RequestSource],
-        except_runs: &[&str],
-    ) -> Result<Option<Row>, DatabaseError> {
-        let search = Search { since, text: "\"complete\"" };
-        let wanted = |inference: &Packed<'_>, name: &Name| {
-            inference.outcome == Outcome::Complete
-                && !except_sources.iter().any(|source| source.as_str() == name.source)
-                && !except_runs.contains(&&*inference.run)
-        };
-        self.database.read(|connection| newest(connection, &search, wanted))
-    }
+pub(super) fn last_complete(
+    connection: &Connection,
+    since: Moment,
+    except_sources: &[RequestSource],
+    except_runs: &[&str],
+) -> rusqlite::Result<Option<CallRecord>> {
+    let search = Search { since, text: "\"complete\"" };
+    let wanted = |inference: &Packed<'_>, name: &Name| {
+        inference.outcome == CallOutcome::Complete
+            && !except_sources.iter().any(|source| source.as_str() == name.source)
+            && !except_runs.contains(&&*inference.run)
+    };
+    newest(connection, &search, wanted)
 }
 
 /// Of pages that overlap, the one that ends last may not have all of the last ones: pages are read until the next is older than
 /// all that was found.
-pub(super) fn recent(connection: &Connection, most: usize) -> rusqlite::Result<Vec<Row>> {
+pub(super) fn recent(connection: &Connection, most: usize) -> rusqlite::Result<Vec<CallRecord>> {
     let mut names = Names::new(connection)?;
     let mut statement = connection.prepare_cached(NEWEST_PAGES)?;
     let mut pages = statement.query([])?;
-    let mut found: Vec<Row> = Vec::new();
+    let mut found: Vec<CallRecord> = Vec::new();
     while let Some(page) = pages.next()? {
         let ends = Moment::from_microseconds(page.get(0)?);
         if found.len() >= most && found.last().is_none_or(|oldest| ends < oldest.started) {
@@ -138,11 +79,11 @@ fn newest(
     connection: &Connection,
     search: &Search<'_>,
     wanted: impl Fn(&Packed<'_>, &Name) -> bool,
-) -> rusqlite::Result<Option<Row>> {
+) -> rusqlite::Result<Option<CallRecord>> {
     let mut names = Names::new(connection)?;
     let mut statement = connection.prepare_cached(NEWEST_PAGES_WITH)?;
     let mut pages = statement.query(params![search.since.microseconds(), search.text])?;
-    let mut found: Option<Row> = None;
+    let mut found: Option<CallRecord> = None;
     while let Some(page) = pages.next()? {
         let ends = Moment::from_microseconds(page.get(0)?);
         if found.as_ref().is_some_and(|found| ends <= found.started) {
@@ -188,12 +129,12 @@ impl<'c> Names<'c> {
     }
 
     /// An inference with the names of its series.
-    pub(super) fn row(&mut self, inference: Packed<'_>) -> rusqlite::Result<Row> {
+    pub(super) fn row(&mut self, inference: Packed<'_>) -> rusqlite::Result<CallRecord> {
         let name = self.of(inference.series)?;
         let Packed { completion_tokens, outcome, .. } = inference;
         let latency = from_microseconds(inference.latency_us);
-        let measurable = outcome == Outcome::Complete && completion_tokens > 0 && !latency.is_zero();
-        Ok(Row {
+        let measurable = outcome == CallOutcome::Complete && completion_tokens > 0 && !latency.is_zero();
+        Ok(CallRecord {
             started: Moment::from_microseconds(inference.started),
             run: inference.run.into_owned(),
             source: name.source.clone(),

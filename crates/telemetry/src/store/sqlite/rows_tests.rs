@@ -7,6 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::inference::Inference;
+use crate::savings::Prices;
+use crate::store::TelemetryStore;
 use crate::store::tests::{inference, noon, telemetry};
 
 proptest! {
@@ -27,7 +29,7 @@ proptest! {
                 run: Arc::from(format!("\"{run}\"")),
                 ..inference()
             };
-            telemetry.record_batch(&batch.iter().map(call).collect::<Vec<_>>()).expect("recorded");
+            telemetry.record_batch(&batch.iter().map(call).collect::<Vec<_>>(), &Prices::standard()).expect("recorded");
         }
         let mut all: Vec<(Moment, u8)> =
             batches.iter().flatten().map(|(ago, run)| (Moment::of(began(*ago)), *run)).collect();

@@ -1,17 +1,13 @@
 //! What savings are computed from.
 
-use std::time::SystemTime;
-
-use hob_core::RequestSource;
-use hob_core::time::{Moment, UtcDay, Zone};
-use hob_db::DatabaseError;
+use hob_core::engine::CLOUD;
+use hob_core::{Moment, RequestSource, UtcDay};
 use rusqlite::{Connection, params};
 
-use crate::savings::{Dollars, MeasuredEnergy, Quarter, Savings, Served, ServedModel, savings};
-use crate::store::sqlite::report::{dollars, energy, first_moment};
-use crate::store::sqlite::rows::recent;
-use crate::store::sqlite::timing::served_timings;
-use crate::store::sqlite::{CLOUD, Telemetry};
+use super::report::{dollars, energy, first_moment};
+use super::rows::recent;
+use super::timing::served_timings;
+use crate::savings::{Dollars, MeasuredEnergy, Quarter, ServedModel, ServedTotals};
 
 /// How many of the last calls go with the savings.
 const RECENT: usize = 10;
@@ -19,31 +15,24 @@ const RECENT: usize = 10;
 /// How many days back the chart and the timings go, today included.
 const DAYS: u32 = 30;
 
-impl Telemetry {
-    /// What local answers have saved so far, with days as they are in `zone`.
-    pub fn savings(&self, now: SystemTime, zone: &Zone) -> Result<Savings, DatabaseError> {
-        let today = UtcDay::of(now);
-        let served = self.database.read(|connection| {
-            let timings = served_timings(connection, today.minus(DAYS - 1))?;
-            let mut models = local_models(connection)?;
-            for model in &mut models {
-                let name = (model.model.clone(), model.engine.clone());
-                model.timings = timings.by_model.get(&name).copied().unwrap_or_default();
-            }
-            let Spent { cloud_cost, energy } = spent(connection)?;
-            Ok(Served {
-                since: first_moment(connection)?,
-                models,
-                timings: timings.together,
-                // A day more than the chart shows: the days of a zone begin up to a day before ours.
-                quarters: quarters(connection, today.minus(DAYS))?,
-                cloud_cost,
-                energy,
-                recent: recent(connection, RECENT)?,
-            })
-        })?;
-        Ok(savings(served, &self.prices, Moment::of(now), zone))
+pub(super) fn served(connection: &Connection, today: UtcDay) -> rusqlite::Result<ServedTotals> {
+    let timings = served_timings(connection, today.minus(DAYS - 1))?;
+    let mut models = local_models(connection)?;
+    for model in &mut models {
+        let name = (model.model.clone(), model.engine.clone());
+        model.timings = timings.by_model.get(&name).copied().unwrap_or_default();
     }
+    let Spent { cloud_cost, energy } = spent(connection)?;
+    Ok(ServedTotals {
+        since: first_moment(connection)?,
+        models,
+        timings: timings.together,
+        // A day more than the chart shows: the days of a zone begin up to a day before ours.
+        quarters: quarters(connection, today.minus(DAYS))?,
+        cloud_cost,
+        energy,
+        recent: recent(connection, RECENT)?,
+    })
 }
 
 /// Models on local engines, those with the most tokens first.

@@ -7,7 +7,7 @@ use hob_config::{Config, ServerConfig};
 use hob_core::{Delta, FinishReason, Usage};
 use hob_system::startup::telemetry::open_record;
 use hob_telemetry::Inference;
-use hob_telemetry::Record;
+use hob_telemetry::TelemetryService;
 use hob_testkit::ScriptedEngine;
 use serde_json::json;
 use tempfile::TempDir;
@@ -24,7 +24,7 @@ pub struct RecordingServer {
     home: TempDir,
     models: Vec<&'static str>,
     config: ServerConfig,
-    record: Record,
+    record: TelemetryService,
     pub http: TestServer,
 }
 
@@ -47,7 +47,7 @@ impl RecordingServer {
 
     /// Adds calls to the record.
     pub fn record(&self, calls: &[Inference]) {
-        self.record.telemetry().unwrap().record_batch(calls).unwrap();
+        self.record.store().unwrap().record_batch(calls, self.record.prices()).unwrap();
     }
 
     /// Asks each of the models once, through the front door.
@@ -82,7 +82,7 @@ impl Stopped {
     }
 }
 
-async fn start(home: &Path, models: &[&str], config: &ServerConfig) -> (Record, TestServer) {
+async fn start(home: &Path, models: &[&str], config: &ServerConfig) -> (TelemetryService, TestServer) {
     let record = open_record(&Config::default(), home);
     let engine = ScriptedEngine::new(|_| {
         vec![

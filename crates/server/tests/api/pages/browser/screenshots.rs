@@ -8,7 +8,7 @@ use hob_config::Config;
 use hob_core::{Delta, FinishReason, RequestSource, Usage};
 use hob_engines::Style;
 use hob_system::startup::telemetry::open_record;
-use hob_telemetry::{Ending, Inference};
+use hob_telemetry::{Inference, InferenceEnd};
 use hob_testkit::{FakeServer, ScriptedEngine};
 
 use super::chromium::{Browser, Reader};
@@ -43,7 +43,7 @@ fn month(now: SystemTime) -> Vec<Inference> {
                     latency,
                     first_token: Some(latency / 7),
                     energy: None,
-                    ending: Ending::Complete(FinishReason::Stop),
+                    ending: InferenceEnd::Complete(FinishReason::Stop),
                 });
             }
         }
@@ -57,7 +57,7 @@ fn month(now: SystemTime) -> Vec<Inference> {
 async fn picture_of_the_dashboard() {
     let home = tempfile::tempdir().unwrap();
     let record = open_record(&Config::default(), home.path());
-    record.telemetry().unwrap().record_batch(&month(SystemTime::now())).unwrap();
+    record.store().unwrap().record_batch(&month(SystemTime::now()), record.prices()).unwrap();
     let fake = FakeServer::start(|_| models()).await;
     let engine = engine_at(&fake, Style::LLAMACPP);
     let server = TestServer::start_parts(recorded_in(&record, engine), loopback_config()).await;

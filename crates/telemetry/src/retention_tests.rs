@@ -1,19 +1,21 @@
 //! What is too old goes, whenever a day has passed, and a disk that refuses does not end that.
 
 use super::*;
+use crate::call_record::CallRecord;
 use crate::inference::Inference;
+use crate::store::SqliteTelemetryStore;
 use crate::store::tests::{DAY, inference, noon, rows, with};
 
 /// The last four days, a call each.
-fn four_days() -> Telemetry {
+fn four_days() -> SqliteTelemetryStore {
     let calls: Vec<Inference> =
         (0..4).map(|ago| Inference { started: noon() - ago * DAY, ..inference() }).collect();
     with(&calls)
 }
 
 /// How many days ago the calls on record were made.
-fn days_on_record(telemetry: &Telemetry) -> Vec<u64> {
-    let ago = |row: &crate::store::sqlite::Row| {
+fn days_on_record(telemetry: &SqliteTelemetryStore) -> Vec<u64> {
+    let ago = |row: &CallRecord| {
         let passed = noon().duration_since(row.started.time()).expect("in the past");
         passed.as_secs() / DAY.as_secs()
     };
@@ -21,7 +23,12 @@ fn days_on_record(telemetry: &Telemetry) -> Vec<u64> {
 }
 
 /// Until there is no more to do; says how many days were deleted.
-fn apply(retention: &mut Retention, telemetry: &Telemetry, now: SystemTime, clock: Instant) -> usize {
+fn apply(
+    retention: &mut Retention,
+    telemetry: &SqliteTelemetryStore,
+    now: SystemTime,
+    clock: Instant,
+) -> usize {
     std::iter::from_fn(|| (retention.step(telemetry, now, clock) == Pruning::Continues).then_some(())).count()
 }
 

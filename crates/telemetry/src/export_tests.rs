@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use super::*;
 use crate::inference::Inference;
+use crate::savings::Prices;
+use crate::store::SqliteTelemetryStore;
+use crate::store::sqlite::export::ENOUGH;
 use crate::store::sqlite::pages::MOST;
-use crate::store::tests::{DAY, inference, noon, telemetry};
+use crate::store::tests::{DAY, export, inference, noon, telemetry};
 
 /// So many rows, several of them in each millisecond, with their number for a name.
-fn filled(rows: u64) -> Telemetry {
+fn filled(rows: u64) -> SqliteTelemetryStore {
     let telemetry = telemetry();
     let numbered = |number: u64| Inference {
         started: noon() + Duration::from_millis(number / 7),
@@ -17,14 +20,14 @@ fn filled(rows: u64) -> Telemetry {
         ..inference()
     };
     let batch: Vec<Inference> = (0..rows).map(numbered).collect();
-    telemetry.record_batch(&batch).expect("recorded");
+    telemetry.record_batch(&batch, &Prices::standard()).expect("recorded");
     telemetry
 }
 
 #[test]
 fn a_hundred_thousand_rows_are_exported_some_pages_at_a_time() {
     let telemetry = filled(100_000);
-    let mut export = telemetry.export(None);
+    let mut export = export(&telemetry, None);
     let mut exported = 0;
     while let Some(row) = export.next() {
         assert_eq!(row.expect("readable").run, exported.to_string());
@@ -41,9 +44,9 @@ fn a_call_that_took_long_comes_where_it_began() {
     for batch in 1..=30 {
         let mut ended: Vec<Inference> = (0..100).map(|number| began(100 * batch + number)).collect();
         ended.push(began(batch));
-        telemetry.record_batch(&ended).expect("recorded");
+        telemetry.record_batch(&ended, &Prices::standard()).expect("recorded");
     }
-    let rows: Vec<Row> = telemetry.export(None).collect::<Result<_, _>>().expect("readable");
+    let rows: Vec<CallRecord> = export(&telemetry, None).collect::<Result<_, _>>().expect("readable");
     assert_eq!(rows.len(), 30 * 101);
     assert!(rows.is_sorted_by_key(|row| row.started));
 }
@@ -59,9 +62,9 @@ fn calls_that_took_too_long_do_not_fill_the_memory() {
         let mut ended: Vec<Inference> =
             (1..MOST as u64).map(|number| began(1_000_000 * batch + number)).collect();
         ended.push(began(batch));
-        telemetry.record_batch(&ended).expect("recorded");
+        telemetry.record_batch(&ended, &Prices::standard()).expect("recorded");
     }
-    let mut export = telemetry.export(None);
+    let mut export = export(&telemetry, None);
     let mut exported = 0;
     while let Some(row) = export.next() {
         row.expect("readable");
@@ -76,20 +79,20 @@ fn what_is_recorded_during_an_export_is_not_part_of_it_and_need_not_wait() {
     let telemetry = filled(2500);
     let later = Inference { started: noon() + DAY, ..inference() };
     let mut exported = 0;
-    for row in telemetry.export(None) {
+    for row in export(&telemetry, None) {
         row.expect("readable");
-        telemetry.record_batch(std::slice::from_ref(&later)).expect("recorded");
+        telemetry.record_batch(std::slice::from_ref(&later), &Prices::standard()).expect("recorded");
         exported += 1;
     }
     assert_eq!(exported, 2500);
-    assert_eq!(telemetry.export(Some(UtcDay::of(noon()).next())).count(), 2500);
+    assert_eq!(export(&telemetry, Some(UtcDay::of(noon()).next())).count(), 2500);
 }
 
 #[test]
 fn an_export_of_nothing_is_empty_and_an_error_ends_it() {
     let telemetry = telemetry();
-    assert_eq!(telemetry.export(None).count(), 0);
+    assert_eq!(export(&telemetry, None).count(), 0);
     telemetry.database.writer().execute_batch("DROP TABLE telemetry_page").expect("spoilt");
-    let rows: Vec<Result<Row, DatabaseError>> = telemetry.export(None).collect();
+    let rows: Vec<Result<CallRecord, DatabaseError>> = export(&telemetry, None).collect();
     assert!(matches!(rows[..], [Err(DatabaseError::Failed { .. })]), "{rows:?}");
 }

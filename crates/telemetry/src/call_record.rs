@@ -1,0 +1,68 @@
+//! One call to an engine as it is read back from the store.
+
+use std::time::Duration;
+
+use hob_core::Moment;
+use hob_core::time::{as_seconds, as_seconds_if_known};
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::inference::Energy;
+use crate::savings::Dollars;
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CallOutcome {
+    Complete,
+    Cancelled,
+    Failed,
+}
+
+impl CallOutcome {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CallOutcome::Complete => "complete",
+            CallOutcome::Cancelled => "cancelled",
+            CallOutcome::Failed => "failed",
+        }
+    }
+}
+
+/// One recorded call. Serialises flat, so that it is a line of JSON as well as of CSV.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CallRecord {
+    pub started: Moment,
+    pub run: String,
+    pub source: String,
+    pub engine: String,
+    pub model: String,
+    pub agent: Option<String>,
+    pub streamed: bool,
+    pub prompt_tokens: u64,
+    pub completion_tokens: u64,
+    pub cached_tokens: Option<u64>,
+    /// Whether Hob counted the tokens because the engine did not.
+    pub estimated: bool,
+    #[serde(rename = "latency_seconds", serialize_with = "as_seconds")]
+    pub latency: Duration,
+    #[serde(rename = "first_token_seconds", serialize_with = "as_seconds_if_known")]
+    pub first_token: Option<Duration>,
+    /// Completion tokens over the whole time of the call; `None` unless it was completed and wrote some.
+    pub tokens_per_second: Option<f64>,
+    pub outcome: CallOutcome,
+    pub finish_reason: Option<String>,
+    pub error: Option<String>,
+    /// `None` for a local engine, and for a model of the cloud whose price is unknown.
+    pub cost: Option<Dollars>,
+    /// `None` where it was not measured.
+    #[serde(rename = "energy_joules", serialize_with = "as_joules_if_known")]
+    pub energy: Option<Energy>,
+}
+
+/// Writes energy in joules, for `serialize_with`.
+pub(crate) fn as_joules_if_known<S: Serializer>(
+    energy: &Option<Energy>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    energy.map(Energy::joules).serialize(serializer)
+}
