@@ -18,7 +18,7 @@ scale() {
 
 quality() {
     # Without: what is found does not depend on how fast. The embedding model is fetched once.
-    cargo run --quiet -p hob-system --features embedded,cloud --example memory_quality -- \
+    cargo run --quiet -p hob-app --features embedded,cloud --example memory_quality -- \
         benches/memory "$out/home" --out "$out/memory_quality.json"
 }
 

@@ -1,8 +1,8 @@
 //! Hints for engines that do not answer.
 
 use hob_config::{Config, EngineConfig};
+use hob_engines::selection::{RejectedEngine, RejectionReason};
 use hob_net::{BindAddress, is_own_address};
-use hob_system::{RejectedEngine, RejectionReason};
 use url::{Host, Url};
 
 /// An engine with its address, if it has one.

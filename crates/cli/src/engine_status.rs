@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::future::join_all;
 use hob_config::Config;
 use hob_core::{Engine, EngineError, ModelInfo};
+use hob_engines::selection::{points_to_self, probe_all};
 use hob_net::BindAddress;
-use hob_system::{points_to_self, probe_all};
 
 use crate::failure;
 

@@ -4,8 +4,10 @@ use std::io;
 use std::process::ExitCode;
 
 use anyhow::Error;
+use hob_app::OpenError;
 use hob_core::{AskError, EngineError};
-use hob_system::{ManagedError, NoEngine, OpenError, RejectionReason};
+use hob_engines::ManagedError;
+use hob_engines::selection::{NoEngine, RejectionReason};
 
 use crate::advice;
 use crate::output;
@@ -137,7 +139,7 @@ fn remedy_of_managed(error: &ManagedError) -> &'static str {
 #[cfg(test)]
 mod tests {
     use anyhow::{Context, anyhow};
-    use hob_system::RejectedEngine;
+    use hob_engines::selection::RejectedEngine;
 
     use super::*;
 

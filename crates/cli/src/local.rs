@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
+use hob_app::FirstRun;
+use hob_app::startup::local_models::{DownloadProgressFn, LocalModels};
 use hob_config::Config;
 use hob_models::catalogue::STARTER;
 use hob_models::tuned::{KeepTuned, TuneReport};
 use hob_models::{DownloadProgress, DownloadStep, PullSpec};
-use hob_system::FirstRun;
-use hob_system::local_models::{DownloadProgressFn, LocalModels};
 
 use crate::args::NetworkAccess;
 use crate::output;

@@ -1,4 +1,4 @@
-//! Passages as a model is told of them: numbered, with their sources, within a number of tokens. Pure.
+//! Passages as a model reads them: numbered, with their sources, within a number of tokens. Pure.
 
 use std::borrow::Cow;
 
@@ -45,7 +45,7 @@ pub fn context(passages: &[Passage], most_tokens: usize) -> Option<Context> {
     (!used.is_empty()).then_some(Context { text, passages: used })
 }
 
-/// What a model is told.
+/// The passages that go into a question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Context {
     pub text: String,
@@ -125,7 +125,7 @@ fn fitting(text: &str, room: usize) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::types::PassagePlace;
+    use crate::types::PositionUnit;
     use proptest::prelude::*;
 
     use super::*;
@@ -136,7 +136,7 @@ mod tests {
             title: "Heating".into(),
             text: text.into(),
             position: 0,
-            place: PassagePlace::Line,
+            place: PositionUnit::Line,
             line: 12,
             end_line: 14,
             tokens: 5,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hob_core::{EmbedRequest, Engine, EngineError, Overlong};
 
-use crate::index::{OnProgress, Progress};
+use crate::index::{IndexProgress, IndexProgressFn};
 use crate::open::{blocking, store_failed};
 use crate::store::{ChunkText, MemoryStore, NewVector};
 use crate::types::MemoryError;
@@ -59,17 +59,17 @@ impl Embedder {
     /// is dropped.
     pub async fn embed_missing(
         &self,
-        store: &MemoryStore,
-        progress: OnProgress<'_>,
+        store: &Arc<dyn MemoryStore>,
+        progress: IndexProgressFn<'_>,
     ) -> Result<u64, MemoryError> {
-        let (counted, model) = (store.clone(), self.model.clone());
+        let (counted, model) = (Arc::clone(store), self.model.clone());
         let lacking = blocking(move || counted.count_without_vector(&model)).await?.map_err(store_failed)?;
         if lacking > 0 {
-            progress(Progress::Vectors { done: 0, of: lacking });
+            progress(IndexProgress::Vectors { done: 0, of: lacking });
         }
         let (mut last, mut done) = (0, 0);
         loop {
-            let (from, model) = (store.clone(), self.model.clone());
+            let (from, model) = (Arc::clone(store), self.model.clone());
             let chunks =
                 blocking(move || from.without_vector(&model, last, AT_ONCE)).await?.map_err(store_failed)?;
             let Some(newest) = chunks.last() else { return Ok(done) };
@@ -79,10 +79,10 @@ impl Embedder {
             let new: Vec<NewVector> =
                 ids.into_iter().zip(vectors).map(|(chunk, vector)| NewVector { chunk, vector }).collect();
             done += new.len() as u64;
-            let (to, model) = (store.clone(), self.model.clone());
+            let (to, model) = (Arc::clone(store), self.model.clone());
             blocking(move || to.add_vectors(&model, &new)).await?.map_err(store_failed)?;
             // Another process may have added some since.
-            progress(Progress::Vectors { done, of: lacking.max(done) });
+            progress(IndexProgress::Vectors { done, of: lacking.max(done) });
         }
     }
 }

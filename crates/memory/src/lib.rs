@@ -1,6 +1,6 @@
 //! The memory of the user's documents: Hob reads files into text, cuts the text into chunks, and finds the chunks again.
 //!
-//! [`Documents`] is what callers use: index, search, store a note, forget, and context for a question. [`memory_tools`] are the
+//! [`MemoryService`] is what callers use: index, search, store a note, forget, and context for a question. [`memory_tools`] are the
 //! tools with which a model does the same. [`store`] has the database, in which sources, chunks, words and vectors are saved.
 //!
 //! Knows nothing of `config.toml`, of HTTP or of agents. The caller brings the engine that makes vectors.
@@ -28,15 +28,16 @@ mod word_query;
 pub use chunk::{Chunk, ChunkOptions, ChunkOptionsError, chunk};
 pub use context::ContextBudget;
 pub use embed::{Embedder, EmbedderSource, NoEmbedder};
-pub use index::{IndexOptions, Progress};
-pub use read::{Document, Limits, ReadError, read_file};
-pub use search::Purpose;
-pub use service::{DocumentParts, Documents, Indexing, Listener};
-pub use store::{Forgotten, MIGRATIONS, MemoryStore};
+pub use index::{IndexOptions, IndexProgress, IndexProgressFn};
+pub use read::child_process::ReaderProcess;
+pub use read::{Document, ReadError, ReadLimits, read_file};
+pub use search::SearchPurpose;
+pub use service::{IndexRequest, MemoryOptions, MemoryService, ProgressListener};
+pub use store::{MIGRATIONS, MemoryStore, RemovedSources, SqliteMemoryStore};
 pub use tools::memory_tools;
 pub use types::{
-    Found, IndexReport, IndexWarning, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note, Passage,
-    PassagePlace,
+    IndexReport, IndexWarning, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note, Passage,
+    PositionUnit, SearchResults,
 };
 pub use word_query::WordQuery;
 

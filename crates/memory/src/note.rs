@@ -7,9 +7,9 @@ use sha2::{Digest, Sha256};
 
 use crate::chunk::chunk;
 use crate::index::{IndexOptions, nanoseconds, recipe, stored};
-use crate::read::{Block, BlockKind, Document};
-use crate::store::{NewSource, Stamp};
-use crate::types::{MemoryError, Note, PassagePlace};
+use crate::read::{BlockKind, Document, TextBlock};
+use crate::store::{NewSource, SourceStamp};
+use crate::types::{MemoryError, Note, PositionUnit};
 
 /// Bytes of the hash that a name shows.
 const NAME_BYTES: usize = 8;
@@ -31,14 +31,14 @@ pub(crate) fn note_source(note: Note, options: &IndexOptions) -> Result<NewSourc
         let _ = write!(path, "{byte:02x}");
     }
     let end_line = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);
-    let block = Block { kind: BlockKind::Paragraph, text: text.to_owned(), line: 1, end_line };
+    let block = TextBlock { kind: BlockKind::Paragraph, text: text.to_owned(), line: 1, end_line };
     let document = Document { title: Some(title.clone()), blocks: vec![block], ..Document::default() };
     Ok(NewSource {
         path,
-        place: PassagePlace::Line,
+        place: PositionUnit::Line,
         chunks: chunk(&document, options.chunks).into_iter().map(|chunk| stored(chunk, &title)).collect(),
         title,
-        stamp: Stamp {
+        stamp: SourceStamp {
             hash,
             modified: nanoseconds(Some(SystemTime::now())),
             size: text.len() as u64,

@@ -5,24 +5,24 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hob_db::DatabaseError;
 
-use crate::store::MemoryStore;
+use crate::store::{MemoryStore, SqliteMemoryStore};
 use crate::types::MemoryError;
 
 #[derive(Clone)]
-pub(crate) struct Shelf {
+pub(crate) struct LazyStore {
     inner: Arc<Inner>,
 }
 
 struct Inner {
     path: PathBuf,
-    open: OnceLock<MemoryStore>,
-    /// Held by the one who opens it.
+    open: OnceLock<Arc<dyn MemoryStore>>,
+    /// Held by the thread that opens it.
     opening: Mutex<()>,
 }
 
-impl Shelf {
+impl LazyStore {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Shelf { inner: Arc::new(Inner { path, open: OnceLock::new(), opening: Mutex::new(()) }) }
+        LazyStore { inner: Arc::new(Inner { path, open: OnceLock::new(), opening: Mutex::new(()) }) }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -30,27 +30,27 @@ impl Shelf {
     }
 
     /// The database, if there is one.
-    pub(crate) async fn find(&self) -> Result<Option<MemoryStore>, MemoryError> {
-        // Every question of an agent comes here, in most houses for nothing. A look at a name takes less than asking a
-        // thread that may wait.
+    pub(crate) async fn find(&self) -> Result<Option<Arc<dyn MemoryStore>>, MemoryError> {
+        // Every question of an agent comes here, and most users have no memory. Looking for a file takes less time than a
+        // thread that may block.
         if self.inner.open.get().is_none() && matches!(self.inner.path.try_exists(), Ok(false)) {
             return Ok(None);
         }
-        self.get(MemoryStore::find).await
+        self.get(SqliteMemoryStore::find).await
     }
 
     /// The database, made where there is none.
-    pub(crate) async fn open(&self) -> Result<MemoryStore, MemoryError> {
-        let open = self.get(|path| MemoryStore::open(path).map(Some)).await?;
+    pub(crate) async fn open(&self) -> Result<Arc<dyn MemoryStore>, MemoryError> {
+        let open = self.get(|path| SqliteMemoryStore::open(path).map(Some)).await?;
         open.ok_or(MemoryError::Empty)
     }
 
     async fn get(
         &self,
-        open: fn(&Path) -> Result<Option<MemoryStore>, DatabaseError>,
-    ) -> Result<Option<MemoryStore>, MemoryError> {
+        open: fn(&Path) -> Result<Option<SqliteMemoryStore>, DatabaseError>,
+    ) -> Result<Option<Arc<dyn MemoryStore>>, MemoryError> {
         if let Some(store) = self.inner.open.get() {
-            return Ok(Some(store.clone()));
+            return Ok(Some(Arc::clone(store)));
         }
         let inner = Arc::clone(&self.inner);
         blocking(move || inner.get(open)).await?.map_err(store_failed)
@@ -60,13 +60,13 @@ impl Shelf {
 impl Inner {
     fn get(
         &self,
-        open: fn(&Path) -> Result<Option<MemoryStore>, DatabaseError>,
-    ) -> Result<Option<MemoryStore>, DatabaseError> {
+        open: fn(&Path) -> Result<Option<SqliteMemoryStore>, DatabaseError>,
+    ) -> Result<Option<Arc<dyn MemoryStore>>, DatabaseError> {
         let _turn = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(store) = self.open.get() {
-            return Ok(Some(store.clone()));
+            return Ok(Some(Arc::clone(store)));
         }
-        Ok(open(&self.path)?.map(|store| self.open.get_or_init(|| store).clone()))
+        Ok(open(&self.path)?.map(|store| Arc::clone(self.open.get_or_init(|| Arc::new(store)))))
     }
 }
 

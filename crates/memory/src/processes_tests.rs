@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::WordQuery;
 use crate::index::{IndexOptions, index};
-use crate::store::MemoryStore;
+use crate::store::{MemoryStore, SqliteMemoryStore};
+use crate::word_query::WordQuery;
 
 /// Tells the other process which directory it is about.
 const DIRECTORY: &str = "HOB_TEST_MEMORY";
@@ -27,8 +27,8 @@ fn folder() -> tempfile::TempDir {
     root
 }
 
-fn store(root: &Path) -> MemoryStore {
-    MemoryStore::open(&root.join("memory.db")).unwrap()
+fn store(root: &Path) -> SqliteMemoryStore {
+    SqliteMemoryStore::open(&root.join("memory.db")).unwrap()
 }
 
 fn take_in(root: &Path) -> crate::types::IndexReport {
@@ -57,15 +57,15 @@ fn indexes() {
     take_in(&directory_of_this_process());
 }
 
-fn found(store: &MemoryStore, word: &str) -> usize {
+fn found(store: &dyn MemoryStore, word: &str) -> usize {
     store.find_words(&WordQuery::of(word).unwrap(), 10).unwrap().len()
 }
 
 /// Every file is in it once, each is found, and the index of words knows nothing else.
 fn assert_good(root: &Path) {
     let store = store(root);
-    let figures = store.figures().unwrap();
-    assert_eq!((figures.sources, figures.chunks), (FILES as u64, FILES as u64));
+    let size = store.size().unwrap();
+    assert_eq!((size.sources, size.chunks), (FILES as u64, FILES as u64));
     for number in [0, 1, FILES / 2, FILES - 1] {
         assert_eq!(found(&store, &format!("word{number}")), 1, "{number}");
     }
@@ -99,13 +99,13 @@ fn a_process_that_is_killed_leaves_a_good_index_and_the_next_goes_on() {
     let ours = store(root.path());
     let mut child = start("indexes", root.path());
     let deadline = Instant::now() + Duration::from_secs(120);
-    while ours.figures().unwrap().sources == 0 {
+    while ours.size().unwrap().sources == 0 {
         assert!(Instant::now() < deadline && child.try_wait().unwrap().is_none(), "nothing is being indexed");
         std::thread::yield_now();
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    let left = ours.figures().unwrap();
+    let left = ours.size().unwrap();
     assert_eq!(left.sources, left.chunks, "every file that is there is there with its chunk");
     ours.check().unwrap();
     let report = take_in(root.path());

@@ -10,13 +10,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::{Context, ContextBudget, context, has_context};
 use crate::embed::EmbedderSource;
-use crate::index::watch::Watch;
-use crate::index::{IndexOptions, Progress, index, resolve};
+use crate::index::watch::DirectoryWatch;
+use crate::index::{IndexOptions, IndexProgress, index, resolve};
 use crate::note::note_source;
-use crate::open::{Shelf, blocking, store_failed};
-use crate::search::{Purpose, Search, search};
-use crate::store::Forgotten;
-use crate::types::{Found, IndexReport, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note, Passage};
+use crate::open::{LazyStore, blocking, store_failed};
+use crate::search::{SearchPurpose, SearchRequest, search};
+use crate::store::RemovedSources;
+use crate::types::{
+    IndexReport, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note, Passage, SearchResults,
+};
 
 /// Sources that are removed in one go.
 const FORGOTTEN_AT_ONCE: usize = 128;
@@ -24,76 +26,76 @@ const FORGOTTEN_AT_ONCE: usize = 128;
 /// The longest wait of an answer for passages.
 const CONTEXT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Hears how far indexing is. Called from any thread.
-pub type Listener = Arc<dyn Fn(Progress<'_>) + Send + Sync>;
+/// Receives the progress of indexing. Called from any thread.
+pub type ProgressListener = Arc<dyn Fn(IndexProgress<'_>) + Send + Sync>;
 
-/// What the memory is made of.
-pub struct DocumentParts {
-    /// Where its database is, or will be.
+/// What the memory needs.
+pub struct MemoryOptions {
+    /// The path of its database, which may not exist yet.
     pub database: PathBuf,
-    /// How passages are found when nobody says.
+    /// How passages are found where a query does not say.
     pub backend: MemoryBackend,
-    pub options: IndexOptions,
+    pub index: IndexOptions,
     /// How much of the memory goes into a question; `None` where the user does not want that.
     pub context: Option<ContextBudget>,
     pub embedders: Arc<dyn EmbedderSource>,
-    /// Hears of everything that is stored or looked for.
+    /// Receives an event for every search and everything that is stored.
     pub bus: EventBus,
 }
 
 /// The memory of the user's documents. Dropping a future stops the work behind it; what was written stays, whole.
-pub struct Documents {
-    parts: DocumentParts,
+pub struct MemoryService {
+    options: MemoryOptions,
     events: RunEvents,
-    shelf: Shelf,
+    store: LazyStore,
 }
 
 /// One run of indexing.
 #[derive(Clone)]
-pub struct Indexing {
+pub struct IndexRequest {
     /// Whether chunks get vectors.
     pub backend: MemoryBackend,
-    pub listener: Listener,
+    pub listener: ProgressListener,
     pub stop: CancellationToken,
 }
 
-impl Documents {
-    pub fn new(parts: DocumentParts) -> Self {
-        let events = RunEvents::new(parts.bus.clone(), "");
-        Documents { shelf: Shelf::new(parts.database.clone()), parts, events }
+impl MemoryService {
+    pub fn new(options: MemoryOptions) -> Self {
+        let events = RunEvents::new(options.bus.clone(), "");
+        MemoryService { store: LazyStore::new(options.database.clone()), options, events }
     }
 
     pub fn backend(&self) -> MemoryBackend {
-        self.parts.backend
+        self.options.backend
     }
 
     /// The passages that fit best.
-    pub async fn search(&self, query: &MemoryQuery) -> Result<Found, MemoryError> {
-        self.search_for(query, Purpose::Asked, &self.events).await
+    pub async fn search(&self, query: &MemoryQuery) -> Result<SearchResults, MemoryError> {
+        self.search_for(query, SearchPurpose::UserRequest, &self.events).await
     }
 
     /// As [`Self::search`], reported as part of a run.
     pub async fn search_for(
         &self,
         query: &MemoryQuery,
-        purpose: Purpose,
+        purpose: SearchPurpose,
         events: &RunEvents,
-    ) -> Result<Found, MemoryError> {
-        let backend = query.backend.unwrap_or(self.parts.backend);
-        let store = self.shelf.find().await?.ok_or(MemoryError::Empty)?;
-        let wanted = Search { question: &query.text, count: query.top_k, backend, purpose };
-        let passages = search(&store, self.parts.embedders.as_ref(), wanted).await?;
+    ) -> Result<SearchResults, MemoryError> {
+        let backend = query.backend.unwrap_or(self.options.backend);
+        let store = self.store.find().await?.ok_or(MemoryError::Empty)?;
+        let wanted = SearchRequest { question: &query.text, count: query.top_k, backend, purpose };
+        let passages = search(&store, self.options.embedders.as_ref(), wanted).await?;
         events.publish(Event::MemoryRetrieve {
             backend: backend.as_str().to_owned(),
             query: query.text.clone(),
             results: passages.len(),
         });
-        Ok(Found { backend, passages })
+        Ok(SearchResults { backend, passages })
     }
 
     /// Puts the passages on the last question into the request, and returns them. An answer never fails for lack of them.
     pub async fn add_context(&self, request: &mut GenerateRequest, events: &RunEvents) -> Vec<Passage> {
-        let (Some(budget), Some(question)) = (self.parts.context, last_question(&request.messages)) else {
+        let (Some(budget), Some(question)) = (self.options.context, last_question(&request.messages)) else {
             return Vec::new();
         };
         if has_context(&request.messages) {
@@ -124,11 +126,11 @@ impl Documents {
         query: MemoryQuery,
         events: &RunEvents,
     ) -> Result<Vec<Passage>, MemoryError> {
-        match self.search_for(&query, Purpose::Unasked, events).await {
+        match self.search_for(&query, SearchPurpose::Context, events).await {
             Err(error) if error.is_about_vectors() => {
                 tracing::debug!(%error, "looking by words");
                 let by_words = MemoryQuery { backend: Some(MemoryBackend::Sqlite), ..query };
-                Ok(self.search_for(&by_words, Purpose::Unasked, events).await?.passages)
+                Ok(self.search_for(&by_words, SearchPurpose::Context, events).await?.passages)
             }
             found => Ok(found?.passages),
         }
@@ -136,46 +138,47 @@ impl Documents {
 
     /// Saves a note, and returns the name under which it is found. The same note is saved once.
     pub async fn store(&self, note: Note) -> Result<String, MemoryError> {
-        let source = note_source(note, &self.parts.options)?;
+        let source = note_source(note, &self.options.index)?;
         let (name, chunks) = (source.path.clone(), source.chunks.len() as u64);
-        let store = self.shelf.open().await?;
-        let to = store.clone();
+        let store = self.store.open().await?;
+        let to = Arc::clone(&store);
         blocking(move || to.save(&source, SystemTime::now())).await?.map_err(store_failed)?;
-        if self.parts.backend.needs_vectors() {
+        if self.options.backend.needs_vectors() {
             // A note that has no vector yet is found by its words, and gets one with the next indexing.
-            match self.parts.embedders.embedder().await {
+            match self.options.embedders.embedder().await {
                 Ok(embedder) => drop(embedder.embed_missing(&store, &|_| {}).await?),
                 Err(error) => tracing::warn!(%error, "a note was stored without a vector"),
             }
         }
-        self.tell_of_storing(self.parts.backend, chunks);
+        self.publish_stored(self.options.backend, chunks);
         Ok(name)
     }
 
     /// Indexes a file, or all files below a directory: those that changed.
     pub async fn index(&self, path: &Path) -> Result<IndexReport, MemoryError> {
-        let listener: Listener = Arc::new(|_| {});
-        let indexing = Indexing { backend: self.parts.backend, listener, stop: CancellationToken::new() };
+        let listener: ProgressListener = Arc::new(|_| {});
+        let indexing =
+            IndexRequest { backend: self.options.backend, listener, stop: CancellationToken::new() };
         self.index_with(path, indexing).await
     }
 
     /// As [`Self::index`], with a listener and a way to stop it. Dropping the future stops it too.
-    pub async fn index_with(&self, path: &Path, indexing: Indexing) -> Result<IndexReport, MemoryError> {
-        let Indexing { backend, listener, stop } = indexing;
+    pub async fn index_with(&self, path: &Path, indexing: IndexRequest) -> Result<IndexReport, MemoryError> {
+        let IndexRequest { backend, listener, stop } = indexing;
         // Before a database is made for nothing.
         let path = resolve(path)?;
         // Before an hour's work that then lacks its second half.
         let embedder = match backend.needs_vectors() {
-            true => Some(self.parts.embedders.embedder().await?),
+            true => Some(self.options.embedders.embedder().await?),
             false => None,
         };
-        let store = self.shelf.open().await?;
+        let store = self.store.open().await?;
         let mut report = {
             let stop = stop.child_token();
             let _dropped = stop.clone().drop_guard();
             let (store, options, listener) =
-                (store.clone(), self.parts.options.clone(), Arc::clone(&listener));
-            blocking(move || index(&store, &path, &options, &*listener, &stop)).await??
+                (Arc::clone(&store), self.options.index.clone(), Arc::clone(&listener));
+            blocking(move || index(&*store, &path, &options, &*listener, &stop)).await??
         };
         if let Some(embedder) = embedder {
             let embedding = embedder.embed_missing(&store, &*listener);
@@ -185,19 +188,19 @@ impl Documents {
             // What is reported as done is on the disk.
             blocking(move || store.sync()).await?.map_err(store_failed)?;
         }
-        self.tell_of_storing(backend, report.chunks);
+        self.publish_stored(backend, report.chunks);
         Ok(report)
     }
 
-    /// Indexes, and again whenever something changes, until it is told to stop. `after` hears what each round did.
+    /// Indexes, and again whenever something changes, until it is stopped. Calls `after` with the report of each round.
     pub async fn keep_up(
         &self,
         path: &Path,
-        indexing: Indexing,
+        indexing: IndexRequest,
         mut after: impl FnMut(&IndexReport),
     ) -> Result<(), MemoryError> {
         // Before the first look, so that nothing happens unseen between the two.
-        let watch = Arc::new(Mutex::new(Watch::start(path, self.shelf.path())?));
+        let watch = Arc::new(Mutex::new(DirectoryWatch::start(path, self.store.path())?));
         loop {
             match self.index_with(path, indexing.clone()).await {
                 Ok(report) => after(&report),
@@ -215,11 +218,11 @@ impl Documents {
     }
 
     /// Forgets a file, everything below a directory, or a note by its name. The file itself stays, if it is there at all.
-    pub async fn forget(&self, path: &str) -> Result<Forgotten, MemoryError> {
-        let Some(store) = self.shelf.find().await? else { return Err(MemoryError::Empty) };
+    pub async fn forget(&self, path: &str) -> Result<RemovedSources, MemoryError> {
+        let Some(store) = self.store.find().await? else { return Err(MemoryError::Empty) };
         let path = known_as(path)?;
         blocking(move || {
-            let mut forgotten = Forgotten::default();
+            let mut forgotten = RemovedSources::default();
             loop {
                 let paths = store.paths_below(&path, FORGOTTEN_AT_ONCE)?;
                 if paths.is_empty() {
@@ -237,26 +240,26 @@ impl Documents {
 
     /// The memory in numbers.
     pub async fn stats(&self) -> Result<MemoryStats, MemoryError> {
-        let backend = self.parts.backend;
-        let Some(store) = self.shelf.find().await? else {
+        let backend = self.options.backend;
+        let Some(store) = self.store.find().await? else {
             return Ok(MemoryStats { backend, ..MemoryStats::default() });
         };
-        let figures = blocking(move || store.figures()).await?.map_err(store_failed)?;
+        let size = blocking(move || store.size()).await?.map_err(store_failed)?;
         Ok(MemoryStats {
             backend,
-            sources: figures.sources,
-            notes: figures.notes,
-            chunks: figures.chunks,
-            tokens: figures.tokens,
-            source_bytes: figures.source_bytes,
-            database_bytes: figures.database_bytes,
-            vectors: figures.vectors,
-            embedding_models: figures.models,
-            last_indexed: figures.last_indexed.map(|moment| moment.to_string()),
+            sources: size.sources,
+            notes: size.notes,
+            chunks: size.chunks,
+            tokens: size.tokens,
+            source_bytes: size.source_bytes,
+            database_bytes: size.database_bytes,
+            vectors: size.vectors,
+            embedding_models: size.models,
+            last_indexed: size.last_indexed.map(|moment| moment.to_string()),
         })
     }
 
-    fn tell_of_storing(&self, backend: MemoryBackend, chunks: u64) {
+    fn publish_stored(&self, backend: MemoryBackend, chunks: u64) {
         let count = usize::try_from(chunks).unwrap_or(usize::MAX);
         self.events.publish(Event::MemoryStore { backend: backend.as_str().to_owned(), count });
     }

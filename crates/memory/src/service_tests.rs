@@ -1,4 +1,4 @@
-//! The memory as the floors above see it.
+//! The memory as its callers see it.
 
 use std::fs;
 use std::sync::atomic::Ordering;
@@ -10,30 +10,30 @@ use super::*;
 use crate::NoEmbedder;
 use crate::testing::{Given, WordVectors};
 
-struct House {
+struct Fixture {
     root: tempfile::TempDir,
-    memory: Arc<Documents>,
+    memory: Arc<MemoryService>,
     vectors: Arc<WordVectors>,
     bus: EventBus,
 }
 
-impl House {
+impl Fixture {
     fn new(backend: MemoryBackend) -> Self {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("notes")).unwrap();
         let (vectors, bus) = (Arc::new(WordVectors::default()), EventBus::new());
-        let memory = Documents::new(DocumentParts {
+        let memory = MemoryService::new(MemoryOptions {
             database: root.path().join("memory.db"),
             backend,
-            options: IndexOptions::default(),
+            index: IndexOptions::default(),
             context: None,
             embedders: Arc::new(Given(Arc::clone(&vectors))),
             bus: bus.clone(),
         });
-        let house = House { root, memory: Arc::new(memory), vectors, bus };
-        house.write("car.md", "# Garage\n\nThe car needs new tyres in spring.");
-        house.write("doctor.md", "# Health\n\nThe doctor is called Ann Miller.");
-        house
+        let fixture = Fixture { root, memory: Arc::new(memory), vectors, bus };
+        fixture.write("car.md", "# Garage\n\nThe car needs new tyres in spring.");
+        fixture.write("doctor.md", "# Health\n\nThe doctor is called Ann Miller.");
+        fixture
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -58,26 +58,26 @@ impl House {
 
 #[tokio::test]
 async fn a_synonym_is_found_by_meaning_and_a_name_by_words_and_both_by_both() {
-    let house = House::new(MemoryBackend::Hybrid);
-    let report = house.memory.index(&house.notes()).await.unwrap();
+    let fixture = Fixture::new(MemoryBackend::Hybrid);
+    let report = fixture.memory.index(&fixture.notes()).await.unwrap();
     assert_eq!((report.indexed, report.chunks, report.vectors), (2, 2, 2));
-    let car = [house.file("car.md:1")];
-    let doctor = [house.file("doctor.md:1")];
-    assert_eq!(house.ask("automobile", MemoryBackend::Sqlite).await.unwrap(), [""; 0]);
-    assert_eq!(house.ask("my automobile", MemoryBackend::Vector).await.unwrap(), car);
-    assert_eq!(house.ask("automobile", MemoryBackend::Hybrid).await.unwrap(), car);
-    assert_eq!(house.ask("Miller", MemoryBackend::Sqlite).await.unwrap(), doctor);
-    assert_eq!(house.ask("Ann Miller, physician", MemoryBackend::Hybrid).await.unwrap(), doctor);
+    let car = [fixture.file("car.md:1")];
+    let doctor = [fixture.file("doctor.md:1")];
+    assert_eq!(fixture.ask("automobile", MemoryBackend::Sqlite).await.unwrap(), [""; 0]);
+    assert_eq!(fixture.ask("my automobile", MemoryBackend::Vector).await.unwrap(), car);
+    assert_eq!(fixture.ask("automobile", MemoryBackend::Hybrid).await.unwrap(), car);
+    assert_eq!(fixture.ask("Miller", MemoryBackend::Sqlite).await.unwrap(), doctor);
+    assert_eq!(fixture.ask("Ann Miller, physician", MemoryBackend::Hybrid).await.unwrap(), doctor);
 }
 
 #[tokio::test]
 async fn what_has_nothing_to_do_with_the_question_is_not_told() {
-    let house = House::new(MemoryBackend::Hybrid);
-    house.write("mail.md", "# Mail\n\nHi Ann, 2+2 makes 4. Thanks, and hello to you.");
-    house.memory.index(&house.notes()).await.unwrap();
+    let fixture = Fixture::new(MemoryBackend::Hybrid);
+    fixture.write("mail.md", "# Mail\n\nHi Ann, 2+2 makes 4. Thanks, and hello to you.");
+    fixture.memory.index(&fixture.notes()).await.unwrap();
     let told = async |text: &str, backend| {
         let query = MemoryQuery { text: text.into(), top_k: 5, backend: Some(backend) };
-        let found = house.memory.search_for(&query, Purpose::Unasked, &house.memory.events).await;
+        let found = fixture.memory.search_for(&query, SearchPurpose::Context, &fixture.memory.events).await;
         found.unwrap().passages.len()
     };
     for backend in MemoryBackend::ALL {
@@ -87,17 +87,17 @@ async fn what_has_nothing_to_do_with_the_question_is_not_told() {
         assert!(told("Which tyres does the car need?", backend).await > 0, "{backend:?}");
     }
     // Who asks for it gets what there is, but from both together nothing that neither would vouch for.
-    assert_eq!(house.ask("hi", MemoryBackend::Sqlite).await.unwrap(), [house.file("mail.md:1")]);
-    assert_eq!(house.ask("chromodynamics", MemoryBackend::Hybrid).await.unwrap(), [""; 0]);
+    assert_eq!(fixture.ask("hi", MemoryBackend::Sqlite).await.unwrap(), [fixture.file("mail.md:1")]);
+    assert_eq!(fixture.ask("chromodynamics", MemoryBackend::Hybrid).await.unwrap(), [""; 0]);
 }
 
 #[tokio::test]
 async fn a_note_that_is_saved_again_during_a_search_is_found() {
     for backend in [MemoryBackend::Sqlite, MemoryBackend::Hybrid] {
-        let house = House::new(backend);
+        let fixture = Fixture::new(backend);
         let note = Note { title: None, text: "The gate code is 4711.".into() };
-        let name = house.memory.store(note.clone()).await.unwrap();
-        let (memory, done) = (Arc::clone(&house.memory), CancellationToken::new());
+        let name = fixture.memory.store(note.clone()).await.unwrap();
+        let (memory, done) = (Arc::clone(&fixture.memory), CancellationToken::new());
         let saving = tokio::spawn({
             let done = done.clone();
             async move {
@@ -107,7 +107,7 @@ async fn a_note_that_is_saved_again_during_a_search_is_found() {
             }
         });
         for _ in 0..200 {
-            assert_eq!(house.ask("gate code", backend).await.unwrap(), [format!("{name}:1")]);
+            assert_eq!(fixture.ask("gate code", backend).await.unwrap(), [format!("{name}:1")]);
         }
         done.cancel();
         saving.await.unwrap();
@@ -116,86 +116,86 @@ async fn a_note_that_is_saved_again_during_a_search_is_found() {
 
 #[tokio::test]
 async fn vectors_are_made_once_and_only_where_they_lack() {
-    let house = House::new(MemoryBackend::Sqlite);
-    let report = house.memory.index(&house.notes()).await.unwrap();
-    assert_eq!((report.vectors, house.vectors.embedded.load(Ordering::Relaxed)), (0, 0));
-    let error = house.ask("car", MemoryBackend::Vector).await.unwrap_err().to_string();
+    let fixture = Fixture::new(MemoryBackend::Sqlite);
+    let report = fixture.memory.index(&fixture.notes()).await.unwrap();
+    assert_eq!((report.vectors, fixture.vectors.embedded.load(Ordering::Relaxed)), (0, 0));
+    let error = fixture.ask("car", MemoryBackend::Vector).await.unwrap_err().to_string();
     assert!(error.contains("hob memory index PATH -b vector"), "{error}");
 
-    let listener: Listener = Arc::new(|_| {});
-    let indexing = Indexing { backend: MemoryBackend::Vector, listener, stop: CancellationToken::new() };
+    let listener: ProgressListener = Arc::new(|_| {});
+    let indexing = IndexRequest { backend: MemoryBackend::Vector, listener, stop: CancellationToken::new() };
     for (expected, changed) in [(2, false), (0, true), (1, false)] {
-        let report = house.memory.index_with(&house.notes(), indexing.clone()).await.unwrap();
+        let report = fixture.memory.index_with(&fixture.notes(), indexing.clone()).await.unwrap();
         assert_eq!(report.vectors, expected);
         if changed {
-            house.write("car.md", "The car was sold.");
+            fixture.write("car.md", "The car was sold.");
         }
     }
 }
 
 #[tokio::test]
 async fn a_mere_look_creates_nothing() {
-    let house = House::new(MemoryBackend::Sqlite);
-    let error = house.ask("anything", MemoryBackend::Sqlite).await.unwrap_err();
+    let fixture = Fixture::new(MemoryBackend::Sqlite);
+    let error = fixture.ask("anything", MemoryBackend::Sqlite).await.unwrap_err();
     assert!(matches!(error, MemoryError::Empty), "{error}");
-    assert_eq!(house.memory.stats().await.unwrap().chunks, 0);
-    assert!(house.memory.index(&house.root.path().join("nowhere")).await.is_err());
-    assert!(!house.root.path().join("memory.db").exists());
+    assert_eq!(fixture.memory.stats().await.unwrap().chunks, 0);
+    assert!(fixture.memory.index(&fixture.root.path().join("nowhere")).await.is_err());
+    assert!(!fixture.root.path().join("memory.db").exists());
 }
 
 #[tokio::test]
 async fn without_a_model_nothing_is_begun_that_needs_one() {
-    let house = House::new(MemoryBackend::Sqlite);
-    let parts = DocumentParts {
-        database: house.root.path().join("memory.db"),
+    let fixture = Fixture::new(MemoryBackend::Sqlite);
+    let options = MemoryOptions {
+        database: fixture.root.path().join("memory.db"),
         backend: MemoryBackend::Vector,
-        options: IndexOptions::default(),
+        index: IndexOptions::default(),
         context: None,
         embedders: Arc::new(NoEmbedder),
         bus: EventBus::new(),
     };
-    let error = Documents::new(parts).index(&house.notes()).await.unwrap_err();
+    let error = MemoryService::new(options).index(&fixture.notes()).await.unwrap_err();
     assert!(error.is_about_vectors(), "{error}");
-    assert!(!house.root.path().join("memory.db").exists());
+    assert!(!fixture.root.path().join("memory.db").exists());
 }
 
 #[tokio::test]
 async fn a_note_is_kept_once_found_by_its_words_and_forgotten_by_its_name() {
-    let house = House::new(MemoryBackend::Sqlite);
+    let fixture = Fixture::new(MemoryBackend::Sqlite);
     let note = Note { title: None, text: "The gate code is 4711.".into() };
-    let name = house.memory.store(note.clone()).await.unwrap();
-    assert_eq!(house.memory.store(note).await.unwrap(), name);
-    assert_eq!(house.ask("gate code", MemoryBackend::Sqlite).await.unwrap(), [format!("{name}:1")]);
-    let stats = house.memory.stats().await.unwrap();
+    let name = fixture.memory.store(note.clone()).await.unwrap();
+    assert_eq!(fixture.memory.store(note).await.unwrap(), name);
+    assert_eq!(fixture.ask("gate code", MemoryBackend::Sqlite).await.unwrap(), [format!("{name}:1")]);
+    let stats = fixture.memory.stats().await.unwrap();
     assert_eq!((stats.sources, stats.notes, stats.chunks), (1, 1, 1));
     // Indexing a folder does not take notes for files that are gone.
-    house.memory.index(&house.notes()).await.unwrap();
-    assert_eq!(house.memory.stats().await.unwrap().notes, 1);
-    assert_eq!(house.memory.forget(&name).await.unwrap(), Forgotten { sources: 1, chunks: 1 });
-    assert_eq!(house.ask("gate code", MemoryBackend::Sqlite).await.unwrap(), [""; 0]);
-    let error = house.memory.store(Note { title: None, text: " \n".into() }).await.unwrap_err();
+    fixture.memory.index(&fixture.notes()).await.unwrap();
+    assert_eq!(fixture.memory.stats().await.unwrap().notes, 1);
+    assert_eq!(fixture.memory.forget(&name).await.unwrap(), RemovedSources { sources: 1, chunks: 1 });
+    assert_eq!(fixture.ask("gate code", MemoryBackend::Sqlite).await.unwrap(), [""; 0]);
+    let error = fixture.memory.store(Note { title: None, text: " \n".into() }).await.unwrap_err();
     assert!(matches!(error, MemoryError::EmptyNote), "{error}");
 }
 
 #[tokio::test]
 async fn a_folder_is_forgotten_even_when_it_is_gone() {
-    let house = House::new(MemoryBackend::Sqlite);
-    house.memory.index(&house.notes()).await.unwrap();
-    let notes = house.notes().canonicalize().unwrap();
+    let fixture = Fixture::new(MemoryBackend::Sqlite);
+    fixture.memory.index(&fixture.notes()).await.unwrap();
+    let notes = fixture.notes().canonicalize().unwrap();
     fs::remove_dir_all(&notes).unwrap();
-    let forgotten = house.memory.forget(notes.to_str().unwrap()).await.unwrap();
-    assert_eq!(forgotten, Forgotten { sources: 2, chunks: 2 });
+    let forgotten = fixture.memory.forget(notes.to_str().unwrap()).await.unwrap();
+    assert_eq!(forgotten, RemovedSources { sources: 2, chunks: 2 });
 }
 
 #[tokio::test]
-async fn whoever_listens_hears_of_storing_and_of_looking() {
-    let house = House::new(MemoryBackend::Sqlite);
+async fn storing_and_searching_are_published() {
+    let fixture = Fixture::new(MemoryBackend::Sqlite);
     let heard = Arc::new(Mutex::new(Vec::new()));
     let writer = Arc::clone(&heard);
     let _subscription =
-        house.bus.subscribe(move |happening| writer.lock().unwrap().push(happening.event.clone()));
-    house.memory.index(&house.notes()).await.unwrap();
-    house.ask("tyres", MemoryBackend::Sqlite).await.unwrap();
+        fixture.bus.subscribe(move |happening| writer.lock().unwrap().push(happening.event.clone()));
+    fixture.memory.index(&fixture.notes()).await.unwrap();
+    fixture.ask("tyres", MemoryBackend::Sqlite).await.unwrap();
     let expected = [
         Event::MemoryStore { backend: "sqlite".into(), count: 2 },
         Event::MemoryRetrieve { backend: "sqlite".into(), query: "tyres".into(), results: 1 },
@@ -205,12 +205,12 @@ async fn whoever_listens_hears_of_storing_and_of_looking() {
 
 #[tokio::test]
 async fn what_changes_while_it_is_watched_is_found_and_what_goes_is_not() {
-    let house = House::new(MemoryBackend::Sqlite);
+    let fixture = Fixture::new(MemoryBackend::Sqlite);
     let (reports, mut rounds) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
     let indexing =
-        Indexing { backend: MemoryBackend::Sqlite, listener: Arc::new(|_| {}), stop: stop.clone() };
-    let (memory, notes) = (Arc::clone(&house.memory), house.notes());
+        IndexRequest { backend: MemoryBackend::Sqlite, listener: Arc::new(|_| {}), stop: stop.clone() };
+    let (memory, notes) = (Arc::clone(&fixture.memory), fixture.notes());
     let watching = tokio::spawn(async move {
         memory.keep_up(&notes, indexing, |report| reports.send(report.clone()).unwrap()).await
     });
@@ -226,12 +226,12 @@ async fn what_changes_while_it_is_watched_is_found_and_what_goes_is_not() {
         tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("in time");
     };
     until(&|report| report.indexed == 2).await;
-    house.write("plan.md", "Plant the roses in March.");
+    fixture.write("plan.md", "Plant the roses in March.");
     until(&|report| report.indexed == 1).await;
-    assert_eq!(house.ask("roses", MemoryBackend::Sqlite).await.unwrap(), [house.file("plan.md:1")]);
-    fs::remove_file(house.notes().join("plan.md")).unwrap();
+    assert_eq!(fixture.ask("roses", MemoryBackend::Sqlite).await.unwrap(), [fixture.file("plan.md:1")]);
+    fs::remove_file(fixture.notes().join("plan.md")).unwrap();
     until(&|report| report.removed == 1).await;
-    assert_eq!(house.ask("roses", MemoryBackend::Sqlite).await.unwrap(), [""; 0]);
+    assert_eq!(fixture.ask("roses", MemoryBackend::Sqlite).await.unwrap(), [""; 0]);
     stop.cancel();
     watching.await.unwrap().unwrap();
 }

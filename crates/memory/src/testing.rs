@@ -81,7 +81,7 @@ impl Engine for WordVectors {
     }
 }
 
-/// Gives that engine.
+/// Returns that engine.
 pub(crate) struct Given(pub(crate) Arc<WordVectors>);
 
 #[async_trait]

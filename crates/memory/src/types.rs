@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use hob_core::EngineError;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// How passages are found.
@@ -54,13 +54,15 @@ pub struct MemoryQuery {
     pub backend: Option<MemoryBackend>,
 }
 
-/// What the numbers of a passage count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+/// What the line numbers of a passage or a block count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum PassagePlace {
+pub enum PositionUnit {
     #[default]
     Line,
+    /// PDF has pages and no lines.
     Page,
+    /// DOCX has neither.
     Paragraph,
 }
 
@@ -73,7 +75,7 @@ pub struct Passage {
     pub text: String,
     /// Which piece of its source it is, counted from 0.
     pub position: u32,
-    pub place: PassagePlace,
+    pub place: PositionUnit,
     /// Where it begins and ends in its source, counted from 1.
     pub line: u32,
     pub end_line: u32,
@@ -99,16 +101,16 @@ impl fmt::Display for Location<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Passage { source, place, line, .. } = self.0;
         match place {
-            PassagePlace::Line => write!(formatter, "{source}:{line}"),
-            PassagePlace::Page => write!(formatter, "{source} page {line}"),
-            PassagePlace::Paragraph => write!(formatter, "{source} paragraph {line}"),
+            PositionUnit::Line => write!(formatter, "{source}:{line}"),
+            PositionUnit::Page => write!(formatter, "{source} page {line}"),
+            PositionUnit::Paragraph => write!(formatter, "{source} paragraph {line}"),
         }
     }
 }
 
 /// What a search found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Found {
+pub struct SearchResults {
     pub backend: MemoryBackend,
     /// Best first.
     pub passages: Vec<Passage>,
@@ -230,7 +232,7 @@ mod tests {
             title: String::new(),
             text: String::new(),
             position: 0,
-            place: PassagePlace::Page,
+            place: PositionUnit::Page,
             line: 3,
             end_line: 4,
             tokens: 1,
@@ -238,7 +240,7 @@ mod tests {
             marks: Vec::new(),
         };
         assert_eq!(passage.location().to_string(), "a.pdf page 3");
-        let line = Passage { place: PassagePlace::Line, ..passage };
+        let line = Passage { place: PositionUnit::Line, ..passage };
         assert_eq!(line.location().to_string(), "a.pdf:3");
     }
 }

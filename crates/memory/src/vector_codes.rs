@@ -6,35 +6,35 @@ use crate::quantise::code_words;
 
 /// How far the vectors of a database have come. Both numbers only ever grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Version {
+pub(crate) struct CodesVersion {
     /// The last id that a vector was given.
     pub(crate) added: i64,
     /// The last entry in the list of vectors that are gone.
     pub(crate) removed: i64,
 }
 
-impl Version {
+impl CodesVersion {
     /// Whether something has happened since `other`.
-    pub(crate) fn is_after(self, other: Version) -> bool {
+    pub(crate) fn is_after(self, other: CodesVersion) -> bool {
         self.added > other.added || self.removed > other.removed
     }
 }
 
 /// The codes, in the order of their ids.
 #[derive(Debug, Default)]
-pub(crate) struct Codes {
+pub(crate) struct VectorCodes {
     /// Whose vectors these are.
     pub(crate) model: i64,
     /// The state of the database that they are of.
-    pub(crate) version: Version,
+    pub(crate) version: CodesVersion,
     words_each: usize,
     ids: Vec<i64>,
     words: Vec<u64>,
 }
 
-impl Codes {
+impl VectorCodes {
     pub(crate) fn of_model(model: i64, dimensions: usize) -> Self {
-        Codes { model, words_each: code_words(dimensions), ..Codes::default() }
+        VectorCodes { model, words_each: code_words(dimensions), ..VectorCodes::default() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -131,8 +131,8 @@ fn farthest_of_nearest(distances: &[u16], bits: usize, count: usize) -> u16 {
 mod tests {
     use super::*;
 
-    fn codes(words: &[u64]) -> Codes {
-        let mut codes = Codes::of_model(1, 64);
+    fn codes(words: &[u64]) -> VectorCodes {
+        let mut codes = VectorCodes::of_model(1, 64);
         for (index, word) in words.iter().enumerate() {
             codes.push(index as i64 + 1, [*word].into_iter());
         }
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn codes_of_the_usual_lengths_are_compared_like_all_others() {
         for dimensions in [320, 384, 768, 1024] {
-            let mut codes = Codes::of_model(1, dimensions);
+            let mut codes = VectorCodes::of_model(1, dimensions);
             let words = dimensions / 64;
             for id in 1..=9 {
                 codes.push(id, std::iter::repeat_n((1 << id) - 1, words));
@@ -172,7 +172,7 @@ mod tests {
     fn removed_codes_leave_the_others_as_they_are_and_give_their_memory_back() {
         for dimensions in [64, 320] {
             let words = dimensions / 64;
-            let mut codes = Codes::of_model(1, dimensions);
+            let mut codes = VectorCodes::of_model(1, dimensions);
             for id in 1..=1_000 {
                 codes.push(id, std::iter::repeat_n(id as u64, words));
             }

@@ -9,7 +9,7 @@ const MOST_COUNTED: u64 = 64_000;
 
 /// What to ask the index of words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct WordPlan {
     /// In the index's own language.
     pub(crate) expression: String,
     /// When it still fits too many chunks: about how many, so that only the newest of them are ranked.
@@ -19,7 +19,7 @@ pub(crate) struct Plan {
 }
 
 /// Makes a plan. `rows` says how many chunks an expression fits, about.
-pub(crate) fn plan<E>(terms: &[String], mut rows: impl FnMut(&str) -> Result<u64, E>) -> Result<Plan, E> {
+pub(crate) fn plan<E>(terms: &[String], mut rows: impl FnMut(&str) -> Result<u64, E>) -> Result<WordPlan, E> {
     let mut counted = Vec::with_capacity(terms.len());
     for term in terms {
         counted.push((rows(term)?, term.as_str()));
@@ -36,7 +36,7 @@ pub(crate) fn plan<E>(terms: &[String], mut rows: impl FnMut(&str) -> Result<u64
         helping => format!("({} OR {}) AND ({})", any(choosing), any(helping), any(choosing)),
     };
     let left = others.iter().map(|(_, term)| (*term).to_owned()).collect();
-    Ok(Plan { expression, too_many: None, left })
+    Ok(WordPlan { expression, too_many: None, left })
 }
 
 /// How many of the words, from the rarest on, are in no more than `most` chunks together.
@@ -54,9 +54,9 @@ fn any(words: &[(u64, &str)]) -> String {
 }
 
 /// Every word is common: chunks that have the rarest and another one are what is meant.
-fn together<E>(counted: &[(u64, &str)], mut rows: impl FnMut(&str) -> Result<u64, E>) -> Result<Plan, E> {
+fn together<E>(counted: &[(u64, &str)], mut rows: impl FnMut(&str) -> Result<u64, E>) -> Result<WordPlan, E> {
     let Some(((rarest_count, rarest), others)) = counted.split_first() else {
-        return Ok(Plan { expression: String::new(), too_many: None, left: Vec::new() });
+        return Ok(WordPlan { expression: String::new(), too_many: None, left: Vec::new() });
     };
     let others = &others[..within(others, MOST_COUNTED).max(1).min(others.len())];
     if !others.is_empty() {
@@ -64,10 +64,10 @@ fn together<E>(counted: &[(u64, &str)], mut rows: impl FnMut(&str) -> Result<u64
         let count = rows(&expression)?;
         if count > 0 {
             let too_many = (count > MOST_RANKED).then_some(count);
-            return Ok(Plan { expression, too_many, left: vec![(*rarest).to_owned()] });
+            return Ok(WordPlan { expression, too_many, left: vec![(*rarest).to_owned()] });
         }
     }
-    Ok(Plan { expression: (*rarest).to_owned(), too_many: Some(*rarest_count), left: Vec::new() })
+    Ok(WordPlan { expression: (*rarest).to_owned(), too_many: Some(*rarest_count), left: Vec::new() })
 }
 
 #[cfg(test)]
@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    fn planned(counts: &[(&str, u64)], of_pairs: u64) -> Plan {
+    fn planned(counts: &[(&str, u64)], of_pairs: u64) -> WordPlan {
         let terms: Vec<String> = counts.iter().map(|(term, _)| (*term).to_owned()).collect();
         let rows = |expression: &str| {
             let known = counts.iter().find(|(term, _)| *term == expression);
@@ -91,7 +91,7 @@ mod tests {
         let plan = planned(&[("the", 900_000), ("boiler", 300), ("winter", 20_000), ("valve", 90)], 0);
         assert_eq!(
             plan,
-            Plan {
+            WordPlan {
                 expression: "(valve OR boiler OR winter) AND (valve OR boiler)".to_owned(),
                 too_many: None,
                 left: vec!["winter".to_owned(), "the".to_owned()],

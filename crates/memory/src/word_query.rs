@@ -1,4 +1,4 @@
-//! Any text as a question for the index of words. Whatever somebody types is words; nothing of it is an operator.
+//! Any text as a question for the index of words. All of the text is words, and none of it is an operator.
 
 use std::collections::HashSet;
 

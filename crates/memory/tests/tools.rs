@@ -9,13 +9,13 @@ use hob_agents::ToolSet;
 use hob_core::{
     AllowedRoots, Event, EventBus, Permit, Reach, RunEvents, Subscription, ToolCall, ToolResult, ToolRunner,
 };
-use hob_memory::{DocumentParts, Documents, IndexOptions, MemoryBackend, NoEmbedder, Note, memory_tools};
+use hob_memory::{IndexOptions, MemoryBackend, MemoryOptions, MemoryService, NoEmbedder, Note, memory_tools};
 use serde_json::{Value, json};
 
 /// A memory in a directory of its own, and what happened in it.
 struct Fixture {
     root: tempfile::TempDir,
-    memory: Arc<Documents>,
+    memory: Arc<MemoryService>,
     heard: Arc<Mutex<Vec<Event>>>,
     _subscription: Subscription,
 }
@@ -28,10 +28,10 @@ impl Fixture {
         let writer = Arc::clone(&heard);
         let subscription =
             bus.subscribe(move |happening| writer.lock().unwrap().push(happening.event.clone()));
-        let memory = Documents::new(DocumentParts {
+        let memory = MemoryService::new(MemoryOptions {
             database: root.path().join("memory.db"),
             backend: MemoryBackend::Sqlite,
-            options: IndexOptions::default(),
+            index: IndexOptions::default(),
             context: None,
             embedders: Arc::new(NoEmbedder),
             bus,

@@ -1,4 +1,4 @@
-//! The HTTP API. The only crate that knows how HTTP is served. Handlers get their answers from [`hob_system::System`].
+//! The HTTP API. The only crate that knows how HTTP is served. Handlers get their answers from [`hob_app::AskService`].
 
 mod admin;
 mod blocking_pool;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use hob_app::AskService;
 use hob_config::ServerConfig;
 use hob_engines::HealthCache;
-use hob_system::System;
 use hob_tasks::Scheduler;
 use hob_telemetry::TelemetryService;
 use tokio::sync::Semaphore;
@@ -20,23 +20,23 @@ const MAX_REPORTS: usize = 2;
 
 /// The services that a server needs.
 pub struct ServerParts {
-    pub system: Arc<System>,
+    pub system: Arc<AskService>,
     /// The recorded calls, for the savings.
     pub record: TelemetryService,
     /// Stores and runs tasks. Without it `/v1/tasks` answers 503.
     pub scheduler: Option<Arc<Scheduler>>,
 }
 
-impl From<Arc<System>> for ServerParts {
+impl From<Arc<AskService>> for ServerParts {
     /// Without a record and without tasks.
-    fn from(system: Arc<System>) -> Self {
+    fn from(system: Arc<AskService>) -> Self {
         ServerParts { system, record: TelemetryService::default(), scheduler: None }
     }
 }
 
 /// What handlers share.
 pub(crate) struct ServerState {
-    pub(crate) system: Arc<System>,
+    pub(crate) system: Arc<AskService>,
     pub(crate) record: TelemetryService,
     pub(crate) scheduler: Option<Arc<Scheduler>>,
     pub(crate) health: HealthCache,

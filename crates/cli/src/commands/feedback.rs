@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::Result;
-use hob_system::startup::routing::open_feedback;
-use hob_system::{RateError, RatingResult};
+use hob_app::startup::routing::open_feedback;
+use hob_app::{RateError, RatingResult};
 use hob_telemetry::TelemetryService;
 use jiff::SignedDuration;
 use serde_json::json;
@@ -74,9 +74,9 @@ fn explain(error: RateError) -> anyhow::Error {
 mod tests {
     use std::time::Duration;
 
+    use hob_app::RatableAnswer;
     use hob_core::Moment;
     use hob_routing::Rating;
-    use hob_system::RatableAnswer;
 
     use super::*;
 

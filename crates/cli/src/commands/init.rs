@@ -32,7 +32,7 @@ pub fn run(args: &InitArgs) -> Result<ExitCode> {
 async fn look_and_write(path: &Path, overwrite: Overwrite) -> Result<ExitCode> {
     // A file that is about to be replaced may be invalid, so the engines are probed at their default addresses.
     let config = Config::default();
-    let engines = hob_system::engines(&config, &settings::home()?)?;
+    let engines = hob_app::engines(&config, &settings::home()?)?;
     let (hardware, found) = {
         let _waiting = Spinner::start("detecting hardware");
         tokio::join!(detect(), check_engines(&engines, &config))

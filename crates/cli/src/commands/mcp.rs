@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hob_system::serve_mcp;
+use hob_app::serve_mcp;
 
 use crate::args::McpArgs;
 use crate::commands::{block_on, memory};

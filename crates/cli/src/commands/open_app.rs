@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use hob_app::{App, AppOptions};
 use hob_config::{Config, EngineName};
-use hob_system::{Household, Wishes};
 
 use crate::args::NetworkAccess;
 use crate::commands::{block_on, memory};
@@ -19,15 +19,15 @@ use crate::signals::{ServerSignal, Signals, StopSignal};
 const NOTICEABLE: Duration = Duration::from_millis(250);
 
 /// The options of commands that ask questions: one engine or any, and whether to download a model if there is none.
-pub fn open_options(engine: Option<EngineName>, network: NetworkAccess) -> Wishes {
-    Wishes { engine, first_run: local::first_run(network), reader: memory::reader() }
+pub fn open_options(engine: Option<EngineName>, network: NetworkAccess) -> AppOptions {
+    AppOptions { engine, first_run: local::first_run(network), reader: memory::reader() }
 }
 
 /// Opens the app and runs the work with it. The work handles signals; a signal before that ends the wait.
 pub fn with_app(
     config: &Config,
-    wishes: &Wishes,
-    work: impl AsyncFnOnce(&Household, &mut Signals) -> Result<ExitCode>,
+    wishes: &AppOptions,
+    work: impl AsyncFnOnce(&App, &mut Signals) -> Result<ExitCode>,
 ) -> Result<ExitCode> {
     let home = settings::home()?;
     block_on(async {
@@ -35,7 +35,7 @@ pub fn with_app(
         let app = {
             let _waiting = Spinner::start("looking for an engine");
             tokio::select! {
-                opened = Household::open(config, &home, wishes) => opened?,
+                opened = App::open(config, &home, wishes) => opened?,
                 stop = signals.next() => return Ok(stop.exit_code()),
             }
         };

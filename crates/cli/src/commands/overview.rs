@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 use futures::future::join_all;
+use hob_app::{AppOptions, beside, choose, default_model, is_default_missed};
 use hob_config::Config;
 use hob_core::model::AUTO;
 use hob_core::{Engine, EngineError};
-use hob_system::{EnginePool, Wishes, beside, choose, default_model, is_default_missed};
+use hob_engines::EnginePool;
 use tokio::time::timeout;
 
 use crate::advice;
@@ -94,7 +95,7 @@ pub fn run() -> Result<ExitCode> {
 }
 
 async fn find_answering_engine(config: &Config, home: &Path) -> Result<AnsweringEngine> {
-    let all = hob_system::engines(config, home)?;
+    let all = hob_app::engines(config, home)?;
     let probes = all.iter().map(|engine| timeout(PROBE_TIMEOUT, engine.health()));
     let answers: Vec<bool> =
         join_all(probes).await.into_iter().map(|answer| answer.unwrap_or(false)).collect();
@@ -105,7 +106,7 @@ async fn find_answering_engine(config: &Config, home: &Path) -> Result<Answering
         .filter(|(_, answers)| *answers)
         .map(|(engine, _)| Arc::clone(engine))
         .collect();
-    let Ok(chosen) = choose(&engines, config, &Wishes::default()).await else {
+    let Ok(chosen) = choose(&engines, config, &AppOptions::default()).await else {
         return Ok(match is_default_missed(config, home) {
             true => AnsweringEngine::ConfiguredSilent,
             false => AnsweringEngine::None { is_set_up: config.engine.default.is_some() },

@@ -10,11 +10,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
+use hob_app::{App, AskService};
 use hob_config::{Config, ServerConfig};
 use hob_core::EngineError;
 use hob_core::model::AUTO;
+use hob_engines::selection::SelectionReason;
 use hob_server::{Server, ServerParts, raise_open_files};
-use hob_system::{Household, SelectionReason, System};
 use hob_tasks::Scheduler;
 use tokio_util::sync::CancellationToken;
 
@@ -63,7 +64,7 @@ fn apply(args: ServeArgs, config: &mut Config) {
     }
 }
 
-async fn serve(app: &Household, config: &Config, args: ServeArgs, signals: &mut Signals) -> Result<ExitCode> {
+async fn serve(app: &App, config: &Config, args: ServeArgs, signals: &mut Signals) -> Result<ExitCode> {
     let system = &app.system;
     let parts = ServerParts {
         system: system.clone(),
@@ -138,7 +139,7 @@ async fn run_both(
 /// The default model. A model that the engine does not have is a warning, not an error: it may be added later.
 ///
 /// An engine that does not list its models now may do so later, so the server starts anyway.
-async fn default_model(system: &System) -> String {
+async fn default_model(system: &AskService) -> String {
     let model = match system.default_model().await {
         Ok(Some(model)) => model,
         Ok(None) => return "none yet".to_owned(),
@@ -153,7 +154,7 @@ async fn default_model(system: &System) -> String {
     one_line(&model)
 }
 
-fn engine_line(app: &Household, config: &Config) -> String {
+fn engine_line(app: &App, config: &Config) -> String {
     let engine = app.system.engine();
     let mut place = advice::place(engine.key(), engine.address());
     let others: Vec<&str> = app.system.pool().others().collect();

@@ -5,8 +5,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use hob_agents::{ToolSet, ToolSetError};
+use hob_app::{ToolRegistry, accept_mcp_tools};
 use hob_core::{Permit, Reach, RunEvents, ToolCall, ToolRunner, ToolSpec};
-use hob_system::{McpState, ToolSet, ToolSetError, Workshop, accept_mcp_tools};
+use hob_mcp::McpState;
 use serde_json::{Map, Value, json};
 
 use crate::args::ToolsCommand;
@@ -32,7 +34,7 @@ pub fn run(command: ToolsCommand) -> Result<ExitCode> {
             }
             accept_mcp_tools(&settings::home()?, server)?;
         }
-        let workshop = Workshop::open(&config, memory::workshop_parts(&config)?);
+        let workshop = ToolRegistry::open(&config, memory::workshop_parts(&config)?);
         // Dropping a call stops the tool.
         let outcome = tokio::select! {
             outcome = obey(&workshop, &command) => outcome.map(|()| ExitCode::SUCCESS),
@@ -43,7 +45,7 @@ pub fn run(command: ToolsCommand) -> Result<ExitCode> {
     })
 }
 
-async fn obey(workshop: &Workshop, command: &ToolsCommand) -> Result<()> {
+async fn obey(workshop: &ToolRegistry, command: &ToolsCommand) -> Result<()> {
     match command {
         ToolsCommand::List { json } => {
             list(&all(workshop).await?, (*json).into())?;
@@ -57,7 +59,7 @@ async fn obey(workshop: &Workshop, command: &ToolsCommand) -> Result<()> {
 }
 
 /// Printed on stderr, so that programs can parse stdout.
-fn warn_of_withheld(workshop: &Workshop) {
+fn warn_of_withheld(workshop: &ToolRegistry) {
     for (server, withheld) in workshop.withheld() {
         let tools: Vec<String> = withheld
             .iter()
@@ -72,7 +74,7 @@ fn warn_of_withheld(workshop: &Workshop) {
 }
 
 /// Accepts the tools that the server lists now. Its earlier tools were forgotten before the servers started.
-async fn accept(workshop: &Workshop, server: &str) -> Result<()> {
+async fn accept(workshop: &ToolRegistry, server: &str) -> Result<()> {
     {
         let _waiting = Spinner::start("waiting for the MCP servers");
         workshop.settled().await;
@@ -99,14 +101,14 @@ fn known(servers: &[&str]) -> String {
 }
 
 /// All tools, once every MCP server is ready or has failed. The start of a server has a time limit.
-async fn all(workshop: &Workshop) -> Result<ToolSet> {
+async fn all(workshop: &ToolRegistry) -> Result<ToolSet> {
     let _waiting = Spinner::start("waiting for the MCP servers");
     workshop.settled().await;
     Ok(workshop.tools()?)
 }
 
 /// The tools, including `name` if it exists. A built-in tool does not wait for the MCP servers.
-async fn all_for(workshop: &Workshop, name: &str) -> Result<ToolSet> {
+async fn all_for(workshop: &ToolRegistry, name: &str) -> Result<ToolSet> {
     let tools = workshop.tools()?;
     if find(&tools, name).is_some() { Ok(tools) } else { all(workshop).await }
 }

@@ -206,7 +206,7 @@ async fn the_agents_prompt_with_every_tool_is_short_and_read_before_the_first_qu
     std::fs::create_dir(&models).expect("a directory");
     std::os::unix::fs::symlink(part("HOB_TEST_MODEL"), models.join("smollm2.gguf")).expect("a link");
     let mut command = home.hob(&["serve", "--port", "0"]);
-    command.env("HOB_LOG", "hob_system=debug");
+    command.env("HOB_LOG", "hob_app=debug");
     let mut server = Running::of(command).await;
     assert_eq!(server.summary[2], "Agent   orchestrator");
     server.says("the prompt of the agent is ready").await;

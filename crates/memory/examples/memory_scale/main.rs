@@ -11,14 +11,15 @@ mod text;
 mod vectors;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hob_memory::IndexOptions;
 use hob_memory::MemoryBackend;
 use hob_memory::index::index;
-use hob_memory::search::{Purpose, Search, search};
-use hob_memory::store::MemoryStore;
+use hob_memory::search::{SearchPurpose, SearchRequest, search};
 use hob_memory::store::NewVector;
+use hob_memory::store::{MemoryStore, SqliteMemoryStore};
 use tokio_util::sync::CancellationToken;
 
 use report::{Latency, Row, peak_memory};
@@ -39,7 +40,7 @@ const BATCH: usize = 2_000;
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 struct Bench {
-    store: MemoryStore,
+    store: Arc<dyn MemoryStore>,
     database: PathBuf,
     texts: PathBuf,
     author: Author,
@@ -54,7 +55,7 @@ fn main() -> Result<()> {
     let texts = directory.path().join("texts");
     std::fs::create_dir(&texts)?;
     let mut bench = Bench {
-        store: MemoryStore::open(&database)?,
+        store: Arc::new(SqliteMemoryStore::open(&database)?),
         database,
         texts,
         author: Author::new(),
@@ -88,7 +89,7 @@ fn arguments() -> Result<(Option<PathBuf>, Vec<usize>)> {
 impl Bench {
     /// Lets the memory grow to `size` chunks, and measures.
     fn measure(&mut self, size: usize) -> Result<Row> {
-        let before = self.store.figures()?;
+        let before = self.store.size()?;
         let written = Instant::now();
         let (mut chunks, mut bytes, mut spent) = (before.chunks as usize, 0, Duration::ZERO);
         // Files come in lots, so that there is never much more text on disk than needed.
@@ -96,7 +97,7 @@ impl Bench {
         while chunks + lot_size < size {
             let lot = self.author.write_files(&self.texts, lot_size)?;
             let began = Instant::now();
-            let report = index(&self.store, &lot, &self.options, &|_| {}, &CancellationToken::new())?;
+            let report = index(&*self.store, &lot, &self.options, &|_| {}, &CancellationToken::new())?;
             spent += began.elapsed();
             bytes += report.bytes;
             chunks += report.chunks as usize;
@@ -106,7 +107,7 @@ impl Bench {
         let indexing_memory = peak_memory();
         // The last lot takes each step by itself.
         let lot = self.author.write_files(&self.texts, size.saturating_sub(chunks))?;
-        let sides = sides::measure(&self.store, &lot, &self.options)?;
+        let sides = sides::measure(&*self.store, &lot, &self.options)?;
         std::fs::remove_dir_all(&lot)?;
         chunks += sides.chunks;
         eprintln!("{chunks} chunks after {:.0?}", written.elapsed());
@@ -152,7 +153,7 @@ impl Bench {
 
     /// A process that has just started has to read the vectors' signs first.
     fn first_search(&self, oracle: &Oracle) -> Result<Duration> {
-        let fresh = MemoryStore::open(&self.database)?;
+        let fresh = SqliteMemoryStore::open(&self.database)?;
         let began = Instant::now();
         fresh.find_vectors(MODEL, &oracle.question(0), TOP_K)?;
         Ok(began.elapsed())
@@ -163,7 +164,8 @@ impl Bench {
         for is_warm in [false, true] {
             for question in questions {
                 let began = Instant::now();
-                let wanted = Search { question, count: TOP_K, backend, purpose: Purpose::Asked };
+                let wanted =
+                    SearchRequest { question, count: TOP_K, backend, purpose: SearchPurpose::UserRequest };
                 self.runtime.block_on(search(&self.store, oracle, wanted))?;
                 if is_warm {
                     times.push(began.elapsed());

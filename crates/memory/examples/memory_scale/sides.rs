@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::SystemTime;
 
-use hob_memory::PassagePlace;
+use hob_memory::PositionUnit;
 use hob_memory::store::MemoryStore;
-use hob_memory::store::{NewChunk, NewSource, Stamp};
+use hob_memory::store::{NewChunk, NewSource, SourceStamp};
 use hob_memory::{IndexOptions, chunk, read_file};
 
 use crate::Result;
@@ -24,7 +24,7 @@ pub struct Sides {
     pub writing: f64,
 }
 
-pub fn measure(store: &MemoryStore, directory: &Path, options: &IndexOptions) -> Result<Sides> {
+pub fn measure(store: &dyn MemoryStore, directory: &Path, options: &IndexOptions) -> Result<Sides> {
     let entries = std::fs::read_dir(directory)?.collect::<std::io::Result<Vec<_>>>()?;
     let paths: Vec<PathBuf> = entries.iter().map(std::fs::DirEntry::path).collect();
     let before = processor_time();
@@ -78,8 +78,8 @@ fn source(path: &Path, options: &IndexOptions) -> std::result::Result<NewSource,
     Ok(NewSource {
         path: path.display().to_string(),
         title: "measured".to_owned(),
-        place: PassagePlace::Line,
-        stamp: Stamp { hash: [0; 32], modified: 0, size: 0, recipe: String::new() },
+        place: PositionUnit::Line,
+        stamp: SourceStamp { hash: [0; 32], modified: 0, size: 0, recipe: String::new() },
         chunks: chunks.collect(),
     })
 }

@@ -1,15 +1,15 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::read::{Block, BlockKind, Document};
+use crate::read::{BlockKind, Document, TextBlock};
 use crate::tokens;
 
-fn block(kind: BlockKind, text: &str, line: u32) -> Block {
+fn block(kind: BlockKind, text: &str, line: u32) -> TextBlock {
     let feeds = u32::try_from(text.matches('\n').count()).unwrap();
-    Block { kind, text: text.to_owned(), line, end_line: line + feeds }
+    TextBlock { kind, text: text.to_owned(), line, end_line: line + feeds }
 }
 
-fn document(blocks: Vec<Block>) -> Document {
+fn document(blocks: Vec<TextBlock>) -> Document {
     Document { title: Some("Book".to_owned()), blocks, ..Document::default() }
 }
 

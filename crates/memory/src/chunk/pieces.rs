@@ -3,7 +3,7 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::read::{Block, BlockKind};
+use crate::read::{BlockKind, TextBlock};
 use crate::tokens;
 
 /// A part of a block that is not cut any further.
@@ -41,7 +41,7 @@ fn borders(kind: BlockKind) -> &'static [Border] {
 }
 
 /// The block in pieces of at most `limit` tokens: one, if it fits. Nothing but blank space is left out.
-pub fn pieces(block: &Block, limit: usize) -> Vec<Piece<'_>> {
+pub fn pieces(block: &TextBlock, limit: usize) -> Vec<Piece<'_>> {
     let mut found = Pieces { block, limit, found: Vec::new(), end: 0, line: block.line };
     found.cut(0, &block.text, borders(block.kind));
     if let Some(first) = found.found.first_mut() {
@@ -51,7 +51,7 @@ pub fn pieces(block: &Block, limit: usize) -> Vec<Piece<'_>> {
 }
 
 struct Pieces<'a> {
-    block: &'a Block,
+    block: &'a TextBlock,
     limit: usize,
     found: Vec<Piece<'a>>,
     /// Where the last piece ends, and on which line.

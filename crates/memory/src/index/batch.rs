@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::open::store_failed;
-use crate::store::{MemoryStore, NewSource, Stamp};
+use crate::store::{MemoryStore, NewSource, SourceStamp};
 use crate::types::MemoryError;
 
 /// A batch is written when it has so many chunks or bytes: a larger one costs the index of words less. Other processes wait
@@ -18,17 +18,17 @@ const LONGEST: Duration = Duration::from_secs(5);
 const MOST_TOUCHED: usize = 1_024;
 
 pub(super) struct Batch<'a> {
-    store: &'a MemoryStore,
+    store: &'a dyn MemoryStore,
     sources: Vec<NewSource>,
     chunks: usize,
     bytes: usize,
-    touched: Vec<(String, Stamp)>,
+    touched: Vec<(String, SourceStamp)>,
     /// When the last one was written.
     began: Instant,
 }
 
 impl<'a> Batch<'a> {
-    pub(super) fn new(store: &'a MemoryStore) -> Self {
+    pub(super) fn new(store: &'a dyn MemoryStore) -> Self {
         Batch { store, sources: Vec::new(), chunks: 0, bytes: 0, touched: Vec::new(), began: Instant::now() }
     }
 
@@ -42,7 +42,7 @@ impl<'a> Batch<'a> {
         if is_full { self.write() } else { Ok(()) }
     }
 
-    pub(super) fn touch(&mut self, path: String, stamp: Stamp) -> Result<(), MemoryError> {
+    pub(super) fn touch(&mut self, path: String, stamp: SourceStamp) -> Result<(), MemoryError> {
         self.touched.push((path, stamp));
         if self.touched.len() >= MOST_TOUCHED { self.write() } else { Ok(()) }
     }

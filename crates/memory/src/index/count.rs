@@ -5,28 +5,28 @@ use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 use super::walk::{Step, walk};
-use super::{OnProgress, Progress};
+use super::{IndexProgress, IndexProgressFn};
 
-/// The sum is told whenever so many more files were met.
+/// The sum is reported after so many more files.
 const TOLD_EVERY: u64 = 1_000;
 
 /// Tells how many files there are at `root` and below, as it meets them, and says when that is all. Reads none of them.
 /// Blocks; says nothing more once it is stopped.
-pub fn count(root: &Path, progress: OnProgress<'_>, stop: &CancellationToken) {
+pub fn count(root: &Path, progress: IndexProgressFn<'_>, stop: &CancellationToken) {
     let mut files = 0;
     for step in walk(root) {
         if stop.is_cancelled() {
             return;
         }
-        // What cannot be looked into is told of by the indexing.
+        // Indexing reports directories that cannot be read.
         if let Step::File(_) = step {
             files += 1;
             if files % TOLD_EVERY == 0 {
-                progress(Progress::Total { files, is_final: false });
+                progress(IndexProgress::Total { files, is_final: false });
             }
         }
     }
-    progress(Progress::Total { files, is_final: true });
+    progress(IndexProgress::Total { files, is_final: true });
 }
 
 #[cfg(test)]
@@ -38,8 +38,8 @@ mod tests {
 
     fn told(root: &Path, stop: &CancellationToken) -> Vec<(u64, bool)> {
         let told = Mutex::new(Vec::new());
-        let listener = |progress: Progress<'_>| {
-            if let Progress::Total { files, is_final } = progress {
+        let listener = |progress: IndexProgress<'_>| {
+            if let IndexProgress::Total { files, is_final } = progress {
                 told.lock().unwrap().push((files, is_final));
             }
         };

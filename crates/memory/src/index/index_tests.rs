@@ -6,21 +6,23 @@ use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::time::{Duration, SystemTime};
 
-use crate::WordQuery;
-
-use super::watch::Watch;
+use super::watch::DirectoryWatch;
 use super::*;
+use crate::store::SqliteMemoryStore;
 use crate::types::IndexWarning;
+use crate::word_query::WordQuery;
 
 struct Folder {
     directory: tempfile::TempDir,
-    store: MemoryStore,
+    store: SqliteMemoryStore,
 }
 
 impl Folder {
     fn with(files: &[(&str, &str)]) -> Self {
-        let folder =
-            Folder { directory: tempfile::tempdir().unwrap(), store: MemoryStore::in_memory().unwrap() };
+        let folder = Folder {
+            directory: tempfile::tempdir().unwrap(),
+            store: SqliteMemoryStore::in_memory().unwrap(),
+        };
         for (name, text) in files {
             folder.write(name, text);
         }
@@ -97,8 +99,8 @@ fn a_file_that_cannot_be_read_is_a_warning_with_its_name_and_harms_no_other() {
     folder.write("broken.docx", b"PK\x03\x04 this is no archive");
     folder.write("server.pem", "-----BEGIN");
     let heard = Mutex::new(Vec::new());
-    let listener = |progress: Progress<'_>| {
-        if let Progress::Warning(warning) = progress {
+    let listener = |progress: IndexProgress<'_>| {
+        if let IndexProgress::Warning(warning) = progress {
             heard.lock().unwrap().push(warning.clone());
         }
     };
@@ -113,8 +115,8 @@ fn a_file_that_cannot_be_read_is_a_warning_with_its_name_and_harms_no_other() {
 /// What a run says of single files: of those it left out, and of those it could not read.
 fn told(folder: &Folder) -> (IndexReport, Vec<(String, String)>) {
     let skipped = Mutex::new(Vec::new());
-    let listener = |progress: Progress<'_>| {
-        if let Progress::Skipped(IndexWarning { path, reason }) = progress {
+    let listener = |progress: IndexProgress<'_>| {
+        if let IndexProgress::Skipped(IndexWarning { path, reason }) = progress {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             skipped.lock().unwrap().push((name, reason.clone()));
         }
@@ -165,7 +167,7 @@ fn a_reader_that_panics_costs_its_file_and_nothing_else() {
     huge.set_len(MOST_BYTES).unwrap();
     fs::File::create(folder.path().join("hostile2.pdf")).unwrap().set_len(MOST_BYTES).unwrap();
     let options = IndexOptions::default();
-    let looking = |path: &Path, metadata: &Metadata, known: &HashMap<String, Stamp>| {
+    let looking = |path: &Path, metadata: &Metadata, known: &HashMap<String, SourceStamp>| {
         assert!(path.extension().is_some_and(|extension| extension == "md"), "a fault of the reader");
         look(path, metadata, known, &options)
     };
@@ -207,8 +209,8 @@ fn a_run_that_is_stopped_keeps_what_it_has_and_the_next_one_goes_on() {
     let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     let folder = Folder::with(&files);
     let stop = CancellationToken::new();
-    let listener = |progress: Progress<'_>| {
-        if matches!(progress, Progress::Files(report) if report.files == 1_500) {
+    let listener = |progress: IndexProgress<'_>| {
+        if matches!(progress, IndexProgress::Files(report) if report.files == 1_500) {
             stop.cancel();
         }
     };
@@ -231,7 +233,7 @@ fn a_path_that_is_not_there_is_an_error_with_its_name() {
 #[test]
 fn a_change_is_noticed_and_a_stop_too() {
     let folder = Folder::with(&[("a.md", "apples")]);
-    let watch = Watch::start(folder.path(), &folder.path().join("memory.db")).unwrap();
+    let watch = DirectoryWatch::start(folder.path(), &folder.path().join("memory.db")).unwrap();
     let stop = CancellationToken::new();
     let (noticed, heard) = channel();
     thread::scope(|scope| {

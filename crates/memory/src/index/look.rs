@@ -7,9 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::IndexOptions;
 use crate::chunk::{Chunk, chunk};
-use crate::read::{Place, ReadError, Source};
-use crate::store::{NewChunk, NewSource, Stamp};
-use crate::types::PassagePlace;
+use crate::read::{ReadError, SourceFile};
+use crate::store::{NewChunk, NewSource, SourceStamp};
 
 /// Changes when files are read or cut in a new way, so that unchanged ones are read again.
 const GENERATION: u32 = 1;
@@ -22,7 +21,7 @@ pub(super) enum Seen {
     /// Nothing changed.
     Same,
     /// The same text under a new date.
-    Touched(Stamp),
+    Touched(SourceStamp),
     New(NewSource),
     /// It is no text, and nothing is wrong with that. What was known of it goes.
     Skipped(String),
@@ -41,7 +40,7 @@ pub(super) enum Seen {
 pub(super) fn look(
     path: &Path,
     metadata: &Metadata,
-    known: &HashMap<String, Stamp>,
+    known: &HashMap<String, SourceStamp>,
     options: &IndexOptions,
 ) -> Seen {
     let Some(name) = path.to_str() else {
@@ -56,7 +55,7 @@ pub(super) fn look(
         .get(name)
         .filter(|stamp| stamp.recipe.strip_suffix(WITHOUT_TEXT).unwrap_or(&stamp.recipe) == recipe);
     let has_text = known.is_none_or(|stamp| !stamp.recipe.ends_with(WITHOUT_TEXT));
-    let same = |touched: Option<Stamp>| match touched {
+    let same = |touched: Option<SourceStamp>| match touched {
         _ if !has_text => Seen::WithoutText { reason: why_no_text(path), source: None },
         Some(stamp) => Seen::Touched(stamp),
         None => Seen::Same,
@@ -65,12 +64,16 @@ pub(super) fn look(
     if known.is_some_and(|stamp| stamp.modified == modified && stamp.size == metadata.len()) {
         return same(None);
     }
-    let source = match Source::open(path, &options.limits) {
+    let source = match SourceFile::open(path, &options.limits) {
         Ok(source) => source,
         Err(error) => return refused(&error),
     };
-    let stamp =
-        Stamp { hash: source.digest(), modified: nanoseconds(source.modified()), size: source.len(), recipe };
+    let stamp = SourceStamp {
+        hash: source.digest(),
+        modified: nanoseconds(source.modified()),
+        size: source.len(),
+        recipe,
+    };
     if known.is_some_and(|known| known.hash == stamp.hash) {
         return same(Some(stamp));
     }
@@ -84,11 +87,7 @@ pub(super) fn look(
     let title = document.title.filter(|title| !title.trim().is_empty()).unwrap_or_else(|| stem.into_owned());
     let mut source = NewSource {
         path: name.to_owned(),
-        place: match document.place {
-            Place::Line => PassagePlace::Line,
-            Place::Page => PassagePlace::Page,
-            Place::Paragraph => PassagePlace::Paragraph,
-        },
+        place: document.place,
         chunks: chunks.into_iter().map(|chunk| stored(chunk, &title)).collect(),
         title,
         stamp,

@@ -1,10 +1,10 @@
 //! Files into the index: walked, read side by side, and written by one hand in batches that are whole or not there at all.
 //!
-//! A run that ends early, by Ctrl-C or by kill -9, has lost nothing but its last batch; the next one goes on from there. Knows
+//! A run that ends early, by Ctrl-C or by kill -9, has lost nothing but its last batch; the next one continues from there. Knows
 //! nothing of vectors.
 
-mod allowance;
 mod batch;
+mod byte_budget;
 mod count;
 mod look;
 mod walk;
@@ -22,11 +22,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::chunk::ChunkOptions;
 use crate::open::store_failed;
-use crate::read::Limits;
-use crate::store::{MemoryStore, Stamp};
+use crate::read::ReadLimits;
+use crate::store::{MemoryStore, SourceStamp};
 use crate::types::{IndexReport, IndexWarning, MemoryError};
-use allowance::{Allowance, Taken};
 use batch::Batch;
+use byte_budget::{ByteBudget, TakenBytes};
 pub use count::count;
 use look::{Seen, look};
 pub(crate) use look::{nanoseconds, recipe, stored};
@@ -55,13 +55,13 @@ const REMOVED_AT_ONCE: usize = 128;
 #[derive(Debug, Clone, Default)]
 pub struct IndexOptions {
     pub chunks: ChunkOptions,
-    pub limits: Limits,
+    pub limits: ReadLimits,
     /// Directories whose files are never taken in, without links on the way: Hob's own home.
     pub private: Vec<PathBuf>,
 }
 
 /// How far it is.
-pub enum Progress<'a> {
+pub enum IndexProgress<'a> {
     /// Another file was looked at.
     Files(&'a IndexReport),
     /// A file could not be read.
@@ -74,28 +74,28 @@ pub enum Progress<'a> {
     Vectors { done: u64, of: u64 },
 }
 
-/// Hears how far it is. Called from any thread.
-pub type OnProgress<'a> = &'a (dyn Fn(Progress<'_>) + Send + Sync);
+/// Receives the progress of indexing. Called from any thread.
+pub type IndexProgressFn<'a> = &'a (dyn Fn(IndexProgress<'_>) + Send + Sync);
 
 /// Takes in what changed at `root` and below, and forgets what is gone. Blocks.
 pub fn index(
-    store: &MemoryStore,
+    store: &dyn MemoryStore,
     root: &Path,
     options: &IndexOptions,
-    progress: OnProgress<'_>,
+    progress: IndexProgressFn<'_>,
     stop: &CancellationToken,
 ) -> Result<IndexReport, MemoryError> {
     index_by(&|path, metadata, known| look(path, metadata, known, options), store, root, progress, stop)
 }
 
 /// Looks at one file.
-type Look<'a> = &'a (dyn Fn(&Path, &Metadata, &HashMap<String, Stamp>) -> Seen + Sync);
+type Look<'a> = &'a (dyn Fn(&Path, &Metadata, &HashMap<String, SourceStamp>) -> Seen + Sync);
 
 fn index_by(
     look: Look<'_>,
-    store: &MemoryStore,
+    store: &dyn MemoryStore,
     root: &Path,
-    progress: OnProgress<'_>,
+    progress: IndexProgressFn<'_>,
     stop: &CancellationToken,
 ) -> Result<IndexReport, MemoryError> {
     let root = resolve(root)?;
@@ -108,20 +108,20 @@ fn index_by(
         unknown: Vec::new(),
         batch: Batch::new(store),
     };
-    let allowance = Allowance::new(MOST_BYTES);
+    let budget = ByteBudget::new(MOST_BYTES);
     // Stops the others when the writer fails.
     let stop = stop.child_token();
     let (paths, waiting_paths) = sync_channel(WAITING_PATHS);
     let (files, waiting_files) = sync_channel(WAITING_FILES);
     let waiting_paths = Mutex::new(waiting_paths);
     let written = thread::scope(|scope| {
-        let (allowance, known, stop, waiting_paths) = (&allowance, &known, &stop, &waiting_paths);
+        let (budget, known, stop, waiting_paths) = (&budget, &known, &stop, &waiting_paths);
         let walked = files.clone();
         let start = root.clone();
         scope.spawn(move || send_paths(&start, paths, walked, stop));
         for _ in 0..readers() {
             let files = files.clone();
-            scope.spawn(move || read_files(waiting_paths, files, known, look, allowance, stop));
+            scope.spawn(move || read_files(waiting_paths, files, known, look, budget, stop));
         }
         drop(files);
         let written = run.take_in(waiting_files);
@@ -159,20 +159,20 @@ struct Looked<'a> {
     path: PathBuf,
     size: u64,
     seen: Seen,
-    _taken: Taken<'a>,
+    _taken: TakenBytes<'a>,
 }
 
 /// What reaches the writer.
 enum News<'a> {
     Looked(Looked<'a>),
-    /// Nobody knows what lies below.
+    /// What lies below is unknown.
     Trouble {
         path: PathBuf,
         reason: String,
     },
 }
 
-/// Ends when the walk does, when nobody reads any more, or when it is told to.
+/// Ends with the walk, when the receivers are gone, or when it is stopped.
 fn send_paths(root: &Path, paths: SyncSender<PathBuf>, news: SyncSender<News<'_>>, stop: &CancellationToken) {
     for step in walk(root) {
         let sent = match step {
@@ -189,15 +189,15 @@ fn send_paths(root: &Path, paths: SyncSender<PathBuf>, news: SyncSender<News<'_>
 fn read_files<'a>(
     paths: &Mutex<Receiver<PathBuf>>,
     files: SyncSender<News<'a>>,
-    known: &HashMap<String, Stamp>,
+    known: &HashMap<String, SourceStamp>,
     look: Look<'_>,
-    allowance: &'a Allowance,
+    budget: &'a ByteBudget,
     stop: &CancellationToken,
 ) {
     let next = || paths.lock().unwrap_or_else(PoisonError::into_inner).recv();
     while let Ok(path) = next() {
         if stop.is_cancelled() {
-            // The walk may wait for somebody to take its next path, so they are taken until there are none.
+            // The walk may wait until its next path is taken, so this thread takes them until there are none.
             continue;
         }
         let metadata = match path.symlink_metadata() {
@@ -211,7 +211,7 @@ fn read_files<'a>(
                 continue;
             }
         };
-        let taken = allowance.take(metadata.len().max(LEAST_BYTES));
+        let taken = budget.take(metadata.len().max(LEAST_BYTES));
         // One file that its reader does not expect must not cost the others. What the reader had is dropped with the panic.
         let seen = catch_unwind(AssertUnwindSafe(|| look(&path, &metadata, known)))
             .unwrap_or_else(|_| Seen::Failed("its reader crashed; please report this".to_owned()));
@@ -224,7 +224,7 @@ fn read_files<'a>(
 
 /// The writer's side of one run.
 struct Run<'a> {
-    progress: OnProgress<'a>,
+    progress: IndexProgressFn<'a>,
     report: IndexReport,
     /// Sources that are known and were not met yet.
     unseen: HashSet<&'a str>,
@@ -236,7 +236,7 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn take_in(&mut self, files: Receiver<News<'_>>) -> Result<(), MemoryError> {
         let mut outcome = Ok(());
-        // To the end even after a failure: whoever waits for room must get it.
+        // To the end even after a failure: a reader that waits for room must get it.
         for news in files {
             match news {
                 News::Trouble { path, reason } => {
@@ -279,32 +279,32 @@ impl<'a> Run<'a> {
                 self.batch.add(source)?;
             }
         }
-        (self.progress)(Progress::Files(&self.report));
+        (self.progress)(IndexProgress::Files(&self.report));
         Ok(())
     }
 
     fn skip(&mut self, path: PathBuf, reason: String) {
         self.report.skipped += 1;
-        (self.progress)(Progress::Skipped(&IndexWarning { path, reason }));
+        (self.progress)(IndexProgress::Skipped(&IndexWarning { path, reason }));
     }
 
     fn warn(&mut self, path: PathBuf, reason: String) {
         let warning = IndexWarning { path, reason };
-        (self.progress)(Progress::Warning(&warning));
+        (self.progress)(IndexProgress::Warning(&warning));
         self.report.failed += 1;
         if self.report.warnings.len() < MOST_WARNINGS {
             self.report.warnings.push(warning);
         }
     }
 
-    fn forget_what_is_gone(&mut self, store: &MemoryStore) -> Result<(), MemoryError> {
+    fn forget_what_is_gone(&mut self, store: &dyn MemoryStore) -> Result<(), MemoryError> {
         let is_unknown = |path: &str| self.unknown.iter().any(|place| Path::new(path).starts_with(place));
         let gone: Vec<String> =
             self.unseen.iter().filter(|path| !is_unknown(path)).map(|path| (*path).to_owned()).collect();
         for paths in gone.chunks(REMOVED_AT_ONCE) {
             self.report.removed += store.remove(paths).map_err(store_failed)?.sources;
         }
-        (self.progress)(Progress::Files(&self.report));
+        (self.progress)(IndexProgress::Files(&self.report));
         Ok(())
     }
 }

@@ -20,12 +20,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const BLINK: Duration = Duration::from_millis(100);
 
 /// Watches a directory, or a file, from its making on.
-pub struct Watch {
+pub struct DirectoryWatch {
     changes: Receiver<()>,
     _watcher: RecommendedWatcher,
 }
 
-impl Watch {
+impl DirectoryWatch {
     /// `ours` is the memory's own database: what happens to it is no news.
     pub fn start(root: &Path, ours: &Path) -> Result<Self, MemoryError> {
         let root = super::resolve(root)?;
@@ -45,7 +45,7 @@ impl Watch {
         let failed = |error: notify::Error| MemoryError::Path { path: root.clone(), reason: explain(&error) };
         let mut watcher = notify::recommended_watcher(heard).map_err(failed)?;
         watcher.watch(&root, RecursiveMode::Recursive).map_err(failed)?;
-        Ok(Watch { changes, _watcher: watcher })
+        Ok(DirectoryWatch { changes, _watcher: watcher })
     }
 
     /// Waits for a change, and then for quiet. `false` when it was told to stop.

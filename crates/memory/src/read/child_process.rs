@@ -1,6 +1,6 @@
-//! Reads a file in a process apart, which can be stopped: a thread that hangs cannot be, and memory has bounds only by process.
+//! Reads a file in a child process. A process can be stopped and has a memory limit, and a thread has neither.
 //!
-//! The process is this program again, started with [`Apart::arguments`], and calls [`serve`]. It gets the bytes of the file on its
+//! The process is this program again, started with [`ReaderProcess::arguments`], and calls [`serve`]. It gets the bytes of the file on its
 //! standard input, so it needs no file of its own, and it takes its limits upon itself before it looks at them.
 
 use std::io::{self, BufRead, Read, Write};
@@ -13,7 +13,7 @@ use std::time::Duration;
 use hob_process::{Need, std_command};
 use serde::{Deserialize, Serialize};
 
-use super::{Document, Limits, ReadError, pdf};
+use super::{Document, ReadError, ReadLimits, pdf};
 
 /// How much memory the process may have. A scanned book of a thousand pages needs a tenth.
 const MEMORY_BYTES: u64 = 768 << 20;
@@ -24,12 +24,12 @@ const MAX_ORDER: u64 = 1 << 10;
 /// Text as JSON may be six times as long.
 const MAX_ESCAPE: u64 = 6;
 
-/// Begins the answer. What stands before it was said by somebody else in the process, and JSON never has it.
+/// Begins the answer. Other code in the process may print before it, and JSON never contains it.
 const MARK: u8 = 0x1e;
 
 /// A command that calls [`serve`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Apart {
+pub struct ReaderProcess {
     pub program: PathBuf,
     pub arguments: Vec<String>,
 }
@@ -51,10 +51,10 @@ enum Answer {
     TooMuchText,
 }
 
-/// Reads a PDF: apart, where the limits say how, or else here.
-pub fn read_pdf(bytes: &[u8], limits: &Limits) -> Result<Document, ReadError> {
-    match &limits.apart {
-        Some(apart) => ask(apart, bytes, limits),
+/// Reads a PDF: in a child process where the limits name one, else in this process.
+pub fn read_pdf(bytes: &[u8], limits: &ReadLimits) -> Result<Document, ReadError> {
+    match &limits.reader_process {
+        Some(process) => ask(process, bytes, limits),
         None => pdf::read(bytes.to_vec(), limits),
     }
 }
@@ -63,7 +63,7 @@ fn broken(reason: impl Into<String>) -> ReadError {
     ReadError::Broken { reason: reason.into() }
 }
 
-fn ask(apart: &Apart, bytes: &[u8], limits: &Limits) -> Result<Document, ReadError> {
+fn ask(process: &ReaderProcess, bytes: &[u8], limits: &ReadLimits) -> Result<Document, ReadError> {
     let order = Order {
         file_bytes: limits.file_bytes,
         text_bytes: limits.text_bytes,
@@ -72,8 +72,8 @@ fn ask(apart: &Apart, bytes: &[u8], limits: &Limits) -> Result<Document, ReadErr
     };
     let mut order = serde_json::to_vec(&order).map_err(io::Error::from)?;
     order.push(b'\n');
-    let child = std_command(&apart.program, &[Need::Libraries])
-        .args(&apart.arguments)
+    let child = std_command(&process.program, &[Need::Libraries])
+        .args(&process.arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -90,7 +90,7 @@ fn ask(apart: &Apart, bytes: &[u8], limits: &Limits) -> Result<Document, ReadErr
         scope.spawn(move || {
             let mut answer = Vec::new();
             let read = output.map_or(Ok(0), |output| output.take(most).read_to_end(&mut answer));
-            // Nobody waits any more if the time is over.
+            // The receiver is gone after the time limit.
             let _ = sender.send(read.map(|_| answer));
         });
         let answer = receiver.recv_timeout(limits.time);
@@ -139,12 +139,12 @@ pub fn serve(mut input: impl BufRead, mut output: impl Write) -> io::Result<()> 
     confine(order.seconds)?;
     let mut bytes = Vec::new();
     input.take(order.file_bytes).read_to_end(&mut bytes)?;
-    let limits = Limits {
+    let limits = ReadLimits {
         file_bytes: order.file_bytes,
         text_bytes: order.text_bytes,
         pages: order.pages,
         time: Duration::from_secs(order.seconds),
-        apart: None,
+        reader_process: None,
     };
     let answer = match pdf::read(bytes, &limits) {
         Ok(document) => Answer::Document(document),

@@ -1,23 +1,23 @@
-//! This test program is the process apart too: it starts itself for the one test that serves.
+//! This test program is also the reader process: it starts itself for the one test that serves.
 
 use std::time::Instant;
 
 use super::*;
 use crate::read::samples;
 
-fn apart() -> Limits {
+fn in_a_process() -> ReadLimits {
     let arguments =
-        ["--exact", "read::child_process::tests::the_process_apart_serves", "--ignored", "--nocapture"];
+        ["--exact", "read::child_process::tests::the_reader_process_serves", "--ignored", "--nocapture"];
     let arguments = arguments.map(str::to_owned).to_vec();
-    Limits {
-        apart: Some(Apart { program: std::env::current_exe().unwrap(), arguments }),
-        ..Limits::default()
+    ReadLimits {
+        reader_process: Some(ReaderProcess { program: std::env::current_exe().unwrap(), arguments }),
+        ..ReadLimits::default()
     }
 }
 
 #[test]
 #[ignore = "it is the other side of the tests below"]
-fn the_process_apart_serves() {
+fn the_reader_process_serves() {
     serve(io::stdin().lock(), io::stdout()).unwrap();
     // Before the test harness says something too.
     std::process::exit(0);
@@ -26,29 +26,29 @@ fn the_process_apart_serves() {
 #[test]
 fn a_file_that_is_read_apart_says_the_same() {
     let file = samples::pdf(&[&["Some words", "and more."], &["Page two."]]);
-    let here = read_pdf(&file, &Limits::default()).unwrap();
+    let here = read_pdf(&file, &ReadLimits::default()).unwrap();
     assert_eq!(here.blocks.len(), 2);
-    assert_eq!(read_pdf(&file, &apart()).unwrap(), here);
+    assert_eq!(read_pdf(&file, &in_a_process()).unwrap(), here);
 }
 
 #[test]
 fn what_is_wrong_with_a_file_is_said_from_afar() {
-    let error = read_pdf(b"%PDF-1.7 nonsense", &apart()).unwrap_err();
+    let error = read_pdf(b"%PDF-1.7 nonsense", &in_a_process()).unwrap_err();
     assert_eq!(error.to_string(), "the file is broken: it is no PDF that can be read");
-    let short = Limits { text_bytes: 10, ..apart() };
+    let short = ReadLimits { text_bytes: 10, ..in_a_process() };
     let error = read_pdf(&samples::pdf(&[&["More than ten letters."]]), &short).unwrap_err();
     assert_eq!(error.to_string(), "the file has more than 10 bytes of text in it, which is the limit");
 }
 
-/// Whoever runs tests (cargo, nextest) has much in the environment.
+/// The test runner (cargo, nextest) sets many variables.
 #[cfg(unix)]
 #[test]
 fn a_reader_finds_nothing_in_its_environment() {
     let directory = tempfile::tempdir().unwrap();
     let seen = directory.path().join("environment");
     let script = format!("/usr/bin/env > '{}'", seen.display());
-    let reader = Apart { program: "/bin/sh".into(), arguments: vec!["-c".to_owned(), script] };
-    read_pdf(b"%PDF-1.7", &Limits { apart: Some(reader), ..Limits::default() }).unwrap_err();
+    let reader = ReaderProcess { program: "/bin/sh".into(), arguments: vec!["-c".to_owned(), script] };
+    read_pdf(b"%PDF-1.7", &ReadLimits { reader_process: Some(reader), ..ReadLimits::default() }).unwrap_err();
     let seen = std::fs::read_to_string(seen).unwrap();
     // The first three are the shell's own.
     let ours =
@@ -59,8 +59,12 @@ fn a_reader_finds_nothing_in_its_environment() {
 #[cfg(unix)]
 #[test]
 fn a_reader_that_hangs_is_stopped() {
-    let hanging = Apart { program: "sleep".into(), arguments: vec!["600".to_owned()] };
-    let limits = Limits { apart: Some(hanging), time: Duration::from_millis(100), ..Limits::default() };
+    let hanging = ReaderProcess { program: "sleep".into(), arguments: vec!["600".to_owned()] };
+    let limits = ReadLimits {
+        reader_process: Some(hanging),
+        time: Duration::from_millis(100),
+        ..ReadLimits::default()
+    };
     let began = Instant::now();
     let error = read_pdf(&vec![0; 1 << 20], &limits).unwrap_err();
     assert!(error.to_string().starts_with("the file is broken: reading it took more than"), "{error}");
@@ -71,9 +75,9 @@ fn a_reader_that_hangs_is_stopped() {
 #[test]
 fn a_reader_that_dies_is_a_broken_file() {
     for program in ["true", "false"] {
-        let limits = Limits {
-            apart: Some(Apart { program: program.into(), arguments: Vec::new() }),
-            ..Limits::default()
+        let limits = ReadLimits {
+            reader_process: Some(ReaderProcess { program: program.into(), arguments: Vec::new() }),
+            ..ReadLimits::default()
         };
         let error = read_pdf(b"%PDF-1.7", &limits).unwrap_err();
         assert_eq!(error.to_string(), "the file is broken: its reader ran out of memory or crashed");
@@ -85,7 +89,7 @@ fn a_reader_that_dies_is_a_broken_file() {
 fn a_pdf_that_unpacks_to_a_gigabyte_breaks_its_reader_and_not_us() {
     let bomb = samples::pdf_bomb(1 << 30);
     assert!(bomb.len() < 2 << 20);
-    let limits = Limits { time: Duration::from_secs(120), ..apart() };
+    let limits = ReadLimits { time: Duration::from_secs(120), ..in_a_process() };
     let error = read_pdf(&bomb, &limits).unwrap_err();
     assert_eq!(error.to_string(), "the file is broken: its reader ran out of memory or crashed");
 }

@@ -1,10 +1,11 @@
 //! Source code: one block for each thing at the outermost level, as blank lines and indentation show it in any language.
 
 use super::draft::Draft;
-use super::{BlockKind, Document, Limits, Place, ReadError};
+use super::{BlockKind, Document, ReadError, ReadLimits};
+use crate::types::PositionUnit;
 
-pub fn read(text: &str, limits: &Limits) -> Result<Document, ReadError> {
-    let mut draft = Draft::new(Place::Line, limits);
+pub fn read(text: &str, limits: &ReadLimits) -> Result<Document, ReadError> {
+    let mut draft = Draft::new(PositionUnit::Line, limits);
     let (mut from, mut from_line) = (0, 1);
     let (mut at, mut line) = (0, 1_u32);
     let mut last_line = 1;

@@ -8,20 +8,21 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 use super::draft::Draft;
-use super::{BlockKind, Document, Limits, Place, ReadError};
+use super::{BlockKind, Document, ReadError, ReadLimits};
+use crate::types::PositionUnit;
 
 /// The text of a letter shrinks to a tenth, that of a long table to a hundredth. More is a bomb, or nothing to read.
 const MAX_RATIO: u64 = 400;
 
-/// Below this nobody minds how well it was packed.
+/// Below this size the ratio does not matter.
 const FREE_BYTES: u64 = 4 << 20;
 
 /// The longest piece of XML that is held at once: a tag, or a run of text.
 const MAX_PIECE: usize = 8 << 20;
 
-pub fn read(bytes: &[u8], limits: &Limits) -> Result<Document, ReadError> {
+pub fn read(bytes: &[u8], limits: &ReadLimits) -> Result<Document, ReadError> {
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(broken_archive)?;
-    let mut draft = Draft::new(Place::Paragraph, limits);
+    let mut draft = Draft::new(PositionUnit::Paragraph, limits);
     if let Some(part) = part(&mut archive, "docProps/core.xml", limits)? {
         draft.title(&title(part)?);
     }
@@ -43,7 +44,7 @@ fn broken_archive(error: ZipError) -> ReadError {
 fn part<'a>(
     archive: &'a mut ZipArchive<Cursor<&[u8]>>,
     name: &str,
-    limits: &Limits,
+    limits: &ReadLimits,
 ) -> Result<Option<impl BufRead + 'a>, ReadError> {
     let file = match archive.by_name(name) {
         Ok(file) => file,

@@ -1,6 +1,7 @@
 //! A document in the making, with a bound on how large it gets.
 
-use super::{Block, BlockKind, Document, Limits, Place, ReadError};
+use super::{BlockKind, Document, ReadError, ReadLimits, TextBlock};
+use crate::types::PositionUnit;
 
 /// Records are gathered into blocks of about this size: a block for each would cost more than its text.
 const ROWS_BYTES: usize = 2 << 10;
@@ -17,7 +18,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    pub fn new(place: Place, limits: &Limits) -> Self {
+    pub fn new(place: PositionUnit, limits: &ReadLimits) -> Self {
         let document = Document { place, ..Document::default() };
         Draft { document, bytes: 0, limit: limits.text_bytes, rows: 0 }
     }
@@ -41,7 +42,7 @@ impl Draft {
             return Ok(());
         }
         self.grow(text.len())?;
-        self.document.blocks.push(Block { kind, text: text.to_owned(), line, end_line });
+        self.document.blocks.push(TextBlock { kind, text: text.to_owned(), line, end_line });
         Ok(())
     }
 
@@ -61,7 +62,7 @@ impl Draft {
                 return Ok(());
             }
         }
-        let block = Block { kind: BlockKind::Row, text: text.to_owned(), line, end_line: line };
+        let block = TextBlock { kind: BlockKind::Row, text: text.to_owned(), line, end_line: line };
         self.document.blocks.push(block);
         self.rows = 1;
         Ok(())

@@ -24,7 +24,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// Whether there is nothing wrong: such files are left out and nobody needs to hear of it.
+    /// Whether nothing is wrong: such files are skipped without a warning.
     pub fn is_expected(&self) -> bool {
         matches!(self, ReadError::Binary | ReadError::Secret | ReadError::NotAFile { .. })
     }

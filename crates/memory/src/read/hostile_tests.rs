@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::read::samples;
 
-fn small() -> Limits {
-    Limits { text_bytes: 4 << 20, ..Limits::default() }
+fn small() -> ReadLimits {
+    ReadLimits { text_bytes: 4 << 20, ..ReadLimits::default() }
 }
 
 fn file(name: &str, content: &[u8]) -> (tempfile::TempDir, PathBuf) {
@@ -41,14 +41,14 @@ fn quickly<T>(work: impl FnOnce() -> T) -> T {
 fn a_huge_file_is_refused_before_it_is_read() {
     let (_folder, path) = file("huge.txt", b"");
     fs::File::options().write(true).open(&path).unwrap().set_len(1 << 30).unwrap();
-    let error = quickly(|| read_file(&path, &Limits::default()).unwrap_err());
+    let error = quickly(|| read_file(&path, &ReadLimits::default()).unwrap_err());
     assert_eq!(error.to_string(), "the file has 1073741824 bytes, and 67108864 is the limit");
 }
 
 #[test]
 fn keys_are_never_opened() {
     // There is no such file: it was not even looked for.
-    let error = read_file(Path::new("/nowhere/.env.local"), &Limits::default()).unwrap_err();
+    let error = read_file(Path::new("/nowhere/.env.local"), &ReadLimits::default()).unwrap_err();
     assert!(matches!(error, ReadError::Secret));
     assert!(error.is_expected());
 }
@@ -78,7 +78,7 @@ fn what_is_no_file_is_not_waited_for() {
         (Path::new("/dev/zero"), "this is a device, not a file"),
     ];
     for (path, expected) in places {
-        assert_eq!(quickly(|| read_file(path, &Limits::default()).unwrap_err()).to_string(), expected);
+        assert_eq!(quickly(|| read_file(path, &ReadLimits::default()).unwrap_err()).to_string(), expected);
     }
 }
 
@@ -160,9 +160,9 @@ fn deep_nesting_is_text_and_no_stack_overflow() {
 fn json_of_a_hundred_megabytes_on_one_line_is_refused_or_read_in_one_go() {
     let text = format!("[{}0]", "1234567,".repeat(100 << 17));
     let (_folder, path) = file("long.json", text.as_bytes());
-    assert!(matches!(read_file(&path, &Limits::default()), Err(ReadError::TooLarge { .. })));
+    assert!(matches!(read_file(&path, &ReadLimits::default()), Err(ReadError::TooLarge { .. })));
     // Ways to values are longer than the values here, and the text has its bound too.
-    let generous = Limits { file_bytes: 1 << 30, ..Limits::default() };
+    let generous = ReadLimits { file_bytes: 1 << 30, ..ReadLimits::default() };
     assert!(matches!(read_file(&path, &generous), Err(ReadError::TooMuchText { .. })));
 }
 

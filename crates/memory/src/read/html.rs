@@ -3,10 +3,11 @@
 use hob_text::readable::{LineKind, ReadOptions, readable_lines};
 
 use super::draft::{Draft, Lines};
-use super::{BlockKind, Document, Limits, Place, ReadError};
+use super::{BlockKind, Document, ReadError, ReadLimits};
+use crate::types::PositionUnit;
 
-pub fn read(html: &str, limits: &Limits) -> Result<Document, ReadError> {
-    let mut draft = Draft::new(Place::Line, limits);
+pub fn read(html: &str, limits: &ReadLimits) -> Result<Document, ReadError> {
+    let mut draft = Draft::new(PositionUnit::Line, limits);
     let mut lines = Lines::new(html.as_bytes());
     append(html, limits, &mut draft, |place| lines.line_of(place))?;
     Ok(draft.finish())
@@ -15,7 +16,7 @@ pub fn read(html: &str, limits: &Limits) -> Result<Document, ReadError> {
 /// Adds what a page says. `line_of` tells the line of each place in it.
 pub fn append(
     html: &str,
-    limits: &Limits,
+    limits: &ReadLimits,
     draft: &mut Draft,
     mut line_of: impl FnMut(usize) -> u32,
 ) -> Result<(), ReadError> {

@@ -7,16 +7,21 @@ use std::io::{self, Read};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use super::draft::Draft;
-use super::{BlockKind, Document, Limits, Place, ReadError, code};
+use super::{BlockKind, Document, ReadError, ReadLimits, code};
+use crate::types::PositionUnit;
 
 /// The longest way to a value that is written out.
 const MAX_PATH: usize = 400;
 
 /// One value, or one after another. What is not quite JSON, or nested out of all proportion, is still text.
-pub fn read(text: &str, limits: &Limits) -> Result<Document, ReadError> {
+pub fn read(text: &str, limits: &ReadLimits) -> Result<Document, ReadError> {
     let line = Cell::new(1);
-    let mut flat =
-        Flat { draft: Draft::new(Place::Line, limits), path: String::new(), line: &line, failed: None };
+    let mut flat = Flat {
+        draft: Draft::new(PositionUnit::Line, limits),
+        path: String::new(),
+        line: &line,
+        failed: None,
+    };
     let reader = Counted { rest: text.as_bytes(), line: &line };
     let mut json = serde_json::Deserializer::from_reader(reader);
     loop {

@@ -3,7 +3,8 @@
 use mail_parser::{Address, Encoding, Message, MessageParser, MessagePart, MimeHeaders, PartType};
 
 use super::draft::{Draft, Lines};
-use super::{BlockKind, Document, Limits, Place, ReadError, html, plain};
+use super::{BlockKind, Document, ReadError, ReadLimits, html, plain};
+use crate::types::PositionUnit;
 
 /// The most addresses of a header that are written out: a list may have thousands.
 const MAX_ADDRESSES: usize = 50;
@@ -11,12 +12,12 @@ const MAX_ADDRESSES: usize = 50;
 /// The most attachments that are named.
 const MAX_ATTACHMENTS: usize = 100;
 
-pub fn read(bytes: &[u8], limits: &Limits) -> Result<Document, ReadError> {
+pub fn read(bytes: &[u8], limits: &ReadLimits) -> Result<Document, ReadError> {
     let message = MessageParser::default()
         .parse(bytes)
         .filter(|message| !message.headers().is_empty())
         .ok_or_else(|| ReadError::Broken { reason: "it has no header of an e-mail".to_owned() })?;
-    let mut draft = Draft::new(Place::Line, limits);
+    let mut draft = Draft::new(PositionUnit::Line, limits);
     draft.title(message.subject().unwrap_or_default());
     let head = head(&message);
     // The header is folded and reordered, so all of it stands on the first line.
@@ -58,7 +59,7 @@ fn addresses(header: &Address) -> Option<String> {
     (!found.is_empty()).then_some(found)
 }
 
-fn body(part: &MessagePart, first: u32, limits: &Limits, draft: &mut Draft) -> Result<(), ReadError> {
+fn body(part: &MessagePart, first: u32, limits: &ReadLimits, draft: &mut Draft) -> Result<(), ReadError> {
     match &part.body {
         // What was written as it is has the lines of the file; what was encoded has only its beginning.
         PartType::Text(text) => plain::paragraphs(text, first, |paragraph, (line, end_line)| {

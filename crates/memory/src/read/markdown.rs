@@ -3,13 +3,14 @@
 use pulldown_cmark::{Event, HeadingLevel, MetadataBlockKind, Options, Parser, TagEnd};
 
 use super::draft::{Draft, Lines};
-use super::{BlockKind, Document, Limits, Place, ReadError};
+use super::{BlockKind, Document, ReadError, ReadLimits};
+use crate::types::PositionUnit;
 
-pub fn read(text: &str, limits: &Limits) -> Result<Document, ReadError> {
+pub fn read(text: &str, limits: &ReadLimits) -> Result<Document, ReadError> {
     let options = Options::ENABLE_YAML_STYLE_METADATA_BLOCKS
         | Options::ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS
         | Options::ENABLE_TABLES;
-    let mut draft = Draft::new(Place::Line, limits);
+    let mut draft = Draft::new(PositionUnit::Line, limits);
     let mut lines = Lines::new(text.as_bytes());
     let mut depth = 0_usize;
     let mut heading = String::new();

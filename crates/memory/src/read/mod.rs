@@ -23,33 +23,23 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use child_process::Apart;
+use crate::types::PositionUnit;
+use child_process::ReaderProcess;
 pub use error::ReadError;
-pub use source::Source;
+pub use source::SourceFile;
 
 /// What a file says.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Document {
     pub title: Option<String>,
-    pub blocks: Vec<Block>,
-    /// What the numbers in `Block::line` count.
-    pub place: Place,
-}
-
-/// What the numbers of blocks count.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Place {
-    #[default]
-    Line,
-    /// PDF has pages and no lines.
-    Page,
-    /// DOCX has neither.
-    Paragraph,
+    pub blocks: Vec<TextBlock>,
+    /// What the numbers in `TextBlock::line` count.
+    pub place: PositionUnit,
 }
 
 /// A part of a document that belongs together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Block {
+pub struct TextBlock {
     pub kind: BlockKind,
     pub text: String,
     /// Where it begins and ends in the source, counted from 1.
@@ -70,34 +60,34 @@ pub enum BlockKind {
 
 /// What reading a file may cost.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct ReadLimits {
     /// The largest file that is read at all.
     pub file_bytes: u64,
     /// The most text that is taken out of a document, and the most that is unpacked on the way.
     pub text_bytes: usize,
     /// The most pages of a PDF.
     pub pages: usize,
-    /// How long a file may take that is read in a process apart.
+    /// The longest time for a file that a child process reads.
     pub time: Duration,
-    /// How to start the process that reads files nobody should read inside a server. Without it they are read here.
-    pub apart: Option<Apart>,
+    /// The process that reads files which a server should not read itself. Without it, this process reads them.
+    pub reader_process: Option<ReaderProcess>,
 }
 
-impl Default for Limits {
+impl Default for ReadLimits {
     fn default() -> Self {
-        Limits {
+        ReadLimits {
             file_bytes: 64 << 20,
             text_bytes: 64 << 20,
             pages: 5_000,
             time: Duration::from_secs(30),
-            apart: None,
+            reader_process: None,
         }
     }
 }
 
 /// Reads a file. Blocks while it does.
-pub fn read_file(path: &Path, limits: &Limits) -> Result<Document, ReadError> {
-    Source::open(path, limits)?.document(limits)
+pub fn read_file(path: &Path, limits: &ReadLimits) -> Result<Document, ReadError> {
+    SourceFile::open(path, limits)?.document(limits)
 }
 
 #[cfg(test)]

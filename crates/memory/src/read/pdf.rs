@@ -1,7 +1,7 @@
 //! PDF: pages of letters at places, put together again into words, lines and paragraphs.
 //!
-//! The library that takes files apart is careful, but nobody bounds what a PDF may ask of it: in a server this runs in a process
-//! apart (`apart.rs`).
+//! The library that parses files is careful, but has no limit on what a PDF may ask of it: in a server this runs in a child
+//! process (`child_process.rs`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -15,7 +15,8 @@ use hayro_interpret::{
 };
 
 use super::draft::Draft;
-use super::{BlockKind, Document, Limits, Place, ReadError};
+use super::{BlockKind, Document, ReadError, ReadLimits};
+use crate::types::PositionUnit;
 
 /// A glyph that stands so much of its height after the one before begins a word.
 const WORD_GAP: f64 = 0.18;
@@ -24,7 +25,7 @@ const WORD_GAP: f64 = 0.18;
 const PARAGRAPH_GAP: f64 = 1.7;
 
 /// Reads a PDF here and now. A panic of the library is a broken file.
-pub fn read(bytes: Vec<u8>, limits: &Limits) -> Result<Document, ReadError> {
+pub fn read(bytes: Vec<u8>, limits: &ReadLimits) -> Result<Document, ReadError> {
     catch_unwind(AssertUnwindSafe(|| read_pages(bytes, limits)))
         .unwrap_or_else(|_| Err(broken("the reader of PDF files stumbled over it")))
 }
@@ -33,7 +34,7 @@ fn broken(reason: impl Into<String>) -> ReadError {
     ReadError::Broken { reason: reason.into() }
 }
 
-fn read_pages(bytes: Vec<u8>, limits: &Limits) -> Result<Document, ReadError> {
+fn read_pages(bytes: Vec<u8>, limits: &ReadLimits) -> Result<Document, ReadError> {
     let pdf = Pdf::new(bytes).map_err(|error| match error {
         LoadPdfError::Decryption(_) => broken("it is encrypted, and no password is known"),
         LoadPdfError::Invalid => broken("it is no PDF that can be read"),
@@ -42,7 +43,7 @@ fn read_pages(bytes: Vec<u8>, limits: &Limits) -> Result<Document, ReadError> {
     if pages.len() > limits.pages {
         return Err(broken(format!("it has {} pages, and {} is the limit", pages.len(), limits.pages)));
     }
-    let mut draft = Draft::new(Place::Page, limits);
+    let mut draft = Draft::new(PositionUnit::Page, limits);
     if let Some(title) = &pdf.metadata().title {
         draft.title(&metadata(title));
     }

@@ -1,10 +1,11 @@
 //! Plain text: paragraphs with empty lines between them.
 
 use super::draft::Draft;
-use super::{BlockKind, Document, Limits, Place, ReadError};
+use super::{BlockKind, Document, ReadError, ReadLimits};
+use crate::types::PositionUnit;
 
-pub fn read(text: &str, limits: &Limits) -> Result<Document, ReadError> {
-    let mut draft = Draft::new(Place::Line, limits);
+pub fn read(text: &str, limits: &ReadLimits) -> Result<Document, ReadError> {
+    let mut draft = Draft::new(PositionUnit::Line, limits);
     paragraphs(text, 1, |paragraph, lines| draft.push(BlockKind::Paragraph, paragraph, lines))?;
     Ok(draft.finish())
 }

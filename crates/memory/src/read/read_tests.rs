@@ -23,7 +23,7 @@ impl Folder {
 }
 
 fn read(path: &Path) -> Result<Document, ReadError> {
-    read_file(path, &Limits::default())
+    read_file(path, &ReadLimits::default())
 }
 
 fn read_as(name: &str, content: impl AsRef<[u8]>) -> Result<Document, ReadError> {
@@ -126,7 +126,7 @@ fn a_letter_is_read_by_its_paragraphs_headings_and_rows() {
         <w:tbl><w:tr><w:tc><w:p><w:r><w:t>a</w:t></w:r></w:p></w:tc><w:tc><w:p><w:r><w:t>b</w:t></w:r></w:p></w:tc></w:tr></w:tbl>";
     let document = read_as("a.docx", samples::docx(body)).unwrap();
     assert_eq!(document.title.as_deref(), Some("A & B"));
-    assert_eq!(document.place, Place::Paragraph);
+    assert_eq!(document.place, PositionUnit::Paragraph);
     let found = document.blocks.iter().map(|block| (block.kind, block.text.as_str())).collect::<Vec<_>>();
     assert_eq!(found, [(Heading(1), "Top"), (Paragraph, "One <two> é"), (Row, "a | b")]);
 }
@@ -152,7 +152,7 @@ fn a_pdf_is_read_by_pages_and_paragraphs() {
         &[&["The first page is", "about bees and hon-", "ey.", "", "A new paragraph."], &["Page two."]];
     let document = read_as("a.pdf", samples::pdf(pages)).unwrap();
     assert_eq!(document.title.as_deref(), Some("The title"));
-    assert_eq!(document.place, Place::Page);
+    assert_eq!(document.place, PositionUnit::Page);
     let expected = [
         (Paragraph, "The first page is about bees and honey.", 1, 1),
         (Paragraph, "A new paragraph.", 1, 1),

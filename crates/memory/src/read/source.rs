@@ -9,20 +9,21 @@ use sha2::{Digest, Sha256};
 
 use super::kind::Kind;
 use super::{
-    Document, Limits, ReadError, child_process, code, decode, docx, html, json, mail, markdown, plain, table,
+    Document, ReadError, ReadLimits, child_process, code, decode, docx, html, json, mail, markdown, plain,
+    table,
 };
 
-/// A file as it was at one moment. Taking it apart costs more than reading it: compare [`Source::digest`] first.
+/// A file as it was at one moment. Parsing it costs more than reading it: compare [`SourceFile::digest`] first.
 #[derive(Debug)]
-pub struct Source {
+pub struct SourceFile {
     path: PathBuf,
     bytes: Vec<u8>,
     modified: Option<SystemTime>,
 }
 
-impl Source {
+impl SourceFile {
     /// Reads the bytes of a file. A link is not followed: whether to do that is for the caller to decide, by resolving it.
-    pub fn open(path: &Path, limits: &Limits) -> Result<Self, ReadError> {
+    pub fn open(path: &Path, limits: &ReadLimits) -> Result<Self, ReadError> {
         if hob_core::is_secret(path) {
             return Err(ReadError::Secret);
         }
@@ -36,7 +37,7 @@ impl Source {
             return Err(ReadError::TooLarge { bytes: before.len(), limit });
         }
         let bytes = steady(&file, &before, &file)?;
-        Ok(Source { path: path.to_owned(), bytes, modified: before.modified().ok() })
+        Ok(SourceFile { path: path.to_owned(), bytes, modified: before.modified().ok() })
     }
 
     /// The SHA-256 of the bytes.
@@ -57,7 +58,7 @@ impl Source {
     }
 
     /// What the file says.
-    pub fn document(&self, limits: &Limits) -> Result<Document, ReadError> {
+    pub fn document(&self, limits: &ReadLimits) -> Result<Document, ReadError> {
         match Kind::of(&self.path, &self.bytes) {
             Kind::Pdf => child_process::read_pdf(&self.bytes, limits),
             Kind::Docx => docx::read(&self.bytes, limits),
@@ -89,7 +90,7 @@ fn steady(file: &File, before: &Metadata, reader: impl Read) -> Result<Vec<u8>, 
     is_same.then_some(bytes).ok_or(ReadError::Changed)
 }
 
-/// Opens without waiting (a FIFO would hold us until somebody writes) and without following a link.
+/// Opens without waiting (opening a FIFO blocks until another process writes) and without following a link.
 #[cfg(unix)]
 fn open(path: &Path) -> Result<File, ReadError> {
     use rustix::fs::{Mode, OFlags};
@@ -134,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    /// Somebody who writes to the file while it is read.
+    /// A writer that changes the file while it is read.
     struct Meddler<'a> {
         file: &'a File,
         write: Option<fn(&File)>,

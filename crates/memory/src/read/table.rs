@@ -1,15 +1,16 @@
 //! Tables as text: each record on a line, its values with the names of their columns.
 
 use super::draft::Draft;
-use super::{Document, Limits, Place, ReadError, plain};
+use super::{Document, ReadError, ReadLimits, plain};
+use crate::types::PositionUnit;
 
-pub fn read(text: &str, separator: u8, limits: &Limits) -> Result<Document, ReadError> {
+pub fn read(text: &str, separator: u8, limits: &ReadLimits) -> Result<Document, ReadError> {
     let mut table = csv::ReaderBuilder::new()
         .delimiter(separator)
         .flexible(true)
         .has_headers(false)
         .from_reader(text.as_bytes());
-    let mut draft = Draft::new(Place::Line, limits);
+    let mut draft = Draft::new(PositionUnit::Line, limits);
     let mut names: Vec<String> = Vec::new();
     let mut record = csv::StringRecord::new();
     let mut line = String::new();

@@ -8,10 +8,10 @@ use std::collections::HashMap;
 
 use hob_db::DatabaseError;
 
-use super::vector::Meaning;
+use super::vector::QuestionVector;
 use super::{vector, words as word_search};
-use crate::WordQuery;
-use crate::store::{Hit, Snapshot};
+use crate::store::{ChunkHit, MemorySnapshot};
+use crate::word_query::WordQuery;
 
 /// How little the very first places count more than the next.
 const K: f64 = 60.0;
@@ -25,12 +25,12 @@ const LEAST_SHARE: f64 = 0.5;
 
 /// `None` when no chunk has a vector of the question's model.
 pub(super) fn find(
-    snapshot: &Snapshot<'_>,
+    snapshot: &dyn MemorySnapshot,
     words: Option<&WordQuery>,
-    meaning: &Meaning,
+    question: &QuestionVector,
     count: usize,
-) -> Result<Option<Vec<Hit>>, DatabaseError> {
-    let by_meaning = vector::find_relevant(snapshot, meaning, count.max(LEAST_BY_MEANING))?;
+) -> Result<Option<Vec<ChunkHit>>, DatabaseError> {
+    let by_meaning = vector::find_relevant(snapshot, question, count.max(LEAST_BY_MEANING))?;
     let Some(by_meaning) = by_meaning else { return Ok(None) };
     let by_words = word_search::find_covering(snapshot, words, count.max(LEAST_BY_WORDS), LEAST_SHARE)?;
     let mut fused = fuse(&[by_words, by_meaning]);
@@ -40,7 +40,7 @@ pub(super) fn find(
 
 /// One list of several. A chunk's score is the sum of 1 / (60 + its place) over the lists. Of equals, which are common, that of the
 /// earlier list goes first: a chunk with the words asked for is evidence, while something is nearest to any vector.
-fn fuse(lists: &[Vec<Hit>]) -> Vec<Hit> {
+fn fuse(lists: &[Vec<ChunkHit>]) -> Vec<ChunkHit> {
     let mut known: HashMap<i64, (f64, usize)> = HashMap::new();
     for (list, hits) in lists.iter().enumerate() {
         for (index, hit) in hits.iter().enumerate() {
@@ -48,8 +48,8 @@ fn fuse(lists: &[Vec<Hit>]) -> Vec<Hit> {
             *score += 1.0 / (K + 1.0 + index as f64);
         }
     }
-    let mut fused: Vec<(Hit, usize)> =
-        known.into_iter().map(|(chunk, (score, list))| (Hit { chunk, score }, list)).collect();
+    let mut fused: Vec<(ChunkHit, usize)> =
+        known.into_iter().map(|(chunk, (score, list))| (ChunkHit { chunk, score }, list)).collect();
     fused.sort_by(|(one, in_one), (other, in_other)| {
         other.score.total_cmp(&one.score).then(in_one.cmp(in_other)).then(one.chunk.cmp(&other.chunk))
     });
@@ -62,8 +62,8 @@ mod tests {
 
     use super::*;
 
-    fn list(chunks: &[i64]) -> Vec<Hit> {
-        chunks.iter().map(|chunk| Hit { chunk: *chunk, score: 1.0 }).collect()
+    fn list(chunks: &[i64]) -> Vec<ChunkHit> {
+        chunks.iter().map(|chunk| ChunkHit { chunk: *chunk, score: 1.0 }).collect()
     }
 
     #[test]

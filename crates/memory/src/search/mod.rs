@@ -4,14 +4,16 @@ mod hybrid;
 mod vector;
 mod words;
 
+use std::sync::Arc;
+
 use hob_db::DatabaseError;
 
-use crate::WordQuery;
 use crate::embed::EmbedderSource;
 use crate::open::{blocking, store_failed};
-use crate::store::{Hit, MemoryStore, Snapshot, StoredPassage};
+use crate::store::{ChunkHit, MemorySnapshot, MemoryStore, StoredPassage};
 use crate::types::{MemoryBackend, MemoryError, Passage};
-use vector::Meaning;
+use crate::word_query::WordQuery;
+use vector::QuestionVector;
 
 /// The most passages anybody gets.
 pub const MOST_PASSAGES: usize = 100;
@@ -19,67 +21,69 @@ pub const MOST_PASSAGES: usize = 100;
 /// The longest question, in bytes; the rest of a longer one is not looked at.
 const MOST_QUESTION: usize = 16 * 1024;
 
-/// Who looks for passages.
+/// What passages are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// Somebody who asked for passages, sees what they are, and can judge them.
-    Asked,
-    /// A model is to be told of them although nobody asked for them: what has nothing to do with the question stays at home.
-    Unasked,
+pub enum SearchPurpose {
+    /// The caller asked for passages, sees them, and can judge them.
+    UserRequest,
+    /// They go into a question although the caller did not ask for them, so passages that do not fit are dropped.
+    Context,
 }
 
 /// What is looked for, and how.
 #[derive(Debug, Clone, Copy)]
-pub struct Search<'a> {
+pub struct SearchRequest<'a> {
     pub question: &'a str,
     pub count: usize,
     pub backend: MemoryBackend,
-    pub purpose: Purpose,
+    pub purpose: SearchPurpose,
 }
 
 /// The passages that fit a question best. All of them are of one moment, whatever is indexed meanwhile.
 pub async fn search(
-    store: &MemoryStore,
+    store: &Arc<dyn MemoryStore>,
     embedders: &dyn EmbedderSource,
-    search: Search<'_>,
+    search: SearchRequest<'_>,
 ) -> Result<Vec<Passage>, MemoryError> {
-    let Search { question, count, backend, purpose } = search;
+    let SearchRequest { question, count, backend, purpose } = search;
     let question = &question[..question.floor_char_boundary(MOST_QUESTION)];
     let count = count.min(MOST_PASSAGES);
     let word_query = WordQuery::of(question);
     let is_telling = word_query.as_ref().is_some_and(WordQuery::is_telling);
-    if question.trim().is_empty() || count == 0 || (purpose == Purpose::Unasked && !is_telling) {
+    if question.trim().is_empty() || count == 0 || (purpose == SearchPurpose::Context && !is_telling) {
         return Ok(Vec::new());
     }
-    let meaning = match backend {
+    let question_vector = match backend {
         MemoryBackend::Sqlite => None,
-        MemoryBackend::Vector | MemoryBackend::Hybrid => Some(Meaning::of(question, embedders).await?),
+        MemoryBackend::Vector | MemoryBackend::Hybrid => Some(QuestionVector::of(question, embedders).await?),
     };
-    let store = store.clone();
+    let store = Arc::clone(store);
     blocking(move || {
-        let found = store.snapshot(|snapshot| {
+        let mut found = None;
+        let searched = store.snapshot(&mut |snapshot| {
             let word_query = word_query.as_ref();
-            let hits = match (backend, &meaning, purpose) {
-                (MemoryBackend::Hybrid, Some(meaning), _) => {
-                    hybrid::find(snapshot, word_query, meaning, count)?
+            let hits = match (backend, &question_vector, purpose) {
+                (MemoryBackend::Hybrid, Some(vector), _) => {
+                    hybrid::find(snapshot, word_query, vector, count)?
                 }
-                (_, Some(meaning), Purpose::Asked) => vector::find(snapshot, meaning, count)?,
-                (_, Some(meaning), Purpose::Unasked) => vector::find_relevant(snapshot, meaning, count)?,
-                (_, None, Purpose::Asked) => Some(words::find(snapshot, word_query, count)?),
-                (_, None, Purpose::Unasked) => Some(words::find_relevant(snapshot, word_query, count)?),
+                (_, Some(vector), SearchPurpose::UserRequest) => vector::find(snapshot, vector, count)?,
+                (_, Some(vector), SearchPurpose::Context) => vector::find_relevant(snapshot, vector, count)?,
+                (_, None, SearchPurpose::UserRequest) => Some(words::find(snapshot, word_query, count)?),
+                (_, None, SearchPurpose::Context) => Some(words::find_relevant(snapshot, word_query, count)?),
             };
-            hits.map(|hits| read(snapshot, &hits, word_query)).transpose()
+            found = hits.map(|hits| read(snapshot, &hits, word_query)).transpose()?;
+            Ok(())
         });
-        let no_vectors =
-            || MemoryError::NoVectors { model: meaning.map(|known| known.model).unwrap_or_default() };
-        found.map_err(store_failed)?.ok_or_else(no_vectors)
+        searched.map_err(store_failed)?;
+        let model = || question_vector.map(|vector| vector.model).unwrap_or_default();
+        found.ok_or_else(|| MemoryError::NoVectors { model: model() })
     })
     .await?
 }
 
 fn read(
-    snapshot: &Snapshot<'_>,
-    hits: &[Hit],
+    snapshot: &dyn MemorySnapshot,
+    hits: &[ChunkHit],
     query: Option<&WordQuery>,
 ) -> Result<Vec<Passage>, DatabaseError> {
     let chunks: Vec<i64> = hits.iter().map(|hit| hit.chunk).collect();

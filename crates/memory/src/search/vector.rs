@@ -3,7 +3,7 @@
 use hob_db::DatabaseError;
 
 use crate::embed::EmbedderSource;
-use crate::store::{Hit, Snapshot};
+use crate::store::{ChunkHit, MemorySnapshot};
 use crate::types::MemoryError;
 
 /// The least cosine similarity of a passage that has to do with a question: something is nearest to any question. Estimated with
@@ -15,37 +15,37 @@ use crate::types::MemoryError;
 pub(super) const LEAST_SIMILARITY: f64 = 0.20;
 
 /// A question as a vector.
-pub(super) struct Meaning {
+pub(super) struct QuestionVector {
     pub(super) model: String,
     vector: Vec<f32>,
 }
 
-impl Meaning {
+impl QuestionVector {
     pub(super) async fn of(question: &str, embedders: &dyn EmbedderSource) -> Result<Self, MemoryError> {
         let embedder = embedders.embedder().await?;
         let vectors = embedder.embed(vec![question.to_owned()]).await?;
         // There is exactly one, or the embedder had failed.
         let vector = vectors.into_iter().next().unwrap_or_default();
-        Ok(Meaning { model: embedder.model, vector })
+        Ok(QuestionVector { model: embedder.model, vector })
     }
 }
 
 /// `None` when no chunk has a vector of the question's model.
 pub(super) fn find(
-    snapshot: &Snapshot<'_>,
-    meaning: &Meaning,
+    snapshot: &dyn MemorySnapshot,
+    question: &QuestionVector,
     count: usize,
-) -> Result<Option<Vec<Hit>>, DatabaseError> {
-    snapshot.find_vectors(&meaning.model, &meaning.vector, count)
+) -> Result<Option<Vec<ChunkHit>>, DatabaseError> {
+    snapshot.find_vectors(&question.model, &question.vector, count)
 }
 
 /// The same, without what has nothing to do with the question.
 pub(super) fn find_relevant(
-    snapshot: &Snapshot<'_>,
-    meaning: &Meaning,
+    snapshot: &dyn MemorySnapshot,
+    question: &QuestionVector,
     count: usize,
-) -> Result<Option<Vec<Hit>>, DatabaseError> {
-    let mut found = find(snapshot, meaning, count)?;
+) -> Result<Option<Vec<ChunkHit>>, DatabaseError> {
+    let mut found = find(snapshot, question, count)?;
     if let Some(hits) = &mut found {
         hits.retain(|hit| hit.score >= LEAST_SIMILARITY);
     }

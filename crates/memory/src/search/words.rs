@@ -2,8 +2,8 @@
 
 use hob_db::DatabaseError;
 
-use crate::WordQuery;
-use crate::store::{Hit, Snapshot};
+use crate::store::{ChunkHit, MemorySnapshot};
+use crate::word_query::WordQuery;
 
 /// The share of the question's words that a passage has to have to be told unasked. Lower than in `hybrid`, because nothing else
 /// finds what is said in other words. Estimated as in `vector`: on `known`, `held_out` and `confirming` the share of questions with a right
@@ -12,29 +12,29 @@ use crate::store::{Hit, Snapshot};
 const LEAST_SHARE_UNASKED: f64 = 0.25;
 
 pub(super) fn find(
-    snapshot: &Snapshot<'_>,
+    snapshot: &dyn MemorySnapshot,
     query: Option<&WordQuery>,
     count: usize,
-) -> Result<Vec<Hit>, DatabaseError> {
+) -> Result<Vec<ChunkHit>, DatabaseError> {
     query.map_or(Ok(Vec::new()), |query| snapshot.find_words(query, count))
 }
 
 /// The same, without what has nearly nothing to do with the question.
 pub(super) fn find_relevant(
-    snapshot: &Snapshot<'_>,
+    snapshot: &dyn MemorySnapshot,
     query: Option<&WordQuery>,
     count: usize,
-) -> Result<Vec<Hit>, DatabaseError> {
+) -> Result<Vec<ChunkHit>, DatabaseError> {
     find_covering(snapshot, query, count, LEAST_SHARE_UNASKED)
 }
 
 /// The same, without what has less than this share of the question's words.
 pub(super) fn find_covering(
-    snapshot: &Snapshot<'_>,
+    snapshot: &dyn MemorySnapshot,
     query: Option<&WordQuery>,
     count: usize,
     share: f64,
-) -> Result<Vec<Hit>, DatabaseError> {
+) -> Result<Vec<ChunkHit>, DatabaseError> {
     let Some(query) = query else { return Ok(Vec::new()) };
     snapshot.covering(query, &snapshot.find_words(query, count)?, share)
 }

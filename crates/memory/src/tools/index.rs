@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::told;
-use crate::service::Documents;
+use crate::service::MemoryService;
 use crate::types::IndexReport;
 
 /// The setting that names the directories.
@@ -22,15 +22,15 @@ const SETTING: &str = "[tools] file_roots";
 const NAMED: usize = 5;
 
 /// The tool.
-pub struct MemoryIndex {
-    memory: Arc<Documents>,
+pub struct MemoryIndexTool {
+    memory: Arc<MemoryService>,
     files: Arc<AllowedRoots>,
 }
 
-impl MemoryIndex {
+impl MemoryIndexTool {
     /// A model's words choose the path, so it must lie where `files` allows, like that of a file it wants to read.
-    pub fn new(memory: Arc<Documents>, files: AllowedRoots) -> Self {
-        MemoryIndex { memory, files: Arc::new(files) }
+    pub fn new(memory: Arc<MemoryService>, files: AllowedRoots) -> Self {
+        MemoryIndexTool { memory, files: Arc::new(files) }
     }
 }
 
@@ -57,13 +57,13 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
         effect: Effect::Persists,
         // The report names files.
         untrusted_output: true,
-        // Large folders take their time; what was done by then is kept, and the next call goes on from there.
+        // Large folders take long. What was indexed by then stays, and the next call continues from there.
         timeout: Some(Duration::from_secs(300)),
     }
 });
 
 #[async_trait]
-impl Tool for MemoryIndex {
+impl Tool for MemoryIndexTool {
     fn spec(&self) -> &ToolSpec {
         &SPEC
     }

@@ -10,21 +10,21 @@ use std::sync::Arc;
 
 use hob_core::{AllowedRoots, Tool, ToolError};
 
-use crate::service::Documents;
+use crate::service::MemoryService;
 use crate::types::MemoryError;
 
-pub use index::MemoryIndex;
-pub use search::MemorySearch;
-pub use store::MemoryNote;
+pub use index::MemoryIndexTool;
+pub use search::MemorySearchTool;
+pub use store::MemoryStoreTool;
 
 /// The memory's tools.
-pub fn memory_tools(memory: &Arc<Documents>, files: AllowedRoots) -> [Arc<dyn Tool>; 4] {
+pub fn memory_tools(memory: &Arc<MemoryService>, files: AllowedRoots) -> [Arc<dyn Tool>; 4] {
     [
         // Two names for one thing: models and documents know it by either.
-        Arc::new(MemorySearch::new("retrieval", Arc::clone(memory))),
-        Arc::new(MemorySearch::new(search::NAME, Arc::clone(memory))),
-        Arc::new(MemoryNote::new(Arc::clone(memory))),
-        Arc::new(MemoryIndex::new(Arc::clone(memory), files)),
+        Arc::new(MemorySearchTool::new("retrieval", Arc::clone(memory))),
+        Arc::new(MemorySearchTool::new(search::NAME, Arc::clone(memory))),
+        Arc::new(MemoryStoreTool::new(Arc::clone(memory))),
+        Arc::new(MemoryIndexTool::new(Arc::clone(memory), files)),
     ]
 }
 

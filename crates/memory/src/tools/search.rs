@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::told;
-use crate::service::Documents;
-use crate::types::{Found, MemoryError, MemoryQuery};
+use crate::service::MemoryService;
+use crate::types::{MemoryError, MemoryQuery, SearchResults};
 
 /// Passages that are given when the model does not say how many, and the most it can have.
 const USUAL: usize = 5;
@@ -21,14 +21,14 @@ const MOST: usize = 20;
 pub(super) const NAME: &str = "memory_search";
 
 /// The tool.
-pub struct MemorySearch {
-    memory: Arc<Documents>,
+pub struct MemorySearchTool {
+    memory: Arc<MemoryService>,
     spec: ToolSpec,
 }
 
-impl MemorySearch {
+impl MemorySearchTool {
     /// The tool under the name `name`.
-    pub fn new(name: &str, memory: Arc<Documents>) -> Self {
+    pub fn new(name: &str, memory: Arc<MemoryService>) -> Self {
         let spec = ToolSpec {
             name: name.to_owned(),
             description: "Searches the user's documents and notes. Returns the best matching passages with their sources.".to_owned(),
@@ -49,7 +49,7 @@ impl MemorySearch {
             untrusted_output: true,
             timeout: None,
         };
-        MemorySearch { memory, spec }
+        MemorySearchTool { memory, spec }
     }
 }
 
@@ -60,7 +60,7 @@ struct Arguments {
 }
 
 #[async_trait]
-impl Tool for MemorySearch {
+impl Tool for MemorySearchTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -85,7 +85,7 @@ impl Tool for MemorySearch {
     }
 }
 
-fn list(found: &Found) -> String {
+fn list(found: &SearchResults) -> String {
     if found.passages.is_empty() {
         return "Nothing was found.".to_owned();
     }

@@ -9,20 +9,20 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::told;
-use crate::service::Documents;
+use crate::service::MemoryService;
 use crate::types::Note;
 
 /// The longest note, in characters.
 const LONGEST: usize = 100_000;
 
 /// The tool.
-pub struct MemoryNote {
-    memory: Arc<Documents>,
+pub struct MemoryStoreTool {
+    memory: Arc<MemoryService>,
 }
 
-impl MemoryNote {
-    pub fn new(memory: Arc<Documents>) -> Self {
-        MemoryNote { memory }
+impl MemoryStoreTool {
+    pub fn new(memory: Arc<MemoryService>) -> Self {
+        MemoryStoreTool { memory }
     }
 }
 
@@ -47,7 +47,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
         "required": ["content"],
         "additionalProperties": false
     }),
-    // Whatever is remembered is told to models later, so strangers must not get to put it there.
+    // Models read notes later, so a stranger must not be able to write one.
     reach: Reach::Act,
     effect: Effect::Persists,
     untrusted_output: false,
@@ -55,7 +55,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
 });
 
 #[async_trait]
-impl Tool for MemoryNote {
+impl Tool for MemoryStoreTool {
     fn spec(&self) -> &ToolSpec {
         &SPEC
     }

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use hob_db::{Database, DatabaseError, Migrations, inspect};
-use hob_memory::{MIGRATIONS, MemoryStore, WordQuery};
+use hob_memory::{MIGRATIONS, MemoryStore, SqliteMemoryStore, WordQuery};
 use rusqlite::Connection;
 
 const MEMORY: [&str; 3] = [include_str!("1.sql"), include_str!("2.sql"), include_str!("3.sql")];
@@ -53,10 +53,10 @@ fn memory_db_of_every_version_opens_and_keeps_its_rows() {
     for version in 0..=MEMORY.len() {
         let (_root, path) = file("memory.db");
         drop(left_at(&MEMORY, version, &path));
-        let memory = MemoryStore::open(&path).expect("opened");
-        let figures = memory.figures().expect("readable");
+        let memory = SqliteMemoryStore::open(&path).expect("opened");
+        let size = memory.size().expect("readable");
         let written = version as u64;
-        assert_eq!((figures.sources, figures.chunks, figures.vectors), (written, written, written));
+        assert_eq!((size.sources, size.chunks, size.vectors), (written, written, written));
         let query = WordQuery::of("autumn").expect("a question");
         assert_eq!(memory.find_words(&query, 10).expect("searched").len(), version, "from version {version}");
         let near = memory.find_vectors("embedder", &[1.0, 0.0, 0.0, 0.0], 10).expect("searched");

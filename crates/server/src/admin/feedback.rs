@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Request, State};
+use hob_app::RatingResult;
 use hob_routing::Rating;
-use hob_system::RatingResult;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ApiError;

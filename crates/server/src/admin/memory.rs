@@ -7,7 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::Extensions;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use hob_memory::{Documents, Found, MemoryBackend, MemoryError, MemoryQuery};
+use hob_memory::{MemoryBackend, MemoryError, MemoryQuery, MemoryService, SearchResults};
 use serde::Deserialize;
 
 use crate::error::ApiError;
@@ -39,7 +39,7 @@ pub(crate) async fn search(
     let backend = query.backend.unwrap_or_else(|| memory.backend());
     let found = match memory.search(&query).await {
         // An empty memory has no results.
-        Err(MemoryError::Empty) => Found { backend, passages: Vec::new() },
+        Err(MemoryError::Empty) => SearchResults { backend, passages: Vec::new() },
         found => found?,
     };
     Ok(not_cached(Json(found)))
@@ -58,7 +58,7 @@ fn memory_for_owner<'a>(
     state: &'a ServerState,
     extensions: &Extensions,
     path: &str,
-) -> Result<&'a Arc<Documents>, ApiError> {
+) -> Result<&'a Arc<MemoryService>, ApiError> {
     if !RequestContext::is_owner(extensions) {
         return Err(ApiError::owner_only(path));
     }

@@ -1,10 +1,10 @@
 //! Errors of the services behind the routes as HTTP errors: asking, routing, channels, memory, ratings, tasks.
 
 use axum::http::StatusCode;
+use hob_app::RateError;
 use hob_channels::ChannelError;
 use hob_core::{AskError, CONTEXT_LENGTH_EXCEEDED, NoSuitableModel};
 use hob_memory::MemoryError;
-use hob_system::RateError;
 use hob_tasks::TaskError;
 
 use super::ApiError;

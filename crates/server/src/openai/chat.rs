@@ -7,10 +7,10 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use hob_app::AnswerStream;
 use hob_core::{
     AnswerWarning, Answered, Caller, CallerRole, GenerateRequest, ModelReason, Permit, RequestSource,
 };
-use hob_system::Streaming;
 
 use super::chat_request::{ChatRequest, ResponseMode};
 use super::chat_response::{CallForm, Completion};
@@ -99,7 +99,8 @@ async fn streamed(
     options: AnswerOptions,
     client: StreamClient,
 ) -> Result<Response, ApiError> {
-    let Streaming { engine, model, reason, warnings, deltas } = state.system.stream(request, caller).await?;
+    let AnswerStream { engine, model, reason, warnings, deltas } =
+        state.system.stream(request, caller).await?;
     let reason = reason.filter(|_| caller.role.may_see_engine_details());
     let chunks =
         ChatChunks::new(&caller.run, unix_now(), &model, options.include_usage).with_calls(options.calls);

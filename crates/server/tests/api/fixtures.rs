@@ -3,14 +3,15 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use hob_agents::ToolSet;
 use hob_agents::agent;
 use hob_agents::builtin::{Calculator, FileRead};
+use hob_app::{AskService, AskServiceParts};
 use hob_config::ServerConfig;
 use hob_core::{
     AllowedRoots, Delta, Engine, FinishReason, GenerateRequest, Role, Tool, ToolCallDelta, Usage,
 };
 use hob_server::ServerParts;
-use hob_system::{System, SystemParts, ToolSet};
 use hob_testkit::{Outside, ScriptedEngine};
 
 use crate::support::{TestServer, plain_parts};
@@ -63,9 +64,13 @@ pub fn calculating() -> Arc<ScriptedEngine> {
 }
 
 /// A system whose agent is `orchestrator`, with a tool that computes and one that reads.
-pub fn parts(engine: Arc<dyn Engine>) -> SystemParts {
+pub fn parts(engine: Arc<dyn Engine>) -> AskServiceParts {
     let tools: [Arc<dyn Tool>; 2] = [Arc::new(Calculator), Arc::new(FileRead::new(AllowedRoots::default()))];
-    SystemParts { agent: agent("orchestrator"), tools: ToolSet::new(tools).unwrap(), ..plain_parts(engine) }
+    AskServiceParts {
+        agent: agent("orchestrator"),
+        tools: ToolSet::new(tools).unwrap(),
+        ..plain_parts(engine)
+    }
 }
 
 /// For this machine only.
@@ -99,8 +104,11 @@ impl DerefMut for NetworkServer {
 
 /// A server that listens on all addresses, and is asked by one that is not loopback.
 pub async fn reached_from_network(engine: &Arc<ScriptedEngine>, config: ServerConfig) -> NetworkServer {
-    parts_reached_from_network(Arc::new(System::new(parts(Arc::clone(engine) as Arc<dyn Engine>))), config)
-        .await
+    parts_reached_from_network(
+        Arc::new(AskService::new(parts(Arc::clone(engine) as Arc<dyn Engine>))),
+        config,
+    )
+    .await
 }
 
 /// The same with everything a server may have.

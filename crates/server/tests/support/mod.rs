@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hob_agents::ToolSet;
+use hob_app::{AskService, AskServiceParts};
 use hob_config::ServerConfig;
 use hob_core::{Engine, EventBus};
 use hob_engines::{Endpoint, EndpointOptions, OpenAiCompat, Style};
 use hob_net::install_crypto;
 use hob_server::{Server, ServerParts, Stopped};
-use hob_system::{System, SystemParts, ToolSet};
 use hob_telemetry::NoInferenceLog;
 use hob_testkit::{FakeServer, Reply};
 use serde_json::Value;
@@ -37,8 +38,8 @@ impl TestServer {
     }
 
     /// The same with a whole system, on exactly the address of `config`.
-    pub async fn start_system(parts: SystemParts, config: ServerConfig) -> Self {
-        Self::start_parts(Arc::new(System::new(parts)), config).await
+    pub async fn start_system(parts: AskServiceParts, config: ServerConfig) -> Self {
+        Self::start_parts(Arc::new(AskService::new(parts)), config).await
     }
 
     /// The same with everything a server may have.
@@ -72,8 +73,8 @@ fn client() -> reqwest::Client {
 }
 
 /// A system without an agent, without tools and without a record.
-pub fn plain_parts(engine: Arc<dyn Engine>) -> SystemParts {
-    SystemParts {
+pub fn plain_parts(engine: Arc<dyn Engine>) -> AskServiceParts {
+    AskServiceParts {
         engine,
         default_model: None,
         agent: None,

@@ -8,14 +8,15 @@ use std::process::ExitCode;
 
 use anyhow::{Error, Result, anyhow, bail};
 use futures::StreamExt;
+use hob_app::{AnswerStream, App, AskService};
 use hob_config::{AgentName, Config};
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{
     AgentPreference, AgentStep, AnswerWarning, Answered, AskError, Caller, Delta, FinishReason,
     GenerateRequest, Message, ModelReason, Permit, Reach, RequestSource, Role, ToolChoice, run_id,
 };
+use hob_engines::selection::SelectionReason;
 use hob_memory::Passage;
-use hob_system::{Household, SelectionReason, Streaming, System};
 use serde_json::{Map, Value, json};
 
 use self::answer_output::AnswerOutput;
@@ -94,7 +95,7 @@ fn caller(args: &AskArgs) -> Caller {
 }
 
 /// Notes that another engine than the configured one answers.
-pub fn note_fallback(app: &Household, config: &Config) {
+pub fn note_fallback(app: &App, config: &Config) {
     if let SelectionReason::Fallback { instead_of: Some(key) } = &app.because {
         let engine = app.system.engine();
         let reason = advice::passed_over(key, config);
@@ -103,7 +104,7 @@ pub fn note_fallback(app: &Household, config: &Config) {
 }
 
 /// The model that answers when none is named.
-pub async fn default_model(system: &System) -> Result<String> {
+pub async fn default_model(system: &AskService) -> Result<String> {
     let Some(model) = system.default_model().await? else {
         let engine = system.engine();
         bail!(
@@ -115,7 +116,7 @@ pub async fn default_model(system: &System) -> Result<String> {
     Ok(model)
 }
 
-async fn request(system: &System, args: &AskArgs, question: String) -> Result<GenerateRequest> {
+async fn request(system: &AskService, args: &AskArgs, question: String) -> Result<GenerateRequest> {
     let model = default_model(system).await?;
     // Only the default model may fall back to another one.
     let is_named = args.answering.model.as_ref().is_some_and(|model| model != DEFAULT_MODEL);
@@ -159,7 +160,7 @@ fn note_passages(passages: &[Passage]) {
 }
 
 async fn print_json(
-    system: &System,
+    system: &AskService,
     request: GenerateRequest,
     caller: &Caller,
     passages: &[Passage],
@@ -214,7 +215,7 @@ fn shape(outcome: &Answered) -> Map<String, Value> {
 }
 
 async fn print_whole(
-    system: &System,
+    system: &AskService,
     request: GenerateRequest,
     caller: &Caller,
     reasoning: ReasoningDisplay,
@@ -245,20 +246,24 @@ fn asking(model: &str) -> String {
     }
 }
 
-async fn complete(system: &System, request: GenerateRequest, caller: &Caller) -> Result<Answered, AskError> {
+async fn complete(
+    system: &AskService,
+    request: GenerateRequest,
+    caller: &Caller,
+) -> Result<Answered, AskError> {
     let _waiting = Spinner::start(asking(&request.model));
     system.complete(request, caller).await
 }
 
 async fn print_stream(
-    system: &System,
+    system: &AskService,
     request: GenerateRequest,
     caller: &Caller,
     reasoning: ReasoningDisplay,
 ) -> Result<()> {
     let max_tokens = request.max_tokens();
     let waiting = Spinner::start(asking(&request.model));
-    let Streaming { engine, model, reason, warnings, deltas } = system.stream(request, caller).await?;
+    let AnswerStream { engine, model, reason, warnings, deltas } = system.stream(request, caller).await?;
     let mut waiting = Some(waiting);
     if reason.is_some() && (reasoning == ReasoningDisplay::Shown || is_fallback(&warnings)) {
         drop(waiting.take());

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use hob_app::bench::{Rush, Spread};
 use hob_config::Hardware;
-use hob_system::bench::{Rush, Spread};
 use serde::{Deserialize, Serialize};
 
 /// A line of the file: one measurement, with everything needed to decide whether another one is comparable.

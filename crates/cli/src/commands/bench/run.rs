@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use hob_system::bench::Bench;
-use hob_system::{System, Wishes};
+use hob_app::bench::Bench;
+use hob_app::{AppOptions, AskService};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::figures::{BenchMachine, BenchRecord, BenchResult, time};
@@ -28,7 +28,7 @@ pub fn run(args: &BenchRunArgs) -> Result<ExitCode> {
     if let Some(model) = &args.model {
         config.use_model(model);
     }
-    let wishes = Wishes { engine: args.engine, ..Wishes::default() };
+    let wishes = AppOptions { engine: args.engine, ..AppOptions::default() };
     open_app::with_app(&config, &wishes, async |app, signals| {
         tokio::select! {
             lines = measure(&app.system, args) => lines.and_then(|lines| tell(&lines, args)),
@@ -37,7 +37,7 @@ pub fn run(args: &BenchRunArgs) -> Result<ExitCode> {
     })
 }
 
-async fn measure(system: &System, args: &BenchRunArgs) -> Result<Vec<BenchRecord>> {
+async fn measure(system: &AskService, args: &BenchRunArgs) -> Result<Vec<BenchRecord>> {
     // 'auto' chooses another model for each question, so it cannot be measured.
     let Some(model) = system.steady_model().await? else {
         bail!("{} has no model to benchmark; see 'hob model list'", system.engine().key());

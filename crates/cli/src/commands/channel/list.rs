@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use hob_app::startup::channels;
 use hob_config::Config;
-use hob_system::startup::channels;
 
 use super::explain;
 use crate::output;

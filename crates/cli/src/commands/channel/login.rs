@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use hob_app::startup::channels;
 use hob_channels::whatsapp::{LoginStep, login};
 use hob_config::Config;
-use hob_system::startup::channels;
 
 use super::qr;
 use crate::output;

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use hob_app::startup::channels::{self, is_whatsapp};
 use hob_channels::ChannelStatus;
 use hob_config::Config;
-use hob_system::startup::channels::{self, is_whatsapp};
 use serde_json::json;
 
 use super::explain;

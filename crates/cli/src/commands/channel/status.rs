@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use hob_app::startup::channels;
 use hob_channels::ChannelStatus;
 use hob_config::Config;
-use hob_system::startup::channels;
 use serde_json::json;
 
 use super::{NO_GATEWAY, is_gateway_wanted};

@@ -4,10 +4,10 @@ use std::io;
 use std::time::Duration;
 
 use futures::StreamExt;
+use hob_app::{AnswerStream, AskService};
 use hob_conversations::TurnEnding;
 use hob_core::{AskError, Caller, Delta, FinishReason, GenerateRequest};
 use hob_memory::Passage;
-use hob_system::{Streaming, System};
 use tokio::time::timeout;
 
 use super::answer_view::AnswerView;
@@ -20,7 +20,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// A question and its caller.
 pub struct ChatQuestion<'a> {
-    pub system: &'a System,
+    pub system: &'a AskService,
     pub caller: &'a Caller,
     pub request: GenerateRequest,
 }
@@ -100,7 +100,7 @@ async fn read(
         Ok(streaming) => streaming,
         Err(error) => return Ok(AnswerEnd::Failed(error)),
     };
-    let Streaming { engine, model: answering, reason, deltas, .. } = streaming;
+    let AnswerStream { engine, model: answering, reason, deltas, .. } = streaming;
     if let Some(reason) = &reason {
         view.step(&format!("{answering} on {engine}. {}", reason.as_str())).await?;
     }

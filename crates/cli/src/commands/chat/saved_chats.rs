@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::{Context, Error, Result, anyhow};
+use hob_app::startup::conversations::open_conversations;
 use hob_conversations::{ChatId, ChatSummary, Conversation, ConversationStore, SavedTurn};
 use hob_db::DatabaseError;
-use hob_system::startup::conversations::open_conversations;
 
 use super::session::{SaveTarget, SaveTurn};
 

@@ -1,12 +1,12 @@
 //! The target of questions: the app, and the options of the command line.
 
+use hob_app::App;
 use hob_config::AgentName;
 use hob_core::model::DEFAULT_MODEL;
 use hob_core::{
     AgentPreference, Caller, GenerateRequest, MaxTokens, MemoryUse, Message, Permit, Reach, RequestSource,
     Temperature, run_id,
 };
-use hob_system::Household;
 
 use super::answering::ChatQuestion;
 use super::command::Switch;
@@ -16,7 +16,7 @@ use crate::commands::ask::ReasoningDisplay;
 
 /// The app that answers, and the answer options of the command line.
 pub struct ChatTarget<'h> {
-    pub app: &'h Household,
+    pub app: &'h App,
     /// The model that answers when none was chosen.
     pub default_model: String,
     pub only_tools: Option<Vec<String>>,

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use hob_app::startup::channels;
 use hob_channels::ChannelStatus;
 use hob_config::Config;
-use hob_system::startup::channels;
 
 use super::report::{CheckStatus, DoctorCheck};
 

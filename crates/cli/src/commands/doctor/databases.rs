@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use hob_app::{DatabaseKind, DatabaseReport, inspect_databases};
 use hob_db::DatabaseError;
-use hob_system::{DatabaseKind, DatabaseReport, inspect_databases};
 
 use super::report::{CheckStatus, DoctorCheck};
 use crate::output::number::memory;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hob_config::{Config, EngineName};
 use hob_core::{Engine, EngineError, ModelInfo};
-use hob_system::{NoEngine, RejectedEngine, SelectedEngine, SelectionReason};
+use hob_engines::selection::{NoEngine, RejectedEngine, SelectedEngine, SelectionReason};
 
 use super::executable::is_program;
 use super::report::{CheckStatus, DoctorCheck};

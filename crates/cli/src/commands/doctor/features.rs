@@ -1,7 +1,7 @@
 //! Optional features, if enabled: the sandbox, MCP servers, telemetry.
 
+use hob_app::check_sandbox;
 use hob_config::{Config, McpTransportConfig};
-use hob_system::check_sandbox;
 
 use super::executable::is_program;
 use super::report::{CheckStatus, DoctorCheck};

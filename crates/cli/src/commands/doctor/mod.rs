@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
+use hob_app::{AppOptions, choose, default_model, is_default_missed};
 use hob_config::hardware::detect;
 use hob_config::{Config, Environment, Hardware};
-use hob_system::{Wishes, choose, default_model, is_default_missed};
 
 use self::engines::EngineToAsk;
 use self::report::{DoctorCheck, DoctorReport};
@@ -65,14 +65,14 @@ async fn check_home(home: Option<PathBuf>) -> Vec<DoctorCheck> {
 async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(bool, Vec<DoctorCheck>)> {
     let (Some(config), Some(home)) = (config, home) else { return Ok((false, Vec::new())) };
     let mut checks: Vec<DoctorCheck> = machine::check_odd_keys(config).collect();
-    let engines = match hob_system::engines(config, home) {
+    let engines = match hob_app::engines(config, home) {
         Ok(engines) => engines,
         Err(error) => {
             checks.push(engines::check_unmade(error));
             return Ok((false, checks));
         }
     };
-    let wishes = Wishes::default();
+    let wishes = AppOptions::default();
     let (found, chosen, port, sandbox, channels, energy) = tokio::join!(
         check_engines(&engines, config),
         choose(&engines, config, &wishes),

@@ -86,7 +86,7 @@ mod tests {
             title: String::new(),
             text: text.into(),
             position: 0,
-            place: hob_memory::PassagePlace::Line,
+            place: hob_memory::PositionUnit::Line,
             line: 1,
             end_line: 1,
             tokens: 1,

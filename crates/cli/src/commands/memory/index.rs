@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Result;
 use hob_config::Config;
 use hob_memory::index::count;
-use hob_memory::{IndexReport, Indexing, Listener};
+use hob_memory::{IndexReport, IndexRequest, ProgressListener};
 use tokio_util::sync::CancellationToken;
 
 use super::progress::{IndexBar, NamedFiles};
@@ -25,13 +25,13 @@ pub async fn run(mut config: Config, args: MemoryIndexArgs, named: NamedFiles) -
     let documents = super::documents(&config, args.offline.into())?;
     let bar = Arc::new(IndexBar::new(named));
     let shown = Arc::clone(&bar);
-    let listener: Listener = Arc::new(move |progress| shown.show(progress));
+    let listener: ProgressListener = Arc::new(move |progress| shown.show(progress));
     let backend = args.backend.unwrap_or_else(|| documents.backend());
     // Dropping the work stops it, and the count with it.
     let stop = CancellationToken::new();
     let _dropped = stop.clone().drop_guard();
     count_beside(args.path.clone(), Arc::clone(&listener), stop.clone());
-    let indexing = Indexing { backend, listener, stop };
+    let indexing = IndexRequest { backend, listener, stop };
     if args.watch {
         let mut is_first = true;
         let mut began = Instant::now();
@@ -59,7 +59,7 @@ pub async fn run(mut config: Config, args: MemoryIndexArgs, named: NamedFiles) -
 }
 
 /// Counts the files while they are being read, until that is done or stopped.
-fn count_beside(path: PathBuf, listener: Listener, stop: CancellationToken) {
+fn count_beside(path: PathBuf, listener: ProgressListener, stop: CancellationToken) {
     tokio::task::spawn_blocking(move || count(&path, &*listener, &stop));
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hob_memory::Progress;
+use hob_memory::IndexProgress;
 use indicatif::{HumanCount, HumanDuration};
 
 /// The minimum time before an estimate of the remaining time.
@@ -34,17 +34,17 @@ struct Vectors {
 
 impl IndexProgressState {
     /// Records progress at `elapsed` since the start.
-    pub fn update(&mut self, progress: &Progress<'_>, elapsed: Duration) {
+    pub fn update(&mut self, progress: &IndexProgress<'_>, elapsed: Duration) {
         match progress {
-            Progress::Files(report) => (self.files, self.chunks) = (report.files, report.chunks),
-            Progress::Total { files, is_final } => {
+            IndexProgress::Files(report) => (self.files, self.chunks) = (report.files, report.chunks),
+            IndexProgress::Total { files, is_final } => {
                 self.total = Some(Total { files: *files, is_final: *is_final });
             }
-            Progress::Vectors { done, of } => {
+            IndexProgress::Vectors { done, of } => {
                 let since = self.vectors.map_or(elapsed, |vectors| vectors.since);
                 self.vectors = Some(Vectors { done: *done, of: *of, since });
             }
-            Progress::Warning(_) | Progress::Skipped(_) => {}
+            IndexProgress::Warning(_) | IndexProgress::Skipped(_) => {}
         }
     }
 
@@ -107,7 +107,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn heard(all: &[(Progress<'_>, Duration)]) -> IndexProgressState {
+    fn heard(all: &[(IndexProgress<'_>, Duration)]) -> IndexProgressState {
         let mut progress_state = IndexProgressState::default();
         for (progress, elapsed) in all {
             progress_state.update(progress, *elapsed);
@@ -118,18 +118,18 @@ mod tests {
     #[test]
     fn the_remaining_time_is_shown_only_when_everything_is_counted() {
         let report = IndexReport { files: 1_500, chunks: 6_000, ..IndexReport::default() };
-        let files = (Progress::Files(&report), 3 * SECOND);
+        let files = (IndexProgress::Files(&report), 3 * SECOND);
         let progress_state = heard(&[files]);
         assert_eq!(progress_state.line(3 * SECOND), "1,500 files, 6,000 passages, 2,000 passages/s");
         assert_eq!(progress_state.position(), (1_500, None));
 
-        let counted = |is_final| (Progress::Total { files: 6_000, is_final }, SECOND);
-        let progress_state = heard(&[(Progress::Files(&report), SECOND), counted(false)]);
+        let counted = |is_final| (IndexProgress::Total { files: 6_000, is_final }, SECOND);
+        let progress_state = heard(&[(IndexProgress::Files(&report), SECOND), counted(false)]);
         assert_eq!(
             progress_state.line(3 * SECOND),
             "1,500 of 6,000 or more files, 6,000 passages, 2,000 passages/s"
         );
-        let progress_state = heard(&[counted(true), (Progress::Files(&report), SECOND)]);
+        let progress_state = heard(&[counted(true), (IndexProgress::Files(&report), SECOND)]);
         assert_eq!(
             progress_state.line(3 * SECOND),
             "1,500 of 6,000 files, 6,000 passages, 2,000 passages/s, 9 seconds left"
@@ -145,8 +145,8 @@ mod tests {
     fn files_that_come_after_the_count_do_not_run_over_it() {
         let report = IndexReport { files: 12, ..IndexReport::default() };
         let progress_state = heard(&[
-            (Progress::Total { files: 10, is_final: true }, SECOND),
-            (Progress::Files(&report), 5 * SECOND),
+            (IndexProgress::Total { files: 10, is_final: true }, SECOND),
+            (IndexProgress::Files(&report), 5 * SECOND),
         ]);
         assert_eq!(progress_state.position(), (12, Some(12)));
         assert_eq!(progress_state.line(5 * SECOND), "12 of 12 files, 0 passages, 0 passages/s");
@@ -156,9 +156,9 @@ mod tests {
     fn vectors_have_their_own_clock() {
         let report = IndexReport { files: 9, chunks: 900, ..IndexReport::default() };
         let progress_state = heard(&[
-            (Progress::Files(&report), 60 * SECOND),
-            (Progress::Vectors { done: 0, of: 900 }, 60 * SECOND),
-            (Progress::Vectors { done: 300, of: 900 }, 70 * SECOND),
+            (IndexProgress::Files(&report), 60 * SECOND),
+            (IndexProgress::Vectors { done: 0, of: 900 }, 60 * SECOND),
+            (IndexProgress::Vectors { done: 300, of: 900 }, 70 * SECOND),
         ]);
         assert_eq!(progress_state.position(), (300, Some(900)));
         assert_eq!(progress_state.line(70 * SECOND), "300 of 900 vectors, 30/s, 20 seconds left");

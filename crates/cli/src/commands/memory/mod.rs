@@ -13,13 +13,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
+use hob_app::startup::channels::{ChannelParts, open_channels};
+use hob_app::startup::memory::{MemoryWiring, open_memory};
+use hob_app::startup::tasks::{open_tasks, task_options};
+use hob_app::{ToolRegistryParts, hob_database};
 use hob_config::Config;
 use hob_core::EventBus;
-use hob_memory::Documents;
-use hob_system::startup::channels::{ChannelParts, open_channels};
-use hob_system::startup::memory::{MemoryWiring, open_memory};
-use hob_system::startup::tasks::{open_tasks, task_options};
-use hob_system::{WorkshopParts, hob_database};
+use hob_memory::MemoryService;
 
 use crate::args::{MemoryCommand, NetworkAccess};
 use crate::commands::block_on;
@@ -51,14 +51,14 @@ pub fn run(command: MemoryCommand, named: NamedFiles) -> Result<ExitCode> {
 }
 
 /// The memory with the options of the command line.
-fn documents(config: &Config, network: NetworkAccess) -> Result<Arc<Documents>> {
+fn documents(config: &Config, network: NetworkAccess) -> Result<Arc<MemoryService>> {
     let first_use = local::first_vectors(network);
     let wiring = MemoryWiring { reader: reader(), first_use, ..MemoryWiring::default() };
     Ok(open_memory(config, &settings::home()?, wiring)?)
 }
 
 /// What the built-in tools need without an engine.
-pub fn workshop_parts(config: &Config) -> Result<WorkshopParts> {
+pub fn workshop_parts(config: &Config) -> Result<ToolRegistryParts> {
     let memory = documents(config, NetworkAccess::Offline)?;
     let home = settings::home()?;
     let channels = open_channels(
@@ -67,11 +67,11 @@ pub fn workshop_parts(config: &Config) -> Result<WorkshopParts> {
         ChannelParts { database: hob_database(&home), events: EventBus::new() },
     )?;
     let tasks = open_tasks(&home, task_options(channels.clone()));
-    Ok(WorkshopParts {
+    Ok(ToolRegistryParts {
         home: Some(settings::home()?),
         memory: Some(memory),
         tasks: Some(tasks),
         channels,
-        ..WorkshopParts::default()
+        ..ToolRegistryParts::default()
     })
 }

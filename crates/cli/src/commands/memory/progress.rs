@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hob_memory::Progress;
+use hob_memory::IndexProgress;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::index_progress::IndexProgressState;
@@ -72,12 +72,12 @@ impl IndexBar {
         }
     }
 
-    pub fn show(&self, progress: Progress<'_>) {
+    pub fn show(&self, progress: IndexProgress<'_>) {
         match progress {
-            Progress::Warning(warning) => {
+            IndexProgress::Warning(warning) => {
                 return output::warning(one_line(&format!("{}: {}", warning.path.display(), warning.reason)));
             }
-            Progress::Skipped(skipped) => {
+            IndexProgress::Skipped(skipped) => {
                 self.remember_skipped(&skipped.path);
                 if self.named == NamedFiles::Skipped {
                     let text = format!("skipped {}: {}", skipped.path.display(), skipped.reason);

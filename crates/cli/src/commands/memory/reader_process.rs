@@ -4,12 +4,12 @@ use std::io;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use hob_memory::read::child_process::{Apart, serve};
+use hob_memory::read::child_process::{ReaderProcess, serve};
 
 /// How to start that process; `None` if the path of this program is unknown.
-pub fn reader() -> Option<Apart> {
+pub fn reader() -> Option<ReaderProcess> {
     let program = std::env::current_exe().ok()?;
-    Some(Apart { program, arguments: vec!["read-file".to_owned()] })
+    Some(ReaderProcess { program, arguments: vec!["read-file".to_owned()] })
 }
 
 /// Runs as that process. It needs no settings.

@@ -5,7 +5,7 @@ use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
 use anyhow::Result;
 use hob_config::Config;
-use hob_memory::{Found, MemoryBackend, MemoryQuery, Passage};
+use hob_memory::{MemoryBackend, MemoryQuery, Passage, SearchResults};
 
 use super::excerpt::{ExcerptPart, excerpt};
 use crate::args::MemorySearchArgs;
@@ -41,7 +41,7 @@ pub async fn run(config: &Config, args: MemorySearchArgs) -> Result<()> {
 }
 
 /// For other programs: a line for each passage.
-fn print_rows(found: &Found) -> io::Result<()> {
+fn print_rows(found: &SearchResults) -> io::Result<()> {
     let row = |passage: &Passage| {
         let text: String = excerpt(passage, SHOWN).into_iter().map(|piece| piece.text).collect();
         vec![score(found, passage), one_line(&passage.location().to_string()), one_line(&text)]
@@ -50,7 +50,7 @@ fn print_rows(found: &Found) -> io::Result<()> {
 }
 
 /// For people with a wide terminal: the passage beside its source, and in it the words that were found.
-fn print_table(found: &Found) -> io::Result<()> {
+fn print_table(found: &SearchResults) -> io::Result<()> {
     let here = ShortPaths::from_process();
     let row = |passage: &Passage| {
         let place = here.shortened(passage.location().to_string());
@@ -69,7 +69,7 @@ fn print_table(found: &Found) -> io::Result<()> {
 }
 
 /// For people with a narrow one: the passage below its source.
-fn print_blocks(found: &Found) -> io::Result<()> {
+fn print_blocks(found: &SearchResults) -> io::Result<()> {
     let here = ShortPaths::from_process();
     let mut out = anstream::stdout();
     for passage in &found.passages {
@@ -120,7 +120,7 @@ impl ShortPaths {
 
 /// The relevance of a passage as a readable number. Word scores have no scale, and are tiny for few documents: there the best
 /// passage is 1, and the others are relative to it.
-fn score(found: &Found, passage: &Passage) -> String {
+fn score(found: &SearchResults, passage: &Passage) -> String {
     let best = found.passages.first().map_or(0.0, |best| best.score);
     let shown = match found.backend {
         // The cosine of the angle between question and passage.
@@ -133,24 +133,24 @@ fn score(found: &Found, passage: &Passage) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hob_memory::PassagePlace;
+    use hob_memory::PositionUnit;
 
     use super::*;
 
-    fn found(backend: MemoryBackend, scores: &[f64]) -> Found {
+    fn found(backend: MemoryBackend, scores: &[f64]) -> SearchResults {
         let passage = |score: &f64| Passage {
             source: "/notes/house.md".into(),
             title: "House".into(),
             text: "The boiler".into(),
             position: 0,
-            place: PassagePlace::Line,
+            place: PositionUnit::Line,
             line: 1,
             end_line: 1,
             tokens: 2,
             score: *score,
             marks: Vec::new(),
         };
-        Found { backend, passages: scores.iter().map(passage).collect() }
+        SearchResults { backend, passages: scores.iter().map(passage).collect() }
     }
 
     #[test]

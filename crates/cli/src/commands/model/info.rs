@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use anyhow::{Error, Result, anyhow};
+use hob_app::ollama;
 use hob_config::Config;
 use hob_core::{ModelInfo, ModelKind};
-use hob_system::{ModelDetails, ollama};
+use hob_engines::ollama::ModelDetails;
 use serde_json::{Value, json};
 use strsim::jaro_winkler;
 

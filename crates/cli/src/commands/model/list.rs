@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use futures::{StreamExt, stream};
+use hob_app::ollama;
 use hob_config::Config;
 use hob_core::{ModelInfo, ModelKind};
-use hob_system::ollama;
 use serde_json::{Value, json};
 
 use super::{asked, check_all_engines, chosen, silent};
@@ -68,7 +68,7 @@ async fn add_contexts(config: &Config, models: &mut [ModelInfo]) -> Result<()> {
 /// The default model, and the engine that answers with it; `None` where that is chosen for each question, or is not there.
 async fn default<'a>(config: &Config, found: &'a [EngineStatus]) -> Result<Option<(&'a str, &'a str)>> {
     let Some(chosen) = chosen(config, found).await else { return Ok(None) };
-    let default = hob_system::default_model(config, &settings::home()?, &chosen.engine).await;
+    let default = hob_app::default_model(config, &settings::home()?, &chosen.engine).await;
     let Some(default) = default.ok().flatten() else { return Ok(None) };
     Ok(asked(chosen, found, config).into_iter().find_map(|status| {
         let model = models(status).iter().find(|model| status.engine.means(&default, &model.id))?;

@@ -9,9 +9,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
+use hob_app::{AppOptions, choose};
 use hob_config::{Config, EngineName};
 use hob_core::Engine;
-use hob_system::{Wishes, choose};
 
 use crate::args::ModelCommand;
 use crate::commands::block_on;
@@ -39,7 +39,7 @@ pub fn run(command: ModelCommand) -> Result<ExitCode> {
 
 /// All engines; an error when none of them answers.
 async fn check_all_engines(config: &Config) -> Result<Vec<EngineStatus>> {
-    let engines = hob_system::engines(config, &settings::home()?)?;
+    let engines = hob_app::engines(config, &settings::home()?)?;
     let found = {
         let _waiting = Spinner::start("querying the engines");
         check_engines(&engines, config).await
@@ -65,7 +65,7 @@ async fn chosen<'a>(config: &Config, found: &'a [EngineStatus]) -> Option<&'a En
         .filter(|status| matches!(status.state, EngineState::Available { .. }))
         .map(|status| Arc::clone(&status.engine))
         .collect();
-    let chosen = choose(&answering, config, &Wishes::default()).await.ok()?;
+    let chosen = choose(&answering, config, &AppOptions::default()).await.ok()?;
     found.iter().find(|status| status.engine.key() == chosen.engine.key())
 }
 

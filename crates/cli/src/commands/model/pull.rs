@@ -8,9 +8,10 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use futures::StreamExt;
+use hob_app::ollama;
 use hob_config::Config;
 use hob_core::Engine;
-use hob_system::{OllamaPullProgress, ollama};
+use hob_engines::ollama::OllamaPullProgress;
 
 use self::bars::LayerBars;
 use self::lines::LayerLines;

@@ -6,7 +6,7 @@ mod show;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hob_system::startup::routing::open_routing_service;
+use hob_app::startup::routing::open_routing_service;
 use hob_telemetry::TelemetryService;
 
 use crate::args::RouterCommand;

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
+use hob_app::startup::channels::{ChannelParts, open_channels};
+use hob_app::startup::tasks::{open_tasks, task_options};
+use hob_app::{ToolRegistry, hob_database};
 use hob_config::Config;
 use hob_core::{EventBus, Permit, Reach, RunEvents};
-use hob_system::startup::channels::{ChannelParts, open_channels};
-use hob_system::startup::tasks::{open_tasks, task_options};
-use hob_system::{Workshop, hob_database};
 use hob_tasks::{
     DeliverTo, Missed, NewTask, ScheduleType, Task, TaskError, TaskLimits, TaskService, parse_zone,
 };
@@ -84,7 +84,7 @@ fn wanted(args: SchedulerCreateArgs) -> Result<NewTask, TaskError> {
 /// Without this check, an unknown tool would fail only at the first run.
 async fn check_tools(config: &Config, task: &NewTask) -> Result<()> {
     let Some(selected) = task.tools.as_ref().filter(|tools| !tools.is_empty()) else { return Ok(()) };
-    let workshop = Workshop::open(config, memory::workshop_parts(config)?);
+    let workshop = ToolRegistry::open(config, memory::workshop_parts(config)?);
     let permit = Permit { only: Some(selected.clone()), ..Permit::up_to(Reach::Act) };
     let mut found = workshop.tools()?.for_run(permit.clone(), RunEvents::unheard()).map(drop);
     if found.is_err() {

@@ -12,9 +12,9 @@ mod start;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use hob_app::AppOptions;
+use hob_app::startup::tasks::{open_tasks, task_options};
 use hob_config::Config;
-use hob_system::Wishes;
-use hob_system::startup::tasks::{open_tasks, task_options};
 use hob_tasks::{TaskError, TaskId, TaskService};
 
 use self::list::TaskFilter;
@@ -51,7 +51,7 @@ fn with_service(work: impl AsyncFnOnce(&TaskService) -> Result<()>) -> Result<Ex
 }
 
 /// The configuration and options for running tasks: flags override the file, the file overrides the defaults.
-fn run_settings(args: SchedulerEngineArgs) -> Result<(Config, Wishes)> {
+fn run_settings(args: SchedulerEngineArgs) -> Result<(Config, AppOptions)> {
     let mut config = settings::load()?;
     if let Some(model) = args.model {
         config.use_model(&model);

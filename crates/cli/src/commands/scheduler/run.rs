@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use hob_system::startup::tasks::{open_tasks, task_options};
+use hob_app::startup::tasks::{open_tasks, task_options};
 use hob_tasks::{RunOutcome, TaskRun};
 
 use super::{read_id, run_settings, with_advice};

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hob_system::Household;
+use hob_app::App;
 use hob_tasks::TaskStatus;
 
 use super::{run_settings, with_advice};
@@ -31,7 +31,7 @@ pub fn run(args: SchedulerStartArgs) -> Result<ExitCode> {
     })
 }
 
-async fn print_summary(app: &Household) -> Result<()> {
+async fn print_summary(app: &App) -> Result<()> {
     let service = app.scheduler.tasks();
     let tasks = service.list(Some(TaskStatus::Active)).await.map_err(with_advice)?;
     let engine = app.system.engine();

@@ -8,7 +8,7 @@ mod stats;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hob_system::startup::telemetry::find_telemetry;
+use hob_app::startup::telemetry::find_telemetry;
 
 use crate::args::TelemetryCommand;
 use crate::output;

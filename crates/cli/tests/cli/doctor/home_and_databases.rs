@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
+use hob_app::{HOB_MIGRATIONS, MEMORY_MIGRATIONS};
 use hob_db::{Database, Migrations};
-use hob_system::{HOB_MIGRATIONS, MEMORY_MIGRATIONS};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 

@@ -14,19 +14,20 @@ mod sources;
 mod vectors;
 mod words;
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, RwLock};
-use std::time::Duration;
+use std::sync::RwLock;
+use std::time::{Duration, SystemTime};
 
 use hob_db::{Database, DatabaseError, Durability, Migrations};
 use rusqlite::{Connection, Transaction};
 
-pub use passages::StoredPassage;
-pub use size::MemoryFigures;
-pub use sources::{Forgotten, NewChunk, NewSource, Stamp};
-pub use vectors::{ChunkText, NewVector};
-
-use crate::vector_codes::Codes;
+use super::{
+    ChunkHit, ChunkText, MemorySize, MemorySnapshot, MemoryStore, NewSource, NewVector, RemovedSources,
+    SnapshotWork, SourceStamp, StoredPassage,
+};
+use crate::vector_codes::VectorCodes;
+use crate::word_query::WordQuery;
 
 /// The steps that make its tables.
 pub const MIGRATIONS: Migrations = Migrations {
@@ -48,26 +49,18 @@ const TRIES: u32 = 12;
 /// How long the lock is left alone after a write, so that another process gets its turn.
 const TURN: Duration = Duration::from_millis(1);
 
-/// A chunk that answers a question, and how well: more is better, and only scores of one list compare.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Hit {
-    pub chunk: i64,
-    pub score: f64,
-}
-
-/// The memory in a database. Cheap to clone; all clones are the same one.
-#[derive(Clone)]
-pub struct MemoryStore {
+/// The memory in a SQLite file. Keeps the signs of all vectors in the process, so one store is shared by all callers.
+pub struct SqliteMemoryStore {
     database: Database,
-    codes: Arc<RwLock<Codes>>,
+    codes: RwLock<VectorCodes>,
 }
 
-impl MemoryStore {
+impl SqliteMemoryStore {
     /// The memory in an open database, which gives its writer more room.
     pub fn new(database: Database) -> Result<Self, DatabaseError> {
         let resized = database.writer().pragma_update(None, "cache_size", -WRITER_CACHE_KIB);
         resized.map_err(|error| database.explain(error))?;
-        Ok(MemoryStore { database, codes: Arc::default() })
+        Ok(SqliteMemoryStore { database, codes: RwLock::default() })
     }
 
     /// Opens the memory at `path`, and creates it where there is none.
@@ -80,39 +73,23 @@ impl MemoryStore {
         if path.exists() { Self::open(path).map(Some) } else { Ok(None) }
     }
 
-    /// One that nobody else sees and that ends with its last clone.
+    /// A memory of this process only, which ends with the store.
     pub fn in_memory() -> Result<Self, DatabaseError> {
         Self::new(Database::in_memory(&[MIGRATIONS])?)
     }
 
-    /// Runs `work` on the memory as it is at one moment: what is found in it can also be read, whatever others write meanwhile.
-    /// `work` must not use the database itself.
-    pub fn snapshot<T>(
-        &self,
-        work: impl FnOnce(&Snapshot<'_>) -> Result<T, DatabaseError>,
-    ) -> Result<T, DatabaseError> {
-        self.database.read(|connection| {
-            Ok(work(&Snapshot { connection, database: &self.database, codes: &self.codes }))
-        })?
-    }
-
-    /// Brings to the disk what was indexed: until then a power cut may take it.
-    pub fn sync(&self) -> Result<(), DatabaseError> {
-        stubborn(|| self.database.sync())
-    }
-
-    /// Writes when other processes that index let us.
+    /// Writes as soon as other processes that index allow it.
     fn write<T>(
         &self,
         durability: Durability,
         work: impl Fn(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, DatabaseError> {
-        stubborn(|| self.database.write_with(durability, &work))
+        retry_when_busy(|| self.database.write_with(durability, &work))
     }
 }
 
-/// SQLite has no queue for writers, so whoever writes again and again has to leave room, and whoever waits has to be stubborn.
-fn stubborn<T>(write: impl Fn() -> Result<T, DatabaseError>) -> Result<T, DatabaseError> {
+/// SQLite has no queue for writers. A process that writes often pauses after each write, and one that waits tries again.
+fn retry_when_busy<T>(write: impl Fn() -> Result<T, DatabaseError>) -> Result<T, DatabaseError> {
     let mut tries = 0;
     loop {
         tries += 1;
@@ -126,14 +103,70 @@ fn stubborn<T>(write: impl Fn() -> Result<T, DatabaseError>) -> Result<T, Databa
     }
 }
 
-/// The memory at one moment.
-pub struct Snapshot<'a> {
-    connection: &'a Connection,
-    database: &'a Database,
-    codes: &'a RwLock<Codes>,
+impl MemoryStore for SqliteMemoryStore {
+    fn known_below(&self, path: &str) -> Result<HashMap<String, SourceStamp>, DatabaseError> {
+        sources::known_below(self, path)
+    }
+
+    fn replace(&self, sources: &[NewSource], now: SystemTime) -> Result<(), DatabaseError> {
+        sources::replace(self, sources, now)
+    }
+
+    fn save(&self, source: &NewSource, now: SystemTime) -> Result<(), DatabaseError> {
+        sources::save(self, source, now)
+    }
+
+    fn restamp(&self, stamps: &[(String, SourceStamp)]) -> Result<(), DatabaseError> {
+        sources::restamp(self, stamps)
+    }
+
+    fn remove(&self, paths: &[String]) -> Result<RemovedSources, DatabaseError> {
+        sources::remove(self, paths)
+    }
+
+    fn paths_below(&self, path: &str, count: usize) -> Result<Vec<String>, DatabaseError> {
+        sources::paths_below(self, path, count)
+    }
+
+    fn without_vector(&self, model: &str, after: i64, count: usize) -> Result<Vec<ChunkText>, DatabaseError> {
+        vectors::without_vector(self, model, after, count)
+    }
+
+    fn count_without_vector(&self, model: &str) -> Result<u64, DatabaseError> {
+        vectors::count_without_vector(self, model)
+    }
+
+    fn add_vectors(&self, model: &str, vectors: &[NewVector]) -> Result<(), DatabaseError> {
+        vectors::add_vectors(self, model, vectors)
+    }
+
+    fn size(&self) -> Result<MemorySize, DatabaseError> {
+        size::size(self)
+    }
+
+    fn check(&self) -> Result<(), DatabaseError> {
+        size::check(self)
+    }
+
+    fn sync(&self) -> Result<(), DatabaseError> {
+        retry_when_busy(|| self.database.sync())
+    }
+
+    fn snapshot(&self, work: SnapshotWork<'_>) -> Result<(), DatabaseError> {
+        self.database.read(|connection| {
+            Ok(work(&SqliteSnapshot { connection, database: &self.database, codes: &self.codes }))
+        })?
+    }
 }
 
-impl Snapshot<'_> {
+/// The memory in one transaction that reads.
+struct SqliteSnapshot<'a> {
+    connection: &'a Connection,
+    database: &'a Database,
+    codes: &'a RwLock<VectorCodes>,
+}
+
+impl SqliteSnapshot<'_> {
     fn explained<T>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -142,6 +175,37 @@ impl Snapshot<'_> {
     }
 }
 
+impl MemorySnapshot for SqliteSnapshot<'_> {
+    fn find_words(&self, query: &WordQuery, count: usize) -> Result<Vec<ChunkHit>, DatabaseError> {
+        words::find_words(self, query, count)
+    }
+
+    fn covering(
+        &self,
+        query: &WordQuery,
+        hits: &[ChunkHit],
+        share: f64,
+    ) -> Result<Vec<ChunkHit>, DatabaseError> {
+        words::covering(self, query, hits, share)
+    }
+
+    fn find_vectors(
+        &self,
+        model: &str,
+        vector: &[f32],
+        count: usize,
+    ) -> Result<Option<Vec<ChunkHit>>, DatabaseError> {
+        vectors::find_vectors(self, model, vector, count)
+    }
+
+    fn passages(
+        &self,
+        chunks: &[i64],
+        query: Option<&WordQuery>,
+    ) -> Result<Vec<StoredPassage>, DatabaseError> {
+        passages::passages(self, chunks, query)
+    }
+}
+
 #[cfg(test)]
-#[path = "../tests.rs"]
-mod tests;
+mod sqlite_tests;

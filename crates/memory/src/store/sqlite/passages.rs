@@ -5,58 +5,28 @@ use std::ops::Range;
 use hob_db::DatabaseError;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{MemoryStore, Snapshot};
-use crate::types::PassagePlace;
+use super::SqliteSnapshot;
+use crate::store::StoredPassage;
+use crate::types::PositionUnit;
 use crate::word_query::WordQuery;
 
 /// What stands around a word that was found. No text in the database has these characters.
 pub(super) const MARK_START: char = '\u{2}';
 pub(super) const MARK_END: char = '\u{3}';
 
-/// A chunk and where it comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredPassage {
-    pub chunk: i64,
-    /// The path of its source.
-    pub source: String,
-    pub title: String,
-    pub text: String,
-    /// Which piece of its source it is, counted from 0.
-    pub position: u32,
-    pub place: PassagePlace,
-    pub line: u32,
-    pub end_line: u32,
-    pub tokens: u32,
-    /// The words of the question, as places in the text.
-    pub marks: Vec<Range<usize>>,
-}
-
-impl MemoryStore {
-    /// As [`Snapshot::passages`], of this moment: chunks that were found in another one may be gone.
-    pub fn passages(
-        &self,
-        chunks: &[i64],
-        query: Option<&WordQuery>,
-    ) -> Result<Vec<StoredPassage>, DatabaseError> {
-        self.snapshot(|snapshot| snapshot.passages(chunks, query))
-    }
-}
-
-impl Snapshot<'_> {
-    /// The chunks with these ids, in their order; one that is not there is left out.
-    pub fn passages(
-        &self,
-        chunks: &[i64],
-        query: Option<&WordQuery>,
-    ) -> Result<Vec<StoredPassage>, DatabaseError> {
-        self.explained(|connection| {
-            let mut passages = Vec::with_capacity(chunks.len());
-            for chunk in chunks {
-                passages.extend(read(connection, *chunk, query)?);
-            }
-            Ok(passages)
-        })
-    }
+/// The chunks with these ids, in their order; one that is not there is left out.
+pub(super) fn passages(
+    snapshot: &SqliteSnapshot<'_>,
+    chunks: &[i64],
+    query: Option<&WordQuery>,
+) -> Result<Vec<StoredPassage>, DatabaseError> {
+    snapshot.explained(|connection| {
+        let mut passages = Vec::with_capacity(chunks.len());
+        for chunk in chunks {
+            passages.extend(read(connection, *chunk, query)?);
+        }
+        Ok(passages)
+    })
 }
 
 fn read(
@@ -76,7 +46,7 @@ fn read(
                 title: row.get(1)?,
                 text: row.get(2)?,
                 position: row.get(3)?,
-                place: place_of(row.get_ref(7)?.as_str()?),
+                place: unit_of(row.get_ref(7)?.as_str()?),
                 line: row.get(4)?,
                 end_line: row.get(5)?,
                 tokens: row.get(6)?,
@@ -95,19 +65,19 @@ fn read(
     Ok(passage)
 }
 
-pub(super) fn place_name(place: PassagePlace) -> &'static str {
-    match place {
-        PassagePlace::Line => "line",
-        PassagePlace::Page => "page",
-        PassagePlace::Paragraph => "paragraph",
+pub(super) fn unit_name(unit: PositionUnit) -> &'static str {
+    match unit {
+        PositionUnit::Line => "line",
+        PositionUnit::Page => "page",
+        PositionUnit::Paragraph => "paragraph",
     }
 }
 
-fn place_of(name: &str) -> PassagePlace {
+fn unit_of(name: &str) -> PositionUnit {
     match name {
-        "page" => PassagePlace::Page,
-        "paragraph" => PassagePlace::Paragraph,
-        _ => PassagePlace::Line,
+        "page" => PositionUnit::Page,
+        "paragraph" => PositionUnit::Paragraph,
+        _ => PositionUnit::Line,
     }
 }
 

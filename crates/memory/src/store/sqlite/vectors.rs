@@ -6,9 +6,10 @@ use std::sync::PoisonError;
 use hob_db::{DatabaseError, Durability};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
-use super::{Hit, MemoryStore, Snapshot};
+use super::{SqliteMemoryStore, SqliteSnapshot};
 use crate::quantise::{code, from_bytes, normalise, quantise, similarity, to_bytes};
-use crate::vector_codes::{Codes, Version};
+use crate::store::{ChunkHit, ChunkText, NewVector};
+use crate::vector_codes::{CodesVersion, VectorCodes};
 
 /// Up to so many vectors are compared one by one.
 const FEW: usize = 4_096;
@@ -20,140 +21,115 @@ const COMPARED_PER_WANTED: usize = 20;
 /// Vectors that are gone and still listed, about half a megabyte of them. Who has missed more reads all codes again.
 const GONE_LISTED: i64 = 65_536;
 
-/// A chunk that is to get a vector.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChunkText {
-    pub chunk: i64,
-    pub title: String,
-    pub text: String,
-}
-
-/// A chunk's vector.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NewVector {
-    pub chunk: i64,
-    pub vector: Vec<f32>,
-}
-
 /// A model as the database knows it.
 struct Model {
     id: i64,
     dimensions: usize,
 }
 
-impl MemoryStore {
-    /// Chunks without a vector of this model, by their ids behind `after`.
-    pub fn without_vector(
-        &self,
-        model: &str,
-        after: i64,
-        count: usize,
-    ) -> Result<Vec<ChunkText>, DatabaseError> {
-        self.database.read(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT id, title, text FROM memory_chunk WHERE id > ?2 AND NOT EXISTS (\
-                     SELECT 1 FROM memory_vector JOIN memory_model ON memory_model.id = memory_vector.model \
-                     WHERE memory_vector.chunk = memory_chunk.id AND memory_model.name = ?1) \
-                 ORDER BY id LIMIT ?3",
-            )?;
-            let rows = statement.query_map(params![model, after, count as i64], |row| {
-                Ok(ChunkText { chunk: row.get(0)?, title: row.get(1)?, text: row.get(2)? })
-            })?;
-            rows.collect()
-        })
-    }
-
-    /// How many chunks have no vector of this model.
-    pub fn count_without_vector(&self, model: &str) -> Result<u64, DatabaseError> {
-        self.database.read(|connection| {
-            // The sums and the codes are small beside the chunks and the vectors they stand for.
-            let lacking: i64 = connection.query_row(
-                "SELECT (SELECT coalesce(sum(chunks), 0) FROM memory_source) - (\
-                     SELECT count(*) FROM memory_code JOIN memory_model ON memory_model.id = memory_code.model \
-                     WHERE memory_model.name = ?1)",
-                [model],
-                |row| row.get(0),
-            )?;
-            Ok(u64::try_from(lacking).unwrap_or(0))
-        })
-    }
-
-    /// Gives chunks their vectors, in place of those they had. A chunk that is gone by now gets none, and a model whose
-    /// vectors have another length than before starts anew.
-    pub fn add_vectors(&self, model: &str, vectors: &[NewVector]) -> Result<(), DatabaseError> {
-        let Some(dimensions) = vectors.first().map(|new| new.vector.len()) else { return Ok(()) };
-        self.write(Durability::ProcessEnd, |transaction| {
-            let model = match find_model(transaction, model)? {
-                Some(known) if known.dimensions == dimensions => known.id,
-                known => {
-                    if let Some(Model { id, .. }) = known {
-                        transaction.execute("DELETE FROM memory_vector WHERE model = ?1", [id])?;
-                        transaction.execute("DELETE FROM memory_model WHERE id = ?1", [id])?;
-                    }
-                    transaction.execute(
-                        "INSERT INTO memory_model (name, dimensions) VALUES (?1, ?2)",
-                        params![model, dimensions as i64],
-                    )?;
-                    transaction.last_insert_rowid()
-                }
-            };
-            let mut forget = transaction.prepare_cached("DELETE FROM memory_vector WHERE chunk = ?1")?;
-            let mut add_vector = transaction.prepare_cached(
-                "INSERT INTO memory_vector (chunk, model, scale, vector) \
-                 SELECT id, ?2, ?3, ?4 FROM memory_chunk WHERE id = ?1",
-            )?;
-            let mut add_code = transaction
-                .prepare_cached("INSERT INTO memory_code (id, model, code) VALUES (?1, ?2, ?3)")?;
-            for NewVector { chunk, vector } in vectors.iter().filter(|new| new.vector.len() == dimensions) {
-                let normal = normalise(vector);
-                let quantised = quantise(&normal);
-                forget.execute([chunk])?;
-                if add_vector.execute(params![chunk, model, f64::from(quantised.scale), quantised.bytes])?
-                    == 1
-                {
-                    add_code.execute(params![
-                        transaction.last_insert_rowid(),
-                        model,
-                        to_bytes(&code(&normal))
-                    ])?;
-                }
-            }
-            shorten_list_of_gone(transaction)
-        })
-    }
-
-    /// As [`Snapshot::find_vectors`], of this moment.
-    pub fn find_vectors(
-        &self,
-        model: &str,
-        vector: &[f32],
-        count: usize,
-    ) -> Result<Option<Vec<Hit>>, DatabaseError> {
-        self.snapshot(|snapshot| snapshot.find_vectors(model, vector, count))
-    }
+/// Chunks without a vector of this model, by their ids behind `after`.
+pub(super) fn without_vector(
+    store: &SqliteMemoryStore,
+    model: &str,
+    after: i64,
+    count: usize,
+) -> Result<Vec<ChunkText>, DatabaseError> {
+    store.database.read(|connection| {
+        let mut statement = connection.prepare_cached(
+            "SELECT id, title, text FROM memory_chunk WHERE id > ?2 AND NOT EXISTS (\
+                 SELECT 1 FROM memory_vector JOIN memory_model ON memory_model.id = memory_vector.model \
+                 WHERE memory_vector.chunk = memory_chunk.id AND memory_model.name = ?1) \
+             ORDER BY id LIMIT ?3",
+        )?;
+        let rows = statement.query_map(params![model, after, count as i64], |row| {
+            Ok(ChunkText { chunk: row.get(0)?, title: row.get(1)?, text: row.get(2)? })
+        })?;
+        rows.collect()
+    })
 }
 
-impl Snapshot<'_> {
-    /// The chunks nearest to a vector of this model, at most `count`; `None` when no chunk ever had a vector of it.
-    pub fn find_vectors(
-        &self,
-        model: &str,
-        vector: &[f32],
-        count: usize,
-    ) -> Result<Option<Vec<Hit>>, DatabaseError> {
-        self.explained(|connection| {
-            let Some(model) = find_model(connection, model)? else { return Ok(None) };
-            let normal = normalise(vector);
-            let near = self.near_by_sign(&model, &normal, count)?;
-            compare(connection, &normal, &near, count).map(Some)
-        })
-    }
+/// How many chunks have no vector of this model.
+pub(super) fn count_without_vector(store: &SqliteMemoryStore, model: &str) -> Result<u64, DatabaseError> {
+    store.database.read(|connection| {
+        // The sums and the codes are small beside the chunks and the vectors they stand for.
+        let lacking: i64 = connection.query_row(
+            "SELECT (SELECT coalesce(sum(chunks), 0) FROM memory_source) - (\
+                 SELECT count(*) FROM memory_code JOIN memory_model ON memory_model.id = memory_code.model \
+                 WHERE memory_model.name = ?1)",
+            [model],
+            |row| row.get(0),
+        )?;
+        Ok(u64::try_from(lacking).unwrap_or(0))
+    })
+}
 
-    /// Vectors that were added or removed since the last search are taken in first, whoever did it. The codes are exactly
+/// Gives chunks their vectors, in place of those they had. A chunk that is gone by now gets none, and a model whose
+/// vectors have another length than before loses its old ones.
+pub(super) fn add_vectors(
+    store: &SqliteMemoryStore,
+    model: &str,
+    vectors: &[NewVector],
+) -> Result<(), DatabaseError> {
+    let Some(dimensions) = vectors.first().map(|new| new.vector.len()) else { return Ok(()) };
+    store.write(Durability::ProcessEnd, |transaction| {
+        let model = match find_model(transaction, model)? {
+            Some(known) if known.dimensions == dimensions => known.id,
+            known => {
+                if let Some(Model { id, .. }) = known {
+                    transaction.execute("DELETE FROM memory_vector WHERE model = ?1", [id])?;
+                    transaction.execute("DELETE FROM memory_model WHERE id = ?1", [id])?;
+                }
+                transaction.execute(
+                    "INSERT INTO memory_model (name, dimensions) VALUES (?1, ?2)",
+                    params![model, dimensions as i64],
+                )?;
+                transaction.last_insert_rowid()
+            }
+        };
+        let mut forget = transaction.prepare_cached("DELETE FROM memory_vector WHERE chunk = ?1")?;
+        let mut add_vector = transaction.prepare_cached(
+            "INSERT INTO memory_vector (chunk, model, scale, vector) \
+             SELECT id, ?2, ?3, ?4 FROM memory_chunk WHERE id = ?1",
+        )?;
+        let mut add_code =
+            transaction.prepare_cached("INSERT INTO memory_code (id, model, code) VALUES (?1, ?2, ?3)")?;
+        for NewVector { chunk, vector } in vectors.iter().filter(|new| new.vector.len() == dimensions) {
+            let normal = normalise(vector);
+            let quantised = quantise(&normal);
+            forget.execute([chunk])?;
+            if add_vector.execute(params![chunk, model, f64::from(quantised.scale), quantised.bytes])? == 1 {
+                add_code.execute(params![
+                    transaction.last_insert_rowid(),
+                    model,
+                    to_bytes(&code(&normal))
+                ])?;
+            }
+        }
+        shorten_list_of_gone(transaction)
+    })
+}
+
+/// The chunks nearest to a vector of this model, at most `count`; `None` when no chunk ever had a vector of it.
+pub(super) fn find_vectors(
+    snapshot: &SqliteSnapshot<'_>,
+    model: &str,
+    vector: &[f32],
+    count: usize,
+) -> Result<Option<Vec<ChunkHit>>, DatabaseError> {
+    snapshot.explained(|connection| {
+        let Some(model) = find_model(connection, model)? else { return Ok(None) };
+        let normal = normalise(vector);
+        let near = snapshot.near_by_sign(&model, &normal, count)?;
+        compare(connection, &normal, &near, count).map(Some)
+    })
+}
+
+impl SqliteSnapshot<'_> {
+    /// First brings the codes up to date with vectors that any process added or removed. The codes are exactly
     /// those of this snapshot: with others, a source that is being replaced would be in neither its old nor its new form.
     fn near_by_sign(&self, model: &Model, normal: &[f32], count: usize) -> rusqlite::Result<Vec<i64>> {
         let code = code(normal);
-        let nearest = |codes: &Codes| match codes.len() {
+        let nearest = |codes: &VectorCodes| match codes.len() {
             0..=FEW => codes.nearest(&code, FEW),
             _ => codes.nearest(&code, COMPARED.max(count * COMPARED_PER_WANTED)),
         };
@@ -166,18 +142,18 @@ impl Snapshot<'_> {
         }
         let mut codes = self.codes.write().unwrap_or_else(PoisonError::into_inner);
         if codes.model != model.id {
-            *codes = Codes::of_model(model.id, model.dimensions);
+            *codes = VectorCodes::of_model(model.id, model.dimensions);
         }
         if codes.version.is_after(version) {
             // Another search began later and was here first. This one reads codes of its own, which seldom happens.
             drop(codes);
-            let mut own = Codes::of_model(model.id, model.dimensions);
+            let mut own = VectorCodes::of_model(model.id, model.dimensions);
             catch_up(self.connection, &mut own, version)?;
             return Ok(nearest(&own));
         }
         if let Err(error) = catch_up(self.connection, &mut codes, version) {
             // Half of the changes are worse than none.
-            *codes = Codes::default();
+            *codes = VectorCodes::default();
             return Err(error);
         }
         Ok(nearest(&codes))
@@ -193,17 +169,17 @@ fn find_model(connection: &Connection, name: &str) -> rusqlite::Result<Option<Mo
         .optional()
 }
 
-fn version(connection: &Connection) -> rusqlite::Result<Version> {
+fn version(connection: &Connection) -> rusqlite::Result<CodesVersion> {
     connection
         .prepare_cached(
             "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'memory_vector'), 0), \
                  (SELECT coalesce(max(id), 0) FROM memory_vector_gone)",
         )?
-        .query_row([], |row| Ok(Version { added: row.get(0)?, removed: row.get(1)? }))
+        .query_row([], |row| Ok(CodesVersion { added: row.get(0)?, removed: row.get(1)? }))
 }
 
 /// Brings codes to the state of the database, which is `version`.
-fn catch_up(connection: &Connection, codes: &mut Codes, version: Version) -> rusqlite::Result<()> {
+fn catch_up(connection: &Connection, codes: &mut VectorCodes, version: CodesVersion) -> rusqlite::Result<()> {
     if codes.version.removed < version.removed && codes.len() > 0 {
         match gone_since(connection, codes.version.removed)? {
             Some(gone) => codes.remove(&gone),
@@ -247,7 +223,7 @@ fn compare(
     normal: &[f32],
     near: &[i64],
     count: usize,
-) -> rusqlite::Result<Vec<Hit>> {
+) -> rusqlite::Result<Vec<ChunkHit>> {
     let mut statement =
         connection.prepare_cached("SELECT chunk, scale, vector FROM memory_vector WHERE id = ?1")?;
     let mut hits = Vec::with_capacity(near.len());
@@ -256,7 +232,7 @@ fn compare(
             .query_row([id], |row| {
                 let scale = row.get::<_, f64>(1)? as f32;
                 let score = similarity(normal, scale, row.get_ref(2)?.as_blob()?);
-                Ok(Hit { chunk: row.get(0)?, score: f64::from(score) })
+                Ok(ChunkHit { chunk: row.get(0)?, score: f64::from(score) })
             })
             .optional()?;
         hits.extend(hit);

@@ -3,7 +3,8 @@
 use hob_db::DatabaseError;
 use rusqlite::{Connection, Transaction, params};
 
-use super::{Hit, MemoryStore, Snapshot};
+use super::SqliteSnapshot;
+use crate::store::ChunkHit;
 use crate::word_plan::{MOST_RANKED, plan};
 use crate::word_query::WordQuery;
 
@@ -14,32 +15,32 @@ const SAMPLED: u64 = 64;
 const TITLE_WEIGHT: f64 = 4.0;
 const TEXT_WEIGHT: f64 = 1.0;
 
-impl MemoryStore {
-    /// As [`Snapshot::find_words`], of this moment.
-    pub fn find_words(&self, query: &WordQuery, count: usize) -> Result<Vec<Hit>, DatabaseError> {
-        self.snapshot(|snapshot| snapshot.find_words(query, count))
-    }
+/// The chunks that fit best, at most `count`.
+pub(super) fn find_words(
+    snapshot: &SqliteSnapshot<'_>,
+    query: &WordQuery,
+    count: usize,
+) -> Result<Vec<ChunkHit>, DatabaseError> {
+    snapshot.explained(|connection| find(connection, query, count))
 }
 
-impl Snapshot<'_> {
-    /// The chunks that fit best, at most `count`.
-    pub fn find_words(&self, query: &WordQuery, count: usize) -> Result<Vec<Hit>, DatabaseError> {
-        self.explained(|connection| find(connection, query, count))
-    }
-
-    /// Of these chunks, those that have at least this share of the question's words. The others fit best only because
-    /// nothing fits.
-    pub fn covering(&self, query: &WordQuery, hits: &[Hit], share: f64) -> Result<Vec<Hit>, DatabaseError> {
-        self.explained(|connection| {
-            let mut covering = Vec::with_capacity(hits.len());
-            for hit in hits {
-                if covers(connection, query, hit.chunk, share)? {
-                    covering.push(*hit);
-                }
+/// Of these chunks, those that have at least this share of the question's words. The others fit best only because
+/// nothing fits.
+pub(super) fn covering(
+    snapshot: &SqliteSnapshot<'_>,
+    query: &WordQuery,
+    hits: &[ChunkHit],
+    share: f64,
+) -> Result<Vec<ChunkHit>, DatabaseError> {
+    snapshot.explained(|connection| {
+        let mut covering = Vec::with_capacity(hits.len());
+        for hit in hits {
+            if covers(connection, query, hit.chunk, share)? {
+                covering.push(*hit);
             }
-            Ok(covering)
-        })
-    }
+        }
+        Ok(covering)
+    })
 }
 
 /// Makes a chunk known by its words. Triggers take care of one that goes.
@@ -76,7 +77,7 @@ fn covers(connection: &Connection, query: &WordQuery, chunk: i64, share: f64) ->
     Ok(false)
 }
 
-fn find(connection: &Connection, query: &WordQuery, count: usize) -> rusqlite::Result<Vec<Hit>> {
+fn find(connection: &Connection, query: &WordQuery, count: usize) -> rusqlite::Result<Vec<ChunkHit>> {
     // The highest id is as good as a count here, and is known at once.
     let last: i64 =
         connection.query_row("SELECT coalesce(max(id), 0) FROM memory_chunk", [], |row| row.get(0))?;
@@ -84,7 +85,7 @@ fn find(connection: &Connection, query: &WordQuery, count: usize) -> rusqlite::R
         return rank(connection, &query.any(), 0, count);
     }
     let mut terms = query.terms().to_vec();
-    let mut hits: Vec<Hit> = Vec::new();
+    let mut hits: Vec<ChunkHit> = Vec::new();
     while hits.len() < count && !terms.is_empty() {
         let plan = plan(&terms, |expression| about(connection, expression))?;
         let oldest = match plan.too_many {
@@ -95,7 +96,7 @@ fn find(connection: &Connection, query: &WordQuery, count: usize) -> rusqlite::R
         let worst = hits.last().map_or(f64::INFINITY, |hit| hit.score);
         for hit in rank(connection, &plan.expression, oldest, count)? {
             if hits.len() < count && hits.iter().all(|known| known.chunk != hit.chunk) {
-                hits.push(Hit { score: hit.score.min(worst), ..hit });
+                hits.push(ChunkHit { score: hit.score.min(worst), ..hit });
             }
         }
         terms = plan.left;
@@ -117,13 +118,18 @@ fn about(connection: &Connection, expression: &str) -> rusqlite::Result<u64> {
     Ok(sampled.unsigned_abs() * SAMPLED)
 }
 
-fn rank(connection: &Connection, expression: &str, oldest: i64, count: usize) -> rusqlite::Result<Vec<Hit>> {
+fn rank(
+    connection: &Connection,
+    expression: &str,
+    oldest: i64,
+    count: usize,
+) -> rusqlite::Result<Vec<ChunkHit>> {
     let mut statement = connection.prepare_cached(
         "SELECT rowid, bm25(memory_words, ?4, ?5) AS distance FROM memory_words \
          WHERE memory_words MATCH ?1 AND rowid > ?2 ORDER BY distance LIMIT ?3",
     )?;
     let found = params![expression, oldest, count as i64, TITLE_WEIGHT, TEXT_WEIGHT];
-    let rows =
-        statement.query_map(found, |row| Ok(Hit { chunk: row.get(0)?, score: -row.get::<_, f64>(1)? }))?;
+    let rows = statement
+        .query_map(found, |row| Ok(ChunkHit { chunk: row.get(0)?, score: -row.get::<_, f64>(1)? }))?;
     rows.collect()
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hob_app::AskService;
 use hob_channels::{ChannelOptions, ChannelService, ChannelStatus, GatewayOptions, GatewayTimeouts};
 use hob_config::ServerConfig;
 use hob_core::Ask;
-use hob_system::System;
 use hob_testkit::{Gateway, GatewayScript, Outside, ScriptedEngine, free_port};
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ pub async fn server(status: ChannelStatus, config: ServerConfig) -> ChannelServe
     let options = GatewayOptions { timeouts, ..GatewayOptions::new(url) };
     let channels = ChannelOptions { gateway: Some(options), ..ChannelOptions::default() };
     let channels = Arc::new(ChannelService::new(channels).unwrap());
-    let system = System::new(plain_parts(Arc::new(ScriptedEngine::saying(&["hi"]))));
+    let system = AskService::new(plain_parts(Arc::new(ScriptedEngine::saying(&["hi"]))));
     let system = Arc::new(system.with_channels(Some(Arc::clone(&channels))));
     channels.listen(&(Arc::clone(&system) as Arc<dyn Ask>));
     let reached = async {

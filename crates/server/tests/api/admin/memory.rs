@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use hob_app::AskService;
+use hob_app::startup::memory::{MemoryWiring, open_memory};
 use hob_config::{Config, ServerConfig};
-use hob_system::System;
-use hob_system::startup::memory::{MemoryWiring, open_memory};
 use serde_json::{Value, json};
 
 use crate::admin::openapi::{assert_fits, document_of};
@@ -28,7 +28,7 @@ pub async fn memory_server(note: Option<&str>) -> MemoryServer {
         std::fs::write(&path, note).unwrap();
         memory.index(&path).await.unwrap();
     }
-    let system = System::new(parts(calculating())).with_memory(memory);
+    let system = AskService::new(parts(calculating())).with_memory(memory);
     MemoryServer { root, http: TestServer::start_parts(Arc::new(system), loopback_config()).await }
 }
 

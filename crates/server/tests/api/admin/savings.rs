@@ -4,12 +4,12 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use hob_app::startup::telemetry::open_record;
+use hob_app::{AskService, AskServiceParts};
 use hob_config::{Config, ServerConfig};
 use hob_core::{Engine, FinishReason, RequestSource, Usage};
 use hob_engines::Style;
 use hob_server::ServerParts;
-use hob_system::startup::telemetry::open_record;
-use hob_system::{System, SystemParts};
 use hob_telemetry::TelemetryService;
 use hob_telemetry::{Energy, Inference, InferenceEnd};
 use hob_testkit::{FakeServer, Hold, Outside, Reply, ScriptedEngine};
@@ -38,7 +38,8 @@ async fn recording(
 
 /// A system without agents that records every call.
 pub fn recorded_in(record: &TelemetryService, engine: Arc<dyn Engine>) -> ServerParts {
-    let system = System::new(SystemParts { agent: None, log: Arc::new(record.clone()), ..parts(engine) });
+    let system =
+        AskService::new(AskServiceParts { agent: None, log: Arc::new(record.clone()), ..parts(engine) });
     ServerParts { record: record.clone(), ..ServerParts::from(Arc::new(system)) }
 }
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use hob_app::AskService;
+use hob_app::startup::tasks::{open_tasks, task_options};
 use hob_channels::{ChannelOptions, ChannelService, GatewayOptions};
 use hob_config::ServerConfig;
 use hob_core::{Ask, Engine, Zone};
 use hob_server::ServerParts;
-use hob_system::System;
-use hob_system::startup::tasks::{open_tasks, task_options};
 use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts, TaskOptions};
 use hob_telemetry::TelemetryService;
 use hob_testkit::{Gateway, GatewayScript, Recorded, Reply, ScriptedEngine};
@@ -48,7 +48,7 @@ impl TaskServer {
         })
         .unwrap();
         let engine = Arc::new(ScriptedEngine::saying(&["Hel", "lo"])) as Arc<dyn Engine>;
-        let system = Arc::new(System::new(parts(engine)));
+        let system = Arc::new(AskService::new(parts(engine)));
         let scheduler = Arc::new(Scheduler::new(SchedulerParts {
             tasks: open_tasks(
                 home.path(),

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use hob_app::AskService;
 use hob_config::ServerConfig;
 use hob_core::{Delta, Engine, EngineError};
 use hob_engines::{EndpointOptions, Style};
-use hob_system::System;
 use hob_testkit::{FakeServer, Namespace, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ async fn a_stranger_gets_a_short_message_when_an_engine_fails() {
     assert_eq!((status, &error["code"]), (502, &json!("engine_unreachable")));
     assert!(error["message"].as_str().unwrap().contains("127.0.0.1:9"), "the owner sees all: {error}");
 
-    let system = Arc::new(System::new(parts(engine())));
+    let system = Arc::new(AskService::new(parts(engine())));
     let outside = parts_reached_from_network(system, ServerConfig::default()).await;
     let get = async |path: &str| outside.client.get(outside.url(path)).send().await.unwrap();
     let embeddings =
@@ -96,7 +96,7 @@ async fn a_stranger_does_not_read_an_engines_own_words_about_its_failure() {
     let (one, other) = (failing().await, failing().await);
     let here = TestServer::start(engine_at(&one, Style::VLLM)).await;
     assert!(here.chat(&asking(json!({}))).await.text().await.unwrap().contains(WORDS));
-    let system = Arc::new(System::new(parts(engine_at(&other, Style::VLLM))));
+    let system = Arc::new(AskService::new(parts(engine_at(&other, Style::VLLM))));
     let outside = parts_reached_from_network(system, ServerConfig::default()).await;
     let (status, error) = error_of(outside.chat(&asking(json!({}))).await).await;
     assert_eq!(status, 502);
@@ -122,7 +122,7 @@ async fn a_stranger_does_not_read_an_engines_own_words_about_its_failure() {
         _ => Reply::json(422, json!({ "error": { "message": "top_p is odd" } }).to_string()),
     })
     .await;
-    let system = Arc::new(System::new(parts(engine_at(&fake, Style::VLLM))));
+    let system = Arc::new(AskService::new(parts(engine_at(&fake, Style::VLLM))));
     let outside = parts_reached_from_network(system, ServerConfig::default()).await;
     assert!(outside.chat(&asking(json!({}))).await.text().await.unwrap().contains("top_p is odd"));
 }

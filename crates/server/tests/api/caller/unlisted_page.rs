@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 
+use hob_app::AskService;
 use hob_config::ServerConfig;
 use hob_core::Engine;
-use hob_system::{EnginePool, System};
+use hob_engines::EnginePool;
 use hob_testkit::ScriptedEngine;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
@@ -27,7 +28,7 @@ impl ServerWithCloud {
         let engine = Arc::new(ScriptedEngine::saying(&["hi"]).called("vllm"));
         let cloud = Arc::new(ScriptedEngine::saying(&["hi"]).called("cloud").with_models(&["gpt-5.2"]));
         let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
-        let system = System::new(plain_parts(shared(&engine)));
+        let system = AskService::new(plain_parts(shared(&engine)));
         let system = system.with_pool(Arc::new(EnginePool::new(shared(&engine), vec![shared(&cloud)])));
         let config = ServerConfig { cors_origins: vec!["*".into()], ..loopback_config() };
         ServerWithCloud { http: TestServer::start_parts(Arc::new(system), config).await, engine, cloud }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use hob_app::{AskService, AskServiceParts};
 use hob_core::Engine;
-use hob_system::{EnginePool, Fallback, System, SystemParts};
+use hob_engines::{EnginePool, Fallback};
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ fn engine(key: &str, models: &[&str]) -> Arc<ScriptedEngine> {
 async fn two_engines(vllm: &Arc<ScriptedEngine>, ollama: &Arc<ScriptedEngine>) -> TestServer {
     let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
     let system =
-        System::new(SystemParts { default_model: Some("large".into()), ..plain_parts(shared(vllm)) });
+        AskService::new(AskServiceParts { default_model: Some("large".into()), ..plain_parts(shared(vllm)) });
     let pool = EnginePool::new(shared(vllm), vec![shared(ollama)]);
     let system = system.with_pool(Arc::new(pool)).with_fallback(Some(Fallback::new("small", None)));
     TestServer::start_parts(Arc::new(system), loopback_config()).await

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hob_system::SystemParts;
+use hob_app::AskServiceParts;
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ async fn models_are_listed_and_shown_by_id_slashes_included() {
 #[tokio::test]
 async fn the_list_says_which_model_is_the_default_and_which_only_make_vectors() {
     let engine = ScriptedEngine::saying(&["hi"]).with_models(&["a", "b"]).with_embedding_models(&["minilm"]);
-    let parts = SystemParts { default_model: Some("b".into()), ..parts(Arc::new(engine)) };
+    let parts = AskServiceParts { default_model: Some("b".into()), ..parts(Arc::new(engine)) };
     let server = TestServer::start_system(parts, loopback_config()).await;
     let get = async |path: &str| -> Value {
         server.client.get(server.url(path)).send().await.unwrap().json().await.unwrap()

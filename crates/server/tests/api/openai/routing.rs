@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use hob_app::startup::routing::open_routing_service;
+use hob_app::{AskService, AskServiceParts};
 use hob_config::ServerConfig;
 use hob_core::Engine;
 use hob_routing::{PolicyName, Router};
-use hob_system::startup::routing::open_routing_service;
-use hob_system::{System, SystemParts};
 use hob_telemetry::TelemetryService;
 use hob_testkit::ScriptedEngine;
 use reqwest::{Response, StatusCode};
@@ -35,7 +35,8 @@ impl RoutingServer {
             .with_models(&["large:70b", "small:1b"])
             .with_embedding_models(&["vectors:1m"]);
         let default_model = default_model.map(str::to_owned);
-        let system = System::new(SystemParts { default_model, ..parts(Arc::new(engine) as Arc<dyn Engine>) });
+        let system =
+            AskService::new(AskServiceParts { default_model, ..parts(Arc::new(engine) as Arc<dyn Engine>) });
         let service = open_routing_service(home.path(), TelemetryService::default());
         let system = Arc::new(system.with_router(Router::new(PolicyName::Heuristic, service)));
         RoutingServer { _home: home, http: TestServer::start_parts(system, config).await }
@@ -124,7 +125,7 @@ async fn where_it_is_not_the_list_is_that_of_the_engine() {
 #[tokio::test]
 async fn a_model_of_that_name_is_listed_as_what_it_is() {
     let engine = ScriptedEngine::saying(&["hi"]).with_models(&["auto", "small:1b"]);
-    let parts = SystemParts { default_model: Some("auto".to_owned()), ..parts(Arc::new(engine)) };
+    let parts = AskServiceParts { default_model: Some("auto".to_owned()), ..parts(Arc::new(engine)) };
     let server = TestServer::start_system(parts, loopback_config()).await;
     let models: Value =
         server.client.get(server.url("/v1/models")).send().await.unwrap().json().await.unwrap();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use hob_system::OllamaPullProgress;
+use hob_engines::ollama::OllamaPullProgress;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::{MAX_LAYERS, PullDisplay};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hob_system::OllamaPullProgress;
+use hob_engines::ollama::OllamaPullProgress;
 
 use super::{MAX_LAYERS, PullDisplay, short};
 use crate::output;

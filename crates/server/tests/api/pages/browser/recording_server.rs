@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use hob_app::startup::telemetry::open_record;
 use hob_config::{Config, ServerConfig};
 use hob_core::{Delta, FinishReason, Usage};
-use hob_system::startup::telemetry::open_record;
 use hob_telemetry::Inference;
 use hob_telemetry::TelemetryService;
 use hob_testkit::ScriptedEngine;

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use hob_app::startup::telemetry::open_record;
 use hob_config::Config;
 use hob_core::{Delta, FinishReason, RequestSource, Usage};
 use hob_engines::Style;
-use hob_system::startup::telemetry::open_record;
 use hob_telemetry::{Inference, InferenceEnd};
 use hob_testkit::{FakeServer, ScriptedEngine};
 

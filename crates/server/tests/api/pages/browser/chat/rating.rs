@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use hob_app::AskService;
+use hob_app::startup::routing::open_routing_service;
 use hob_config::ServerConfig;
 use hob_core::Engine;
 use hob_engines::Style;
 use hob_routing::{PolicyName, Router};
-use hob_system::System;
-use hob_system::startup::routing::open_routing_service;
 use hob_telemetry::TelemetryService;
 use hob_testkit::{Reply, ScriptedEngine};
 use serde_json::json;
@@ -27,7 +27,7 @@ async fn an_answer_is_rated_by_a_press_and_the_router_learns_from_it() {
     let home = tempfile::tempdir().unwrap();
     let engine = ScriptedEngine::saying(&["hi"]).with_models(&["large:70b", "small:1b"]);
     let service = open_routing_service(home.path(), TelemetryService::default());
-    let system = System::new(parts(Arc::new(engine) as Arc<dyn Engine>));
+    let system = AskService::new(parts(Arc::new(engine) as Arc<dyn Engine>));
     let system = system.with_router(Router::new(PolicyName::Heuristic, service.clone()));
     let server = TestServer::start_parts(Arc::new(system), loopback_config()).await;
     let browser = page_at(&server, Reader::DESK).await;

@@ -1,0 +1,107 @@
+//! How well the memory finds what answers a question: recall of the first five and the mean reciprocal rank, for the three
+//! backends and each kind of question, over the judged sets in `benches/memory`. `./dev bench memory quality` runs it; by hand:
+//! `memory_quality SETS HOME [--out FILE] [--lists FILE]`.
+//!
+//! The files take the whole way through reading, chunks and the real embedding model, which is kept in HOME. `--lists` writes down
+//! what words and meaning found for the questions of the known set, so that another way to fuse them can be tried; the
+//! others have no such lists, because nothing may be chosen by them.
+
+mod judge;
+mod report;
+mod set;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hob_app::FirstRun;
+use hob_app::startup::memory::{MemoryWiring, open_memory};
+use hob_config::Config;
+use hob_memory::{IndexRequest, MemoryBackend, MemoryService};
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use judge::{Answered, ask, listed};
+use report::Report;
+use set::{CONFIRMING, HELD_OUT, KNOWN, Set};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+#[derive(Default)]
+struct Arguments {
+    sets: String,
+    home: String,
+    out: Option<String>,
+    lists: Option<String>,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let Arguments { sets, home, out, lists } = arguments()?;
+    std::fs::create_dir_all(&home)?;
+    let memory = memory(Path::new(&home))?;
+    let mut reports = Vec::new();
+    for name in [KNOWN, HELD_OUT, CONFIRMING] {
+        let set = Set::read(&Path::new(&sets).join(name))?;
+        let report = judge_set(&memory, &set, lists.as_deref().filter(|_| name == KNOWN)).await?;
+        report.print();
+        reports.push(report);
+    }
+    if let Some(out) = out {
+        write(&out, &reports)?;
+    }
+    Ok(())
+}
+
+fn arguments() -> Result<Arguments> {
+    const USAGE: &str = "usage: memory_quality SETS HOME [--out FILE] [--lists FILE]";
+    let mut given = std::env::args().skip(1);
+    let mut arguments = Arguments {
+        sets: given.next().ok_or(USAGE)?,
+        home: given.next().ok_or(USAGE)?,
+        ..Arguments::default()
+    };
+    while let Some(flag) = given.next() {
+        let file = match flag.as_str() {
+            "--out" => &mut arguments.out,
+            "--lists" => &mut arguments.lists,
+            _ => return Err(USAGE.into()),
+        };
+        *file = Some(given.next().ok_or(USAGE)?);
+    }
+    Ok(arguments)
+}
+
+fn memory(home: &Path) -> Result<Arc<MemoryService>> {
+    let first_use = FirstRun::Fetch(Arc::new(|_| {}));
+    let wiring = MemoryWiring { first_use, ..MemoryWiring::default() };
+    Ok(open_memory(&Config::default(), home, wiring)?)
+}
+
+/// Takes the set's files in, asks its questions of each backend, and forgets the files again.
+async fn judge_set(memory: &MemoryService, set: &Set, lists: Option<&str>) -> Result<Report> {
+    let indexing = IndexRequest {
+        backend: MemoryBackend::Hybrid,
+        listener: Arc::new(|_| {}),
+        stop: CancellationToken::new(),
+    };
+    let indexed = memory.index_with(&set.files, indexing).await?;
+    let mut answered: Vec<Answered> = Vec::new();
+    for question in &set.questions {
+        answered.push(ask(memory, set, question).await?);
+    }
+    if let Some(file) = lists {
+        let mut all = Vec::new();
+        for question in &set.questions {
+            all.push(listed(memory, set, question).await?);
+        }
+        write(file, &all)?;
+    }
+    memory.forget(set.files.to_str().ok_or("the set's path is not UTF-8")?).await?;
+    Ok(Report::of(set, &indexed, answered))
+}
+
+fn write(path: &str, value: &impl Serialize) -> Result<()> {
+    std::fs::write(path, serde_json::to_string_pretty(value)?)?;
+    println!("\nwritten to {path}");
+    Ok(())
+}

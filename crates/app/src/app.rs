@@ -1,0 +1,355 @@
+//! Opens the house: makes the engines, starts the one that is ours to start, chooses who answers.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hob_agents::builtin::LlmOptions;
+use hob_channels::{ChannelError, ChannelService};
+use hob_config::{Config, EngineName};
+use hob_core::engine::CLOUD;
+use hob_core::{AnswerDefaults, Ask, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents};
+use hob_engines::selection::{
+    NoEngine, RejectedEngine, SelectedEngine, SelectionReason, SelectionRules, select,
+};
+use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
+use hob_memory::ChunkOptionsError;
+use hob_memory::read::child_process::ReaderProcess;
+use hob_models::PullError;
+use hob_net::BindAddress;
+use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts};
+use hob_telemetry::{RecordContext, RecordedEngine, Recorder, TelemetryService, TraceExporter, has_answered};
+use thiserror::Error;
+
+use crate::ask::default_model::DefaultModel;
+use crate::ask::{AskService, AskServiceParts};
+use crate::databases::{DATABASE, hob_database};
+use crate::feedback::FeedbackService;
+use crate::startup::channels::{ChannelParts, open_channels};
+use crate::startup::embedder::embedder;
+use crate::startup::engines::{beside, engines};
+use crate::startup::local_models::{self, DownloadProgressFn};
+use crate::startup::memory::{MemoryWiring, open_memory};
+use crate::startup::routing::{RecordedCalls, open_router};
+use crate::startup::tasks::{task_options, task_service};
+use crate::startup::telemetry::telemetry_options;
+use crate::tool_registry::{ToolRegistry, ToolRegistryError, ToolRegistryParts};
+use hob_engines::fallback::Fallback;
+use hob_engines::pool::EnginePool;
+
+/// The tool that asks a model.
+const LLM_TOOL: &str = "llm";
+
+/// What the command line asks for beyond the configuration.
+#[derive(Clone, Default)]
+pub struct AppOptions {
+    /// This engine and no other.
+    pub engine: Option<EngineName>,
+    /// What to do on a machine where nothing answers and nothing was chosen.
+    pub first_run: FirstRun,
+    /// How files are read that nobody should read inside a server; `None` reads them here.
+    pub reader: Option<ReaderProcess>,
+}
+
+/// Whether a machine without any engine is given a small model to start with.
+#[derive(Clone, Default)]
+pub enum FirstRun {
+    /// Nothing is downloaded.
+    #[default]
+    Refuse,
+    /// The starter model is fetched, and how far that is is told.
+    Fetch(DownloadProgressFn),
+}
+
+/// Why the house does not open.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error(transparent)]
+    NoEngine(#[from] NoEngine),
+    #[error(transparent)]
+    Managed(#[from] ManagedError),
+    #[error(transparent)]
+    Tools(#[from] ToolRegistryError),
+    #[error(transparent)]
+    Channels(#[from] ChannelError),
+    /// The settings of the memory cannot be.
+    #[error("[memory] chunk_size and chunk_overlap do not fit: {0}")]
+    Memory(#[from] ChunkOptionsError),
+    /// The first model cannot be had.
+    #[error("no engine runs here, and the starter model cannot be fetched: {0}")]
+    FirstRun(#[from] PullError),
+}
+
+/// A house that is open: the system, and what runs beside it.
+pub struct App {
+    pub system: Arc<AskService>,
+    /// Why this engine was chosen.
+    pub because: SelectionReason,
+    /// What was asked and answered.
+    pub record: TelemetryService,
+    /// Runs nothing until it is started.
+    pub scheduler: Arc<Scheduler>,
+    managed: Option<ManagedServer>,
+    traces: TraceExporter,
+    workshop: ToolRegistry,
+    /// `None` when none is configured.
+    channels: Option<Arc<ChannelService>>,
+}
+
+impl App {
+    /// `home` is where Hob keeps its files.
+    pub async fn open(config: &Config, home: &Path, wishes: &AppOptions) -> Result<Self, OpenError> {
+        let engines = engines(config, home)?;
+        let managed = start_managed(config, wishes).await?;
+        let chosen = choose(&engines, config, wishes).await;
+        let chosen = match chosen {
+            Err(NoEngine::NoneHealthy { tried }) => first_run(config, home, wishes, tried).await,
+            // Nobody needs to hear at every question that a recommendation was not followed.
+            Ok(SelectedEngine { engine, because: SelectionReason::Fallback { .. } })
+                if !is_default_missed(config, home) =>
+            {
+                Ok(SelectedEngine { engine, because: SelectionReason::Fallback { instead_of: None } })
+            }
+            chosen => chosen.map_err(OpenError::from),
+        };
+        let SelectedEngine { engine, because } = match chosen {
+            Ok(chosen) => chosen,
+            Err(error) => {
+                if let Some(managed) = managed {
+                    managed.shutdown().await;
+                }
+                return Err(error);
+            }
+        };
+        let key = engine.key().to_owned();
+        let database = hob_database(home);
+        let record = TelemetryService::open(&telemetry_options(config), &database);
+        let traces = TraceExporter::open(config.telemetry.otlp_endpoint.as_deref());
+        let recorder = Recorder::new(&telemetry_options(config), &record, traces.tracer().clone());
+        let default_model = config.default_model().map(str::to_owned);
+        let bus = EventBus::new();
+        let others = match wishes.engine {
+            // This engine and no other.
+            Some(_) => Vec::new(),
+            None => beside(&engine, &engines, config),
+        };
+        let pool = EnginePool::new(Arc::clone(&engine), others);
+        let pool = Arc::new(pool.allow_cloud(config.intelligence.allow_cloud_fallback));
+        let embedder = embedder(config, home, &embedding_engine(config, &pool).await);
+        let wiring = MemoryWiring {
+            bus: bus.clone(),
+            embedder: embedder.clone(),
+            // Nobody who waits for an answer waits for a download.
+            first_use: FirstRun::Refuse,
+            reader: wishes.reader.clone(),
+        };
+        let memory = open_memory(config, home, wiring)?;
+        let parts = ChannelParts { database: database.clone(), events: bus.clone() };
+        let channels = open_channels(config, home, parts)?;
+        let tasks = task_service(database.clone(), task_options(channels.clone()));
+        let default = DefaultModel::new(default_model.clone()).recorded_at(home);
+        let defaults = AnswerDefaults {
+            temperature: config.intelligence.temperature,
+            max_tokens: config.intelligence.max_tokens,
+        };
+        let llm = LlmOptions { defaults, ..llm_tool(&pool, &default, &recorder).await };
+        let cloud_tools = match llm.engine.key() == CLOUD {
+            true => vec![LLM_TOOL.to_owned()],
+            false => Vec::new(),
+        };
+        let workshop = ToolRegistry::open(
+            config,
+            ToolRegistryParts {
+                home: Some(home.to_owned()),
+                llm: Some(llm),
+                memory: Some(Arc::clone(&memory)),
+                tasks: Some(tasks.clone()),
+                channels: channels.clone(),
+            },
+        );
+        let calls = RecordedCalls::new(database, record.clone());
+        let router = open_router(config, &calls);
+        let feedback = FeedbackService::new(router.service().clone(), Some(calls));
+        let system = AskService::new(AskServiceParts {
+            engine,
+            default_model,
+            agent: config.server.agent.and_then(|key| hob_agents::agent(key.as_str())),
+            tools: workshop.tools()?,
+            max_turns: u32::try_from(config.agent.max_turns).unwrap_or(u32::MAX),
+            bus,
+            log: Arc::clone(&recorder.log),
+        });
+        let system = system.with_recorder(recorder).with_pool(pool);
+        let system = system.recording_default_at(home).with_cloud_tools(cloud_tools).with_defaults(defaults);
+        let system = system.with_fallback(fallback(config, &engines)).for_want_of(for_want(&because, &key));
+        let system =
+            system.with_memory(memory).with_embedder(embedder).with_router(router).with_feedback(feedback);
+        let system = Arc::new(system.with_channels(channels.clone()));
+        workshop.keep_up(&system);
+        let scheduler = Scheduler::new(SchedulerParts {
+            tasks,
+            ask: Arc::clone(&system) as Arc<dyn Ask>,
+            bus: system.bus().clone(),
+            options: SchedulerOptions {
+                poll_interval: config.scheduler.poll_interval,
+                max_concurrent: config.scheduler.max_concurrent,
+                ..SchedulerOptions::default()
+            },
+        });
+        let scheduler = Arc::new(scheduler);
+        Ok(App { system, because, record, scheduler, managed, traces, workshop, channels })
+    }
+
+    /// Connects the channels, and answers the messages that come in.
+    pub fn listen(&self) {
+        if let Some(channels) = &self.channels {
+            channels.listen(&(Arc::clone(&self.system) as Arc<dyn Ask>));
+        }
+    }
+
+    /// Has the engine read what every whole answer begins with, in the background, until the house is closed.
+    pub fn warm(&self) {
+        self.workshop.warm(&self.system);
+    }
+
+    /// Stops what was started.
+    pub async fn close(self) {
+        // Before the channels, by which results leave the house.
+        self.scheduler.close().await;
+        drop(self.scheduler);
+        if let Some(channels) = &self.channels {
+            channels.close().await;
+        }
+        self.workshop.close().await;
+        self.system.router().service().clone().close().await;
+        drop(self.system);
+        self.traces.close().await;
+        self.record.close().await;
+        if let Some(managed) = self.managed {
+            managed.shutdown().await;
+        }
+    }
+}
+
+/// Gives a machine on which nothing runs, and whose owner chose nothing, a model to start with.
+async fn first_run(
+    config: &Config,
+    home: &Path,
+    wishes: &AppOptions,
+    tried: Vec<RejectedEngine>,
+) -> Result<SelectedEngine, OpenError> {
+    if let FirstRun::Fetch(progress) = &wishes.first_run
+        && wishes.engine.is_none()
+        && !is_default_missed(config, home)
+        && let Some(engine) = local_models::fetch_starter(config, home, Arc::clone(progress)).await?
+    {
+        return Ok(SelectedEngine { engine, because: SelectionReason::Fallback { instead_of: None } });
+    }
+    Err(NoEngine::NoneHealthy { tried }.into())
+}
+
+/// Who answers for the default model when that is not to be had.
+fn fallback(config: &Config, engines: &[Arc<dyn Engine>]) -> Option<Fallback> {
+    let model = config.intelligence.fallback_model.as_deref()?;
+    let cloud = engines.iter().find(|engine| engine.key() == CLOUD);
+    Some(Fallback::new(model, cloud.filter(|_| config.intelligence.allow_cloud_fallback).cloned()))
+}
+
+/// What callers are told where the cloud answers only because nobody else did.
+fn for_want(because: &SelectionReason, key: &str) -> Option<ModelReason> {
+    match because {
+        SelectionReason::Fallback { instead_of } if key == CLOUD => {
+            let missing = match instead_of {
+                Some(key) => format!("{key} did not answer"),
+                None => "no other engine answered".to_owned(),
+            };
+            Some(ModelReason::new(format!("the cloud answers: {missing} when Hob was started")))
+        }
+        SelectionReason::Fallback { .. } | SelectionReason::Given | SelectionReason::Default => None,
+    }
+}
+
+/// The engine of the pool that makes vectors: the one with the model that the user named, else the one inside this process,
+/// where it is in the pool.
+async fn embedding_engine(config: &Config, pool: &EnginePool) -> Arc<dyn Engine> {
+    match &config.memory.embedding_model {
+        Some(model) => pool.engine_for(Some(model)).await,
+        None => Arc::clone(pool.with_key(EngineName::Embedded.as_str()).unwrap_or(pool.selected())),
+    }
+}
+
+/// The tool `llm` asks one and the same model, of the engine that has it, and what it asks is recorded like everything else.
+async fn llm_tool(pool: &EnginePool, default: &DefaultModel, recorder: &Recorder) -> LlmOptions {
+    let model = default.steady(pool).await.ok().flatten();
+    let engine = pool.engine_for(model.as_deref()).await;
+    let context = RecordContext {
+        run: "".into(),
+        source: RequestSource::Server,
+        agent: Some("llm".to_owned()),
+        events: RunEvents::unheard(),
+        recorder: recorder.clone(),
+        trace_parent: None,
+    };
+    LlmOptions {
+        engine: Arc::new(RecordedEngine::new(engine, context)),
+        model: Arc::new(move || model.clone()),
+        defaults: AnswerDefaults::default(),
+    }
+}
+
+/// Whether it matters that the default engine does not answer: somebody chose it, or it has answered here before. What
+/// `hob init` recommends and nobody ever set up is not missed. Blocks for a look into the record.
+pub fn is_default_missed(config: &Config, home: &Path) -> bool {
+    let engine = &config.engine;
+    // Where there is no record, or it does not tell, saying too much is better than too little.
+    let has_answered = |key: EngineName| {
+        !config.telemetry.enabled || has_answered(&home.join(DATABASE), key.as_str()).unwrap_or(true)
+    };
+    engine.is_chosen() || engine.default.is_some_and(has_answered)
+}
+
+/// Who answers, by the rules of selection.
+pub async fn choose(
+    engines: &[Arc<dyn Engine>],
+    config: &Config,
+    wishes: &AppOptions,
+) -> Result<SelectedEngine, NoEngine> {
+    let wanted = SelectionRules {
+        key: wishes.engine.map(|key| key.to_string()),
+        // Who names a pool and no default means its first.
+        default: config.engine.default.or(config.engine.pool.first().copied()).map(|key| key.to_string()),
+        own_address: Some(BindAddress { host: config.server.host.clone(), port: config.server.port }),
+        allow_cloud_fallback: config.intelligence.allow_cloud_fallback,
+    };
+    select(engines, &wanted).await
+}
+
+/// Starts llama.cpp's server where the user gave us one to start and may want it to answer.
+async fn start_managed(config: &Config, wishes: &AppOptions) -> Result<Option<ManagedServer>, ManagedError> {
+    let llamacpp = &config.engine.llamacpp;
+    let Some(binary) = &llamacpp.binary_path else { return Ok(None) };
+    let preferred = wishes.engine.or(config.engine.default);
+    let in_pool = wishes.engine.is_none() && config.engine.pool.contains(&EngineName::Llamacpp);
+    if preferred.is_some_and(|key| key != EngineName::Llamacpp) && !in_pool {
+        return Ok(None);
+    }
+    let options = ManagedOptions {
+        model: llamacpp.model_path.clone(),
+        args: llamacpp.args.clone(),
+        ..ManagedOptions::new(binary, &llamacpp.server.host)
+    };
+    match ManagedServer::start(options).await {
+        Ok(managed) => Ok(Some(managed)),
+        // Another Hob of this user has started it; whether it is healthy shows when it is probed.
+        Err(error @ ManagedError::AddressTaken { .. }) => {
+            tracing::info!(%error, "using the llama.cpp server that runs already");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+#[path = "app_tests.rs"]
+mod tests;

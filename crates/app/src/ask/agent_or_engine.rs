@@ -1,0 +1,90 @@
+//! Which way a request takes: through an agent, or straight to the engine.
+
+use hob_core::{GenerateRequest, ReplyMode};
+
+/// Which agent the caller wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentSelection<A> {
+    /// Whatever the house is set up with, which may be none.
+    Configured(Option<A>),
+    Named(A),
+    None,
+}
+
+/// The two ways.
+#[derive(Debug, PartialEq, Eq)]
+pub enum AnswerPath<A> {
+    Engine,
+    Agent(A),
+}
+
+/// Decides. A caller who brings tools wants the calls back, so an agent must not swallow them; a stream, and a request for
+/// what an agent does not give (several answers, probabilities), goes straight to the engine unless an agent was asked
+/// for by name; everything else goes through the agent, where there is one.
+pub fn answer_path<A>(
+    request: &GenerateRequest,
+    reply_mode: ReplyMode,
+    wish: AgentSelection<A>,
+) -> AnswerPath<A> {
+    if !request.tools.is_empty() {
+        return AnswerPath::Engine;
+    }
+    let engines_own = request.answers() > 1 || request.sampling.logprobs;
+    match (wish, reply_mode) {
+        (AgentSelection::Named(agent), _) => AnswerPath::Agent(agent),
+        (AgentSelection::Configured(Some(agent)), ReplyMode::Complete) if !engines_own => {
+            AnswerPath::Agent(agent)
+        }
+        (AgentSelection::Configured(_) | AgentSelection::None, _) => AnswerPath::Engine,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::ToolDefinition;
+
+    use super::*;
+
+    const CONFIGURED: AgentSelection<&str> = AgentSelection::Configured(Some("simple"));
+
+    #[test]
+    fn only_a_whole_answer_without_the_callers_tools_goes_through_an_agent() {
+        let plain = GenerateRequest::default();
+        assert_eq!(answer_path(&plain, ReplyMode::Complete, CONFIGURED), AnswerPath::Agent("simple"));
+        assert_eq!(answer_path(&plain, ReplyMode::Streamed, CONFIGURED), AnswerPath::Engine);
+        assert_eq!(
+            answer_path(&plain, ReplyMode::Complete, AgentSelection::Configured(None::<&str>)),
+            AnswerPath::Engine
+        );
+        assert_eq!(
+            answer_path(&plain, ReplyMode::Complete, AgentSelection::<&str>::None),
+            AnswerPath::Engine
+        );
+
+        let mut several = GenerateRequest::default();
+        several.sampling.n = std::num::NonZeroU32::new(2);
+        assert_eq!(answer_path(&several, ReplyMode::Complete, CONFIGURED), AnswerPath::Engine);
+    }
+
+    #[test]
+    fn an_agent_that_was_named_answers_streams_too() {
+        let plain = GenerateRequest::default();
+        for reply_mode in [ReplyMode::Complete, ReplyMode::Streamed] {
+            assert_eq!(
+                answer_path(&plain, reply_mode, AgentSelection::Named("react")),
+                AnswerPath::Agent("react")
+            );
+        }
+    }
+
+    #[test]
+    fn the_callers_tools_always_come_back_to_the_caller() {
+        let tool = ToolDefinition { name: "f".into(), description: None, parameters: None, strict: None };
+        let with_tools = GenerateRequest { tools: vec![tool], ..GenerateRequest::default() };
+        for reply_mode in [ReplyMode::Complete, ReplyMode::Streamed] {
+            for wish in [CONFIGURED, AgentSelection::Named("react")] {
+                assert_eq!(answer_path(&with_tools, reply_mode, wish), AnswerPath::Engine);
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Answers, whole and as they come: a request finds its model and its answer_path, and whoever answers says who it was.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::{StreamExt, stream};
+use hob_core::{
+    Agent, AgentOutcome, AnswerWarning, Answered, Ask, AskError, Caller, DeltaStream, EngineError,
+    GenerateRequest, GenerationStream, ModelReason, ReplyMode,
+};
+
+use super::AskService;
+use super::run_context::Asked;
+use crate::ask::agent_or_engine::{AgentSelection, AnswerPath, answer_path};
+use crate::ask::caller_policy::admit;
+use crate::ask::engine_for_request::RequestTarget;
+use hob_telemetry::trace::{Span, TracedStream, ask_error_type, request_span, under};
+
+/// An answer under way.
+pub struct AnswerStream {
+    /// The key of the engine that answers.
+    pub engine: String,
+    /// The model that answers.
+    pub model: String,
+    /// Why this model; `None` when it is the one that was asked for.
+    pub reason: Option<ModelReason>,
+    pub warnings: Vec<AnswerWarning>,
+    pub deltas: DeltaStream,
+}
+
+impl AskService {
+    /// The whole answer, and how an agent got to it.
+    pub async fn complete(&self, request: GenerateRequest, caller: &Caller) -> Result<Answered, AskError> {
+        let mut span = request_span(&self.recorder.tracer, caller, &request.model);
+        let caller = under(caller, &span);
+        let outcome = self.answer(request, &caller, &mut span).await;
+        if let Err(error) = &outcome {
+            span.fail(ask_error_type(error));
+        }
+        span.end();
+        outcome
+    }
+
+    async fn answer(
+        &self,
+        mut request: GenerateRequest,
+        caller: &Caller,
+        span: &mut Span,
+    ) -> Result<Answered, AskError> {
+        let ignored = admit(&mut request, caller, &self.images).await?;
+        let wish = self.wish(&caller.agent)?;
+        let mut route = self.route(&mut request, caller).await?;
+        let outcome = self.answer_by(&route, request, wish, caller, span).await;
+        if let Some(reporter) = route.take_outcome_reporter() {
+            reporter.report(&outcome);
+        }
+        let AgentOutcome { mut generation, turns, tool_results } = outcome?;
+        let told = route.tell(span);
+        generation.warnings.extend(told.warning);
+        generation.warnings.extend(ignored);
+        Ok(Answered { engine: told.engine, generation, turns, tool_results, reason: told.reason })
+    }
+
+    async fn answer_by(
+        &self,
+        route: &RequestTarget,
+        mut request: GenerateRequest,
+        wish: AgentSelection<Arc<dyn Agent>>,
+        caller: &Caller,
+        span: &mut Span,
+    ) -> Result<AgentOutcome, AskError> {
+        match answer_path(&request, ReplyMode::Complete, wish) {
+            AnswerPath::Engine => {
+                let generation = route.recorded(self.record_context(caller, None)).generate(&request).await?;
+                Ok(AgentOutcome { generation, turns: 1, tool_results: Vec::new() })
+            }
+            AnswerPath::Agent(agent) => {
+                by_agent(span, agent.name());
+                self.recall(&mut request, caller).await;
+                let asked = Asked { request: &request, caller };
+                let context = self.context(route, asked, agent.name(), None)?;
+                Ok(agent.run(&request, &context).await?)
+            }
+        }
+    }
+
+    /// The answer as it comes. Returns once the first piece is there, so that trouble before it is an error and not a
+    /// stream that breaks at once.
+    pub async fn stream(&self, request: GenerateRequest, caller: &Caller) -> Result<AnswerStream, AskError> {
+        let mut span = request_span(&self.recorder.tracer, caller, &request.model);
+        let caller = under(caller, &span);
+        match self.begin_stream(request, &caller, &mut span).await {
+            Ok(streaming) if span.trace_parent().is_none() => Ok(streaming),
+            Ok(mut streaming) => {
+                let deltas = streaming.deltas;
+                streaming.deltas = Box::pin(TracedStream { deltas, span });
+                Ok(streaming)
+            }
+            Err(error) => {
+                span.fail(ask_error_type(&error));
+                span.end();
+                Err(error)
+            }
+        }
+    }
+
+    async fn begin_stream(
+        &self,
+        mut request: GenerateRequest,
+        caller: &Caller,
+        span: &mut Span,
+    ) -> Result<AnswerStream, AskError> {
+        let ignored = admit(&mut request, caller, &self.images).await?;
+        let wish = self.wish(&caller.agent)?;
+        let mut route = self.route(&mut request, caller).await?;
+        let model = request.model.clone();
+        let begun = self.first_piece(&route, request, wish, caller, span).await;
+        let GenerationStream { mut warnings, deltas } = match (begun, route.take_outcome_reporter()) {
+            (Ok(begun), Some(reporter)) => reporter.watch(begun),
+            (Err(error), Some(reporter)) => {
+                reporter.report_error(&error);
+                return Err(error);
+            }
+            (begun, None) => begun?,
+        };
+        let told = route.tell(span);
+        warnings.extend(told.warning);
+        warnings.extend(ignored);
+        let model = told.model.unwrap_or(model);
+        Ok(AnswerStream { engine: told.engine, model, reason: told.reason, warnings, deltas })
+    }
+
+    /// A stream whose first piece is there.
+    async fn first_piece(
+        &self,
+        route: &RequestTarget,
+        mut request: GenerateRequest,
+        wish: AgentSelection<Arc<dyn Agent>>,
+        caller: &Caller,
+        span: &mut Span,
+    ) -> Result<GenerationStream, AskError> {
+        let GenerationStream { warnings, mut deltas } = match answer_path(&request, ReplyMode::Streamed, wish)
+        {
+            AnswerPath::Engine => route.recorded(self.record_context(caller, None)).stream(&request).await?,
+            AnswerPath::Agent(agent) => {
+                by_agent(span, agent.name());
+                self.recall(&mut request, caller).await;
+                self.agent_stream(route, request, agent, caller)?
+            }
+        };
+        let first = match deltas.next().await {
+            Some(first) => first?,
+            None => {
+                let engine = route.engine().to_owned();
+                let reason = "it ended before it began".to_owned();
+                return Err(EngineError::Interrupted { engine, reason }.into());
+            }
+        };
+        Ok(GenerationStream { warnings, deltas: Box::pin(stream::iter([Ok(first)]).chain(deltas)) })
+    }
+}
+
+#[async_trait]
+impl Ask for AskService {
+    async fn ask(&self, request: GenerateRequest, caller: &Caller) -> Result<Answered, AskError> {
+        self.complete(request, caller).await
+    }
+}
+
+/// The request is an agent's to answer.
+fn by_agent(span: &mut Span, agent: &str) {
+    span.rename(|| format!("invoke_agent {agent}"));
+    span.set("gen_ai.operation.name", "invoke_agent");
+    span.set("gen_ai.agent.name", agent);
+}

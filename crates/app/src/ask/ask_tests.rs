@@ -1,0 +1,155 @@
+use async_trait::async_trait;
+use futures::StreamExt;
+use hob_core::{
+    AgentContext, AgentOutcome, AskError, Caller, Delta, EmbedRequest, GenerateRequest, Message,
+    RequestSource, Role, ToolDefinition,
+};
+use hob_telemetry::NoInferenceLog;
+use hob_testkit::ScriptedEngine;
+
+use super::*;
+
+struct Butler;
+
+#[async_trait]
+impl Agent for Butler {
+    fn name(&self) -> &str {
+        "butler"
+    }
+
+    async fn run(
+        &self,
+        request: &GenerateRequest,
+        context: &AgentContext,
+    ) -> Result<AgentOutcome, EngineError> {
+        let mut generation = context.engine.generate(request).await?;
+        generation.answer.content = format!("Sir, {}", generation.answer.content);
+        Ok(AgentOutcome { generation, turns: 1, tool_results: Vec::new() })
+    }
+}
+
+fn system(engine: ScriptedEngine, agent: Option<Arc<dyn Agent>>) -> (AskService, Arc<ScriptedEngine>) {
+    let engine = Arc::new(engine);
+    let parts = AskServiceParts {
+        engine: Arc::clone(&engine) as Arc<dyn Engine>,
+        default_model: None,
+        agent,
+        tools: ToolSet::default(),
+        max_turns: 10,
+        bus: EventBus::new(),
+        log: Arc::new(NoInferenceLog),
+    };
+    (AskService::new(parts), engine)
+}
+
+fn caller() -> Caller {
+    Caller::trusted(RequestSource::Server, "run")
+}
+
+fn asking(model: &str) -> GenerateRequest {
+    GenerateRequest {
+        model: model.into(),
+        messages: vec![Message::new(Role::User, "hi")],
+        ..GenerateRequest::default()
+    }
+}
+
+#[tokio::test]
+async fn the_agent_answers_whole_requests_and_the_callers_tools_pass_it_by() {
+    let (system, _engine) = system(ScriptedEngine::saying(&["dinner ", "is served"]), Some(Arc::new(Butler)));
+    let answer = system.complete(asking("m"), &caller()).await.unwrap().generation.answer.content;
+    assert_eq!(answer, "Sir, dinner is served");
+
+    let tool = ToolDefinition { name: "f".into(), description: None, parameters: None, strict: None };
+    let with_tools = GenerateRequest { tools: vec![tool], ..asking("m") };
+    assert_eq!(
+        system.complete(with_tools, &caller()).await.unwrap().generation.answer.content,
+        "dinner is served"
+    );
+}
+
+#[tokio::test]
+async fn the_owners_defaults_hold_where_a_caller_says_nothing() {
+    let (system, engine) = system(ScriptedEngine::saying(&["yes"]), Some(Arc::new(Butler)));
+    let defaults = AnswerDefaults { temperature: hob_core::Temperature::new(0.2).ok(), max_tokens: None };
+    let system = system.with_defaults(defaults);
+    // Through an agent, and straight to the engine.
+    system.complete(asking("m"), &caller()).await.unwrap();
+    system.stream(asking("m"), &caller()).await.unwrap();
+    let own = GenerateRequest { max_tokens: hob_core::MaxTokens::new(5).ok(), ..asking("m") };
+    system.stream(own, &caller()).await.unwrap();
+    let asked: Vec<_> =
+        engine.requests().iter().map(|request| (request.temperature(), request.max_tokens())).collect();
+    assert_eq!(asked, [(Some(0.2), None), (Some(0.2), None), (Some(0.2), Some(5))]);
+}
+
+#[tokio::test]
+async fn trouble_before_the_first_piece_is_an_error_and_not_a_stream() {
+    let broken = ScriptedEngine::new(|_| {
+        vec![Err(EngineError::Interrupted { engine: "scripted".into(), reason: "cable".into() })]
+    });
+    let error = system(broken, None).0.stream(asking("m"), &caller()).await.err().unwrap();
+    assert_eq!(error.to_string(), "scripted broke off its answer: cable");
+
+    let silent = ScriptedEngine::new(|_| Vec::new());
+    let error = system(silent, None).0.stream(asking("m"), &caller()).await.err().unwrap();
+    assert_eq!(error.to_string(), "scripted broke off its answer: it ended before it began");
+}
+
+#[tokio::test]
+async fn awaiting_the_first_piece_loses_nothing() {
+    let (system, _engine) = system(ScriptedEngine::saying(&["a", "b", "c"]), None);
+    let deltas: Vec<Delta> =
+        system.stream(asking("m"), &caller()).await.unwrap().deltas.map(Result::unwrap).collect().await;
+    assert_eq!(deltas[..3], [Delta::text("a"), Delta::text("b"), Delta::text("c")]);
+    assert_eq!(deltas.len(), 5);
+}
+
+#[tokio::test]
+async fn default_means_the_first_model_of_the_engine() {
+    let (system, engine) = system(ScriptedEngine::saying(&["hi"]).with_models(&["big", "small"]), None);
+    system.complete(asking("default"), &caller()).await.unwrap();
+    assert_eq!(engine.requests()[0].model, "big");
+}
+
+#[tokio::test]
+async fn a_model_nobody_has_is_never_replaced_by_another() {
+    let (system, engine) = system(ScriptedEngine::saying(&["hi"]), None);
+    let error = system.complete(asking("gpt-4"), &caller()).await.unwrap_err();
+    assert!(matches!(error, AskError::Engine(EngineError::ModelNotFound { .. })), "{error}");
+    assert_eq!(engine.requests(), []);
+}
+
+#[tokio::test]
+async fn default_never_means_a_model_that_cannot_answer() {
+    let engine = ScriptedEngine::saying(&["hi"]).with_models(&["small"]).with_embedding_models(&["minilm"]);
+    let (system, engine) = system(engine, None);
+    system.complete(asking("default"), &caller()).await.unwrap();
+    assert_eq!(engine.requests()[0].model, "small");
+}
+
+#[tokio::test]
+async fn texts_are_embedded_by_the_house_or_by_the_model_that_was_named() {
+    let house = Arc::new(ScriptedEngine::saying(&[]).with_embedding_models(&["minilm"]));
+    let (system, engine) = system(ScriptedEngine::saying(&[]).with_embedding_models(&["other"]), None);
+    let system = system.with_embedder(Some(Embedder {
+        engine: Arc::clone(&house) as Arc<dyn Engine>,
+        model: "minilm".into(),
+    }));
+    let caller = caller();
+    let embed = |model: &str| {
+        let request = EmbedRequest {
+            model: model.into(),
+            inputs: vec!["a".to_owned()].into(),
+            ..EmbedRequest::default()
+        };
+        system.embed(request, &caller)
+    };
+    for model in ["default", "minilm", "other"] {
+        let named = if model == "default" { "minilm" } else { model };
+        assert_eq!(embed(model).await.unwrap().model, named);
+    }
+    assert_eq!((house.embed_requests().len(), engine.embed_requests().len()), (2, 1));
+    let error = embed("nope").await.unwrap_err();
+    assert!(matches!(error, AskError::Engine(EngineError::ModelNotFound { .. })), "{error}");
+}

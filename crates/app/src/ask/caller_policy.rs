@@ -1,0 +1,198 @@
+//! What a request may have done on behalf of its caller: which of its fields reach an engine, which addresses in it are fetched, and
+//! whether it may go to the cloud. Every request passes here first, whether it comes over HTTP, from the terminal, a channel or
+//! the scheduler. Who the caller is, and what each role may do, is `hob_core::CallerRole`'s to say.
+
+use std::collections::HashSet;
+
+use hob_core::{
+    AnswerWarning, AskError, Caller, CallerRole, Content, ContentPart, Engine, GenerateRequest,
+    is_documented_field, is_documented_message_field,
+};
+use serde_json::{Map, Value};
+
+use crate::ask::images::ImageFetcher;
+
+/// So many ignored fields are named in an answer, each by so many characters: their names are the caller's to choose.
+const MAX_NAMED: usize = 16;
+const MAX_NAME: usize = 64;
+
+/// Makes a request what its caller may send: drops what may not reach an engine, refuses what may not be fetched, and brings in
+/// the pictures that the owner named by address. The warnings name what was dropped.
+pub(crate) async fn admit(
+    request: &mut GenerateRequest,
+    caller: &Caller,
+    images: &ImageFetcher,
+) -> Result<Vec<AnswerWarning>, AskError> {
+    check_attachments(request, caller.role)?;
+    let warnings = match caller.role.may_send_any_field() {
+        true => Vec::new(),
+        false => drop_undocumented(request),
+    };
+    images.fetch_all(request).await?;
+    Ok(warnings)
+}
+
+/// Refuses an engine that this caller may not use.
+pub(crate) fn check_engine(engine: &dyn Engine, model: &str, role: CallerRole) -> Result<(), AskError> {
+    match role.may_use_engine(engine.key()) {
+        true => Ok(()),
+        false => Err(AskError::CloudNotAllowed { model: model.to_owned() }),
+    }
+}
+
+/// Takes out every field that the API does not document.
+fn drop_undocumented(request: &mut GenerateRequest) -> Vec<AnswerWarning> {
+    let mut dropped = Vec::new();
+    retain(&mut request.extra, is_documented_field, |field| dropped.push(shown(field)));
+    // A client sends the same field with every message; naming it once is enough.
+    let mut named = HashSet::new();
+    for (index, message) in request.messages.iter_mut().enumerate() {
+        retain(&mut message.extra, is_documented_message_field, |field| {
+            if named.insert(field.to_owned()) {
+                dropped.push(format!("messages[{index}].{}", shown(field)));
+            }
+        });
+    }
+    let more = dropped.len().saturating_sub(MAX_NAMED);
+    dropped.truncate(MAX_NAMED);
+    if more > 0 {
+        dropped.push(format!("{more} more"));
+    }
+    dropped.into_iter().map(AnswerWarning::Ignored).collect()
+}
+
+fn retain(fields: &mut Map<String, Value>, is_documented: fn(&str) -> bool, mut dropped: impl FnMut(&str)) {
+    fields.retain(|field, _| {
+        let stays = is_documented(field);
+        if !stays {
+            dropped(field);
+        }
+        stays
+    });
+}
+
+/// A field's name as a header can have it.
+fn shown(field: &str) -> String {
+    let plain = |c: char| if c.is_ascii_graphic() { c } else { '?' };
+    field.chars().take(MAX_NAME).map(plain).collect()
+}
+
+/// Refuses addresses that nobody fetches, and those that this caller may not name. An engine that got one would connect to it
+/// from inside the owner's network, or read a file of its own machine.
+fn check_attachments(request: &GenerateRequest, role: CallerRole) -> Result<(), AskError> {
+    for (index, message) in request.messages.iter().enumerate() {
+        let Content::Parts(parts) = &message.content else { continue };
+        for (position, part) in parts.iter().enumerate() {
+            let refused = match part {
+                ContentPart::Text(_) => Ok(()),
+                ContentPart::Image(image) => check_image(&image.url, role),
+                ContentPart::Other(part) if role.may_name_image_addresses() => check_schemes(part),
+                ContentPart::Other(part) => check_strangers_part(part),
+            };
+            refused.map_err(|Refused { field, reason }| AskError::Attachment {
+                param: format!("messages[{index}].content[{position}].{field}"),
+                reason,
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// A part of a message that is not passed on.
+struct Refused {
+    /// Within the part.
+    field: String,
+    reason: String,
+}
+
+impl Refused {
+    fn new(field: impl Into<String>, reason: impl Into<String>) -> Self {
+        Refused { field: field.into(), reason: reason.into() }
+    }
+}
+
+fn check_image(url: &str, role: CallerRole) -> Result<(), Refused> {
+    if is_inline(url) {
+        return Ok(());
+    }
+    if !is_web_address(url) {
+        return Err(Refused::new(
+            "image_url",
+            "send an image as a data: URL, or name its http or https address",
+        ));
+    }
+    match role.may_name_image_addresses() {
+        true => Ok(()),
+        false => Err(Refused::new(
+            "image_url",
+            "only the owner of this server may name an image by its address; send the image itself, as a data: URL",
+        )),
+    }
+}
+
+/// A part that only some engines take, of somebody who may name addresses: still none of the engine's own files.
+fn check_schemes(part: &Value) -> Result<(), Refused> {
+    let kind = part["type"].as_str().unwrap_or_default();
+    match part[kind]["url"].as_str() {
+        Some(url) if !is_inline(url) && !is_web_address(url) => {
+            Err(Refused::new(kind, "send a data: URL, or an http or https address"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A part that only some engines take, of somebody who may not name addresses: the kinds that are known, with their content
+/// inside and nothing else.
+fn check_strangers_part(part: &Value) -> Result<(), Refused> {
+    let kind = part["type"].as_str().unwrap_or_default();
+    let fields: &[&str] = match kind {
+        "input_audio" => &["data", "format"],
+        "file" => &["file_data", "filename"],
+        "video_url" | "audio_url" => &["url", "detail"],
+        _ => {
+            let reason =
+                format!("only the owner of this server may send content of the type '{}'", shown(kind));
+            return Err(Refused::new("type", reason));
+        }
+    };
+    let is_known = |name: &str| name == "type" || name == kind;
+    let unknown = part.as_object().into_iter().flatten().map(|(name, _)| name).find(|name| !is_known(name));
+    if let Some(name) = unknown {
+        return Err(Refused::new(shown(name), "this field is unknown"));
+    }
+    let content = part[kind].as_object();
+    let content = content.ok_or_else(|| Refused::new(kind, format!("'{kind}' must be an object")))?;
+    for (name, value) in content {
+        let field = || format!("{kind}.{}", shown(name));
+        if !fields.contains(&name.as_str()) {
+            return Err(Refused::new(field(), "only the owner of this server may send this field"));
+        }
+        let is_inside = match (name.as_str(), value.as_str()) {
+            (_, None) => false,
+            ("url", Some(url)) => is_inline(url),
+            // Base64 has no colon, and an address has one.
+            ("data" | "file_data", Some(data)) => is_inline(data) || !data.contains(':'),
+            (_, Some(_)) => true,
+        };
+        if !is_inside {
+            let reason = "only the owner of this server may name an address; send the content itself";
+            return Err(Refused::new(field(), reason));
+        }
+    }
+    Ok(())
+}
+
+fn is_inline(url: &str) -> bool {
+    url.starts_with("data:")
+}
+
+/// Whether this is an address that Hob may fetch from, as far as its scheme tells.
+pub(crate) fn is_web_address(url: &str) -> bool {
+    let begins_with =
+        |scheme: &str| url.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme));
+    begins_with("http://") || begins_with("https://")
+}
+
+#[cfg(test)]
+#[path = "caller_policy_tests.rs"]
+mod tests;

@@ -1,0 +1,115 @@
+//! Pictures that a request names by their address. Hob fetches them itself, by the same guarded way as `web_fetch`, and passes them
+//! on as `data:` URLs. No engine gets an address: it would connect from inside the owner's network, and nothing would check
+//! where to.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use futures::{StreamExt, TryStreamExt, stream};
+use hob_agents::builtin::WebFetchOptions;
+use hob_agents::builtin::web_fetch::{FetchedPage, Fetcher, Redirects};
+use hob_core::{AskError, Content, ContentPart, GenerateRequest, Image};
+
+use crate::ask::caller_policy::is_web_address;
+
+/// Pictures that one request may name by address.
+const MAX_IMAGES: usize = 16;
+
+/// Bytes of a picture.
+const MAX_IMAGE_BYTES: usize = 10 << 20;
+
+/// The time for a picture, redirects included.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Pictures of a request that are fetched at once.
+const AT_ONCE: usize = 4;
+
+/// The beginnings of the files that models can look at.
+const SIGNATURES: [(&[u8], &str); 5] = [
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"BM", "image/bmp"),
+];
+
+/// Fetches pictures. Whether a caller may name addresses is decided before.
+pub struct ImageFetcher {
+    fetcher: Fetcher,
+}
+
+impl Default for ImageFetcher {
+    /// Fetches from the public internet only.
+    fn default() -> Self {
+        ImageFetcher::new(WebFetchOptions::default())
+    }
+}
+
+impl ImageFetcher {
+    /// Fetches from where `options` allow. Size, time and kind are those of pictures.
+    pub fn new(options: WebFetchOptions) -> Self {
+        let options =
+            WebFetchOptions { timeout: TIMEOUT, max_bytes: MAX_IMAGE_BYTES, accept: "image/*", ..options };
+        ImageFetcher { fetcher: Fetcher::new(options) }
+    }
+
+    /// Puts the pictures themselves in the place of their addresses.
+    pub(crate) async fn fetch_all(&self, request: &mut GenerateRequest) -> Result<(), AskError> {
+        let named = named_by_address(request);
+        if let Some((param, _)) = named.get(MAX_IMAGES) {
+            let param = param.clone();
+            let reason = format!(
+                "a request may name at most {MAX_IMAGES} images by their address; send the others as data: URLs"
+            );
+            return Err(AskError::Attachment { param, reason });
+        }
+        let addresses: Vec<_> =
+            named.iter().map(|(param, image)| (param.clone(), image.url.clone())).collect();
+        let fetching = stream::iter(addresses).map(|(param, address)| async move {
+            self.fetch(&address).await.map_err(|reason| AskError::Attachment { param, reason })
+        });
+        let fetched: Vec<String> = fetching.buffered(AT_ONCE).try_collect().await?;
+        for ((_, image), url) in named.into_iter().zip(fetched) {
+            image.url = url;
+        }
+        Ok(())
+    }
+
+    /// A picture as a `data:` URL, or why not.
+    async fn fetch(&self, address: &str) -> Result<String, String> {
+        let page = self.fetcher.fetch(address, Redirects::Anywhere).await;
+        let page = page.map_err(|error| format!("the image cannot be fetched: {error}"))?;
+        let FetchedPage { body, is_cut, .. } = &page;
+        if *is_cut {
+            return Err(format!("the image is larger than {} MiB", MAX_IMAGE_BYTES >> 20));
+        }
+        let media_type = media_type(body)
+            .ok_or("what is at this address is no PNG, JPEG, GIF, WebP or BMP image".to_owned())?;
+        Ok(format!("data:{media_type};base64,{}", BASE64_STANDARD.encode(body)))
+    }
+}
+
+/// The pictures that are addresses, each with its place in the request.
+fn named_by_address(request: &mut GenerateRequest) -> Vec<(String, &mut Image)> {
+    let mut named = Vec::new();
+    for (index, message) in request.messages.iter_mut().enumerate() {
+        let Content::Parts(parts) = &mut message.content else { continue };
+        for (position, part) in parts.iter_mut().enumerate() {
+            if let ContentPart::Image(image) = part
+                && is_web_address(&image.url)
+            {
+                named.push((format!("messages[{index}].content[{position}].image_url"), image));
+            }
+        }
+    }
+    named
+}
+
+/// What kind of picture this is, by its bytes: what a server says of it may be wrong, or a lie.
+fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
+        return Some("image/webp");
+    }
+    SIGNATURES.iter().find(|(signature, _)| bytes.starts_with(signature)).map(|(_, media_type)| *media_type)
+}

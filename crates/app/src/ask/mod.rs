@@ -1,0 +1,295 @@
+//! The app: one engine, its models, the agents and their tools. What it is made of is here; what it does is in the files
+//! below.
+
+pub(crate) mod agent_or_engine;
+mod answer;
+pub(crate) mod caller_policy;
+pub(crate) mod default_model;
+mod embed;
+pub(crate) mod engine_for_request;
+pub(crate) mod images;
+mod memory_context;
+mod resolve_model;
+mod run_context;
+mod warm_up;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use hob_agents::ToolSet;
+use hob_channels::ChannelService;
+use hob_core::model::{AUTO, DEFAULT_MODEL};
+use hob_core::{
+    Agent, AnswerDefaults, CallerRole, Engine, EngineError, EventBus, ListedModel, ModelInfo, ModelReason,
+};
+use hob_memory::MemoryService;
+use hob_routing::Router;
+use hob_telemetry::metrics::InferenceMetrics;
+use hob_telemetry::{EnergyMeters, InferenceLog, Recorder, Tracer};
+
+pub use answer::AnswerStream;
+
+use crate::ask::default_model::DefaultModel;
+use crate::ask::images::ImageFetcher;
+use crate::feedback::FeedbackService;
+use crate::startup::embedder::Embedder;
+use hob_engines::fallback::Fallback;
+use hob_engines::pool::EnginePool;
+
+/// What a [`AskService`] is made of.
+pub struct AskServiceParts {
+    pub engine: Arc<dyn Engine>,
+    /// The model meant by `default`, as the owner named it; `None` has one chosen, the first on the engine.
+    pub default_model: Option<String>,
+    /// Who answers requests that are neither streamed nor bring tools; `None` for the engine itself.
+    pub agent: Option<Arc<dyn Agent>>,
+    pub tools: ToolSet,
+    /// How often an agent may ask the engine for one answer.
+    pub max_turns: u32,
+    pub bus: EventBus,
+    pub log: Arc<dyn InferenceLog>,
+}
+
+/// Answers requests.
+pub struct AskService {
+    /// The engine that was chosen, and those beside it.
+    pool: Arc<EnginePool>,
+    /// Who answers for the default model when that is not to be had.
+    fallback: Option<Arc<Fallback>>,
+    /// Why the cloud is the chosen engine, where it is that only for want of another.
+    for_want: Option<ModelReason>,
+    default: DefaultModel,
+    /// Who makes vectors when the caller asks for the default; `None` where nobody can.
+    embedder: Option<Embedder>,
+    agent: Option<Arc<dyn Agent>>,
+    /// Replaced as a whole when tools come or go.
+    tools: ArcSwap<ToolSet>,
+    max_turns: u32,
+    bus: EventBus,
+    recorder: Recorder,
+    memory: Option<Arc<MemoryService>>,
+    channels: Option<Arc<ChannelService>>,
+    /// Chooses where the model is `auto`.
+    router: Router,
+    /// Rates answers.
+    feedback: FeedbackService,
+    images: ImageFetcher,
+    /// What holds where a caller gives no temperature or limit.
+    defaults: AnswerDefaults,
+    /// Tools that ask the cloud, which only some callers may have done.
+    cloud_tools: Vec<String>,
+}
+
+impl AskService {
+    pub fn new(parts: AskServiceParts) -> Self {
+        AskService {
+            pool: Arc::new(EnginePool::new(parts.engine, Vec::new())),
+            fallback: None,
+            for_want: None,
+            default: DefaultModel::new(parts.default_model),
+            embedder: None,
+            agent: parts.agent,
+            tools: ArcSwap::from_pointee(parts.tools),
+            max_turns: parts.max_turns,
+            bus: parts.bus,
+            recorder: Recorder::counting(parts.log),
+            memory: None,
+            channels: None,
+            router: Router::default(),
+            feedback: FeedbackService::default(),
+            images: ImageFetcher::default(),
+            defaults: AnswerDefaults::default(),
+            cloud_tools: Vec::new(),
+        }
+    }
+
+    /// The same with further engines, which answer for models that those before them do not have.
+    pub fn with_pool(self, pool: Arc<EnginePool>) -> Self {
+        AskService { pool, ..self }
+    }
+
+    /// The same with a model that answers for the default one when that is not to be had.
+    pub fn with_fallback(self, fallback: Option<Fallback>) -> Self {
+        AskService { fallback: fallback.map(Arc::new), ..self }
+    }
+
+    /// The same with a cloud that answers for want of another engine, which callers are told.
+    pub fn for_want_of(self, reason: Option<ModelReason>) -> Self {
+        AskService { for_want: reason, ..self }
+    }
+
+    /// The same with somebody who makes vectors.
+    pub fn with_embedder(self, embedder: Option<Embedder>) -> Self {
+        AskService { embedder, ..self }
+    }
+
+    /// The same with a memory.
+    pub fn with_memory(self, memory: Arc<MemoryService>) -> Self {
+        AskService { memory: Some(memory), ..self }
+    }
+
+    /// The same with another way of choosing a model where that is left to us.
+    pub fn with_router(self, router: Router) -> Self {
+        let feedback = FeedbackService::new(router.service().clone(), None);
+        AskService { router, feedback, ..self }
+    }
+
+    /// The same with other answers that can be rated than those whose model the router chose.
+    pub fn with_feedback(self, feedback: FeedbackService) -> Self {
+        AskService { feedback, ..self }
+    }
+
+    /// The same with other defaults for requests that give no temperature or limit.
+    pub fn with_defaults(self, defaults: AnswerDefaults) -> Self {
+        AskService { defaults, ..self }
+    }
+
+    /// What holds where a caller gives no temperature or limit.
+    pub fn defaults(&self) -> AnswerDefaults {
+        self.defaults
+    }
+
+    /// The same with another way of fetching the images that a request names by their address.
+    pub fn with_images(self, images: ImageFetcher) -> Self {
+        AskService { images, ..self }
+    }
+
+    /// The same with tools that ask the cloud. Callers who may not use the cloud do not get them.
+    pub fn with_cloud_tools(self, cloud_tools: Vec<String>) -> Self {
+        AskService { cloud_tools, ..self }
+    }
+
+    /// The same with a home directory in which the default model is recorded where the owner named none.
+    pub(crate) fn recording_default_at(self, home: &Path) -> Self {
+        AskService { default: self.default.recorded_at(home), ..self }
+    }
+
+    /// The same with a recorder that others use too.
+    pub(crate) fn with_recorder(self, recorder: Recorder) -> Self {
+        AskService { recorder, ..self }
+    }
+
+    /// The same with channels.
+    pub fn with_channels(self, channels: Option<Arc<ChannelService>>) -> Self {
+        AskService { channels, ..self }
+    }
+
+    /// The engine that was chosen.
+    pub fn engine(&self) -> &dyn Engine {
+        self.pool.selected().as_ref()
+    }
+
+    /// The chosen engine, and those beside it.
+    pub fn pool(&self) -> &EnginePool {
+        &self.pool
+    }
+
+    /// The agent's name, where there is one.
+    pub fn agent(&self) -> Option<&str> {
+        self.agent.as_deref().map(Agent::name)
+    }
+
+    /// What happens in the house.
+    pub fn bus(&self) -> &EventBus {
+        &self.bus
+    }
+
+    /// What the engines did since the house was opened; `None` where that is not counted.
+    pub fn metrics(&self) -> Option<&InferenceMetrics> {
+        self.recorder.metrics.as_deref()
+    }
+
+    /// The way of traces to their collector.
+    pub fn tracer(&self) -> &Tracer {
+        &self.recorder.tracer
+    }
+
+    /// What measures the energy of answers.
+    pub fn meters(&self) -> &EnergyMeters {
+        &self.recorder.meters
+    }
+
+    /// The tools there are now.
+    pub fn tools(&self) -> Arc<ToolSet> {
+        self.tools.load_full()
+    }
+
+    /// Runs that begin from now on have these tools.
+    pub fn replace_tools(&self, tools: ToolSet) {
+        self.tools.store(Arc::new(tools));
+    }
+
+    /// Who chooses where the model is `auto`.
+    pub fn router(&self) -> &Router {
+        &self.router
+    }
+
+    /// Rates answers.
+    pub fn feedback(&self) -> &FeedbackService {
+        &self.feedback
+    }
+
+    /// The ways out for messages.
+    pub fn channels(&self) -> Option<&Arc<ChannelService>> {
+        self.channels.as_ref()
+    }
+
+    /// The user's documents, where the house has a memory at all.
+    pub fn memory(&self) -> Option<&Arc<MemoryService>> {
+        self.memory.as_ref()
+    }
+
+    /// The models of the chosen engine, and of those beside it.
+    pub async fn models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        Ok(self.pool.list().await?.into_iter().map(|listed| listed.model).collect())
+    }
+
+    /// The models that a caller may use, with the engines that answer for them.
+    pub async fn listed_models(&self, role: CallerRole) -> Result<Vec<ListedModel>, EngineError> {
+        let mut listed = self.pool.list().await?;
+        listed.retain(|listed| role.may_use_engine(&listed.engine));
+        Ok(listed)
+    }
+
+    /// Which of these models is the default; `None` where that is another, `auto`, or not known now.
+    pub async fn default_among(&self, listed: &[ListedModel]) -> Option<usize> {
+        let default = self.default_model().await.ok().flatten()?;
+        listed.iter().position(|listed| self.pool.means(&default, listed))
+    }
+
+    /// The model that a caller means by `id`, `default` included, if an engine lists it and the caller may use it.
+    pub async fn listed_model(&self, id: &str, role: CallerRole) -> Result<Option<ListedModel>, EngineError> {
+        let default = match id {
+            DEFAULT_MODEL => self.default_model().await?,
+            _ => None,
+        };
+        let meant = default.as_deref().unwrap_or(id);
+        Ok(self.listed_models(role).await?.into_iter().find(|listed| self.pool.means(meant, listed)))
+    }
+
+    /// Whether the chosen engine answers.
+    pub async fn healthy(&self) -> bool {
+        self.engine().health().await
+    }
+
+    /// The model that `default` stands for; `None` when the engine has none.
+    pub async fn default_model(&self) -> Result<Option<String>, EngineError> {
+        self.default.get(&self.pool).await
+    }
+
+    /// Whether the router chooses for those who name no model.
+    pub fn defaults_to_auto(&self) -> bool {
+        self.default.configured() == Some(AUTO)
+    }
+
+    /// The model for work that needs one and the same: the default, or where that is `auto`, the one that was chosen
+    /// for the engine.
+    pub async fn steady_model(&self) -> Result<Option<String>, EngineError> {
+        self.default.steady(&self.pool).await
+    }
+}
+
+#[cfg(test)]
+#[path = "ask_tests.rs"]
+mod tests;

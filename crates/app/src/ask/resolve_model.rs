@@ -1,0 +1,94 @@
+//! Which model is meant, and which engine answers for it.
+
+use std::sync::Arc;
+
+use hob_core::model::{AUTO, DEFAULT_MODEL};
+use hob_core::{AskError, Caller, GenerateRequest};
+use hob_routing::RoutedModel;
+
+use super::AskService;
+use crate::ask::caller_policy::check_engine;
+use crate::ask::engine_for_request::RequestTarget;
+use hob_engines::fallback::is_unresolved;
+use hob_engines::pool::{EngineMatch, NamedBy};
+
+impl AskService {
+    /// Puts the name of a real model in the place of the one asked for, and says why where that was for us to choose.
+    async fn resolve_model(
+        &self,
+        request: &mut GenerateRequest,
+        caller: &Caller,
+    ) -> Result<Option<RoutedModel>, AskError> {
+        if request.model == DEFAULT_MODEL
+            && let Some(model) = self.default_model().await?
+        {
+            request.model = model;
+        }
+        if request.model != AUTO {
+            return Ok(None);
+        }
+        let mut models = self.pool.recent().await?;
+        models.retain(|listed| caller.role.may_use_engine(&listed.engine));
+        // Who has a model of this name means that one.
+        if models.iter().any(|listed| listed.model.id == AUTO) {
+            return Ok(None);
+        }
+        // Without the cloud there may be nothing to choose from; then that is the reason.
+        if models.is_empty() {
+            check_engine(self.engine(), AUTO, caller.role)?;
+        }
+        let routed = self.router.route(request, caller, &models, self.engine().key()).await?;
+        request.model.clone_from(&routed.model);
+        Ok(Some(routed))
+    }
+
+    /// Who answers, and with which defaults. Where the model was ours to choose, and cannot be had, the fallback does.
+    pub(super) async fn route(
+        &self,
+        request: &mut GenerateRequest,
+        caller: &Caller,
+    ) -> Result<RequestTarget, AskError> {
+        request.defaults = self.defaults;
+        let fallback = self.fallback.as_ref().filter(|_| is_ours_to_choose(&request.model));
+        let route = match (self.find(request, caller).await, fallback) {
+            (Ok(route), None) => route,
+            (Ok(route), Some(fallback)) => route.before(fallback, &self.pool, caller.role),
+            (Err(AskError::Engine(error)), Some(fallback)) if is_unresolved(&error) => {
+                let Some(stand_in) = fallback.find(&self.pool, &request.model, &error, caller.role).await
+                else {
+                    return Err(error.into());
+                };
+                request.model.clone_from(&stand_in.model);
+                RequestTarget::to_stand_in(stand_in)
+            }
+            (Err(error), _) => return Err(error),
+        };
+        Ok(route.instead_of(self.for_want.as_ref()))
+    }
+
+    async fn find(&self, request: &mut GenerateRequest, caller: &Caller) -> Result<RequestTarget, AskError> {
+        let named_by = if is_ours_to_choose(&request.model) { NamedBy::Hob } else { NamedBy::Caller };
+        let Some(RoutedModel { engine, reason, reporter, .. }) = self.resolve_model(request, caller).await?
+        else {
+            let EngineMatch { engine, instead_of } = self.pool.find(&request.model, named_by).await?;
+            check_engine(engine.as_ref(), &request.model, caller.role)?;
+            let route = RequestTarget::to(engine, None);
+            return Ok(match instead_of {
+                Some(error) => route.for_want_of(&error),
+                None => route,
+            });
+        };
+        // The engine whose model was chosen, whoever else has one of that name.
+        let engine = match self.pool.with_key(&engine) {
+            Some(engine) => Arc::clone(engine),
+            None => self.pool.find(&request.model, named_by).await?.engine,
+        };
+        check_engine(engine.as_ref(), &request.model, caller.role)?;
+        Ok(RequestTarget::to(engine, Some(reason)).with_outcome_reporter(reporter))
+    }
+}
+
+/// Whether this name leaves the choice of a model to us.
+fn is_ours_to_choose(model: &str) -> bool {
+    model == DEFAULT_MODEL || model == AUTO
+}

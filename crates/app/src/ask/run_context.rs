@@ -1,0 +1,136 @@
+//! What one run works with: its agent, its tools, its engine with the meter on, and the events it is heard by.
+
+use std::sync::Arc;
+
+use hob_agents::{AgentStream, delta_channel};
+use hob_core::{
+    Agent, AgentContext, AgentPreference, AskError, Caller, Engine, GenerateRequest, GenerationStream,
+    Permit, Role, RunEvents, TextSink, ToolRunner,
+};
+use hob_memory::context::{has_context, without_context};
+use hob_telemetry::trace::TracedTools;
+use hob_telemetry::{RecordContext, RecordedEngine};
+
+use super::AskService;
+use crate::ask::agent_or_engine::AgentSelection;
+use crate::ask::engine_for_request::RequestTarget;
+
+/// What is to be answered, and for whom.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) request: &'a GenerateRequest,
+    pub(super) caller: &'a Caller,
+}
+
+impl Asked<'_> {
+    /// Whether the request has text from outside in it: passages of documents, results of tools, or the message of somebody who is
+    /// not trusted.
+    fn is_tainted(self) -> bool {
+        let messages = &self.request.messages;
+        let has_results = messages.iter().any(|message| message.role == Role::Tool);
+        self.caller.permit.tainted || has_results || has_context(messages)
+    }
+
+    /// What a caller who is trusted wrote, without the passages that were put beside it.
+    fn owner_words(self) -> String {
+        if self.caller.permit.tainted {
+            return String::new();
+        }
+        let own =
+            self.request.messages.iter().filter(|message| matches!(message.role, Role::User | Role::System));
+        own.map(without_context).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl AskService {
+    pub(super) fn agent_stream(
+        &self,
+        route: &RequestTarget,
+        request: GenerateRequest,
+        agent: Arc<dyn Agent>,
+        caller: &Caller,
+    ) -> Result<GenerationStream, AskError> {
+        let (sink, pieces) = delta_channel(&self.bus, &caller.run);
+        let asked = Asked { request: &request, caller };
+        let context = self.context(route, asked, agent.name(), Some(Arc::new(sink)))?;
+        let run = Box::pin(async move { agent.run(&request, &context).await });
+        Ok(GenerationStream { warnings: Vec::new(), deltas: Box::pin(AgentStream::new(run, pieces)) })
+    }
+
+    pub(super) fn context(
+        &self,
+        route: &RequestTarget,
+        asked: Asked<'_>,
+        agent: &str,
+        listener: Option<Arc<dyn TextSink>>,
+    ) -> Result<AgentContext, AskError> {
+        let caller = asked.caller;
+        let events = self.events(caller);
+        Ok(AgentContext {
+            engine: route.recorded(self.record_context(caller, Some(agent))),
+            tools: self.tools_for(asked, &events)?,
+            events,
+            max_turns: self.max_turns.min(caller.role.most_turns()),
+            listener,
+        })
+    }
+
+    pub(super) fn tools_for(
+        &self,
+        asked: Asked<'_>,
+        events: &RunEvents,
+    ) -> Result<Arc<dyn ToolRunner>, AskError> {
+        let caller = asked.caller;
+        let mut permit = Permit { tainted: asked.is_tainted(), ..caller.permit.clone() };
+        if !caller.role.may_use_cloud() {
+            permit.except.extend_from_slice(&self.cloud_tools);
+        }
+        let tools = self.tools.load().for_run(permit, events.clone())?;
+        let tools =
+            tools.for_owner_words(asked.owner_words()).with_most_questions(caller.role.most_llm_calls());
+        let tools = Arc::new(tools);
+        Ok(match self.recorder.tracer.is_enabled() {
+            true => Arc::new(TracedTools {
+                tools,
+                tracer: self.recorder.tracer.clone(),
+                parent: caller.trace_parent,
+            }),
+            false => tools,
+        })
+    }
+
+    /// An engine, with its work put down to this caller.
+    pub(super) fn recorded_on(&self, engine: &Arc<dyn Engine>, caller: &Caller) -> RecordedEngine {
+        RecordedEngine::new(Arc::clone(engine), self.record_context(caller, None))
+    }
+
+    pub(super) fn record_context(&self, caller: &Caller, agent: Option<&str>) -> RecordContext {
+        RecordContext {
+            run: Arc::clone(&caller.run),
+            source: caller.source,
+            agent: agent.map(str::to_owned),
+            events: self.events(caller),
+            recorder: self.recorder.clone(),
+            trace_parent: caller.trace_parent,
+        }
+    }
+
+    pub(super) fn events(&self, caller: &Caller) -> RunEvents {
+        RunEvents::new(self.bus.clone(), Arc::clone(&caller.run))
+    }
+
+    pub(super) fn wish(&self, wish: &AgentPreference) -> Result<AgentSelection<Arc<dyn Agent>>, AskError> {
+        Ok(match wish {
+            AgentPreference::Configured => AgentSelection::Configured(self.agent.clone()),
+            AgentPreference::None => AgentSelection::None,
+            AgentPreference::Named(name) => {
+                let agent = hob_agents::agent(name).ok_or_else(|| unknown_agent(name))?;
+                AgentSelection::Named(agent)
+            }
+        })
+    }
+}
+
+fn unknown_agent(name: &str) -> AskError {
+    AskError::UnknownAgent { name: name.to_owned(), known: hob_agents::AGENTS.map(str::to_owned).to_vec() }
+}

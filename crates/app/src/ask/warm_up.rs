@@ -1,0 +1,189 @@
+//! The prompt that every whole answer begins with, read by the engine before anybody asks.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use hob_config::EngineName;
+use hob_core::{
+    AgentContext, Answer, AskError, Caller, Engine, EngineError, FinishReason, GenerateRequest, Generation,
+    GenerationStream, Message, ModelInfo, RequestSource, Role, RunEvents, run_id,
+};
+
+use super::AskService;
+use super::run_context::Asked;
+
+impl AskService {
+    /// Has the embedded engine read the configured agent's instructions and tools, as the owner's whole answers send them. It is no
+    /// inference: nothing is generated and nothing is recorded. Other engines keep their own caches.
+    pub async fn warm(&self) -> Result<(), AskError> {
+        let engine = self.pool.selected();
+        let Some(agent) = self.agent.as_ref().filter(|_| engine.key() == EngineName::Embedded.as_str())
+        else {
+            return Ok(());
+        };
+        let Some(model) = self.steady_model().await? else { return Ok(()) };
+        let caller = Caller::trusted(RequestSource::Server, run_id("warm"));
+        let messages = vec![Message::new(Role::User, "Hello")];
+        let request = GenerateRequest { model, messages, ..GenerateRequest::default() };
+        let events = RunEvents::unheard();
+        let context = AgentContext {
+            engine: Arc::new(Warming(Arc::clone(engine))),
+            tools: self.tools_for(Asked { request: &request, caller: &caller }, &events)?,
+            events,
+            max_turns: 1,
+            listener: None,
+        };
+        agent.run(&request, &context).await?;
+        Ok(())
+    }
+}
+
+/// An engine whose answers are empty: it only reads the prompt. So an agent's prompt is exactly what a real run sends.
+struct Warming(Arc<dyn Engine>);
+
+#[async_trait]
+impl Engine for Warming {
+    fn key(&self) -> &str {
+        self.0.key()
+    }
+
+    fn address(&self) -> &str {
+        self.0.address()
+    }
+
+    async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
+        self.0.warm(request).await?;
+        Ok(Generation {
+            model: request.model.clone(),
+            answer: Answer {
+                content: String::new(),
+                reasoning: None,
+                tool_calls: Vec::new(),
+                finish_reason: FinishReason::Stop,
+                logprobs: None,
+            },
+            alternatives: Vec::new(),
+            usage: None,
+            warnings: Vec::new(),
+        })
+    }
+
+    async fn stream(&self, _request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
+        Err(EngineError::Unsupported {
+            engine: self.key().to_owned(),
+            field: "stream".to_owned(),
+            hint: None,
+        })
+    }
+
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        self.0.list_models().await
+    }
+
+    async fn health(&self) -> bool {
+        self.0.health().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use hob_agents::builtin::{BuiltInOptions, built_in_tools};
+    use hob_core::EventBus;
+    use hob_telemetry::{Inference, InferenceLog};
+    use hob_testkit::ScriptedEngine;
+
+    use super::*;
+    use crate::AskServiceParts;
+    use hob_agents::ToolSet;
+
+    /// An engine that writes down the prompts it is to read.
+    struct Reader {
+        key: &'static str,
+        asked: ScriptedEngine,
+        read: Mutex<Vec<GenerateRequest>>,
+    }
+
+    #[async_trait]
+    impl Engine for Reader {
+        fn key(&self) -> &str {
+            self.key
+        }
+
+        fn address(&self) -> &str {
+            ""
+        }
+
+        async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
+            self.asked.generate(request).await
+        }
+
+        async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
+            self.asked.stream(request).await
+        }
+
+        async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+            self.asked.list_models().await
+        }
+
+        async fn health(&self) -> bool {
+            true
+        }
+
+        async fn warm(&self, request: &GenerateRequest) -> Result<(), EngineError> {
+            self.read.lock().unwrap().push(request.clone());
+            Ok(())
+        }
+    }
+
+    #[derive(Default)]
+    struct Counted(Mutex<u32>);
+
+    impl InferenceLog for Counted {
+        fn record(&self, _inference: Inference) {
+            *self.0.lock().unwrap() += 1;
+        }
+    }
+
+    fn house(key: &'static str, agent: &str) -> (AskService, Arc<Reader>, Arc<Counted>) {
+        let engine =
+            Arc::new(Reader { key, asked: ScriptedEngine::saying(&["yes"]), read: Mutex::default() });
+        let log = Arc::new(Counted::default());
+        let system = AskService::new(AskServiceParts {
+            engine: Arc::clone(&engine) as Arc<dyn Engine>,
+            default_model: Some("m".to_owned()),
+            agent: hob_agents::agent(agent),
+            tools: ToolSet::new(built_in_tools(BuiltInOptions::default())).unwrap(),
+            max_turns: 3,
+            bus: EventBus::new(),
+            log: Arc::clone(&log) as Arc<dyn InferenceLog>,
+        });
+        (system, engine, log)
+    }
+
+    #[tokio::test]
+    async fn what_is_read_early_is_what_a_whole_answer_begins_with() {
+        for agent in ["orchestrator", "react"] {
+            let (system, engine, log) = house("embedded", agent);
+            system.warm().await.unwrap();
+            assert_eq!((engine.asked.requests().len(), *log.0.lock().unwrap()), (0, 0), "it is no inference");
+            let mut warmed = engine.read.lock().unwrap().remove(0);
+
+            let messages = vec![Message::new(Role::User, "What is 17 * 23?")];
+            let request = GenerateRequest { model: "m".into(), messages, ..GenerateRequest::default() };
+            system.complete(request, &Caller::trusted(RequestSource::Server, "run")).await.unwrap();
+            let mut asked = engine.asked.requests().remove(0);
+            assert_ne!(warmed.messages.pop(), asked.messages.pop(), "only the question differs");
+            assert_eq!((warmed.messages, warmed.tools), (asked.messages, asked.tools), "{agent}");
+            assert_eq!(*log.0.lock().unwrap(), 1);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_engine_outside_this_process_is_left_alone() {
+        let (system, engine, _) = house("ollama", "orchestrator");
+        system.warm().await.unwrap();
+        assert!(engine.read.lock().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,295 @@
+//! Which model answers when the default one is not available, and what the caller learns of it.
+
+use std::sync::{Arc, Mutex};
+
+use futures::StreamExt;
+use hob_agents::ToolSet;
+use hob_core::engine::CLOUD;
+use hob_core::{
+    AgentPreference, AnswerWarning, AskError, Caller, Delta, Engine, EngineError, EventBus, GenerateRequest,
+    Message, ModelReason, RequestSource, Role,
+};
+use hob_engines::{EnginePool, Fallback};
+use hob_telemetry::{Inference, InferenceLog};
+use hob_testkit::ScriptedEngine;
+
+use crate::ask::{AskService, AskServiceParts};
+
+/// Remembers which model of which engine was asked.
+#[derive(Default)]
+struct Book(Mutex<Vec<String>>);
+
+impl InferenceLog for Book {
+    fn record(&self, inference: Inference) {
+        let Inference { engine, model, ending, .. } = inference;
+        let well = matches!(ending, hob_telemetry::InferenceEnd::Complete(_));
+        self.0.lock().unwrap().push(format!("{engine}/{model} {}", if well { "answered" } else { "failed" }));
+    }
+}
+
+struct House {
+    system: AskService,
+    vllm: Arc<ScriptedEngine>,
+    ollama: Arc<ScriptedEngine>,
+    cloud: Arc<ScriptedEngine>,
+    book: Arc<Book>,
+}
+
+/// Whether the owner lets the cloud answer for others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CloudUse {
+    Allowed,
+    Forbidden,
+}
+
+/// vLLM was chosen and has the default model `large`; Ollama is beside it and has `small`; the cloud has `gpt`.
+fn house(fallback: &str, cloud_use: CloudUse) -> House {
+    house_with("large", fallback, cloud_use)
+}
+
+fn house_with(default: &str, fallback: &str, cloud_use: CloudUse) -> House {
+    let engine =
+        |key: &str, model: &str| Arc::new(ScriptedEngine::saying(&["hi"]).called(key).with_models(&[model]));
+    let (vllm, ollama) = (engine("vllm", "large"), engine("ollama", "small"));
+    let cloud = ScriptedEngine::saying(&["hi"]).called(CLOUD).with_models(&["gpt"]);
+    let cloud = Arc::new(cloud.with_unlisted_models());
+    let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
+    let book = Arc::new(Book::default());
+    let system = AskService::new(AskServiceParts {
+        engine: shared(&vllm),
+        default_model: Some(default.into()),
+        agent: None,
+        tools: ToolSet::default(),
+        max_turns: 10,
+        bus: EventBus::new(),
+        log: Arc::clone(&book) as Arc<dyn InferenceLog>,
+    });
+    let pool = EnginePool::new(shared(&vllm), vec![shared(&ollama)]);
+    let allowed = (cloud_use == CloudUse::Allowed).then(|| shared(&cloud));
+    let system = system.with_pool(Arc::new(pool)).with_fallback(Some(Fallback::new(fallback, allowed)));
+    House { system, vllm, ollama, cloud, book }
+}
+
+fn asking(model: &str) -> GenerateRequest {
+    GenerateRequest {
+        model: model.into(),
+        messages: vec![Message::new(Role::User, "hi")],
+        ..GenerateRequest::default()
+    }
+}
+
+fn caller() -> Caller {
+    Caller::trusted(RequestSource::Server, "run")
+}
+
+impl House {
+    /// Who answered what, and with what remark.
+    async fn ask(
+        &self,
+        model: &str,
+    ) -> Result<(String, String, Option<String>, Vec<AnswerWarning>), AskError> {
+        let answered = self.system.complete(asking(model), &caller()).await?;
+        let reason = answered.reason.map(|reason| reason.as_str().to_owned());
+        Ok((answered.engine, answered.generation.model, reason, answered.generation.warnings))
+    }
+}
+
+const WHY: &str =
+    "small on ollama answers in place of large: cannot reach vllm at http://vllm: Connection refused";
+
+#[tokio::test(start_paused = true)]
+async fn while_the_default_model_is_there_nobody_stands_in() {
+    let house = house("small", CloudUse::Forbidden);
+    let answer = house.ask("default").await.unwrap();
+    assert_eq!(answer, ("vllm".into(), "large".into(), None, Vec::new()));
+    assert_eq!(*house.book.0.lock().unwrap(), ["vllm/large answered"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_default_model_whose_engine_is_gone_is_answered_for_and_the_caller_is_told() {
+    let house = house("small", CloudUse::Forbidden);
+    house.ask("default").await.unwrap();
+    // Gone after its models were listed, so that it is missed only when it is asked.
+    house.vllm.set_gone(true);
+    let (engine, model, reason, warnings) = house.ask("default").await.unwrap();
+    assert_eq!((engine.as_str(), model.as_str(), reason.as_deref()), ("ollama", "small", Some(WHY)));
+    assert_eq!(warnings, [AnswerWarning::FallbackModel]);
+
+    let streaming = house.system.stream(asking("default"), &caller()).await.unwrap();
+    assert_eq!((streaming.engine.as_str(), streaming.model.as_str()), ("ollama", "small"));
+    assert_eq!(streaming.reason.as_ref().map(ModelReason::as_str), Some(WHY));
+    assert_eq!(streaming.warnings, [AnswerWarning::FallbackModel]);
+    let deltas: Vec<Delta> = streaming.deltas.map(Result::unwrap).collect().await;
+    assert_eq!(deltas[0], Delta::text("hi"));
+    // The record names who was asked in vain and who answered.
+    let [_, rest @ ..] = &house.book.0.lock().unwrap()[..] else { panic!("nothing recorded") };
+    let both = ["vllm/large failed", "ollama/small answered"];
+    assert_eq!(rest, [both, both].concat());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_default_model_that_is_no_longer_there_is_answered_for() {
+    let house = house_with("huge", "small", CloudUse::Forbidden);
+    let answered = house.system.complete(asking("default"), &caller()).await.unwrap();
+    assert_eq!((answered.engine.as_str(), answered.generation.model.as_str()), ("ollama", "small"));
+    let reason = answered.reason.unwrap();
+    assert!(
+        reason.as_str().contains("in place of huge: the pool (vllm, ollama) has no model 'huge'"),
+        "{reason}"
+    );
+    assert_eq!(answered.generation.warnings, [AnswerWarning::FallbackModel]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_the_caller_named_is_never_replaced() {
+    let house = house("small", CloudUse::Allowed);
+    house.ask("large").await.unwrap();
+    house.vllm.set_gone(true);
+    for model in ["large", "huge"] {
+        let error = house.ask(model).await.unwrap_err();
+        assert!(matches!(error, AskError::Engine(_)), "{error}");
+    }
+    assert_eq!(house.ollama.requests(), []);
+    assert_eq!(house.cloud.requests(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_cloud_stands_in_only_where_the_owner_allows_it() {
+    let forbidden = house("gpt", CloudUse::Forbidden);
+    forbidden.vllm.set_gone(true);
+    let error = forbidden.ask("default").await.unwrap_err();
+    assert!(error.to_string().starts_with("cannot reach vllm"), "{error}");
+    assert_eq!(forbidden.cloud.requests(), []);
+
+    let allowed = house("gpt", CloudUse::Allowed);
+    allowed.vllm.set_gone(true);
+    let (engine, model, reason, warnings) = allowed.ask("default").await.unwrap();
+    assert_eq!((engine.as_str(), model.as_str()), (CLOUD, "gpt"));
+    assert!(reason.is_some_and(|reason| reason.contains("on cloud answers in place of large")));
+    assert_eq!(warnings, [AnswerWarning::CloudFallback]);
+    assert_eq!(allowed.book.0.lock().unwrap().last().map(String::as_str), Some("cloud/gpt answered"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cloud_of_the_pool_needs_leave_to_stand_in_too() {
+    let house = house("gpt", CloudUse::Forbidden);
+    let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
+    let pool = EnginePool::new(shared(&house.vllm), vec![shared(&house.cloud)]);
+    let system = house.system.with_pool(Arc::new(pool));
+    // Asked for by name it answers: that is what it is in the pool for.
+    assert_eq!(system.complete(asking("gpt"), &caller()).await.unwrap().engine, CLOUD);
+    house.vllm.set_gone(true);
+    assert!(system.complete(asking("default"), &caller()).await.is_err());
+    assert_eq!(house.cloud.requests().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_default_model_that_might_be_here_is_asked_of_the_cloud_with_leave_and_in_the_open() {
+    for allowed in [false, true] {
+        let house = house_with("gpt", "small", CloudUse::Forbidden);
+        let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
+        // Nobody has heard vLLM yet: the model may be its own.
+        house.vllm.set_gone(true);
+        let pool = EnginePool::new(shared(&house.vllm), vec![shared(&house.cloud)]);
+        let system = house.system.with_pool(Arc::new(pool.allow_cloud(allowed)));
+        let answered = system.complete(asking("default"), &caller()).await;
+        assert_eq!(answered.is_ok(), allowed);
+        if let Ok(answered) = answered {
+            assert_eq!(answered.generation.warnings, [AnswerWarning::CloudFallback]);
+            let reason = answered.reason.unwrap();
+            assert!(reason.as_str().starts_with("the cloud answers: cannot reach vllm"), "{reason}");
+        }
+        assert_eq!(house.cloud.requests().len(), usize::from(allowed));
+        // Whoever names it wants it.
+        let named = system.complete(asking("gpt"), &caller()).await.unwrap();
+        assert_eq!((named.engine.as_str(), named.generation.warnings), (CLOUD, Vec::new()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cloud_that_was_chosen_needs_leave_to_answer_for_an_engine_of_the_house() {
+    for cloud_use in [CloudUse::Forbidden, CloudUse::Allowed] {
+        let house = house("gpt", cloud_use);
+        let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
+        let pool = EnginePool::new(shared(&house.cloud), vec![shared(&house.vllm)]);
+        let system = house.system.with_pool(Arc::new(pool));
+        assert_eq!(system.complete(asking("default"), &caller()).await.unwrap().engine, "vllm");
+        house.vllm.set_gone(true);
+        let answered = system.complete(asking("default"), &caller()).await;
+        match cloud_use {
+            CloudUse::Forbidden => {
+                let error = answered.err().unwrap().to_string();
+                assert!(error.starts_with("cannot reach vllm"), "{error}");
+                assert_eq!(house.cloud.requests(), []);
+            }
+            CloudUse::Allowed => {
+                assert_eq!(answered.unwrap().generation.warnings, [AnswerWarning::CloudFallback]);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_the_cloud_does_not_list_is_not_told_to_it() {
+    let house = house("small", CloudUse::Allowed);
+    house.vllm.set_gone(true);
+    house.ollama.set_gone(true);
+    assert!(house.ask("default").await.is_err());
+    assert_eq!(house.cloud.requests(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_wrong_with_the_request_is_nobody_elses_to_answer() {
+    let refusing = ScriptedEngine::new(|_| {
+        vec![Err(EngineError::Refused {
+            engine: "vllm".into(),
+            status: 400,
+            message: "too long".into(),
+            code: None,
+            param: None,
+            retry_after: None,
+        })]
+    });
+    let refusing: Arc<dyn Engine> = Arc::new(refusing.called("vllm").with_models(&["large"]));
+    let house = house("small", CloudUse::Allowed);
+    let pool = EnginePool::new(refusing, vec![Arc::clone(&house.ollama) as Arc<dyn Engine>]);
+    let system = house.system.with_pool(Arc::new(pool));
+    let error = system.complete(asking("default"), &caller()).await.unwrap_err();
+    assert_eq!(error.to_string(), "vllm answered 400: too long");
+    assert_eq!(house.ollama.requests(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_nobody_can_stand_in_the_first_failure_is_told() {
+    let house = house("small", CloudUse::Forbidden);
+    house.ask("default").await.unwrap();
+    house.vllm.set_gone(true);
+    house.ollama.set_gone(true);
+    let error = house.ask("default").await.unwrap_err();
+    assert_eq!(error.to_string(), "cannot reach vllm at http://vllm: Connection refused");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agents_run_goes_on_with_the_stand_in() {
+    let house = house("small", CloudUse::Forbidden);
+    house.ask("default").await.unwrap();
+    house.vllm.set_gone(true);
+    let caller = Caller { agent: AgentPreference::Named("simple".into()), ..caller() };
+    let answered = house.system.complete(asking("default"), &caller).await.unwrap();
+    assert_eq!(
+        (answered.engine.as_str(), answered.reason.as_ref().map(ModelReason::as_str)),
+        ("ollama", Some(WHY))
+    );
+    assert_eq!(house.ollama.requests().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cloud_that_was_opened_for_want_of_an_engine_says_so_in_every_answer() {
+    let house = house("small", CloudUse::Forbidden);
+    let pool = EnginePool::new(Arc::clone(&house.cloud) as Arc<dyn Engine>, Vec::new());
+    let why = ModelReason::new("the cloud answers: ollama did not answer when Hob was started");
+    let system = house.system.with_pool(Arc::new(pool)).for_want_of(Some(why.clone()));
+    let answered = system.complete(asking("gpt"), &caller()).await.unwrap();
+    assert_eq!((answered.engine.as_str(), answered.reason), (CLOUD, Some(why)));
+    assert_eq!(answered.generation.warnings, [AnswerWarning::CloudFallback]);
+}

@@ -1,0 +1,38 @@
+//! Connects the capabilities, and answers requests: the server, the command line, channels and the scheduler all use it.
+//!
+//! Knows no HTTP server and no terminal.
+
+mod app;
+mod ask;
+pub mod bench;
+mod databases;
+#[cfg(test)]
+mod fallback_tests;
+mod feedback;
+#[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
+mod prompt_size_tests;
+#[cfg(test)]
+mod routing_tests;
+pub mod startup;
+#[cfg(test)]
+mod task_tests;
+mod tool_registry;
+#[cfg(test)]
+mod trace_tests;
+
+pub use app::{App, AppOptions, FirstRun, OpenError, choose, is_default_missed};
+pub use ask::agent_or_engine::{AgentSelection, AnswerPath, answer_path};
+pub use ask::default_model::default_model;
+pub use ask::images::ImageFetcher;
+pub use ask::{AnswerStream, AskService, AskServiceParts};
+pub use databases::{
+    DatabaseKind, DatabaseReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS, hob_database, inspect_databases,
+};
+pub use feedback::{FeedbackService, RatableAnswer, RateError, RatingResult};
+pub use startup::embedder::{Embedder, EmbedderError, embedder, open_embedder};
+pub use startup::engines::{beside, engines, ollama};
+pub use tool_registry::{
+    ToolRegistry, ToolRegistryError, ToolRegistryParts, accept_mcp_tools, check_sandbox, serve_mcp,
+};

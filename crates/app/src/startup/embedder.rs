@@ -1,0 +1,118 @@
+//! Who turns text into vectors for the house: the model the user named, else the small one that comes with Hob.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hob_config::Config;
+use hob_core::{Engine, EngineError};
+use hob_models::PullError;
+use thiserror::Error;
+
+pub use hob_memory::Embedder;
+
+use crate::app::FirstRun;
+use crate::startup::local_models;
+
+/// Why there is none.
+#[derive(Debug, Error)]
+pub enum EmbedderError {
+    /// The model that comes with Hob cannot be had.
+    #[error("the embedding model cannot be fetched: {0}")]
+    Fetch(#[from] PullError),
+    /// Nobody here makes vectors.
+    #[error(transparent)]
+    Nobody(#[from] EngineError),
+}
+
+/// The embedder by the configuration, whether or not its model is there yet; `None` in a build without the embedded engine
+/// when the user named no model. `engine` is the one that answers: the model that the user names is one of its own.
+pub fn embedder(config: &Config, home: &Path, engine: &Arc<dyn Engine>) -> Option<Embedder> {
+    match &config.memory.embedding_model {
+        Some(model) => Some(Embedder { engine: Arc::clone(engine), model: model.clone() }),
+        None => local_models::embedder(config, home, engine),
+    }
+}
+
+/// The same with its model ready to be asked. The one that comes with Hob is fetched on its first use, where `first_use` allows
+/// it; a model that the user named is never fetched or replaced.
+pub async fn open_embedder(
+    config: &Config,
+    home: &Path,
+    engine: &Arc<dyn Engine>,
+    first_use: &FirstRun,
+) -> Result<Embedder, EmbedderError> {
+    if config.memory.embedding_model.is_none() {
+        local_models::fetch_embedding_model(config, home, first_use).await?;
+    }
+    Ok(embedder(config, home, engine).ok_or_else(nobody)?)
+}
+
+/// The engine's error, with what to do when the model of the house was never fetched.
+pub(crate) fn explain(error: EngineError) -> EngineError {
+    match error {
+        EngineError::ModelNotFound { engine, model, .. } if local_models::comes_with_hob(&model) => {
+            let reason = format!(
+                "its embedding model is not on this machine yet. Fetch it with 'hob model pull {model}', or name another \
+                 in [memory] embedding_model"
+            );
+            EngineError::NotConfigured { engine, reason }
+        }
+        other => other,
+    }
+}
+
+/// What callers are told where there is no embedder at all.
+pub(crate) fn nobody() -> EngineError {
+    EngineError::NotConfigured {
+        engine: "embedded".to_owned(),
+        reason: "this house has no embedding model. Name one of your engine's in [memory] embedding_model"
+            .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_testkit::ScriptedEngine;
+
+    use super::*;
+
+    fn answering() -> Arc<dyn Engine> {
+        Arc::new(ScriptedEngine::saying(&["hi"]))
+    }
+
+    #[tokio::test]
+    async fn a_model_that_the_user_names_is_one_of_the_engine_that_answers() {
+        let home = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.memory.embedding_model = Some("nomic".into());
+        let opened = open_embedder(&config, home.path(), &answering(), &FirstRun::Refuse).await.unwrap();
+        assert_eq!((opened.engine.key(), opened.model.as_str()), ("scripted", "nomic"));
+    }
+
+    #[cfg(feature = "embedded")]
+    #[tokio::test]
+    async fn offline_the_model_that_comes_with_hob_is_not_fetched() {
+        let home = tempfile::tempdir().unwrap();
+        let (config, engine) = (Config::default(), answering());
+        let refused = open_embedder(&config, home.path(), &engine, &FirstRun::Refuse).await.err().unwrap();
+        assert!(matches!(refused, EmbedderError::Fetch(PullError::Offline { .. })), "{refused}");
+
+        let house = embedder(&config, home.path(), &engine).unwrap();
+        assert_eq!((house.engine.key(), house.model.as_str()), ("embedded", "all-minilm-l6-v2"));
+        let request = hob_core::EmbedRequest {
+            model: house.model.clone(),
+            inputs: vec!["a".to_owned()].into(),
+            ..hob_core::EmbedRequest::default()
+        };
+        let told = explain(house.engine.embed(&request).await.unwrap_err()).to_string();
+        assert!(told.contains("'hob model pull all-minilm-l6-v2'"), "{told}");
+    }
+
+    #[cfg(not(feature = "embedded"))]
+    #[tokio::test]
+    async fn a_build_without_the_embedded_engine_says_what_to_set() {
+        let (config, engine) = (Config::default(), answering());
+        let refused = open_embedder(&config, Path::new(""), &engine, &FirstRun::Refuse).await.err().unwrap();
+        assert!(refused.to_string().contains("[memory] embedding_model"), "{refused}");
+    }
+}

@@ -1,0 +1,116 @@
+//! Every engine there is, made from the configuration. One line per engine.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hob_config::{Config, EngineName, EngineServer};
+use hob_core::{Engine, EngineError};
+use hob_engines::selection::points_to_self;
+use hob_engines::wire::client::KeyHeader;
+use hob_engines::{
+    Endpoint, EndpointOptions, MultiHost, MultiHostOptions, Ollama, OpenAiCompat, Resend, Style,
+};
+use hob_net::{BindAddress, is_own_address};
+
+use crate::startup::local_models;
+
+/// Whether a question whose answer was lost may be asked again: not behind a proxy, which may have paid for it.
+fn resend(key: EngineName) -> Resend {
+    match key {
+        EngineName::Litellm | EngineName::Cloud => Resend::Never,
+        EngineName::Ollama
+        | EngineName::Vllm
+        | EngineName::Sglang
+        | EngineName::Llamacpp
+        | EngineName::Embedded => Resend::Unanswered,
+    }
+}
+
+/// All engines, in the order in which they are tried when the user prefers none. `home` is where Hob keeps its files.
+pub fn engines(config: &Config, home: &Path) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
+    let mut engines: Vec<Arc<dyn Engine>> = Vec::new();
+    engines.extend(served(config, EngineName::Ollama, Ollama::new)?);
+    engines.extend(served(config, EngineName::Vllm, |way| OpenAiCompat::new(Style::VLLM, way))?);
+    engines.extend(served(config, EngineName::Sglang, |way| OpenAiCompat::new(Style::SGLANG, way))?);
+    engines.extend(served(config, EngineName::Llamacpp, |way| OpenAiCompat::new(Style::LLAMACPP, way))?);
+    engines.extend(served(config, EngineName::Litellm, |way| OpenAiCompat::new(Style::LITELLM, way))?);
+    #[cfg(feature = "cloud")]
+    engines.push(Arc::new(hob_engines::Cloud::new(cloud_options(config))?));
+    engines.extend(local_models::engine(config, home));
+    Ok(engines)
+}
+
+/// The engines that answer beside the chosen one, in the order of `[engine] pool`. One that is Hob itself is left out.
+pub fn beside(
+    chosen: &Arc<dyn Engine>,
+    engines: &[Arc<dyn Engine>],
+    config: &Config,
+) -> Vec<Arc<dyn Engine>> {
+    let own = BindAddress { host: config.server.host.clone(), port: config.server.port };
+    let mut others = Vec::new();
+    for key in &config.engine.pool {
+        let Some(engine) = engines.iter().find(|engine| engine.key() == key.as_str()) else {
+            tracing::warn!(engine = key.as_str(), "this build has no such engine for the pool");
+            continue;
+        };
+        if points_to_self(engine.as_ref(), &own) {
+            tracing::warn!(engine = key.as_str(), "left out of the pool: its address is our own");
+        } else if engine.key() != chosen.key() {
+            others.push(Arc::clone(engine));
+        }
+    }
+    others
+}
+
+/// Ollama by itself, for what only it can do: downloading and describing its models. With several hosts, the first.
+pub fn ollama(config: &Config) -> Result<Ollama, EngineError> {
+    let address = config.engine.addresses(EngineName::Ollama).first().copied().unwrap_or_default();
+    Ok(Ollama::new(endpoint(EngineName::Ollama, &config.engine.ollama, address)?))
+}
+
+/// The engine at one or several addresses. Where some of them are Hob's own, the others are meant.
+fn served<E: Engine + 'static>(
+    config: &Config,
+    key: EngineName,
+    engine: impl Fn(Endpoint) -> E,
+) -> Result<Option<Arc<dyn Engine>>, EngineError> {
+    let Some(server) = config.engine.server(key) else { return Ok(None) };
+    let own = BindAddress { host: config.server.host.clone(), port: config.server.port };
+    let mut addresses = config.engine.addresses(key);
+    if addresses.iter().any(|address| !is_own_address(address, &own)) {
+        addresses.retain(|address| {
+            let is_own = is_own_address(address, &own);
+            if is_own {
+                tracing::warn!(engine = key.as_str(), host = address, "left out: this address is our own");
+            }
+            !is_own
+        });
+    }
+    let mut hosts: Vec<Arc<dyn Engine>> = Vec::with_capacity(addresses.len());
+    for address in addresses {
+        hosts.push(Arc::new(engine(endpoint(key, server, address)?)));
+    }
+    Ok(MultiHost::of(hosts, MultiHostOptions { resend: resend(key), ..MultiHostOptions::default() }))
+}
+
+fn endpoint(key: EngineName, server: &EngineServer, address: &str) -> Result<Endpoint, EngineError> {
+    Endpoint::new(EndpointOptions {
+        timeout: server.timeout,
+        key: server.api_key.clone().map(KeyHeader::bearer),
+        resend: resend(key),
+        ..EndpointOptions::new(key.as_str(), address)
+    })
+}
+
+#[cfg(feature = "cloud")]
+fn cloud_options(config: &Config) -> hob_engines::CloudOptions {
+    let Config { engine, provider_keys: keys, .. } = config;
+    let provider =
+        |host: &str, key: &Option<_>| hob_engines::Provider { host: host.to_owned(), key: key.clone() };
+    hob_engines::CloudOptions {
+        openai: provider(&engine.cloud.openai_host, &keys.openai),
+        anthropic: provider(&engine.cloud.anthropic_host, &keys.anthropic),
+        gemini: provider(&engine.cloud.gemini_host, &keys.gemini),
+        timeout: engine.cloud.timeout,
+    }
+}

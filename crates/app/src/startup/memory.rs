@@ -1,0 +1,109 @@
+//! The memory, as the configuration wants it, and the engine that makes its vectors.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use hob_config::{Config, EngineName, MemoryBackendName};
+use hob_core::{Engine, EventBus};
+use hob_memory::read::child_process::ReaderProcess;
+use hob_memory::{
+    ChunkOptions, ChunkOptionsError, ContextBudget, Embedder, EmbedderSource, IndexOptions, MemoryBackend,
+    MemoryError, MemoryOptions, MemoryService, ReadLimits,
+};
+use tokio::sync::OnceCell;
+
+use crate::app::{AppOptions, FirstRun, choose};
+use crate::startup::embedder::open_embedder;
+use crate::startup::engines::engines;
+
+/// The file in the configuration directory. A file of its own, because it is large and indexing makes it again.
+pub(crate) const FILE: &str = "memory.db";
+
+/// What the memory is connected to.
+#[derive(Default)]
+pub struct MemoryWiring {
+    pub bus: EventBus,
+    /// What makes the vectors; `None` chooses it when the first is needed.
+    pub embedder: Option<Embedder>,
+    /// Whether Hob may then download the model that makes them.
+    pub first_use: FirstRun,
+    /// The process that reads files which a server should not read itself; `None` reads them in this process.
+    pub reader: Option<ReaderProcess>,
+}
+
+/// The memory as the configuration wants it. Opens nothing yet. `home` is where Hob keeps its files.
+pub fn open_memory(
+    config: &Config,
+    home: &Path,
+    wiring: MemoryWiring,
+) -> Result<Arc<MemoryService>, ChunkOptionsError> {
+    let settings = &config.memory;
+    let budget = ContextBudget { passages: settings.context_passages, tokens: settings.context_tokens };
+    Ok(Arc::new(MemoryService::new(MemoryOptions {
+        database: home.join(FILE),
+        backend: backend(settings.backend),
+        index: IndexOptions {
+            chunks: ChunkOptions::new(settings.chunk_size, settings.chunk_overlap)?,
+            limits: ReadLimits { reader_process: wiring.reader, ..ReadLimits::default() },
+            private: vec![home.canonicalize().unwrap_or_else(|_| home.to_owned())],
+        },
+        context: settings.context.then_some(budget),
+        embedders: Arc::new(ConfiguredEmbedder {
+            config: config.clone(),
+            home: home.to_owned(),
+            first_use: wiring.first_use,
+            ready: OnceCell::new_with(wiring.embedder),
+        }),
+        bus: wiring.bus,
+    })))
+}
+
+/// What makes the vectors, chosen when it is first needed.
+struct ConfiguredEmbedder {
+    config: Config,
+    home: PathBuf,
+    first_use: FirstRun,
+    ready: OnceCell<Embedder>,
+}
+
+#[async_trait]
+impl EmbedderSource for ConfiguredEmbedder {
+    async fn embedder(&self) -> Result<Embedder, MemoryError> {
+        self.ready.get_or_try_init(|| self.open()).await.cloned()
+    }
+}
+
+impl ConfiguredEmbedder {
+    async fn open(&self) -> Result<Embedder, MemoryError> {
+        let none = |reason: String| MemoryError::NoEmbedder { reason };
+        let engine = self.find_engine().await.map_err(none)?;
+        open_embedder(&self.config, &self.home, &engine, &self.first_use)
+            .await
+            .map_err(|error| none(error.to_string()))
+    }
+
+    /// A model that the user named is one of the engine that answers; the one that comes with Hob runs in this process.
+    async fn find_engine(&self) -> Result<Arc<dyn Engine>, String> {
+        let engines = engines(&self.config, &self.home).map_err(|error| error.to_string())?;
+        if self.config.memory.embedding_model.is_some() {
+            let chosen = choose(&engines, &self.config, &AppOptions::default()).await;
+            return chosen.map(|chosen| chosen.engine).map_err(|error| error.to_string());
+        }
+        let ours = engines.iter().find(|engine| engine.key() == EngineName::Embedded.as_str());
+        let engine = ours.or(engines.first()).ok_or_else(|| "there is no engine at all".to_owned())?;
+        Ok(Arc::clone(engine))
+    }
+}
+
+fn backend(key: MemoryBackendName) -> MemoryBackend {
+    match key {
+        MemoryBackendName::Sqlite => MemoryBackend::Sqlite,
+        MemoryBackendName::Vector => MemoryBackend::Vector,
+        MemoryBackendName::Hybrid => MemoryBackend::Hybrid,
+    }
+}
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod tests;

@@ -1,0 +1,167 @@
+//! What the memory adds to questions, and for whom.
+
+use std::sync::Mutex;
+
+use hob_core::{
+    AgentPreference, Caller, Engine, Event, GenerateRequest, MemoryUse, Message, Permit, Reach,
+    RequestSource, Role,
+};
+use hob_memory::Note;
+use hob_telemetry::NoInferenceLog;
+use hob_testkit::ScriptedEngine;
+
+use super::*;
+use crate::{AskService, AskServiceParts};
+use hob_agents::ToolSet;
+
+/// Where Hob keeps its files, beside the notes.
+const HOME: &str = "home";
+
+struct House {
+    root: tempfile::TempDir,
+    bus: EventBus,
+    engine: Arc<ScriptedEngine>,
+    system: AskService,
+}
+
+impl House {
+    async fn new(config: &Config) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join(HOME)).unwrap();
+        let bus = EventBus::new();
+        let memory = open_memory(
+            config,
+            &root.path().join(HOME),
+            MemoryWiring { bus: bus.clone(), ..MemoryWiring::default() },
+        )
+        .unwrap();
+        let engine = Arc::new(ScriptedEngine::saying(&["yes"]));
+        let system = AskService::new(AskServiceParts {
+            engine: Arc::clone(&engine) as Arc<dyn Engine>,
+            default_model: None,
+            agent: hob_agents::agent("simple"),
+            tools: ToolSet::default(),
+            max_turns: 3,
+            bus: bus.clone(),
+            log: Arc::new(NoInferenceLog),
+        });
+        House { system: system.with_memory(memory), root, bus, engine }
+    }
+
+    async fn with_note(config: &Config) -> Self {
+        let house = Self::new(config).await;
+        let note = house.root.path().join("gate.md");
+        std::fs::write(&note, "# Garden gate\n\nThe code of the gate is 4711.").unwrap();
+        house.system.memory().unwrap().index(&note).await.unwrap();
+        house
+    }
+
+    /// What the engine was told in its last question.
+    fn told(&self) -> Vec<Message> {
+        self.engine.requests().last().expect("it was asked").messages.clone()
+    }
+
+    async fn ask(&self, caller: &Caller) {
+        self.system.complete(question(), caller).await.unwrap();
+    }
+}
+
+fn question() -> GenerateRequest {
+    GenerateRequest {
+        model: "m".into(),
+        messages: vec![Message::new(Role::User, "What is the code of the gate?")],
+        ..GenerateRequest::default()
+    }
+}
+
+fn owner() -> Caller {
+    Caller::trusted(RequestSource::Server, "run-7")
+}
+
+#[tokio::test]
+async fn an_agent_is_told_what_the_memory_has_and_from_where() {
+    let house = House::with_note(&Config::default()).await;
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let writer = Arc::clone(&heard);
+    let _subscription = house.bus.subscribe(move |happening| {
+        if let Event::MemoryRetrieve { .. } = happening.event {
+            writer.lock().unwrap().push((happening.run.to_string(), happening.event.data()));
+        }
+    });
+    house.ask(&owner()).await;
+    let told = house.told();
+    assert_eq!(told.iter().map(|message| message.role).collect::<Vec<_>>(), [Role::User]);
+    let text = told[0].content.text();
+    assert!(text.contains("gate.md:1") && text.contains("4711"), "{text}");
+    assert!(text.ends_with("</documents>\n\nWhat is the code of the gate?"), "{text}");
+    let expected = serde_json::json!({
+        "backend": "sqlite", "query": "What is the code of the gate?", "results": 1
+    });
+    assert_eq!(*heard.lock().unwrap(), [("run-7".to_owned(), expected)]);
+}
+
+#[tokio::test]
+async fn strangers_and_requests_that_pass_agents_by_are_told_nothing() {
+    let house = House::with_note(&Config::default()).await;
+    house.ask(&Caller { permit: Permit::up_to(Reach::Pure), ..owner() }).await;
+    assert_eq!(house.told(), question().messages);
+    house.ask(&Caller { agent: AgentPreference::None, ..owner() }).await;
+    assert_eq!(house.told(), question().messages);
+}
+
+#[tokio::test]
+async fn whoever_does_not_want_it_is_told_nothing() {
+    let mut config = Config::default();
+    config.memory.context = false;
+    let house = House::with_note(&config).await;
+    house.ask(&owner()).await;
+    assert_eq!(house.told(), question().messages);
+
+    let house = House::with_note(&Config::default()).await;
+    house.ask(&Caller { memory: MemoryUse::Unwanted, ..owner() }).await;
+    assert_eq!(house.told(), question().messages);
+}
+
+#[tokio::test]
+async fn what_was_recalled_is_said_and_not_recalled_twice() {
+    let house = House::with_note(&Config::default()).await;
+    let mut request = question();
+    let passages = house.system.recall(&mut request, &owner()).await;
+    assert_eq!(passages.len(), 1);
+    assert!(passages[0].text.contains("4711"));
+    let once = request.clone();
+    assert!(house.system.recall(&mut request, &owner()).await.is_empty());
+    assert_eq!(request, once);
+}
+
+#[tokio::test]
+async fn without_vectors_a_hybrid_memory_is_asked_by_words() {
+    let mut config = Config::default();
+    config.memory.backend = MemoryBackendName::Hybrid;
+    let house = House::new(&config).await;
+    let memory = house.system.memory().unwrap();
+    memory.store(Note { title: None, text: "The code of the gate is 4711.".into() }).await.unwrap();
+    house.ask(&owner()).await;
+    assert!(house.told()[0].content.text().contains("4711"));
+}
+
+#[tokio::test]
+async fn a_house_without_documents_answers_as_ever_and_makes_no_database() {
+    let house = House::new(&Config::default()).await;
+    house.ask(&owner()).await;
+    assert_eq!(house.told(), question().messages);
+    assert!(!house.root.path().join(HOME).join(FILE).exists());
+}
+
+#[tokio::test]
+async fn the_house_never_indexes_its_own_files() {
+    let house = House::new(&Config::default()).await;
+    let own = house.root.path().join(HOME).join("config.toml");
+    std::fs::write(&own, "api_key = \"the code of the gate is 4711\"").unwrap();
+    for path in [house.root.path(), own.as_path()] {
+        let report = house.system.memory().unwrap().index(path).await.unwrap();
+        assert_eq!(report.indexed, 0, "{}", path.display());
+    }
+    house.ask(&owner()).await;
+    assert_eq!(house.told(), question().messages);
+}

@@ -1,0 +1,11 @@
+//! Translates the configuration into the options of each part, and connects parts that do not know each other.
+
+pub mod channels;
+pub mod conversations;
+pub mod embedder;
+pub mod engines;
+pub mod local_models;
+pub mod memory;
+pub mod routing;
+pub mod tasks;
+pub mod telemetry;

@@ -1,0 +1,189 @@
+//! Tasks, what answers them and the channels that take their results, together.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use hob_agents::ToolSet;
+use hob_channels::{ChannelOptions, ChannelService, GatewayOptions};
+use hob_core::{Ask, Engine, EventBus, Permit, Reach, RequestSource, Tool, ToolError, ToolSpec};
+use hob_db::Database;
+use hob_tasks::{
+    DeliverTo, NewTask, RunOutcome, ScheduleType, Scheduler, SchedulerOptions, SchedulerParts, TaskService,
+};
+use hob_telemetry::{Inference, InferenceLog};
+use hob_testkit::{Gateway, GatewayScript, Recorded, Reply, ScriptedEngine};
+use serde_json::{Value, json};
+
+use crate::ask::{AskService, AskServiceParts};
+use crate::databases::HOB_MIGRATIONS;
+use crate::startup::tasks::{task_options, task_service};
+
+#[derive(Default)]
+struct Remembered(Mutex<Vec<Inference>>);
+
+impl InferenceLog for Remembered {
+    fn record(&self, inference: Inference) {
+        self.0.lock().unwrap().push(inference);
+    }
+}
+
+/// A gateway with two channels. It takes what it is sent, or refuses it.
+async fn gateway(refuses: bool) -> Gateway {
+    let http = move |request: &Recorded| match request.path.as_str() {
+        "/send" if refuses => Reply::json(400, r#"{"detail":"no wings"}"#),
+        "/send" => Reply::json(200, r#"{"status":"sent"}"#),
+        _ => Reply::json(200, r#"["loft","roof"]"#),
+    };
+    Gateway::start(GatewayScript { http: Arc::new(http), ..GatewayScript::default() }).await
+}
+
+fn channels(gateway: &Gateway) -> Option<Arc<ChannelService>> {
+    let gateway = Some(GatewayOptions::new(gateway.url()));
+    let options = ChannelOptions { gateway, ..ChannelOptions::default() };
+    Some(Arc::new(ChannelService::new(options).unwrap()))
+}
+
+struct NamedTool(ToolSpec);
+
+impl NamedTool {
+    fn called(name: &str, reach: Reach) -> Arc<dyn Tool> {
+        Arc::new(NamedTool(ToolSpec {
+            name: name.into(),
+            description: "a tool".into(),
+            parameters: json!({ "type": "object" }),
+            reach,
+            effect: hob_core::Effect::None,
+            untrusted_output: false,
+            timeout: None,
+        }))
+    }
+}
+
+#[async_trait]
+impl Tool for NamedTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    async fn call(&self, _: Value) -> Result<String, ToolError> {
+        Ok("fine".into())
+    }
+}
+
+struct World {
+    tasks: TaskService,
+    scheduler: Scheduler,
+    record: Arc<Remembered>,
+}
+
+impl World {
+    fn with(engine: Arc<ScriptedEngine>, channels: Option<Arc<ChannelService>>) -> Self {
+        let database = Database::in_memory(HOB_MIGRATIONS).unwrap();
+        let tasks = task_service(database, task_options(channels));
+        let record = Arc::new(Remembered::default());
+        let tools = [("compute", Reach::Pure), ("look", Reach::Read), ("act", Reach::Act)];
+        let system = Arc::new(AskService::new(AskServiceParts {
+            engine: engine as Arc<dyn Engine>,
+            default_model: None,
+            agent: None,
+            tools: ToolSet::new(tools.map(|(name, reach)| NamedTool::called(name, reach))).unwrap(),
+            max_turns: 10,
+            bus: EventBus::new(),
+            log: Arc::clone(&record) as Arc<dyn InferenceLog>,
+        }));
+        let parts = SchedulerParts {
+            tasks: tasks.clone(),
+            bus: system.bus().clone(),
+            ask: system as Arc<dyn Ask>,
+            options: SchedulerOptions::default(),
+        };
+        World { tasks, scheduler: Scheduler::new(parts), record }
+    }
+}
+
+fn every(seconds: u32) -> NewTask {
+    NewTask::new("say hello", ScheduleType::Interval, seconds.to_string(), Permit::up_to(Reach::Act))
+}
+
+fn greeter() -> Arc<ScriptedEngine> {
+    Arc::new(ScriptedEngine::saying(&["hel", "lo"]))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_recorded_as_the_schedulers_and_its_agents() {
+    let world = World::with(greeter(), None);
+    let task = world.tasks.create(every(90)).await.unwrap();
+    let run = world.scheduler.run_to_end(&task.id).await.unwrap();
+    assert_eq!((run.outcome, run.result.as_deref()), (Some(RunOutcome::Succeeded), Some("hello")));
+    let record = world.record.0.lock().unwrap();
+    assert_eq!(
+        (record.len(), record[0].source, record[0].agent.as_deref()),
+        (1, RequestSource::Scheduler, Some("simple"))
+    );
+}
+
+#[tokio::test]
+async fn a_result_goes_to_its_channel_and_the_log_says_why_it_cannot() {
+    for (refuses, expected) in [(false, RunOutcome::Succeeded), (true, RunOutcome::Failed)] {
+        let gateway = gateway(refuses).await;
+        let world = World::with(greeter(), channels(&gateway));
+        let deliver_to = Some(DeliverTo { channel: "loft".into(), conversation: Some("7".into()) });
+        let task = world.tasks.create(NewTask { deliver_to, ..every(1000) }).await.unwrap();
+        let run = world.scheduler.run_to_end(&task.id).await.unwrap();
+        assert_eq!((run.outcome, run.result.as_deref()), (Some(expected), Some("hello")));
+        let requests = gateway.requests();
+        let sent = requests.iter().filter(|request| request.path == "/send");
+        let sent: Vec<Value> = sent.map(|request| serde_json::from_slice(&request.body).unwrap()).collect();
+        let expected =
+            json!({ "channel": "loft", "content": "hello", "conversation_id": "7", "metadata": {} });
+        assert_eq!(sent, [expected]);
+        let error = run.error.unwrap_or_default();
+        assert_eq!(error.contains("no wings"), refuses, "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_has_the_selected_tools_and_without_a_selection_those_that_change_nothing() {
+    let offered = async |tools: Option<Vec<String>>, permit: Permit| -> Vec<String> {
+        let engine = greeter();
+        let world = World::with(Arc::clone(&engine), None);
+        let task = NewTask { agent: "orchestrator".into(), tools, permit, ..every(60) };
+        let task = world.tasks.create(task).await.unwrap();
+        let run = world.scheduler.run_to_end(&task.id).await.unwrap();
+        assert_eq!(run.outcome, Some(RunOutcome::Succeeded), "{run:?}");
+        let requests = engine.requests();
+        requests[0].tools.iter().map(|tool| tool.name.clone()).collect()
+    };
+    let owner = || Permit::up_to(Reach::Act);
+    assert_eq!(offered(None, owner()).await, ["compute", "look"]);
+    assert_eq!(offered(Some(vec!["act".into(), "look".into()]), owner()).await, ["look", "act"]);
+    assert_eq!(offered(Some(vec![]), owner()).await, Vec::<String>::new());
+    let reader = Permit::up_to(Reach::Read);
+    assert_eq!(
+        offered(Some(vec!["act".into(), "look".into()]), reader).await,
+        ["look"],
+        "no further than its maker"
+    );
+}
+
+#[tokio::test]
+async fn a_task_for_a_channel_that_is_not_there_is_refused_with_those_that_are() {
+    let deliver_to = |channel: &str| NewTask {
+        deliver_to: Some(DeliverTo { channel: channel.to_owned(), conversation: None }),
+        ..every(1000)
+    };
+    let none = World::with(greeter(), None);
+    let error = none.tasks.create(deliver_to("telegram")).await.unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "there is no channel 'telegram': no channel is configured. Set 'enabled = true' under [channel] or \
+         [channel.whatsapp] in config.toml"
+    );
+    let gateway = gateway(false).await;
+    let some = World::with(greeter(), channels(&gateway));
+    let error = some.tasks.create(deliver_to("telegram")).await.unwrap_err().to_string();
+    assert_eq!(error, "there is no channel 'telegram'; there are loft, roof");
+    for channel in ["loft", "roof:left"] {
+        some.tasks.create(deliver_to(channel)).await.unwrap();
+    }
+}

@@ -1,0 +1,265 @@
+//! Where the tools come from: those of the house, and those of MCP servers, which come and go.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hob_agents::builtin::{BuiltInOptions, Llm, LlmOptions, built_in_tools};
+use hob_agents::{AllowedAfterUntrusted, ToolSet, ToolSetError};
+use hob_channels::{ChannelService, channel_tools};
+use hob_config::{Config, McpServerConfig, McpTransportConfig, SandboxConfig, SandboxRuntime};
+use hob_core::{AllowedRoots, NoTools, Permit, Reach, RunEvents, Tool, ToolRunner};
+use hob_mcp::{
+    McpServeError, McpServerOptions, McpServerStatus, McpServers, McpTransport, ToolPins, WithheldTool,
+    serve_stdio,
+};
+use hob_memory::{MemoryService, memory_tools};
+use hob_sandbox::{CodeInterpreter, Runtime, Sandbox, SandboxError, SandboxOptions};
+use hob_tasks::{TaskService, task_tools};
+use thiserror::Error;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+use crate::ask::AskService;
+
+/// Why there are no tools.
+#[derive(Debug, Error)]
+pub enum ToolRegistryError {
+    #[error(transparent)]
+    ToolSet(#[from] ToolSetError),
+    #[error("the tools cannot be served: {0}")]
+    Serve(#[from] McpServeError),
+}
+
+/// What brings the tools that are not always there.
+const CONDITIONS: &[(&str, &str)] = &[
+    (
+        "code_interpreter",
+        "running code is switched off. Set [sandbox] enabled = true in config.toml to allow it",
+    ),
+    ("llm", "it calls the engine of the answer, so only agents have it: 'hob ask --tools llm QUESTION'"),
+    ("channel_send", NO_CHANNEL),
+    ("channel_list", NO_CHANNEL),
+    ("channel_status", NO_CHANNEL),
+];
+const NO_CHANNEL: &str =
+    "no channel is configured. Set enabled = true under [channel] or [channel.whatsapp] in config.toml";
+
+/// The file in the configuration directory with the tools that MCP servers were first seen with.
+const PINS: &str = "mcp_tools.json";
+
+/// Believes the tools that an MCP server lists next. `false` when nothing was known of it.
+pub fn accept_mcp_tools(home: &Path, server: &str) -> std::io::Result<bool> {
+    ToolPins::in_file(home.join(PINS)).forget(server)
+}
+
+/// What some tools work with. One that lacks its part is left out.
+#[derive(Clone, Default)]
+pub struct ToolRegistryParts {
+    /// Where Hob keeps its files. No tool reads below it, and what MCP servers were first seen with is remembered there.
+    pub home: Option<PathBuf>,
+    /// For the tool `llm`.
+    pub llm: Option<LlmOptions>,
+    /// For the tools of the memory.
+    pub memory: Option<Arc<MemoryService>>,
+    /// For the tools of messaging.
+    pub channels: Option<Arc<ChannelService>>,
+    /// For the tools of tasks.
+    pub tasks: Option<TaskService>,
+}
+
+/// The tools of the house and the MCP servers behind some of them.
+pub struct ToolRegistry {
+    built_in: Vec<Arc<dyn Tool>>,
+    allowed: AllowedAfterUntrusted,
+    servers: Arc<McpServers>,
+    stop: DropGuard,
+    /// Those that keep a system up to date.
+    keeping_up: TaskTracker,
+}
+
+impl ToolRegistry {
+    /// Makes the built-in tools and starts the configured servers; their tools come when they are ready.
+    pub fn open(config: &Config, parts: ToolRegistryParts) -> Self {
+        let pins = parts.home.as_ref().map(|home| ToolPins::in_file(home.join(PINS))).unwrap_or_default();
+        let servers = config.mcp.servers.iter().map(|(name, server)| server_options(name, server)).collect();
+        ToolRegistry {
+            built_in: built_in(config, parts),
+            servers: Arc::new(McpServers::start(servers, &pins)),
+            allowed: allowed_after_untrusted(config),
+            stop: CancellationToken::new().drop_guard(),
+            keeping_up: TaskTracker::new(),
+        }
+    }
+
+    /// The tools there are at this moment.
+    pub fn tools(&self) -> Result<ToolSet, ToolRegistryError> {
+        Ok(tool_set(&self.built_in, &self.allowed, &self.servers)?)
+    }
+
+    /// Servers that changed their tools since they were first seen, each with the tools that are therefore not offered.
+    pub fn withheld(&self) -> Vec<(String, Vec<WithheldTool>)> {
+        let changed = self.servers.status().into_iter().filter(|server| !server.withheld.is_empty());
+        changed.map(|server| (server.name, server.withheld)).collect()
+    }
+
+    /// How a configured server is.
+    pub fn server(&self, name: &str) -> Option<McpServerStatus> {
+        self.servers.status().into_iter().find(|server| server.name == name)
+    }
+
+    /// Waits until every MCP server is ready or has failed.
+    pub async fn settled(&self) {
+        self.servers.settled().await;
+    }
+
+    /// Gives the system the tools of servers as they come and go, for as long as the workshop is open.
+    pub fn keep_up(&self, system: &Arc<AskService>) {
+        let (built_in, servers) = (self.built_in.clone(), Arc::clone(&self.servers));
+        let allowed = self.allowed.clone();
+        let system = Arc::downgrade(system);
+        let stop = self.stop.token().clone();
+        let mut changes = servers.changes();
+        self.keeping_up.spawn(async move {
+            while let Some(Ok(())) = stop.run_until_cancelled(changes.changed()).await {
+                let Some(system) = system.upgrade() else { return };
+                match tool_set(&built_in, &allowed, &servers) {
+                    Ok(tools) => system.replace_tools(tools),
+                    Err(error) => tracing::warn!(%error, "the tools of an MCP server are left out"),
+                }
+            }
+        });
+    }
+
+    /// Has the engine read what every whole answer begins with, once all tools are there. Nobody waits for it.
+    pub fn warm(&self, system: &Arc<AskService>) {
+        let (built_in, servers) = (self.built_in.clone(), Arc::clone(&self.servers));
+        let (allowed, stop) = (self.allowed.clone(), self.stop.token().clone());
+        let system = Arc::downgrade(system);
+        self.keeping_up.spawn(async move {
+            let warming = async {
+                servers.settled().await;
+                let Some(system) = system.upgrade() else { return };
+                if let Ok(tools) = tool_set(&built_in, &allowed, &servers) {
+                    system.replace_tools(tools);
+                }
+                match system.warm().await {
+                    Ok(()) => tracing::debug!("the prompt of the agent is ready"),
+                    Err(error) => tracing::debug!(%error, "the prompt of the agent is not read early"),
+                }
+            };
+            stop.run_until_cancelled(warming).await;
+        });
+    }
+
+    /// Stops the servers.
+    pub async fn close(self) {
+        drop(self.stop);
+        self.keeping_up.close();
+        self.keeping_up.wait().await;
+        if let Ok(servers) = Arc::try_unwrap(self.servers) {
+            servers.shutdown().await;
+        }
+    }
+}
+
+/// Serves the tools of the house on stdin and stdout, all of them, until the client hangs up.
+///
+/// Those of configured MCP servers are left out: a client can have them without us, and if one of the servers is this very
+/// program, it would start itself without end.
+pub async fn serve_mcp(
+    config: &Config,
+    parts: ToolRegistryParts,
+    version: &str,
+) -> Result<(), ToolRegistryError> {
+    let tools = ToolSet::new(built_in(config, parts))?.with_conditions(CONDITIONS);
+    let for_one_request = move || -> Arc<dyn ToolRunner> {
+        match tools.for_run(Permit::up_to(Reach::Act), RunEvents::unheard()) {
+            Ok(tools) => Arc::new(tools.with_full_definitions()),
+            // Only a selection can fail, and there is none.
+            Err(_) => Arc::new(NoTools),
+        }
+    };
+    Ok(serve_stdio(for_one_request, version).await?)
+}
+
+/// What would run the code of a model, or why nothing can; `None` where no code is to be run.
+pub async fn check_sandbox(config: &Config) -> Option<Result<String, SandboxError>> {
+    let sandbox = config.sandbox.enabled.then(|| Sandbox::new(sandbox_options(&config.sandbox)))?;
+    Some(sandbox.check().await)
+}
+
+/// The tools that come with Hob, in the order in which a model reads them.
+fn built_in(config: &Config, parts: ToolRegistryParts) -> Vec<Arc<dyn Tool>> {
+    let files =
+        AllowedRoots { roots: config.tools.file_roots.clone(), private: parts.home.into_iter().collect() };
+    let mut tools = built_in_tools(BuiltInOptions { file_read: files.clone(), ..BuiltInOptions::default() });
+    if config.sandbox.enabled {
+        let sandbox = Arc::new(Sandbox::new(sandbox_options(&config.sandbox)));
+        tools.push(Arc::new(CodeInterpreter::new(sandbox)));
+    }
+    if let Some(llm) = parts.llm {
+        tools.push(Arc::new(Llm::new(llm)));
+    }
+    if let Some(channels) = parts.channels {
+        tools.extend(channel_tools(&channels));
+    }
+    if let Some(memory) = parts.memory {
+        tools.extend(memory_tools(&memory, files));
+    }
+    if let Some(tasks) = parts.tasks {
+        tools.extend(task_tools(&tasks));
+    }
+    tools
+}
+
+/// A tool of a server that cannot be taken costs itself only.
+fn tool_set(
+    built_in: &[Arc<dyn Tool>],
+    allowed: &AllowedAfterUntrusted,
+    servers: &McpServers,
+) -> Result<ToolSet, ToolSetError> {
+    let tools = ToolSet::new(built_in.iter().cloned())?.with_conditions(CONDITIONS);
+    let mut tools = tools.allowing_after_untrusted(allowed.clone());
+    for tool in servers.tools() {
+        if let Err(error) = tools.add_foreign(tool) {
+            tracing::warn!(%error, "a tool of an MCP server is left out");
+        }
+    }
+    Ok(tools)
+}
+
+fn allowed_after_untrusted(config: &Config) -> AllowedAfterUntrusted {
+    AllowedAfterUntrusted::new(config.tools.allow_after_untrusted.iter().map(String::as_str))
+}
+
+fn sandbox_options(config: &SandboxConfig) -> SandboxOptions {
+    SandboxOptions {
+        enabled: config.enabled,
+        runtime: match &config.runtime {
+            SandboxRuntime::Auto => Runtime::Auto,
+            SandboxRuntime::Docker => Runtime::Docker,
+            SandboxRuntime::Podman => Runtime::Podman,
+            SandboxRuntime::Bwrap => Runtime::Bwrap,
+            SandboxRuntime::Path(path) => Runtime::Path(path.clone()),
+        },
+        image: config.image.clone(),
+        timeout: config.timeout,
+        max_concurrent: config.max_concurrent,
+        allowlist: config.allowlist.clone(),
+        ..SandboxOptions::default()
+    }
+}
+
+fn server_options(name: &str, config: &McpServerConfig) -> McpServerOptions {
+    let transport = match config.transport.clone() {
+        McpTransportConfig::Command { command, args, env } => {
+            McpTransport::Stdio { command, args, env, cwd: None }
+        }
+        McpTransportConfig::Url { url, headers } => McpTransport::Http { url, headers },
+    };
+    McpServerOptions {
+        reach: config.reach,
+        call_timeout: config.timeout,
+        ..McpServerOptions::new(name, transport)
+    }
+}

@@ -1,0 +1,219 @@
+//! Databases of every older version, with rows: they open, and keep their rows. `hob` has what a Hob of each version
+//! added to the database of the version before: its migration as it was released, its rows, and its version.
+
+#![allow(clippy::disallowed_methods, reason = "a test starts this program again")]
+#![expect(clippy::expect_used, reason = "a database that cannot be read is a failed test")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_app::HOB_MIGRATIONS;
+use hob_channels::store::{ChannelStore, HistoryLine, Speaker, SqliteChannelStore, ThreadKey};
+use hob_conversations::{ConversationStore, SqliteConversationStore};
+use hob_db::{Database, DatabaseError, inspect};
+use hob_routing::{QuestionClass, Ratings, RoutingStore, SqliteRoutingStore};
+use hob_tasks::TaskId;
+use hob_tasks::store::{SqliteTaskStore, TaskStore};
+use hob_telemetry::{CallExport, SqliteTelemetryStore, TelemetryStore, has_answered};
+use rusqlite::Connection;
+
+const HOB: [&str; 10] = [
+    include_str!("hob/1.sql"),
+    include_str!("hob/2.sql"),
+    include_str!("hob/3.sql"),
+    include_str!("hob/4.sql"),
+    include_str!("hob/5.sql"),
+    include_str!("hob/6.sql"),
+    include_str!("hob/7.sql"),
+    include_str!("hob/8.sql"),
+    include_str!("hob/9.sql"),
+    include_str!("hob/10.sql"),
+];
+
+/// Versions whose Hob wrote calls.
+const CALLS: [u64; 5] = [1, 6, 7, 8, 10];
+
+/// Tells the other process which file it is about.
+const FILE: &str = "HOB_TEST_OLD_DATABASE";
+
+/// A database as a Hob of this version left it.
+fn left_at(scripts: &[&str], version: usize, path: &Path) -> Connection {
+    let connection = Connection::open(path).expect("a file");
+    for script in &scripts[..version] {
+        connection.execute_batch(script).expect("a good script");
+    }
+    connection
+}
+
+fn file(name: &str) -> (tempfile::TempDir, PathBuf) {
+    let root = tempfile::tempdir().expect("a directory");
+    let path = root.path().join(name);
+    (root, path)
+}
+
+fn user_version(connection: &Connection) -> i64 {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0)).expect("readable")
+}
+
+/// The tables and indexes as SQLite has them.
+fn schema(connection: &Connection) -> Vec<String> {
+    let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
+    let mut statement = connection.prepare(sql).expect("the schema can be asked for");
+    let lines = statement.query_map([], |row| row.get(0)).expect("it has rows");
+    lines.collect::<Result<_, _>>().expect("of text")
+}
+
+fn versions(connection: &Connection) -> Vec<(String, i64)> {
+    let sql = "SELECT capability, version FROM schema_version ORDER BY capability";
+    let mut statement = connection.prepare(sql).expect("the versions can be asked for");
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("it has rows");
+    rows.collect::<Result<_, _>>().expect("of versions")
+}
+
+/// Everything that Hobs up to this version wrote is there.
+fn expect_rows_up_to(version: u64, database: &Database) {
+    let calls: Vec<u64> = CALLS.into_iter().filter(|written| *written <= version).collect();
+    let telemetry = SqliteTelemetryStore::new(database.clone());
+    let runs: Vec<String> =
+        CallExport::new(Arc::new(telemetry.clone()), None).map(|call| call.expect("readable").run).collect();
+    let expected: Vec<String> = calls.iter().map(|written| format!("run-{written}")).collect();
+    assert_eq!(runs, expected, "calls of version {version}");
+    let figures = telemetry.overview(None).expect("readable").figures;
+    let sum: u64 = calls.iter().sum();
+    assert_eq!(
+        (figures.calls, figures.prompt_tokens, figures.completion_tokens),
+        (calls.len() as u64, 100 * sum, 10 * sum),
+        "sums of version {version}"
+    );
+    let measured = calls.iter().filter(|written| (6..=8).contains(*written)).count() as u64;
+    assert_eq!(figures.measured, measured, "energy of version {version}");
+
+    let tasks = SqliteTaskStore::new(database.clone());
+    let listed = tasks.list(None).expect("readable");
+    let prompts: Vec<&str> = listed.iter().map(|task| task.prompt.as_str()).collect();
+    assert_eq!(prompts.len(), usize::from(version >= 2));
+    if version >= 2 {
+        assert_eq!(prompts, ["Remind me to water the plants"]);
+        let id = TaskId::parse("water-the-plants").expect("an id");
+        let results: Vec<Option<String>> =
+            tasks.runs(&id, 10).expect("readable").into_iter().map(|run| run.result).collect();
+        assert_eq!(results, [Some("They are dry".to_owned())]);
+    }
+
+    let conversations = SqliteChannelStore::new(database.clone());
+    let open: Vec<String> =
+        conversations.unsettled().expect("readable").into_iter().map(|message| message.message).collect();
+    assert_eq!(open.len(), usize::from(version >= 3));
+    if version >= 3 {
+        assert_eq!(open, ["What is the weather?"]);
+        let family = ThreadKey { channel: "whatsapp", conversation: "family" };
+        let line =
+            |speaker, content: &str| HistoryLine { speaker, sender: "ada".into(), content: content.into() };
+        assert_eq!(
+            conversations.history(family, 10).expect("readable"),
+            [line(Speaker::Person, "Good morning"), line(Speaker::Hob, "Good morning, Ada")]
+        );
+    }
+
+    let routing = SqliteRoutingStore::new(database.clone());
+    let knowledge = routing.knowledge().expect("readable");
+    assert_eq!(knowledge.len(), usize::from(version >= 4));
+    if version >= 4 {
+        let class = QuestionClass::parse("code/short/english").expect("a class");
+        let known = knowledge[&class].models["m"];
+        let choices = if version >= 9 { 3 } else { 2 };
+        assert_eq!((known.tries, known.samples, known.weight), (choices, choices, 0.25));
+        assert_eq!(knowledge[&class].recent, [0.6, 0.96]);
+        assert_eq!(routing.count().expect("counted"), choices);
+        assert_eq!(routing.ratings().expect("counted"), Ratings { good: 1, bad: 0 });
+    }
+
+    let chats = SqliteConversationStore::new(database.clone());
+    let titles: Vec<String> = chats.list(10).expect("readable").into_iter().map(|chat| chat.title).collect();
+    assert_eq!(titles.len(), usize::from(version >= 5));
+    if let Some(chat) = chats.latest().expect("readable") {
+        let conversation = chats.get(chat).expect("readable").expect("there");
+        assert_eq!(conversation.turns[0].answer, "A helpful spirit of the house");
+    }
+}
+
+#[test]
+fn hob_db_of_every_version_opens_and_keeps_its_rows() {
+    let fresh = schema(&Database::in_memory(HOB_MIGRATIONS).expect("opened").writer());
+    let expected = [("channels", 1), ("conversations", 1), ("routing", 2), ("tasks", 1), ("telemetry", 5)];
+    let expected = expected.map(|(capability, version)| (capability.to_owned(), version));
+    for version in 0..=HOB.len() {
+        let (_root, path) = file("hob.db");
+        drop(left_at(&HOB, version, &path));
+        let state = inspect(&path, HOB_MIGRATIONS).expect("good").expect("there");
+        assert_eq!(state.steps_behind, (HOB.len() - version) as i64 + 1, "from version {version}");
+        for opening in ["first", "second"] {
+            let database = Database::open(&path, HOB_MIGRATIONS).expect("opened");
+            assert_eq!(schema(&database.writer()), fresh, "from version {version}, {opening} opening");
+            assert_eq!(versions(&database.writer()), expected);
+            assert_eq!(user_version(&database.writer()), 11, "an older Hob refuses this");
+            expect_rows_up_to(version as u64, &database);
+        }
+        assert_eq!(has_answered(&path, "engine-1").expect("readable"), version >= 1);
+        assert_eq!(inspect(&path, HOB_MIGRATIONS).expect("good").expect("there").steps_behind, 0);
+    }
+}
+
+#[test]
+fn databases_of_a_newer_hob_are_refused_and_left_alone() {
+    let (_root, path) = file("hob.db");
+    let connection = left_at(&HOB, HOB.len(), &path);
+    let one_more = HOB.len() as i64 + 1;
+    connection.pragma_update(None, "user_version", one_more).expect("written");
+    let before = schema(&connection);
+    let error = Database::open(&path, HOB_MIGRATIONS).err().expect("refused").to_string();
+    let known = HOB.len();
+    assert_eq!(
+        error,
+        format!(
+            "the database {} was written by a newer Hob: its version is {one_more}, and this Hob knows none above {known}. \
+             Update Hob, or set HOB_HOME to another directory.",
+            path.display()
+        )
+    );
+    assert_eq!((user_version(&connection), schema(&connection)), (one_more, before));
+    drop(connection);
+
+    let (_root, path) = file("hob.db");
+    let database = Database::open(&path, HOB_MIGRATIONS).expect("made");
+    let later = "UPDATE schema_version SET version = version + 1";
+    database.write(|transaction| transaction.execute(later, [])).expect("written");
+    drop(database);
+    assert!(matches!(Database::open(&path, HOB_MIGRATIONS), Err(DatabaseError::Newer { .. })));
+    assert!(matches!(inspect(&path, HOB_MIGRATIONS), Err(DatabaseError::Newer { .. })));
+}
+
+#[test]
+#[ignore = "a process that the other test starts and kills"]
+fn adopts() {
+    let path: PathBuf = std::env::var_os(FILE).expect("only started by another test").into();
+    drop(Database::open(&path, HOB_MIGRATIONS).expect("opened"));
+}
+
+#[test]
+fn a_process_that_is_killed_at_any_moment_leaves_a_database_that_opens() {
+    let (root, old) = file("old.db");
+    drop(left_at(&HOB, 7, &old));
+    for delay in 0..30 {
+        let path = root.path().join(format!("{delay}.db"));
+        std::fs::copy(&old, &path).expect("copied");
+        let mut child = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "adopts", "--ignored"])
+            .env(FILE, &path)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("started");
+        std::thread::sleep(Duration::from_millis(delay));
+        child.kill().expect("killed");
+        child.wait().expect("it ended");
+        expect_rows_up_to(7, &Database::open(&path, HOB_MIGRATIONS).expect("opened"));
+    }
+}

@@ -1,0 +1,112 @@
+//! The memory in SQLite: several stores on one file, the codes that a process keeps, and how words are written.
+
+use super::*;
+use crate::store::tests::{add, chunk, near, scattered, source, sources_near};
+
+fn codes_in_memory(memory: &SqliteMemoryStore) -> usize {
+    memory.codes.read().unwrap().len()
+}
+
+/// A memory in a file with many chunks about anything, so that not all vectors are compared.
+fn many_in_a_file() -> (tempfile::TempDir, SqliteMemoryStore) {
+    let root = tempfile::tempdir().unwrap();
+    let memory = SqliteMemoryStore::open(&root.path().join("memory.db")).unwrap();
+    add(&memory, "/others", &(0..4_300).map(scattered).collect::<Vec<_>>());
+    (root, memory)
+}
+
+#[test]
+fn what_is_left_of_a_topic_is_found_when_most_of_it_was_forgotten() {
+    for by_another_process in [false, true] {
+        let (root, memory) = many_in_a_file();
+        let topic = scattered(77_777);
+        add(&memory, "/boiler", &(0..700).map(|seed| near(&topic, 0.01, seed)).collect::<Vec<_>>());
+        add(&memory, "/left", &(0..3).map(|seed| near(&topic, 0.3, seed)).collect::<Vec<_>>());
+        assert_eq!(sources_near(&memory, &topic, 3), ["/boiler"; 3]);
+
+        let another = SqliteMemoryStore::open(&root.path().join("memory.db")).unwrap();
+        let forgetting = if by_another_process { &another } else { &memory };
+        forgetting.remove(&["/boiler".into()]).unwrap();
+        assert_eq!(sources_near(&memory, &topic, 3), ["/left"; 3], "{by_another_process}");
+        assert_eq!(codes_in_memory(&memory), 4_303);
+    }
+}
+
+#[test]
+fn a_note_that_is_saved_again_and_again_is_found_every_time_and_takes_no_more_memory() {
+    let (_root, memory) = many_in_a_file();
+    let topic = scattered(77_777);
+    add(&memory, "/left", &[near(&topic, 0.3, 1)]);
+    for round in 0..120 {
+        add(&memory, "note:1", &(0..5).map(|seed| near(&topic, 0.01, round * 5 + seed)).collect::<Vec<_>>());
+        let found = sources_near(&memory, &topic, 6);
+        assert_eq!(found, ["note:1", "note:1", "note:1", "note:1", "note:1", "/left"], "round {round}");
+        assert_eq!(codes_in_memory(&memory), 4_306);
+    }
+}
+
+#[test]
+fn a_reader_that_has_missed_more_than_is_listed_reads_all_codes_again() {
+    let (_root, memory) = many_in_a_file();
+    let topic = scattered(77_777);
+    add(&memory, "/boiler", &[near(&topic, 0.01, 1)]);
+    assert_eq!(sources_near(&memory, &topic, 1), ["/boiler"]);
+    memory.remove(&["/boiler".into(), "/others".into()]).unwrap();
+    memory
+        .database
+        .write(|transaction| transaction.execute("DELETE FROM memory_vector_gone WHERE id < 4000", []))
+        .unwrap();
+    add(&memory, "/new", &[near(&topic, 0.1, 1)]);
+    assert_eq!(sources_near(&memory, &topic, 5), ["/new"]);
+    assert_eq!(codes_in_memory(&memory), 1);
+}
+
+#[test]
+fn a_source_that_is_replaced_during_a_search_is_found_in_its_old_form_or_in_its_new_one() {
+    let (root, memory) = many_in_a_file();
+    let topic = scattered(77_777);
+    add(&memory, "note:1", &[near(&topic, 0.01, 1)]);
+    let another = SqliteMemoryStore::open(&root.path().join("memory.db")).unwrap();
+    let words = WordQuery::of("note").unwrap();
+    let (mut by_words, mut by_meaning) = (Vec::new(), Vec::new());
+    let read = memory.snapshot(&mut |snapshot| {
+        let hits = snapshot.find_words(&words, 5)?;
+        // The note is saved again, and another search comes in between.
+        add(&another, "note:1", &[near(&topic, 0.01, 2)]);
+        assert_eq!(sources_near(&memory, &topic, 1), ["note:1"]);
+        let near = snapshot.find_vectors("m", &topic, 1)?.unwrap_or_default();
+        let read = |hits: &[ChunkHit]| {
+            snapshot.passages(&hits.iter().map(|hit| hit.chunk).collect::<Vec<_>>(), Some(&words))
+        };
+        (by_words, by_meaning) = (read(&hits)?, read(&near)?);
+        Ok(())
+    });
+    read.unwrap();
+    assert_eq!((by_words.len(), by_words[0].source.as_str()), (1, "note:1"));
+    assert_eq!(by_meaning, by_words, "both of the same moment");
+    assert_eq!(sources_near(&memory, &topic, 1), ["note:1"]);
+}
+
+/// A savepoint would make the index of words write down what it has, and many small pieces are merged at great cost.
+#[test]
+fn the_words_of_chunks_that_come_together_are_written_in_one_piece() {
+    let chunks = (0..500).map(|number| chunk("Number", &format!("the number {number}"))).collect();
+    let memory = SqliteMemoryStore::in_memory().unwrap();
+    let sources = [source("/a", chunks), source("/b", vec![chunk("", "one more")])];
+    memory.replace(&sources, SystemTime::now()).unwrap();
+    let pieces = memory.database.read(|connection| {
+        connection
+            .query_row("SELECT count(DISTINCT segid) FROM memory_words_idx", [], |row| row.get::<_, i64>(0))
+    });
+    assert_eq!(pieces.unwrap(), 1);
+    memory.check().unwrap();
+}
+
+#[test]
+fn a_directory_in_the_place_of_the_database_is_an_error_and_stays() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = root.path().join("directory.db");
+    std::fs::create_dir(&directory).unwrap();
+    assert!(SqliteMemoryStore::open(&directory).is_err());
+    assert!(directory.is_dir());
+}
