@@ -24,7 +24,7 @@ use crate::ask::default_model::DefaultModel;
 use crate::ask::{AskService, AskServiceParts};
 use crate::databases::{DATABASE, hob_database};
 use crate::feedback::FeedbackService;
-use crate::startup::channels::{self, ChannelParts};
+use crate::startup::channels::{ChannelParts, open_channels};
 use crate::startup::embedder::embedder;
 use crate::startup::engines::{beside, engines};
 use crate::startup::local_models::{self, DownloadProgressFn};
@@ -94,7 +94,7 @@ pub struct App {
     traces: TraceExporter,
     workshop: ToolRegistry,
     /// `None` when none is configured.
-    channels: Option<ChannelService>,
+    channels: Option<Arc<ChannelService>>,
 }
 
 impl App {
@@ -145,9 +145,9 @@ impl App {
             reader: wishes.reader.clone(),
         };
         let memory = open_memory(config, home, wiring)?;
-        let parts = ChannelParts { database: database.clone(), bus: bus.clone() };
-        let channels = channels::open_channels(config, home, parts)?;
-        let tasks = task_service(database.clone(), task_options(channels::contract(channels.as_ref())));
+        let parts = ChannelParts { database: database.clone(), events: bus.clone() };
+        let channels = open_channels(config, home, parts)?;
+        let tasks = task_service(database.clone(), task_options(channels.clone()));
         let default = DefaultModel::new(default_model.clone()).recorded_at(home);
         let defaults = AnswerDefaults {
             temperature: config.intelligence.temperature,
@@ -165,7 +165,7 @@ impl App {
                 llm: Some(llm),
                 memory: Some(Arc::clone(&memory)),
                 tasks: Some(tasks.clone()),
-                channels: channels.as_ref().map(ChannelService::contract),
+                channels: channels.clone(),
             },
         );
         let calls = RecordedCalls::new(database, record.clone());
@@ -185,7 +185,7 @@ impl App {
         let system = system.with_fallback(fallback(config, &engines)).for_want_of(for_want(&because, &key));
         let system =
             system.with_memory(memory).with_embedder(embedder).with_router(router).with_feedback(feedback);
-        let system = Arc::new(system.with_channels(channels::contract(channels.as_ref())));
+        let system = Arc::new(system.with_channels(channels.clone()));
         workshop.keep_up(&system);
         let scheduler = Scheduler::new(SchedulerParts {
             tasks,

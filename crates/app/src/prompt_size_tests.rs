@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hob_agents::builtin::LlmOptions;
-use hob_channels::NoChannels;
+use hob_channels::{ChannelOptions, ChannelService};
 use hob_config::Config;
 use hob_core::{
     AnswerDefaults, Caller, Engine, EventBus, GenerateRequest, Message, RequestSource, Role, ToolDefinition,
@@ -37,7 +37,7 @@ async fn prompt(agent: &str) -> GenerateRequest {
         home: Some(home.path().to_owned()),
         llm: Some(llm),
         memory: Some(memory),
-        channels: Some(Arc::new(NoChannels)),
+        channels: Some(Arc::new(ChannelService::new(ChannelOptions::default()).unwrap())),
         tasks: Some(open_tasks(home.path(), TaskOptions::default())),
     };
     let workshop = ToolRegistry::open(&config, parts);

@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use hob_agents::ToolSet;
-use hob_channels::{ChannelError, ChannelReport, ChannelStatus, Channels, NoChannels};
+use hob_channels::{ChannelOptions, ChannelService, GatewayOptions};
 use hob_core::{Ask, Engine, EventBus, Permit, Reach, RequestSource, Tool, ToolError, ToolSpec};
 use hob_db::Database;
 use hob_tasks::{
     DeliverTo, NewTask, RunOutcome, ScheduleType, Scheduler, SchedulerOptions, SchedulerParts, TaskService,
 };
 use hob_telemetry::{Inference, InferenceLog};
-use hob_testkit::ScriptedEngine;
+use hob_testkit::{Gateway, GatewayScript, Recorded, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 
 use crate::ask::{AskService, AskServiceParts};
@@ -27,36 +27,20 @@ impl InferenceLog for Remembered {
     }
 }
 
-/// Takes what it is sent, or refuses it.
-#[derive(Default)]
-struct Pigeons {
-    sent: Mutex<Vec<(String, String, Option<String>)>>,
-    refuses: bool,
+/// A gateway with two channels. It takes what it is sent, or refuses it.
+async fn gateway(refuses: bool) -> Gateway {
+    let http = move |request: &Recorded| match request.path.as_str() {
+        "/send" if refuses => Reply::json(400, r#"{"detail":"no wings"}"#),
+        "/send" => Reply::json(200, r#"{"status":"sent"}"#),
+        _ => Reply::json(200, r#"["loft","roof"]"#),
+    };
+    Gateway::start(GatewayScript { http: Arc::new(http), ..GatewayScript::default() }).await
 }
 
-#[async_trait]
-impl Channels for Pigeons {
-    async fn send(
-        &self,
-        channel: &str,
-        content: &str,
-        conversation: Option<&str>,
-    ) -> Result<(), ChannelError> {
-        let message = (channel.to_owned(), content.to_owned(), conversation.map(str::to_owned));
-        self.sent.lock().unwrap().push(message);
-        if self.refuses {
-            return Err(ChannelError::Undelivered { channel: channel.to_owned(), reason: "no wings".into() });
-        }
-        Ok(())
-    }
-
-    async fn list(&self) -> Result<Vec<String>, ChannelError> {
-        Ok(vec!["loft".to_owned(), "roof".to_owned()])
-    }
-
-    fn report(&self) -> ChannelReport {
-        ChannelReport { status: ChannelStatus::Connected, ..NoChannels.report() }
-    }
+fn channels(gateway: &Gateway) -> Option<Arc<ChannelService>> {
+    let gateway = Some(GatewayOptions::new(gateway.url()));
+    let options = ChannelOptions { gateway, ..ChannelOptions::default() };
+    Some(Arc::new(ChannelService::new(options).unwrap()))
 }
 
 struct NamedTool(ToolSpec);
@@ -93,7 +77,7 @@ struct World {
 }
 
 impl World {
-    fn with(engine: Arc<ScriptedEngine>, channels: Arc<dyn Channels>) -> Self {
+    fn with(engine: Arc<ScriptedEngine>, channels: Option<Arc<ChannelService>>) -> Self {
         let database = Database::in_memory(HOB_MIGRATIONS).unwrap();
         let tasks = task_service(database, task_options(channels));
         let record = Arc::new(Remembered::default());
@@ -127,7 +111,7 @@ fn greeter() -> Arc<ScriptedEngine> {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_is_recorded_as_the_schedulers_and_its_agents() {
-    let world = World::with(greeter(), Arc::new(NoChannels));
+    let world = World::with(greeter(), None);
     let task = world.tasks.create(every(90)).await.unwrap();
     let run = world.scheduler.run_to_end(&task.id).await.unwrap();
     assert_eq!((run.outcome, run.result.as_deref()), (Some(RunOutcome::Succeeded), Some("hello")));
@@ -138,19 +122,21 @@ async fn a_run_is_recorded_as_the_schedulers_and_its_agents() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_result_goes_to_its_channel_and_the_log_says_why_it_cannot() {
     for (refuses, expected) in [(false, RunOutcome::Succeeded), (true, RunOutcome::Failed)] {
-        let pigeons = Arc::new(Pigeons { refuses, ..Pigeons::default() });
-        let world = World::with(greeter(), Arc::clone(&pigeons) as Arc<dyn Channels>);
+        let gateway = gateway(refuses).await;
+        let world = World::with(greeter(), channels(&gateway));
         let deliver_to = Some(DeliverTo { channel: "loft".into(), conversation: Some("7".into()) });
         let task = world.tasks.create(NewTask { deliver_to, ..every(1000) }).await.unwrap();
         let run = world.scheduler.run_to_end(&task.id).await.unwrap();
         assert_eq!((run.outcome, run.result.as_deref()), (Some(expected), Some("hello")));
-        assert_eq!(
-            *pigeons.sent.lock().unwrap(),
-            [("loft".to_owned(), "hello".to_owned(), Some("7".to_owned()))]
-        );
+        let requests = gateway.requests();
+        let sent = requests.iter().filter(|request| request.path == "/send");
+        let sent: Vec<Value> = sent.map(|request| serde_json::from_slice(&request.body).unwrap()).collect();
+        let expected =
+            json!({ "channel": "loft", "content": "hello", "conversation_id": "7", "metadata": {} });
+        assert_eq!(sent, [expected]);
         let error = run.error.unwrap_or_default();
         assert_eq!(error.contains("no wings"), refuses, "{error}");
     }
@@ -160,7 +146,7 @@ async fn a_result_goes_to_its_channel_and_the_log_says_why_it_cannot() {
 async fn a_run_has_the_selected_tools_and_without_a_selection_those_that_change_nothing() {
     let offered = async |tools: Option<Vec<String>>, permit: Permit| -> Vec<String> {
         let engine = greeter();
-        let world = World::with(Arc::clone(&engine), Arc::new(NoChannels));
+        let world = World::with(Arc::clone(&engine), None);
         let task = NewTask { agent: "orchestrator".into(), tools, permit, ..every(60) };
         let task = world.tasks.create(task).await.unwrap();
         let run = world.scheduler.run_to_end(&task.id).await.unwrap();
@@ -186,14 +172,15 @@ async fn a_task_for_a_channel_that_is_not_there_is_refused_with_those_that_are()
         deliver_to: Some(DeliverTo { channel: channel.to_owned(), conversation: None }),
         ..every(1000)
     };
-    let none = World::with(greeter(), Arc::new(NoChannels));
+    let none = World::with(greeter(), None);
     let error = none.tasks.create(deliver_to("telegram")).await.unwrap_err().to_string();
     assert_eq!(
         error,
         "there is no channel 'telegram': no channel is configured. Set 'enabled = true' under [channel] or \
          [channel.whatsapp] in config.toml"
     );
-    let some = World::with(greeter(), Arc::new(Pigeons::default()));
+    let gateway = gateway(false).await;
+    let some = World::with(greeter(), channels(&gateway));
     let error = some.tasks.create(deliver_to("telegram")).await.unwrap_err().to_string();
     assert_eq!(error, "there is no channel 'telegram'; there are loft, roof");
     for channel in ["loft", "roof:left"] {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hob_agents::builtin::{BuiltInOptions, Llm, LlmOptions, built_in_tools};
 use hob_agents::{AllowedAfterUntrusted, ToolSet, ToolSetError};
-use hob_channels::{Channels, channel_tools};
+use hob_channels::{ChannelService, channel_tools};
 use hob_config::{Config, McpServerConfig, McpTransportConfig, SandboxConfig, SandboxRuntime};
 use hob_core::{AllowedRoots, NoTools, Permit, Reach, RunEvents, Tool, ToolRunner};
 use hob_mcp::{
@@ -62,7 +62,7 @@ pub struct ToolRegistryParts {
     /// For the tools of the memory.
     pub memory: Option<Arc<MemoryService>>,
     /// For the tools of messaging.
-    pub channels: Option<Arc<dyn Channels>>,
+    pub channels: Option<Arc<ChannelService>>,
     /// For the tools of tasks.
     pub tasks: Option<TaskService>,
 }

@@ -3,8 +3,8 @@
 #![expect(clippy::expect_used, reason = "a setting that cannot be read is a failed test")]
 
 use hob_app::HOB_MIGRATIONS;
-use hob_channels::store::Conversations;
-use hob_conversations::store::{ChatId, Chats};
+use hob_channels::{ChannelStore, SqliteChannelStore};
+use hob_conversations::{ChatId, ConversationStore, SqliteConversationStore};
 use hob_db::Database;
 use hob_routing::{RoutingStore, SqliteRoutingStore};
 use hob_tasks::store::{SqliteTaskStore, TaskStore};
@@ -30,10 +30,12 @@ fn tasks_conversations_and_chats_are_on_the_disk_and_telemetry_may_be_late() {
     SqliteTaskStore::new(database.clone()).insert_all(&[]).expect("kept");
     assert!(survives_power_cut(&database), "a task");
     record();
-    Conversations::new(database.clone()).settle(1).expect("settled");
+    SqliteChannelStore::new(database.clone()).settle(1).expect("settled");
     assert!(survives_power_cut(&database), "a message");
     record();
-    Chats::new(database.clone()).forget(ChatId::parse("1").expect("an id")).expect("deleted");
+    SqliteConversationStore::new(database.clone())
+        .forget(ChatId::parse("1").expect("an id"))
+        .expect("deleted");
     assert!(survives_power_cut(&database), "a chat");
     record();
     SqliteRoutingStore::new(database.clone()).reset().expect("forgotten");

@@ -1,5 +1,5 @@
-//! What every channel is, whatever it speaks: an inbox, a way out, a standing, and a task that listens. Knows no socket and no
-//! process: who makes one brings the line, and the work of listening.
+//! What all channels have in common: an inbox, a sender, a status, and a task that listens. Knows no socket and no process: the
+//! channel passes in the sender and the work of listening.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,18 +7,18 @@ use hob_core::EventBus;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::inbox::{Handler, Inbox, InboxParts};
-use crate::outgoing::{Line, Outgoing, deliver};
-use crate::status::Standing;
+use crate::inbox::{Inbox, InboxParts, MessageHandler};
+use crate::outgoing::{MessageSender, Outgoing, deliver};
+use crate::status::StatusCell;
 use crate::status_transitions::Trigger;
 use crate::types::{ChannelError, ChannelReport, ChannelStatus};
 
 /// One channel. It stops listening when it is dropped; [`Self::close`] also waits for that.
-pub(crate) struct Station {
-    line: Arc<dyn Line>,
+pub(crate) struct ChannelBase {
+    sender: Arc<dyn MessageSender>,
     inbox: Inbox,
     events: EventBus,
-    standing: Standing,
+    status: StatusCell,
     listening: Mutex<Option<Listening>>,
 }
 
@@ -27,13 +27,13 @@ struct Listening {
     task: JoinHandle<()>,
 }
 
-impl Station {
-    pub fn new(parts: InboxParts, standing: Standing) -> Self {
-        Station {
-            line: Arc::clone(&parts.line),
+impl ChannelBase {
+    pub fn new(parts: InboxParts, status: StatusCell) -> Self {
+        ChannelBase {
+            sender: Arc::clone(&parts.sender),
             events: parts.events.clone(),
             inbox: Inbox::new(parts),
-            standing,
+            status,
             listening: Mutex::default(),
         }
     }
@@ -42,11 +42,11 @@ impl Station {
         &self.inbox
     }
 
-    pub fn on_message(&self, handler: Arc<dyn Handler>) {
+    pub fn on_message(&self, handler: Arc<dyn MessageHandler>) {
         self.inbox.on_message(handler);
     }
 
-    /// Has `listen` listen until its token is cancelled. Does nothing when somebody listens already.
+    /// Runs `listen` until its token is cancelled. Does nothing when it runs already.
     pub fn start<F>(&self, listen: impl FnOnce(CancellationToken) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -55,8 +55,8 @@ impl Station {
         if listening.as_ref().is_some_and(|listening| !listening.task.is_finished()) {
             return;
         }
-        self.standing.note(Trigger::Connect);
-        self.line.set_listening(true);
+        self.status.note(Trigger::Connect);
+        self.sender.set_listening(true);
         let stop = CancellationToken::new();
         let task = tokio::spawn(listen(stop.clone()));
         *listening = Some(Listening { stop: stop.drop_guard(), task });
@@ -64,10 +64,10 @@ impl Station {
 
     /// The status once an attempt to connect has succeeded or failed.
     pub async fn settled(&self) -> ChannelStatus {
-        self.standing.settled().await.status
+        self.status.settled().await.status
     }
 
-    /// Stops listening, and waits for that. What was received is still answered, where the line lets it.
+    /// Stops listening, and waits for that. What was received is still answered, where the sender lets it.
     pub async fn disconnect(&self) {
         let listening = self.listening().take();
         if let Some(Listening { stop, task }) = listening {
@@ -76,11 +76,11 @@ impl Station {
                 tracing::error!(%error, "the listener of a channel failed");
             }
         }
-        self.line.set_listening(false);
-        self.standing.note(Trigger::Disconnect);
+        self.sender.set_listening(false);
+        self.status.note(Trigger::Disconnect);
     }
 
-    /// Stops everything. Messages that were not answered stay in the ledger.
+    /// Stops everything. Messages that were not answered stay in the store.
     pub async fn close(&self) {
         // First, so that a reply that is ready still finds its way.
         self.inbox.close().await;
@@ -94,17 +94,21 @@ impl Station {
         conversation_id: Option<&str>,
     ) -> Result<(), ChannelError> {
         let message = Outgoing::new(channel, content, conversation_id)?;
-        deliver(self.line.as_ref(), &self.events, &message).await.map_err(|error| error.explain(channel))
+        deliver(self.sender.as_ref(), &self.events, &message).await.map_err(|error| error.explain(channel))
     }
 
     pub fn status(&self) -> ChannelStatus {
-        self.standing.get().status
+        self.status.get().status
     }
 
     /// How it is; `gateway_url` is empty where there is no gateway.
     pub fn report(&self, gateway_url: &str) -> ChannelReport {
-        let stand = self.standing.get();
-        ChannelReport { status: stand.status, gateway_url: gateway_url.to_owned(), trouble: stand.trouble }
+        let current = self.status.get();
+        ChannelReport {
+            status: current.status,
+            gateway_url: gateway_url.to_owned(),
+            trouble: current.trouble,
+        }
     }
 
     fn listening(&self) -> MutexGuard<'_, Option<Listening>> {
@@ -112,7 +116,7 @@ impl Station {
     }
 }
 
-impl Drop for Station {
+impl Drop for ChannelBase {
     fn drop(&mut self) {
         self.inbox.stop();
     }

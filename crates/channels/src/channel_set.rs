@@ -1,28 +1,22 @@
-//! Several channels behind one contract: a message finds its way by the name it is sent to.
+//! The channels together: the name in a message decides which of them sends it.
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-
-use crate::gateway::client::Bridge;
-use crate::inbox::Handler;
-use crate::types::{ChannelError, ChannelReport, ChannelStatus, Channels};
+use crate::gateway::client::GatewayClient;
+use crate::inbox::MessageHandler;
+use crate::types::{ChannelError, ChannelReport, ChannelStatus};
 use crate::whatsapp::{self, Whatsapp};
 
-/// The channels of the house.
+/// All channels.
 #[derive(Default)]
-pub struct Switchboard {
-    pub gateway: Option<Bridge>,
+pub(crate) struct ChannelSet {
+    pub gateway: Option<GatewayClient>,
     pub whatsapp: Option<Whatsapp>,
 }
 
-impl Switchboard {
-    pub fn is_empty(&self) -> bool {
-        self.gateway.is_none() && self.whatsapp.is_none()
-    }
-
+impl ChannelSet {
     /// Gets the messages of all channels.
-    pub fn on_message(&self, handler: &Arc<dyn Handler>) {
+    pub fn on_message(&self, handler: &Arc<dyn MessageHandler>) {
         if let Some(gateway) = &self.gateway {
             gateway.on_message(Arc::clone(handler));
         }
@@ -56,14 +50,11 @@ impl Switchboard {
     }
 
     fn reports(&self) -> Vec<ChannelReport> {
-        let gateway = self.gateway.iter().map(Bridge::report);
+        let gateway = self.gateway.iter().map(GatewayClient::report);
         gateway.chain(self.whatsapp.iter().map(Whatsapp::report)).collect()
     }
-}
 
-#[async_trait]
-impl Channels for Switchboard {
-    async fn send(
+    pub async fn send(
         &self,
         channel: &str,
         content: &str,
@@ -84,7 +75,7 @@ impl Channels for Switchboard {
         }
     }
 
-    async fn list(&self) -> Result<Vec<String>, ChannelError> {
+    pub async fn list(&self) -> Result<Vec<String>, ChannelError> {
         let mut names = match &self.gateway {
             Some(gateway) => match gateway.list_channels().await {
                 Ok(names) => names,
@@ -103,8 +94,8 @@ impl Channels for Switchboard {
         Ok(names)
     }
 
-    /// That of the channel that is worst off: `connected` means all of them.
-    fn report(&self) -> ChannelReport {
+    /// The report of the channel with the worst status: `connected` means all of them.
+    pub fn report(&self) -> ChannelReport {
         summary(self.reports())
     }
 }
@@ -136,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_house_without_channels_is_not_configured() {
-        assert_eq!(Switchboard::default().report(), report(ChannelStatus::NotConfigured, "", None));
+        assert_eq!(ChannelSet::default().report(), report(ChannelStatus::NotConfigured, "", None));
     }
 
     #[test]

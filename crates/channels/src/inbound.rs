@@ -1,5 +1,5 @@
-//! Messages from channels, answered. A message is a stranger's words: it is data, and what an agent may do on its behalf is
-//! decided here by who sent it and by the configuration, never by what it says.
+//! Answers messages. A message is a stranger's words: it is data. Its sender and the configuration decide what an agent may do for
+//! it, never its text.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -14,29 +14,29 @@ use hob_core::{
 };
 use tokio::time::{Instant, timeout};
 
-use crate::inbox::{Handled, Handler};
-use crate::rate_limiter::{Pace, Paces};
-use crate::store::{Conversations, Exchange, Line, Speaker, Thread};
+use crate::inbox::{HandlerResult, MessageHandler};
+use crate::rate_limiter::{RateCheck, RateLimiter};
+use crate::store::{ChannelStore, Exchange, HistoryLine, Speaker, ThreadKey};
 use crate::types::ChannelMessage;
 
 /// A longer message is not answered.
 const MAX_CHARS: usize = 8_000;
 
-/// As much of an earlier message as the agent is told of.
+/// The agent gets this much of an earlier message.
 const MAX_HISTORY_CHARS: usize = 4_000;
 
 /// An answer that takes longer is not waited for.
 const ANSWER_WITHIN: Duration = Duration::from_secs(600);
 
-/// Conversations that are remembered as having been told of trouble.
+/// The number of conversations that are remembered as having got a note of trouble.
 const MOST_TOLD: usize = 10_000;
 
-const MANNERS: &str =
+const SYSTEM_PROMPT: &str =
     "You answer somebody who writes to you in a messenger. Be brief and use plain text without tables.";
 
 const TROUBLE: &str = "I cannot answer right now: my model does not respond. I have told my owner.";
 
-/// How messages are dealt with.
+/// The rules for answering messages.
 #[derive(Debug, Clone)]
 pub struct InboundRules {
     pub agent: AgentPreference,
@@ -45,46 +45,47 @@ pub struct InboundRules {
     /// Senders, as `channel:sender`, who may have the memory read.
     pub allow_from: Vec<String>,
     pub messages_per_minute: usize,
-    /// Earlier messages that the agent is told of.
+    /// The number of earlier messages that the agent gets.
     pub history: usize,
 }
 
-/// Answers messages.
-pub(crate) struct Inbound {
+/// Answers messages through an [`Ask`].
+pub(crate) struct InboundHandler {
     // Weak: what answers has the channels, and the channels have this.
     ask: Weak<dyn Ask>,
     rules: InboundRules,
     /// `None` when nothing can be kept.
-    conversations: Option<Conversations>,
-    paces: Mutex<Paces>,
-    /// Conversations that were told of trouble since their last answer.
+    store: Option<Arc<dyn ChannelStore>>,
+    limiter: Mutex<RateLimiter>,
+    /// Conversations that got a note of trouble since their last answer.
     told: Mutex<HashSet<String>>,
 }
 
-impl Inbound {
-    pub fn new(ask: &Arc<dyn Ask>, rules: InboundRules, conversations: Option<Conversations>) -> Self {
-        Inbound {
+impl InboundHandler {
+    pub fn new(ask: &Arc<dyn Ask>, rules: InboundRules, store: Option<Arc<dyn ChannelStore>>) -> Self {
+        InboundHandler {
             ask: Arc::downgrade(ask),
-            paces: Mutex::new(Paces::new(rules.messages_per_minute)),
+            limiter: Mutex::new(RateLimiter::new(rules.messages_per_minute)),
             rules,
-            conversations,
+            store,
             told: Mutex::default(),
         }
     }
 
-    /// Why a message is not even looked at: what its sender is told, or nothing.
+    /// Refuses messages that are too many or too long: with a reply to the sender, or without one.
     fn refusal(&self, message: &ChannelMessage) -> Option<Option<String>> {
         let sender = format!("{}:{}", message.channel, message.sender);
-        let pace = self.paces.lock().unwrap_or_else(PoisonError::into_inner).note(&sender, Instant::now());
-        match pace {
-            Pace::Fine => {}
-            Pace::JustTooFast => {
+        let checked =
+            self.limiter.lock().unwrap_or_else(PoisonError::into_inner).check(&sender, Instant::now());
+        match checked {
+            RateCheck::Allowed => {}
+            RateCheck::FirstOverLimit => {
                 return Some(Some(format!(
                     "That is too fast for me: I answer {} messages a minute. Please wait a moment.",
                     self.rules.messages_per_minute
                 )));
             }
-            Pace::TooFast => return Some(None),
+            RateCheck::OverLimit => return Some(None),
         }
         (message.content.chars().count() > MAX_CHARS)
             .then(|| Some(format!("That message is too long for me: I read {MAX_CHARS} characters at most.")))
@@ -123,7 +124,7 @@ impl Inbound {
     }
 
     async fn request(&self, message: &ChannelMessage) -> GenerateRequest {
-        let mut messages = vec![Message::new(Role::System, MANNERS)];
+        let mut messages = vec![Message::new(Role::System, SYSTEM_PROMPT)];
         messages.extend(self.history(message).await.into_iter().map(|line| {
             let role = match line.speaker {
                 Speaker::Person => Role::User,
@@ -137,14 +138,14 @@ impl Inbound {
 
     /// What was said before. A sender with more trust is not told what others with less said in the same group: their words would
     /// be read with a trust that they do not have.
-    async fn history(&self, message: &ChannelMessage) -> Vec<Line> {
-        let Some(conversations) = self.conversations.clone().filter(|_| self.rules.history > 0) else {
+    async fn history(&self, message: &ChannelMessage) -> Vec<HistoryLine> {
+        let Some(store) = self.store.clone().filter(|_| self.rules.history > 0) else {
             return Vec::new();
         };
         let (channel, conversation) = (message.channel.clone(), conversation(message));
         let most = self.rules.history;
         let read = blocking(move || {
-            conversations.history(Thread { channel: &channel, conversation: &conversation }, most)
+            store.history(ThreadKey { channel: &channel, conversation: &conversation }, most)
         });
         let lines = match read.await {
             Some(Ok(lines)) => lines,
@@ -163,20 +164,20 @@ impl Inbound {
     }
 
     async fn remember(&self, message: &ChannelMessage, answer: &str) {
-        let Some(conversations) = self.conversations.clone() else { return };
+        let Some(store) = self.store.clone() else { return };
         let (message, answer) = (message.clone(), answer.to_owned());
         let written = blocking(move || {
             let conversation = conversation(&message);
-            let thread = Thread { channel: &message.channel, conversation: &conversation };
+            let thread = ThreadKey { channel: &message.channel, conversation: &conversation };
             let exchange = Exchange { sender: &message.sender, question: &message.content, answer: &answer };
-            conversations.remember(thread, exchange, SystemTime::now())
+            store.remember(thread, exchange, SystemTime::now())
         });
         if let Some(Err(error)) = written.await {
             tracing::warn!(%error, "a conversation cannot be kept");
         }
     }
 
-    /// Whether a conversation is to be told of trouble: once, until it is over.
+    /// Whether a conversation gets a note of trouble: once, until it is over.
     fn tell_of_trouble(&self, message: &ChannelMessage) -> bool {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.len() < MOST_TOLD && told.insert(key(message))
@@ -188,8 +189,8 @@ impl Inbound {
 }
 
 #[async_trait]
-impl Handler for Inbound {
-    async fn handle(&self, message: &ChannelMessage) -> Handled {
+impl MessageHandler for InboundHandler {
+    async fn handle(&self, message: &ChannelMessage) -> HandlerResult {
         let Some(ask) = self.ask.upgrade() else { return Ok(None) };
         if let Some(told) = self.refusal(message) {
             return Ok(told);
@@ -212,8 +213,8 @@ impl Handler for Inbound {
     }
 }
 
-/// Whether an entry of the configuration, as `channel:sender`, names this sender. One without a channel names nobody: the same id
-/// may be anybody's on another channel.
+/// Whether an entry of the configuration, as `channel:sender`, names this sender. One without a channel names no one: the same id
+/// may belong to another person on another channel.
 fn names(entry: &str, channel: &str, sender: &str) -> bool {
     !sender.is_empty() && entry.split_once(':') == Some((channel, sender))
 }

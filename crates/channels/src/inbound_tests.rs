@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::*;
-use crate::MIGRATIONS;
-use crate::gateway::client::BridgeOptions;
+use crate::gateway::client::GatewayOptions;
 use crate::service::{ChannelOptions, ChannelService};
+use crate::store::{MIGRATIONS, SqliteChannelStore};
 
 /// A tool that does nothing.
 struct Prop(ToolSpec);
@@ -70,7 +70,7 @@ fn some_rules() -> InboundRules {
 struct House {
     ask: Arc<dyn Ask>,
     engine: Arc<ScriptedEngine>,
-    inbound: Inbound,
+    inbound: InboundHandler,
 }
 
 /// Says back what it is asked; fails while it is told to.
@@ -90,8 +90,8 @@ fn house(rules: InboundRules) -> (House, Arc<AtomicBool>) {
         ]
     }));
     let ask = answering_by(Arc::clone(&engine) as Arc<dyn Engine>);
-    let conversations = Conversations::new(Database::in_memory(&[MIGRATIONS]).unwrap());
-    let inbound = Inbound::new(&ask, rules, Some(conversations));
+    let store = SqliteChannelStore::new(Database::in_memory(&[MIGRATIONS]).unwrap());
+    let inbound = InboundHandler::new(&ask, rules, Some(Arc::new(store)));
     (House { ask, engine, inbound }, broken)
 }
 
@@ -114,7 +114,7 @@ impl House {
     fn last_told(&self) -> Vec<(Role, String)> {
         let requests = self.engine.requests();
         let messages = &requests.last().unwrap().messages;
-        assert_eq!(messages[0].content.text(), MANNERS);
+        assert_eq!(messages[0].content.text(), SYSTEM_PROMPT);
         messages[1..].iter().map(|message| (message.role, message.content.text().to_string())).collect()
     }
 
@@ -330,16 +330,15 @@ fn frame(id: &str) -> String {
 fn channel_options(gateway: &Gateway, home: &Path) -> ChannelOptions {
     let database = Database::open(&home.join("hob.db"), &[MIGRATIONS]).unwrap();
     ChannelOptions {
-        gateway: Some(BridgeOptions {
+        gateway: Some(GatewayOptions {
             reconnect_interval: Duration::from_millis(20),
-            ..BridgeOptions::new(gateway.url())
+            ..GatewayOptions::new(gateway.url())
         }),
         whatsapp: None,
-        rules: some_rules(),
-        reply: true,
-        conversations: Some(Conversations::new(database)),
-        lock: home.join("channels.lock"),
-        bus: EventBus::new(),
+        inbound: Some(some_rules()),
+        store: Some(Arc::new(SqliteChannelStore::new(database))),
+        lock: Some(home.join("channels.lock")),
+        events: EventBus::new(),
     }
 }
 
@@ -401,7 +400,7 @@ async fn only_one_hob_answers() {
     first.listen(&house.ask);
     second.listen(&house.ask);
     timeout(PATIENCE, gateway.opened(1)).await.unwrap();
-    second.contract().send("telegram", "still able to send", None).await.unwrap();
+    second.send("telegram", "still able to send", None).await.unwrap();
     assert_eq!(gateway.requests().len(), 1);
     first.close().await;
     second.listen(&house.ask);

@@ -1,7 +1,6 @@
-//! Messages on their way to whoever answers them: one after the other within a conversation, conversations side by side,
-//! and never more of them than there is room for.
+//! Queues messages for the handlers: one after the other within a conversation, several conversations at once, and within limits.
 //!
-//! Knows no socket and no process: replies go out through a [`Line`].
+//! Knows no socket and no process: replies go out through a [`MessageSender`].
 
 mod queues;
 
@@ -19,10 +18,10 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::outgoing::{Line, Outgoing, Undelivered, deliver};
-use crate::seen_messages::{Entry, Ledger, identity};
+use crate::outgoing::{MessageSender, Outgoing, SendFailure, deliver};
+use crate::seen_messages::{EntryId, SeenMessages, identity};
 use crate::types::{ChannelError, ChannelMessage};
-use queues::{Conversation, Door, Queues, Waiting};
+use queues::{Admission, ConversationKey, Queues, Waiting};
 
 /// How much may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,24 +56,24 @@ const REPLY_PAUSE: Duration = Duration::from_secs(2);
 /// How long a reply that is under way may take to arrive when the end was asked for.
 const LAST_MOMENT: Duration = Duration::from_secs(2);
 
-/// What somebody is told whose messages find no room.
+/// The reply to a sender whose messages find no room.
 const NO_ROOM: &str =
     "I have not got to your last messages: too many are waiting. Please send them again in a while.";
 
 /// What a handler has to say: nothing, or a reply.
-pub type Handled = Result<Option<String>, Box<dyn std::error::Error + Send + Sync>>;
+pub type HandlerResult = Result<Option<String>, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Gets every message. What it returns is sent to where the message came from.
 #[async_trait]
-pub trait Handler: Send + Sync {
-    async fn handle(&self, message: &ChannelMessage) -> Handled;
+pub trait MessageHandler: Send + Sync {
+    async fn handle(&self, message: &ChannelMessage) -> HandlerResult;
 }
 
-/// What an inbox needs.
+/// The parts of an inbox.
 #[derive(Clone)]
 pub(crate) struct InboxParts {
-    pub line: Arc<dyn Line>,
-    pub ledger: Arc<dyn Ledger>,
+    pub sender: Arc<dyn MessageSender>,
+    pub seen_messages: Arc<dyn SeenMessages>,
     pub events: EventBus,
     pub limits: InboxLimits,
 }
@@ -87,10 +86,10 @@ pub(crate) struct Inbox {
 
 struct Shared {
     parts: InboxParts,
-    handlers: RwLock<Vec<Arc<dyn Handler>>>,
+    handlers: RwLock<Vec<Arc<dyn MessageHandler>>>,
     queues: Queues,
-    room_at_the_desk: Semaphore,
-    /// Whether what an earlier process left was taken up.
+    answer_slots: Semaphore,
+    /// Whether the messages that an earlier process left were taken in.
     resumed: AtomicBool,
     stop: CancellationToken,
     at_work: TaskTracker,
@@ -100,7 +99,7 @@ impl Inbox {
     pub fn new(parts: InboxParts) -> Self {
         let shared = Shared {
             queues: Queues::new(parts.limits),
-            room_at_the_desk: Semaphore::new(parts.limits.side_by_side),
+            answer_slots: Semaphore::new(parts.limits.side_by_side),
             parts,
             handlers: RwLock::default(),
             resumed: AtomicBool::new(false),
@@ -110,7 +109,7 @@ impl Inbox {
         Inbox { shared: Arc::new(shared) }
     }
 
-    pub fn on_message(&self, handler: Arc<dyn Handler>) {
+    pub fn on_message(&self, handler: Arc<dyn MessageHandler>) {
         self.shared.handlers.write().unwrap_or_else(PoisonError::into_inner).push(handler);
     }
 
@@ -120,9 +119,9 @@ impl Inbox {
         if self.shared.resumed.swap(true, Ordering::Relaxed) {
             return;
         }
-        let left: Vec<_> = self.shared.parts.ledger.unsettled().await;
+        let left: Vec<_> = self.shared.parts.seen_messages.unsettled().await;
         for (entry, message) in left.into_iter().filter(|(_, message)| ours(message)) {
-            if self.shared.queues.reserve(&message) == Door::Open {
+            if self.shared.queues.reserve(&message) == Admission::Admitted {
                 self.enqueue(entry, message);
             }
         }
@@ -131,8 +130,8 @@ impl Inbox {
     /// Takes a message in, or leaves it out when it was seen before or there is no room. Never waits for an answer.
     pub async fn accept(&self, message: ChannelMessage) {
         match self.shared.queues.reserve(&message) {
-            Door::Open => {}
-            Door::Closed { left_out } => {
+            Admission::Admitted => {}
+            Admission::Full { left_out } => {
                 // A flood must not flood the log too.
                 if left_out.is_power_of_two() {
                     tracing::warn!(channel = %message.channel, left_out, "messages are left out: too many wait for an answer");
@@ -140,7 +139,7 @@ impl Inbox {
                 return;
             }
         }
-        // A task of its own: a connection that breaks meanwhile drops this future, and a message that stands in the ledger as
+        // A task of its own: a connection that breaks meanwhile drops this future, and a message that stands in the store as
         // taken must get into a queue.
         let inbox = self.clone();
         let taking = self.shared.at_work.spawn(async move { inbox.take_in(message).await });
@@ -149,7 +148,7 @@ impl Inbox {
     }
 
     async fn take_in(&self, message: ChannelMessage) {
-        let Some(entry) = self.shared.parts.ledger.take(&message).await else {
+        let Some(entry) = self.shared.parts.seen_messages.take(&message).await else {
             tracing::debug!(channel = %message.channel, id = %message.message_id, "a message came twice");
             self.shared.queues.release(&message);
             return;
@@ -164,8 +163,8 @@ impl Inbox {
         self.enqueue(entry, message);
     }
 
-    fn enqueue(&self, entry: Entry, message: ChannelMessage) {
-        let conversation = Conversation::of(&message);
+    fn enqueue(&self, entry: EntryId, message: ChannelMessage) {
+        let conversation = ConversationKey::of(&message);
         if self.shared.queues.push(&conversation, entry, message) {
             let shared = Arc::clone(&self.shared);
             self.shared.at_work.spawn(async move { shared.attend(&conversation).await });
@@ -178,12 +177,12 @@ impl Inbox {
         self.shared.at_work.len()
     }
 
-    /// Stops answering. What is unanswered stays in the ledger.
+    /// Stops answering. What is unanswered stays in the store.
     pub fn stop(&self) {
         self.shared.stop.cancel();
     }
 
-    /// The same, and waits until nobody is at work.
+    /// The same, and waits until all work has ended.
     pub async fn close(&self) {
         self.stop();
         self.shared.at_work.close();
@@ -193,10 +192,10 @@ impl Inbox {
 
 impl Shared {
     /// Answers the messages of one conversation until none waits.
-    async fn attend(&self, conversation: &Conversation) {
+    async fn attend(&self, conversation: &ConversationKey) {
         loop {
             // The place is given up after each message, so that one long conversation does not keep the others waiting.
-            let place = self.stop.run_until_cancelled(self.room_at_the_desk.acquire()).await;
+            let place = self.stop.run_until_cancelled(self.answer_slots.acquire()).await;
             let Some(Ok(_place)) = place else { return };
             match self.queues.pop(conversation) {
                 Some(Waiting::Message { entry, message }) => self.answer(entry, &message).await,
@@ -206,11 +205,11 @@ impl Shared {
         }
     }
 
-    /// Has a message answered. One that is given up in the middle of a thought stays in the ledger.
-    async fn answer(&self, entry: Entry, message: &ChannelMessage) {
+    /// Has a message answered. One that is given up in the middle of a thought stays in the store.
+    async fn answer(&self, entry: EntryId, message: &ChannelMessage) {
         let Some(replies) = self.stop.run_until_cancelled(self.replies(message)).await else { return };
         if replies.is_empty() {
-            self.parts.ledger.settle(entry).await;
+            self.parts.seen_messages.settle(entry).await;
         }
         for (number, reply) in replies.iter().enumerate() {
             let entry = (number == 0).then_some(entry);
@@ -239,14 +238,14 @@ impl Shared {
 
     /// Sends a reply, patiently while the channel is away. The message is settled before each attempt, not after it: a process
     /// that ends in between must not answer again.
-    async fn reply(&self, message: &ChannelMessage, content: &str, suffix: &str, entry: Option<Entry>) {
+    async fn reply(&self, message: &ChannelMessage, content: &str, suffix: &str, entry: Option<EntryId>) {
         let outgoing = match outgoing(message, content, suffix) {
             Ok(outgoing) => outgoing,
             Err(error) => {
                 tracing::warn!(channel = %message.channel, %error, "no reply was sent");
                 // It would be the same after a restart.
                 if let Some(entry) = entry {
-                    self.parts.ledger.settle(entry).await;
+                    self.parts.seen_messages.settle(entry).await;
                 }
                 return;
             }
@@ -254,20 +253,20 @@ impl Shared {
         let deadline = Instant::now() + self.parts.limits.reply_patience;
         loop {
             if let Some(entry) = entry {
-                self.parts.ledger.settle(entry).await;
+                self.parts.seen_messages.settle(entry).await;
             }
             let failed = tokio::select! {
-                attempt = deliver(self.parts.line.as_ref(), &self.parts.events, &outgoing) => match attempt {
+                attempt = deliver(self.parts.sender.as_ref(), &self.parts.events, &outgoing) => match attempt {
                     Ok(()) => return,
                     Err(failed) => failed,
                 },
-                () = self.out_of_time() => Undelivered::Unknown("Hob ended".to_owned()),
+                () = self.out_of_time() => SendFailure::Unknown("Hob ended".to_owned()),
             };
-            if !matches!(failed, Undelivered::NotSent(_)) || Instant::now() >= deadline {
+            if !matches!(failed, SendFailure::NotSent(_)) || Instant::now() >= deadline {
                 return tracing::warn!(channel = %message.channel, error = %failed, "a reply was not delivered");
             }
             if let Some(entry) = entry {
-                self.parts.ledger.reopen(entry, message).await;
+                self.parts.seen_messages.reopen(entry, message).await;
             }
             if self.stop.run_until_cancelled(sleep(REPLY_PAUSE)).await.is_none() {
                 return;
@@ -287,7 +286,7 @@ fn outgoing(message: &ChannelMessage, content: &str, suffix: &str) -> Result<Out
     let outgoing = Outgoing::new(&message.channel, content, reply_to(message))?;
     Ok(Outgoing {
         account_id: message.metadata.get("account_id").and_then(|id| id.as_str()).map(str::to_owned),
-        // Derived from the message: whoever asks the same again gets the same key.
+        // Derived from the message, so that the same message gets the same key.
         key: match identity(message) {
             Some(identity) => format!("hob-reply:{}{suffix}", identity.replace('\u{1f}', ":")),
             None => outgoing.key,

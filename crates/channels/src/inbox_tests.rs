@@ -4,18 +4,18 @@ use std::sync::atomic::AtomicUsize;
 use tokio::sync::Notify;
 
 use super::*;
-use crate::seen_messages::Recent;
+use crate::seen_messages::RecentMessages;
 
 /// Remembers what went out, or fails as told.
 #[derive(Default)]
 struct Post {
     delivered: Mutex<Vec<Outgoing>>,
-    failures: Mutex<Vec<Undelivered>>,
+    failures: Mutex<Vec<SendFailure>>,
 }
 
 #[async_trait]
-impl Line for Post {
-    async fn deliver(&self, message: &Outgoing) -> Result<(), Undelivered> {
+impl MessageSender for Post {
+    async fn deliver(&self, message: &Outgoing) -> Result<(), SendFailure> {
         if let Some(failure) = self.failures.lock().unwrap().pop() {
             return Err(failure);
         }
@@ -31,13 +31,17 @@ impl Post {
 }
 
 fn inbox(limits: InboxLimits) -> (Inbox, Arc<Post>) {
-    inbox_with(limits, Arc::new(Recent::default()))
+    inbox_with(limits, Arc::new(RecentMessages::default()))
 }
 
-fn inbox_with(limits: InboxLimits, ledger: Arc<dyn Ledger>) -> (Inbox, Arc<Post>) {
+fn inbox_with(limits: InboxLimits, seen_messages: Arc<dyn SeenMessages>) -> (Inbox, Arc<Post>) {
     let post = Arc::new(Post::default());
-    let parts =
-        InboxParts { line: Arc::clone(&post) as Arc<dyn Line>, ledger, events: EventBus::new(), limits };
+    let parts = InboxParts {
+        sender: Arc::clone(&post) as Arc<dyn MessageSender>,
+        seen_messages,
+        events: EventBus::new(),
+        limits,
+    };
     (Inbox::new(parts), post)
 }
 
@@ -62,8 +66,8 @@ async fn quiet(inbox: &Inbox) {
 struct Echo;
 
 #[async_trait]
-impl Handler for Echo {
-    async fn handle(&self, message: &ChannelMessage) -> Handled {
+impl MessageHandler for Echo {
+    async fn handle(&self, message: &ChannelMessage) -> HandlerResult {
         Ok(Some(format!("re: {}", message.content)))
     }
 }
@@ -77,8 +81,8 @@ struct Slow {
 }
 
 #[async_trait]
-impl Handler for Slow {
-    async fn handle(&self, message: &ChannelMessage) -> Handled {
+impl MessageHandler for Slow {
+    async fn handle(&self, message: &ChannelMessage) -> HandlerResult {
         let now = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_at_once.fetch_max(now, Ordering::SeqCst);
         self.go.notified().await;
@@ -91,20 +95,22 @@ impl Handler for Slow {
 async fn every_handler_is_called_and_a_failing_one_harms_nobody() {
     struct Panics;
     #[async_trait]
-    impl Handler for Panics {
-        async fn handle(&self, _: &ChannelMessage) -> Handled {
+    impl MessageHandler for Panics {
+        async fn handle(&self, _: &ChannelMessage) -> HandlerResult {
             panic!("not my day")
         }
     }
     struct Fails;
     #[async_trait]
-    impl Handler for Fails {
-        async fn handle(&self, _: &ChannelMessage) -> Handled {
+    impl MessageHandler for Fails {
+        async fn handle(&self, _: &ChannelMessage) -> HandlerResult {
             Err("no".into())
         }
     }
     let (inbox, post) = inbox(InboxLimits::default());
-    for handler in [Arc::new(Panics) as Arc<dyn Handler>, Arc::new(Echo), Arc::new(Fails), Arc::new(Echo)] {
+    for handler in
+        [Arc::new(Panics) as Arc<dyn MessageHandler>, Arc::new(Echo), Arc::new(Fails), Arc::new(Echo)]
+    {
         inbox.on_message(handler);
     }
     inbox.accept(message("a", 1)).await;
@@ -134,7 +140,7 @@ async fn a_message_that_comes_twice_is_answered_once() {
 async fn a_conversation_keeps_its_order_and_the_others_do_not_wait_for_it() {
     let (inbox, post) = inbox(InboxLimits { side_by_side: 2, ..InboxLimits::default() });
     let slow = Arc::new(Slow::default());
-    inbox.on_message(Arc::clone(&slow) as Arc<dyn Handler>);
+    inbox.on_message(Arc::clone(&slow) as Arc<dyn MessageHandler>);
     for number in 1..=3 {
         for conversation in ["a", "b", "c"] {
             inbox.accept(message(conversation, number)).await;
@@ -161,7 +167,7 @@ async fn a_conversation_keeps_its_order_and_the_others_do_not_wait_for_it() {
 async fn one_too_many_is_left_out_and_its_sender_told_once() {
     let (inbox, post) = inbox(InboxLimits { per_conversation: 2, ..InboxLimits::default() });
     let slow = Arc::new(Slow::default());
-    inbox.on_message(Arc::clone(&slow) as Arc<dyn Handler>);
+    inbox.on_message(Arc::clone(&slow) as Arc<dyn MessageHandler>);
     inbox.accept(message("a", 0)).await;
     // The first is at the desk, so that two can wait behind it.
     while slow.at_once.load(Ordering::SeqCst) == 0 {
@@ -195,7 +201,7 @@ async fn what_waits_is_bounded_in_all_by_number_and_by_size() {
     ] {
         let (inbox, post) = inbox(limits);
         let slow = Arc::new(Slow::default());
-        inbox.on_message(Arc::clone(&slow) as Arc<dyn Handler>);
+        inbox.on_message(Arc::clone(&slow) as Arc<dyn MessageHandler>);
         for number in 0..50 {
             inbox.accept(message(&format!("c{number}-"), number)).await;
         }
@@ -213,11 +219,11 @@ async fn what_waits_is_bounded_in_all_by_number_and_by_size() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_waits_for_a_channel_that_is_away_and_is_never_sent_twice() {
-    let away = || Undelivered::NotSent("away".into());
+    let away = || SendFailure::NotSent("away".into());
     for (failures, expected) in [
         (vec![away(), away(), away()], vec!["re: a1"]),
-        (vec![Undelivered::Unknown("silence".into()), away()], vec![]),
-        (vec![Undelivered::Refused("no".into())], vec![]),
+        (vec![SendFailure::Unknown("silence".into()), away()], vec![]),
+        (vec![SendFailure::Refused("no".into())], vec![]),
     ] {
         let (inbox, post) = inbox(InboxLimits::default());
         inbox.on_message(Arc::new(Echo));
@@ -247,20 +253,20 @@ struct Diary {
 }
 
 #[async_trait]
-impl Ledger for Diary {
-    async fn take(&self, _: &ChannelMessage) -> Option<Entry> {
+impl SeenMessages for Diary {
+    async fn take(&self, _: &ChannelMessage) -> Option<EntryId> {
         Some(1)
     }
 
-    async fn settle(&self, _: Entry) {
+    async fn settle(&self, _: EntryId) {
         self.is_settled.store(true, Ordering::SeqCst);
     }
 
-    async fn reopen(&self, _: Entry, _: &ChannelMessage) {
+    async fn reopen(&self, _: EntryId, _: &ChannelMessage) {
         self.is_settled.store(false, Ordering::SeqCst);
     }
 
-    async fn unsettled(&self) -> Vec<(Entry, ChannelMessage)> {
+    async fn unsettled(&self) -> Vec<(EntryId, ChannelMessage)> {
         Vec::new()
     }
 }
@@ -268,10 +274,10 @@ impl Ledger for Diary {
 #[tokio::test(start_paused = true)]
 async fn a_reply_that_certainly_did_not_go_out_is_left_for_the_next_time() {
     for (failure, is_settled) in
-        [(Undelivered::NotSent("away".into()), false), (Undelivered::Unknown("silence".into()), true)]
+        [(SendFailure::NotSent("away".into()), false), (SendFailure::Unknown("silence".into()), true)]
     {
         let diary = Arc::new(Diary::default());
-        let (inbox, post) = inbox_with(InboxLimits::default(), Arc::clone(&diary) as Arc<dyn Ledger>);
+        let (inbox, post) = inbox_with(InboxLimits::default(), Arc::clone(&diary) as Arc<dyn SeenMessages>);
         inbox.on_message(Arc::new(Echo));
         *post.failures.lock().unwrap() = vec![failure.clone(); 10];
         inbox.accept(message("a", 1)).await;
@@ -290,9 +296,9 @@ async fn a_reply_that_certainly_did_not_go_out_is_left_for_the_next_time() {
 #[tokio::test(start_paused = true)]
 async fn a_thought_that_is_given_up_is_left_for_the_next_time() {
     let diary = Arc::new(Diary::default());
-    let (inbox, _) = inbox_with(InboxLimits::default(), Arc::clone(&diary) as Arc<dyn Ledger>);
+    let (inbox, _) = inbox_with(InboxLimits::default(), Arc::clone(&diary) as Arc<dyn SeenMessages>);
     let slow = Arc::new(Slow::default());
-    inbox.on_message(Arc::clone(&slow) as Arc<dyn Handler>);
+    inbox.on_message(Arc::clone(&slow) as Arc<dyn MessageHandler>);
     inbox.accept(message("a", 1)).await;
     while slow.at_once.load(Ordering::SeqCst) == 0 {
         tokio::task::yield_now().await;
@@ -303,40 +309,41 @@ async fn a_thought_that_is_given_up_is_left_for_the_next_time() {
 
 /// Writes down what it takes when it is let.
 #[derive(Default)]
-struct SlowLedger {
+struct SlowStore {
     go: Notify,
-    inner: Recent,
+    inner: RecentMessages,
 }
 
 #[async_trait]
-impl Ledger for SlowLedger {
-    async fn take(&self, message: &ChannelMessage) -> Option<Entry> {
+impl SeenMessages for SlowStore {
+    async fn take(&self, message: &ChannelMessage) -> Option<EntryId> {
         let entry = self.inner.take(message).await;
         self.go.notified().await;
         entry
     }
 
-    async fn settle(&self, entry: Entry) {
+    async fn settle(&self, entry: EntryId) {
         self.inner.settle(entry).await;
     }
 
-    async fn reopen(&self, entry: Entry, message: &ChannelMessage) {
+    async fn reopen(&self, entry: EntryId, message: &ChannelMessage) {
         self.inner.reopen(entry, message).await;
     }
 
-    async fn unsettled(&self) -> Vec<(Entry, ChannelMessage)> {
+    async fn unsettled(&self) -> Vec<(EntryId, ChannelMessage)> {
         self.inner.unsettled().await
     }
 }
 
 #[tokio::test]
 async fn a_message_is_answered_though_its_connection_breaks_while_it_is_written_down() {
-    let ledger = Arc::new(SlowLedger::default());
-    let (inbox, post) = inbox_with(InboxLimits::default(), Arc::clone(&ledger) as Arc<dyn Ledger>);
+    let seen_messages = Arc::new(SlowStore::default());
+    let (inbox, post) =
+        inbox_with(InboxLimits::default(), Arc::clone(&seen_messages) as Arc<dyn SeenMessages>);
     inbox.on_message(Arc::new(Echo));
     let broken = tokio::time::timeout(Duration::ZERO, inbox.accept(message("a", 1))).await;
     assert!(broken.is_err(), "it is still being written down");
-    ledger.go.notify_one();
+    seen_messages.go.notify_one();
     quiet(&inbox).await;
     assert_eq!(post.contents(), ["re: a1"]);
 }

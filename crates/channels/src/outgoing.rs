@@ -1,4 +1,4 @@
-//! What every channel does with a message on its way out, and how that can fail.
+//! Messages that are sent: how every channel sends them, and how that fails.
 
 use async_trait::async_trait;
 use hob_core::{Event, EventBus};
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::types::ChannelError;
 
-/// A message on its way out.
+/// A message to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outgoing {
     pub channel: String,
@@ -49,7 +49,7 @@ fn random_key() -> String {
 
 /// Why a message did not go out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub(crate) enum Undelivered {
+pub(crate) enum SendFailure {
     /// It certainly did not: it may be tried again.
     #[error("{0}")]
     NotSent(String),
@@ -64,32 +64,32 @@ pub(crate) enum Undelivered {
     Invalid(String),
 }
 
-impl Undelivered {
+impl SendFailure {
     pub fn explain(self, channel: &str) -> ChannelError {
         match self {
-            Undelivered::Invalid(reason) => ChannelError::Invalid { reason },
+            SendFailure::Invalid(reason) => ChannelError::Invalid { reason },
             other => ChannelError::Undelivered { channel: channel.to_owned(), reason: other.to_string() },
         }
     }
 }
 
-/// A way out.
+/// Sends messages over one channel.
 #[async_trait]
-pub(crate) trait Line: Send + Sync {
+pub(crate) trait MessageSender: Send + Sync {
     /// Makes one attempt. Success means that the other side has the message.
-    async fn deliver(&self, message: &Outgoing) -> Result<(), Undelivered>;
+    async fn deliver(&self, message: &Outgoing) -> Result<(), SendFailure>;
 
-    /// Somebody begins to listen on the channel, or listens no longer.
+    /// The channel begins to listen, or stops.
     fn set_listening(&self, _is_listening: bool) {}
 }
 
-/// Makes one attempt, and tells the house when it succeeds.
+/// Makes one attempt, and publishes an event when it succeeds.
 pub(crate) async fn deliver(
-    line: &dyn Line,
+    sender: &dyn MessageSender,
     events: &EventBus,
     message: &Outgoing,
-) -> Result<(), Undelivered> {
-    line.deliver(message).await?;
+) -> Result<(), SendFailure> {
+    sender.deliver(message).await?;
     let event = Event::ChannelMessageSent {
         channel: message.channel.clone(),
         content: message.content.clone(),

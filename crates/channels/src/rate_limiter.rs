@@ -1,48 +1,48 @@
-//! How fast somebody writes. Plain values: the time is passed in.
+//! How many messages one sender may write in a minute. Pure: the time is passed in.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Senders whose pace is known. More are people who have not written for long, or somebody who makes up names.
+/// Senders that are counted. More are people who have not written for long, or one who makes up names.
 const MOST_SENDERS: usize = 4_096;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pace {
-    Fine,
-    /// The first message that is too fast: worth a word.
-    JustTooFast,
-    TooFast,
+pub(crate) enum RateCheck {
+    Allowed,
+    /// The first message over the limit, which is answered with a note.
+    FirstOverLimit,
+    OverLimit,
 }
 
-/// The paces of all senders: each has room for so many messages, which is filled up evenly within a minute.
-pub(crate) struct Paces {
+/// Counts the messages of all senders. Each has room for so many, and gets it back evenly within a minute.
+pub(crate) struct RateLimiter {
     per_minute: f64,
-    senders: HashMap<String, Sender>,
+    senders: HashMap<String, SenderBudget>,
 }
 
-struct Sender {
+struct SenderBudget {
     /// Messages there is room for.
     room: f64,
     last: Instant,
     was_told: bool,
 }
 
-impl Paces {
+impl RateLimiter {
     pub fn new(per_minute: usize) -> Self {
-        Paces { per_minute: per_minute as f64, senders: HashMap::new() }
+        RateLimiter { per_minute: per_minute as f64, senders: HashMap::new() }
     }
 
-    /// Takes note of a message.
-    pub fn note(&mut self, sender: &str, now: Instant) -> Pace {
+    /// Counts a message of a sender, and says whether it is within the limit.
+    pub fn check(&mut self, sender: &str, now: Instant) -> RateCheck {
         if self.senders.len() >= MOST_SENDERS && !self.senders.contains_key(sender) {
             self.make_room(now);
         }
         let per_minute = self.per_minute;
-        let known = self.senders.entry(sender.to_owned()).or_insert(Sender {
+        let known = self.senders.entry(sender.to_owned()).or_insert(SenderBudget {
             room: per_minute,
             last: now,
             was_told: false,
@@ -53,12 +53,16 @@ impl Paces {
         if known.room >= 1.0 {
             known.room -= 1.0;
             known.was_told = false;
-            return Pace::Fine;
+            return RateCheck::Allowed;
         }
-        if std::mem::replace(&mut known.was_told, true) { Pace::TooFast } else { Pace::JustTooFast }
+        if std::mem::replace(&mut known.was_told, true) {
+            RateCheck::OverLimit
+        } else {
+            RateCheck::FirstOverLimit
+        }
     }
 
-    /// Forgets those who have all their room again and, if there is nobody like that, whoever wrote the longest time ago.
+    /// Removes the senders who have all their room again and, if there are none, the one who wrote the longest time ago.
     fn make_room(&mut self, now: Instant) {
         self.senders.retain(|_, sender| now.saturating_duration_since(sender.last) < MINUTE);
         if self.senders.len() >= MOST_SENDERS {
@@ -78,30 +82,45 @@ mod tests {
     #[tokio::test]
     async fn somebody_too_fast_is_told_once_and_others_are_not_concerned() {
         let now = Instant::now();
-        let mut paces = Paces::new(3);
-        let course: Vec<Pace> = (0..6).map(|_| paces.note("ann", now)).collect();
+        let mut limiter = RateLimiter::new(3);
+        let course: Vec<RateCheck> = (0..6).map(|_| limiter.check("ann", now)).collect();
         assert_eq!(
             course,
-            [Pace::Fine, Pace::Fine, Pace::Fine, Pace::JustTooFast, Pace::TooFast, Pace::TooFast]
+            [
+                RateCheck::Allowed,
+                RateCheck::Allowed,
+                RateCheck::Allowed,
+                RateCheck::FirstOverLimit,
+                RateCheck::OverLimit,
+                RateCheck::OverLimit
+            ]
         );
-        assert_eq!(paces.note("bob", now), Pace::Fine);
+        assert_eq!(limiter.check("bob", now), RateCheck::Allowed);
         let later = now + Duration::from_secs(20);
-        assert_eq!(paces.note("ann", later), Pace::Fine, "a third of a minute is room for one");
-        assert_eq!(paces.note("ann", later), Pace::JustTooFast, "told again, because it was fine in between");
+        assert_eq!(limiter.check("ann", later), RateCheck::Allowed, "a third of a minute is room for one");
+        assert_eq!(
+            limiter.check("ann", later),
+            RateCheck::FirstOverLimit,
+            "told again, because it was fine in between"
+        );
         let long_after = now + Duration::from_secs(3_600);
-        let course: Vec<Pace> = (0..4).map(|_| paces.note("ann", long_after)).collect();
-        assert_eq!(course[2..], [Pace::Fine, Pace::JustTooFast], "no more room than for a minute");
+        let course: Vec<RateCheck> = (0..4).map(|_| limiter.check("ann", long_after)).collect();
+        assert_eq!(
+            course[2..],
+            [RateCheck::Allowed, RateCheck::FirstOverLimit],
+            "no more room than for a minute"
+        );
     }
 
     #[tokio::test]
     async fn made_up_names_take_no_more_than_their_share_of_memory() {
         let now = Instant::now();
-        let mut paces = Paces::new(1);
+        let mut limiter = RateLimiter::new(1);
         for number in 0..2 * MOST_SENDERS as u64 {
-            paces.note(&number.to_string(), now + Duration::from_millis(number));
+            limiter.check(&number.to_string(), now + Duration::from_millis(number));
         }
-        assert_eq!(paces.senders.len(), MOST_SENDERS);
-        assert_eq!(paces.note("new", now + 2 * MINUTE), Pace::Fine);
-        assert!(paces.senders.len() < MOST_SENDERS, "those who rested are forgotten together");
+        assert_eq!(limiter.senders.len(), MOST_SENDERS);
+        assert_eq!(limiter.check("new", now + 2 * MINUTE), RateCheck::Allowed);
+        assert!(limiter.senders.len() < MOST_SENDERS, "those who rested are forgotten together");
     }
 }

@@ -1,4 +1,4 @@
-//! Which messages were taken in, so that none is answered twice and none that was taken is forgotten.
+//! Which messages were taken in, so that none is answered twice and none is lost.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -7,27 +7,27 @@ use async_trait::async_trait;
 
 use crate::types::ChannelMessage;
 
-/// The ledger's number for a message.
-pub type Entry = i64;
+/// The number of a message that was taken in.
+pub type EntryId = i64;
 
 /// Remembers messages, perhaps beyond the end of the process. It must not fail: one that cannot remember says that a message is
 /// new, because answering twice is better than not at all.
 #[async_trait]
-pub trait Ledger: Send + Sync {
+pub trait SeenMessages: Send + Sync {
     /// Enters a message; `None` when it was entered before.
-    async fn take(&self, message: &ChannelMessage) -> Option<Entry>;
+    async fn take(&self, message: &ChannelMessage) -> Option<EntryId>;
 
     /// The message has been dealt with, or its answer is about to go out. It is not given back by [`Self::unsettled`].
-    async fn settle(&self, entry: Entry);
+    async fn settle(&self, entry: EntryId);
 
     /// The answer certainly did not go out, so it is not settled after all.
-    async fn reopen(&self, entry: Entry, message: &ChannelMessage);
+    async fn reopen(&self, entry: EntryId, message: &ChannelMessage);
 
     /// What was taken and not settled when the process ended, in the order it came.
-    async fn unsettled(&self) -> Vec<(Entry, ChannelMessage)>;
+    async fn unsettled(&self) -> Vec<(EntryId, ChannelMessage)>;
 }
 
-/// As many messages as are remembered in memory.
+/// The number of messages that are remembered.
 const REMEMBERED: usize = 10_000;
 
 /// What a message is known by. Some services number their messages per conversation, so the number alone is not enough.
@@ -37,9 +37,9 @@ pub fn identity(message: &ChannelMessage) -> Option<String> {
     (!message_id.is_empty()).then(|| format!("{channel}\u{1f}{conversation_id}\u{1f}{message_id}"))
 }
 
-/// A ledger that ends with the process.
+/// Remembers messages in memory, until the process ends.
 #[derive(Default)]
-pub struct Recent {
+pub struct RecentMessages {
     seen: Mutex<Seen>,
 }
 
@@ -48,12 +48,12 @@ struct Seen {
     identities: HashSet<String>,
     /// The oldest first, to be forgotten when there is no more room.
     order: VecDeque<String>,
-    next: Entry,
+    next: EntryId,
 }
 
 #[async_trait]
-impl Ledger for Recent {
-    async fn take(&self, message: &ChannelMessage) -> Option<Entry> {
+impl SeenMessages for RecentMessages {
+    async fn take(&self, message: &ChannelMessage) -> Option<EntryId> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(identity) = identity(message) {
             if !seen.identities.insert(identity.clone()) {
@@ -70,11 +70,11 @@ impl Ledger for Recent {
         Some(seen.next)
     }
 
-    async fn settle(&self, _entry: Entry) {}
+    async fn settle(&self, _entry: EntryId) {}
 
-    async fn reopen(&self, _entry: Entry, _message: &ChannelMessage) {}
+    async fn reopen(&self, _entry: EntryId, _message: &ChannelMessage) {}
 
-    async fn unsettled(&self) -> Vec<(Entry, ChannelMessage)> {
+    async fn unsettled(&self) -> Vec<(EntryId, ChannelMessage)> {
         Vec::new()
     }
 }
@@ -94,22 +94,22 @@ mod tests {
 
     #[tokio::test]
     async fn a_message_is_taken_once_and_one_without_an_id_always() {
-        let ledger = Recent::default();
-        assert!(ledger.take(&message("a", "1")).await.is_some());
-        assert!(ledger.take(&message("a", "1")).await.is_none());
-        assert!(ledger.take(&message("b", "1")).await.is_some(), "numbers are those of a conversation");
-        assert!(ledger.take(&message("a", "")).await.is_some());
-        assert!(ledger.take(&message("a", "")).await.is_some());
+        let messages = RecentMessages::default();
+        assert!(messages.take(&message("a", "1")).await.is_some());
+        assert!(messages.take(&message("a", "1")).await.is_none());
+        assert!(messages.take(&message("b", "1")).await.is_some(), "numbers are those of a conversation");
+        assert!(messages.take(&message("a", "")).await.is_some());
+        assert!(messages.take(&message("a", "")).await.is_some());
     }
 
     #[tokio::test]
     async fn the_oldest_are_forgotten() {
-        let ledger = Recent::default();
+        let messages = RecentMessages::default();
         for number in 0..=REMEMBERED {
-            ledger.take(&message("a", &number.to_string())).await;
+            messages.take(&message("a", &number.to_string())).await;
         }
-        assert!(ledger.take(&message("a", &REMEMBERED.to_string())).await.is_none());
-        assert!(ledger.take(&message("a", "0")).await.is_some());
-        assert_eq!(ledger.seen.lock().unwrap().identities.len(), REMEMBERED);
+        assert!(messages.take(&message("a", &REMEMBERED.to_string())).await.is_none());
+        assert!(messages.take(&message("a", "0")).await.is_some());
+        assert_eq!(messages.seen.lock().unwrap().identities.len(), REMEMBERED);
     }
 }

@@ -1,5 +1,5 @@
-//! The channels, and the answers to the messages that come in on them. Knows no configuration file and nothing of how a message
-//! is answered.
+//! What the rest of the program uses: sends, lists, reports, and answers the messages that come in. Knows no configuration file, and
+//! nothing of how a question is answered.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -7,40 +7,39 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hob_core::{Ask, EventBus};
 
-use crate::channel_set::Switchboard;
-use crate::gateway::client::{Bridge, BridgeOptions};
-use crate::inbound::{Inbound, InboundRules};
-use crate::inbox::Handler;
-use crate::seen_messages::{Ledger, Recent};
-use crate::store::Conversations;
-use crate::stored_messages::StoredLedger;
-use crate::types::{ChannelError, Channels};
+use crate::channel_set::ChannelSet;
+use crate::gateway::client::{GatewayClient, GatewayOptions};
+use crate::inbound::{InboundHandler, InboundRules};
+use crate::inbox::MessageHandler;
+use crate::seen_messages::{RecentMessages, SeenMessages};
+use crate::store::ChannelStore;
+use crate::stored_messages::StoredMessages;
+use crate::types::{ChannelError, ChannelReport};
 use crate::whatsapp::{Whatsapp, WhatsappOptions};
 
-/// What a [`ChannelService`] is made of.
+/// The options of a [`ChannelService`].
+#[derive(Default)]
 pub struct ChannelOptions {
     /// `None` where no gateway is used.
-    pub gateway: Option<BridgeOptions>,
+    pub gateway: Option<GatewayOptions>,
     /// `None` where WhatsApp is not used.
     pub whatsapp: Option<WhatsappOptions>,
-    pub rules: InboundRules,
-    /// Whether messages are answered.
-    pub reply: bool,
-    /// `None` when nothing can be saved.
-    pub conversations: Option<Conversations>,
-    /// The file that is locked by the one process that answers messages.
-    pub lock: PathBuf,
-    /// Hears what happens on the channels.
-    pub bus: EventBus,
+    /// The rules for answering messages; `None` where messages are not answered.
+    pub inbound: Option<InboundRules>,
+    /// `None` where nothing can be saved.
+    pub store: Option<Arc<dyn ChannelStore>>,
+    /// The file that is locked by the one process that answers messages; `None` where there is only one.
+    pub lock: Option<PathBuf>,
+    /// Gets the events of the channels.
+    pub events: EventBus,
 }
 
-/// The channels, and what it takes to answer on them.
+/// The channels.
 pub struct ChannelService {
-    switchboard: Arc<Switchboard>,
-    rules: InboundRules,
-    reply: bool,
-    conversations: Option<Conversations>,
-    lock_path: PathBuf,
+    channels: ChannelSet,
+    inbound: Option<InboundRules>,
+    store: Option<Arc<dyn ChannelStore>>,
+    lock_path: Option<PathBuf>,
     /// Held while this process is the one that answers.
     lock: Mutex<Option<File>>,
 }
@@ -48,51 +47,67 @@ pub struct ChannelService {
 impl ChannelService {
     /// Makes the channels, and connects none yet.
     pub fn new(options: ChannelOptions) -> Result<Self, ChannelError> {
-        let ChannelOptions { gateway, whatsapp, rules, reply, conversations, lock, bus } = options;
-        let ledger: Arc<dyn Ledger> = match conversations.clone() {
-            Some(conversations) => Arc::new(StoredLedger::new(conversations)),
-            None => Arc::new(Recent::default()),
+        let ChannelOptions { gateway, whatsapp, inbound, store, lock, events } = options;
+        let seen_messages: Arc<dyn SeenMessages> = match store.clone() {
+            Some(store) => Arc::new(StoredMessages::new(store)),
+            None => Arc::new(RecentMessages::default()),
         };
         let gateway = gateway.map(|options| {
-            Bridge::new(BridgeOptions { events: bus.clone(), ledger: Arc::clone(&ledger), ..options })
+            let (events, seen_messages) = (events.clone(), Arc::clone(&seen_messages));
+            GatewayClient::new(GatewayOptions { events, seen_messages, ..options })
         });
         let whatsapp = whatsapp.map(|options| {
-            Whatsapp::new(WhatsappOptions { events: bus.clone(), ledger: Arc::clone(&ledger), ..options })
+            let (events, seen_messages) = (events.clone(), Arc::clone(&seen_messages));
+            Whatsapp::new(WhatsappOptions { events, seen_messages, ..options })
         });
         Ok(ChannelService {
-            switchboard: Arc::new(Switchboard { gateway: gateway.transpose()?, whatsapp }),
-            rules,
-            reply,
-            conversations,
+            channels: ChannelSet { gateway: gateway.transpose()?, whatsapp },
+            inbound,
+            store,
             lock_path: lock,
             lock: Mutex::default(),
         })
     }
 
-    /// What everything else sends through.
-    pub fn contract(&self) -> Arc<dyn Channels> {
-        Arc::clone(&self.switchboard) as Arc<dyn Channels>
+    /// Sends a message. Success means that the channel took it. Dropping the future gives up.
+    pub async fn send(
+        &self,
+        channel: &str,
+        content: &str,
+        conversation_id: Option<&str>,
+    ) -> Result<(), ChannelError> {
+        self.channels.send(channel, content, conversation_id).await
+    }
+
+    /// The names that [`Self::send`] can reach.
+    pub async fn list(&self) -> Result<Vec<String>, ChannelError> {
+        self.channels.list().await
+    }
+
+    /// The status of the channel with the worst one: `connected` means all of them.
+    pub fn report(&self) -> ChannelReport {
+        self.channels.report()
     }
 
     /// Connects, and answers what comes in. Where another process does that already, this one only sends.
     pub fn listen(&self, ask: &Arc<dyn Ask>) {
-        match claim(&self.lock_path) {
+        match self.lock_path.as_deref().map_or(Claim::Ours(None), claim) {
             Claim::Taken => {
                 tracing::warn!("another Hob answers messages already; this one only sends");
                 return;
             }
             Claim::Ours(lock) => *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = lock,
         }
-        if self.reply {
-            let inbound = Inbound::new(ask, self.rules.clone(), self.conversations.clone());
-            self.switchboard.on_message(&(Arc::new(inbound) as Arc<dyn Handler>));
+        if let Some(rules) = &self.inbound {
+            let inbound = InboundHandler::new(ask, rules.clone(), self.store.clone());
+            self.channels.on_message(&(Arc::new(inbound) as Arc<dyn MessageHandler>));
         }
-        self.switchboard.start();
+        self.channels.start();
     }
 
     /// Disconnects. What was taken in and not answered is answered next time.
     pub async fn close(&self) {
-        self.switchboard.close().await;
+        self.channels.close().await;
         *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }

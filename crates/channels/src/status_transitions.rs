@@ -5,7 +5,7 @@ use crate::types::ChannelStatus;
 /// What happens to a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trigger {
-    /// Somebody wants it connected.
+    /// The channel is started.
     Connect,
     /// The gateway answered.
     Reached,
@@ -13,7 +13,7 @@ pub(crate) enum Trigger {
     Unreachable,
     /// The connection broke.
     Dropped,
-    /// Somebody wants it to end.
+    /// The channel is stopped.
     Disconnect,
     /// There is no program to run the channel with.
     RuntimeMissing,

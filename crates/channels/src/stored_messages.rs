@@ -1,31 +1,30 @@
-//! The ledger of the channels, in the database.
+//! The messages of the channels, in the database.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
 use hob_db::DatabaseError;
 
 use crate::inbound::blocking;
-use crate::seen_messages::{Entry, Ledger, Recent, identity};
-use crate::store::Conversations;
+use crate::seen_messages::{EntryId, RecentMessages, SeenMessages, identity};
+use crate::store::ChannelStore;
 use crate::types::ChannelMessage;
 
-/// Remembers messages beyond the end of the process; where the database fails, until then.
-pub(crate) struct StoredLedger {
-    conversations: Conversations,
-    recent: Recent,
+/// Remembers messages beyond the end of the process. While the database fails, it remembers them in memory.
+pub(crate) struct StoredMessages {
+    store: Arc<dyn ChannelStore>,
+    recent: RecentMessages,
 }
 
-impl StoredLedger {
-    pub fn new(conversations: Conversations) -> Self {
-        StoredLedger { conversations, recent: Recent::default() }
+impl StoredMessages {
+    pub fn new(store: Arc<dyn ChannelStore>) -> Self {
+        StoredMessages { store, recent: RecentMessages::default() }
     }
 
-    async fn try_take(&self, message: &ChannelMessage) -> Result<Option<Entry>, DatabaseError> {
-        let (conversations, identity, text) = (self.conversations.clone(), identity(message), text(message));
-        blocking(move || conversations.take(identity.as_deref(), &text, SystemTime::now()))
-            .await
-            .unwrap_or(Ok(None))
+    async fn try_take(&self, message: &ChannelMessage) -> Result<Option<EntryId>, DatabaseError> {
+        let (store, identity, text) = (Arc::clone(&self.store), identity(message), text(message));
+        blocking(move || store.take(identity.as_deref(), &text, SystemTime::now())).await.unwrap_or(Ok(None))
     }
 }
 
@@ -35,8 +34,8 @@ fn text(message: &ChannelMessage) -> String {
 }
 
 #[async_trait]
-impl Ledger for StoredLedger {
-    async fn take(&self, message: &ChannelMessage) -> Option<Entry> {
+impl SeenMessages for StoredMessages {
+    async fn take(&self, message: &ChannelMessage) -> Option<EntryId> {
         match self.try_take(message).await {
             Ok(taken) => taken,
             Err(error) => {
@@ -47,29 +46,29 @@ impl Ledger for StoredLedger {
         }
     }
 
-    async fn settle(&self, entry: Entry) {
+    async fn settle(&self, entry: EntryId) {
         if entry <= 0 {
             return;
         }
-        let conversations = self.conversations.clone();
-        if let Some(Err(error)) = blocking(move || conversations.settle(entry)).await {
+        let store = Arc::clone(&self.store);
+        if let Some(Err(error)) = blocking(move || store.settle(entry)).await {
             tracing::warn!(%error, "a message that was answered may be answered again after a restart");
         }
     }
 
-    async fn reopen(&self, entry: Entry, message: &ChannelMessage) {
+    async fn reopen(&self, entry: EntryId, message: &ChannelMessage) {
         if entry <= 0 {
             return;
         }
-        let (conversations, text) = (self.conversations.clone(), text(message));
-        if let Some(Err(error)) = blocking(move || conversations.reopen(entry, &text)).await {
+        let (store, text) = (Arc::clone(&self.store), text(message));
+        if let Some(Err(error)) = blocking(move || store.reopen(entry, &text)).await {
             tracing::warn!(%error, "a reply that waits for its channel would not survive a restart");
         }
     }
 
-    async fn unsettled(&self) -> Vec<(Entry, ChannelMessage)> {
-        let conversations = self.conversations.clone();
-        let left = match blocking(move || conversations.unsettled()).await {
+    async fn unsettled(&self) -> Vec<(EntryId, ChannelMessage)> {
+        let store = Arc::clone(&self.store);
+        let left = match blocking(move || store.unsettled()).await {
             Some(Ok(left)) => left,
             Some(Err(error)) => {
                 tracing::warn!(%error, "messages that were left unanswered cannot be read");

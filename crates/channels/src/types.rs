@@ -1,13 +1,12 @@
-//! Messaging as the rest of the house sees it: what a message is, and the contract for sending one.
+//! Messages, the status of a channel, and its errors.
 
 use std::fmt;
 
-use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-/// A message that somebody sent to the house.
+/// A message that came in.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ChannelMessage {
     /// The channel it arrived on, such as `telegram`.
@@ -20,12 +19,12 @@ pub struct ChannelMessage {
     /// The thread it belongs to; empty where the channel has none.
     #[serde(default)]
     pub conversation_id: String,
-    /// What else the channel tells of it.
+    /// What the channel adds to it.
     #[serde(default)]
     pub metadata: Map<String, Value>,
 }
 
-/// How a channel is doing.
+/// The status of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChannelStatus {
     Connected,
@@ -54,13 +53,13 @@ impl fmt::Display for ChannelStatus {
     }
 }
 
-/// A channel's status with what people want to know beside it.
+/// The status of a channel, with the details that people need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelReport {
     pub status: ChannelStatus,
     /// The gateway's address; empty where there is no gateway.
     pub gateway_url: String,
-    /// What is wrong and what to do about it, where something is.
+    /// The error and its fix, if there is one.
     pub trouble: Option<String>,
 }
 
@@ -76,45 +75,10 @@ pub enum ChannelError {
     #[error("cannot send this message: {reason}")]
     Invalid { reason: String },
 
-    /// Whether it arrived is not known when the channel fell silent, so nobody should send it again unasked.
+    /// The message may have arrived if the channel stopped answering, so Hob does not send it again by itself.
     #[error("the message to '{channel}' was not delivered: {reason}")]
     Undelivered { channel: String, reason: String },
 
     #[error("cannot list the channels of {gateway}: {reason}")]
     Unlisted { gateway: String, reason: String },
-}
-
-/// The ways out of the house for words. Dropping a future of it gives up.
-#[async_trait]
-pub trait Channels: Send + Sync {
-    /// Sends a message. Success means that the channel took it.
-    async fn send(
-        &self,
-        channel: &str,
-        content: &str,
-        conversation_id: Option<&str>,
-    ) -> Result<(), ChannelError>;
-
-    /// The names that [`Self::send`] can reach.
-    async fn list(&self) -> Result<Vec<String>, ChannelError>;
-
-    fn report(&self) -> ChannelReport;
-}
-
-/// A house without channels.
-pub struct NoChannels;
-
-#[async_trait]
-impl Channels for NoChannels {
-    async fn send(&self, _: &str, _: &str, _: Option<&str>) -> Result<(), ChannelError> {
-        Err(ChannelError::NotConfigured)
-    }
-
-    async fn list(&self) -> Result<Vec<String>, ChannelError> {
-        Ok(Vec::new())
-    }
-
-    fn report(&self) -> ChannelReport {
-        ChannelReport { status: ChannelStatus::NotConfigured, gateway_url: String::new(), trouble: None }
-    }
 }

@@ -1,43 +1,41 @@
-//! The tools of messaging, called through the tool set: what they do, and for whom.
+//! The tools of messaging, called through the tool set, over a gateway on a real socket: what they do, and for whom.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::time::Duration;
 
-use async_trait::async_trait;
 use hob_agents::ToolSet;
 use hob_agents::builtin::{BuiltInOptions, built_in_tools};
-use hob_channels::{ChannelError, ChannelReport, ChannelStatus, Channels, channel_tools};
-use hob_core::{Permit, Reach, RunEvents, ToolCall, ToolResult, ToolRunner};
+use hob_channels::{ChannelOptions, ChannelService, ChannelStatus, GatewayOptions, channel_tools};
+use hob_core::{Ask, Permit, Reach, RunEvents, ToolCall, ToolResult, ToolRunner};
+use hob_testkit::{EngineAsk, Gateway, GatewayScript, Recorded, Reply, ScriptedEngine, free_port};
+use serde_json::{Value, json};
 
-#[derive(Default)]
-struct Pigeons {
-    sent: Mutex<Vec<String>>,
+/// A gateway with two channels, which refuses messages to `nobody`.
+async fn gateway() -> Gateway {
+    let http = |request: &Recorded| match request.path.as_str() {
+        "/send" if request.text().contains("nobody") => Reply::json(400, r#"{"detail":"nobody is nowhere"}"#),
+        "/send" => Reply::json(200, r#"{"status":"sent"}"#),
+        _ => Reply::json(200, r#"["telegram","slack"]"#),
+    };
+    Gateway::start(GatewayScript { http: Arc::new(http), ..GatewayScript::default() }).await
 }
 
-#[async_trait]
-impl Channels for Pigeons {
-    async fn send(&self, channel: &str, content: &str, thread: Option<&str>) -> Result<(), ChannelError> {
-        if channel == "nobody" {
-            return Err(ChannelError::Invalid { reason: "nobody is nowhere".into() });
-        }
-        self.sent.lock().unwrap().push(format!("{channel}/{}: {content}", thread.unwrap_or("-")));
-        Ok(())
-    }
-
-    async fn list(&self) -> Result<Vec<String>, ChannelError> {
-        Ok(vec!["telegram".into(), "slack".into()])
-    }
-
-    fn report(&self) -> ChannelReport {
-        let trouble = Some("no route".to_owned());
-        ChannelReport { status: ChannelStatus::Error, gateway_url: "ws://x".into(), trouble }
-    }
+fn service(url: String) -> Arc<ChannelService> {
+    let gateway = Some(GatewayOptions::new(url));
+    Arc::new(ChannelService::new(ChannelOptions { gateway, ..ChannelOptions::default() }).unwrap())
 }
 
-fn tool_set(pigeons: &Arc<Pigeons>) -> ToolSet {
-    let channels = Arc::clone(pigeons) as Arc<dyn Channels>;
-    ToolSet::new(channel_tools(&channels)).unwrap()
+fn tool_set(gateway: &Gateway) -> ToolSet {
+    ToolSet::new(channel_tools(&service(gateway.url()))).unwrap()
+}
+
+/// The messages that reached the gateway.
+fn sent(gateway: &Gateway) -> Vec<Value> {
+    let requests = gateway.requests();
+    let sent = requests.iter().filter(|request| request.path == "/send");
+    sent.map(|request| serde_json::from_slice(&request.body).unwrap()).collect()
 }
 
 async fn call(tools: &ToolSet, most: Reach, name: &str, arguments: &str) -> ToolResult {
@@ -47,32 +45,47 @@ async fn call(tools: &ToolSet, most: Reach, name: &str, arguments: &str) -> Tool
 
 #[tokio::test]
 async fn a_message_is_sent_and_the_model_hears_what_became_of_it() {
-    let pigeons = Arc::new(Pigeons::default());
-    let tools = tool_set(&pigeons);
-    let sent = call(
+    let gateway = gateway().await;
+    let tools = tool_set(&gateway);
+    let result = call(
         &tools,
         Reach::Act,
         "channel_send",
         r#"{"channel":"telegram","content":"hi","conversation_id":"t1"}"#,
     )
     .await;
-    assert_eq!((sent.success, sent.content.as_str()), (true, "The message to telegram was sent."));
-    assert_eq!(*pigeons.sent.lock().unwrap(), ["telegram/t1: hi"]);
+    assert_eq!((result.success, result.content.as_str()), (true, "The message to telegram was sent."));
+    let expected = json!({ "channel": "telegram", "content": "hi", "conversation_id": "t1", "metadata": {} });
+    assert_eq!(sent(&gateway), [expected]);
     let unsent = call(&tools, Reach::Act, "channel_send", r#"{"channel":"nobody","content":"hi"}"#).await;
     assert!(!unsent.success && unsent.content.contains("nobody is nowhere"), "{unsent:?}");
 }
 
 #[tokio::test]
 async fn channels_and_their_status_are_told() {
-    let tools = tool_set(&Arc::new(Pigeons::default()));
+    let gateway = gateway().await;
+    let tools = tool_set(&gateway);
     assert_eq!(call(&tools, Reach::Read, "channel_list", "{}").await.content, "telegram\nslack");
-    assert_eq!(call(&tools, Reach::Read, "channel_status", "{}").await.content, "error: no route");
+    assert_eq!(call(&tools, Reach::Read, "channel_status", "{}").await.content, "disconnected");
+
+    let nowhere = service(format!("ws://127.0.0.1:{}/ws", free_port()));
+    let ask: Arc<dyn Ask> = Arc::new(EngineAsk::new(Arc::new(ScriptedEngine::saying(&["hi"]))));
+    nowhere.listen(&ask);
+    let failed = async {
+        while nowhere.report().status != ChannelStatus::Error {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), failed).await.unwrap();
+    let tools = ToolSet::new(channel_tools(&nowhere)).unwrap();
+    let status = call(&tools, Reach::Read, "channel_status", "{}").await.content;
+    assert!(status.starts_with("error: cannot connect to the gateway at ws://127.0.0.1:"), "{status}");
 }
 
 #[tokio::test]
 async fn strangers_neither_send_nor_look() {
-    let pigeons = Arc::new(Pigeons::default());
-    let tools = tool_set(&pigeons);
+    let gateway = gateway().await;
+    let tools = tool_set(&gateway);
     for (most, name) in [
         (Reach::Pure, "channel_list"),
         (Reach::Pure, "channel_status"),
@@ -83,7 +96,7 @@ async fn strangers_neither_send_nor_look() {
             if name == "channel_send" { r#"{"channel":"telegram","content":"hi"}"# } else { "{}" };
         assert!(!call(&tools, most, name, arguments).await.success, "{name}");
     }
-    assert_eq!(pigeons.sent.lock().unwrap().len(), 0);
+    assert_eq!(gateway.requests().len(), 0);
 }
 
 #[tokio::test]

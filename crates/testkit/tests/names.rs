@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use hob_testkit::repository::root;
 
 /// Names that several types have. The list only gets shorter.
-const DUPLICATES: &[&str] = &["Kind", "Program", "Span", "Timing"];
+const DUPLICATES: &[&str] = &["Kind", "Span"];
 
 const KEYWORDS: [&str; 4] = ["struct", "enum", "trait", "type"];
 

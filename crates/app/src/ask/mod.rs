@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use hob_agents::ToolSet;
-use hob_channels::{Channels, NoChannels};
+use hob_channels::ChannelService;
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{
     Agent, AnswerDefaults, CallerRole, Engine, EngineError, EventBus, ListedModel, ModelInfo, ModelReason,
@@ -69,7 +69,7 @@ pub struct AskService {
     bus: EventBus,
     recorder: Recorder,
     memory: Option<Arc<MemoryService>>,
-    channels: Arc<dyn Channels>,
+    channels: Option<Arc<ChannelService>>,
     /// Chooses where the model is `auto`.
     router: Router,
     /// Rates answers.
@@ -95,7 +95,7 @@ impl AskService {
             bus: parts.bus,
             recorder: Recorder::counting(parts.log),
             memory: None,
-            channels: Arc::new(NoChannels),
+            channels: None,
             router: Router::default(),
             feedback: FeedbackService::default(),
             images: ImageFetcher::default(),
@@ -171,7 +171,7 @@ impl AskService {
     }
 
     /// The same with channels.
-    pub fn with_channels(self, channels: Arc<dyn Channels>) -> Self {
+    pub fn with_channels(self, channels: Option<Arc<ChannelService>>) -> Self {
         AskService { channels, ..self }
     }
 
@@ -231,8 +231,8 @@ impl AskService {
     }
 
     /// The ways out for messages.
-    pub fn channels(&self) -> &Arc<dyn Channels> {
-        &self.channels
+    pub fn channels(&self) -> Option<&Arc<ChannelService>> {
+        self.channels.as_ref()
     }
 
     /// The user's documents, where the house has a memory at all.

@@ -1,68 +1,61 @@
-//! The channels as the configuration describes them.
+//! Translates the configuration of channels into their options.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hob_channels::store::Conversations;
-use hob_channels::whatsapp::{Installer, Program};
+use hob_channels::whatsapp::{WhatsappInstaller, WhatsappProgram};
 use hob_channels::{
-    Bridge, BridgeOptions, ChannelError, ChannelOptions, ChannelService, Channels, InboundRules, NoChannels,
-    Whatsapp, WhatsappOptions,
+    ChannelError, ChannelOptions, ChannelService, ChannelStore, GatewayClient, GatewayOptions, InboundRules,
+    SqliteChannelStore, Whatsapp, WhatsappOptions,
 };
 use hob_config::{ChannelConfig, Config};
 use hob_core::{AgentPreference, EventBus};
 use hob_db::LazyDatabase;
 
-/// Held by the one Hob that answers messages.
+/// The file that is locked by the one process that answers messages.
 const LOCK: &str = "channels.lock";
 
 /// What the channels share with the rest of the program.
 pub struct ChannelParts {
-    /// Remembers conversations.
+    /// Saves messages and conversations.
     pub database: LazyDatabase,
-    /// Hears what happens on the channels.
-    pub bus: EventBus,
+    /// Gets the events of the channels.
+    pub events: EventBus,
 }
 
-/// Makes the channels that are switched on, and connects none yet; `None` when there are none.
+/// Makes the channels that are enabled, and connects none yet; `None` when there are none.
 pub fn open_channels(
     config: &Config,
     home: &Path,
     parts: ChannelParts,
-) -> Result<Option<ChannelService>, ChannelError> {
+) -> Result<Option<Arc<ChannelService>>, ChannelError> {
     let channel = &config.channel;
     if !channel.enabled && !channel.whatsapp.enabled {
         return Ok(None);
     }
-    ChannelService::new(ChannelOptions {
-        gateway: channel.enabled.then(|| bridge_options(channel, &channel.gateway_url)),
+    let service = ChannelService::new(ChannelOptions {
+        gateway: channel.enabled.then(|| gateway_options(channel, &channel.gateway_url)),
         whatsapp: channel.whatsapp.enabled.then(|| whatsapp_options(config, home)),
-        rules: rules(channel),
-        reply: channel.reply,
-        conversations: open_conversations(&parts.database),
-        lock: home.join(LOCK),
-        bus: parts.bus,
-    })
-    .map(Some)
+        inbound: channel.reply.then(|| rules(channel)),
+        store: open_store(&parts.database),
+        lock: Some(home.join(LOCK)),
+        events: parts.events,
+    })?;
+    Ok(Some(Arc::new(service)))
 }
 
-/// The contract of channels that may not be there.
-pub fn contract(channels: Option<&ChannelService>) -> Arc<dyn Channels> {
-    channels.map_or_else(|| Arc::new(NoChannels) as Arc<dyn Channels>, ChannelService::contract)
-}
-
-/// A bridge of one's own to the gateway, or to another one, for a single errand.
-pub fn gateway(config: &ChannelConfig, url: Option<&str>) -> Result<Bridge, ChannelError> {
+/// A client of the configured gateway, or of another one, for a single command.
+pub fn gateway(config: &ChannelConfig, url: Option<&str>) -> Result<GatewayClient, ChannelError> {
     let configured = config.gateway_url.as_str();
     let options = match url {
         // The token is for the gateway it was made for.
-        Some(url) if url != configured => BridgeOptions { token: None, ..bridge_options(config, url) },
-        _ => bridge_options(config, configured),
+        Some(url) if url != configured => GatewayOptions { token: None, ..gateway_options(config, url) },
+        _ => gateway_options(config, configured),
     };
-    Bridge::new(options)
+    GatewayClient::new(options)
 }
 
-/// WhatsApp of one's own, for a single errand.
+/// WhatsApp for a single command.
 pub fn whatsapp(config: &Config, home: &Path) -> Whatsapp {
     Whatsapp::new(whatsapp_options(config, home))
 }
@@ -72,25 +65,25 @@ pub fn is_whatsapp(target: &str) -> bool {
     hob_channels::whatsapp::is_ours(target)
 }
 
-/// What puts the WhatsApp bridge where it belongs.
-pub fn installer(home: &Path) -> Installer {
-    Installer::new(home.join("bridges").join("whatsapp"))
+/// Installs the WhatsApp bridge below `home`.
+pub fn installer(home: &Path) -> WhatsappInstaller {
+    WhatsappInstaller::new(home.join("bridges").join("whatsapp"))
 }
 
-/// What speaks WhatsApp.
-pub fn program(config: &Config, home: &Path) -> Program {
-    Program {
+/// The program that connects to WhatsApp.
+pub fn program(config: &Config, home: &Path) -> WhatsappProgram {
+    WhatsappProgram {
         node: PathBuf::from("node"),
         script: installer(home).script(),
         auth_dir: config.channel.whatsapp.auth_dir.clone().unwrap_or_else(|| home.join("whatsapp")),
     }
 }
 
-fn bridge_options(config: &ChannelConfig, url: &str) -> BridgeOptions {
-    BridgeOptions {
+fn gateway_options(config: &ChannelConfig, url: &str) -> GatewayOptions {
+    GatewayOptions {
         token: config.token.clone(),
         reconnect_interval: config.reconnect_interval,
-        ..BridgeOptions::new(url)
+        ..GatewayOptions::new(url)
     }
 }
 
@@ -116,10 +109,10 @@ fn rules(config: &ChannelConfig) -> InboundRules {
     }
 }
 
-/// Conversations are worth a warning, not a refusal: without them messages are answered all the same.
-fn open_conversations(database: &LazyDatabase) -> Option<Conversations> {
+/// A database that cannot be opened is a warning only: messages are answered without it.
+fn open_store(database: &LazyDatabase) -> Option<Arc<dyn ChannelStore>> {
     match database.open() {
-        Ok(store) => Some(Conversations::new(store)),
+        Ok(database) => Some(Arc::new(SqliteChannelStore::new(database))),
         Err(error) => {
             tracing::warn!(%error, "conversations are not remembered");
             None
@@ -135,7 +128,7 @@ mod tests {
     #[test]
     fn channels_that_are_off_do_not_exist() {
         let home = tempfile::tempdir().unwrap();
-        let parts = ChannelParts { database: hob_database(home.path()), bus: EventBus::new() };
+        let parts = ChannelParts { database: hob_database(home.path()), events: EventBus::new() };
         let channels = open_channels(&Config::default(), home.path(), parts).unwrap();
         assert!(channels.is_none());
         assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0, "and leave nothing behind");

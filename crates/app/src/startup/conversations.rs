@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use hob_conversations::store::Chats;
+use hob_conversations::SqliteConversationStore;
 use hob_db::DatabaseError;
 
 use crate::databases::hob_database;
 
 /// The conversations in `home`. Blocks.
-pub fn open_chats(home: &Path) -> Result<Chats, DatabaseError> {
-    Ok(Chats::new(hob_database(home).open()?))
+pub fn open_conversations(home: &Path) -> Result<SqliteConversationStore, DatabaseError> {
+    Ok(SqliteConversationStore::new(hob_database(home).open()?))
 }

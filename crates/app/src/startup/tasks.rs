@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_channels::{ChannelError, ChannelStatus, Channels};
+use hob_channels::{ChannelError, ChannelService};
 use hob_db::LazyDatabase;
 use hob_tasks::store::SqliteTaskStore;
 use hob_tasks::{Deliver, DeliverError, DeliverTo, TaskOptions, TaskService};
@@ -29,8 +29,8 @@ pub fn task_service(database: impl Into<LazyDatabase>, options: TaskOptions) -> 
     TaskService::new(Arc::new(SqliteTaskStore::new(database)), options)
 }
 
-/// Tasks that all agents can answer, and whose results `channels` take.
-pub fn task_options(channels: Arc<dyn Channels>) -> TaskOptions {
+/// Tasks that all agents can answer, and whose results go to `channels`, if there are any.
+pub fn task_options(channels: Option<Arc<ChannelService>>) -> TaskOptions {
     TaskOptions {
         deliver: Arc::new(ChannelDelivery { channels }),
         agents: hob_agents::AGENTS.map(str::to_owned).to_vec(),
@@ -41,7 +41,7 @@ pub fn task_options(channels: Arc<dyn Channels>) -> TaskOptions {
 
 /// Sends the results of tasks through the channels.
 struct ChannelDelivery {
-    channels: Arc<dyn Channels>,
+    channels: Option<Arc<ChannelService>>,
 }
 
 #[async_trait]
@@ -49,10 +49,10 @@ impl Deliver for ChannelDelivery {
     async fn check(&self, target: &str) -> Result<(), DeliverError> {
         let shown: String = target.chars().take(60).collect();
         let refuse = |reason: String| Err(DeliverError(reason));
-        if self.channels.report().status == ChannelStatus::NotConfigured {
+        let Some(channels) = &self.channels else {
             return refuse(format!("there is no channel '{shown}': {}", ChannelError::NotConfigured));
-        }
-        match tokio::time::timeout(LISTING, self.channels.list()).await {
+        };
+        match tokio::time::timeout(LISTING, channels.list()).await {
             Ok(Ok(names)) if names.iter().any(|name| reaches(name, target)) => Ok(()),
             Ok(Ok(names)) if names.is_empty() => {
                 refuse(format!("there is no channel '{shown}'; there are none"))
@@ -74,7 +74,10 @@ impl Deliver for ChannelDelivery {
     }
 
     async fn deliver(&self, text: &str, to: &DeliverTo) -> Result<(), DeliverError> {
-        let sent = self.channels.send(&to.channel, text, to.conversation.as_deref()).await;
+        let sent = match &self.channels {
+            Some(channels) => channels.send(&to.channel, text, to.conversation.as_deref()).await,
+            None => Err(ChannelError::NotConfigured),
+        };
         sent.map_err(|error| DeliverError(error.to_string()))
     }
 }

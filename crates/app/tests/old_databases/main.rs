@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_app::HOB_MIGRATIONS;
-use hob_channels::store::{Conversations, Line, Speaker, Thread};
-use hob_conversations::store::Chats;
+use hob_channels::store::{ChannelStore, HistoryLine, Speaker, SqliteChannelStore, ThreadKey};
+use hob_conversations::{ConversationStore, SqliteConversationStore};
 use hob_db::{Database, DatabaseError, inspect};
 use hob_routing::{QuestionClass, Ratings, RoutingStore, SqliteRoutingStore};
 use hob_tasks::TaskId;
@@ -102,14 +102,15 @@ fn expect_rows_up_to(version: u64, database: &Database) {
         assert_eq!(results, [Some("They are dry".to_owned())]);
     }
 
-    let conversations = Conversations::new(database.clone());
+    let conversations = SqliteChannelStore::new(database.clone());
     let open: Vec<String> =
         conversations.unsettled().expect("readable").into_iter().map(|message| message.message).collect();
     assert_eq!(open.len(), usize::from(version >= 3));
     if version >= 3 {
         assert_eq!(open, ["What is the weather?"]);
-        let family = Thread { channel: "whatsapp", conversation: "family" };
-        let line = |speaker, content: &str| Line { speaker, sender: "ada".into(), content: content.into() };
+        let family = ThreadKey { channel: "whatsapp", conversation: "family" };
+        let line =
+            |speaker, content: &str| HistoryLine { speaker, sender: "ada".into(), content: content.into() };
         assert_eq!(
             conversations.history(family, 10).expect("readable"),
             [line(Speaker::Person, "Good morning"), line(Speaker::Hob, "Good morning, Ada")]
@@ -129,11 +130,11 @@ fn expect_rows_up_to(version: u64, database: &Database) {
         assert_eq!(routing.ratings().expect("counted"), Ratings { good: 1, bad: 0 });
     }
 
-    let chats = Chats::new(database.clone());
+    let chats = SqliteConversationStore::new(database.clone());
     let titles: Vec<String> = chats.list(10).expect("readable").into_iter().map(|chat| chat.title).collect();
     assert_eq!(titles.len(), usize::from(version >= 5));
     if let Some(chat) = chats.latest().expect("readable") {
-        let conversation = chats.conversation(chat).expect("readable").expect("there");
+        let conversation = chats.get(chat).expect("readable").expect("there");
         assert_eq!(conversation.turns[0].answer, "A helpful spirit of the house");
     }
 }

@@ -1,63 +1,27 @@
 //! One connection to the gateway, from the first frame to the last: which protocol it speaks, and what it takes to be let in.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
 use secrecy::SecretString;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_util::sync::CancellationToken;
 
 use super::address::Address;
-use super::handle::{Command, Protocol, Wire};
+use super::handle::{Command, ConnectionHandle, Protocol};
 use super::openclaw::{self, Incoming};
-use super::pending::Pending;
 use super::reader::Reader;
+use super::shared::{GatewayTimeouts, MAX_FRAME_BYTES, Shared};
 use super::socket::{Socket, open, reason};
 use super::writer::Writer;
 use crate::inbox::Inbox;
-use crate::outgoing::Undelivered;
+use crate::outgoing::SendFailure;
 
 /// Commands that may wait for the socket to take them.
 const WAITING_COMMANDS: usize = 64;
-
-/// Longer frames are skipped.
-pub(super) const MAX_FRAME_BYTES: usize = 1 << 20;
-
-/// The id of the request by which messages are asked for.
-pub(super) const SUBSCRIPTION: &str = "subscribe";
-
-/// How patient a connection is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timing {
-    /// The longest wait for the socket to open, and for a gateway to accept us.
-    pub open_within: Duration,
-    /// A gateway that is silent for this long after the socket opened speaks the simple protocol.
-    pub detect_within: Duration,
-    /// The longest wait for the socket to take a frame.
-    pub write_within: Duration,
-    /// The longest wait for the confirmation of a message.
-    pub confirm_within: Duration,
-    /// How often the gateway is asked for a sign of life.
-    pub ping_every: Duration,
-    /// A gateway that gave none for this long is gone.
-    pub silent_for: Duration,
-}
-
-impl Default for Timing {
-    fn default() -> Self {
-        Timing {
-            open_within: Duration::from_secs(10),
-            detect_within: Duration::from_millis(1_500),
-            write_within: Duration::from_secs(10),
-            confirm_within: Duration::from_secs(20),
-            ping_every: Duration::from_secs(20),
-            silent_for: Duration::from_secs(50),
-        }
-    }
-}
 
 /// An open connection.
 pub(crate) struct Connection {
@@ -65,7 +29,7 @@ pub(crate) struct Connection {
     protocol: Protocol,
     /// What came while the protocol was being found out.
     first: Option<String>,
-    timing: Timing,
+    timeouts: GatewayTimeouts,
     commands: (mpsc::Sender<Command>, mpsc::Receiver<Command>),
 }
 
@@ -74,16 +38,16 @@ impl Connection {
     pub async fn open(
         address: &Address,
         token: Option<&SecretString>,
-        timing: Timing,
+        timeouts: GatewayTimeouts,
     ) -> Result<Self, String> {
-        let mut socket = open(address, token, timing.open_within).await?;
-        let first = match timeout(timing.detect_within, first_text(&mut socket)).await {
+        let mut socket = open(address, token, timeouts.open_within).await?;
+        let first = match timeout(timeouts.detect_within, first_text(&mut socket)).await {
             Ok(first) => Some(first?),
             Err(_) => None,
         };
         let is_openclaw = first.as_deref().is_some_and(openclaw::is_challenge);
         let (protocol, first) = if is_openclaw {
-            match timeout(timing.open_within, introduce(&mut socket, token)).await {
+            match timeout(timeouts.open_within, introduce(&mut socket, token)).await {
                 Ok(introduced) => introduced?,
                 Err(_) => return Err("it did not answer when we said who we are".to_owned()),
             }
@@ -91,26 +55,26 @@ impl Connection {
         } else {
             (Protocol::Simple, first)
         };
-        Ok(Connection { socket, protocol, first, timing, commands: mpsc::channel(WAITING_COMMANDS) })
+        Ok(Connection { socket, protocol, first, timeouts, commands: mpsc::channel(WAITING_COMMANDS) })
     }
 
-    pub fn wire(&self) -> Wire {
-        Wire {
+    pub fn handle(&self) -> ConnectionHandle {
+        ConnectionHandle {
             protocol: self.protocol,
             commands: self.commands.0.clone(),
-            patience: self.timing.confirm_within,
+            confirm_within: self.timeouts.confirm_within,
         }
     }
 
-    /// Passes messages on until the connection ends, and says why it did. Without an inbox, messages are somebody else's.
+    /// Passes messages on until the connection ends, and says why it did. Without an inbox, messages are ignored.
     pub async fn run(self, inbox: Option<&Inbox>, stop: &CancellationToken) -> String {
-        let Connection { socket, protocol, first, timing, commands: (sender, mut commands) } = self;
+        let Connection { socket, protocol, first, timeouts, commands: (sender, mut commands) } = self;
         // Only those outside keep the way for commands open.
         drop(sender);
         let (mut sink, stream) = socket.split();
-        let shared = Arc::new(Shared { pending: Pending::default(), heard: Mutex::new(Instant::now()) });
+        let shared = Arc::new(Shared::new());
         let mut reader = Reader { protocol, shared: Arc::clone(&shared), inbox, skipped: 0 };
-        let mut writer = Writer { protocol, shared: Arc::clone(&shared), timing, number: 0 };
+        let mut writer = Writer { protocol, shared: Arc::clone(&shared), timeouts, number: 0 };
         let reason = tokio::select! {
             reason = reader.run(first, stream) => reason,
             reason = writer.run(&mut sink, &mut commands) => reason,
@@ -122,7 +86,7 @@ impl Connection {
         };
         commands.close();
         while let Ok(command) = commands.try_recv() {
-            let _ = command.receipt.send(Err(Undelivered::NotSent(reason.clone())));
+            let _ = command.receipt.send(Err(SendFailure::NotSent(reason.clone())));
         }
         shared.pending.abandon(&reason);
         reason
@@ -155,22 +119,5 @@ async fn introduce(socket: &mut Socket, token: Option<&SecretString>) -> Result<
                 format!("it does not accept us: {complaint}{advice}")
             });
         }
-    }
-}
-
-/// What reading and writing share.
-pub(super) struct Shared {
-    pub pending: Pending,
-    /// When the gateway last gave a sign of life.
-    heard: Mutex<Instant>,
-}
-
-impl Shared {
-    pub fn hear(&self) {
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-    }
-
-    pub fn silent_for(&self) -> Duration {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 }

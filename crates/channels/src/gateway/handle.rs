@@ -1,4 +1,4 @@
-//! The end of a connection that others hold: what they can ask of it, and how long they wait.
+//! The handle of a connection: sends commands to it, and waits for their confirmation.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::openclaw;
 use super::pending::Receipt;
-use crate::outgoing::{Outgoing, Undelivered};
+use crate::outgoing::{Outgoing, SendFailure};
 
 /// What the gateway speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,16 +28,16 @@ pub(super) struct Command {
     pub receipt: Receipt,
 }
 
-/// The end of a connection that others hold.
+/// The handle of a connection.
 #[derive(Clone)]
-pub(crate) struct Wire {
+pub(crate) struct ConnectionHandle {
     pub protocol: Protocol,
     pub(super) commands: mpsc::Sender<Command>,
-    pub(super) patience: Duration,
+    pub(super) confirm_within: Duration,
 }
 
-impl Wire {
-    pub async fn send(&self, message: &Outgoing) -> Result<(), Undelivered> {
+impl ConnectionHandle {
+    pub async fn send(&self, message: &Outgoing) -> Result<(), SendFailure> {
         self.ask(Order::Send(message.clone())).await.map(drop)
     }
 
@@ -47,20 +47,20 @@ impl Wire {
         openclaw::channels(&answer)
     }
 
-    async fn ask(&self, order: Order) -> Result<Value, Undelivered> {
-        let deadline = Instant::now() + self.patience;
+    async fn ask(&self, order: Order) -> Result<Value, SendFailure> {
+        let deadline = Instant::now() + self.confirm_within;
         let (receipt, confirmed) = oneshot::channel();
         match timeout_at(deadline, self.commands.send(Command { order, receipt })).await {
             Ok(Ok(())) => {}
-            Ok(Err(_)) => return Err(Undelivered::NotSent("the connection is gone".to_owned())),
-            Err(_) => return Err(Undelivered::NotSent("the gateway takes nothing".to_owned())),
+            Ok(Err(_)) => return Err(SendFailure::NotSent("the connection is gone".to_owned())),
+            Err(_) => return Err(SendFailure::NotSent("the gateway takes nothing".to_owned())),
         }
         match timeout_at(deadline, confirmed).await {
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(_)) => Err(Undelivered::Unknown("the connection was closed".to_owned())),
+            Ok(Err(_)) => Err(SendFailure::Unknown("the connection was closed".to_owned())),
             Err(_) => {
-                let after = self.patience.as_secs_f32();
-                Err(Undelivered::Unknown(format!("the gateway did not confirm it within {after} s")))
+                let after = self.confirm_within.as_secs_f32();
+                Err(SendFailure::Unknown(format!("the gateway did not confirm it within {after} s")))
             }
         }
     }

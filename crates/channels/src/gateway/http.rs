@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::address::Address;
 use super::frames;
-use crate::outgoing::{Outgoing, Undelivered};
+use crate::outgoing::{Outgoing, SendFailure};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -49,7 +49,7 @@ impl Http {
     }
 
     /// `POST /send`; `false` when the gateway has nothing there.
-    pub async fn send(&self, message: &Outgoing) -> Result<bool, Undelivered> {
+    pub async fn send(&self, message: &Outgoing) -> Result<bool, SendFailure> {
         let request = self
             .client
             .post(format!("{}/send", self.base))
@@ -58,7 +58,7 @@ impl Http {
         let response = request.send().await.map_err(|error| {
             let reason = format!("{} over HTTP: {}", self.base, root_cause(&error));
             // Only before the connection stood is it certain that nothing arrived.
-            if error.is_connect() { Undelivered::NotSent(reason) } else { Undelivered::Unknown(reason) }
+            if error.is_connect() { SendFailure::NotSent(reason) } else { SendFailure::Unknown(reason) }
         })?;
         if has_nothing_there(&response) {
             return Ok(false);
@@ -70,10 +70,10 @@ impl Http {
         let reason = format!("{} answered {status}{}", self.base, said(response).await);
         Err(match status.as_u16() {
             // It says itself that it did nothing and would like to be asked again.
-            429 | 503 => Undelivered::NotSent(reason),
+            429 | 503 => SendFailure::NotSent(reason),
             // It may have failed after it had passed the message on.
-            500.. => Undelivered::Unknown(reason),
-            _ => Undelivered::Refused(reason),
+            500.. => SendFailure::Unknown(reason),
+            _ => SendFailure::Refused(reason),
         })
     }
 
@@ -121,7 +121,7 @@ async fn said(response: Response) -> String {
     if text.is_empty() { text } else { format!(": {text}") }
 }
 
-/// Some gateways show a web page to whoever asks for what they do not have.
+/// Some gateways answer with a web page where they have nothing.
 fn has_nothing_there(response: &Response) -> bool {
     let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let is_page = content_type.is_some_and(|kind| kind.trim_start().starts_with("text/html"));

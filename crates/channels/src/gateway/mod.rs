@@ -10,5 +10,6 @@ mod openclaw;
 mod pending;
 mod reader;
 pub(crate) mod sender;
+pub(crate) mod shared;
 mod socket;
 mod writer;

@@ -3,7 +3,7 @@
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 
-use crate::outgoing::{Outgoing, Undelivered};
+use crate::outgoing::{Outgoing, SendFailure};
 use crate::types::ChannelMessage;
 
 /// The version of the protocol that is spoken here.
@@ -157,12 +157,12 @@ pub(crate) fn channels(payload: &Value) -> Result<Vec<String>, String> {
 
 /// A message, addressed as OpenClaw wants it. Without a conversation the recipient stands behind the channel's name:
 /// `telegram:777`.
-pub(crate) fn send(id: &str, message: &Outgoing) -> Result<String, Undelivered> {
+pub(crate) fn send(id: &str, message: &Outgoing) -> Result<String, SendFailure> {
     let (channel, to) = match (&message.conversation_id, message.channel.split_once(':')) {
         (Some(to), _) => (message.channel.as_str(), to.as_str()),
         (None, Some((channel, to))) if !channel.is_empty() && !to.is_empty() => (channel, to),
         (None, _) => {
-            return Err(Undelivered::Invalid(format!(
+            return Err(SendFailure::Invalid(format!(
                 "this gateway wants to know to whom: write CHANNEL:RECIPIENT, such as {}:12345",
                 message.channel
             )));

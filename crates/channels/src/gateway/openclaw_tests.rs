@@ -93,6 +93,6 @@ fn a_recipient_stands_behind_the_channel_or_is_the_conversation() {
     assert_eq!(to("telegram", Some("telegram:777")), Ok(("telegram".into(), "telegram:777".into())));
     assert_eq!(to("discord:channel:5", None), Ok(("discord".into(), "channel:5".into())));
     for nobody in ["telegram", "telegram:", ":777"] {
-        assert!(matches!(to(nobody, None), Err(Undelivered::Invalid(_))), "{nobody}");
+        assert!(matches!(to(nobody, None), Err(SendFailure::Invalid(_))), "{nobody}");
     }
 }

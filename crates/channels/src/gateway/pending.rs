@@ -6,13 +6,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::outgoing::Undelivered;
+use crate::outgoing::SendFailure;
 
 /// More than this many unconfirmed frames are a gateway that does not answer.
 pub(crate) const MOST_PENDING: usize = 1_024;
 
 /// Where a confirmation goes.
-pub(crate) type Receipt = oneshot::Sender<Result<Value, Undelivered>>;
+pub(crate) type Receipt = oneshot::Sender<Result<Value, SendFailure>>;
 
 /// The unconfirmed. Those of the simple protocol are confirmed by the pong to a ping that followed them: who has read the ping
 /// has read what came before. Those of OpenClaw have an answer of their own.
@@ -60,16 +60,16 @@ impl Pending {
             std::mem::replace(&mut held.by_ping, later)
         };
         for receipt in confirmed.into_values() {
-            // Whoever asked may have left.
+            // The caller may have given up.
             let _ = receipt.send(Ok(Value::Null));
         }
     }
 
-    /// The answer to a request. One that nobody waits for is dropped.
+    /// The answer to a request. One without a waiting request is dropped.
     pub fn answer(&self, id: &str, outcome: Result<Value, String>) {
         let receipt = self.held().by_id.remove(id);
         if let Some(receipt) = receipt {
-            let _ = receipt.send(outcome.map_err(Undelivered::Refused));
+            let _ = receipt.send(outcome.map_err(SendFailure::Refused));
         }
     }
 
@@ -83,10 +83,10 @@ impl Pending {
     pub fn abandon(&self, reason: &str) {
         let Held { by_ping, by_id } = std::mem::take(&mut *self.held());
         for receipt in by_ping.into_values() {
-            let _ = receipt.send(Err(Undelivered::Unknown(reason.to_owned())));
+            let _ = receipt.send(Err(SendFailure::Unknown(reason.to_owned())));
         }
         for receipt in by_id.into_values() {
-            let _ = receipt.send(Err(Undelivered::NotSent(reason.to_owned())));
+            let _ = receipt.send(Err(SendFailure::NotSent(reason.to_owned())));
         }
     }
 
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(receipts[1].try_recv(), Ok(Ok(Value::Null)));
         assert!(receipts[2].try_recv().is_err(), "not yet");
         pending.abandon("gone");
-        assert_eq!(receipts[2].try_recv(), Ok(Err(Undelivered::Unknown("gone".into()))));
+        assert_eq!(receipts[2].try_recv(), Ok(Err(SendFailure::Unknown("gone".into()))));
     }
 
     #[test]
@@ -124,6 +124,6 @@ mod tests {
         pending.await_answer("1".into(), receipt);
         pending.answer("2", Ok(Value::Null));
         pending.abandon("gone");
-        assert_eq!(confirmed.try_recv(), Ok(Err(Undelivered::NotSent("gone".into()))));
+        assert_eq!(confirmed.try_recv(), Ok(Err(SendFailure::NotSent("gone".into()))));
     }
 }

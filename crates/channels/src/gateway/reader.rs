@@ -6,9 +6,9 @@ use futures::StreamExt;
 use futures::stream::SplitStream;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::connection::{MAX_FRAME_BYTES, SUBSCRIPTION, Shared};
 use super::handle::Protocol;
 use super::openclaw::Incoming;
+use super::shared::{MAX_FRAME_BYTES, SUBSCRIPTION, Shared};
 use super::socket::{Socket, reason};
 use super::{frames, openclaw};
 use crate::inbox::Inbox;

@@ -8,16 +8,16 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, interval_at, timeout};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::connection::{SUBSCRIPTION, Shared, Timing};
 use super::handle::{Command, Order, Protocol};
+use super::shared::{GatewayTimeouts, SUBSCRIPTION, Shared};
 use super::socket::{Socket, reason};
 use super::{frames, openclaw};
-use crate::outgoing::Undelivered;
+use crate::outgoing::SendFailure;
 
 pub(super) struct Writer {
     pub protocol: Protocol,
     pub shared: Arc<Shared>,
-    pub timing: Timing,
+    pub timeouts: GatewayTimeouts,
     /// Of the last ping or request.
     pub number: u64,
 }
@@ -41,17 +41,17 @@ impl Writer {
         if self.protocol == Protocol::OpenClaw {
             self.write(sink, Message::text(openclaw::subscribe(SUBSCRIPTION))).await?;
         }
-        let mut pings = interval_at(Instant::now() + self.timing.ping_every, self.timing.ping_every);
+        let mut pings = interval_at(Instant::now() + self.timeouts.ping_every, self.timeouts.ping_every);
         loop {
             tokio::select! {
                 command = commands.recv() => match command {
                     Some(command) => self.obey(sink, command).await?,
-                    // Nobody can ask for anything any more; the gateway can still send.
+                    // No caller can send a command any more; the gateway can still send messages.
                     None => std::future::pending().await,
                 },
                 _ = pings.tick() => {
                     let silent_for = self.shared.silent_for();
-                    if silent_for >= self.timing.silent_for {
+                    if silent_for >= self.timeouts.silent_for {
                         return Err(format!("the gateway gave no sign of life for {} s", silent_for.as_secs()));
                     }
                     self.ping(sink).await?;
@@ -62,7 +62,7 @@ impl Writer {
 
     async fn obey(&mut self, sink: &mut Sink, Command { order, receipt }: Command) -> Result<(), String> {
         if self.shared.pending.is_full() {
-            let _ = receipt.send(Err(Undelivered::NotSent("too many messages are unconfirmed".to_owned())));
+            let _ = receipt.send(Err(SendFailure::NotSent("too many messages are unconfirmed".to_owned())));
             return Ok(());
         }
         self.number += 1;
@@ -72,7 +72,7 @@ impl Writer {
             (Protocol::OpenClaw, Order::Send(message)) => openclaw::send(&id, message),
             (Protocol::OpenClaw, Order::ListChannels) => Ok(openclaw::channels_status(&id)),
             (Protocol::Simple, Order::ListChannels) => {
-                Err(Undelivered::Invalid("the simple protocol lists its channels over HTTP".to_owned()))
+                Err(SendFailure::Invalid("the simple protocol lists its channels over HTTP".to_owned()))
             }
         };
         let frame = match frame {
@@ -86,14 +86,14 @@ impl Writer {
             Protocol::Simple => self.shared.pending.await_pong(number, receipt),
             Protocol::OpenClaw => self.shared.pending.await_answer(id.clone(), receipt),
         }
-        let written = timeout(self.timing.write_within, sink.send(Message::text(frame))).await;
+        let written = timeout(self.timeouts.write_within, sink.send(Message::text(frame))).await;
         match written {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 let reason = reason(&error);
                 // A frame that broke off cannot have been read.
                 if let Some(receipt) = self.shared.pending.take_back(number, &id) {
-                    let _ = receipt.send(Err(Undelivered::NotSent(reason.clone())));
+                    let _ = receipt.send(Err(SendFailure::NotSent(reason.clone())));
                 }
                 return Err(reason);
             }
@@ -111,14 +111,14 @@ impl Writer {
     }
 
     async fn write(&self, sink: &mut Sink, frame: Message) -> Result<(), String> {
-        match timeout(self.timing.write_within, sink.send(frame)).await {
+        match timeout(self.timeouts.write_within, sink.send(frame)).await {
             Ok(written) => written.map_err(|error| reason(&error)),
             Err(_) => Err(self.stuck()),
         }
     }
 
     fn stuck(&self) -> String {
-        format!("the gateway read nothing for {} s", self.timing.write_within.as_secs_f32())
+        format!("the gateway read nothing for {} s", self.timeouts.write_within.as_secs_f32())
     }
 }
 

@@ -1,20 +1,20 @@
-//! What waits, by conversation, within bounds. Plain data behind a lock that is never held across a wait.
+//! The messages that wait, by conversation, within limits. Plain data behind a lock that is never held across an await.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::InboxLimits;
-use crate::seen_messages::Entry;
+use crate::seen_messages::EntryId;
 use crate::types::ChannelMessage;
 
-/// What a conversation is known by. Without a thread id, everybody who writes has a conversation of their own.
+/// What a conversation is known by. Without a thread id, each sender has a conversation of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Conversation {
+pub(crate) struct ConversationKey {
     channel: String,
     id: String,
 }
 
-impl Conversation {
+impl ConversationKey {
     pub fn of(message: &ChannelMessage) -> Self {
         let id = if message.conversation_id.is_empty() {
             // Apart from the ids of threads, which could be the same.
@@ -22,28 +22,29 @@ impl Conversation {
         } else {
             message.conversation_id.clone()
         };
-        Conversation { channel: message.channel.clone(), id }
+        ConversationKey { channel: message.channel.clone(), id }
     }
 }
 
 /// One that waits.
 pub(crate) enum Waiting {
     Message {
-        entry: Entry,
+        entry: EntryId,
         message: ChannelMessage,
     },
-    /// Messages after this point were left out, and whoever sent them should know. `like` is the last one that was taken.
+    /// Messages after this point were left out, and their sender should know. `like` is the last one that was taken.
     LeftOut {
         like: ChannelMessage,
     },
 }
 
-/// Whether there is room.
+/// Whether there is room for a message.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Door {
-    Open,
-    /// So many were left out so far.
-    Closed {
+pub(crate) enum Admission {
+    Admitted,
+    /// There is none.
+    Full {
+        /// The number of messages that found no room so far.
         left_out: u64,
     },
 }
@@ -55,7 +56,7 @@ pub(crate) struct Queues {
 
 #[derive(Default)]
 struct Held {
-    conversations: HashMap<Conversation, Queue>,
+    conversations: HashMap<ConversationKey, Queue>,
     messages: usize,
     bytes: usize,
     left_out: u64,
@@ -64,9 +65,9 @@ struct Held {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Waiting>,
-    /// Places that are taken, by messages that wait or are about to.
+    /// The number of messages that wait or are about to.
     taken: usize,
-    /// Whether somebody attends to it.
+    /// Whether a task answers it.
     attended: bool,
     told: bool,
 }
@@ -77,44 +78,44 @@ impl Queues {
     }
 
     /// Takes a place for a message.
-    pub fn reserve(&self, message: &ChannelMessage) -> Door {
+    pub fn reserve(&self, message: &ChannelMessage) -> Admission {
         let mut held = self.held();
         let size = size(message);
         let full = held.messages >= self.limits.messages || held.bytes + size > self.limits.bytes;
-        let queue = held.conversations.entry(Conversation::of(message)).or_default();
+        let queue = held.conversations.entry(ConversationKey::of(message)).or_default();
         if full || queue.taken >= self.limits.per_conversation {
             if queue.attended && !queue.told {
                 queue.told = true;
                 queue.waiting.push_back(Waiting::LeftOut { like: without_text(message) });
             }
-            held.forget_if_empty(&Conversation::of(message));
+            held.forget_if_empty(&ConversationKey::of(message));
             held.left_out += 1;
-            return Door::Closed { left_out: held.left_out };
+            return Admission::Full { left_out: held.left_out };
         }
         queue.taken += 1;
         held.messages += 1;
         held.bytes += size;
-        Door::Open
+        Admission::Admitted
     }
 
     /// Gives the place back.
     pub fn release(&self, message: &ChannelMessage) {
         let mut held = self.held();
-        let conversation = Conversation::of(message);
+        let conversation = ConversationKey::of(message);
         held.leave(&conversation, size(message));
         held.forget_if_empty(&conversation);
     }
 
-    /// Puts a message into its place. Says whether somebody has to begin to attend to the conversation.
-    pub fn push(&self, conversation: &Conversation, entry: Entry, message: ChannelMessage) -> bool {
+    /// Puts a message into its place. Says whether a task has to be started that answers the conversation.
+    pub fn push(&self, conversation: &ConversationKey, entry: EntryId, message: ChannelMessage) -> bool {
         let mut held = self.held();
         let queue = held.conversations.entry(conversation.clone()).or_default();
         queue.waiting.push_back(Waiting::Message { entry, message });
         !std::mem::replace(&mut queue.attended, true)
     }
 
-    /// The next of a conversation; `None` when there is none, and nobody attends to it any more.
-    pub fn pop(&self, conversation: &Conversation) -> Option<Waiting> {
+    /// The next of a conversation; `None` when there is none, and no task answers it any more.
+    pub fn pop(&self, conversation: &ConversationKey) -> Option<Waiting> {
         let mut held = self.held();
         let queue = held.conversations.get_mut(conversation)?;
         let next = queue.waiting.pop_front();
@@ -143,7 +144,7 @@ impl Queues {
 }
 
 impl Held {
-    fn leave(&mut self, conversation: &Conversation, size: usize) {
+    fn leave(&mut self, conversation: &ConversationKey, size: usize) {
         if let Some(queue) = self.conversations.get_mut(conversation) {
             queue.taken = queue.taken.saturating_sub(1);
         }
@@ -151,7 +152,7 @@ impl Held {
         self.bytes = self.bytes.saturating_sub(size);
     }
 
-    fn forget_if_empty(&mut self, conversation: &Conversation) {
+    fn forget_if_empty(&mut self, conversation: &ConversationKey) {
         let empty = self
             .conversations
             .get(conversation)

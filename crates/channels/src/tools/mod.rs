@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use hob_core::Tool;
 
-use crate::types::Channels;
+use crate::service::ChannelService;
 
 pub use list::ChannelList;
 pub use send::ChannelSend;
 pub use status::ChannelStatusTool;
 
-/// All of them.
-pub fn channel_tools(channels: &Arc<dyn Channels>) -> [Arc<dyn Tool>; 3] {
+/// The tools of messaging.
+pub fn channel_tools(channels: &Arc<ChannelService>) -> [Arc<dyn Tool>; 3] {
     [
         Arc::new(ChannelSend::new(Arc::clone(channels))),
         Arc::new(ChannelList::new(Arc::clone(channels))),

@@ -1,4 +1,4 @@
-//! `channel_send`: a message to somebody outside.
+//! `channel_send`: sends a message.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -9,15 +9,15 @@ use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::types::Channels;
+use crate::service::ChannelService;
 
 /// The tool.
 pub struct ChannelSend {
-    channels: Arc<dyn Channels>,
+    channels: Arc<ChannelService>,
 }
 
 impl ChannelSend {
-    pub fn new(channels: Arc<dyn Channels>) -> Self {
+    pub fn new(channels: Arc<ChannelService>) -> Self {
         ChannelSend { channels }
     }
 }

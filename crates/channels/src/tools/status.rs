@@ -6,15 +6,15 @@ use async_trait::async_trait;
 use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
 use serde_json::{Value, json};
 
-use crate::types::Channels;
+use crate::service::ChannelService;
 
 /// The tool.
 pub struct ChannelStatusTool {
-    channels: Arc<dyn Channels>,
+    channels: Arc<ChannelService>,
 }
 
 impl ChannelStatusTool {
-    pub fn new(channels: Arc<dyn Channels>) -> Self {
+    pub fn new(channels: Arc<ChannelService>) -> Self {
         ChannelStatusTool { channels }
     }
 }

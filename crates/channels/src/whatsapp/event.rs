@@ -49,7 +49,7 @@ pub(crate) struct Received {
     pub from_me: bool,
 }
 
-/// What the subprocess is told.
+/// A command to the subprocess.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(crate) enum Order {

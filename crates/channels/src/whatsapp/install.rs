@@ -43,15 +43,15 @@ pub enum InstallError {
 
 /// Installs the bridge into a directory.
 #[derive(Debug, Clone)]
-pub struct Installer {
+pub struct WhatsappInstaller {
     pub directory: PathBuf,
     /// A path, or a name to be found in `PATH`.
     pub npm: PathBuf,
 }
 
-impl Installer {
+impl WhatsappInstaller {
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Installer { directory: directory.into(), npm: PathBuf::from("npm") }
+        WhatsappInstaller { directory: directory.into(), npm: PathBuf::from("npm") }
     }
 
     /// The script to run.
@@ -129,8 +129,10 @@ mod tests {
     #[tokio::test]
     async fn without_npm_it_says_what_to_install() {
         let root = tempfile::tempdir().unwrap();
-        let installer =
-            Installer { npm: root.path().join("no-npm"), ..Installer::new(root.path().join("bridge")) };
+        let installer = WhatsappInstaller {
+            npm: root.path().join("no-npm"),
+            ..WhatsappInstaller::new(root.path().join("bridge"))
+        };
         let error = installer.install().await.unwrap_err().to_string();
         assert!(error.contains("Install it (nodejs.org"), "{error}");
         assert!(!installer.is_complete(), "half an installation is none");

@@ -1,10 +1,10 @@
-//! Links the house to a WhatsApp account: shows what to scan, and waits until it was.
+//! Links Hob to a WhatsApp account: passes on the QR code, and waits until it is scanned.
 
 use futures::StreamExt;
 use thiserror::Error;
 
 use super::event::{Event, Order, Said, read};
-use super::process::{NotStarted, Process, Program, Session};
+use super::process::{Process, Session, WhatsappProgram, WhatsappStartError};
 
 /// What happens on the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum LoginStep {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LoginError {
     #[error(transparent)]
-    NotStarted(#[from] NotStarted),
+    NotStarted(#[from] WhatsappStartError),
     #[error("{0}")]
     Refused(String),
     #[error("the WhatsApp bridge ended before it was linked: {0}")]
@@ -27,7 +27,7 @@ pub enum LoginError {
 }
 
 /// Returns when the account is linked and its session stored. Dropping it gives up.
-pub async fn login(program: &Program, mut tell: impl FnMut(LoginStep)) -> Result<(), LoginError> {
+pub async fn login(program: &WhatsappProgram, mut tell: impl FnMut(LoginStep)) -> Result<(), LoginError> {
     let _session = Session::claim(&program.auth_dir)?;
     let (mut process, mut lines) = Process::spawn(program)?;
     let outcome = loop {

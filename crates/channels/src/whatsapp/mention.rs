@@ -1,15 +1,15 @@
-//! Who is spoken to: an assistant that shares its owner's number answers only when it is called by its name, and says who
-//! is speaking when it does.
+//! Which messages are for the assistant. One that shares its owner's number answers only when a message begins with its name, and
+//! begins its answers with it.
 
 /// How the assistant takes part in conversations.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Manners {
+pub(crate) struct MentionRule {
     pub name: String,
     /// Whether the number is the assistant's own, rather than its owner's.
     pub has_own_number: bool,
 }
 
-impl Manners {
+impl MentionRule {
     /// What is asked of the assistant, where anything is.
     pub fn asked<'a>(&self, text: &'a str, is_group: bool, from_me: bool) -> Option<&'a str> {
         if self.has_own_number {
@@ -57,13 +57,13 @@ fn strip_prefix_ignoring_case<'a>(text: &'a str, prefix: &str) -> Option<&'a str
 mod tests {
     use super::*;
 
-    fn manners(has_own_number: bool) -> Manners {
-        Manners { name: "Hob".into(), has_own_number }
+    fn rule(has_own_number: bool) -> MentionRule {
+        MentionRule { name: "Hob".into(), has_own_number }
     }
 
     #[test]
     fn on_a_shared_number_only_those_who_call_it_by_name_are_answered() {
-        let shared = manners(false);
+        let shared = rule(false);
         for text in [
             "Hob, what time is it?",
             "hob what time is it?",
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn on_a_number_of_its_own_everybody_is_answered_and_groups_by_name() {
-        let own = manners(true);
+        let own = rule(true);
         assert_eq!(own.asked("what time is it?", false, false), Some("what time is it?"));
         assert_eq!(own.asked("Hob, what time is it?", false, false), Some("what time is it?"));
         assert_eq!(own.asked("what time is it?", true, false), None);
@@ -96,8 +96,11 @@ mod tests {
 
     #[test]
     fn a_name_in_any_script_is_heard() {
-        let manners = Manners { name: "Ömer".into(), has_own_number: false };
-        assert_eq!(manners.asked("ömer: hi", false, false), Some("hi"));
-        assert_eq!(Manners { name: String::new(), has_own_number: false }.asked("hi", false, false), None);
+        let rule = MentionRule { name: "Ömer".into(), has_own_number: false };
+        assert_eq!(rule.asked("ömer: hi", false, false), Some("hi"));
+        assert_eq!(
+            MentionRule { name: String::new(), has_own_number: false }.asked("hi", false, false),
+            None
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! WhatsApp, through a subprocess that speaks it: started, watched, started again when it dies.
+//! WhatsApp, through a subprocess that is supervised and restarted.
 
 mod event;
 mod install;
@@ -14,19 +14,19 @@ use std::time::Duration;
 
 use hob_core::EventBus;
 
-use crate::channel_base::Station;
-use crate::inbox::{Handler, InboxLimits, InboxParts};
-use crate::outgoing::Line;
-use crate::seen_messages::{Ledger, Recent};
-use crate::status::Standing;
+use crate::channel_base::ChannelBase;
+use crate::inbox::{InboxLimits, InboxParts, MessageHandler};
+use crate::outgoing::MessageSender;
+use crate::seen_messages::{RecentMessages, SeenMessages};
+use crate::status::StatusCell;
 use crate::types::{ChannelError, ChannelReport, ChannelStatus};
-use mention::Manners;
-use sender::Outlet;
-use supervisor::Link;
+use mention::MentionRule;
+use sender::WhatsappSender;
+use supervisor::WhatsappSupervisor;
 
-pub use install::{InstallError, Installer};
+pub use install::{InstallError, WhatsappInstaller};
 pub use login::{LoginError, LoginStep, login};
-pub use process::{NotStarted, Program};
+pub use process::{WhatsappProgram, WhatsappStartError};
 
 /// The channel's name.
 pub const CHANNEL: &str = "whatsapp";
@@ -36,10 +36,10 @@ pub fn is_ours(channel: &str) -> bool {
     channel == CHANNEL || jid::is_jid(channel)
 }
 
-/// What the channel needs to know.
+/// The options of [`Whatsapp`].
 #[derive(Clone)]
 pub struct WhatsappOptions {
-    pub program: Program,
+    pub program: WhatsappProgram,
     pub assistant_name: String,
     pub assistant_has_own_number: bool,
     /// The first wait before a dead subprocess is started again; the next ones double.
@@ -48,11 +48,11 @@ pub struct WhatsappOptions {
     pub confirm_within: Duration,
     pub limits: InboxLimits,
     pub events: EventBus,
-    pub ledger: Arc<dyn Ledger>,
+    pub seen_messages: Arc<dyn SeenMessages>,
 }
 
 impl WhatsappOptions {
-    pub fn new(program: Program) -> Self {
+    pub fn new(program: WhatsappProgram) -> Self {
         WhatsappOptions {
             program,
             assistant_name: "Hob".to_owned(),
@@ -61,65 +61,66 @@ impl WhatsappOptions {
             confirm_within: Duration::from_secs(30),
             limits: InboxLimits::default(),
             events: EventBus::new(),
-            ledger: Arc::new(Recent::default()),
+            seen_messages: Arc::new(RecentMessages::default()),
         }
     }
 }
 
 /// The channel. Its subprocess stops when this is dropped; [`Self::close`] also waits for that.
 pub struct Whatsapp {
-    station: Station,
-    link: Arc<Link>,
+    base: ChannelBase,
+    supervisor: Arc<WhatsappSupervisor>,
 }
 
 impl Whatsapp {
     pub fn new(options: WhatsappOptions) -> Self {
-        let standing = Standing::default();
-        let manners =
-            Manners { name: options.assistant_name, has_own_number: options.assistant_has_own_number };
-        let outlet = Arc::new(Outlet::new(manners.clone(), standing.clone(), options.confirm_within));
+        let status = StatusCell::default();
+        let mention_rule =
+            MentionRule { name: options.assistant_name, has_own_number: options.assistant_has_own_number };
+        let sender =
+            Arc::new(WhatsappSender::new(mention_rule.clone(), status.clone(), options.confirm_within));
         let parts = InboxParts {
-            line: Arc::clone(&outlet) as Arc<dyn Line>,
-            ledger: options.ledger,
+            sender: Arc::clone(&sender) as Arc<dyn MessageSender>,
+            seen_messages: options.seen_messages,
             events: options.events,
             limits: options.limits,
         };
-        let station = Station::new(parts, standing.clone());
-        let link = Link {
+        let base = ChannelBase::new(parts, status.clone());
+        let supervisor = WhatsappSupervisor {
             program: options.program,
             restart_delay: options.restart_delay,
-            manners,
-            standing,
-            outlet,
-            inbox: station.inbox().clone(),
+            mention_rule,
+            status,
+            sender,
+            inbox: base.inbox().clone(),
         };
-        Whatsapp { station, link: Arc::new(link) }
+        Whatsapp { base, supervisor: Arc::new(supervisor) }
     }
 
     /// Gets every message that is meant for the assistant. All handlers are called for every message.
-    pub fn on_message(&self, handler: Arc<dyn Handler>) {
-        self.station.on_message(handler);
+    pub fn on_message(&self, handler: Arc<dyn MessageHandler>) {
+        self.base.on_message(handler);
     }
 
     /// Starts the subprocess, without waiting for it to be connected. Does nothing when it runs already.
     pub fn start(&self) {
-        self.station.start(|stop| Arc::clone(&self.link).supervise(stop));
+        self.base.start(|stop| Arc::clone(&self.supervisor).supervise(stop));
     }
 
     /// Starts the subprocess, and waits until it says that it is connected, or not.
     pub async fn connect(&self) -> ChannelStatus {
         self.start();
-        self.station.settled().await
+        self.base.settled().await
     }
 
     /// Stops the subprocess.
     pub async fn disconnect(&self) {
-        self.station.disconnect().await;
+        self.base.disconnect().await;
     }
 
-    /// Stops everything. Messages that were not answered stay in the ledger.
+    /// Stops everything. Messages that were not answered stay in the store.
     pub async fn close(&self) {
-        self.station.close().await;
+        self.base.close().await;
     }
 
     /// Sends a message. `channel` is an address, or `whatsapp` with the address as the conversation.
@@ -129,14 +130,14 @@ impl Whatsapp {
         content: &str,
         conversation_id: Option<&str>,
     ) -> Result<(), ChannelError> {
-        self.station.send(channel, content, conversation_id).await
+        self.base.send(channel, content, conversation_id).await
     }
 
     pub fn status(&self) -> ChannelStatus {
-        self.station.status()
+        self.base.status()
     }
 
     pub fn report(&self) -> ChannelReport {
-        self.station.report("")
+        self.base.report("")
     }
 }

@@ -1,4 +1,4 @@
-//! The subprocess: its start, its lines, its last words, its end and that of whatever it started.
+//! The subprocess: starts it, reads its lines and its last output, and ends it with all processes that it started.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ const MAX_LINE_BYTES: usize = 1 << 20;
 /// As many lines of stderr as are shown when it dies.
 const KEPT_LINES: usize = 5;
 
-/// How long it may take to end when it is told to.
+/// How long it may take to end after a request.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// The longest wait for its stdin to take a line.
@@ -26,7 +26,7 @@ const WRITE_WITHIN: Duration = Duration::from_secs(5);
 
 /// What is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
+pub struct WhatsappProgram {
     /// The runtime: a path, or a name to be found in `PATH`.
     pub node: PathBuf,
     pub script: PathBuf,
@@ -48,9 +48,9 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts it; the error says what is missing and what to do about it.
-    pub fn spawn(program: &Program) -> Result<(Self, Lines), NotStarted> {
+    pub fn spawn(program: &WhatsappProgram) -> Result<(Self, Lines), WhatsappStartError> {
         if !program.script.is_file() {
-            return Err(NotStarted::NotInstalled);
+            return Err(WhatsappStartError::NotInstalled);
         }
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let script = absolute(&program.script);
@@ -59,7 +59,7 @@ impl Process {
             .arg(&script)
             .arg("--auth-dir")
             .arg(absolute(&program.auth_dir))
-            // Not where we were started, which may be a directory of somebody else's files.
+            // Not the current directory: its files may belong to another user.
             .current_dir(script.parent().unwrap_or(Path::new("/")))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -67,13 +67,13 @@ impl Process {
             .kill_on_drop(true);
         lead_a_group(&mut command);
         let mut child = command.spawn().map_err(|error| match error.kind() {
-            ErrorKind::NotFound => NotStarted::NoNode { node: program.node.clone() },
-            _ => NotStarted::Failed { node: program.node.clone(), reason: error.to_string() },
+            ErrorKind::NotFound => WhatsappStartError::NoNode { node: program.node.clone() },
+            _ => WhatsappStartError::Failed { node: program.node.clone(), reason: error.to_string() },
         })?;
         let group = ProcessGroup::led_by(child.id());
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             let reason = "it has no stdin or stdout".to_owned();
-            return Err(NotStarted::Failed { node: program.node.clone(), reason });
+            return Err(WhatsappStartError::Failed { node: program.node.clone(), reason });
         };
         let tail = OutputTail::keeping(KEPT_LINES);
         let mut drains = JoinSet::new();
@@ -101,7 +101,7 @@ impl Process {
             Err(error) => error.to_string(),
         };
         self.group.kill();
-        // Its last words may still be in the pipe. Somebody who left the group could hold that open for ever.
+        // Its last words may still be in the pipe. A process that left the group could hold it open forever.
         let _ = timeout(END_WITHIN, self.drains.join_next()).await;
         match self.tail.joined(" / ") {
             words if words.is_empty() => status,
@@ -127,7 +127,7 @@ impl Process {
 
 /// Why it does not start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotStarted {
+pub enum WhatsappStartError {
     #[error(
         "WhatsApp needs Node.js 20 or newer, and there is no '{}'. Install it (nodejs.org, or your package manager)",
         node.display()
@@ -150,8 +150,8 @@ pub(crate) struct Session {
 
 impl Session {
     /// Makes the directory, for its owner only, and claims it.
-    pub fn claim(auth_dir: &Path) -> Result<Self, NotStarted> {
-        let failed = |error: std::io::Error| NotStarted::Directory {
+    pub fn claim(auth_dir: &Path) -> Result<Self, WhatsappStartError> {
+        let failed = |error: std::io::Error| WhatsappStartError::Directory {
             auth_dir: auth_dir.to_owned(),
             reason: error.to_string(),
         };
@@ -165,7 +165,7 @@ impl Session {
         match lock.try_lock() {
             Ok(()) => Ok(Session { _lock: lock }),
             Err(std::fs::TryLockError::WouldBlock) => {
-                Err(NotStarted::InUse { auth_dir: auth_dir.to_owned() })
+                Err(WhatsappStartError::InUse { auth_dir: auth_dir.to_owned() })
             }
             Err(std::fs::TryLockError::Error(error)) => Err(failed(error)),
         }

@@ -1,4 +1,4 @@
-//! The way out to WhatsApp: orders to the subprocess, and what came of them.
+//! Sends to WhatsApp: orders to the subprocess, and their results.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,9 +11,9 @@ use tokio::time::timeout;
 use super::CHANNEL;
 use super::event::Order;
 use super::jid::is_jid;
-use super::mention::Manners;
-use crate::outgoing::{Line, Outgoing, Undelivered};
-use crate::status::Standing;
+use super::mention::MentionRule;
+use crate::outgoing::{MessageSender, Outgoing, SendFailure};
+use crate::status::StatusCell;
 use crate::types::ChannelStatus;
 
 /// Orders that may wait for the subprocess to take them.
@@ -25,12 +25,12 @@ const MOST_PENDING: usize = 256;
 /// As many of our own messages are remembered, to be told from those of the owner.
 const REMEMBERED: usize = 64;
 
-type Receipt = oneshot::Sender<Result<(), Undelivered>>;
+type Receipt = oneshot::Sender<Result<(), SendFailure>>;
 
-pub(crate) struct Outlet {
-    manners: Manners,
-    standing: Standing,
-    patience: Duration,
+pub(crate) struct WhatsappSender {
+    mention_rule: MentionRule,
+    status: StatusCell,
+    confirm_within: Duration,
     held: Mutex<Held>,
 }
 
@@ -42,9 +42,9 @@ struct Held {
     number: u64,
 }
 
-impl Outlet {
-    pub fn new(manners: Manners, standing: Standing, patience: Duration) -> Self {
-        Outlet { manners, standing, patience, held: Mutex::default() }
+impl WhatsappSender {
+    pub fn new(mention_rule: MentionRule, status: StatusCell, confirm_within: Duration) -> Self {
+        WhatsappSender { mention_rule, status, confirm_within, held: Mutex::default() }
     }
 
     /// A subprocess is there: its orders come out here.
@@ -62,8 +62,8 @@ impl Outlet {
             std::mem::take(&mut held.pending)
         };
         for receipt in pending.into_values() {
-            // Whoever asked may have left.
-            let _ = receipt.send(Err(Undelivered::Unknown("the WhatsApp bridge ended".to_owned())));
+            // The caller may have given up.
+            let _ = receipt.send(Err(SendFailure::Unknown("the WhatsApp bridge ended".to_owned())));
         }
     }
 
@@ -74,16 +74,16 @@ impl Outlet {
     pub fn failed(&self, id: &str, message: String, unsent: bool) {
         self.settle(
             id,
-            Err(if unsent { Undelivered::NotSent(message) } else { Undelivered::Unknown(message) }),
+            Err(if unsent { SendFailure::NotSent(message) } else { SendFailure::Unknown(message) }),
         );
     }
 
-    /// Whether we said this ourselves a moment ago.
+    /// Whether Hob sent this text a moment ago.
     pub fn said(&self, text: &str) -> bool {
         self.held().said.iter().any(|said| said == text)
     }
 
-    fn settle(&self, id: &str, outcome: Result<(), Undelivered>) {
+    fn settle(&self, id: &str, outcome: Result<(), SendFailure>) {
         let receipt = self.held().pending.remove(id);
         if let Some(receipt) = receipt {
             let _ = receipt.send(outcome);
@@ -91,15 +91,15 @@ impl Outlet {
     }
 
     /// Enters a message and gives what is needed to send it.
-    fn enter(&self, text: &str, receipt: Receipt) -> Result<(String, mpsc::Sender<Order>), Undelivered> {
+    fn enter(&self, text: &str, receipt: Receipt) -> Result<(String, mpsc::Sender<Order>), SendFailure> {
         let mut held = self.held();
         let Some(orders) = held.orders.clone() else {
-            return Err(Undelivered::NotSent(
+            return Err(SendFailure::NotSent(
                 "the WhatsApp bridge does not run; 'hob serve' runs it".to_owned(),
             ));
         };
         if held.pending.len() >= MOST_PENDING {
-            return Err(Undelivered::NotSent("too many messages are under way".to_owned()));
+            return Err(SendFailure::NotSent("too many messages are under way".to_owned()));
         }
         held.number += 1;
         let id = held.number.to_string();
@@ -117,7 +117,7 @@ impl Outlet {
 }
 
 /// To whom a message goes.
-fn recipient(message: &Outgoing) -> Result<&str, Undelivered> {
+fn recipient(message: &Outgoing) -> Result<&str, SendFailure> {
     let jid = match message.channel.as_str() {
         CHANNEL => message.conversation_id.as_deref().unwrap_or_default(),
         jid => jid,
@@ -125,34 +125,34 @@ fn recipient(message: &Outgoing) -> Result<&str, Undelivered> {
     if is_jid(jid) {
         return Ok(jid);
     }
-    Err(Undelivered::Invalid(format!(
+    Err(SendFailure::Invalid(format!(
         "'{jid}' is no WhatsApp address; write COUNTRYCODE+NUMBER@s.whatsapp.net for a person (such as \
          4915112345678@s.whatsapp.net), or GROUP@g.us"
     )))
 }
 
 #[async_trait]
-impl Line for Outlet {
-    async fn deliver(&self, message: &Outgoing) -> Result<(), Undelivered> {
+impl MessageSender for WhatsappSender {
+    async fn deliver(&self, message: &Outgoing) -> Result<(), SendFailure> {
         let jid = recipient(message)?.to_owned();
-        if self.standing.get().status != ChannelStatus::Connected {
-            return Err(Undelivered::NotSent("WhatsApp is not connected".to_owned()));
+        if self.status.get().status != ChannelStatus::Connected {
+            return Err(SendFailure::NotSent("WhatsApp is not connected".to_owned()));
         }
-        let text = self.manners.answer(&message.content);
+        let text = self.mention_rule.answer(&message.content);
         let (receipt, settled) = oneshot::channel();
         let (id, orders) = self.enter(&text, receipt)?;
         let sending = async {
             let order = Order::Send { id: id.clone(), jid, text };
             if orders.send(order).await.is_err() {
-                return Err(Undelivered::NotSent("the WhatsApp bridge ended".to_owned()));
+                return Err(SendFailure::NotSent("the WhatsApp bridge ended".to_owned()));
             }
             settled
                 .await
-                .unwrap_or_else(|_| Err(Undelivered::Unknown("the WhatsApp bridge ended".to_owned())))
+                .unwrap_or_else(|_| Err(SendFailure::Unknown("the WhatsApp bridge ended".to_owned())))
         };
-        let outcome = timeout(self.patience, sending).await.unwrap_or_else(|_| {
-            let after = self.patience.as_secs_f32();
-            Err(Undelivered::Unknown(format!("WhatsApp did not confirm it within {after} s")))
+        let outcome = timeout(self.confirm_within, sending).await.unwrap_or_else(|_| {
+            let after = self.confirm_within.as_secs_f32();
+            Err(SendFailure::Unknown(format!("WhatsApp did not confirm it within {after} s")))
         });
         self.held().pending.remove(&id);
         outcome
@@ -163,7 +163,7 @@ impl Line for Outlet {
 mod tests {
     use super::*;
 
-    fn to(channel: &str, conversation_id: Option<&str>) -> Result<String, Undelivered> {
+    fn to(channel: &str, conversation_id: Option<&str>) -> Result<String, SendFailure> {
         recipient(&Outgoing::new(channel, "x", conversation_id).unwrap()).map(str::to_owned)
     }
 
@@ -175,7 +175,7 @@ mod tests {
         for (channel, conversation) in
             [("whatsapp", None), ("whatsapp", Some("Ann")), ("4915112345678", None)]
         {
-            assert!(matches!(to(channel, conversation), Err(Undelivered::Invalid(_))), "{channel}");
+            assert!(matches!(to(channel, conversation), Err(SendFailure::Invalid(_))), "{channel}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The life of the subprocess: started, listened to, started again when it dies.
+//! Starts the subprocess, reads its events, and starts it again when it ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,29 +10,29 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::event::{self, Event, Order, Received, Said};
-use super::mention::Manners;
-use super::process::{Lines, NotStarted, Process, Program, Session};
-use super::sender::Outlet;
+use super::mention::MentionRule;
+use super::process::{Lines, Process, Session, WhatsappProgram, WhatsappStartError};
+use super::sender::WhatsappSender;
 use super::{CHANNEL, jid};
 use crate::inbox::Inbox;
-use crate::status::Standing;
+use crate::status::StatusCell;
 use crate::status_transitions::Trigger;
 use crate::types::{ChannelMessage, ChannelStatus};
 
 /// The longest wait before a dead subprocess is started again.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
-/// What the supervisor knows.
-pub(super) struct Link {
-    pub program: Program,
+/// The owner of the subprocess.
+pub(super) struct WhatsappSupervisor {
+    pub program: WhatsappProgram,
     pub restart_delay: Duration,
-    pub manners: Manners,
-    pub standing: Standing,
-    pub outlet: Arc<Outlet>,
+    pub mention_rule: MentionRule,
+    pub status: StatusCell,
+    pub sender: Arc<WhatsappSender>,
     pub inbox: Inbox,
 }
 
-impl Link {
+impl WhatsappSupervisor {
     /// Owns the subprocess from its first start to the end.
     pub async fn supervise(self: Arc<Self>, stop: CancellationToken) {
         self.inbox.resume(|message| message.channel == CHANNEL).await;
@@ -44,18 +44,18 @@ impl Link {
                     let ended = self.attend(process, lines, &stop).await;
                     drop(session);
                     let Some(how) = ended else { return };
-                    let trouble = match self.standing.get().trouble {
+                    let trouble = match self.status.get().trouble {
                         // It said itself what is wrong, which is more than how it ended.
-                        Some(said) if self.standing.get().status == ChannelStatus::Error => said,
+                        Some(said) if self.status.get().status == ChannelStatus::Error => said,
                         _ => format!("the WhatsApp bridge ended: {how}"),
                     };
-                    if self.standing.trouble(Trigger::SaysError, &trouble) {
+                    if self.status.trouble(Trigger::SaysError, &trouble) {
                         tracing::warn!(%how, "the WhatsApp bridge ended; starting it again");
                     }
                     delays.after_running_for(since.elapsed());
                 }
                 Err(error) => {
-                    if self.standing.trouble(Trigger::RuntimeMissing, &error.to_string()) {
+                    if self.status.trouble(Trigger::RuntimeMissing, &error.to_string()) {
                         tracing::error!(%error, "WhatsApp is not available");
                     }
                 }
@@ -66,7 +66,7 @@ impl Link {
         }
     }
 
-    fn start(&self) -> Result<(Session, Process, Lines), NotStarted> {
+    fn start(&self) -> Result<(Session, Process, Lines), WhatsappStartError> {
         let session = Session::claim(&self.program.auth_dir)?;
         let (process, lines) = Process::spawn(&self.program)?;
         Ok((session, process, lines))
@@ -79,7 +79,7 @@ impl Link {
         mut lines: Lines,
         stop: &CancellationToken,
     ) -> Option<String> {
-        let mut orders = self.outlet.attach();
+        let mut orders = self.sender.attach();
         let how = loop {
             tokio::select! {
                 () = stop.cancelled() => break None,
@@ -95,7 +95,7 @@ impl Link {
                 }
             }
         };
-        self.outlet.detach();
+        self.sender.detach();
         process.stop(&Order::Disconnect.line()).await;
         how
     }
@@ -104,21 +104,21 @@ impl Link {
         match event::read(line) {
             Ok(Event::Status { status: Said::Connected }) => {
                 tracing::info!("connected to WhatsApp");
-                self.standing.note(Trigger::SaysConnected);
+                self.status.note(Trigger::SaysConnected);
             }
-            Ok(Event::Status { status: Said::Disconnected }) => self.standing.note(Trigger::SaysDisconnected),
+            Ok(Event::Status { status: Said::Disconnected }) => self.status.note(Trigger::SaysDisconnected),
             Ok(Event::Qr { .. }) => {
                 let advice =
                     "WhatsApp is not linked. Run 'hob channel login whatsapp' and scan the code it shows";
-                if self.standing.trouble(Trigger::SaysDisconnected, advice) {
+                if self.status.trouble(Trigger::SaysDisconnected, advice) {
                     tracing::warn!("{advice}");
                 }
             }
             Ok(Event::Message(received)) => self.receive(received).await,
-            Ok(Event::Sent { id }) => self.outlet.sent(&id),
-            Ok(Event::Error { message, id: Some(id), unsent }) => self.outlet.failed(&id, message, unsent),
+            Ok(Event::Sent { id }) => self.sender.sent(&id),
+            Ok(Event::Error { message, id: Some(id), unsent }) => self.sender.failed(&id, message, unsent),
             Ok(Event::Error { message, id: None, .. }) => {
-                if self.standing.trouble(Trigger::SaysError, &message) {
+                if self.status.trouble(Trigger::SaysError, &message) {
                     tracing::error!(%message, "WhatsApp reports an error");
                 }
             }
@@ -131,10 +131,10 @@ impl Link {
     /// What is not meant for the assistant is its owner's private matter, and goes no further.
     async fn receive(&self, received: Received) {
         let is_group = jid::is_group(&received.jid);
-        if received.from_me && self.outlet.said(&received.text) {
+        if received.from_me && self.sender.said(&received.text) {
             return;
         }
-        let Some(asked) = self.manners.asked(&received.text, is_group, received.from_me) else { return };
+        let Some(asked) = self.mention_rule.asked(&received.text, is_group, received.from_me) else { return };
         let message = ChannelMessage {
             channel: CHANNEL.to_owned(),
             sender: received.sender,

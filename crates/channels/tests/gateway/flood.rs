@@ -15,7 +15,7 @@ const EACH: usize = 50;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_messages_are_answered_once_each_and_in_order() {
     let gateway = Gateway::start(GatewayScript::default()).await;
-    let bridge = echoing(&gateway).await;
+    let client = echoing(&gateway).await;
     for number in 0..EACH {
         for conversation in 0..CONVERSATIONS {
             gateway.push(frame(&format!("c{conversation}"), number));
@@ -37,13 +37,13 @@ async fn ten_thousand_messages_are_answered_once_each_and_in_order() {
         let expected: Vec<String> = (0..EACH).map(|number| format!("re: {conversation}-{number}")).collect();
         assert_eq!(contents, expected);
     }
-    assert_eq!(bridge.status(), ChannelStatus::Connected);
+    assert_eq!(client.status(), ChannelStatus::Connected);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_in_one_conversation_does_not_drown_the_others() {
     let gateway = Gateway::start(GatewayScript::default()).await;
-    let bridge = echoing(&gateway).await;
+    let client = echoing(&gateway).await;
     for number in 0..10_000 {
         gateway.push(frame("flood", number));
     }
@@ -59,5 +59,5 @@ async fn a_flood_in_one_conversation_does_not_drown_the_others() {
         }
     };
     timeout(Duration::from_secs(60), heard).await.expect("an answer for the quiet one");
-    bridge.close().await;
+    client.close().await;
 }

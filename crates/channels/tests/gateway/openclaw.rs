@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use hob_channels::{Bridge, BridgeOptions};
 use hob_channels::{ChannelError, ChannelStatus};
+use hob_channels::{GatewayClient, GatewayOptions};
 use hob_testkit::{Gateway, GatewayScript, Reply};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -46,21 +46,21 @@ fn script() -> GatewayScript {
     GatewayScript {
         greeting: Some(recorded()[0].to_string()),
         answer: Arc::new(answer),
-        // The real one shows its web page to whoever asks for anything.
+        // The real one answers any request with its web page.
         http: Arc::new(|_| Reply::new(200, "text/html; charset=utf-8", "<!doctype html>")),
         ..GatewayScript::default()
     }
 }
 
 /// It greets at once, on a busy machine a little later: there is no need to hurry.
-fn patient(gateway: &Gateway) -> BridgeOptions {
+fn patient(gateway: &Gateway) -> GatewayOptions {
     let mut options = quick(gateway.url());
-    options.timing.detect_within = PATIENCE;
+    options.timeouts.detect_within = PATIENCE;
     options
 }
 
-fn with_token(gateway: &Gateway, token: &str) -> BridgeOptions {
-    BridgeOptions { token: Some(token.to_owned().into()), ..patient(gateway) }
+fn with_token(gateway: &Gateway, token: &str) -> GatewayOptions {
+    GatewayOptions { token: Some(token.to_owned().into()), ..patient(gateway) }
 }
 
 /// Asserts that a frame of ours is one of the protocol's, and its parameters are those of its method.
@@ -119,10 +119,10 @@ async fn a_message_is_heard_and_answered_where_it_came_from() {
 #[tokio::test]
 async fn channels_are_listed_and_messages_sent_over_the_socket() {
     let gateway = Gateway::start(script()).await;
-    let bridge = echoing_with(with_token(&gateway, "testtoken")).await;
-    assert_eq!(bridge.list_channels().await.unwrap(), ["telegram", "discord"]);
-    bridge.send("telegram:777", "hello", None).await.unwrap();
-    let error = bridge.send("telegram", "hello", None).await.unwrap_err();
+    let client = echoing_with(with_token(&gateway, "testtoken")).await;
+    assert_eq!(client.list_channels().await.unwrap(), ["telegram", "discord"]);
+    client.send("telegram:777", "hello", None).await.unwrap();
+    let error = client.send("telegram", "hello", None).await.unwrap_err();
     assert!(
         matches!(&error, ChannelError::Invalid { reason } if reason.contains("telegram:12345")),
         "{error}"
@@ -143,28 +143,28 @@ async fn channels_are_listed_and_messages_sent_over_the_socket() {
 #[tokio::test]
 async fn who_does_not_listen_sends_and_lists_over_a_connection_for_the_purpose() {
     let gateway = Gateway::start(script()).await;
-    let bridge = Bridge::new(with_token(&gateway, "testtoken")).unwrap();
-    bridge.on_message(Arc::new(Echo));
-    assert_eq!(bridge.list_channels().await.unwrap(), ["telegram", "discord"]);
-    bridge.send("telegram:777", "hello", None).await.unwrap();
-    // A message that comes meanwhile is for whoever listens.
+    let client = GatewayClient::new(with_token(&gateway, "testtoken")).unwrap();
+    client.on_message(Arc::new(Echo));
+    assert_eq!(client.list_channels().await.unwrap(), ["telegram", "discord"]);
+    client.send("telegram:777", "hello", None).await.unwrap();
+    // A message that comes meanwhile is for the client that listens.
     gateway.push(recorded_event("session.message").to_string());
-    bridge.send("telegram:777", "again", None).await.unwrap();
+    client.send("telegram:777", "again", None).await.unwrap();
     let sends = gateway.frames().iter().filter(|frame| frame["method"] == "send").count();
-    assert_eq!((sends, gateway.connections_so_far(), bridge.status()), (2, 3, ChannelStatus::Disconnected));
+    assert_eq!((sends, gateway.connections_so_far(), client.status()), (2, 3, ChannelStatus::Disconnected));
 }
 
 #[tokio::test]
 async fn a_wrong_token_is_an_error_in_the_gateways_words() {
     let gateway = Gateway::start(script()).await;
-    let bridge = Bridge::new(with_token(&gateway, "wrong")).unwrap();
-    assert_eq!(bridge.connect().await, ChannelStatus::Error);
-    let trouble = bridge.report().trouble.unwrap();
+    let client = GatewayClient::new(with_token(&gateway, "wrong")).unwrap();
+    assert_eq!(client.connect().await, ChannelStatus::Error);
+    let trouble = client.report().trouble.unwrap();
     assert!(trouble.contains("token mismatch (UNAUTHORIZED)"), "{trouble}");
 
-    let bridge = Bridge::new(patient(&gateway)).unwrap();
-    assert_eq!(bridge.connect().await, ChannelStatus::Error);
-    let trouble = bridge.report().trouble.unwrap();
+    let client = GatewayClient::new(patient(&gateway)).unwrap();
+    assert_eq!(client.connect().await, ChannelStatus::Error);
+    let trouble = client.report().trouble.unwrap();
     assert!(trouble.contains("set [channel] token"), "{trouble}");
 }
 
@@ -172,14 +172,14 @@ async fn a_wrong_token_is_an_error_in_the_gateways_words() {
 async fn while_it_is_away_nothing_is_posted_to_its_web_page() {
     let gateway = Gateway::start(script()).await;
     let address = gateway.address();
-    let bridge = echoing_with(with_token(&gateway, "testtoken")).await;
+    let client = echoing_with(with_token(&gateway, "testtoken")).await;
     drop(gateway);
-    until("noticed", || bridge.status() != ChannelStatus::Connected).await;
-    let error = bridge.send("telegram:777", "hello", None).await.unwrap_err();
+    until("noticed", || client.status() != ChannelStatus::Connected).await;
+    let error = client.send("telegram:777", "hello", None).await.unwrap_err();
     assert!(matches!(error, ChannelError::Undelivered { .. }), "{error}");
     let gateway = Gateway::on(address, script()).await;
-    until("connected", || bridge.status() == ChannelStatus::Connected).await;
-    bridge.send("telegram:777", "hello", None).await.unwrap();
+    until("connected", || client.status() == ChannelStatus::Connected).await;
+    client.send("telegram:777", "hello", None).await.unwrap();
     assert_eq!(gateway.requests().len(), 0);
 }
 
@@ -197,9 +197,9 @@ async fn a_refused_send_keeps_the_gateways_words() {
         ..script()
     };
     let gateway = Gateway::start(refusing).await;
-    let bridge = Bridge::new(with_token(&gateway, "testtoken")).unwrap();
-    bridge.on_message(Arc::new(Echo));
-    bridge.connect().await;
-    let error = bridge.send("telegram:1", "hello", None).await.unwrap_err().to_string();
+    let client = GatewayClient::new(with_token(&gateway, "testtoken")).unwrap();
+    client.on_message(Arc::new(Echo));
+    client.connect().await;
+    let error = client.send("telegram:1", "hello", None).await.unwrap_err().to_string();
     assert!(error.contains("no such chat (NOT_FOUND)"), "{error}");
 }

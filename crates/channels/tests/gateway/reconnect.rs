@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_channels::{Bridge, BridgeOptions, Handled, Handler, Timing};
 use hob_channels::{ChannelMessage, ChannelStatus};
+use hob_channels::{GatewayClient, GatewayOptions, GatewayTimeouts, HandlerResult, MessageHandler};
 use hob_testkit::{Gateway, GatewayScript};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tokio::sync::Notify;
@@ -17,13 +17,13 @@ use crate::support::{Echo, PATIENCE, content, echoing, frame, quick, until};
 #[tokio::test]
 async fn a_dropped_connection_is_made_anew_and_messages_come_again() {
     let gateway = Gateway::start(GatewayScript::default()).await;
-    let bridge = echoing(&gateway).await;
+    let client = echoing(&gateway).await;
     for round in 1..=3 {
         gateway.push(frame("t1", round));
         timeout(PATIENCE, gateway.received(round)).await.unwrap();
         gateway.hang_up();
         timeout(PATIENCE, gateway.opened(round + 1)).await.unwrap();
-        until("connected again", || bridge.status() == ChannelStatus::Connected).await;
+        until("connected again", || client.status() == ChannelStatus::Connected).await;
     }
     let said: Vec<String> = gateway.frames().iter().map(|frame| content(frame).to_owned()).collect();
     assert_eq!(said, ["re: t1-1", "re: t1-2", "re: t1-3"]);
@@ -34,15 +34,15 @@ async fn a_gateway_that_is_not_there_is_an_error_and_tried_until_it_is() {
     let gateway = Gateway::start(GatewayScript::default()).await;
     let (address, url) = (gateway.address(), gateway.url());
     drop(gateway);
-    let bridge = Bridge::new(quick(url)).unwrap();
-    bridge.on_message(Arc::new(Echo));
-    assert_eq!(bridge.connect().await, ChannelStatus::Error);
-    let trouble = bridge.report().trouble.unwrap();
+    let client = GatewayClient::new(quick(url)).unwrap();
+    client.on_message(Arc::new(Echo));
+    assert_eq!(client.connect().await, ChannelStatus::Error);
+    let trouble = client.report().trouble.unwrap();
     assert!(trouble.contains("cannot connect to the gateway") && trouble.contains("refused"), "{trouble}");
 
     let gateway = Gateway::on(address, GatewayScript::default()).await;
-    until("connected", || bridge.status() == ChannelStatus::Connected).await;
-    assert_eq!(bridge.report().trouble, None);
+    until("connected", || client.status() == ChannelStatus::Connected).await;
+    assert_eq!(client.report().trouble, None);
     gateway.push(frame("t1", 1));
     timeout(PATIENCE, gateway.received(1)).await.unwrap();
 }
@@ -55,8 +55,8 @@ struct Thinking {
 }
 
 #[async_trait]
-impl Handler for Thinking {
-    async fn handle(&self, message: &ChannelMessage) -> Handled {
+impl MessageHandler for Thinking {
+    async fn handle(&self, message: &ChannelMessage) -> HandlerResult {
         self.began.notify_one();
         self.go.notified().await;
         Ok(Some(format!("at last: {}", message.content)))
@@ -67,20 +67,20 @@ impl Handler for Thinking {
 async fn a_reply_outlives_a_restart_of_the_gateway_and_is_given_once() {
     let gateway = Gateway::start(GatewayScript::default()).await;
     let address = gateway.address();
-    let bridge = Bridge::new(quick(gateway.url())).unwrap();
+    let client = GatewayClient::new(quick(gateway.url())).unwrap();
     let thinking = Arc::new(Thinking::default());
-    bridge.on_message(Arc::clone(&thinking) as Arc<dyn Handler>);
-    bridge.connect().await;
+    client.on_message(Arc::clone(&thinking) as Arc<dyn MessageHandler>);
+    client.connect().await;
     gateway.push(frame("t1", 1));
     thinking.began.notified().await;
     drop(gateway);
-    until("noticed", || bridge.status() != ChannelStatus::Connected).await;
-    // The answer is ready while nobody is there to take it.
+    until("noticed", || client.status() != ChannelStatus::Connected).await;
+    // The answer is ready while no connection can take it.
     thinking.go.notify_one();
-    until("tried", || bridge.status() == ChannelStatus::Error).await;
+    until("tried", || client.status() == ChannelStatus::Error).await;
 
     let gateway = Gateway::on(address, GatewayScript::default()).await;
-    until("connected", || bridge.status() == ChannelStatus::Connected).await;
+    until("connected", || client.status() == ChannelStatus::Connected).await;
     // The gateway does not know whether its message arrived, and gives it again.
     gateway.push(frame("t1", 1));
     let delivered = || {
@@ -98,22 +98,22 @@ async fn stopping_does_not_wait_for_the_next_attempt() {
     let gateway = Gateway::start(GatewayScript::default()).await;
     let url = gateway.url();
     drop(gateway);
-    let options = BridgeOptions { reconnect_interval: Duration::from_secs(3_600), ..quick(url) };
-    let bridge = Bridge::new(options).unwrap();
-    bridge.connect().await;
+    let options = GatewayOptions { reconnect_interval: Duration::from_secs(3_600), ..quick(url) };
+    let client = GatewayClient::new(options).unwrap();
+    client.connect().await;
     // The next one is an hour away.
-    timeout(PATIENCE, bridge.close()).await.unwrap();
-    assert_eq!(bridge.status(), ChannelStatus::Disconnected);
+    timeout(PATIENCE, client.close()).await.unwrap();
+    assert_eq!(client.status(), ChannelStatus::Disconnected);
 }
 
 #[tokio::test]
 async fn stopping_closes_the_socket_and_starting_opens_it_again() {
     let gateway = Gateway::start(GatewayScript::default()).await;
-    let bridge = echoing(&gateway).await;
-    bridge.disconnect().await;
-    assert_eq!(bridge.status(), ChannelStatus::Disconnected);
-    assert_eq!(bridge.connect().await, ChannelStatus::Connected);
-    assert_eq!(bridge.connect().await, ChannelStatus::Connected, "again is no harm");
+    let client = echoing(&gateway).await;
+    client.disconnect().await;
+    assert_eq!(client.status(), ChannelStatus::Disconnected);
+    assert_eq!(client.connect().await, ChannelStatus::Connected);
+    assert_eq!(client.connect().await, ChannelStatus::Connected, "again is no harm");
     assert_eq!(gateway.connections_so_far(), 2);
 }
 
@@ -121,12 +121,12 @@ async fn stopping_closes_the_socket_and_starting_opens_it_again() {
 async fn a_gateway_that_only_seems_to_be_there_is_left() {
     // It takes the connection and never says a word, not even to a ping.
     let gateway = Gateway::start(GatewayScript { is_deaf: true, ..GatewayScript::default() }).await;
-    let bridge = Bridge::new(BridgeOptions::new(gateway.url())).unwrap();
-    assert_eq!(bridge.connect().await, ChannelStatus::Connected);
+    let client = GatewayClient::new(GatewayOptions::new(gateway.url())).unwrap();
+    assert_eq!(client.connect().await, ChannelStatus::Connected);
     let begun = Instant::now();
     gateway.opened(2).await;
     let waited = begun.elapsed();
-    let Timing { silent_for, ping_every, .. } = Timing::default();
+    let GatewayTimeouts { silent_for, ping_every, .. } = GatewayTimeouts::default();
     assert!(waited >= silent_for && waited < silent_for + ping_every + Duration::from_secs(10), "{waited:?}");
 }
 
@@ -134,14 +134,14 @@ async fn a_gateway_that_only_seems_to_be_there_is_left() {
 #[tokio::test]
 async fn an_hour_of_reconnects_leaves_nothing_behind() {
     let gateway = Gateway::start(GatewayScript::default()).await;
-    let options = BridgeOptions {
+    let options = GatewayOptions {
         reconnect_interval: Duration::from_micros(500),
-        timing: Timing { detect_within: Duration::from_micros(100), ..Timing::default() },
-        ..BridgeOptions::new(gateway.url())
+        timeouts: GatewayTimeouts { detect_within: Duration::from_micros(100), ..GatewayTimeouts::default() },
+        ..GatewayOptions::new(gateway.url())
     };
-    let bridge = Bridge::new(options).unwrap();
-    bridge.on_message(Arc::new(Echo));
-    bridge.start();
+    let client = GatewayClient::new(options).unwrap();
+    client.on_message(Arc::new(Echo));
+    client.start();
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let mut before = None;
     // An attempt every five seconds is 720 in an hour.
@@ -157,7 +157,7 @@ async fn an_hour_of_reconnects_leaves_nothing_behind() {
     until("everything has ended", || tasks() <= tasks_before + 2).await;
     let after = live_bytes();
     assert!(after < bytes_before + (1 << 20), "from {bytes_before} to {after} bytes");
-    bridge.close().await;
+    client.close().await;
 }
 
 /// Counted as it is taken and given back: how much of it the system keeps for the process differs by the machine.

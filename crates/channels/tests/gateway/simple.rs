@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_channels::Bridge;
+use hob_channels::GatewayClient;
 use hob_channels::{ChannelError, ChannelStatus};
 use hob_core::EventBus;
 use hob_testkit::{Gateway, GatewayScript, Reply};
@@ -17,14 +17,14 @@ async fn a_message_is_answered_in_the_same_conversation_and_the_house_hears_of_b
     let gateway = Gateway::start(GatewayScript::default()).await;
     let bus = EventBus::new();
     let (heard, _subscription) = heard(&bus);
-    let bridge = echoing_with(hob_channels::BridgeOptions { events: bus, ..quick(gateway.url()) }).await;
+    let client = echoing_with(hob_channels::GatewayOptions { events: bus, ..quick(gateway.url()) }).await;
     gateway.push(frame("t1", 1));
     let frames = timeout(PATIENCE, gateway.received(1)).await.unwrap();
     let expected =
         json!({ "channel": "telegram", "content": "re: t1-1", "conversation_id": "t1", "metadata": {} });
     assert_eq!(frames, [expected]);
     until("both were told", || heard.lock().unwrap().len() == 2).await;
-    bridge.close().await;
+    client.close().await;
     let received = json!({ "channel": "telegram", "sender": "ann", "content": "t1-1", "message_id": "t1-1" });
     let sent = json!({ "channel": "telegram", "content": "re: t1-1", "conversation_id": "t1" });
     assert_eq!(
@@ -36,8 +36,8 @@ async fn a_message_is_answered_in_the_same_conversation_and_the_house_hears_of_b
 #[tokio::test]
 async fn a_send_goes_over_the_socket_and_is_confirmed() {
     let gateway = Gateway::start(GatewayScript::default()).await;
-    let bridge = echoing(&gateway).await;
-    bridge.send("slack", "hello", None).await.unwrap();
+    let client = echoing(&gateway).await;
+    client.send("slack", "hello", None).await.unwrap();
     // Confirmed means read: the frame is there already.
     assert_eq!(
         gateway.frames(),
@@ -49,15 +49,15 @@ async fn a_send_goes_over_the_socket_and_is_confirmed() {
 #[tokio::test]
 async fn without_a_socket_a_send_goes_over_http() {
     let gateway = Gateway::start(GatewayScript::default()).await;
-    let bridge = Bridge::new(quick(gateway.url())).unwrap();
-    bridge.send("slack", "hello", Some("t1")).await.unwrap();
+    let client = GatewayClient::new(quick(gateway.url())).unwrap();
+    client.send("slack", "hello", Some("t1")).await.unwrap();
     let requests = gateway.requests();
     assert_eq!((requests[0].method.as_str(), requests[0].path.as_str()), ("POST", "/send"));
     assert_eq!(
         serde_json::from_slice::<Value>(&requests[0].body).unwrap(),
         json!({ "channel": "slack", "content": "hello", "conversation_id": "t1", "metadata": {} })
     );
-    assert_eq!(bridge.status(), ChannelStatus::Disconnected);
+    assert_eq!(client.status(), ChannelStatus::Disconnected);
 }
 
 #[tokio::test]
@@ -67,14 +67,14 @@ async fn a_send_that_fails_says_why() {
         ..GatewayScript::default()
     };
     let gateway = Gateway::start(script).await;
-    let bridge = Bridge::new(quick(gateway.url())).unwrap();
-    let error = bridge.send("telegram", "hello", None).await.unwrap_err().to_string();
+    let client = GatewayClient::new(quick(gateway.url())).unwrap();
+    let error = client.send("telegram", "hello", None).await.unwrap_err().to_string();
     assert!(error.contains("503") && error.contains("telegram is down"), "{error}");
     for (channel, words) in [("", "x"), ("telegram", " \n")] {
-        assert!(matches!(bridge.send(channel, words, None).await, Err(ChannelError::Invalid { .. })));
+        assert!(matches!(client.send(channel, words, None).await, Err(ChannelError::Invalid { .. })));
     }
     drop(gateway);
-    let error = bridge.send("telegram", "hello", None).await.unwrap_err();
+    let error = client.send("telegram", "hello", None).await.unwrap_err();
     assert!(matches!(error, ChannelError::Undelivered { .. }), "{error}");
 }
 
@@ -89,7 +89,7 @@ async fn channels_are_listed_over_http_bare_or_wrapped_and_a_page_is_no_list() {
     ] {
         let script = GatewayScript { http: Arc::new(move |_| reply.clone()), ..GatewayScript::default() };
         let gateway = Gateway::start(script).await;
-        let listed = Bridge::new(quick(gateway.url())).unwrap().list_channels().await;
+        let listed = GatewayClient::new(quick(gateway.url())).unwrap().list_channels().await;
         match expected {
             Ok(names) => assert_eq!(listed.unwrap(), names),
             Err(reason) => {
@@ -103,7 +103,7 @@ async fn channels_are_listed_over_http_bare_or_wrapped_and_a_page_is_no_list() {
 #[tokio::test]
 async fn frames_that_make_no_sense_cost_only_themselves() {
     let gateway = Gateway::start(GatewayScript::default()).await;
-    let bridge = echoing(&gateway).await;
+    let client = echoing(&gateway).await;
     gateway.push("nonsense");
     gateway.push("[]");
     gateway.push(r#"{"channel":"telegram"}"#);
@@ -112,22 +112,22 @@ async fn frames_that_make_no_sense_cost_only_themselves() {
     gateway.push(frame("t1", 1));
     let frames = timeout(PATIENCE, gateway.received(1)).await.unwrap();
     assert_eq!(content(&frames[0]), "re: t1-1");
-    assert_eq!((gateway.connections_so_far(), bridge.status()), (1, ChannelStatus::Connected));
+    assert_eq!((gateway.connections_so_far(), client.status()), (1, ChannelStatus::Connected));
 }
 
 #[tokio::test]
 async fn the_token_is_shown_to_the_gateway_and_to_nobody_else() {
     let gateway = Gateway::start(GatewayScript::default()).await;
     let token = Some("s3cret".to_owned().into());
-    let bridge = Bridge::new(hob_channels::BridgeOptions { token, ..quick(gateway.url()) }).unwrap();
-    bridge.send("slack", "hello", None).await.unwrap();
+    let client = GatewayClient::new(hob_channels::GatewayOptions { token, ..quick(gateway.url()) }).unwrap();
+    client.send("slack", "hello", None).await.unwrap();
     assert_eq!(gateway.requests()[0].header("authorization"), Some("Bearer s3cret"));
-    assert!(!format!("{:?}", bridge.report()).contains("s3cret"));
+    assert!(!format!("{:?}", client.report()).contains("s3cret"));
 }
 
 #[tokio::test]
 async fn an_address_that_is_none_is_refused() {
-    let error = Bridge::new(quick("http://localhost:1")).err().unwrap().to_string();
+    let error = GatewayClient::new(quick("http://localhost:1")).err().unwrap().to_string();
     assert!(error.contains("'ws:' or 'wss:'"), "{error}");
 }
 
@@ -136,9 +136,9 @@ async fn a_slow_gateway_is_not_taken_for_one_that_took_the_message() {
     // It reads nothing: neither the frame nor the ping behind it.
     let gateway = Gateway::start(GatewayScript { is_deaf: true, ..GatewayScript::default() }).await;
     let mut options = quick(gateway.url());
-    options.timing.confirm_within = Duration::from_millis(200);
-    let bridge = echoing_with(options).await;
-    let error = bridge.send("slack", "hello", None).await.unwrap_err().to_string();
+    options.timeouts.confirm_within = Duration::from_millis(200);
+    let client = echoing_with(options).await;
+    let error = client.send("slack", "hello", None).await.unwrap_err().to_string();
     assert!(error.contains("did not confirm") && error.contains("may have arrived"), "{error}");
     assert_eq!(gateway.requests().len(), 0, "sending it again over HTTP could deliver it twice");
 }

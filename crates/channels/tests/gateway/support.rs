@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_channels::{Bridge, BridgeOptions, Handled, Handler, Timing};
 use hob_channels::{ChannelMessage, ChannelStatus};
+use hob_channels::{GatewayClient, GatewayOptions, GatewayTimeouts, HandlerResult, MessageHandler};
 use hob_core::{EventBus, Subscription};
 use hob_testkit::Gateway;
 use serde_json::{Value, json};
@@ -14,33 +14,33 @@ use serde_json::{Value, json};
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Quick to see that a gateway is simple, and to come back.
-pub fn quick(url: impl Into<String>) -> BridgeOptions {
-    BridgeOptions {
+pub fn quick(url: impl Into<String>) -> GatewayOptions {
+    GatewayOptions {
         reconnect_interval: Duration::from_millis(20),
-        timing: Timing { detect_within: Duration::from_millis(100), ..Timing::default() },
-        ..BridgeOptions::new(url)
+        timeouts: GatewayTimeouts { detect_within: Duration::from_millis(100), ..GatewayTimeouts::default() },
+        ..GatewayOptions::new(url)
     }
 }
 
 pub struct Echo;
 
 #[async_trait]
-impl Handler for Echo {
-    async fn handle(&self, message: &ChannelMessage) -> Handled {
+impl MessageHandler for Echo {
+    async fn handle(&self, message: &ChannelMessage) -> HandlerResult {
         Ok(Some(format!("re: {}", message.content)))
     }
 }
 
 /// A bridge that echoes, connected to `gateway`.
-pub async fn echoing(gateway: &Gateway) -> Bridge {
+pub async fn echoing(gateway: &Gateway) -> GatewayClient {
     echoing_with(quick(gateway.url())).await
 }
 
-pub async fn echoing_with(options: BridgeOptions) -> Bridge {
-    let bridge = Bridge::new(options).unwrap();
-    bridge.on_message(Arc::new(Echo));
-    assert_eq!(bridge.connect().await, ChannelStatus::Connected, "{:?}", bridge.report());
-    bridge
+pub async fn echoing_with(options: GatewayOptions) -> GatewayClient {
+    let client = GatewayClient::new(options).unwrap();
+    client.on_message(Arc::new(Echo));
+    assert_eq!(client.connect().await, ChannelStatus::Connected, "{:?}", client.report());
+    client
 }
 
 /// A message of the simple protocol.

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hob_channels::whatsapp::Program;
+use hob_channels::whatsapp::WhatsappProgram;
 use hob_channels::{ChannelError, ChannelStatus};
 use hob_channels::{Whatsapp, WhatsappOptions};
 use tokio::time::{Instant, timeout};
@@ -24,7 +24,7 @@ fn installed(directory: &Path) -> PathBuf {
 #[tokio::test]
 async fn without_a_network_it_is_disconnected_and_ends_cleanly() {
     let directory = tempfile::tempdir().unwrap();
-    let program = Program {
+    let program = WhatsappProgram {
         node: node(),
         script: installed(directory.path()),
         auth_dir: directory.path().join("session"),
@@ -40,7 +40,7 @@ async fn without_a_network_it_is_disconnected_and_ends_cleanly() {
 
 /// Whether it is gone before it would be made to go.
 #[cfg(unix)]
-async fn ends_by_itself(program: &Program) -> bool {
+async fn ends_by_itself(program: &WhatsappProgram) -> bool {
     let whatsapp = Whatsapp::new(WhatsappOptions::new(program.clone()));
     let status = timeout(PATIENCE, whatsapp.connect()).await.unwrap();
     // On a machine with a network it would show a code instead, and be as little connected.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hob_channels::whatsapp::{LoginError, LoginStep, Program, login};
+use hob_channels::whatsapp::{LoginError, LoginStep, WhatsappProgram, login};
 use hob_channels::{ChannelError, ChannelStatus};
 use hob_channels::{Whatsapp, WhatsappOptions};
 use serde_json::json;
@@ -157,8 +157,8 @@ async fn a_subprocess_that_does_not_want_to_end_is_made_to() {
 #[tokio::test]
 async fn without_node_or_bridge_it_is_an_error_that_says_what_to_install() {
     let script = Script::new("");
-    let no_node = Program { node: "/nowhere/node".into(), ..script.program() };
-    let no_bridge = Program { script: "/nowhere/bridge.mjs".into(), ..script.program() };
+    let no_node = WhatsappProgram { node: "/nowhere/node".into(), ..script.program() };
+    let no_bridge = WhatsappProgram { script: "/nowhere/bridge.mjs".into(), ..script.program() };
     for (program, expected) in [(no_node, "needs Node.js 20"), (no_bridge, "hob channel login whatsapp")] {
         let whatsapp = Whatsapp::new(WhatsappOptions::new(program));
         assert_eq!(whatsapp.connect().await, ChannelStatus::Error);
@@ -209,7 +209,7 @@ async fn linking_that_fails_says_why() {
     let dead = Script::new("process.stderr.write('out of luck\\n'); process.exit(9);");
     let outcome = timeout(PATIENCE, login(&dead.program(), |_| {})).await.unwrap();
     assert!(matches!(&outcome, Err(LoginError::Ended(how)) if how.contains("out of luck")), "{outcome:?}");
-    let missing = Program { node: "/nowhere/node".into(), ..dead.program() };
+    let missing = WhatsappProgram { node: "/nowhere/node".into(), ..dead.program() };
     assert!(login(&missing, |_| {}).await.unwrap_err().to_string().contains("Install it"));
     assert!(node().exists());
 }

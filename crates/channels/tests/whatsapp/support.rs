@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hob_channels::ChannelMessage;
-use hob_channels::whatsapp::Program;
-use hob_channels::{Handled, Handler, Whatsapp, WhatsappOptions};
+use hob_channels::whatsapp::WhatsappProgram;
+use hob_channels::{HandlerResult, MessageHandler, Whatsapp, WhatsappOptions};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -47,8 +47,8 @@ impl Script {
         Script { directory }
     }
 
-    pub fn program(&self) -> Program {
-        Program {
+    pub fn program(&self) -> WhatsappProgram {
+        WhatsappProgram {
             node: node(),
             script: self.directory.path().join("bridge.mjs"),
             auth_dir: self.directory.path().join("session"),
@@ -85,8 +85,8 @@ pub fn part(variable: &str) -> String {
 struct Echo;
 
 #[async_trait]
-impl Handler for Echo {
-    async fn handle(&self, message: &ChannelMessage) -> Handled {
+impl MessageHandler for Echo {
+    async fn handle(&self, message: &ChannelMessage) -> HandlerResult {
         Ok(Some(format!("re: {}", message.content)))
     }
 }

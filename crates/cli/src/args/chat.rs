@@ -1,7 +1,7 @@
 //! Arguments of `hob chat`.
 
 use clap::Parser;
-use hob_conversations::store::ChatId;
+use hob_conversations::ChatId;
 
 use super::answering::AnsweringArgs;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::Extensions;
-use hob_channels::{ChannelError, ChannelStatus, Channels};
+use hob_channels::{ChannelError, ChannelService, ChannelStatus};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -23,11 +23,10 @@ use crate::state::ServerState;
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) async fn list(State(state): State<Arc<ServerState>>, extensions: Extensions) -> Json<Value> {
-    let channels = state.system.channels().as_ref();
-    let status = channels.report().status;
-    if status == ChannelStatus::NotConfigured {
+    let Some(channels) = state.system.channels() else {
         return Json(json!({ "channels": [], "message": ChannelError::NotConfigured.to_string() }));
-    }
+    };
+    let status = channels.report().status;
     let (names, trouble) = match channel_names(channels).await {
         Ok(names) => (names, None),
         Err(trouble) => (Vec::new(), Some(trouble)),
@@ -48,11 +47,8 @@ pub(crate) async fn send(
     }
     let body = read_json(request, &state.body_reader).await?;
     let message = SendRequest::parse(&body)?;
-    state
-        .system
-        .channels()
-        .send(&message.channel, &message.content, message.conversation_id.as_deref())
-        .await?;
+    let channels = state.system.channels().ok_or(ChannelError::NotConfigured)?;
+    channels.send(&message.channel, &message.content, message.conversation_id.as_deref()).await?;
     Ok(Json(json!({ "status": "sent", message.shape: message.channel })))
 }
 
@@ -60,11 +56,8 @@ pub(crate) async fn status(
     State(state): State<Arc<ServerState>>,
     extensions: Extensions,
 ) -> Result<Json<Value>, ApiError> {
-    let channels = state.system.channels().as_ref();
+    let channels = state.system.channels().ok_or(ChannelError::NotConfigured)?;
     let report = channels.report();
-    if report.status == ChannelStatus::NotConfigured {
-        return Err(ChannelError::NotConfigured.into());
-    }
     let mut body = json!({
         "status": report.status.as_str(),
         "connected": report.status == ChannelStatus::Connected,
@@ -81,7 +74,7 @@ pub(crate) async fn status(
 }
 
 /// The names, or the reason why there are none.
-async fn channel_names(channels: &dyn Channels) -> Result<Vec<String>, String> {
+async fn channel_names(channels: &ChannelService) -> Result<Vec<String>, String> {
     match timeout(LIST_TIMEOUT, channels.list()).await {
         Ok(channel_names) => channel_names.map_err(|error| error.to_string()),
         Err(_) => Err("the gateway took too long to list its channels".to_owned()),

@@ -1,30 +1,88 @@
-//! Conversations on messaging channels: what was taken in and not yet answered, and what was said.
-//!
-//! Knows nothing of channels themselves: a message is a text with an identity. Everything is bounded, because strangers write.
+//! Messages and conversations in SQLite. Every change is one immediate transaction.
 
-pub(super) mod history;
-pub(super) mod inbox;
+mod history;
+mod inbox;
 
-use hob_db::{Database, Migrations};
+use std::time::SystemTime;
 
-pub use history::{Exchange, Line, Speaker, Thread};
-pub use inbox::Unsettled;
+use hob_db::{Database, DatabaseError, Migrations};
 
-/// The steps that make its tables.
+use super::{ChannelStore, Exchange, HistoryLine, ThreadKey, UnsettledMessage};
+
+/// The steps that make the tables of channels.
 pub const MIGRATIONS: Migrations = Migrations {
     capability: "channels",
     steps: &[include_str!("../../../migrations/1_messages.sql")],
     legacy_versions: &[3],
 };
 
-/// The conversations in a database. Cheap to clone. Everything blocks.
+/// The messages and conversations in a database. Cheap to clone.
 #[derive(Clone)]
-pub struct Conversations {
-    pub(super) database: Database,
+pub struct SqliteChannelStore {
+    database: Database,
 }
 
-impl Conversations {
+impl SqliteChannelStore {
     pub fn new(database: Database) -> Self {
-        Conversations { database }
+        SqliteChannelStore { database }
+    }
+}
+
+impl ChannelStore for SqliteChannelStore {
+    fn take(
+        &self,
+        identity: Option<&str>,
+        message: &str,
+        now: SystemTime,
+    ) -> Result<Option<i64>, DatabaseError> {
+        self.database.write(|transaction| inbox::take(transaction, identity, message, now))
+    }
+
+    fn settle(&self, id: i64) -> Result<(), DatabaseError> {
+        self.database.write(|transaction| inbox::set_message(transaction, id, None))
+    }
+
+    fn reopen(&self, id: i64, message: &str) -> Result<(), DatabaseError> {
+        self.database.write(|transaction| inbox::set_message(transaction, id, Some(message)))
+    }
+
+    fn unsettled(&self) -> Result<Vec<UnsettledMessage>, DatabaseError> {
+        self.database.read(inbox::unsettled)
+    }
+
+    fn history(&self, thread: ThreadKey<'_>, most: usize) -> Result<Vec<HistoryLine>, DatabaseError> {
+        self.database.read(|connection| history::last_lines(connection, thread, most))
+    }
+
+    fn remember(
+        &self,
+        thread: ThreadKey<'_>,
+        exchange: Exchange<'_>,
+        now: SystemTime,
+    ) -> Result<(), DatabaseError> {
+        self.database.write(|transaction| history::add_exchange(transaction, thread, exchange, now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MAX_REMEMBERED;
+    use super::*;
+
+    const NOW: SystemTime = SystemTime::UNIX_EPOCH;
+
+    #[test]
+    fn old_messages_are_forgotten() {
+        let store = SqliteChannelStore::new(Database::in_memory(&[MIGRATIONS]).expect("opened"));
+        let first = store.take(Some("a"), "hello", NOW).expect("written").expect("new");
+        // As if as many others had come since.
+        let skip = format!(
+            "UPDATE sqlite_sequence SET seq = {} WHERE name = 'channel_inbox'",
+            first + MAX_REMEMBERED - 1
+        );
+        store.database.writer().execute_batch(&skip).expect("written");
+        store.take(Some("b"), "x", NOW).expect("written").expect("new");
+        assert_eq!(store.unsettled().expect("read").len(), 1);
+        assert!(store.take(Some("a"), "hello", NOW).expect("written").is_some());
     }
 }

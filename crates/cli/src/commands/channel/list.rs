@@ -13,10 +13,10 @@ use crate::output::progress::Spinner;
 use crate::output::text::one_line;
 
 pub async fn run(config: &Config, url: Option<&str>, format: OutputFormat) -> Result<ExitCode> {
-    let bridge = channels::gateway(&config.channel, url)?;
+    let client = channels::gateway(&config.channel, url)?;
     let names = {
         let _waiting = Spinner::start("asking the gateway");
-        bridge.list_channels().await.map_err(|error| explain(error, config, url))?
+        client.list_channels().await.map_err(|error| explain(error, config, url))?
     };
     match format {
         OutputFormat::Json => output::json(&names)?,

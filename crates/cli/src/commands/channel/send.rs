@@ -31,9 +31,9 @@ pub async fn run(config: &Config, home: &Path, args: &ChannelSendArgs) -> Result
 }
 
 async fn over_the_gateway(config: &Config, args: &ChannelSendArgs) -> Result<()> {
-    let bridge = channels::gateway(&config.channel, args.gateway.as_deref())?;
+    let client = channels::gateway(&config.channel, args.gateway.as_deref())?;
     let _waiting = Spinner::start("sending");
-    let sent = bridge.send(&args.target, &args.message, args.conversation.as_deref()).await;
+    let sent = client.send(&args.target, &args.message, args.conversation.as_deref()).await;
     sent.map_err(|error| explain(error, config, args.gateway.as_deref()))
 }
 

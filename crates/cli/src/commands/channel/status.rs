@@ -16,13 +16,13 @@ use crate::output::table::print_facts;
 use crate::output::text::one_line;
 
 pub async fn run(config: &Config, url: Option<&str>, format: OutputFormat) -> Result<ExitCode> {
-    let bridge = channels::gateway(&config.channel, url)?;
+    let client = channels::gateway(&config.channel, url)?;
     let (report, names) = {
         let _waiting = Spinner::start("connecting to the gateway");
-        bridge.connect().await;
-        (bridge.report(), bridge.list_channels().await.unwrap_or_default())
+        client.connect().await;
+        (client.report(), client.list_channels().await.unwrap_or_default())
     };
-    bridge.close().await;
+    client.close().await;
     let connected = report.status == ChannelStatus::Connected;
     let (status, trouble) = if connected || is_gateway_wanted(config, url) {
         (report.status, report.trouble)

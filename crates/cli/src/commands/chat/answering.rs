@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use hob_app::{AnswerStream, AskService};
-use hob_conversations::store::TurnEnding;
+use hob_conversations::TurnEnding;
 use hob_core::{AskError, Caller, Delta, FinishReason, GenerateRequest};
 use hob_memory::Passage;
 use tokio::time::timeout;

@@ -1,7 +1,7 @@
 //! Parses a line: a message for the model, or a command for the program.
 
 use crate::args::AgentChoice;
-use hob_conversations::store::ChatId;
+use hob_conversations::ChatId;
 
 /// The help of a command.
 pub struct CommandHelp {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anstream::{AutoStream, ColorChoice};
 use anyhow::{Context, Result};
 use hob_config::WriteError;
-use hob_conversations::store::ChatId;
+use hob_conversations::ChatId;
 use hob_core::model::AUTO;
 use hob_core::{AskError, CallerRole, Message, ModelKind};
 use tokio::time::timeout;

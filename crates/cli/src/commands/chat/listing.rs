@@ -1,7 +1,7 @@
 //! Prints the saved conversations as a table.
 
 use anyhow::Result;
-use hob_conversations::store::ChatSummary;
+use hob_conversations::ChatSummary;
 use jiff::Timestamp;
 
 use crate::output;

@@ -1,11 +1,12 @@
 //! The store of saved conversations, used from async code.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::{Context, Error, Result, anyhow};
-use hob_app::startup::conversations::open_chats;
-use hob_conversations::store::{ChatId, ChatSummary, Chats, Conversation, Kept};
+use hob_app::startup::conversations::open_conversations;
+use hob_conversations::{ChatId, ChatSummary, Conversation, ConversationStore, SavedTurn};
 use hob_db::DatabaseError;
 
 use super::session::{SaveTarget, SaveTurn};
@@ -15,23 +16,23 @@ const LISTED: usize = 30;
 
 #[derive(Clone)]
 pub struct SavedChats {
-    chats: Chats,
+    store: Arc<dyn ConversationStore>,
 }
 
 impl SavedChats {
     pub async fn open(home: &Path) -> Result<Self> {
         let home = home.to_owned();
-        let chats = blocking(move || open_chats(&home)).await?;
-        Ok(SavedChats { chats })
+        let store = blocking(move || open_conversations(&home)).await?;
+        Ok(SavedChats { store: Arc::new(store) })
     }
 
     /// Saves a turn. Returns its place.
-    pub async fn keep(&self, keep: SaveTurn) -> Result<Kept> {
-        self.with(move |chats| {
+    pub async fn keep(&self, keep: SaveTurn) -> Result<SavedTurn> {
+        self.with(move |store| {
             let now = SystemTime::now();
             match keep.place {
-                SaveTarget::InsteadOf(kept) => chats.replace(kept, &keep.turn, now),
-                SaveTarget::EndOf(chat) => chats.add(chat, &keep.turn, now),
+                SaveTarget::InsteadOf(saved) => store.replace(saved, &keep.turn, now),
+                SaveTarget::EndOf(chat) => store.add(chat, &keep.turn, now),
             }
         })
         .await
@@ -39,21 +40,21 @@ impl SavedChats {
 
     /// The most recently used conversations, newest first.
     pub async fn list(&self) -> Result<Vec<ChatSummary>> {
-        self.with(|chats| chats.list(LISTED)).await
+        self.with(|store| store.list(LISTED)).await
     }
 
     pub async fn latest(&self) -> Result<Option<ChatId>> {
-        self.with(Chats::latest).await
+        self.with(|store| store.latest()).await
     }
 
     /// The turns of a conversation.
     pub async fn conversation(&self, chat: ChatId) -> Result<Conversation> {
-        self.with(move |chats| chats.conversation(chat)).await?.ok_or_else(|| no_such(chat))
+        self.with(move |store| store.get(chat)).await?.ok_or_else(|| no_such(chat))
     }
 
     /// Deletes a conversation.
     pub async fn forget(&self, chat: ChatId) -> Result<()> {
-        if !self.with(move |chats| chats.forget(chat)).await? {
+        if !self.with(move |store| store.forget(chat)).await? {
             return Err(no_such(chat));
         }
         Ok(())
@@ -61,10 +62,10 @@ impl SavedChats {
 
     async fn with<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Chats) -> Result<T, DatabaseError> + Send + 'static,
+        work: impl FnOnce(&dyn ConversationStore) -> Result<T, DatabaseError> + Send + 'static,
     ) -> Result<T> {
-        let chats = self.chats.clone();
-        blocking(move || work(&chats)).await
+        let store = Arc::clone(&self.store);
+        blocking(move || work(store.as_ref())).await
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use hob_config::Overwrite;
-use hob_conversations::store::{ChatId, Conversation, Kept, Turn, TurnEnding};
+use hob_conversations::{ChatId, ChatTurn, Conversation, SavedTurn, TurnEnding};
 use hob_core::{Message, Role};
 
 use super::command::{self, ChatCommand, ChatInput, Switch};
@@ -53,7 +53,7 @@ pub struct SaveFile {
 /// A turn to save.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SaveTurn {
-    pub turn: Turn,
+    pub turn: ChatTurn,
     pub place: SaveTarget,
 }
 
@@ -63,7 +63,7 @@ pub enum SaveTarget {
     /// At the end of a conversation, or of a new one.
     EndOf(Option<ChatId>),
     /// In place of the turn whose question was retried.
-    InsteadOf(Kept),
+    InsteadOf(SavedTurn),
 }
 
 /// Whether a question is asked for the first time.
@@ -85,9 +85,9 @@ struct PendingQuestion {
 pub struct ChatSession {
     settings: ChatSettings,
     chat: Option<ChatId>,
-    turns: Vec<Turn>,
+    turns: Vec<ChatTurn>,
     /// The place of the last saved turn, or of the turn that it replaces; `None` if it is not saved.
-    last: Option<Kept>,
+    last: Option<SavedTurn>,
     asked: Option<PendingQuestion>,
     /// The file this conversation was written to.
     saved_to: Option<PathBuf>,
@@ -102,7 +102,7 @@ impl ChatSession {
         &self.settings
     }
 
-    pub fn turns(&self) -> &[Turn] {
+    pub fn turns(&self) -> &[ChatTurn] {
         &self.turns
     }
 
@@ -266,7 +266,7 @@ impl ChatSession {
             return None;
         }
         let PendingQuestion { question, attempt } = self.asked.take()?;
-        let turn = Turn { question, answer, ending, model };
+        let turn = ChatTurn { question, answer, ending, model };
         match attempt {
             Attempt::First => self.last = None,
             Attempt::Again => drop(self.turns.pop()),
@@ -276,7 +276,7 @@ impl ChatSession {
     }
 
     /// Records where the last turn was saved.
-    pub fn kept(&mut self, kept: Kept) {
+    pub fn kept(&mut self, kept: SavedTurn) {
         self.chat = Some(kept.chat);
         self.last = Some(kept);
     }

@@ -1,5 +1,5 @@
 use hob_config::AgentName;
-use hob_conversations::store::TurnNumber;
+use hob_conversations::TurnNumber;
 
 use super::*;
 
@@ -12,12 +12,17 @@ fn id(number: &str) -> ChatId {
 }
 
 /// The place of a turn in the conversation 7.
-fn kept(number: i64) -> Kept {
-    Kept { chat: id("7"), number: TurnNumber::new(number) }
+fn kept(number: i64) -> SavedTurn {
+    SavedTurn { chat: id("7"), number: TurnNumber::new(number) }
 }
 
-fn turn(question: &str, answer: &str) -> Turn {
-    Turn { question: question.into(), answer: answer.into(), ending: TurnEnding::Complete, model: "m".into() }
+fn turn(question: &str, answer: &str) -> ChatTurn {
+    ChatTurn {
+        question: question.into(),
+        answer: answer.into(),
+        ending: TurnEnding::Complete,
+        model: "m".into(),
+    }
 }
 
 /// A conversation in which these questions were answered by themselves.
@@ -62,7 +67,7 @@ fn a_stopped_answer_is_saved_as_far_as_it_came() {
     let mut session = session();
     session.handle_input("a");
     let keep = session.answered("half of".into(), TurnEnding::Stopped, "m".into()).expect("to be kept");
-    assert_eq!(keep.turn, Turn { ending: TurnEnding::Stopped, ..turn("a", "half of") });
+    assert_eq!(keep.turn, ChatTurn { ending: TurnEnding::Stopped, ..turn("a", "half of") });
     assert_eq!(asked(session.handle_input("b")), ["user: a", "assistant: half of", "user: b"]);
 }
 
@@ -135,7 +140,7 @@ fn a_new_conversation_knows_nothing_of_the_old_one() {
 fn a_saved_conversation_continues() {
     let mut session = with_turns(&["x"]);
     assert_eq!(session.handle_input("/resume 9"), ChatEffect::Resume(id("9")));
-    let last = Kept { chat: id("9"), number: TurnNumber::new(3) };
+    let last = SavedTurn { chat: id("9"), number: TurnNumber::new(3) };
     session.resume(Conversation { turns: vec![turn("a", "1")], last });
     session.handle_input("/retry");
     let keep = session.answered("1".into(), TurnEnding::Complete, "m".into()).expect("to be kept");

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use hob_conversations::store::{Turn, TurnEnding};
+use hob_conversations::{ChatTurn, TurnEnding};
 
 use super::command::COMMANDS;
 use crate::output;
@@ -14,7 +14,7 @@ use crate::output::table;
 use crate::output::text::printable;
 
 /// The last turn of a resumed conversation.
-pub fn show_last(turns: &[Turn], look: Option<MarkdownLook>) -> Result<()> {
+pub fn show_last(turns: &[ChatTurn], look: Option<MarkdownLook>) -> Result<()> {
     let Some(last) = turns.last() else { return Ok(()) };
     if turns.len() > 1 {
         output::note(format_args!("… {} before", counted(turns.len() - 1, "turn")));

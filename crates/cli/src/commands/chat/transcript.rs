@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use hob_conversations::store::{Turn, TurnEnding};
+use hob_conversations::{ChatTurn, TurnEnding};
 
 /// The conversation as Markdown.
-pub fn transcript(turns: &[Turn]) -> String {
+pub fn transcript(turns: &[ChatTurn]) -> String {
     let mut text = String::new();
-    for Turn { question, answer, ending, model } in turns {
+    for ChatTurn { question, answer, ending, model } in turns {
         let mark = match ending {
             TurnEnding::Complete => "",
             TurnEnding::Stopped => "\n*(stopped)*\n",
@@ -25,7 +25,8 @@ mod tests {
 
     #[test]
     fn an_answer_that_was_stopped_is_marked() {
-        let turn = |ending| Turn { question: "Q?\n".into(), answer: " A".into(), ending, model: "m".into() };
+        let turn =
+            |ending| ChatTurn { question: "Q?\n".into(), answer: " A".into(), ending, model: "m".into() };
         assert_eq!(
             transcript(&[turn(TurnEnding::Complete), turn(TurnEnding::Stopped)]),
             "## You\n\nQ?\n\n## m\n\nA\n\n## You\n\nQ?\n\n## m\n\nA\n\n*(stopped)*\n\n"

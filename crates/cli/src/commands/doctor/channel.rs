@@ -26,16 +26,16 @@ pub async fn check(config: &Config, home: &Path) -> Vec<DoctorCheck> {
 async fn gateway(config: &Config) -> DoctorCheck {
     const NAME: &str = "channel";
     let url = &config.channel.gateway_url;
-    let bridge = match channels::gateway(&config.channel, None) {
-        Ok(bridge) => bridge,
+    let client = match channels::gateway(&config.channel, None) {
+        Ok(client) => client,
         Err(error) => {
             return DoctorCheck::new(NAME, CheckStatus::Warning, error.to_string())
                 .advise("Correct [channel] gateway_url");
         }
     };
-    let status = tokio::time::timeout(TIMEOUT, bridge.connect()).await;
-    let trouble = bridge.report().trouble;
-    bridge.close().await;
+    let status = tokio::time::timeout(TIMEOUT, client.connect()).await;
+    let trouble = client.report().trouble;
+    client.close().await;
     match status {
         Ok(ChannelStatus::Connected) => {
             DoctorCheck::new(NAME, CheckStatus::Good, format!("the gateway at {url} answers"))

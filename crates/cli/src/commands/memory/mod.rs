@@ -13,11 +13,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
-use hob_app::startup::channels::{ChannelParts, contract, open_channels};
+use hob_app::startup::channels::{ChannelParts, open_channels};
 use hob_app::startup::memory::{MemoryWiring, open_memory};
 use hob_app::startup::tasks::{open_tasks, task_options};
 use hob_app::{ToolRegistryParts, hob_database};
-use hob_channels::ChannelService;
 use hob_config::Config;
 use hob_core::EventBus;
 use hob_memory::MemoryService;
@@ -62,14 +61,17 @@ fn documents(config: &Config, network: NetworkAccess) -> Result<Arc<MemoryServic
 pub fn workshop_parts(config: &Config) -> Result<ToolRegistryParts> {
     let memory = documents(config, NetworkAccess::Offline)?;
     let home = settings::home()?;
-    let channels =
-        open_channels(config, &home, ChannelParts { database: hob_database(&home), bus: EventBus::new() })?;
-    let tasks = open_tasks(&home, task_options(contract(channels.as_ref())));
+    let channels = open_channels(
+        config,
+        &home,
+        ChannelParts { database: hob_database(&home), events: EventBus::new() },
+    )?;
+    let tasks = open_tasks(&home, task_options(channels.clone()));
     Ok(ToolRegistryParts {
         home: Some(settings::home()?),
         memory: Some(memory),
         tasks: Some(tasks),
-        channels: channels.as_ref().map(ChannelService::contract),
+        channels,
         ..ToolRegistryParts::default()
     })
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
-use hob_app::startup::channels::{ChannelParts, contract, open_channels};
+use hob_app::startup::channels::{ChannelParts, open_channels};
 use hob_app::startup::tasks::{open_tasks, task_options};
 use hob_app::{ToolRegistry, hob_database};
 use hob_config::Config;
@@ -52,11 +52,11 @@ fn service(config: &Config, task: &NewTask) -> Result<TaskService> {
         Some(_) => open_channels(
             config,
             &home,
-            ChannelParts { database: hob_database(&home), bus: EventBus::new() },
+            ChannelParts { database: hob_database(&home), events: EventBus::new() },
         )?,
         None => None,
     };
-    Ok(open_tasks(&home, task_options(contract(channels.as_ref()))))
+    Ok(open_tasks(&home, task_options(channels)))
 }
 
 /// As typed → as resolved. The local user may use all tools.

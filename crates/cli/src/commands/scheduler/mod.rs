@@ -10,12 +10,10 @@ mod show;
 mod start;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Result;
 use hob_app::AppOptions;
 use hob_app::startup::tasks::{open_tasks, task_options};
-use hob_channels::NoChannels;
 use hob_config::Config;
 use hob_tasks::{TaskError, TaskId, TaskService};
 
@@ -45,7 +43,7 @@ pub fn run(command: SchedulerCommand) -> Result<ExitCode> {
 }
 
 fn with_service(work: impl AsyncFnOnce(&TaskService) -> Result<()>) -> Result<ExitCode> {
-    let service = open_tasks(&settings::home()?, task_options(Arc::new(NoChannels)));
+    let service = open_tasks(&settings::home()?, task_options(None));
     block_on(async {
         work(&service).await?;
         Ok(ExitCode::SUCCESS)

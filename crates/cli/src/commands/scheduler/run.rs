@@ -1,11 +1,9 @@
 //! `hob scheduler run`: one run now, outside the schedule, and its result.
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use hob_app::startup::tasks::{open_tasks, task_options};
-use hob_channels::NoChannels;
 use hob_tasks::{RunOutcome, TaskRun};
 
 use super::{read_id, run_settings, with_advice};
@@ -21,7 +19,7 @@ pub fn run(args: SchedulerRunArgs) -> Result<ExitCode> {
     let SchedulerRunArgs { id, json, engine } = args;
     let id = read_id(&id)?;
     let (config, wishes) = run_settings(engine)?;
-    let service = open_tasks(&settings::home()?, task_options(Arc::new(NoChannels)));
+    let service = open_tasks(&settings::home()?, task_options(None));
     // Before the search for an engine, which takes time.
     block_on(async { service.get(&id).await.map_err(with_advice) })?;
     open_app::with_app(&config, &wishes, async |app, signals| {

@@ -1,63 +1,64 @@
-//! `/v1/channels`, over a scripted gateway.
+//! `/v1/channels`, over a gateway on a real socket.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::time::Duration;
 
-use async_trait::async_trait;
 use hob_app::AskService;
-use hob_channels::{ChannelError, ChannelReport, ChannelStatus, Channels};
+use hob_channels::{ChannelOptions, ChannelService, ChannelStatus, GatewayOptions, GatewayTimeouts};
 use hob_config::ServerConfig;
-use hob_testkit::{Outside, ScriptedEngine};
+use hob_core::Ask;
+use hob_testkit::{Gateway, GatewayScript, Outside, ScriptedEngine, free_port};
 use serde_json::{Value, json};
 
 use crate::fixtures::loopback_config;
-use crate::support::{TestServer, plain_parts};
+use crate::support::{PATIENCE, TestServer, plain_parts};
 
-type Sent = (String, String, Option<String>);
-
-/// Accepts every message, except one to the channel `nobody`.
-pub struct FakeChannels {
-    status: ChannelStatus,
-    sent: Mutex<Vec<Sent>>,
+/// A server with channels.
+pub struct ChannelServer {
+    http: TestServer,
+    /// `None` where no gateway answers.
+    gateway: Option<Gateway>,
 }
 
-#[async_trait]
-impl Channels for FakeChannels {
-    async fn send(&self, channel: &str, content: &str, thread: Option<&str>) -> Result<(), ChannelError> {
-        if channel == "nobody" {
-            let reason = "the gateway is not connected".to_owned();
-            return Err(ChannelError::Undelivered { channel: channel.to_owned(), reason });
-        }
-        let message = (channel.to_owned(), content.to_owned(), thread.map(str::to_owned));
-        self.sent.lock().unwrap().push(message);
-        Ok(())
-    }
-
-    async fn list(&self) -> Result<Vec<String>, ChannelError> {
-        match self.status {
-            ChannelStatus::Connected => Ok(vec!["telegram".into(), "slack".into()]),
-            _ => Err(ChannelError::Unlisted { gateway: "ws://x".into(), reason: "it is away".into() }),
-        }
-    }
-
-    fn report(&self) -> ChannelReport {
-        let trouble = (self.status == ChannelStatus::Error).then(|| "it is away".to_owned());
-        ChannelReport { status: self.status, gateway_url: "ws://x".into(), trouble }
+impl AsRef<TestServer> for ChannelServer {
+    fn as_ref(&self) -> &TestServer {
+        &self.http
     }
 }
 
-pub async fn server(status: ChannelStatus, config: ServerConfig) -> (TestServer, Arc<FakeChannels>) {
-    let channels = Arc::new(FakeChannels { status, sent: Mutex::default() });
+/// A server whose channels are connected, or whose gateway does not answer.
+pub async fn server(status: ChannelStatus, config: ServerConfig) -> ChannelServer {
+    let gateway = match status {
+        ChannelStatus::Connected => Some(Gateway::start(GatewayScript::default()).await),
+        _ => None,
+    };
+    let nowhere = || format!("ws://127.0.0.1:{}/ws", free_port());
+    let url = gateway.as_ref().map_or_else(nowhere, Gateway::url);
+    let timeouts =
+        GatewayTimeouts { detect_within: Duration::from_millis(100), ..GatewayTimeouts::default() };
+    let options = GatewayOptions { timeouts, ..GatewayOptions::new(url) };
+    let channels = ChannelOptions { gateway: Some(options), ..ChannelOptions::default() };
+    let channels = Arc::new(ChannelService::new(channels).unwrap());
     let system = AskService::new(plain_parts(Arc::new(ScriptedEngine::saying(&["hi"]))));
-    let system = system.with_channels(Arc::clone(&channels) as Arc<dyn Channels>);
-    (TestServer::start_parts(Arc::new(system), config).await, channels)
+    let system = Arc::new(system.with_channels(Some(Arc::clone(&channels))));
+    channels.listen(&(Arc::clone(&system) as Arc<dyn Ask>));
+    let reached = async {
+        while channels.report().status != status {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, reached).await.unwrap();
+    ChannelServer { http: TestServer::start_parts(system, config).await, gateway }
 }
 
-async fn get(server: &TestServer, path: &str) -> (u16, Value) {
+async fn get(server: &impl AsRef<TestServer>, path: &str) -> (u16, Value) {
+    let server = server.as_ref();
     let response = server.client.get(server.url(path)).send().await.unwrap();
     (response.status().as_u16(), response.json().await.unwrap())
 }
 
-async fn send(server: &TestServer, body: Value) -> (u16, Value) {
+async fn send(server: &impl AsRef<TestServer>, body: Value) -> (u16, Value) {
+    let server = server.as_ref();
     let request = server.client.post(server.url("/v1/channels/send")).json(&body);
     let response = request.send().await.unwrap();
     (response.status().as_u16(), response.json().await.unwrap())
@@ -65,25 +66,26 @@ async fn send(server: &TestServer, body: Value) -> (u16, Value) {
 
 #[tokio::test]
 async fn channels_and_their_status_have_the_documented_bodies() {
-    let (server, _) = server(ChannelStatus::Connected, loopback_config()).await;
+    let server = server(ChannelStatus::Connected, loopback_config()).await;
     let listed = get(&server, "/v1/channels").await;
     assert_eq!(listed, (200, json!({ "channels": ["telegram", "slack"], "status": "connected" })));
     let status = get(&server, "/v1/channels/status").await;
     let expected = json!({
-        "status": "connected", "connected": true, "gateway_url": "ws://x", "channels": ["telegram", "slack"],
+        "status": "connected", "connected": true, "gateway_url": server.gateway.as_ref().unwrap().url(),
+        "channels": ["telegram", "slack"],
     });
     assert_eq!(status, (200, expected));
 }
 
 #[tokio::test]
 async fn a_gateway_that_is_away_is_no_error_of_the_server() {
-    let (server, _) = server(ChannelStatus::Error, loopback_config()).await;
+    let server = server(ChannelStatus::Error, loopback_config()).await;
     let (code, listed) = get(&server, "/v1/channels").await;
     assert_eq!((code, &listed["channels"], &listed["status"]), (200, &json!([]), &json!("error")));
-    assert!(listed["message"].as_str().unwrap().contains("it is away"), "{listed}");
+    assert!(listed["message"].as_str().unwrap().contains("cannot list the channels"), "{listed}");
     let (code, status) = get(&server, "/v1/channels/status").await;
     assert_eq!((code, &status["status"], &status["connected"]), (200, &json!("error"), &json!(false)));
-    assert_eq!(status["message"], "it is away");
+    assert!(status["message"].as_str().unwrap().contains("cannot connect to the gateway"), "{status}");
 }
 
 #[tokio::test]
@@ -100,24 +102,24 @@ async fn without_channels_the_list_is_empty_and_the_rest_is_not_available() {
 
 #[tokio::test]
 async fn both_shapes_send_and_the_first_wins() {
-    let (server, channels) = server(ChannelStatus::Connected, loopback_config()).await;
+    let server = server(ChannelStatus::Connected, loopback_config()).await;
     let first = json!({ "channel": "telegram", "content": "one", "conversation_id": "t1" });
     assert_eq!(send(&server, first).await, (200, json!({ "status": "sent", "channel": "telegram" })));
     let second = json!({ "target": "slack", "message": "two" });
     assert_eq!(send(&server, second).await, (200, json!({ "status": "sent", "target": "slack" })));
     let both = json!({ "target": "slack", "message": "no", "channel": "telegram", "content": "three" });
     assert_eq!(send(&server, both).await, (200, json!({ "status": "sent", "channel": "telegram" })));
-    let sent = channels.sent.lock().unwrap().clone();
+    let sent = server.gateway.as_ref().unwrap().frames();
     let expected = [("telegram", "one", Some("t1")), ("slack", "two", None), ("telegram", "three", None)];
     let expected = expected.map(|(channel, content, thread)| {
-        (channel.to_owned(), content.to_owned(), thread.map(str::to_owned))
+        json!({ "channel": channel, "content": content, "conversation_id": thread, "metadata": {} })
     });
     assert_eq!(sent, expected);
 }
 
 #[tokio::test]
-async fn a_wrong_message_names_its_field_and_an_undelivered_one_says_why() {
-    let (server, channels) = server(ChannelStatus::Connected, loopback_config()).await;
+async fn a_wrong_message_names_its_field() {
+    let server = server(ChannelStatus::Connected, loopback_config()).await;
     for (body, param) in [
         (json!({}), "channel"),
         (json!({ "channel": "telegram" }), "content"),
@@ -131,10 +133,16 @@ async fn a_wrong_message_names_its_field_and_an_undelivered_one_says_why() {
         assert_eq!((code, &error["error"]["param"]), (400, &json!(param)), "{body}");
     }
     assert_eq!(send(&server, json!([])).await.0, 400);
-    assert_eq!(channels.sent.lock().unwrap().len(), 0);
-    let (code, error) = send(&server, json!({ "channel": "nobody", "content": "x" })).await;
+    assert_eq!(server.gateway.as_ref().unwrap().frames(), [] as [Value; 0]);
+}
+
+#[tokio::test]
+async fn a_message_that_is_not_delivered_says_why() {
+    let server = server(ChannelStatus::Error, loopback_config()).await;
+    let (code, error) = send(&server, json!({ "channel": "telegram", "content": "x" })).await;
     assert_eq!((code, &error["error"]["code"]), (502, &json!("delivery_failed")));
-    assert!(error["detail"].as_str().unwrap().contains("the gateway is not connected"), "{error}");
+    let detail = error["detail"].as_str().unwrap();
+    assert!(detail.starts_with("the message to 'telegram' was not delivered: http://127.0.0.1:"), "{error}");
 }
 
 #[tokio::test]
@@ -144,8 +152,8 @@ async fn strangers_may_look_and_not_send() {
     for (status, names) in
         [(ChannelStatus::Connected, json!(["telegram", "slack"])), (ChannelStatus::Error, json!([]))]
     {
-        let (mut server, _) = server(status, config.clone()).await;
-        server.address.set_ip(network.address());
+        let mut server = server(status, config.clone()).await;
+        server.http.address.set_ip(network.address());
         let word = status.as_str();
         let listed = get(&server, "/v1/channels").await;
         assert_eq!(listed, (200, json!({ "channels": names, "status": word })));
@@ -153,8 +161,8 @@ async fn strangers_may_look_and_not_send() {
         let connected = status == ChannelStatus::Connected;
         assert_eq!(told, (200, json!({ "status": word, "connected": connected, "channels": names })));
     }
-    let (mut server, _) = server(ChannelStatus::Connected, config).await;
-    server.address.set_ip(network.address());
+    let mut server = server(ChannelStatus::Connected, config).await;
+    server.http.address.set_ip(network.address());
     let (code, error) = send(&server, json!({ "channel": "telegram", "content": "hi" })).await;
     assert_eq!((code, &error["error"]["type"]), (403, &json!("permission_error")));
 }

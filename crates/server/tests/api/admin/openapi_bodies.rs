@@ -350,8 +350,8 @@ fn check_route<S: AsRef<TestServer>>(
     check(&Route { server, runtime: &runtime, document: &document, path });
 }
 
-async fn server_with_channels() -> TestServer {
-    channels::server(ChannelStatus::Connected, loopback_config()).await.0
+async fn server_with_channels() -> channels::ChannelServer {
+    channels::server(ChannelStatus::Connected, loopback_config()).await
 }
 
 #[test]

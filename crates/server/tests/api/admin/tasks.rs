@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use hob_app::AskService;
 use hob_app::startup::tasks::{open_tasks, task_options};
-use hob_channels::{ChannelError, ChannelReport, ChannelStatus, Channels, NoChannels};
+use hob_channels::{ChannelOptions, ChannelService, GatewayOptions};
 use hob_config::ServerConfig;
 use hob_core::{Ask, Engine, Zone};
 use hob_server::ServerParts;
 use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts, TaskOptions};
 use hob_telemetry::TelemetryService;
-use hob_testkit::ScriptedEngine;
+use hob_testkit::{Gateway, GatewayScript, Recorded, Reply, ScriptedEngine};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -22,26 +21,15 @@ use crate::support::{PATIENCE, TestServer};
 
 pub struct TaskServer {
     _home: TempDir,
+    _gateway: Gateway,
     scheduler: Arc<Scheduler>,
     pub http: TestServer,
 }
 
 /// A gateway with one channel.
-struct Telegram;
-
-#[async_trait]
-impl Channels for Telegram {
-    async fn send(&self, _: &str, _: &str, _: Option<&str>) -> Result<(), ChannelError> {
-        Ok(())
-    }
-
-    async fn list(&self) -> Result<Vec<String>, ChannelError> {
-        Ok(vec!["telegram".to_owned()])
-    }
-
-    fn report(&self) -> ChannelReport {
-        ChannelReport { status: ChannelStatus::Connected, ..NoChannels.report() }
-    }
+async fn telegram() -> Gateway {
+    let http = |_: &Recorded| Reply::json(200, r#"["telegram"]"#);
+    Gateway::start(GatewayScript { http: Arc::new(http), ..GatewayScript::default() }).await
 }
 
 impl AsRef<TestServer> for TaskServer {
@@ -53,12 +41,18 @@ impl AsRef<TestServer> for TaskServer {
 impl TaskServer {
     pub async fn open() -> Self {
         let home = tempfile::tempdir().unwrap();
+        let gateway = telegram().await;
+        let channels = ChannelService::new(ChannelOptions {
+            gateway: Some(GatewayOptions::new(gateway.url())),
+            ..ChannelOptions::default()
+        })
+        .unwrap();
         let engine = Arc::new(ScriptedEngine::saying(&["Hel", "lo"])) as Arc<dyn Engine>;
         let system = Arc::new(AskService::new(parts(engine)));
         let scheduler = Arc::new(Scheduler::new(SchedulerParts {
             tasks: open_tasks(
                 home.path(),
-                TaskOptions { zone: Zone::UTC, ..task_options(Arc::new(Telegram)) },
+                TaskOptions { zone: Zone::UTC, ..task_options(Some(Arc::new(channels))) },
             ),
             ask: Arc::clone(&system) as Arc<dyn Ask>,
             bus: system.bus().clone(),
@@ -69,7 +63,12 @@ impl TaskServer {
             record: TelemetryService::default(),
             scheduler: Some(Arc::clone(&scheduler)),
         };
-        TaskServer { _home: home, scheduler, http: TestServer::start_parts(parts, loopback_config()).await }
+        TaskServer {
+            _home: home,
+            _gateway: gateway,
+            scheduler,
+            http: TestServer::start_parts(parts, loopback_config()).await,
+        }
     }
 
     async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Response {

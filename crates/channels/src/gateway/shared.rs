@@ -1,0 +1,66 @@
+//! What the parts of a connection share: timeouts, limits, and when the gateway last answered.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::pending::Pending;
+
+/// Longer frames are skipped.
+pub(super) const MAX_FRAME_BYTES: usize = 1 << 20;
+
+/// The id of the request by which messages are asked for.
+pub(super) const SUBSCRIPTION: &str = "subscribe";
+
+/// How long a connection waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GatewayTimeouts {
+    /// The longest wait for the socket to open, and for a gateway to accept us.
+    pub open_within: Duration,
+    /// A gateway that is silent for this long after the socket opened speaks the simple protocol.
+    pub detect_within: Duration,
+    /// The longest wait for the socket to take a frame.
+    pub write_within: Duration,
+    /// The longest wait for the confirmation of a message.
+    pub confirm_within: Duration,
+    /// How often the gateway is asked for a sign of life.
+    pub ping_every: Duration,
+    /// A gateway that gave none for this long is gone.
+    pub silent_for: Duration,
+}
+
+impl Default for GatewayTimeouts {
+    fn default() -> Self {
+        GatewayTimeouts {
+            open_within: Duration::from_secs(10),
+            detect_within: Duration::from_millis(1_500),
+            write_within: Duration::from_secs(10),
+            confirm_within: Duration::from_secs(20),
+            ping_every: Duration::from_secs(20),
+            silent_for: Duration::from_secs(50),
+        }
+    }
+}
+
+/// What reading and writing share.
+pub(super) struct Shared {
+    pub pending: Pending,
+    /// When the gateway last gave a sign of life.
+    heard: Mutex<Instant>,
+}
+
+impl Shared {
+    /// For a connection that has just been opened.
+    pub fn new() -> Self {
+        Shared { pending: Pending::default(), heard: Mutex::new(Instant::now()) }
+    }
+
+    pub fn hear(&self) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    pub fn silent_for(&self) -> Duration {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+}
