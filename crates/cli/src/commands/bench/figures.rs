@@ -47,14 +47,14 @@ impl From<&Hardware> for BenchMachine {
 #[serde(tag = "benchmark", rename_all = "lowercase")]
 pub enum BenchResult {
     /// Sequential requests.
-    Latency { samples: usize, latency: LatencySummary, first_token: LatencySummary },
+    Latency { samples: usize, latency: BenchLatency, first_token: BenchLatency },
     /// Concurrent requests.
     Throughput { concurrency: usize, samples: usize, tokens: u64, seconds: f64, tokens_per_second: f64 },
 }
 
 /// Statistics of a set of times, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct LatencySummary {
+pub struct BenchLatency {
     pub mean: f64,
     pub p50: f64,
     pub p95: f64,
@@ -62,11 +62,11 @@ pub struct LatencySummary {
     pub max: f64,
 }
 
-impl From<Spread> for LatencySummary {
+impl From<Spread> for BenchLatency {
     fn from(spread: Spread) -> Self {
         let Spread { mean, p50, p95, min, max } = spread;
         let [mean, p50, p95, min, max] = [mean, p50, p95, min, max].map(|time| time.as_secs_f64());
-        LatencySummary { mean, p50, p95, min, max }
+        BenchLatency { mean, p50, p95, min, max }
     }
 }
 
@@ -94,7 +94,7 @@ impl BenchResult {
     pub fn compared(&self) -> Vec<(String, Figure)> {
         match self {
             BenchResult::Latency { latency, first_token, .. } => {
-                let of = |what: &str, times: &LatencySummary| {
+                let of = |what: &str, times: &BenchLatency| {
                     [("mean", times.mean), ("p50", times.p50), ("p95", times.p95)]
                         .map(|(name, time)| (format!("{what} {name}"), Figure::Seconds(time)))
                 };
