@@ -1,6 +1,6 @@
 //! Agents, which let a model use tools in different ways, and the built-in tools.
 //!
-//! An agent is a [`protocol::Protocol`]: pure code that says how the agent speaks with its model. `turn_loop` drives it, and is
+//! An agent is a `protocol::Protocol`: pure code that says how the agent speaks with its model. `turn_loop` drives it, and is
 //! the only part that asks engines and runs tools.
 //!
 //! The crate reaches engines and channels only through the contracts of `core`. It knows no HTTP server, no

@@ -17,12 +17,22 @@ pub struct AnsweringArgs {
     #[arg(short, long, value_parser = engines())]
     pub engine: Option<EngineName>,
 
-    /// Sampling temperature, 0.0 to 2.0 (default: [intelligence] temperature)
-    #[arg(short, long, value_parser = temperature, allow_negative_numbers = true)]
+    // Not comments for the documentation, which would take the section's name for a link.
+    #[arg(
+        short,
+        long,
+        value_parser = temperature,
+        allow_negative_numbers = true,
+        help = "Sampling temperature, 0.0 to 2.0 (default: [intelligence] temperature)"
+    )]
     pub temperature: Option<Temperature>,
 
-    /// Maximum number of tokens to generate (default: [intelligence] max_tokens)
-    #[arg(long, value_parser = max_tokens, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_parser = max_tokens,
+        allow_negative_numbers = true,
+        help = "Maximum number of tokens to generate (default: [intelligence] max_tokens)"
+    )]
     pub max_tokens: Option<MaxTokens>,
 
     /// Agent to use: simple, orchestrator, react, codeact or none [default: none, or orchestrator with --tools]
