@@ -1,4 +1,4 @@
-//! Opens the house: makes the engines, starts the one that is ours to start, chooses who answers.
+//! Opens everything once: creates the engines, starts the managed llama.cpp server, selects the engine that answers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -56,11 +56,11 @@ pub enum FirstRun {
     /// Nothing is downloaded.
     #[default]
     Refuse,
-    /// The starter model is fetched, and how far that is is told.
+    /// The starter model is downloaded, with its progress reported.
     Fetch(DownloadProgressFn),
 }
 
-/// Why the house does not open.
+/// Why the app cannot start.
 #[derive(Debug, Error)]
 pub enum OpenError {
     #[error(transparent)]
@@ -81,7 +81,7 @@ pub enum OpenError {
     FirstRun(#[from] PullError),
 }
 
-/// A house that is open: the system, and what runs beside it.
+/// The running app: what answers requests, and the services beside it.
 pub struct App {
     pub system: Arc<AskService>,
     /// Why this engine was chosen.
@@ -208,14 +208,14 @@ impl App {
         }
     }
 
-    /// Has the engine read what every whole answer begins with, in the background, until the house is closed.
+    /// Has the engine read what every whole answer begins with, in the background, until the app is closed.
     pub fn warm(&self) {
         self.workshop.warm(&self.system);
     }
 
     /// Stops what was started.
     pub async fn close(self) {
-        // Before the channels, by which results leave the house.
+        // Before the channels, which deliver results.
         self.scheduler.close().await;
         drop(self.scheduler);
         if let Some(channels) = &self.channels {

@@ -1,4 +1,4 @@
-//! Where the tools come from: those of the house, and those of MCP servers, which come and go.
+//! Collects the tools of all capabilities, and of MCP servers, whose tools change while Hob runs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,7 +67,7 @@ pub struct ToolRegistryParts {
     pub tasks: Option<TaskService>,
 }
 
-/// The tools of the house and the MCP servers behind some of them.
+/// Hob's own tools, and those of the MCP servers.
 pub struct ToolRegistry {
     built_in: Vec<Arc<dyn Tool>>,
     allowed: AllowedAfterUntrusted,
@@ -162,7 +162,7 @@ impl ToolRegistry {
     }
 }
 
-/// Serves the tools of the house on stdin and stdout, all of them, until the client hangs up.
+/// Serves all of Hob's own tools on stdin and stdout until the client disconnects.
 ///
 /// Those of configured MCP servers are left out: a client can have them without us, and if one of the servers is this very
 /// program, it would start itself without end.

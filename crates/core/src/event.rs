@@ -1,4 +1,4 @@
-//! What happens in the house, told to whoever listens: a synchronous publish/subscribe bus.
+//! A synchronous publish/subscribe bus for events in this process.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -275,7 +275,7 @@ pub enum AnswerWarning {
     LoopStopped,
     /// The default model was not to be had, and `[intelligence] fallback_model` answered.
     FallbackModel,
-    /// No engine of the house could answer, and the cloud did, as the owner allows.
+    /// No local engine could answer, and the cloud did, as the owner allows.
     CloudFallback,
     /// A field of the request that has no effect on this answer, by its name.
     Ignored(String),

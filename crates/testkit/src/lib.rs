@@ -1,4 +1,4 @@
-//! What tests of several crates share. Knows only the wire: no crate of the house but `core` may be needed here.
+//! What tests of several crates share. Knows only the wire: it uses no other crate of ours but `core`.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs with the environment they were given")]
 #![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]

@@ -1,4 +1,4 @@
-//! A tool as an agent's model is told of it. Every word of it is read before every answer, so it is short: the first sentence of the
+//! The description of a tool in an agent's prompt. The model reads it before every answer, so it is short: the first sentence of the
 //! description, and names, types and choices of the arguments. The rest is for people, and for programs that ask for all of it.
 
 use serde_json::{Map, Value};

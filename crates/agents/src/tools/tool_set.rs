@@ -85,7 +85,7 @@ impl ToolEntry {
         self.tool.spec()
     }
 
-    /// The tool as it is told of.
+    /// The description for the model.
     pub(super) fn definition(&self, detail: Detail) -> ToolDefinition {
         let (spec, definition) = (self.spec(), self.spec().definition());
         match (self.origin, detail) {
@@ -99,7 +99,7 @@ impl ToolEntry {
     }
 }
 
-/// How much is told of a tool.
+/// How much a description contains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Detail {
     /// For the model of an agent, which reads it before every answer.

@@ -5,7 +5,7 @@ use hob_core::{GenerateRequest, ReplyMode};
 /// Which agent the caller wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentSelection<A> {
-    /// Whatever the house is set up with, which may be none.
+    /// The configured agent, which may be none.
     Configured(Option<A>),
     Named(A),
     None,

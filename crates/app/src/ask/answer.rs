@@ -1,4 +1,4 @@
-//! Answers, whole and as they come: a request finds its model and its answer_path, and whoever answers says who it was.
+//! Complete and streamed answers: resolves the model, chooses agent or engine, and reports what answered.
 
 use std::sync::Arc;
 

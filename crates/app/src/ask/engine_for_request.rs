@@ -1,4 +1,4 @@
-//! The way of one request: which engine answers, who may stand in for it, and what the caller is told of both.
+//! The target of one request: the engine that answers, the fallback model that may replace it, and what the answer reports about both.
 
 use std::sync::Arc;
 
@@ -11,27 +11,27 @@ use hob_engines::pool::EnginePool;
 use hob_telemetry::trace::Span;
 use hob_telemetry::{RecordContext, RecordedEngine};
 
-/// Who answers a request.
+/// The engine and model of a request.
 pub(crate) struct RequestTarget {
     engine: Arc<dyn Engine>,
     reason: Option<ModelReason>,
     warning: Option<AnswerWarning>,
-    /// Who may still stand in; `None` where nobody may.
+    /// The fallback that may still answer; `None` if there is none.
     behind: Option<Behind>,
     /// Where the router chose the model: reports how the answer ends.
     reporter: Option<OutcomeReporter>,
 }
 
-/// Who stands behind the engine that is asked first.
+/// The fallback of the engine that is asked first.
 struct Behind {
     fallback: Arc<Fallback>,
     pool: Arc<EnginePool>,
-    /// On whose behalf.
+    /// The role of the caller.
     role: CallerRole,
     switch: Arc<FallbackSwitch>,
 }
 
-/// What the caller is told.
+/// What the answer reports.
 pub(crate) struct AnswerNotes {
     /// The key of the engine that answered.
     pub(crate) engine: String,
@@ -42,12 +42,12 @@ pub(crate) struct AnswerNotes {
 }
 
 impl RequestTarget {
-    /// To an engine, and to no other.
+    /// One engine, without a fallback.
     pub(crate) fn to(engine: Arc<dyn Engine>, reason: Option<ModelReason>) -> Self {
         RequestTarget { engine, reason, warning: None, behind: None, reporter: None }
     }
 
-    /// To a model that stands in from the start.
+    /// A fallback model from the start.
     pub(crate) fn to_stand_in(stand_in: FallbackModel) -> Self {
         let FallbackModel { model: _, engine, reason, warning } = stand_in;
         RequestTarget { warning: Some(warning), ..RequestTarget::to(engine, Some(reason)) }
@@ -68,15 +68,15 @@ impl RequestTarget {
         Some(reporter)
     }
 
-    /// The same with somebody behind it.
+    /// The same with a fallback.
     pub(crate) fn before(self, fallback: &Arc<Fallback>, pool: &Arc<EnginePool>, role: CallerRole) -> Self {
         let (fallback, pool) = (Arc::clone(fallback), Arc::clone(pool));
         RequestTarget { behind: Some(Behind { fallback, pool, role, switch: Arc::default() }), ..self }
     }
 
-    /// The same, where the cloud is the engine of the house only because no other answered when it was opened.
-    pub(crate) fn instead_of(self, house: Option<&ModelReason>) -> Self {
-        match house {
+    /// The same, if the cloud was selected only because no other engine answered at the start.
+    pub(crate) fn instead_of(self, reason: Option<&ModelReason>) -> Self {
+        match reason {
             Some(reason) if self.engine.key() == CLOUD => RequestTarget {
                 warning: self.warning.or(Some(AnswerWarning::CloudFallback)),
                 reason: Some(reason.clone().after(self.reason)),
@@ -86,7 +86,7 @@ impl RequestTarget {
         }
     }
 
-    /// The same, where the cloud is asked because an engine of the house that might have the model failed so.
+    /// The same, if the cloud is asked because a configured engine that may have the model failed.
     pub(crate) fn for_want_of(self, error: &EngineError) -> Self {
         let reason = ModelReason::new(format!("the cloud answers: {error}"));
         RequestTarget {
@@ -101,7 +101,7 @@ impl RequestTarget {
         self.engine.key()
     }
 
-    /// The engine to ask, with its work put down to a caller.
+    /// The engine to ask, with its calls recorded for a caller.
     pub(crate) fn recorded(&self, context: RecordContext) -> Arc<dyn Engine> {
         let Some(Behind { fallback, pool, role, switch }) = &self.behind else {
             return Arc::new(RecordedEngine::new(Arc::clone(&self.engine), context));
@@ -123,7 +123,7 @@ impl RequestTarget {
         self.behind.as_ref().and_then(|behind| behind.switch.model())
     }
 
-    /// What there is to tell now. From here on nobody else takes over: the caller would not hear of it.
+    /// What the answer reports. After this no fallback may answer, because the report has been made.
     pub(crate) fn tell(self, span: &mut Span) -> AnswerNotes {
         if let Some(behind) = &self.behind {
             behind.switch.close();

@@ -190,12 +190,12 @@ impl AskService {
         self.agent.as_deref().map(Agent::name)
     }
 
-    /// What happens in the house.
+    /// The events of this process.
     pub fn bus(&self) -> &EventBus {
         &self.bus
     }
 
-    /// What the engines did since the house was opened; `None` where that is not counted.
+    /// What the engines did since the start; `None` where that is not counted.
     pub fn metrics(&self) -> Option<&InferenceMetrics> {
         self.recorder.metrics.as_deref()
     }
@@ -235,7 +235,7 @@ impl AskService {
         self.channels.as_ref()
     }
 
-    /// The user's documents, where the house has a memory at all.
+    /// The user's documents, if the memory is on.
     pub fn memory(&self) -> Option<&Arc<MemoryService>> {
         self.memory.as_ref()
     }

@@ -146,7 +146,7 @@ mod tests {
         }
     }
 
-    fn house(key: &'static str, agent: &str) -> (AskService, Arc<Reader>, Arc<Counted>) {
+    fn service(key: &'static str, agent: &str) -> (AskService, Arc<Reader>, Arc<Counted>) {
         let engine =
             Arc::new(Reader { key, asked: ScriptedEngine::saying(&["yes"]), read: Mutex::default() });
         let log = Arc::new(Counted::default());
@@ -165,7 +165,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_read_early_is_what_a_whole_answer_begins_with() {
         for agent in ["orchestrator", "react"] {
-            let (system, engine, log) = house("embedded", agent);
+            let (system, engine, log) = service("embedded", agent);
             system.warm().await.unwrap();
             assert_eq!((engine.asked.requests().len(), *log.0.lock().unwrap()), (0, 0), "it is no inference");
             let mut warmed = engine.read.lock().unwrap().remove(0);
@@ -182,7 +182,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_engine_outside_this_process_is_left_alone() {
-        let (system, engine, _) = house("ollama", "orchestrator");
+        let (system, engine, _) = service("ollama", "orchestrator");
         system.warm().await.unwrap();
         assert!(engine.read.lock().unwrap().is_empty());
     }

@@ -1,4 +1,4 @@
-//! Who turns text into vectors for the house: the model the user named, else the small one that comes with Hob.
+//! The engine and model that make vectors: the model that the user configured, else the small one that Hob downloads.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,10 +44,10 @@ pub async fn open_embedder(
     if config.memory.embedding_model.is_none() {
         local_models::fetch_embedding_model(config, home, first_use).await?;
     }
-    Ok(embedder(config, home, engine).ok_or_else(nobody)?)
+    Ok(embedder(config, home, engine).ok_or_else(not_configured)?)
 }
 
-/// The engine's error, with what to do when the model of the house was never fetched.
+/// The engine's error, with what to do if Hob's own embedding model was never downloaded.
 pub(crate) fn explain(error: EngineError) -> EngineError {
     match error {
         EngineError::ModelNotFound { engine, model, .. } if local_models::comes_with_hob(&model) => {
@@ -61,11 +61,11 @@ pub(crate) fn explain(error: EngineError) -> EngineError {
     }
 }
 
-/// What callers are told where there is no embedder at all.
-pub(crate) fn nobody() -> EngineError {
+/// The error if no engine can make vectors.
+pub(crate) fn not_configured() -> EngineError {
     EngineError::NotConfigured {
         engine: "embedded".to_owned(),
-        reason: "this house has no embedding model. Name one of your engine's in [memory] embedding_model"
+        reason: "no embedding model is configured. Set [memory] embedding_model to a model of your engine"
             .to_owned(),
     }
 }
@@ -97,15 +97,15 @@ mod tests {
         let refused = open_embedder(&config, home.path(), &engine, &FirstRun::Refuse).await.err().unwrap();
         assert!(matches!(refused, EmbedderError::Fetch(PullError::Offline { .. })), "{refused}");
 
-        let house = embedder(&config, home.path(), &engine).unwrap();
-        assert_eq!((house.engine.key(), house.model.as_str()), ("embedded", "all-minilm-l6-v2"));
+        let embedder = embedder(&config, home.path(), &engine).unwrap();
+        assert_eq!((embedder.engine.key(), embedder.model.as_str()), ("embedded", "all-minilm-l6-v2"));
         let request = hob_core::EmbedRequest {
-            model: house.model.clone(),
+            model: embedder.model.clone(),
             inputs: vec!["a".to_owned()].into(),
             ..hob_core::EmbedRequest::default()
         };
-        let told = explain(house.engine.embed(&request).await.unwrap_err()).to_string();
-        assert!(told.contains("'hob model pull all-minilm-l6-v2'"), "{told}");
+        let message = explain(embedder.engine.embed(&request).await.unwrap_err()).to_string();
+        assert!(message.contains("'hob model pull all-minilm-l6-v2'"), "{message}");
     }
 
     #[cfg(not(feature = "embedded"))]
