@@ -300,11 +300,3 @@ proptest! {
         }
     }
 }
-
-#[test]
-fn the_spellings_of_one_name_are_one_place() {
-    let schema = json!({ "$defs": { "~~": { "type": "string" } }, "properties": {} });
-    let references = ["#/$defs/~~", "#/$defs/~0~", "#/$defs/~~0", "#/$defs/~0~0"];
-    assert!(references.iter().all(|reference| schema.pointer(&reference[1..]).is_some()));
-    assert_eq!(References::find(&schema, &references).parts.len(), 2, "the schema itself, and the name");
-}
