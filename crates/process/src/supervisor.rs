@@ -12,12 +12,14 @@ pub trait Supervised: Send {
     fn run(&mut self, stop: &CancellationToken) -> impl Future<Output = Duration> + Send;
 }
 
-/// Runs it until `stop` is cancelled, with delays between the runs.
+/// Runs it until `stop` is cancelled, but at least once, with delays between the runs.
 pub async fn supervise(mut supervised: impl Supervised, backoff: Backoff, stop: &CancellationToken) {
     let mut delays = backoff.delays();
-    while !stop.is_cancelled() {
+    loop {
         delays.after_running_for(supervised.run(stop).await);
-        stop.run_until_cancelled(sleep(delays.next_delay())).await;
+        if stop.run_until_cancelled(sleep(delays.next_delay())).await.is_none() {
+            return;
+        }
     }
 }
 

@@ -134,10 +134,7 @@ async fn a_server_that_dies_of_the_newer_greeting_gets_the_older_one() {
 #[tokio::test]
 async fn a_list_of_tools_without_end_is_given_up() {
     let servers = started(vec![scripted("endless", "never_stops_listing")]).await;
-    assert_eq!(
-        reason(&servers),
-        "it does not speak the protocol as expected: it has more than 32 pages of tools"
-    );
+    assert_eq!(reason(&servers), "it does not follow the protocol: it has more than 32 pages of tools");
     servers.shutdown().await;
 }
 
@@ -158,7 +155,7 @@ async fn a_directory_that_is_not_there_is_named() {
         *cwd = Some("/no/such/directory".into());
     }
     let servers = started(vec![options]).await;
-    assert_eq!(reason(&servers), "there is no directory '/no/such/directory' to run it in");
+    assert_eq!(reason(&servers), "its working directory '/no/such/directory' does not exist");
     servers.shutdown().await;
 }
 
