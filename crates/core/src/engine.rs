@@ -71,6 +71,11 @@ pub trait Engine: Send + Sync {
     /// The models it has.
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError>;
 
+    /// More about a model than [`Self::list_models`] says, where the engine tells it when it is asked for one model.
+    async fn describe(&self, _model: &ModelInfo) -> Option<ModelInfo> {
+        None
+    }
+
     /// Whether it answers, found out within two seconds.
     async fn health(&self) -> bool;
 

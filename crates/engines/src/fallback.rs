@@ -275,6 +275,10 @@ impl Engine for FallbackEngine {
         self.first.list_models().await
     }
 
+    async fn describe(&self, model: &ModelInfo) -> Option<ModelInfo> {
+        self.first.describe(model).await
+    }
+
     async fn health(&self) -> bool {
         self.first.health().await
     }

@@ -108,6 +108,15 @@ impl ModelCache {
         ids
     }
 
+    /// A model that is in memory and ready.
+    pub(crate) fn loaded_model(&self, id: &str) -> Option<Arc<LoadedModel>> {
+        let entries = self.lock();
+        match &*entries.get(id)?.loading.borrow() {
+            Loading::Ready(handle) => Some(Arc::clone(&handle.loaded)),
+            Loading::Pending | Loading::Failed(_) => None,
+        }
+    }
+
     /// Tokens that went through the models in memory.
     pub(crate) fn computed(&self) -> u64 {
         let of = |entry: &Entry| match &*entry.loading.borrow() {

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::admin::{channels, events, feedback, health, memory, metrics, openapi, savings, tasks};
 use crate::error::{ApiError, ErrorFormat};
 use crate::limits::log_limit::LogLimit;
-use crate::openai::{chat, embeddings, models};
+use crate::openai::{chat, completions, embeddings, models, rerank, tokenize};
 use crate::pages::{chat_page, dashboard};
 use crate::pipeline::Pipeline;
 use crate::reload::AccessRules;
@@ -26,7 +26,13 @@ use crate::state::{ServerParts, ServerState};
 fn routes() -> Vec<(&'static str, MethodRouter<Arc<ServerState>>)> {
     vec![
         ("/v1/chat/completions", post(chat::create)),
+        ("/v1/completions", post(completions::create)),
         ("/v1/embeddings", post(embeddings::create)),
+        ("/v1/rerank", post(rerank::create)),
+        ("/v2/rerank", post(rerank::create)),
+        ("/rerank", post(rerank::create)),
+        ("/tokenize", post(tokenize::split)),
+        ("/detokenize", post(tokenize::join)),
         ("/v1/models", get(models::list)),
         ("/v1/models/{*id}", get(models::show)),
         ("/v1/events", get(events::watch)),

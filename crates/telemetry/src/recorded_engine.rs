@@ -190,6 +190,10 @@ impl Engine for RecordedEngine {
         self.engine.list_models().await
     }
 
+    async fn describe(&self, model: &ModelInfo) -> Option<ModelInfo> {
+        self.engine.describe(model).await
+    }
+
     async fn health(&self) -> bool {
         self.engine.health().await
     }

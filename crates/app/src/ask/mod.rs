@@ -10,6 +10,7 @@ mod embed;
 pub(crate) mod engine_for_request;
 pub(crate) mod images;
 mod memory_context;
+mod model_descriptions;
 mod rerank;
 mod resolve_model;
 mod run_context;
@@ -37,6 +38,7 @@ pub use rerank::Reranked;
 
 use crate::ask::default_model::DefaultModel;
 use crate::ask::images::ImageFetcher;
+use crate::ask::model_descriptions::ModelDescriptions;
 use crate::feedback::FeedbackService;
 use crate::startup::embedder::Embedder;
 use hob_engines::fallback::Fallback;
@@ -65,6 +67,7 @@ pub struct AskService {
     /// Why the cloud is the chosen engine, where it is that only for want of another.
     for_want: Option<ModelReason>,
     default: DefaultModel,
+    descriptions: ModelDescriptions,
     /// Who makes vectors when the caller asks for the default; `None` where nobody can.
     embedder: Option<Embedder>,
     agent: Option<Arc<dyn Agent>>,
@@ -93,6 +96,7 @@ impl AskService {
             fallback: None,
             for_want: None,
             default: DefaultModel::new(parts.default_model),
+            descriptions: ModelDescriptions::default(),
             embedder: None,
             agent: parts.agent,
             tools: ArcSwap::from_pointee(parts.tools),
@@ -255,6 +259,22 @@ impl AskService {
         let mut listed = self.pool.list().await?;
         listed.retain(|listed| role.may_use_engine(&listed.engine));
         Ok(listed)
+    }
+
+    /// The same, with what engines tell only when they are asked for one model.
+    pub async fn described_models(&self, role: CallerRole) -> Result<Vec<ListedModel>, EngineError> {
+        Ok(self.descriptions.add_to(&self.pool, self.listed_models(role).await?).await)
+    }
+
+    /// The same for one model.
+    pub async fn described_model(&self, listed: ListedModel) -> ListedModel {
+        let described = self.descriptions.add_to(&self.pool, vec![listed.clone()]).await;
+        described.into_iter().next().unwrap_or(listed)
+    }
+
+    /// Whether an engine has a model of this name, as far as is known.
+    async fn is_listed(&self, id: &str) -> bool {
+        self.pool.recent().await.is_ok_and(|models| models.iter().any(|listed| listed.model.id == id))
     }
 
     /// Which of these models is the default; `None` where that is another, `auto`, or not known now.

@@ -209,6 +209,10 @@ impl Engine for Cloud {
         Ok(models)
     }
 
+    async fn describe(&self, model: &ModelInfo) -> Option<ModelInfo> {
+        self.provider(&model.id).ok()?.describe(model).await
+    }
+
     /// Whether any provider answers.
     async fn health(&self) -> bool {
         let mut probes: FuturesUnordered<_> =

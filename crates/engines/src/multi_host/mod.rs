@@ -388,6 +388,17 @@ impl Engine for MultiHost {
         if answered { Ok(union) } else { Err(self.no_answer_error("", last_error, &tried)) }
     }
 
+    /// What the first host that has the model tells.
+    async fn describe(&self, model: &ModelInfo) -> Option<ModelInfo> {
+        let ask = |host: Arc<dyn Engine>| -> BoxFuture<'_, _> {
+            Box::pin(async move { Ok(host.describe(model).await) })
+        };
+        let (described, mut slot) =
+            self.ask(self.without_affinity(&model.id), RequestKind::List, ask).await.ok()?;
+        slot.succeeded();
+        described
+    }
+
     /// Whether any host answers.
     async fn health(&self) -> bool {
         let mut probes: FuturesUnordered<_> = self.table.hosts().iter().map(|host| host.health()).collect();

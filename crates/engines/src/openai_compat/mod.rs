@@ -329,6 +329,17 @@ impl Engine for OpenAiCompat {
         answer::read_models(&body).map_err(|reason| self.endpoint.malformed(reason))
     }
 
+    /// llama.cpp tells what its chat template can.
+    async fn describe(&self, model: &ModelInfo) -> Option<ModelInfo> {
+        if self.style.server != ServerKind::LlamaCpp {
+            return None;
+        }
+        let response = self.endpoint.get("/props").await.ok()?;
+        let response = self.endpoint.accept(response).await.ok()?;
+        let told = answer::read_props(&self.endpoint.body(response).await.ok()?).ok()?;
+        Some(ModelInfo { capabilities: model.capabilities.or(told), ..model.clone() })
+    }
+
     async fn health(&self) -> bool {
         self.endpoint.probe("/v1/models").await
     }
