@@ -16,7 +16,7 @@ use super::required_model;
 use super::tools::WireFormat;
 use crate::error::ApiError;
 use crate::json::{over_budget, read};
-use crate::whole_number::WholeNumber;
+use crate::whole_number::{TokenId, WholeNumber};
 
 /// A valid request.
 #[derive(Debug, PartialEq)]
@@ -73,19 +73,19 @@ struct WireRequest {
 #[serde(untagged, expecting = "expected a string, an array of strings, or an array (of arrays) of tokens")]
 enum Prompts {
     Text(String),
-    Tokens(Vec<u32>),
+    Tokens(Vec<TokenId>),
     Texts(Vec<String>),
-    TokenLists(Vec<Vec<u32>>),
+    TokenLists(Vec<Vec<TokenId>>),
 }
 
 impl Prompts {
     fn resolve(self) -> Result<Vec<Prompt>, ApiError> {
         let prompts: Vec<Prompt> = match self {
             Prompts::Text(text) => vec![Prompt::Text(text)],
-            Prompts::Tokens(tokens) if tokens.is_empty() => Vec::new(),
-            Prompts::Tokens(tokens) => vec![Prompt::Tokens(tokens)],
+            Prompts::Tokens(ids) if ids.is_empty() => Vec::new(),
+            Prompts::Tokens(ids) => vec![tokens(ids)],
             Prompts::Texts(texts) => texts.into_iter().map(Prompt::Text).collect(),
-            Prompts::TokenLists(lists) => lists.into_iter().map(Prompt::Tokens).collect(),
+            Prompts::TokenLists(lists) => lists.into_iter().map(tokens).collect(),
         };
         if prompts.is_empty() {
             return Err(ApiError::invalid("prompt", "'prompt' must not be empty"));
@@ -168,6 +168,10 @@ impl WireRequest {
             warnings: ignored.into_warnings(),
         })
     }
+}
+
+fn tokens(ids: Vec<TokenId>) -> Prompt {
+    Prompt::Tokens(ids.into_iter().map(|TokenId(id)| id).collect())
 }
 
 fn positive(number: i64) -> Option<NonZeroU32> {

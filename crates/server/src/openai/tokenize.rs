@@ -22,6 +22,7 @@ use crate::json::{over_budget, read, read_bounded};
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 use crate::warning_header::with_warnings;
+use crate::whole_number::TokenId;
 
 pub(crate) async fn split(
     State(state): State<Arc<ServerState>>,
@@ -252,7 +253,7 @@ struct WireTokens {
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]
-    tokens: Option<Vec<u32>>,
+    tokens: Option<Vec<TokenId>>,
 }
 
 fn parse_tokens(body: &[u8]) -> Result<DetokenizeRequest, ApiError> {
@@ -261,6 +262,7 @@ fn parse_tokens(body: &[u8]) -> Result<DetokenizeRequest, ApiError> {
     if tokens.len() > EMBEDDING_TOKENS {
         return Err(over_budget(OverBudget::too_many("tokens", tokens.len(), "tokens", EMBEDDING_TOKENS)));
     }
+    let tokens = tokens.into_iter().map(|TokenId(id)| id).collect();
     let request = DetokenizeRequest { model: model_or_default(model), tokens };
     let check = GenerateRequest { model: request.model.clone(), ..GenerateRequest::default() };
     budget::check_request(&check).map_err(over_budget)?;

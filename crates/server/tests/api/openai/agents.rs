@@ -74,7 +74,8 @@ async fn a_stream_goes_straight_to_the_engine_unless_an_agent_is_named() {
 async fn the_model_of_the_agent_lets_the_configured_agent_answer_streams_too() {
     let engine = calculating();
     let server = serving(&engine).await;
-    let text = events(server.chat(&asking(json!({ "model": "hob/agent", "stream": true }))).await).await;
+    let response = server.chat(&asking(json!({ "model": "hob/agent", "stream": true }))).await;
+    let text = response.text().await.unwrap();
     assert!(text.contains(": hob ") && text.contains("\"model\":\"m\""), "{text}");
     assert_eq!(offered(&engine.requests()[0]), ["calculator", "file_read"]);
     let whole = completion(server.chat(&asking(json!({ "model": "hob/agent" }))).await).await;
