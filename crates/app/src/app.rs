@@ -77,7 +77,7 @@ pub enum OpenError {
     #[error("[memory] chunk_size and chunk_overlap do not fit: {0}")]
     Memory(#[from] ChunkOptionsError),
     /// The first model cannot be had.
-    #[error("no engine runs here, and the starter model cannot be fetched: {0}")]
+    #[error("no engine is running, and the starter model cannot be downloaded: {0}")]
     FirstRun(#[from] PullError),
 }
 

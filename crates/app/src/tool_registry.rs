@@ -32,11 +32,11 @@ pub enum ToolRegistryError {
 
 /// What brings the tools that are not always there.
 const CONDITIONS: &[(&str, &str)] = &[
+    ("code_interpreter", "running code is disabled. Set [sandbox] enabled = true in config.toml to allow it"),
     (
-        "code_interpreter",
-        "running code is switched off. Set [sandbox] enabled = true in config.toml to allow it",
+        "llm",
+        "only agents can use it, because it calls the engine of the answer. Try 'hob ask --tools llm QUESTION'",
     ),
-    ("llm", "it calls the engine of the answer, so only agents have it: 'hob ask --tools llm QUESTION'"),
     ("channel_send", NO_CHANNEL),
     ("channel_list", NO_CHANNEL),
     ("channel_status", NO_CHANNEL),

@@ -36,7 +36,7 @@ async fn tools_are_listed_with_their_reach() {
     }
     insta::assert_snapshot!(absent, @r"
     Not available:
-    llm  it calls the engine of the answer, so only agents have it: 'hob ask --tools llm QUESTION'
+    llm  only agents can use it, because it calls the engine of the answer. Try 'hob ask --tools llm QUESTION'
     ");
 }
 
@@ -88,14 +88,14 @@ async fn a_tool_that_fails_says_why_and_prints_nothing() {
         (&["calculater", "{}"], "error: there is no tool 'calculater'; did you mean calculator?\n"),
         (
             &["code_interpreter", r#"{"code": "print(1)"}"#],
-            "error: the tool 'code_interpreter' is not available: running code is switched off. Set [sandbox] enabled = true \
+            "error: the tool 'code_interpreter' is not available: running code is disabled. Set [sandbox] enabled = true \
              in config.toml to allow it\n",
         ),
         (
             &["channel_list", "{}"],
             "error: the tool 'channel_list' is not available: no channel is configured.",
         ),
-        (&["llm", "{}"], "error: the tool 'llm' is not available: it calls the engine of the answer"),
+        (&["llm", "{}"], "error: the tool 'llm' is not available: only agents can use it"),
         (&["zzz", "{}"], "error: there is no tool 'zzz'; the tools are calculator, "),
     ] {
         let ran = home.run(&[&["tools", "run"], arguments].concat()).await;

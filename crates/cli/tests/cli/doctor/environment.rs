@@ -93,7 +93,9 @@ async fn a_missing_sandbox_is_reported() {
     let mut bare = home.hob(&["doctor", "--json"]);
     bare.env("PATH", home.directory());
     let found = Diagnosis::from(bare).await;
-    found.shows("sandbox", "warning", "nothing to run code in").is_ready_and_next_is("Install bubblewrap");
+    found
+        .shows("sandbox", "warning", "no sandbox for code is available")
+        .is_ready_and_next_is("Install bubblewrap");
 }
 
 #[cfg(target_os = "linux")]
