@@ -1,4 +1,4 @@
-//! Which model answers when the default one is not available, and what the caller learns of it.
+//! Which model answers if the default model is not available, and what the answer reports about it.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ use hob_testkit::ScriptedEngine;
 
 use crate::ask::{AskService, AskServiceParts};
 
-/// Remembers which model of which engine was asked.
+/// Records which model of which engine was used.
 #[derive(Default)]
 struct Book(Mutex<Vec<String>>);
 
@@ -35,14 +35,14 @@ struct House {
     book: Arc<Book>,
 }
 
-/// Whether the owner lets the cloud answer for others.
+/// Whether the configuration allows the cloud as a fallback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CloudUse {
     Allowed,
     Forbidden,
 }
 
-/// vLLM was chosen and has the default model `large`; Ollama is beside it and has `small`; the cloud has `gpt`.
+/// vLLM is selected and has the default model `large`; Ollama is in the pool and has `small`; the cloud has `gpt`.
 fn house(fallback: &str, cloud_use: CloudUse) -> House {
     house_with("large", fallback, cloud_use)
 }
@@ -83,7 +83,7 @@ fn caller() -> Caller {
 }
 
 impl House {
-    /// Who answered what, and with what remark.
+    /// The engine and model that answered, and the warnings.
     async fn ask(
         &self,
         model: &str,
@@ -98,7 +98,7 @@ const WHY: &str =
     "small on ollama answers in place of large: cannot reach vllm at http://vllm: Connection refused";
 
 #[tokio::test(start_paused = true)]
-async fn while_the_default_model_is_there_nobody_stands_in() {
+async fn an_available_default_model_is_not_replaced() {
     let house = house("small", CloudUse::Forbidden);
     let answer = house.ask("default").await.unwrap();
     assert_eq!(answer, ("vllm".into(), "large".into(), None, Vec::new()));
@@ -106,10 +106,10 @@ async fn while_the_default_model_is_there_nobody_stands_in() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_default_model_whose_engine_is_gone_is_answered_for_and_the_caller_is_told() {
+async fn the_fallback_answers_for_an_unreachable_engine_and_the_answer_says_so() {
     let house = house("small", CloudUse::Forbidden);
     house.ask("default").await.unwrap();
-    // Gone after its models were listed, so that it is missed only when it is asked.
+    // Stopped after its models were listed, so that only a request notices it.
     house.vllm.set_gone(true);
     let (engine, model, reason, warnings) = house.ask("default").await.unwrap();
     assert_eq!((engine.as_str(), model.as_str(), reason.as_deref()), ("ollama", "small", Some(WHY)));
@@ -121,14 +121,14 @@ async fn a_default_model_whose_engine_is_gone_is_answered_for_and_the_caller_is_
     assert_eq!(streaming.warnings, [AnswerWarning::FallbackModel]);
     let deltas: Vec<Delta> = streaming.deltas.map(Result::unwrap).collect().await;
     assert_eq!(deltas[0], Delta::text("hi"));
-    // The record names who was asked in vain and who answered.
+    // The record has the failed call and the successful one.
     let [_, rest @ ..] = &house.book.0.lock().unwrap()[..] else { panic!("nothing recorded") };
     let both = ["vllm/large failed", "ollama/small answered"];
     assert_eq!(rest, [both, both].concat());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_default_model_that_is_no_longer_there_is_answered_for() {
+async fn the_fallback_answers_for_a_removed_default_model() {
     let house = house_with("huge", "small", CloudUse::Forbidden);
     let answered = house.system.complete(asking("default"), &caller()).await.unwrap();
     assert_eq!((answered.engine.as_str(), answered.generation.model.as_str()), ("ollama", "small"));
@@ -154,7 +154,7 @@ async fn a_model_that_the_caller_named_is_never_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_cloud_stands_in_only_where_the_owner_allows_it() {
+async fn the_cloud_is_a_fallback_only_with_permission() {
     let forbidden = house("gpt", CloudUse::Forbidden);
     forbidden.vllm.set_gone(true);
     let error = forbidden.ask("default").await.unwrap_err();
@@ -171,12 +171,12 @@ async fn the_cloud_stands_in_only_where_the_owner_allows_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cloud_of_the_pool_needs_leave_to_stand_in_too() {
+async fn a_cloud_in_the_pool_needs_permission_as_a_fallback() {
     let house = house("gpt", CloudUse::Forbidden);
     let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
     let pool = EnginePool::new(shared(&house.vllm), vec![shared(&house.cloud)]);
     let system = house.system.with_pool(Arc::new(pool));
-    // Asked for by name it answers: that is what it is in the pool for.
+    // A named model of the pool answers.
     assert_eq!(system.complete(asking("gpt"), &caller()).await.unwrap().engine, CLOUD);
     house.vllm.set_gone(true);
     assert!(system.complete(asking("default"), &caller()).await.is_err());
@@ -184,11 +184,11 @@ async fn a_cloud_of_the_pool_needs_leave_to_stand_in_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_default_model_that_might_be_here_is_asked_of_the_cloud_with_leave_and_in_the_open() {
+async fn a_default_model_that_may_be_local_goes_to_the_cloud_only_with_permission_and_a_warning() {
     for allowed in [false, true] {
         let house = house_with("gpt", "small", CloudUse::Forbidden);
         let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
-        // Nobody has heard vLLM yet: the model may be its own.
+        // vLLM has not listed its models yet, so the model may be one of them.
         house.vllm.set_gone(true);
         let pool = EnginePool::new(shared(&house.vllm), vec![shared(&house.cloud)]);
         let system = house.system.with_pool(Arc::new(pool.allow_cloud(allowed)));
@@ -200,14 +200,14 @@ async fn a_default_model_that_might_be_here_is_asked_of_the_cloud_with_leave_and
             assert!(reason.as_str().starts_with("the cloud answers: cannot reach vllm"), "{reason}");
         }
         assert_eq!(house.cloud.requests().len(), usize::from(allowed));
-        // Whoever names it wants it.
+        // A named model answers.
         let named = system.complete(asking("gpt"), &caller()).await.unwrap();
         assert_eq!((named.engine.as_str(), named.generation.warnings), (CLOUD, Vec::new()));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cloud_that_was_chosen_needs_leave_to_answer_for_an_engine_of_the_house() {
+async fn a_selected_cloud_needs_permission_to_answer_for_a_local_engine() {
     for cloud_use in [CloudUse::Forbidden, CloudUse::Allowed] {
         let house = house("gpt", cloud_use);
         let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
@@ -230,7 +230,7 @@ async fn a_cloud_that_was_chosen_needs_leave_to_answer_for_an_engine_of_the_hous
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_the_cloud_does_not_list_is_not_told_to_it() {
+async fn a_fallback_model_that_the_cloud_does_not_list_is_not_sent_to_it() {
     let house = house("small", CloudUse::Allowed);
     house.vllm.set_gone(true);
     house.ollama.set_gone(true);
@@ -239,7 +239,7 @@ async fn a_name_that_the_cloud_does_not_list_is_not_told_to_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_wrong_with_the_request_is_nobody_elses_to_answer() {
+async fn an_invalid_request_is_not_sent_to_the_fallback() {
     let refusing = ScriptedEngine::new(|_| {
         vec![Err(EngineError::Refused {
             engine: "vllm".into(),
@@ -260,7 +260,7 @@ async fn what_is_wrong_with_the_request_is_nobody_elses_to_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_nobody_can_stand_in_the_first_failure_is_told() {
+async fn without_a_fallback_the_first_failure_is_returned() {
     let house = house("small", CloudUse::Forbidden);
     house.ask("default").await.unwrap();
     house.vllm.set_gone(true);
@@ -270,7 +270,7 @@ async fn when_nobody_can_stand_in_the_first_failure_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agents_run_goes_on_with_the_stand_in() {
+async fn an_agents_run_continues_with_the_fallback() {
     let house = house("small", CloudUse::Forbidden);
     house.ask("default").await.unwrap();
     house.vllm.set_gone(true);
@@ -284,7 +284,7 @@ async fn an_agents_run_goes_on_with_the_stand_in() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cloud_that_was_opened_for_want_of_an_engine_says_so_in_every_answer() {
+async fn a_cloud_selected_because_no_engine_answered_is_reported_in_every_answer() {
     let house = house("small", CloudUse::Forbidden);
     let pool = EnginePool::new(Arc::clone(&house.cloud) as Arc<dyn Engine>, Vec::new());
     let why = ModelReason::new("the cloud answers: ollama did not answer when Hob was started");

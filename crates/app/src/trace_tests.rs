@@ -1,4 +1,4 @@
-//! Traces of whole requests, as a collector sees them.
+//! Traces of complete requests, as a collector receives them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::ask::{AskService, AskServiceParts};
 const SECRET: &str = "a question that is nobody's business";
 const INCOMING: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-/// A vLLM that wants the calculator used once, and then says what came of it.
+/// A vLLM that calls the calculator once and then answers with the result.
 fn vllm(request: &Recorded) -> Reply {
     let text = request.text();
     let message = match request.path.as_str() {
@@ -73,7 +73,7 @@ impl House {
         House { engine, collector, traces, system }
     }
 
-    /// What the engine was told of the trace, in the order of its questions.
+    /// The trace headers that the engine received, in the order of its requests.
     fn told(&self) -> Vec<Option<TraceParent>> {
         let asked = self.engine.requests().into_iter().filter(|request| request.method == "POST");
         asked.map(|request| TraceParent::parse(request.header("traceparent")?)).collect()
@@ -130,7 +130,7 @@ fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn an_agents_request_is_a_trace_of_its_questions_and_its_tools() {
+async fn a_trace_of_an_agent_has_its_engine_calls_and_tool_calls() {
     let house = House::open().await;
     let caller = Caller { request_id: Some("req_7".into()), ..caller(INCOMING) };
     house.system.complete(asking(), &caller).await.unwrap();
@@ -172,7 +172,7 @@ async fn an_agents_request_is_a_trace_of_its_questions_and_its_tools() {
             ("gen_ai.tool.call.id", "c1"),
         ])
     );
-    // The engine is told which span its work is a part of.
+    // The engine receives the id of the span that its work belongs to.
     let expected: Vec<Option<String>> =
         [&spans[0], &spans[2]].map(|span| Some(span["spanId"].as_str().unwrap().to_owned())).into();
     let told: Vec<Option<String>> =
@@ -181,7 +181,7 @@ async fn an_agents_request_is_a_trace_of_its_questions_and_its_tools() {
 }
 
 #[tokio::test]
-async fn a_stream_ends_its_spans_and_one_that_is_left_is_cancelled() {
+async fn a_stream_ends_its_spans_and_a_dropped_stream_is_cancelled() {
     let house = House::open().await;
     let whole = house.system.stream(asking(), &caller("")).await.unwrap();
     assert!(whole.deltas.all(|delta| async move { delta.is_ok() }).await);
@@ -201,7 +201,7 @@ async fn a_stream_ends_its_spans_and_one_that_is_left_is_cancelled() {
 }
 
 #[tokio::test]
-async fn trouble_is_told_by_its_kind_and_not_in_the_engines_words() {
+async fn a_span_has_the_error_type_but_not_the_engines_message() {
     let engine = FakeServer::start(|request| match request.path.as_str() {
         "/v1/models" => Reply::json(200, r#"{"data":[{"id":"m"}]}"#),
         _ => Reply::json(400, json!({ "error": { "message": SECRET } }).to_string()),
@@ -215,13 +215,13 @@ async fn trouble_is_told_by_its_kind_and_not_in_the_engines_words() {
     let spans = house.close().await;
     let kinds: Vec<_> = spans.iter().map(|span| attributes(span).pop().unwrap()).collect();
     let kind = |word: &str| ("error.type".to_owned(), word.to_owned());
-    // What the engine was asked has its tokens after its error.
+    // The span of the engine call has its tokens after its error.
     assert_eq!(kinds[1..], [kind("400"), kind("model_not_found")]);
     assert!(attributes(&spans[0]).contains(&kind("400")));
 }
 
 #[tokio::test]
-async fn a_name_without_end_does_not_make_a_span_without_end() {
+async fn long_names_are_shortened_in_spans() {
     let house = House::open().await;
     let unknown = GenerateRequest { model: "x".repeat(1 << 20), ..asking() };
     assert!(house.system.complete(unknown, &caller("")).await.is_err());
@@ -231,7 +231,7 @@ async fn a_name_without_end_does_not_make_a_span_without_end() {
 }
 
 #[tokio::test]
-async fn a_trace_that_nobody_wants_is_passed_on_and_not_kept() {
+async fn an_unsampled_trace_is_passed_on_and_not_exported() {
     let house = House::open().await;
     house.system.complete(asking(), &caller(&INCOMING.replace("-01", "-00"))).await.unwrap();
     let told = house.told();
@@ -243,7 +243,7 @@ async fn a_trace_that_nobody_wants_is_passed_on_and_not_kept() {
 }
 
 #[tokio::test]
-async fn a_collector_that_is_gone_costs_spans_and_no_answer() {
+async fn an_unreachable_collector_loses_spans_but_no_answer() {
     let collector = FakeServer::replying(Reply::json(503, "{}")).await;
     let house = House::with(FakeServer::start(vllm).await, collector);
     assert!(house.system.complete(asking(), &caller("")).await.is_ok());
@@ -253,7 +253,7 @@ async fn a_collector_that_is_gone_costs_spans_and_no_answer() {
 }
 
 #[tokio::test]
-async fn a_collector_that_hangs_does_not_hold_up_the_end() {
+async fn a_hanging_collector_does_not_delay_shutdown() {
     let house = House::with(FakeServer::start(vllm).await, FakeServer::replying(Reply::silence()).await);
     assert!(house.system.complete(asking(), &caller("")).await.is_ok());
     let closed = tokio::time::timeout(Duration::from_secs(8), house.close()).await;
@@ -261,7 +261,7 @@ async fn a_collector_that_hangs_does_not_hold_up_the_end() {
 }
 
 #[tokio::test]
-async fn without_a_collector_nothing_is_traced_and_no_engine_told() {
+async fn without_a_collector_there_are_no_spans_and_no_trace_headers() {
     let house = House::open().await;
     let silent = TraceExporter::open(None);
     let house = House { system: house.system.with_recorder(recorder(&silent)), ..house };

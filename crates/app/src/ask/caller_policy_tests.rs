@@ -56,13 +56,13 @@ fn engine(key: &str, models: &[&str]) -> Arc<ScriptedEngine> {
     Arc::new(ScriptedEngine::saying(&["hi"]).called(key).with_models(models))
 }
 
-/// A house with one engine.
+/// A service with one engine.
 fn house() -> (AskService, Arc<ScriptedEngine>) {
     let engine = engine("vllm", &["m"]);
     (AskService::new(parts(&engine, None)), engine)
 }
 
-/// A house with an engine of its own, and the cloud beside it.
+/// A service with a local engine and the cloud.
 fn house_with_cloud(default_model: Option<&str>) -> (AskService, Arc<ScriptedEngine>, Arc<ScriptedEngine>) {
     let (here, cloud) = (engine("vllm", &["m"]), engine("cloud", &["gpt-5.2"]));
     let pool =
@@ -95,7 +95,7 @@ fn param(error: &AskError) -> &str {
 }
 
 #[tokio::test]
-async fn fields_that_no_api_documents_reach_the_engine_for_the_owner_only() {
+async fn unknown_fields_reach_the_engine_only_for_the_owner() {
     let mut request = asking("m");
     for (field, value) in [
         ("user_config", json!({ "model_list": [] })),
@@ -162,7 +162,7 @@ mod hostile {
     }
 
     #[tokio::test]
-    async fn nobody_but_the_owner_names_the_address_of_an_image() {
+    async fn only_the_owner_may_send_image_urls() {
         let (system, engine) = house();
         for role in [CallerRole::Stranger, CallerRole::ChannelSender] {
             for url in [
@@ -203,7 +203,7 @@ mod hostile {
     }
 
     #[tokio::test]
-    async fn a_stranger_sends_the_content_of_other_parts_and_no_address() {
+    async fn a_stranger_may_send_content_but_no_urls() {
         let (system, engine) = house();
         let ask = |part: Value, role: CallerRole| {
             let system = &system;
@@ -263,7 +263,7 @@ mod hostile {
     }
 
     #[tokio::test]
-    async fn where_the_cloud_is_all_there_is_a_stranger_gets_nothing() {
+    async fn a_stranger_gets_nothing_if_only_the_cloud_is_available() {
         for asked in ["gpt-5.2", "gpt-unlisted", "default", "auto"] {
             let cloud = ScriptedEngine::saying(&["hi"]).called("cloud").with_models(&["gpt-5.2"]);
             let cloud = Arc::new(cloud.with_unlisted_models());
@@ -276,9 +276,9 @@ mod hostile {
     }
 
     #[tokio::test]
-    async fn auto_never_means_the_cloud_for_a_stranger() {
+    async fn auto_never_chooses_the_cloud_for_a_stranger() {
         let (here, cloud) = (engine("vllm", &["m"]), engine("cloud", &["gpt-5.2"]));
-        // The cloud is the engine of the house here, and the router may choose it for the owner.
+        // The cloud is the selected engine, and the router may choose it for the owner.
         let others = vec![Arc::clone(&here) as Arc<dyn Engine>];
         let pool = EnginePool::new(Arc::clone(&cloud) as Arc<dyn Engine>, others);
         let system = AskService::new(parts(&cloud, Some("auto"))).with_pool(Arc::new(pool));
@@ -289,7 +289,7 @@ mod hostile {
     }
 
     #[tokio::test]
-    async fn the_cloud_does_not_stand_in_for_a_stranger() {
+    async fn the_cloud_is_no_fallback_for_a_stranger() {
         let (here, cloud) = (engine("vllm", &["m"]), engine("cloud", &["gpt-5.2"]));
         let fallback = Fallback::new("gpt-5.2", Some(Arc::clone(&cloud) as Arc<dyn Engine>));
         let system = AskService::new(parts(&here, Some("m"))).with_fallback(Some(fallback));
@@ -351,7 +351,7 @@ async fn a_caller_sees_the_models_that_it_may_use() {
     assert_eq!(system.listed_model("default", CallerRole::Stranger).await.unwrap().unwrap().model.id, "m");
 }
 
-/// A house that may fetch from this server of the test, and the address of a path on it.
+/// A service that may download from this test server, and the address of a path on it.
 async fn fetching_from(
     reply: impl Fn(&str) -> Reply + Send + Sync + 'static,
 ) -> (AskService, Arc<ScriptedEngine>, FakeServer) {

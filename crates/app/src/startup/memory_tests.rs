@@ -14,7 +14,7 @@ use super::*;
 use crate::{AskService, AskServiceParts};
 use hob_agents::ToolSet;
 
-/// Where Hob keeps its files, beside the notes.
+/// Hob's home directory, and the notes beside it.
 const HOME: &str = "home";
 
 struct House {
@@ -56,7 +56,7 @@ impl House {
         house
     }
 
-    /// What the engine was told in its last question.
+    /// The messages of the last request to the engine.
     fn told(&self) -> Vec<Message> {
         self.engine.requests().last().expect("it was asked").messages.clone()
     }
@@ -79,7 +79,7 @@ fn owner() -> Caller {
 }
 
 #[tokio::test]
-async fn an_agent_is_told_what_the_memory_has_and_from_where() {
+async fn an_agent_gets_passages_with_their_sources() {
     let house = House::with_note(&Config::default()).await;
     let heard = Arc::new(Mutex::new(Vec::new()));
     let writer = Arc::clone(&heard);
@@ -101,7 +101,7 @@ async fn an_agent_is_told_what_the_memory_has_and_from_where() {
 }
 
 #[tokio::test]
-async fn strangers_and_requests_that_pass_agents_by_are_told_nothing() {
+async fn strangers_and_plain_engine_requests_get_no_passages() {
     let house = House::with_note(&Config::default()).await;
     house.ask(&Caller { permit: Permit::up_to(Reach::Pure), ..owner() }).await;
     assert_eq!(house.told(), question().messages);
@@ -110,7 +110,7 @@ async fn strangers_and_requests_that_pass_agents_by_are_told_nothing() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_want_it_is_told_nothing() {
+async fn memory_can_be_disabled_by_configuration_or_caller() {
     let mut config = Config::default();
     config.memory.context = false;
     let house = House::with_note(&config).await;
@@ -123,7 +123,7 @@ async fn whoever_does_not_want_it_is_told_nothing() {
 }
 
 #[tokio::test]
-async fn what_was_recalled_is_said_and_not_recalled_twice() {
+async fn used_passages_are_reported_and_added_only_once() {
     let house = House::with_note(&Config::default()).await;
     let mut request = question();
     let passages = house.system.recall(&mut request, &owner()).await;
@@ -135,7 +135,7 @@ async fn what_was_recalled_is_said_and_not_recalled_twice() {
 }
 
 #[tokio::test]
-async fn without_vectors_a_hybrid_memory_is_asked_by_words() {
+async fn without_vectors_a_hybrid_memory_searches_by_words() {
     let mut config = Config::default();
     config.memory.backend = MemoryBackendName::Hybrid;
     let house = House::new(&config).await;
@@ -146,7 +146,7 @@ async fn without_vectors_a_hybrid_memory_is_asked_by_words() {
 }
 
 #[tokio::test]
-async fn a_house_without_documents_answers_as_ever_and_makes_no_database() {
+async fn an_empty_memory_changes_no_answer_and_creates_no_database() {
     let house = House::new(&Config::default()).await;
     house.ask(&owner()).await;
     assert_eq!(house.told(), question().messages);
@@ -154,7 +154,7 @@ async fn a_house_without_documents_answers_as_ever_and_makes_no_database() {
 }
 
 #[tokio::test]
-async fn the_house_never_indexes_its_own_files() {
+async fn hob_never_indexes_its_own_files() {
     let house = House::new(&Config::default()).await;
     let own = house.root.path().join(HOME).join("config.toml");
     std::fs::write(&own, "api_key = \"the code of the gate is 4711\"").unwrap();

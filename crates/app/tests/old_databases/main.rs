@@ -140,7 +140,7 @@ fn expect_rows_up_to(version: u64, database: &Database) {
 }
 
 #[test]
-fn hob_db_of_every_version_opens_and_keeps_its_rows() {
+fn every_version_of_hob_db_opens_and_keeps_its_rows() {
     let fresh = schema(&Database::in_memory(HOB_MIGRATIONS).expect("opened").writer());
     let expected = [("channels", 1), ("conversations", 1), ("routing", 2), ("tasks", 1), ("telemetry", 5)];
     let expected = expected.map(|(capability, version)| (capability.to_owned(), version));
@@ -162,7 +162,7 @@ fn hob_db_of_every_version_opens_and_keeps_its_rows() {
 }
 
 #[test]
-fn databases_of_a_newer_hob_are_refused_and_left_alone() {
+fn databases_of_a_newer_hob_are_refused_and_unchanged() {
     let (_root, path) = file("hob.db");
     let connection = left_at(&HOB, HOB.len(), &path);
     let one_more = HOB.len() as i64 + 1;

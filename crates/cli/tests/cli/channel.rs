@@ -57,7 +57,7 @@ async fn a_message_is_sent_and_confirmed() {
 }
 
 #[tokio::test]
-async fn status_says_what_is_wrong_and_ends_with_one() {
+async fn status_reports_the_problem_and_exits_with_1() {
     let gateway = Gateway::start(GatewayScript::default()).await;
     let url = gateway.url();
     let home = Home::empty();
@@ -83,7 +83,7 @@ async fn status_says_what_is_wrong_and_ends_with_one() {
     assert!(wrong.code == Some(1) && wrong.stderr.contains("'ws:' or 'wss:'"), "{}", wrong.stderr);
 }
 
-/// Inside bubblewrap, where nothing listens at the default address of a gateway.
+/// Runs in bubblewrap, where nothing listens at the default address of a gateway.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn without_a_configured_gateway_the_error_says_so() {
@@ -175,7 +175,7 @@ fn program(path: &Path, text: &str) {
 
 /// The example of `docs/channels.md`, as a reader would try it.
 #[tokio::test]
-async fn the_worked_example_works() {
+async fn the_example_gateway_of_the_documentation_works() {
     let part = |name: &str| {
         std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run this test with './dev test'"))
     };

@@ -3,7 +3,7 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// An answer that is coming in.
+/// An answer that is arriving.
 pub struct Answer {
     socket: TcpStream,
     text: String,
@@ -33,14 +33,14 @@ async fn send(address: &str, request: &str) -> Answer {
 }
 
 impl Answer {
-    /// Reads until `needle` came.
+    /// Reads until `needle` has arrived.
     pub async fn until(&mut self, needle: &str) {
         while !self.text.contains(needle) {
             assert!(self.more().await, "the answer ended without '{needle}':\n{}", self.text);
         }
     }
 
-    /// Everything, the head included.
+    /// The complete answer, including the head.
     pub async fn all(mut self) -> String {
         while self.more().await {}
         self.text

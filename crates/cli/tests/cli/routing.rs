@@ -91,7 +91,7 @@ async fn only_json_output_has_the_reason() {
 }
 
 #[tokio::test]
-async fn either_the_user_chooses_or_hob_does() {
+async fn a_model_and_a_router_together_are_an_error() {
     let ran = Home::empty().run(&["ask", "--router", "grpo", "-m", "large", "Why?"]).await;
     assert_eq!(ran.code, Some(2));
     assert!(
@@ -163,7 +163,7 @@ async fn the_last_answer_is_rated_and_named() {
 }
 
 #[tokio::test]
-async fn without_an_answer_there_is_nothing_to_rate_and_no_file_is_made() {
+async fn without_an_answer_a_rating_fails_and_creates_no_file() {
     let home = Home::empty();
     for (arguments, told) in [
         (&["feedback", "good"][..], "there is no answer yet that could be rated. Ask a question first"),

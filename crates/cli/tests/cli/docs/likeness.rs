@@ -1,7 +1,7 @@
-//! Whether a command printed what the page shows. Loosely: a reader forgives other times, other ids and other widths.
+//! Compares the output of a command with the page. Other times, ids and column widths are allowed.
 
-/// Compares line by line. A line of `...` stands for any lines, `...` or `…` inside a line for any text, and blanks are all
-/// alike.
+/// Compares line by line. A line of `...` matches any lines, `...` or `…` inside a line matches any text, and all whitespace
+/// is equal.
 pub fn is_like(shown: &[String], printed: &str) -> bool {
     let printed: Vec<String> = printed.trim_end().lines().map(squeezed).collect();
     let shown: Vec<String> = shown.iter().map(|line| squeezed(line)).collect();

@@ -1,21 +1,21 @@
-//! A page of the documentation, read for what its reader does: run commands, and write lines into the configuration.
+//! Finds what a page of the documentation asks its reader to do: run commands and change the configuration.
 //!
-//! - A fence marked `sh` is a script.
-//! - One marked `console` shows commands behind `$ `, each with what it prints; `> ` goes on with a command.
-//! - A comment on the line before says more: `<!-- not run: WHY -->`, the path of a test's own program (`<!-- tests/… -->`),
-//!   `<!-- fails -->` where the last command must fail, and `<!-- config.toml -->` for settings that the reader makes.
+//! - A code block marked `sh` is a script.
+//! - A block marked `console` shows commands after `$ `, each with its output; `> ` continues a command.
+//! - A comment on the line before a block changes this: `<!-- not run: WHY -->`, the path of a tested program (`<!-- tests/… -->`),
+//!   `<!-- fails -->` if the last command must fail, and `<!-- config.toml -->` for settings.
 
-/// What is done with a fence.
+/// A code block and what to do with it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The line of the page it begins on.
+    /// The first line of the block on the page.
     pub line: usize,
     pub deed: Deed,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Deed {
-    /// A script that must succeed; what it prints is not compared.
+    /// A script that must succeed; its output is not compared.
     Script(String),
     Dialogue {
         steps: Vec<Step>,
@@ -31,7 +31,7 @@ pub enum Outcome {
     Failure,
 }
 
-/// A command, and what the page shows of its output. Nothing shown is nothing compared.
+/// A command and the output on the page. Without output on the page, nothing is compared.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Step {
     pub command: String,
@@ -74,7 +74,7 @@ fn deed(language: &str, body: &[&str], remark: &str) -> Option<Deed> {
         assert!(!reason.is_empty(), "what is not run needs a reason: {body:?}");
         return None;
     }
-    // Shown from there, and run there.
+    // The page shows a program of the tests, which run it.
     if remark.starts_with("tests/") {
         return None;
     }
@@ -92,7 +92,7 @@ fn deed(language: &str, body: &[&str], remark: &str) -> Option<Deed> {
 fn steps(body: &[&str]) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for line in body {
-        // An editor takes the blank from the end of an empty line.
+        // Editors remove the space at the end of a line.
         let more = if *line == ">" { Some("") } else { line.strip_prefix("> ") };
         match (line.strip_prefix("$ "), more, steps.last_mut()) {
             (Some(command), _, _) => steps.push(Step { command: command.to_owned(), shown: Vec::new() }),

@@ -1,4 +1,4 @@
-//! A reader who follows a page: a home directory, a shell, and the servers that the page starts.
+//! Runs a page as a reader would, with a home directory, a shell, and the servers that the page starts.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,29 +17,29 @@ use crate::home::{Home, NOWHERE, engines_config, free_port};
 use crate::real_engine::directory_with_pip;
 use crate::running::Running;
 
-/// The longest a fence may take.
+/// The time limit for a code block.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Printed behind each command, before its exit code.
+/// Printed after each command, before its exit code.
 const END_OF_STEP: char = '\u{1e}';
 
-/// What a page presumes to be there.
+/// What a page needs to be running.
 #[derive(Debug, Clone, Copy)]
 pub struct Scene {
-    /// The models of the Ollama that runs; none runs where there are none.
+    /// The models of the Ollama; without models, none is running.
     pub ollama: &'static [&'static str],
-    /// Whether models can be fetched.
+    /// Whether models can be downloaded.
     pub hub: bool,
-    /// Whether a messaging gateway runs.
+    /// Whether a messaging gateway is running.
     pub gateway: bool,
 }
 
 pub struct Session {
     home: Home,
     path: String,
-    /// The settings that keep it to itself.
+    /// The settings that isolate the test from this machine.
     settings: Table,
-    /// Addresses of the page, and those of this run.
+    /// The addresses on the page, and those of this run.
     places: Vec<(String, String)>,
     server: Option<Running>,
     _ollama: Option<FakeServer>,
@@ -76,7 +76,7 @@ impl Session {
         Session { home, path, settings, places, server: None, _ollama: ollama, _gateway: gateway }
     }
 
-    /// Does what the page says there. What is wrong with it, if something is.
+    /// Runs the block. The error says what is wrong with the page.
     pub async fn follow(&mut self, part: &Part) -> Result<(), String> {
         match timeout(PATIENCE, self.perform(&part.deed)).await {
             Ok(outcome) => outcome,
@@ -162,7 +162,7 @@ impl Session {
         ))
     }
 
-    /// Starts the server as told, on a port of its own. One that runs already is stopped first, as its reader would.
+    /// Starts the server with these arguments on a free port. Stops a running one first, as a reader would.
     async fn serve(&mut self, arguments: &[String]) {
         if let Some(running) = self.server.take() {
             running.terminate().await;
@@ -181,7 +181,7 @@ impl Session {
         for host in ["localhost", "127.0.0.1", "0.0.0.0"] {
             self.places.push((format!("{host}:{port}"), address.to_string()));
         }
-        // Where commands that ask the configuration look for it.
+        // For commands that read the port from the configuration.
         merge(&mut self.settings, listening_on(address.port()));
         self.keep_to_itself();
         self.server = Some(running);
@@ -191,17 +191,17 @@ impl Session {
         self.server.as_ref().map(|running| running.summary.join("\n")).unwrap_or_default()
     }
 
-    /// Whether it ended well, and what it printed.
+    /// Whether the script succeeded, and its output.
     async fn bash(&self, script: &str) -> (bool, String) {
         if script.contains("hob init") {
-            // Its reader has no configuration yet; ours is not there to be seen.
+            // The reader has no configuration yet, so the test removes its own.
             let _ = std::fs::remove_file(self.config_file());
         } else {
             self.keep_to_itself();
         }
         let output = self
             .command(Path::new("bash"))
-            // Both streams come in the order in which a terminal would show them.
+            // Both streams in the order of a terminal.
             .args(["-c", &format!("exec 2>&1\n{}", self.here(script))])
             .output()
             .await
@@ -234,7 +234,7 @@ impl Session {
         self.home.directory().join(".hob/config.toml")
     }
 
-    /// Sees to it that nothing is asked but what belongs to the test.
+    /// Makes sure that only servers of the test are used.
     fn keep_to_itself(&self) {
         self.configure(self.settings.clone());
     }
@@ -274,7 +274,7 @@ fn is_serve(step: &Step) -> bool {
     serve_arguments(&step.command).is_some()
 }
 
-/// The arguments of a command that starts the server and stays there.
+/// The arguments of a command that starts the server; `None` for other commands.
 fn serve_arguments(command: &str) -> Option<Vec<String>> {
     let command = command.split(" #").next().unwrap_or_default().trim().trim_end_matches('&');
     let rest = command.strip_prefix("hob serve").or_else(|| command.strip_prefix("./dev serve"))?;

@@ -13,7 +13,7 @@ use crate::pages::browser::chromium::Reader;
 use crate::support::TestServer;
 
 #[tokio::test]
-async fn nothing_keeps_anybody_from_using_it() {
+async fn the_page_passes_the_accessibility_check() {
     let text = "## Why\n\nA paragraph with `code`, a [link](https://example.org) and **weight**.\n\n\
         ```rust\nlet a_line_that_is_longer_than_any_screen = \"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789\";\n```\n\n\
         | a | rather | wide | table | with | many | columns | and | more | of | them |\n|-|-|-|-|-|-|-|-|-|-|-|\n| 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 |\n\n\
@@ -40,7 +40,7 @@ async fn nothing_keeps_anybody_from_using_it() {
         assert_eq!(widths[0], widths[1], "nothing sticks out: {reader:?}");
     }
 
-    // On a phone the list is behind a button, and Escape puts it away.
+    // On a phone a button opens the list, and Escape closes it.
     let put_away = "getComputedStyle(document.getElementById('side')).visibility === 'hidden'";
     until(&browser, put_away).await;
     click(&browser, "#menu").await;
@@ -52,7 +52,7 @@ async fn nothing_keeps_anybody_from_using_it() {
 }
 
 #[tokio::test]
-async fn a_finger_presses_nothing_that_is_not_seen() {
+async fn hidden_buttons_cannot_be_touched() {
     let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     let browser = page_at(&server, Reader::DESK).await;
     for question in ["One", "Two"] {

@@ -1,4 +1,4 @@
-//! Answers as they come, as they are stopped, and as they break.
+//! Answers that stream, are stopped, and break.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::pages::browser::axe::assert_accessible;
 use crate::pages::browser::chromium::{Browser, Reader};
 use crate::support::{FINISH, PATIENCE, TestServer, engine_at, models};
 
-/// Would be markup, were it not text; and links that would run something, were they followed.
+/// Text that looks like markup, and links that would run a script.
 const HOSTILE: &str = "<script>document.title='broken in'</script>\n\n<img src=x onerror=\"document.title='broken in'\">\n\n\
     [click](javascript:document.title='broken in') [here](data:text/html,<script>alert(1)</script>)\n\n\
     ![pixel](https://tracker.example/pixel.png) and [fine](https://example.org/)\n\n\
@@ -117,7 +117,7 @@ async fn hostile_markdown_does_nothing() {
 }
 
 #[tokio::test]
-async fn stopping_ends_the_engines_work_and_keeps_the_part() {
+async fn stop_cancels_the_engine_and_keeps_the_partial_answer() {
     let fake = engine_saying(Reply::sse(words("It is bl")).then_silence()).await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
     let browser = page_at(&server, Reader::DESK).await;
@@ -132,7 +132,7 @@ async fn stopping_ends_the_engines_work_and_keeps_the_part() {
     // The button does the same.
     click(&browser, ".message:last-child .actions > button:last-child").await;
     browser.shows("stop", "Stop").await;
-    // Nothing is cancelled in the engine before it has been asked.
+    // Waits for the engine's request, because nothing can be cancelled before it.
     let asked_again = async {
         while fake.requests().iter().filter(|request| request.method == "POST").count() < 2 {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -145,7 +145,7 @@ async fn stopping_ends_the_engines_work_and_keeps_the_part() {
 }
 
 #[tokio::test]
-async fn a_broken_answer_looks_broken_and_can_be_asked_for_again() {
+async fn a_broken_answer_looks_broken_and_can_be_retried() {
     let whole = Arc::new(AtomicBool::new(false));
     let mended = Arc::clone(&whole);
     let fake =
@@ -176,7 +176,7 @@ async fn a_broken_answer_looks_broken_and_can_be_asked_for_again() {
 
 #[tokio::test]
 async fn an_answer_without_its_end_is_never_complete() {
-    // Hob itself would send an error first. Whatever stands between it and the browser would not.
+    // Hob itself would send an error first; a proxy in between would not.
     let hob = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     let page = hob.client.get(hob.url("/")).send().await.unwrap().text().await.unwrap();
     let ends = [
@@ -233,7 +233,7 @@ async fn an_answer_shows_how_it_was_made() {
 }
 
 #[tokio::test]
-async fn an_agents_steps_are_seen() {
+async fn the_steps_of_an_agent_are_shown() {
     let server = TestServer::start_system(parts(calculating()), loopback_config()).await;
     let browser = page_at(&server, Reader::DESK).await;
     let offered =

@@ -22,7 +22,7 @@ fn words(text: &str) -> String {
     chunk(&json!({ "content": text }).to_string())
 }
 
-/// An engine of the chat-completions kind that answers every question alike.
+/// An OpenAI-compatible engine that gives the same answer to every question.
 async fn engine_saying(reply: Reply) -> FakeServer {
     FakeServer::start(move |request| if request.method == "GET" { models() } else { reply.clone() }).await
 }
@@ -51,12 +51,12 @@ async fn count(browser: &Browser, selector: &str) -> Value {
     browser.run(&format!("return document.querySelectorAll({selector:?}).length")).await
 }
 
-/// How the last answer stands: `running`, `complete`, `stopped` or `broken`.
+/// The state of the last answer: `running`, `complete`, `stopped` or `broken`.
 async fn state(browser: &Browser) -> Value {
     browser.run("return document.querySelector('.message:last-child').dataset.state").await
 }
 
-/// Waits until a condition of the page holds, and gives its value.
+/// Waits until a condition of the page holds, and returns its value.
 async fn until(browser: &Browser, condition: &str) -> Value {
     let wait = "const done = arguments[0];
         const look = () => { const found = {condition}; if (found) done(found); else setTimeout(look, 20); };

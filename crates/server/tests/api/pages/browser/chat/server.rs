@@ -16,7 +16,7 @@ use crate::pages::browser::recording_server::RecordingServer;
 use crate::support::{TestServer, engine_at};
 
 #[tokio::test]
-async fn a_model_is_chosen_and_one_that_is_gone_is_not_replaced() {
+async fn a_chosen_model_is_not_replaced_when_it_is_removed() {
     // A model that only makes vectors is not offered.
     let engine = ScriptedEngine::saying(&["hi"]).with_models(&["small", "large"]);
     let engine = Arc::new(engine.with_embedding_models(&["minilm"]));
@@ -36,7 +36,7 @@ async fn a_model_is_chosen_and_one_that_is_gone_is_not_replaced() {
     browser.shows("thread", "large").await;
     assert_eq!(engine.requests()[0].model, "large");
 
-    // Where the choice is left to Hob, it says which it was and why.
+    // With the automatic choice, the page shows the model and the reason.
     browser.run(&choose("auto")).await;
     ask(&browser, "Hello again").await;
     until(&browser, "document.querySelectorAll('[data-state=complete]').length === 2").await;
@@ -52,7 +52,7 @@ async fn a_model_is_chosen_and_one_that_is_gone_is_not_replaced() {
 }
 
 #[tokio::test]
-async fn a_model_that_came_later_is_offered_without_a_reload() {
+async fn a_new_model_is_offered_without_a_reload() {
     let known = Arc::new(AtomicUsize::new(1));
     let count = Arc::clone(&known);
     let fake = FakeServer::start(move |_| {
@@ -67,8 +67,8 @@ async fn a_model_that_came_later_is_offered_without_a_reload() {
         format!("[...document.getElementById('model').options].some((one) => one.value === {model:?})")
     };
     until(&browser, &offered("m0")).await;
-    // As the browser tells when somebody comes back to the tab, and when somebody is about to choose. Told again and again, as
-    // the server asks its engine once a second at most.
+    // The events of returning to the tab and of opening the list. Repeated, because
+    // the server asks its engine at most once a second.
     for (model, event) in [
         ("m1", "document.dispatchEvent(new Event('visibilitychange'))"),
         ("m2", "document.getElementById('model').focus(); document.activeElement.blur()"),
@@ -81,14 +81,14 @@ async fn a_model_that_came_later_is_offered_without_a_reload() {
 }
 
 #[tokio::test]
-async fn a_page_without_the_key_waits_for_it_in_silence() {
+async fn a_page_without_the_key_does_not_repeat_requests() {
     let api_key = Some("s3cret".to_owned().into());
     let recording =
         RecordingServer::open_with(&["qwen3:8b"], ServerConfig { api_key, ..loopback_config() }).await;
     let browser = Browser::open(Reader::DESK).await;
     browser.go(&recording.http.url("/")).await;
     browser.shows("pulse", "locked").await;
-    // The browser counts a request a moment after its answer was read.
+    // The browser lists a request shortly after its answer was read.
     until(
         &browser,
         "performance.getEntriesByType('resource').some(({ name }) => name.endsWith('/v1/models'))",
@@ -96,7 +96,7 @@ async fn a_page_without_the_key_waits_for_it_in_silence() {
     .await;
     let asked = "return performance.getEntriesByType('resource').length";
     let before = browser.run(asked).await;
-    // Longer than it waits between looks while something is missing.
+    // Longer than the page waits between two attempts.
     browser.run_async("setTimeout(arguments[0], 4000)").await;
     assert_eq!(browser.run(asked).await, before);
     browser.run("document.getElementById('key').focus()").await;
@@ -105,7 +105,7 @@ async fn a_page_without_the_key_waits_for_it_in_silence() {
 }
 
 #[tokio::test]
-async fn a_key_is_asked_for_and_kept_in_the_tab() {
+async fn the_page_asks_for_the_key_and_keeps_it_in_the_tab() {
     let api_key = Some("s3cret".to_owned().into());
     let recording =
         RecordingServer::open_with(&["qwen3:8b"], ServerConfig { api_key, ..loopback_config() }).await;
@@ -126,7 +126,7 @@ async fn a_key_is_asked_for_and_kept_in_the_tab() {
 
     browser.reload().await;
     browser.shows("pulse", "ready").await;
-    // The dashboard knows it too.
+    // The dashboard uses the same key.
     browser.go(&recording.dashboard()).await;
     browser.shows("calls", "1").await;
     let stored = browser
@@ -137,7 +137,7 @@ async fn a_key_is_asked_for_and_kept_in_the_tab() {
 }
 
 #[tokio::test]
-async fn a_server_that_went_away_is_missed_and_found_again() {
+async fn a_lost_server_is_reported_and_the_page_reconnects() {
     let recording = RecordingServer::open(&["qwen3:8b"]).await;
     let browser = page_at(&recording.http, Reader::DESK).await;
     let stopped = recording.stop().await;
@@ -156,7 +156,7 @@ async fn a_server_that_went_away_is_missed_and_found_again() {
 }
 
 #[tokio::test]
-async fn a_server_without_an_engine_says_what_to_do_and_recovers() {
+async fn a_missing_engine_is_reported_and_the_page_recovers() {
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
     engine.set_healthy(false);
     let server = TestServer::start(Arc::clone(&engine) as _).await;
