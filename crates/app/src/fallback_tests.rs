@@ -17,9 +17,9 @@ use crate::ask::{AskService, AskServiceParts};
 
 /// Records which model of which engine was used.
 #[derive(Default)]
-struct Book(Mutex<Vec<String>>);
+struct CallLog(Mutex<Vec<String>>);
 
-impl InferenceLog for Book {
+impl InferenceLog for CallLog {
     fn record(&self, inference: Inference) {
         let Inference { engine, model, ending, .. } = inference;
         let well = matches!(ending, hob_telemetry::InferenceEnd::Complete(_));
@@ -27,12 +27,12 @@ impl InferenceLog for Book {
     }
 }
 
-struct House {
+struct TestSetup {
     system: AskService,
     vllm: Arc<ScriptedEngine>,
     ollama: Arc<ScriptedEngine>,
     cloud: Arc<ScriptedEngine>,
-    book: Arc<Book>,
+    calls: Arc<CallLog>,
 }
 
 /// Whether the configuration allows the cloud as a fallback.
@@ -43,18 +43,18 @@ enum CloudUse {
 }
 
 /// vLLM is selected and has the default model `large`; Ollama is in the pool and has `small`; the cloud has `gpt`.
-fn house(fallback: &str, cloud_use: CloudUse) -> House {
-    house_with("large", fallback, cloud_use)
+fn setup(fallback: &str, cloud_use: CloudUse) -> TestSetup {
+    setup_with("large", fallback, cloud_use)
 }
 
-fn house_with(default: &str, fallback: &str, cloud_use: CloudUse) -> House {
+fn setup_with(default: &str, fallback: &str, cloud_use: CloudUse) -> TestSetup {
     let engine =
         |key: &str, model: &str| Arc::new(ScriptedEngine::saying(&["hi"]).called(key).with_models(&[model]));
     let (vllm, ollama) = (engine("vllm", "large"), engine("ollama", "small"));
     let cloud = ScriptedEngine::saying(&["hi"]).called(CLOUD).with_models(&["gpt"]);
     let cloud = Arc::new(cloud.with_unlisted_models());
     let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
-    let book = Arc::new(Book::default());
+    let calls = Arc::new(CallLog::default());
     let system = AskService::new(AskServiceParts {
         engine: shared(&vllm),
         default_model: Some(default.into()),
@@ -62,12 +62,12 @@ fn house_with(default: &str, fallback: &str, cloud_use: CloudUse) -> House {
         tools: ToolSet::default(),
         max_turns: 10,
         bus: EventBus::new(),
-        log: Arc::clone(&book) as Arc<dyn InferenceLog>,
+        log: Arc::clone(&calls) as Arc<dyn InferenceLog>,
     });
     let pool = EnginePool::new(shared(&vllm), vec![shared(&ollama)]);
     let allowed = (cloud_use == CloudUse::Allowed).then(|| shared(&cloud));
     let system = system.with_pool(Arc::new(pool)).with_fallback(Some(Fallback::new(fallback, allowed)));
-    House { system, vllm, ollama, cloud, book }
+    TestSetup { system, vllm, ollama, cloud, calls }
 }
 
 fn asking(model: &str) -> GenerateRequest {
@@ -82,7 +82,7 @@ fn caller() -> Caller {
     Caller::trusted(RequestSource::Server, "run")
 }
 
-impl House {
+impl TestSetup {
     /// The engine and model that answered, and the warnings.
     async fn ask(
         &self,
@@ -99,38 +99,38 @@ const WHY: &str =
 
 #[tokio::test(start_paused = true)]
 async fn an_available_default_model_is_not_replaced() {
-    let house = house("small", CloudUse::Forbidden);
-    let answer = house.ask("default").await.unwrap();
+    let setup = setup("small", CloudUse::Forbidden);
+    let answer = setup.ask("default").await.unwrap();
     assert_eq!(answer, ("vllm".into(), "large".into(), None, Vec::new()));
-    assert_eq!(*house.book.0.lock().unwrap(), ["vllm/large answered"]);
+    assert_eq!(*setup.calls.0.lock().unwrap(), ["vllm/large answered"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_fallback_answers_for_an_unreachable_engine_and_the_answer_says_so() {
-    let house = house("small", CloudUse::Forbidden);
-    house.ask("default").await.unwrap();
+    let setup = setup("small", CloudUse::Forbidden);
+    setup.ask("default").await.unwrap();
     // Stopped after its models were listed, so that only a request notices it.
-    house.vllm.set_gone(true);
-    let (engine, model, reason, warnings) = house.ask("default").await.unwrap();
+    setup.vllm.set_gone(true);
+    let (engine, model, reason, warnings) = setup.ask("default").await.unwrap();
     assert_eq!((engine.as_str(), model.as_str(), reason.as_deref()), ("ollama", "small", Some(WHY)));
     assert_eq!(warnings, [AnswerWarning::FallbackModel]);
 
-    let streaming = house.system.stream(asking("default"), &caller()).await.unwrap();
+    let streaming = setup.system.stream(asking("default"), &caller()).await.unwrap();
     assert_eq!((streaming.engine.as_str(), streaming.model.as_str()), ("ollama", "small"));
     assert_eq!(streaming.reason.as_ref().map(ModelReason::as_str), Some(WHY));
     assert_eq!(streaming.warnings, [AnswerWarning::FallbackModel]);
     let deltas: Vec<Delta> = streaming.deltas.map(Result::unwrap).collect().await;
     assert_eq!(deltas[0], Delta::text("hi"));
     // The record has the failed call and the successful one.
-    let [_, rest @ ..] = &house.book.0.lock().unwrap()[..] else { panic!("nothing recorded") };
+    let [_, rest @ ..] = &setup.calls.0.lock().unwrap()[..] else { panic!("nothing recorded") };
     let both = ["vllm/large failed", "ollama/small answered"];
     assert_eq!(rest, [both, both].concat());
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_fallback_answers_for_a_removed_default_model() {
-    let house = house_with("huge", "small", CloudUse::Forbidden);
-    let answered = house.system.complete(asking("default"), &caller()).await.unwrap();
+    let setup = setup_with("huge", "small", CloudUse::Forbidden);
+    let answered = setup.system.complete(asking("default"), &caller()).await.unwrap();
     assert_eq!((answered.engine.as_str(), answered.generation.model.as_str()), ("ollama", "small"));
     let reason = answered.reason.unwrap();
     assert!(
@@ -142,56 +142,56 @@ async fn the_fallback_answers_for_a_removed_default_model() {
 
 #[tokio::test(start_paused = true)]
 async fn a_model_that_the_caller_named_is_never_replaced() {
-    let house = house("small", CloudUse::Allowed);
-    house.ask("large").await.unwrap();
-    house.vllm.set_gone(true);
+    let setup = setup("small", CloudUse::Allowed);
+    setup.ask("large").await.unwrap();
+    setup.vllm.set_gone(true);
     for model in ["large", "huge"] {
-        let error = house.ask(model).await.unwrap_err();
+        let error = setup.ask(model).await.unwrap_err();
         assert!(matches!(error, AskError::Engine(_)), "{error}");
     }
-    assert_eq!(house.ollama.requests(), []);
-    assert_eq!(house.cloud.requests(), []);
+    assert_eq!(setup.ollama.requests(), []);
+    assert_eq!(setup.cloud.requests(), []);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_cloud_is_a_fallback_only_with_permission() {
-    let forbidden = house("gpt", CloudUse::Forbidden);
+    let forbidden = setup("gpt", CloudUse::Forbidden);
     forbidden.vllm.set_gone(true);
     let error = forbidden.ask("default").await.unwrap_err();
     assert!(error.to_string().starts_with("cannot reach vllm"), "{error}");
     assert_eq!(forbidden.cloud.requests(), []);
 
-    let allowed = house("gpt", CloudUse::Allowed);
+    let allowed = setup("gpt", CloudUse::Allowed);
     allowed.vllm.set_gone(true);
     let (engine, model, reason, warnings) = allowed.ask("default").await.unwrap();
     assert_eq!((engine.as_str(), model.as_str()), (CLOUD, "gpt"));
     assert!(reason.is_some_and(|reason| reason.contains("on cloud answers in place of large")));
     assert_eq!(warnings, [AnswerWarning::CloudFallback]);
-    assert_eq!(allowed.book.0.lock().unwrap().last().map(String::as_str), Some("cloud/gpt answered"));
+    assert_eq!(allowed.calls.0.lock().unwrap().last().map(String::as_str), Some("cloud/gpt answered"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cloud_in_the_pool_needs_permission_as_a_fallback() {
-    let house = house("gpt", CloudUse::Forbidden);
+    let setup = setup("gpt", CloudUse::Forbidden);
     let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
-    let pool = EnginePool::new(shared(&house.vllm), vec![shared(&house.cloud)]);
-    let system = house.system.with_pool(Arc::new(pool));
+    let pool = EnginePool::new(shared(&setup.vllm), vec![shared(&setup.cloud)]);
+    let system = setup.system.with_pool(Arc::new(pool));
     // A named model of the pool answers.
     assert_eq!(system.complete(asking("gpt"), &caller()).await.unwrap().engine, CLOUD);
-    house.vllm.set_gone(true);
+    setup.vllm.set_gone(true);
     assert!(system.complete(asking("default"), &caller()).await.is_err());
-    assert_eq!(house.cloud.requests().len(), 1);
+    assert_eq!(setup.cloud.requests().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_default_model_that_may_be_local_goes_to_the_cloud_only_with_permission_and_a_warning() {
     for allowed in [false, true] {
-        let house = house_with("gpt", "small", CloudUse::Forbidden);
+        let setup = setup_with("gpt", "small", CloudUse::Forbidden);
         let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
         // vLLM has not listed its models yet, so the model may be one of them.
-        house.vllm.set_gone(true);
-        let pool = EnginePool::new(shared(&house.vllm), vec![shared(&house.cloud)]);
-        let system = house.system.with_pool(Arc::new(pool.allow_cloud(allowed)));
+        setup.vllm.set_gone(true);
+        let pool = EnginePool::new(shared(&setup.vllm), vec![shared(&setup.cloud)]);
+        let system = setup.system.with_pool(Arc::new(pool.allow_cloud(allowed)));
         let answered = system.complete(asking("default"), &caller()).await;
         assert_eq!(answered.is_ok(), allowed);
         if let Ok(answered) = answered {
@@ -199,7 +199,7 @@ async fn a_default_model_that_may_be_local_goes_to_the_cloud_only_with_permissio
             let reason = answered.reason.unwrap();
             assert!(reason.as_str().starts_with("the cloud answers: cannot reach vllm"), "{reason}");
         }
-        assert_eq!(house.cloud.requests().len(), usize::from(allowed));
+        assert_eq!(setup.cloud.requests().len(), usize::from(allowed));
         // A named model answers.
         let named = system.complete(asking("gpt"), &caller()).await.unwrap();
         assert_eq!((named.engine.as_str(), named.generation.warnings), (CLOUD, Vec::new()));
@@ -209,18 +209,18 @@ async fn a_default_model_that_may_be_local_goes_to_the_cloud_only_with_permissio
 #[tokio::test(start_paused = true)]
 async fn a_selected_cloud_needs_permission_to_answer_for_a_local_engine() {
     for cloud_use in [CloudUse::Forbidden, CloudUse::Allowed] {
-        let house = house("gpt", cloud_use);
+        let setup = setup("gpt", cloud_use);
         let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
-        let pool = EnginePool::new(shared(&house.cloud), vec![shared(&house.vllm)]);
-        let system = house.system.with_pool(Arc::new(pool));
+        let pool = EnginePool::new(shared(&setup.cloud), vec![shared(&setup.vllm)]);
+        let system = setup.system.with_pool(Arc::new(pool));
         assert_eq!(system.complete(asking("default"), &caller()).await.unwrap().engine, "vllm");
-        house.vllm.set_gone(true);
+        setup.vllm.set_gone(true);
         let answered = system.complete(asking("default"), &caller()).await;
         match cloud_use {
             CloudUse::Forbidden => {
                 let error = answered.err().unwrap().to_string();
                 assert!(error.starts_with("cannot reach vllm"), "{error}");
-                assert_eq!(house.cloud.requests(), []);
+                assert_eq!(setup.cloud.requests(), []);
             }
             CloudUse::Allowed => {
                 assert_eq!(answered.unwrap().generation.warnings, [AnswerWarning::CloudFallback]);
@@ -231,11 +231,11 @@ async fn a_selected_cloud_needs_permission_to_answer_for_a_local_engine() {
 
 #[tokio::test(start_paused = true)]
 async fn a_fallback_model_that_the_cloud_does_not_list_is_not_sent_to_it() {
-    let house = house("small", CloudUse::Allowed);
-    house.vllm.set_gone(true);
-    house.ollama.set_gone(true);
-    assert!(house.ask("default").await.is_err());
-    assert_eq!(house.cloud.requests(), []);
+    let setup = setup("small", CloudUse::Allowed);
+    setup.vllm.set_gone(true);
+    setup.ollama.set_gone(true);
+    assert!(setup.ask("default").await.is_err());
+    assert_eq!(setup.cloud.requests(), []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -251,44 +251,44 @@ async fn an_invalid_request_is_not_sent_to_the_fallback() {
         })]
     });
     let refusing: Arc<dyn Engine> = Arc::new(refusing.called("vllm").with_models(&["large"]));
-    let house = house("small", CloudUse::Allowed);
-    let pool = EnginePool::new(refusing, vec![Arc::clone(&house.ollama) as Arc<dyn Engine>]);
-    let system = house.system.with_pool(Arc::new(pool));
+    let setup = setup("small", CloudUse::Allowed);
+    let pool = EnginePool::new(refusing, vec![Arc::clone(&setup.ollama) as Arc<dyn Engine>]);
+    let system = setup.system.with_pool(Arc::new(pool));
     let error = system.complete(asking("default"), &caller()).await.unwrap_err();
     assert_eq!(error.to_string(), "vllm answered 400: too long");
-    assert_eq!(house.ollama.requests(), []);
+    assert_eq!(setup.ollama.requests(), []);
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_a_fallback_the_first_failure_is_returned() {
-    let house = house("small", CloudUse::Forbidden);
-    house.ask("default").await.unwrap();
-    house.vllm.set_gone(true);
-    house.ollama.set_gone(true);
-    let error = house.ask("default").await.unwrap_err();
+    let setup = setup("small", CloudUse::Forbidden);
+    setup.ask("default").await.unwrap();
+    setup.vllm.set_gone(true);
+    setup.ollama.set_gone(true);
+    let error = setup.ask("default").await.unwrap_err();
     assert_eq!(error.to_string(), "cannot reach vllm at http://vllm: Connection refused");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_agents_run_continues_with_the_fallback() {
-    let house = house("small", CloudUse::Forbidden);
-    house.ask("default").await.unwrap();
-    house.vllm.set_gone(true);
+    let setup = setup("small", CloudUse::Forbidden);
+    setup.ask("default").await.unwrap();
+    setup.vllm.set_gone(true);
     let caller = Caller { agent: AgentPreference::Named("simple".into()), ..caller() };
-    let answered = house.system.complete(asking("default"), &caller).await.unwrap();
+    let answered = setup.system.complete(asking("default"), &caller).await.unwrap();
     assert_eq!(
         (answered.engine.as_str(), answered.reason.as_ref().map(ModelReason::as_str)),
         ("ollama", Some(WHY))
     );
-    assert_eq!(house.ollama.requests().len(), 1);
+    assert_eq!(setup.ollama.requests().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cloud_selected_because_no_engine_answered_is_reported_in_every_answer() {
-    let house = house("small", CloudUse::Forbidden);
-    let pool = EnginePool::new(Arc::clone(&house.cloud) as Arc<dyn Engine>, Vec::new());
+    let setup = setup("small", CloudUse::Forbidden);
+    let pool = EnginePool::new(Arc::clone(&setup.cloud) as Arc<dyn Engine>, Vec::new());
     let why = ModelReason::new("the cloud answers: ollama did not answer when Hob was started");
-    let system = house.system.with_pool(Arc::new(pool)).for_want_of(Some(why.clone()));
+    let system = setup.system.with_pool(Arc::new(pool)).for_want_of(Some(why.clone()));
     let answered = system.complete(asking("gpt"), &caller()).await.unwrap();
     assert_eq!((answered.engine.as_str(), answered.reason), (CLOUD, Some(why)));
     assert_eq!(answered.generation.warnings, [AnswerWarning::CloudFallback]);

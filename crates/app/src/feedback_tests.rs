@@ -127,7 +127,7 @@ fn the_last_answer_excludes_tasks_benches_and_failures() {
     recorded(&home, "measured", RequestSource::Bench, 3);
     assert_eq!(last().as_deref(), Some("chatcmpl-1"));
     home.routing.save(&decision("ask-1", 4)).expect("kept");
-    assert_eq!(last().as_deref(), Some("chatcmpl-1"), "nobody can have read what was not answered");
+    assert_eq!(last().as_deref(), Some("chatcmpl-1"), "a choice without an answer cannot be rated");
     home.routing.learn("ask-1", &mut |kept, _| kept.answered = true).expect("learnt");
     assert_eq!(last().as_deref(), Some("ask-1"));
     recorded(&home, "ask-2", RequestSource::Ask, 5);

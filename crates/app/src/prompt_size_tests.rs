@@ -62,7 +62,7 @@ async fn prompt(agent: &str) -> GenerateRequest {
 }
 
 /// What a model gets: the text of the messages, and the tools as JSON without the envelope of the API.
-fn told(request: &GenerateRequest) -> String {
+fn prompt_text(request: &GenerateRequest) -> String {
     let tool = |tool: &ToolDefinition| {
         json!({ "name": tool.name, "description": tool.description, "parameters": tool.parameters })
             .to_string()
@@ -75,7 +75,7 @@ fn told(request: &GenerateRequest) -> String {
 async fn an_agents_prompt_with_every_tool_stays_small() {
     for agent in ["orchestrator", "react"] {
         let request = prompt(agent).await;
-        let text = told(&request);
+        let text = prompt_text(&request);
         let count = tokens::count(&text);
         assert!(count <= MOST_TOKENS, "{agent}: {count} tokens\n{text}");
     }

@@ -118,10 +118,10 @@ async fn requests_without_a_model_use_auto_only_if_configured() {
     assert!(plain.complete(asking("default", "Hello there"), &run("1")).await.unwrap().reason.is_none());
     assert_eq!(engine.requests()[0].model, LARGE, "the first of the engine");
 
-    let (house, engine) = system(self::engine(), Some("auto"));
-    let answer = house.complete(asking("default", "Hello there"), &run("2")).await.unwrap();
+    let (service, engine) = system(self::engine(), Some("auto"));
+    let answer = service.complete(asking("default", "Hello there"), &run("2")).await.unwrap();
     assert_eq!((engine.requests()[0].model.as_str(), answer.reason.is_some()), (SMALL, true));
-    assert_eq!(house.steady_model().await.unwrap().as_deref(), Some(LARGE));
+    assert_eq!(service.steady_model().await.unwrap().as_deref(), Some(LARGE));
 }
 
 #[tokio::test]
@@ -144,8 +144,8 @@ async fn an_engines_own_model_named_auto_has_priority() {
 async fn auto_without_a_suitable_model_is_an_error() {
     let (system, _engine) = system(ScriptedEngine::saying(&[]).with_models(&["nomic-embed-text"]), None);
     let refused = system.complete(asking("auto", "Hello there"), &run("1")).await.unwrap_err();
-    let told = "'auto' leaves the choice of a model to Hob, but scripted has none that can answer. ";
-    assert!(refused.to_string().starts_with(told), "{refused}");
+    let expected = "'auto' leaves the choice of a model to Hob, but scripted has none that can answer. ";
+    assert!(refused.to_string().starts_with(expected), "{refused}");
 }
 
 #[tokio::test]

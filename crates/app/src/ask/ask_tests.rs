@@ -130,10 +130,10 @@ async fn default_never_means_a_model_that_cannot_answer() {
 
 #[tokio::test]
 async fn texts_are_embedded_by_the_default_embedder_or_the_named_model() {
-    let house = Arc::new(ScriptedEngine::saying(&[]).with_embedding_models(&["minilm"]));
+    let embedding_engine = Arc::new(ScriptedEngine::saying(&[]).with_embedding_models(&["minilm"]));
     let (system, engine) = system(ScriptedEngine::saying(&[]).with_embedding_models(&["other"]), None);
     let system = system.with_embedder(Some(Embedder {
-        engine: Arc::clone(&house) as Arc<dyn Engine>,
+        engine: Arc::clone(&embedding_engine) as Arc<dyn Engine>,
         model: "minilm".into(),
     }));
     let caller = caller();
@@ -149,7 +149,7 @@ async fn texts_are_embedded_by_the_default_embedder_or_the_named_model() {
         let named = if model == "default" { "minilm" } else { model };
         assert_eq!(embed(model).await.unwrap().model, named);
     }
-    assert_eq!((house.embed_requests().len(), engine.embed_requests().len()), (2, 1));
+    assert_eq!((embedding_engine.embed_requests().len(), engine.embed_requests().len()), (2, 1));
     let error = embed("nope").await.unwrap_err();
     assert!(matches!(error, AskError::Engine(EngineError::ModelNotFound { .. })), "{error}");
 }

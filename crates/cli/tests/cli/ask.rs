@@ -65,7 +65,9 @@ async fn a_truncated_answer_is_reported() {
 #[tokio::test]
 async fn no_answer_is_a_failure_and_says_so() {
     let ended = |reason: &str| END.replace("\"stop\"", &format!("\"{reason}\""));
-    for (reason, told) in [("stop", "the model returned no answer"), ("length", "the model gave no answer")] {
+    for (reason, expected) in
+        [("stop", "the model returned no answer"), ("length", "the model gave no answer")]
+    {
         let body = format!("{}{}", piece(" "), ended(reason));
         let ollama = fakes::ollama_chatting(move |request| {
             let is_streamed = request.text().contains("\"stream\":true");
@@ -76,7 +78,7 @@ async fn no_answer_is_a_failure_and_says_so() {
         for arguments in [&["ask", "q"][..], &["ask", "--no-stream", "q"], &["ask", "--json", "q"]] {
             let ran = home.run(arguments).await;
             assert_eq!(ran.code, Some(1), "{arguments:?}: {}", ran.stdout);
-            assert!(ran.stderr.contains(told), "{arguments:?}: {}", ran.stderr);
+            assert!(ran.stderr.contains(expected), "{arguments:?}: {}", ran.stderr);
         }
     }
 }

@@ -97,11 +97,14 @@ async fn without_a_configured_gateway_the_error_says_so() {
     let status = alone(&["status"]).await;
     assert_eq!(status.code, Some(1));
     assert!(status.stdout.starts_with("Status    not_configured\n"), "{}", status.stdout);
-    let told = "no gateway is configured. Set 'enabled = true' and gateway_url under [channel] in config.toml, or pass one with --gateway\n";
-    assert_eq!(status.stderr, format!("warning: {told}"));
+    let message = "no gateway is configured. Set 'enabled = true' and gateway_url under [channel] in config.toml, or pass one with --gateway\n";
+    assert_eq!(status.stderr, format!("warning: {message}"));
     for arguments in [&["list"][..], &["send", "telegram", "hello"]] {
         let refused = alone(arguments).await;
-        assert_eq!(refused, Ran { code: Some(1), stdout: String::new(), stderr: format!("error: {told}") });
+        assert_eq!(
+            refused,
+            Ran { code: Some(1), stdout: String::new(), stderr: format!("error: {message}") }
+        );
     }
 }
 
@@ -146,7 +149,7 @@ async fn linking_whatsapp_installs_the_bridge_and_shows_the_code() {
     let home = Home::empty();
     let bin = home.directory().join("bin");
     std::fs::create_dir(&bin).expect("a directory");
-    program(&bin.join("npm"), "#!/bin/sh\necho \"$@\" > npm-was-told\n");
+    program(&bin.join("npm"), "#!/bin/sh\necho \"$@\" > npm-arguments\n");
     let says = "echo '{\"type\":\"qr\",\"data\":\"2@abcdef\"}'; echo '{\"type\":\"status\",\"status\":\"connected\"}'";
     program(&bin.join("node"), &format!("#!/bin/sh\n{says}\ncat > /dev/null\n"));
     let path = std::env::var("PATH").expect("a path");
@@ -163,8 +166,8 @@ async fn linking_whatsapp_installs_the_bridge_and_shows_the_code() {
     assert!(ran.stderr.contains("enabled = true"), "{}", ran.stderr);
     let installed = home.directory().join("bridges/whatsapp");
     assert!(installed.join("bridge.mjs").is_file() && installed.join("package-lock.json").is_file());
-    let told = std::fs::read_to_string(installed.join("npm-was-told")).expect("npm ran there");
-    assert!(told.starts_with("ci --omit=optional --omit=peer --ignore-scripts"), "{told}");
+    let arguments = std::fs::read_to_string(installed.join("npm-arguments")).expect("npm ran there");
+    assert!(arguments.starts_with("ci --omit=optional --omit=peer --ignore-scripts"), "{arguments}");
 }
 
 fn program(path: &Path, text: &str) {

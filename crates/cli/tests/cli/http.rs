@@ -27,8 +27,8 @@ pub async fn get(address: &str, path: &str) -> Answer {
 }
 
 async fn send(address: &str, request: &str) -> Answer {
-    let mut socket = TcpStream::connect(address).await.expect("somebody listens");
-    socket.write_all(request.as_bytes()).await.expect("somebody reads");
+    let mut socket = TcpStream::connect(address).await.expect("the server listens");
+    socket.write_all(request.as_bytes()).await.expect("the server reads");
     Answer { socket, text: String::new() }
 }
 

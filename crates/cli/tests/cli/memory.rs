@@ -189,8 +189,11 @@ async fn a_question_uses_the_memory_unless_it_is_disabled() {
     assert!(ran.stderr.contains(&format!("[1] {place}")), "{}", ran.stderr);
     let messages = asked();
     assert_eq!((messages.as_array().expect("messages").len(), &messages[0]["role"]), (1, &json!("user")));
-    let told = messages[0]["content"].as_str().expect("text");
-    assert!(told.contains(&place) && told.contains("Ann Miller") && told.ends_with(question), "{told}");
+    let content = messages[0]["content"].as_str().expect("text");
+    assert!(
+        content.contains(&place) && content.contains("Ann Miller") && content.ends_with(question),
+        "{content}"
+    );
 
     let ran = home.run(&["ask", "--json", question]).await;
     let object: Value = serde_json::from_str(&ran.stdout).expect("JSON");

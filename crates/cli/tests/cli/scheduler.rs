@@ -60,13 +60,13 @@ async fn a_task_is_created_listed_shown_and_changed() {
     let shown = home.run(&["scheduler", "show", id]).await.stdout;
     assert!(shown.contains("tools without side effects"), "{shown}");
 
-    for (word, status, told) in [
+    for (word, status, expected) in [
         ("pause", "paused", format!("Paused {id}. Resume it with 'hob scheduler resume {id}'.\n")),
         ("resume", "active", format!("Resumed {id}. Its next run is in ")),
         ("cancel", "cancelled", format!("Cancelled {id}.\n")),
     ] {
         let ran = home.run(&["scheduler", word, id]).await;
-        assert!(ran.code == Some(0) && ran.stdout.starts_with(&told), "{ran:?}");
+        assert!(ran.code == Some(0) && ran.stdout.starts_with(&expected), "{ran:?}");
         assert_eq!(json_of(&home, &["scheduler", "show", id, "--json"]).await["status"], status);
     }
     let ran = home.run(&["scheduler", "resume", id]).await;

@@ -105,9 +105,9 @@ async fn an_engine_that_does_not_list_its_models_at_the_start_is_still_served() 
 async fn the_agent_of_the_command_line_answers() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
-    for (asked, told) in [("react", "Agent   react"), ("none", "Agent   none (directly to the engine)")] {
+    for (asked, expected) in [("react", "Agent   react"), ("none", "Agent   none (directly to the engine)")] {
         let server = Running::start(&home, &["-a", asked]).await;
-        assert_eq!(server.summary[2], told);
+        assert_eq!(server.summary[2], expected);
         assert_eq!(server.terminate().await.stderr, "");
     }
 }

@@ -40,7 +40,7 @@ async fn error(response: Response) -> (u16, String, Option<String>, Option<Strin
     (status, text("type").unwrap(), text("param"), text("code"), text("message").unwrap())
 }
 
-fn told(
+fn err(
     status: u16,
     kind: &str,
     param: Option<&str>,
@@ -68,7 +68,7 @@ async fn an_error_names_the_wrong_field() {
     "#);
     assert_eq!(
         error(server.chat(&body).await).await,
-        told(
+        err(
             400,
             "invalid_request_error",
             Some("messages[2].role"),
@@ -95,7 +95,7 @@ async fn a_mistyped_path_gets_a_suggestion() {
     ] {
         let answer = server.client.post(server.url(path)).send().await.unwrap();
         let message = format!("{path} does not exist. Did you mean {meant}?");
-        assert_eq!(error(answer).await, told(404, "invalid_request_error", None, None, &message));
+        assert_eq!(error(answer).await, err(404, "invalid_request_error", None, None, &message));
     }
 }
 
@@ -107,7 +107,7 @@ async fn unknown_paths_and_methods_are_errors() {
     };
     assert_eq!(
         error(asked(Method::GET, "/v2/nothing").await).await,
-        told(
+        err(
             404,
             "invalid_request_error",
             None,
@@ -117,7 +117,7 @@ async fn unknown_paths_and_methods_are_errors() {
     );
     assert_eq!(
         error(asked(Method::GET, "/v1/models/nope").await).await,
-        told(
+        err(
             404,
             "invalid_request_error",
             Some("model"),
@@ -127,13 +127,13 @@ async fn unknown_paths_and_methods_are_errors() {
     );
     assert_eq!(
         error(asked(Method::GET, "/v1/models/%ff").await).await,
-        told(400, "invalid_request_error", None, None, "the model's id in the path is not valid UTF-8")
+        err(400, "invalid_request_error", None, None, "the model's id in the path is not valid UTF-8")
     );
     let wrong = asked(Method::GET, "/v1/chat/completions").await;
     assert_eq!(wrong.headers()["allow"], "POST");
     assert_eq!(
         error(wrong).await,
-        told(
+        err(
             405,
             "invalid_request_error",
             None,
@@ -150,7 +150,7 @@ async fn the_error_for_an_unknown_model_lists_the_known_ones() {
     for stream in [false, true] {
         assert_eq!(
             error(server.chat(&asking(json!({ "model": "gpt-4", "stream": stream }))).await).await,
-            told(
+            err(
                 404,
                 "invalid_request_error",
                 Some("model"),
@@ -175,7 +175,7 @@ async fn a_body_over_the_limit_is_refused_however_it_is_sent() {
         let response = request.header("content-type", "application/json").body(body).send().await.unwrap();
         assert_eq!(
             error(response).await,
-            told(
+            err(
                 413,
                 "invalid_request_error",
                 None,
@@ -203,7 +203,7 @@ async fn a_body_without_a_json_content_type_is_refused() {
     let form = form.header("content-type", "application/x-www-form-urlencoded").body("model=m");
     assert_eq!(
         error(form.send().await.unwrap()).await,
-        told(
+        err(
             415,
             "invalid_request_error",
             None,
@@ -254,7 +254,7 @@ async fn a_silent_engine_is_a_gateway_timeout() {
     for stream in [false, true] {
         assert_eq!(
             error(server.chat(&asking(json!({ "stream": stream }))).await).await,
-            told(504, "engine_error", None, Some("engine_timeout"), "vllm did not answer within 1 s")
+            err(504, "engine_error", None, Some("engine_timeout"), "vllm did not answer within 1 s")
         );
     }
 }
@@ -264,7 +264,7 @@ async fn an_engines_error_message_is_unchanged() {
     for (reply, expected) in [
         (
             Reply::transcript("llama-server/err_ctx_overflow"),
-            told(
+            err(
                 400,
                 "invalid_request_error",
                 Some("messages"),
@@ -276,7 +276,7 @@ async fn an_engines_error_message_is_unchanged() {
         ),
         (
             Reply::json(400, r#"{"error":{"message":"the input length exceeds the context length"}}"#),
-            told(
+            err(
                 400,
                 "invalid_request_error",
                 Some("messages"),
@@ -289,15 +289,15 @@ async fn an_engines_error_message_is_unchanged() {
                 400,
                 r#"{"error":{"message":"not that","type":"invalid_request_error","code":"content_filter"}}"#,
             ),
-            told(400, "invalid_request_error", None, Some("content_filter"), "vllm answered 400: not that"),
+            err(400, "invalid_request_error", None, Some("content_filter"), "vllm answered 400: not that"),
         ),
         (
             Reply::json(503, r#"{"error":{"message":"loading","type":"unavailable_error","code":503}}"#),
-            told(502, "engine_error", None, Some("unavailable_error"), "vllm answered 503: loading"),
+            err(502, "engine_error", None, Some("unavailable_error"), "vllm answered 503: loading"),
         ),
         (
             Reply::json(401, r#"{"error":{"message":"bad key","code":"invalid_api_key"}}"#),
-            told(
+            err(
                 502,
                 "engine_error",
                 None,
@@ -307,7 +307,7 @@ async fn an_engines_error_message_is_unchanged() {
         ),
         (
             Reply::json(422, r#"{"error":{"message":"no such knob","param":"top_k"}}"#),
-            told(
+            err(
                 422,
                 "invalid_request_error",
                 Some("top_k"),
@@ -317,11 +317,11 @@ async fn an_engines_error_message_is_unchanged() {
         ),
         (
             Reply::json(500, r#"{"error":"out of memory"}"#),
-            told(502, "engine_error", None, Some("engine_failed"), "vllm answered 500: out of memory"),
+            err(502, "engine_error", None, Some("engine_failed"), "vllm answered 500: out of memory"),
         ),
         (
             Reply::json(401, r#"{"error":"bad key"}"#),
-            told(
+            err(
                 502,
                 "engine_error",
                 None,
@@ -331,7 +331,7 @@ async fn an_engines_error_message_is_unchanged() {
         ),
         (
             Reply::json(200, "not json"),
-            told(
+            err(
                 502,
                 "engine_error",
                 None,
@@ -357,7 +357,7 @@ async fn the_retry_after_header_of_a_busy_engine_is_passed_on() {
             assert_eq!(response.headers()["retry-after"], "17");
             assert_eq!(
                 error(response).await,
-                told(429, "rate_limit_error", None, Some(code), "vllm answered 429: slow down")
+                err(429, "rate_limit_error", None, Some(code), "vllm answered 429: slow down")
             );
         }
     }
@@ -369,12 +369,12 @@ async fn an_error_in_the_first_event_is_a_status_and_not_a_stream() {
         in_front_of(Reply::sse("data: {\"error\":{\"message\":\"no slot\",\"code\":503}}\n\n")).await;
     assert_eq!(
         error(server.chat(&asking(json!({ "stream": true }))).await).await,
-        told(502, "engine_error", None, Some("engine_failed"), "vllm answered 503: no slot")
+        err(502, "engine_error", None, Some("engine_failed"), "vllm answered 503: no slot")
     );
     let (server, _fake) = in_front_of(Reply::sse("")).await;
     assert_eq!(
         error(server.chat(&asking(json!({ "stream": true }))).await).await,
-        told(
+        err(
             502,
             "engine_error",
             None,

@@ -39,10 +39,10 @@ async fn unknown_hosts_and_origins_are_refused_with_advice() {
     let page = get(&server, "/v1/models", &[("origin", "https://evil.example")]).await;
     assert_eq!(page.status(), 403);
     assert!(!page.headers().contains_key("access-control-allow-origin"));
-    let told = page.json::<Value>().await.unwrap()["detail"].take();
+    let detail = page.json::<Value>().await.unwrap()["detail"].take();
     let advice = "the Origin header names 'https://evil.example', which is not a page of this server. To allow that page, add \
         its address to [server] cors_origins. If it is this server behind a proxy, let the proxy pass the Host header on";
-    assert_eq!(told, advice);
+    assert_eq!(detail, advice);
     let file = get(&server, "/v1/models", &[("origin", "null")]).await.text().await.unwrap();
     assert!(file.contains("Serve that page from an address"), "{file}");
     assert_eq!(get(&server, "/v1/models", &[("host", "localhost:8000")]).await.status(), 200);
@@ -113,9 +113,9 @@ async fn a_browser_gets_the_same_error_as_a_program() {
         bodies.push(answer.json::<Value>().await.unwrap());
     }
     assert_eq!(bodies[0], bodies[1]);
-    let told = bodies[0]["detail"].as_str().unwrap();
-    assert!(told.contains("the Origin header names '<script>alert(1)</script>'"), "{told}");
-    assert!(told.contains("add its address to [server] cors_origins"), "{told}");
+    let detail = bodies[0]["detail"].as_str().unwrap();
+    assert!(detail.contains("the Origin header names '<script>alert(1)</script>'"), "{detail}");
+    assert!(detail.contains("add its address to [server] cors_origins"), "{detail}");
 
     let api_key = Some("s3cret".to_owned().into());
     let locked = scripted(ServerConfig { api_key, ..ServerConfig::default() }).await;

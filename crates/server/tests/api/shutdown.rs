@@ -30,7 +30,7 @@ async fn a_running_stream_completes_while_new_connections_are_refused() {
     let response = server.chat(&asking(json!({ "stream": true }))).await;
     server.shutdown.cancel();
     let refused = async { while TcpStream::connect(server.address).await.is_ok() {} };
-    tokio::time::timeout(PATIENCE, refused).await.expect("nobody is let in any more");
+    tokio::time::timeout(PATIENCE, refused).await.expect("new connections are refused");
 
     hold.release();
     assert!(response.text().await.unwrap().ends_with("data: [DONE]\n\n"));

@@ -153,7 +153,7 @@ async fn ten_thousand_requests_with_disconnects_leak_nothing() {
         held.push(settled(alone).await);
     }
     let (warm, after) = (held[0], held[1]);
-    assert_eq!(fake.hang_ups(), hang_ups, "nobody else was cut off");
+    assert_eq!(fake.hang_ups(), hang_ups, "no other connection was closed");
     assert!(after.memory < warm.memory + (1 << 20), "{warm:?} → {after:?}");
 }
 

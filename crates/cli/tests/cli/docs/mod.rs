@@ -2,7 +2,7 @@
 //! with the page. `page.rs` and CONTRIBUTING.md describe how code blocks are marked.
 
 mod engine;
-mod likeness;
+mod output_match;
 mod page;
 mod session;
 
@@ -11,23 +11,23 @@ use std::path::Path;
 
 use hob_testkit::repository::{pages, root};
 
-use self::page::{Deed, parts};
-use self::session::{Scene, Session};
+use self::page::{Action, parts};
+use self::session::{Session, Setup};
 
 /// Only an Ollama is running.
-const OLLAMA: Scene = Scene { ollama: &["qwen3:8b"], hub: false, gateway: false };
+const OLLAMA: Setup = Setup { ollama: &["qwen3:8b"], hub: false, gateway: false };
 
 /// Nothing is running; models can be downloaded.
-const ALONE: Scene = Scene { ollama: &[], hub: true, gateway: false };
+const ALONE: Setup = Setup { ollama: &[], hub: true, gateway: false };
 
 /// A test for each page with commands.
 macro_rules! pages {
-    ($($name:ident: $file:literal, $scene:expr;)*) => {
+    ($($name:ident: $file:literal, $setup:expr;)*) => {
         const PAGES: &[&str] = &[$($file),*];
         $(
             #[tokio::test]
             async fn $name() {
-                follow($file, $scene).await;
+                follow($file, $setup).await;
             }
         )*
     };
@@ -38,12 +38,12 @@ pages! {
     agents_page: "docs/agents.md", OLLAMA;
     terminal_chat_page: "docs/chat.md", OLLAMA;
     browser_chat_page: "docs/chat-page.md", OLLAMA;
-    channels_page: "docs/channels.md", Scene { gateway: true, ..OLLAMA };
+    channels_page: "docs/channels.md", Setup { gateway: true, ..OLLAMA };
     engines_page: "docs/engines.md", OLLAMA;
     install_page: "docs/install.md", OLLAMA;
-    memory_page: "docs/memory.md", Scene { hub: true, ..OLLAMA };
+    memory_page: "docs/memory.md", Setup { hub: true, ..OLLAMA };
     operations_page: "docs/operations.md", OLLAMA;
-    routing_page: "docs/routing.md", Scene { ollama: &["qwen3:0.6b", "qwen3:8b", "qwen2.5-coder:7b"], ..OLLAMA };
+    routing_page: "docs/routing.md", Setup { ollama: &["qwen3:0.6b", "qwen3:8b", "qwen2.5-coder:7b"], ..OLLAMA };
     security_page: "docs/security.md", OLLAMA;
     serving_page: "docs/serving.md", OLLAMA;
     scheduler_page: "docs/scheduler.md", OLLAMA;
@@ -54,9 +54,9 @@ pages! {
     with_a_real_model_embedded_page: "docs/embedded.md", ALONE;
 }
 
-async fn follow(file: &str, scene: Scene) {
+async fn follow(file: &str, setup: Setup) {
     let text = std::fs::read_to_string(root().join(file)).expect("the page is there");
-    let mut session = Session::start(scene).await;
+    let mut session = Session::start(setup).await;
     for part in parts(&text) {
         if let Err(complaint) = session.follow(&part).await {
             panic!("{file}:{}: {complaint}", part.line);
@@ -72,7 +72,7 @@ fn every_page_with_commands_is_tested() {
         .iter()
         .filter(|file| {
             let text = std::fs::read_to_string(file).expect("text");
-            parts(&text).iter().any(|part| !matches!(part.deed, Deed::Configure(_)))
+            parts(&text).iter().any(|part| !matches!(part.action, Action::Configure(_)))
         })
         .map(|file| file.strip_prefix(root()).expect("below the root").display().to_string())
         .collect();

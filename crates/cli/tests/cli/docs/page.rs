@@ -10,14 +10,14 @@
 pub struct Part {
     /// The first line of the block on the page.
     pub line: usize,
-    pub deed: Deed,
+    pub action: Action,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum Action {
     /// A script that must succeed; its output is not compared.
     Script(String),
-    Dialogue {
+    Console {
         steps: Vec<Step>,
         outcome: Outcome,
     },
@@ -55,8 +55,8 @@ pub fn parts(text: &str) -> Vec<Part> {
         let fence = &line[..ticks];
         let body: Vec<&str> =
             lines.by_ref().map(|(_, line)| line).take_while(|line| !line.starts_with(fence)).collect();
-        if let Some(deed) = deed(line[ticks..].trim(), &body, comment(remark)) {
-            parts.push(Part { line: index + 1, deed });
+        if let Some(action) = action(line[ticks..].trim(), &body, comment(remark)) {
+            parts.push(Part { line: index + 1, action });
         }
         remark = "";
     }
@@ -68,7 +68,7 @@ fn comment(line: &str) -> &str {
     inner.unwrap_or_default().trim()
 }
 
-fn deed(language: &str, body: &[&str], remark: &str) -> Option<Deed> {
+fn action(language: &str, body: &[&str], remark: &str) -> Option<Action> {
     if let Some(reason) = remark.strip_prefix("not run") {
         let reason = reason.trim_start_matches(':').trim();
         assert!(!reason.is_empty(), "what is not run needs a reason: {body:?}");
@@ -79,12 +79,12 @@ fn deed(language: &str, body: &[&str], remark: &str) -> Option<Deed> {
         return None;
     }
     match language {
-        "sh" | "bash" | "shell" => Some(Deed::Script(body.join("\n"))),
+        "sh" | "bash" | "shell" => Some(Action::Script(body.join("\n"))),
         "console" => {
             let outcome = if remark == "fails" { Outcome::Failure } else { Outcome::Success };
-            Some(Deed::Dialogue { steps: steps(body), outcome })
+            Some(Action::Console { steps: steps(body), outcome })
         }
-        "toml" if remark == "config.toml" => Some(Deed::Configure(body.join("\n"))),
+        "toml" if remark == "config.toml" => Some(Action::Configure(body.join("\n"))),
         _ => None,
     }
 }
@@ -155,7 +155,7 @@ moonwalk
         let expected = [
             Part {
                 line: 3,
-                deed: Deed::Dialogue {
+                action: Action::Console {
                     steps: vec![
                         step("cat > a.txt <<END\none\n\nEND", &[]),
                         step("hob a", &["first", "> second"]),
@@ -165,10 +165,10 @@ moonwalk
             },
             Part {
                 line: 14,
-                deed: Deed::Dialogue { steps: vec![step("hob b", &[])], outcome: Outcome::Failure },
+                action: Action::Console { steps: vec![step("hob b", &[])], outcome: Outcome::Failure },
             },
-            Part { line: 19, deed: Deed::Configure("[server]".to_owned()) },
-            Part { line: 27, deed: Deed::Script("```".to_owned()) },
+            Part { line: 19, action: Action::Configure("[server]".to_owned()) },
+            Part { line: 27, action: Action::Script("```".to_owned()) },
         ];
         assert_eq!(parts(page), expected);
     }

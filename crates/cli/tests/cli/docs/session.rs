@@ -11,21 +11,21 @@ use tokio::time::timeout;
 use toml::{Table, Value};
 
 use super::engine;
-use super::likeness::is_like;
-use super::page::{Deed, Outcome, Part, Step};
+use super::output_match::matches_output;
+use super::page::{Action, Outcome, Part, Step};
 use crate::home::{Home, NOWHERE, engines_config, free_port};
 use crate::real_engine::directory_with_pip;
 use crate::running::Running;
 
 /// The time limit for a code block.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Printed after each command, before its exit code.
 const END_OF_STEP: char = '\u{1e}';
 
 /// What a page needs to be running.
 #[derive(Debug, Clone, Copy)]
-pub struct Scene {
+pub struct Setup {
     /// The models of the Ollama; without models, none is running.
     pub ollama: &'static [&'static str],
     /// Whether models can be downloaded.
@@ -47,14 +47,14 @@ pub struct Session {
 }
 
 impl Session {
-    pub async fn start(scene: Scene) -> Self {
+    pub async fn start(setup: Setup) -> Self {
         let home = Home::empty();
-        let ollama = if scene.ollama.is_empty() { None } else { Some(engine::start(scene.ollama).await) };
+        let ollama = if setup.ollama.is_empty() { None } else { Some(engine::start(setup.ollama).await) };
         let engines = match &ollama {
             Some(ollama) => engines_config(&[("ollama", &ollama.url())]),
             None => engines_config(&[]),
         };
-        let gateway = if scene.gateway { Some(Gateway::start(GatewayScript::default()).await) } else { None };
+        let gateway = if setup.gateway { Some(Gateway::start(GatewayScript::default()).await) } else { None };
         let mut places = Vec::new();
         if let Some(ollama) = &ollama {
             places.push(("localhost:11434".to_owned(), ollama.address().to_string()));
@@ -64,7 +64,7 @@ impl Session {
             places.push(("127.0.0.1:18789".to_owned(), address));
         }
         let mut directories = vec![parent(env!("CARGO_BIN_EXE_hob"))];
-        if scene.hub {
+        if setup.hub {
             directories.push(directory_with_pip(&home));
         }
         let path =
@@ -78,22 +78,22 @@ impl Session {
 
     /// Runs the block. The error says what is wrong with the page.
     pub async fn follow(&mut self, part: &Part) -> Result<(), String> {
-        match timeout(PATIENCE, self.perform(&part.deed)).await {
+        match timeout(TIMEOUT, self.perform(&part.action)).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(format!("it takes longer than {} s", PATIENCE.as_secs())),
+            Err(_) => Err(format!("it takes longer than {} s", TIMEOUT.as_secs())),
         }
     }
 
-    async fn perform(&mut self, deed: &Deed) -> Result<(), String> {
-        match deed {
-            Deed::Configure(text) => {
-                self.keep_to_itself();
+    async fn perform(&mut self, action: &Action) -> Result<(), String> {
+        match action {
+            Action::Configure(text) => {
+                self.isolate();
                 let settings: Table =
                     toml::from_str(&self.here(text)).map_err(|error| format!("this is no TOML: {error}"))?;
                 self.configure(settings);
                 Ok(())
             }
-            Deed::Script(text) => {
+            Action::Script(text) => {
                 let mut pending = String::new();
                 for line in text.lines() {
                     if let Some(arguments) = serve_arguments(line) {
@@ -107,7 +107,7 @@ impl Session {
                 }
                 self.run_script(&pending).await
             }
-            Deed::Dialogue { steps, outcome } => {
+            Action::Console { steps, outcome } => {
                 for steps in steps.chunk_by(|one, other| !is_serve(one) && !is_serve(other)) {
                     match serve_arguments(&steps[0].command) {
                         Some(arguments) => {
@@ -152,7 +152,7 @@ impl Session {
 
     fn compare(&self, step: &Step, printed: &str) -> Result<(), String> {
         let shown: Vec<String> = step.shown.iter().map(|line| self.here(line)).collect();
-        if shown.is_empty() || is_like(&shown, printed) {
+        if shown.is_empty() || matches_output(&shown, printed) {
             return Ok(());
         }
         Err(format!(
@@ -167,7 +167,7 @@ impl Session {
         if let Some(running) = self.server.take() {
             running.terminate().await;
         }
-        self.keep_to_itself();
+        self.isolate();
         let mut arguments = arguments.to_vec();
         let mut port = "8000".to_owned();
         if let Some(at) = arguments.iter().position(|argument| argument == "--port") {
@@ -183,7 +183,7 @@ impl Session {
         }
         // For commands that read the port from the configuration.
         merge(&mut self.settings, listening_on(address.port()));
-        self.keep_to_itself();
+        self.isolate();
         self.server = Some(running);
     }
 
@@ -197,7 +197,7 @@ impl Session {
             // The reader has no configuration yet, so the test removes its own.
             let _ = std::fs::remove_file(self.config_file());
         } else {
-            self.keep_to_itself();
+            self.isolate();
         }
         let output = self
             .command(Path::new("bash"))
@@ -235,7 +235,7 @@ impl Session {
     }
 
     /// Makes sure that only servers of the test are used.
-    fn keep_to_itself(&self) {
+    fn isolate(&self) {
         self.configure(self.settings.clone());
     }
 

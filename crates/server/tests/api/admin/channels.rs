@@ -157,9 +157,9 @@ async fn strangers_can_list_channels_but_not_send() {
         let word = status.as_str();
         let listed = get(&server, "/v1/channels").await;
         assert_eq!(listed, (200, json!({ "channels": names, "status": word })));
-        let told = get(&server, "/v1/channels/status").await;
+        let answer = get(&server, "/v1/channels/status").await;
         let connected = status == ChannelStatus::Connected;
-        assert_eq!(told, (200, json!({ "status": word, "connected": connected, "channels": names })));
+        assert_eq!(answer, (200, json!({ "status": word, "connected": connected, "channels": names })));
     }
     let mut server = server(ChannelStatus::Connected, config).await;
     server.http.address.set_ip(network.address());

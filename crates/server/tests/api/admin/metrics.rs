@@ -80,7 +80,7 @@ async fn requests_tokens_and_times_are_counted_once_each() {
     );
     assert!(
         !page.contains("nobody") && !page.contains("/nothing"),
-        "what anybody sends makes no figure: {page}"
+        "unknown names create no metrics: {page}"
     );
 }
 

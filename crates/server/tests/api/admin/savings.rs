@@ -98,9 +98,9 @@ async fn a_stranger_gets_the_totals_but_not_the_calls() {
     server.address.set_ip(Ipv4Addr::LOCALHOST.into());
     assert_eq!(savings(&server, "").await["recent"].as_array().unwrap().len(), 1);
     server.address.set_ip(network.address());
-    let told = savings(&server, "").await;
-    assert_eq!((&told["total_calls"], told.get("recent")), (&json!(1), None));
-    assert_fits(&document_of(&server).await, "Savings", &told);
+    let answer = savings(&server, "").await;
+    assert_eq!((&answer["total_calls"], answer.get("recent")), (&json!(1), None));
+    assert_fits(&document_of(&server).await, "Savings", &answer);
 }
 
 #[tokio::test]

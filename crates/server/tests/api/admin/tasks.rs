@@ -185,8 +185,8 @@ async fn an_invalid_task_names_the_field() {
         "{answer}"
     );
     let (status, answer) = server.create(&json!([])).await;
-    let told = "the request body is wrong: expected an object, got an array";
-    assert_eq!((status, &answer["detail"]), (StatusCode::BAD_REQUEST, &json!(told)));
+    let expected = "the request body is wrong: expected an object, got an array";
+    assert_eq!((status, &answer["detail"]), (StatusCode::BAD_REQUEST, &json!(expected)));
     server.ask(Method::GET, "/v1/tasks?status=lazy", StatusCode::BAD_REQUEST).await;
     server.ask(Method::GET, "/v1/tasks/%20", StatusCode::NOT_FOUND).await;
 }

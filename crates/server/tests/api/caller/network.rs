@@ -21,7 +21,7 @@ async fn a_caller_on_another_machine_may_only_ask() {
     let config = ServerConfig { host: namespace.host().to_string(), port: 0, ..ServerConfig::default() };
     let server = TestServer::start_system(parts(engine.clone()), config).await;
     let (url, body) = (server.url(""), asking(json!({})).to_string());
-    let told = tokio::task::spawn_blocking(move || {
+    let answers = tokio::task::spawn_blocking(move || {
         let curl = |path: &str, more: &[&str]| {
             let url = format!("{url}{path}");
             namespace.curl(&[&["-o", "/dev/stdout", "-w", "\n%{http_code}", &url], more].concat())
@@ -43,8 +43,8 @@ async fn a_caller_on_another_machine_may_only_ask() {
     })
     .await
     .unwrap();
-    let statuses = told.each_ref().map(|told| told.rsplit('\n').next().unwrap());
-    assert_eq!(statuses, ["200", "200", "403", "403", "403", "403", "403", "403", "403"], "{told:?}");
+    let statuses = answers.each_ref().map(|answer| answer.rsplit('\n').next().unwrap());
+    assert_eq!(statuses, ["200", "200", "403", "403", "403", "403", "403", "403", "403"], "{answers:?}");
     assert_eq!(offered(&engine.requests()[0]), ["calculator"]);
 }
 

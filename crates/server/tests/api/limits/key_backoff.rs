@@ -37,7 +37,7 @@ async fn a_network_caller_that_guesses_keys_has_to_wait() {
             other => panic!("{other}"),
         }
     }
-    let (number, answer) = refused.expect("it is told to wait");
+    let (number, answer) = refused.expect("the caller must wait");
     assert_eq!(number, 10);
     let wait: u64 = answer.headers()["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((1..=2).contains(&wait), "{wait}");

@@ -44,7 +44,7 @@ async fn one_address_gets_a_quarter_of_the_connections() {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, served).await.expect("whoever leaves makes room");
+    tokio::time::timeout(PATIENCE, served).await.expect("a client that disconnects frees its connection");
 }
 
 #[tokio::test]

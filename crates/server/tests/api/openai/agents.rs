@@ -196,8 +196,11 @@ async fn a_stranger_gets_only_pure_tools() {
     let requests = engine.requests();
     assert_eq!(requests.len(), 4);
     assert!(requests.iter().all(|request| offered(request) == ["calculator"]), "{requests:?}");
-    let told = requests[1].messages.iter().find(|message| message.role == Role::Tool).unwrap();
-    assert!(format!("{told:?}").contains("the tool 'file_read' is not available to this caller"), "{told:?}");
+    let result = requests[1].messages.iter().find(|message| message.role == Role::Tool).unwrap();
+    assert!(
+        format!("{result:?}").contains("the tool 'file_read' is not available to this caller"),
+        "{result:?}"
+    );
 }
 
 #[tokio::test]

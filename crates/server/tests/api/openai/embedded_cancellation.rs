@@ -71,6 +71,6 @@ async fn a_disconnect_cancels_the_embedded_engine_on_every_path() {
             () = at_work => {}
         }
         let beside = computed_beside(&server, &engine).await;
-        assert!(beside <= FEW_STEPS, "{way}: {beside} tokens for nobody");
+        assert!(beside <= FEW_STEPS, "{way}: {beside} tokens after the disconnect");
     }
 }

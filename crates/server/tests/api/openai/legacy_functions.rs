@@ -79,12 +79,12 @@ async fn a_stream_has_the_call_in_the_format_of_the_request() {
         .filter_map(|line| line.strip_prefix("data: "))
         .filter_map(|chunk| serde_json::from_str(chunk).ok())
         .collect();
-    let told: Vec<(&Value, &Value)> = chunks
+    let deltas: Vec<(&Value, &Value)> = chunks
         .iter()
         .map(|chunk| (&chunk["choices"][0]["delta"], &chunk["choices"][0]["finish_reason"]))
         .collect();
     assert_eq!(
-        told,
+        deltas,
         [
             (&json!({ "role": "assistant" }), &Value::Null),
             (&json!({ "function_call": { "name": "weather", "arguments": "{\"city\":" } }), &Value::Null),

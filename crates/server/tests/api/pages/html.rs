@@ -75,9 +75,12 @@ async fn browsers_are_redirected_to_the_chat_and_programs_get_the_api() {
             let page = get("text/html,application/xhtml+xml,*/*;q=0.8").await.unwrap();
             assert_eq!((page.status().as_u16(), page.url().path()), (200, "/"), "{path}");
             assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8");
-            let told = get("application/json").await.unwrap();
-            assert_eq!(told.status(), 404, "{path}");
-            assert!(told.text().await.unwrap().contains("/v1/chat/completions"), "{path}, key: {is_locked}");
+            let answer = get("application/json").await.unwrap();
+            assert_eq!(answer.status(), 404, "{path}");
+            assert!(
+                answer.text().await.unwrap().contains("/v1/chat/completions"),
+                "{path}, key: {is_locked}"
+            );
         }
     }
 }
@@ -90,7 +93,10 @@ fn the_scripts_of_the_chat_page_pass_their_tests() {
     let tests = ["conversations", "markdown", "stream"]
         .map(|part| format!("{}/tests/chat_page/{part}.test.mjs", env!("CARGO_MANIFEST_DIR")));
     let ran = Command::new(node).arg("--test").args(tests).output().unwrap();
-    let told = String::from_utf8_lossy(&ran.stdout);
-    assert!(ran.status.success(), "{told}");
-    assert!(told.contains("a stream that ends without [DONE] is broken"), "the tests did not run: {told}");
+    let output = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{output}");
+    assert!(
+        output.contains("a stream that ends without [DONE] is broken"),
+        "the tests did not run: {output}"
+    );
 }

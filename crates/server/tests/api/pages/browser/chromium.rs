@@ -36,7 +36,7 @@ const FLAGS: [&str; 10] = [
 
 /// The settings of the browser: screen, colour scheme, language.
 #[derive(Debug, Clone, Copy)]
-pub struct Reader {
+pub struct Device {
     pub width: u32,
     pub height: u32,
     pub scheme: &'static str,
@@ -44,11 +44,11 @@ pub struct Reader {
     pub locale: &'static str,
 }
 
-impl Reader {
-    pub const DESK: Reader =
-        Reader { width: 1280, height: 900, scheme: "light", motion: "no-preference", locale: "en-GB" };
-    pub const NIGHT: Reader = Reader { scheme: "dark", motion: "reduce", ..Reader::DESK };
-    pub const PHONE: Reader = Reader { width: 390, height: 844, ..Reader::DESK };
+impl Device {
+    pub const DESKTOP: Device =
+        Device { width: 1280, height: 900, scheme: "light", motion: "no-preference", locale: "en-GB" };
+    pub const DARK: Device = Device { scheme: "dark", motion: "reduce", ..Device::DESKTOP };
+    pub const PHONE: Device = Device { width: 390, height: 844, ..Device::DESKTOP };
 }
 
 /// Chromium. It ends when the value is dropped, also after a failed test.
@@ -67,7 +67,7 @@ fn part(variable: &str) -> String {
 }
 
 impl Browser {
-    pub async fn open(reader: Reader) -> Self {
+    pub async fn open(device: Device) -> Self {
         let profile = tempfile::tempdir().unwrap();
         let mut driver = Command::new(part("HOB_TEST_CHROMEDRIVER"))
             .args(["--port=0", "--allowed-ips=127.0.0.1"])
@@ -90,13 +90,13 @@ impl Browser {
             .expect("Chromium starts");
         let session = client.session_id().await.unwrap().expect("a session");
         let browser = Browser { client, port, session, _driver: driver, _profile: profile };
-        browser.become_reader(reader).await;
+        browser.set_device(device).await;
         browser
     }
 
     /// Changes the settings of the browser for the same page.
-    pub async fn become_reader(&self, reader: Reader) {
-        let Reader { width, height, scheme, motion, locale } = reader;
+    pub async fn set_device(&self, device: Device) {
+        let Device { width, height, scheme, motion, locale } = device;
         let screen =
             json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
         self.devtools("Emulation.setDeviceMetricsOverride", screen).await;

@@ -5,7 +5,7 @@ use hob_testkit::{FakeServer, Outside, Reply};
 use serde_json::json;
 
 use super::axe::assert_accessible;
-use super::chromium::{Browser, Reader};
+use super::chromium::{Browser, Device};
 use super::recording_server::RecordingServer;
 use crate::admin::savings::call;
 use crate::fixtures::loopback_config;
@@ -16,7 +16,7 @@ const HOSTILE: &str = "<img src=x onerror=\"document.title='broken in'\"><b>bold
 #[tokio::test]
 async fn an_empty_dashboard_says_what_to_do_and_updates_by_itself() {
     let server = RecordingServer::open(&["qwen3:8b"]).await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.dashboard()).await;
     browser.shows("empty", "hob ask").await;
     browser.shows("pulse", "scripted answers").await;
@@ -51,7 +51,7 @@ async fn an_empty_dashboard_says_what_to_do_and_updates_by_itself() {
 async fn energy_has_a_tile_if_it_was_measured() {
     let server = RecordingServer::open(&["qwen3:8b"]).await;
     server.ask_all().await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.dashboard()).await;
     browser.shows("calls", "1").await;
     assert_eq!(browser.text("energy-tile").await, "");
@@ -65,7 +65,7 @@ async fn energy_has_a_tile_if_it_was_measured() {
 async fn provider_and_time_span_can_be_chosen_with_the_keyboard() {
     let server = RecordingServer::open(&["qwen3:8b"]).await;
     server.ask_all().await;
-    let browser = Browser::open(Reader::NIGHT).await;
+    let browser = Browser::open(Device::DARK).await;
     browser.go(&server.dashboard()).await;
     browser.shows("saved", "$0.0032").await;
 
@@ -91,7 +91,7 @@ async fn provider_and_time_span_can_be_chosen_with_the_keyboard() {
 async fn numbers_follow_the_locale_of_the_browser() {
     let server = RecordingServer::open(&["qwen3:8b"]).await;
     server.ask_all().await;
-    let browser = Browser::open(Reader { locale: "de-DE", ..Reader::DESK }).await;
+    let browser = Browser::open(Device { locale: "de-DE", ..Device::DESKTOP }).await;
     browser.go(&server.dashboard()).await;
     browser.shows("saved", "0,0032\u{a0}$").await;
     browser.shows("tokens", "1.100").await;
@@ -102,7 +102,7 @@ async fn numbers_follow_the_locale_of_the_browser() {
 async fn a_lost_server_is_reported_and_the_page_reconnects() {
     let server = RecordingServer::open(&["qwen3:8b"]).await;
     server.ask_all().await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.dashboard()).await;
     browser.shows("calls", "1").await;
 
@@ -127,7 +127,7 @@ async fn an_error_of_the_page_is_not_reported_as_a_server_error() {
         _ => Reply::json(200, r#"{"total_calls":1}"#),
     })
     .await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&format!("{}/dashboard", proxy.url())).await;
     browser.shows("notice", "Error in this page").await;
     let complaints = browser.complaints().await;
@@ -144,7 +144,7 @@ async fn a_stranger_sees_the_totals_but_no_list_of_calls() {
     let mut server = RecordingServer::open_with(&["qwen3:8b"], config).await;
     server.ask_all().await;
     server.http.address.set_ip(network.address());
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.dashboard()).await;
     browser.shows("calls", "1").await;
     browser.shows("models", "qwen3:8b").await;
@@ -156,7 +156,7 @@ async fn a_stranger_sees_the_totals_but_no_list_of_calls() {
 async fn a_model_name_with_markup_is_shown_as_text() {
     let server = RecordingServer::open(&[HOSTILE]).await;
     server.ask_all().await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.dashboard()).await;
     browser.shows("models", HOSTILE).await;
     browser.shows("recent", HOSTILE).await;
@@ -169,7 +169,7 @@ async fn a_model_name_with_markup_is_shown_as_text() {
 async fn the_page_asks_for_the_key_and_keeps_it_in_the_tab() {
     let api_key = Some("s3cret".to_owned().into());
     let server = RecordingServer::open_with(&[], ServerConfig { api_key, ..loopback_config() }).await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.dashboard()).await;
     browser.shows("key-form", "needs an API key").await;
     browser.press("wrong\u{e007}").await;
@@ -188,7 +188,7 @@ async fn the_page_asks_for_the_key_and_keeps_it_in_the_tab() {
 #[tokio::test]
 async fn a_hidden_page_sends_no_requests() {
     let server = RecordingServer::open(&["qwen3:8b"]).await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.dashboard()).await;
     browser.shows("empty", "hob ask").await;
     // The event of a tab that moves to the background.
@@ -215,17 +215,17 @@ async fn the_page_passes_the_accessibility_check() {
         "a-very-long-name-of-a-model-that-somebody-made/at-home-Q4_K_M.gguf",
     ])
     .await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.dashboard()).await;
     browser.shows("empty", "hob ask").await;
     assert_accessible(&browser, "empty").await;
     server.ask_all().await;
     browser.shows("calls", "2").await;
-    for reader in [Reader::DESK, Reader::NIGHT, Reader::PHONE, Reader { scheme: "dark", ..Reader::PHONE }] {
-        browser.become_reader(reader).await;
-        assert_accessible(&browser, &format!("{reader:?}")).await;
+    for device in [Device::DESKTOP, Device::DARK, Device::PHONE, Device { scheme: "dark", ..Device::PHONE }] {
+        browser.set_device(device).await;
+        assert_accessible(&browser, &format!("{device:?}")).await;
         let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth]").await;
-        assert_eq!(widths[0], widths[1], "nothing sticks out: {reader:?}");
+        assert_eq!(widths[0], widths[1], "nothing sticks out: {device:?}");
     }
     server.stop().await;
     browser.shows("notice", "Hob does not answer").await;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{ESCAPE, ask, becomes, click, page_at, until};
 use crate::pages::browser::axe::assert_accessible;
-use crate::pages::browser::chromium::Reader;
+use crate::pages::browser::chromium::Device;
 use crate::support::TestServer;
 
 #[tokio::test]
@@ -28,16 +28,16 @@ async fn the_page_passes_the_accessibility_check() {
     });
     let long = "a-very-long-name-of-a-model-that-somebody-made/at-home-Q4_K_M.gguf";
     let server = TestServer::start(Arc::new(engine.with_models(&[long]))).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     assert_accessible(&browser, "empty").await;
     ask(&browser, "Why? AndAQuestionThatHasNoPlaceToBreakAndAQuestionThatHasNoPlaceToBreakAndAQuestionThatHasNoPlaceToBreak").await;
     becomes(&browser, "complete").await;
     browser.shows("thread", "Cut here: the answer reached its length limit.").await;
-    for reader in [Reader::DESK, Reader::NIGHT, Reader::PHONE, Reader { scheme: "dark", ..Reader::PHONE }] {
-        browser.become_reader(reader).await;
-        assert_accessible(&browser, &format!("{reader:?}")).await;
+    for device in [Device::DESKTOP, Device::DARK, Device::PHONE, Device { scheme: "dark", ..Device::PHONE }] {
+        browser.set_device(device).await;
+        assert_accessible(&browser, &format!("{device:?}")).await;
         let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth]").await;
-        assert_eq!(widths[0], widths[1], "nothing sticks out: {reader:?}");
+        assert_eq!(widths[0], widths[1], "nothing sticks out: {device:?}");
     }
 
     // On a phone a button opens the list, and Escape closes it.
@@ -54,7 +54,7 @@ async fn the_page_passes_the_accessibility_check() {
 #[tokio::test]
 async fn hidden_buttons_cannot_be_touched() {
     let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     for question in ["One", "Two"] {
         click(&browser, "#new").await;
         ask(&browser, question).await;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{ENTER, ESCAPE, SHIFT, ask, becomes, click, count, engine_saying, page_at, state, words, write};
 use crate::fixtures::{calculating, loopback_config, parts};
 use crate::pages::browser::axe::assert_accessible;
-use crate::pages::browser::chromium::{Browser, Reader};
+use crate::pages::browser::chromium::{Browser, Device};
 use crate::support::{FINISH, PATIENCE, TestServer, engine_at, models};
 
 /// Text that looks like markup, and links that would run a script.
@@ -29,7 +29,7 @@ async fn an_answer_streams_in_and_its_markdown_is_rendered() {
         Reply::sse(words("# The sky\n\nIt is **blu")).then_held(&hold, words("e**.") + &words(rest) + FINISH);
     let fake = engine_saying(reply).await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     browser.shows("empty", "What is on your mind?").await;
 
     write(&browser, &format!("Why is{SHIFT}{ENTER}{SHIFT}the sky blue?")).await;
@@ -67,7 +67,7 @@ async fn an_answer_streams_in_and_its_markdown_is_rendered() {
     assert_eq!(browser.text("send").await, "Send");
     assert_eq!(browser.text("title").await, "Why is");
     let said = browser.run("return document.getElementById('said').textContent").await;
-    assert!(said.as_str().unwrap().contains("It is blue."), "told once, at the end: {said}");
+    assert!(said.as_str().unwrap().contains("It is blue."), "announced once, at the end: {said}");
 
     let sent: Value = serde_json::from_slice(&fake.requests().pop().unwrap().body).unwrap();
     assert_eq!(sent["messages"], json!([{ "role": "user", "content": "Why is\nthe sky blue?" }]));
@@ -81,7 +81,7 @@ async fn hostile_markdown_does_nothing() {
     let text = format!("{HOSTILE}{table}```\nnever closed <script>alert(1)</script>");
     let fake = engine_saying(Reply::sse(words(&text) + FINISH)).await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "Show me something").await;
     becomes(&browser, "complete").await;
 
@@ -120,7 +120,7 @@ async fn hostile_markdown_does_nothing() {
 async fn stop_cancels_the_engine_and_keeps_the_partial_answer() {
     let fake = engine_saying(Reply::sse(words("It is bl")).then_silence()).await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "Why is the sky blue?").await;
     browser.shows("thread", "It is bl").await;
     browser.press(ESCAPE).await;
@@ -156,7 +156,7 @@ async fn a_broken_answer_looks_broken_and_can_be_retried() {
         })
         .await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "Why is the sky blue?").await;
     browser.shows("thread", "Not complete:").await;
     assert_eq!(state(&browser).await, "broken");
@@ -186,8 +186,8 @@ async fn an_answer_without_its_end_is_never_complete() {
         (Reply::new(200, "text/html", "<h1>Welcome to the hotel</h1>"), "is not Hob"),
         (Reply::new(502, "text/html", "<h1>Bad Gateway</h1>"), "status 502"),
     ];
-    let browser = Browser::open(Reader::DESK).await;
-    for (reply, told) in ends {
+    let browser = Browser::open(Device::DESKTOP).await;
+    for (reply, expected) in ends {
         let page = page.clone();
         let proxy = FakeServer::start(move |request| match request.path.as_str() {
             "/" => Reply::new(200, "text/html; charset=utf-8", page.clone()),
@@ -199,8 +199,8 @@ async fn an_answer_without_its_end_is_never_complete() {
         browser.go(&format!("{}/", proxy.url())).await;
         browser.shows("pulse", "ready").await;
         ask(&browser, "Why is the sky blue?").await;
-        browser.shows("thread", told).await;
-        assert_eq!(state(&browser).await, "broken", "{told}");
+        browser.shows("thread", expected).await;
+        assert_eq!(state(&browser).await, "broken", "{expected}");
     }
 }
 
@@ -218,15 +218,15 @@ async fn an_answer_shows_how_it_was_made() {
         _ => reply.clone(),
     })
     .await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&format!("{}/", proxy.url())).await;
     browser.shows("pulse", "ready").await;
     ask(&browser, "What is it?").await;
     becomes(&browser, "complete").await;
-    let told = "The conversation was too long for the model, so tool results were removed from it. The model repeated the same tool call, so \
+    let expected = "The conversation was too long for the model, so tool results were removed from it. The model repeated the same tool call, so \
         it was stopped here.";
     let shown = "return ['warnings', 'outcome'].map((name) => document.querySelector(`.message:last-child .${name}`).innerText)";
-    assert_eq!(browser.run(shown).await, json!([told, ""]));
+    assert_eq!(browser.run(shown).await, json!([expected, ""]));
     assert_accessible(&browser, "with warnings").await;
     browser.reload().await;
     browser.shows("thread", "repeated the same tool call").await;
@@ -235,7 +235,7 @@ async fn an_answer_shows_how_it_was_made() {
 #[tokio::test]
 async fn the_steps_of_an_agent_are_shown() {
     let server = TestServer::start_system(parts(calculating()), loopback_config()).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     let offered =
         browser.run("return [...document.getElementById('agent').options].map((one) => one.value)").await;
     let offered: Vec<String> = serde_json::from_value(offered).unwrap();

@@ -10,14 +10,14 @@ use serde_json::json;
 
 use super::{ENTER, ESCAPE, ask, becomes, click, count, page_at, until, words, write};
 use crate::pages::browser::axe::assert_accessible;
-use crate::pages::browser::chromium::Reader;
+use crate::pages::browser::chromium::Device;
 use crate::support::{FINISH, TestServer, engine_at, models};
 
 #[tokio::test]
 async fn conversations_survive_a_reload_and_can_be_deleted() {
     let engine = Arc::new(ScriptedEngine::saying(&["Because of ", "*air*."]));
     let server = TestServer::start(Arc::clone(&engine) as _).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "Why is the sky blue?").await;
     becomes(&browser, "complete").await;
     ask(&browser, "And the sea?").await;
@@ -69,7 +69,7 @@ async fn conversations_survive_a_reload_and_can_be_deleted() {
 async fn editing_the_last_question_removes_its_answer() {
     let engine = Arc::new(ScriptedEngine::saying(&["Because:\n\n```sh\nls -l\n```\n"]));
     let server = TestServer::start(Arc::clone(&engine) as _).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "Why is the sky gren?").await;
     becomes(&browser, "complete").await;
     click(&browser, ".user .actions > button:last-child").await;
@@ -128,7 +128,7 @@ async fn an_answer_that_another_tab_receives_does_not_look_broken() {
     })
     .await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "What colour is the sky?").await;
     browser.shows("thread", "It is bl").await;
     let address = browser.run("return location.href").await.as_str().unwrap().to_owned();
@@ -165,7 +165,7 @@ async fn an_answer_that_another_tab_receives_does_not_look_broken() {
 #[tokio::test]
 async fn full_browser_storage_is_reported_and_the_chat_continues() {
     let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     browser
         .run(
             "for (let size = 1 << 22, number = 0; size >= 1; ) {

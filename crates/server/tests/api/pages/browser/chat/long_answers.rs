@@ -6,13 +6,13 @@ use hob_testkit::ScriptedEngine;
 use serde_json::json;
 
 use super::page_at;
-use crate::pages::browser::chromium::Reader;
+use crate::pages::browser::chromium::Device;
 use crate::support::TestServer;
 
 #[tokio::test]
 async fn rendered_parts_of_a_long_list_or_table_do_not_change() {
     let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     let grow = "
         const parts = (make) => Array.from({ length: 200 }, (_, number) => make(number)).join('');
         const kinds = [
@@ -38,7 +38,7 @@ async fn rendered_parts_of_a_long_list_or_table_do_not_change() {
 #[tokio::test]
 async fn a_streamed_text_looks_like_the_complete_text() {
     let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     // The same texts in every run.
     let differ = r##"
         const SIGNS = ["a ", "b", "\n", "\n\n", "*", "`", "```\n", "[", "](https://c.org/)", "|", "> ", "- ", "# ", "  ", "\n- a", "\n  - b", "\n1. a", "\n2. b", "\n- [x] a",
@@ -68,7 +68,7 @@ async fn a_streamed_text_looks_like_the_complete_text() {
 #[tokio::test]
 async fn slow_rendering_happens_less_often() {
     let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     // Words arrive with every frame for a second, and each rendering takes 40 ms.
     let watch = "
         const done = arguments[0];

@@ -10,7 +10,7 @@ mod server;
 use hob_testkit::{FakeServer, Reply};
 use serde_json::{Value, json};
 
-use super::chromium::{Browser, Reader};
+use super::chromium::{Browser, Device};
 use crate::client::chunk;
 use crate::support::{TestServer, models};
 
@@ -27,8 +27,8 @@ async fn engine_saying(reply: Reply) -> FakeServer {
     FakeServer::start(move |request| if request.method == "GET" { models() } else { reply.clone() }).await
 }
 
-async fn page_at(server: &TestServer, reader: Reader) -> Browser {
-    let browser = Browser::open(reader).await;
+async fn page_at(server: &TestServer, device: Device) -> Browser {
+    let browser = Browser::open(device).await;
     browser.go(&server.url("/")).await;
     browser.shows("pulse", "ready").await;
     browser

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::{ask, becomes, click, count, engine_saying, page_at, until, words};
 use crate::fixtures::{loopback_config, parts, reached_from_network};
 use crate::pages::browser::axe::assert_accessible;
-use crate::pages::browser::chromium::Reader;
+use crate::pages::browser::chromium::Device;
 use crate::support::{TestServer, engine_at};
 
 fn pressed(rating: &str) -> String {
@@ -30,7 +30,7 @@ async fn a_button_rates_an_answer_and_the_router_learns_from_it() {
     let system = AskService::new(parts(Arc::new(engine) as Arc<dyn Engine>));
     let system = system.with_router(Router::new(PolicyName::Heuristic, service.clone()));
     let server = TestServer::start_parts(Arc::new(system), loopback_config()).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     browser
         .run("chooseModel('auto'); document.getElementById('model').dispatchEvent(new Event('change'))")
         .await;
@@ -67,7 +67,7 @@ async fn a_button_rates_an_answer_and_the_router_learns_from_it() {
 async fn a_refused_rating_is_not_shown_as_given() {
     // No call is recorded, so there is no answer to rate.
     let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "Hello").await;
     becomes(&browser, "complete").await;
     click(&browser, ".rating [value=good]").await;
@@ -79,7 +79,7 @@ async fn a_refused_rating_is_not_shown_as_given() {
 async fn a_stranger_gets_no_rating_buttons() {
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
     let server = reached_from_network(&engine, ServerConfig::default()).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "Hello").await;
     becomes(&browser, "complete").await;
     let shown =
@@ -92,7 +92,7 @@ async fn a_stranger_gets_no_rating_buttons() {
 async fn only_a_complete_answer_can_be_rated() {
     let fake = engine_saying(Reply::sse(words("It is bl")).then_cut()).await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "Why is the sky blue?").await;
     becomes(&browser, "broken").await;
     assert_eq!(count(&browser, ".rating:not([hidden])").await, json!(0));

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{ENTER, ask, becomes, click, page_at, until};
 use crate::fixtures::loopback_config;
 use crate::pages::browser::axe::assert_accessible;
-use crate::pages::browser::chromium::{Browser, Reader};
+use crate::pages::browser::chromium::{Browser, Device};
 use crate::pages::browser::recording_server::RecordingServer;
 use crate::support::{TestServer, engine_at};
 
@@ -21,7 +21,7 @@ async fn a_chosen_model_is_not_replaced_when_it_is_removed() {
     let engine = ScriptedEngine::saying(&["hi"]).with_models(&["small", "large"]);
     let engine = Arc::new(engine.with_embedding_models(&["minilm"]));
     let server = TestServer::start(Arc::clone(&engine) as _).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     let choose = |model: &str| {
         format!(
             "const choice = document.getElementById('model');
@@ -62,7 +62,7 @@ async fn a_new_model_is_offered_without_a_reload() {
     })
     .await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     let offered = |model: &str| {
         format!("[...document.getElementById('model').options].some((one) => one.value === {model:?})")
     };
@@ -85,7 +85,7 @@ async fn a_page_without_the_key_does_not_repeat_requests() {
     let api_key = Some("s3cret".to_owned().into());
     let recording =
         RecordingServer::open_with(&["qwen3:8b"], ServerConfig { api_key, ..loopback_config() }).await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&recording.http.url("/")).await;
     browser.shows("pulse", "locked").await;
     // The browser lists a request shortly after its answer was read.
@@ -109,7 +109,7 @@ async fn the_page_asks_for_the_key_and_keeps_it_in_the_tab() {
     let api_key = Some("s3cret".to_owned().into());
     let recording =
         RecordingServer::open_with(&["qwen3:8b"], ServerConfig { api_key, ..loopback_config() }).await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&recording.http.url("/")).await;
     browser.shows("key-form", "needs an API key").await;
     browser.shows("pulse", "locked").await;
@@ -139,7 +139,7 @@ async fn the_page_asks_for_the_key_and_keeps_it_in_the_tab() {
 #[tokio::test]
 async fn a_lost_server_is_reported_and_the_page_reconnects() {
     let recording = RecordingServer::open(&["qwen3:8b"]).await;
-    let browser = page_at(&recording.http, Reader::DESK).await;
+    let browser = page_at(&recording.http, Device::DESKTOP).await;
     let stopped = recording.stop().await;
     ask(&browser, "Anybody there?").await;
     becomes(&browser, "broken").await;
@@ -160,7 +160,7 @@ async fn a_missing_engine_is_reported_and_the_page_recovers() {
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
     engine.set_healthy(false);
     let server = TestServer::start(Arc::clone(&engine) as _).await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.url("/")).await;
     browser.shows("notice", "hob doctor").await;
     browser.shows("pulse", "no engine").await;
