@@ -1,4 +1,4 @@
-//! What the memory has on a question, for callers who may know it.
+//! Passages from the memory for a question, for callers who may read the memory.
 
 use hob_core::{Caller, GenerateRequest, MemoryUse, Permit, Reach, RequestSource};
 use hob_memory::Passage;
