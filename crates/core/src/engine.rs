@@ -8,6 +8,7 @@ use crate::completion::CompletionRequest;
 use crate::embed::{EmbedRequest, Embeddings};
 use crate::engine_error::EngineError;
 use crate::generate::{GenerateRequest, Generation};
+use crate::media::{MediaAnswer, MediaRequest};
 use crate::model::ModelInfo;
 use crate::rerank::{RerankRequest, Reranking};
 use crate::stream::GenerationStream;
@@ -66,6 +67,11 @@ pub trait Engine: Send + Sync {
     /// Documents in the order in which they answer a question, where the engine can.
     async fn rerank(&self, _request: &RerankRequest) -> Result<Reranking, EngineError> {
         Err(cannot(self.key(), "rerank"))
+    }
+
+    /// Sound or pictures, where the engine has models for them.
+    async fn media(&self, request: &MediaRequest) -> Result<MediaAnswer, EngineError> {
+        Err(cannot(self.key(), request.task.name()))
     }
 
     /// The models it has.

@@ -15,8 +15,8 @@ use futures::future::BoxFuture;
 use hob_core::engine::CLOUD;
 use hob_core::{
     AnswerWarning, CallerRole, CompletionRequest, DetokenizeRequest, EmbedRequest, Embeddings, Engine,
-    EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo, ModelReason, RerankRequest,
-    Reranking, TokenizeRequest, Tokenized,
+    EngineError, GenerateRequest, Generation, GenerationStream, MediaAnswer, MediaRequest, ModelInfo,
+    ModelReason, RerankRequest, Reranking, TokenizeRequest, Tokenized,
 };
 
 use crate::model_list_cache::{Lookup, ModelListCache};
@@ -261,6 +261,10 @@ impl Engine for FallbackEngine {
 
     async fn detokenize(&self, request: &DetokenizeRequest) -> Result<String, EngineError> {
         self.first.detokenize(request).await
+    }
+
+    async fn media(&self, request: &MediaRequest) -> Result<MediaAnswer, EngineError> {
+        self.first.media(request).await
     }
 
     async fn rerank(&self, request: &RerankRequest) -> Result<Reranking, EngineError> {

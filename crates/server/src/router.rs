@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::admin::{channels, events, feedback, health, memory, metrics, openapi, savings, tasks};
 use crate::error::{ApiError, ErrorFormat};
 use crate::limits::log_limit::LogLimit;
-use crate::openai::{chat, completions, embeddings, models, rerank, tokenize};
+use crate::openai::{chat, completions, embeddings, media, models, rerank, tokenize};
 use crate::pages::{chat_page, dashboard};
 use crate::pipeline::Pipeline;
 use crate::reload::AccessRules;
@@ -28,6 +28,11 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<ServerState>>)> {
         ("/v1/chat/completions", post(chat::create)),
         ("/v1/completions", post(completions::create)),
         ("/v1/embeddings", post(embeddings::create)),
+        ("/v1/audio/transcriptions", post(media::transcribe)),
+        ("/v1/audio/translations", post(media::translate)),
+        ("/v1/audio/speech", post(media::speak)),
+        ("/v1/images/generations", post(media::draw)),
+        ("/v1/images/edits", post(media::edit)),
         ("/v1/rerank", post(rerank::create)),
         ("/v2/rerank", post(rerank::create)),
         ("/rerank", post(rerank::create)),

@@ -9,6 +9,7 @@ pub(crate) mod default_model;
 mod embed;
 pub(crate) mod engine_for_request;
 pub(crate) mod images;
+mod media;
 mod memory_context;
 mod model_descriptions;
 mod rerank;
@@ -34,6 +35,7 @@ use hob_telemetry::{EnergyMeters, InferenceLog, Recorder, Tracer};
 
 pub use answer::AnswerStream;
 pub use complete_text::TextRequest;
+pub use media::MediaAnswered;
 pub use rerank::Reranked;
 
 use crate::ask::default_model::DefaultModel;

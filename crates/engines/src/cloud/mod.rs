@@ -16,7 +16,7 @@ use futures::future::join_all;
 use futures::stream::{FuturesUnordered, StreamExt};
 use hob_core::{
     CompletionRequest, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation,
-    GenerationStream, ModelInfo,
+    GenerationStream, MediaAnswer, MediaRequest, ModelInfo,
 };
 use secrecy::{ExposeSecret, SecretString};
 
@@ -183,6 +183,10 @@ impl Engine for Cloud {
 
     async fn stream_completion(&self, request: &CompletionRequest) -> Result<GenerationStream, EngineError> {
         self.stream(&as_question(request)?).await
+    }
+
+    async fn media(&self, request: &MediaRequest) -> Result<MediaAnswer, EngineError> {
+        self.provider(&request.model)?.media(request).await
     }
 
     /// The models of every provider. If one provider fails, the others are still listed.

@@ -23,7 +23,8 @@ use futures::future::{BoxFuture, join_all};
 use futures::stream::{FuturesUnordered, StreamExt};
 use hob_core::{
     CompletionRequest, DetokenizeRequest, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest,
-    Generation, GenerationStream, ModelInfo, RerankRequest, Reranking, TokenizeRequest, Tokenized,
+    Generation, GenerationStream, MediaAnswer, MediaRequest, ModelInfo, RerankRequest, Reranking,
+    TokenizeRequest, Tokenized,
 };
 use tokio::time::{Instant, timeout};
 
@@ -352,6 +353,10 @@ impl Engine for MultiHost {
 
     async fn detokenize(&self, request: &DetokenizeRequest) -> Result<String, EngineError> {
         self.anywhere(&request.model, |host| Box::pin(async move { host.detokenize(request).await })).await
+    }
+
+    async fn media(&self, request: &MediaRequest) -> Result<MediaAnswer, EngineError> {
+        self.anywhere(&request.model, |host| Box::pin(async move { host.media(request).await })).await
     }
 
     async fn rerank(&self, request: &RerankRequest) -> Result<Reranking, EngineError> {

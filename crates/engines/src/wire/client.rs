@@ -150,22 +150,44 @@ impl Endpoint {
     pub async fn post(&self, path: &str, json: Vec<u8>) -> Result<Response, EngineError> {
         let sent = match &self.transport {
             Transport::Direct(direct) => direct.post(path, json).await.map(Response::from),
-            Transport::Remote(remote) => {
-                let mut request = remote
-                    .client
-                    .post(format!("{}{path}", self.host))
-                    .header(reqwest::header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
-                    .body(json);
-                if let Some(parent) = trace_context::header() {
-                    request = request.header(trace_context::TRACEPARENT, parent);
-                }
-                match request.build() {
-                    Ok(request) => remote.send(request).await,
-                    Err(error) => Err(error.into()),
-                }
-            }
+            Transport::Remote(remote) => self.post_remote(remote, path, "application/json", json).await,
         };
         sent.map_err(|broken| self.failure(broken))
+    }
+
+    /// Sends a body of another type than JSON. Does not check the status of the response.
+    pub async fn post_as(
+        &self,
+        path: &str,
+        content_type: &str,
+        body: &[u8],
+    ) -> Result<Response, EngineError> {
+        let sent = match &self.transport {
+            Transport::Direct(direct) => direct.post_as(path, content_type, body).await.map(Response::from),
+            Transport::Remote(remote) => self.post_remote(remote, path, content_type, body.to_vec()).await,
+        };
+        sent.map_err(|broken| self.failure(broken))
+    }
+
+    async fn post_remote(
+        &self,
+        remote: &RemoteClient,
+        path: &str,
+        content_type: &str,
+        body: Vec<u8>,
+    ) -> Result<Response, TransportError> {
+        let mut request = remote
+            .client
+            .post(format!("{}{path}", self.host))
+            .header(reqwest::header::CONTENT_TYPE, content_type)
+            .body(body);
+        if let Some(parent) = trace_context::header() {
+            request = request.header(trace_context::TRACEPARENT, parent);
+        }
+        match request.build() {
+            Ok(request) => remote.send(request).await,
+            Err(error) => Err(error.into()),
+        }
     }
 
     pub async fn get(&self, path: &str) -> Result<Response, EngineError> {

@@ -8,6 +8,7 @@ mod embedded_cancellation;
 mod embeddings;
 mod engine_pool;
 mod legacy_functions;
+mod media;
 mod models;
 mod recorded_tool_calls;
 mod rerank;
