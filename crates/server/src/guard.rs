@@ -8,7 +8,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
-use axum::http::{HeaderMap, Method, Request, Version, header};
+use axum::http::{HeaderMap, HeaderName, Method, Request, Version, header};
 use hob_config::ServerConfig;
 use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
@@ -17,6 +17,9 @@ use url::{Host, Url};
 use crate::caller::RequestOrigin;
 use crate::error::ApiError;
 use crate::limits::key_backoff::KeyBackoff;
+
+/// Anthropic's header for the key.
+const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// Paths that need no key: load balancers have none, and the pages contain no data and ask for the key themselves.
 const PATHS_WITHOUT_KEY: [&str; 5] = ["/health", "/", "/dashboard", "/chat", "/chat/"];
@@ -137,18 +140,14 @@ impl Guard {
         if let Some(wait) = self.backoff.refused_for(peer, now) {
             return Err(ApiError::too_many_wrong_keys(wait));
         }
-        let sent = headers
-            .get(header::AUTHORIZATION)
-            .and_then(|value| value.to_str().ok())
-            .and_then(|value| value.strip_prefix("Bearer ").or_else(|| value.strip_prefix("bearer ")))
-            .unwrap_or_default();
-        let same: bool = sent.trim().as_bytes().ct_eq(expected.expose_secret().as_bytes()).into();
+        let same: bool =
+            sent_key(headers).trim().as_bytes().ct_eq(expected.expose_secret().as_bytes()).into();
         if same {
             self.backoff.was_right(peer);
             return Ok(());
         }
         // A request without a key is not a guess: programs learn that way that a key is needed.
-        if headers.contains_key(header::AUTHORIZATION) {
+        if headers.contains_key(header::AUTHORIZATION) || headers.contains_key(X_API_KEY) {
             self.backoff.was_wrong(peer, now);
         }
         Err(ApiError::wrong_key())
@@ -176,6 +175,14 @@ impl Guard {
     fn is_our_name(&self, name: &str) -> bool {
         is_localhost(name) || self.allowed_hosts.iter().any(|allowed| allowed == name)
     }
+}
+
+/// The key of a request: the bearer token, or Anthropic's header.
+fn sent_key(headers: &HeaderMap) -> &str {
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let bearer = text(header::AUTHORIZATION)
+        .and_then(|value| value.strip_prefix("Bearer ").or_else(|| value.strip_prefix("bearer ")));
+    bearer.or_else(|| text(X_API_KEY)).unwrap_or_default()
 }
 
 fn is_localhost(name: &str) -> bool {

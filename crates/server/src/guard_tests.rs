@@ -209,3 +209,10 @@ fn a_key_once_set_is_needed_everywhere_but_for_health() {
         200
     );
 }
+
+#[test]
+fn anthropics_header_counts_as_the_key() {
+    let guard = guard(ServerConfig { api_key: Some("s3cret".into()), ..ServerConfig::default() });
+    let with = |key| status(&guard, "POST", "/v1/messages", &[("host", "localhost"), ("x-api-key", key)]);
+    assert_eq!((with("s3cret"), with("s3cre"), with("")), (200, 401, 401));
+}

@@ -1,6 +1,7 @@
 //! The HTTP API. The only crate that knows how HTTP is served. Handlers get their answers from [`hob_app::AskService`].
 
 mod admin;
+mod answer;
 mod blocking_pool;
 mod caller;
 mod connection;
@@ -22,6 +23,7 @@ mod route_suggestions;
 mod router;
 mod state;
 mod traceparent;
+mod unix_time;
 mod warning_header;
 mod whole_number;
 mod worker_threads;

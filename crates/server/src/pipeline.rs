@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use tower::{Layer, Service, ServiceExt, service_fn};
 
-use crate::error::{ApiError, RefusalReason};
+use crate::error::{ApiError, ErrorFormat, RefusalReason};
 use crate::guard::Guard;
 use crate::limits::log_limit::LogLimit;
 use crate::reload::AccessRules;
@@ -57,18 +57,19 @@ impl Pipeline {
 
     async fn checked(&self, guard: &Guard, mut request: Request, mut context: RequestContext) -> Response {
         let peer = context.peer;
+        let format = ErrorFormat::of_path(request.uri().path());
         let response = match guard.check(&request, peer) {
             Ok(origin) => {
                 context.origin = origin;
                 context.is_keyed = guard.is_keyed();
                 request.extensions_mut().insert(context);
-                self.routed(request).await
+                self.routed(request, format).await
             }
             Err(error) if error.is_wrong_key() => {
                 // Boxed, because few requests need it.
-                Box::pin(guard.delay_wrong_key(error, peer)).await.into_response()
+                Box::pin(guard.delay_wrong_key(error, peer)).await.in_format(format).into_response()
             }
-            Err(error) => error.into_response(),
+            Err(error) => error.in_format(format).into_response(),
         };
         if let Some(RefusalReason(reason)) = response.extensions().get() {
             self.log_refusal(response.status(), peer, reason);
@@ -76,13 +77,13 @@ impl Pipeline {
         response
     }
 
-    async fn routed(&self, request: Request) -> Response {
+    async fn routed(&self, request: Request, format: ErrorFormat) -> Response {
         // A panic drops the request with everything it holds, and poisoned locks are recovered.
         match AssertUnwindSafe(self.routes.clone().call(request)).catch_unwind().await {
             Ok(Ok(response)) => response,
             Err(_) => {
                 tracing::error!("request panicked because of a bug in Hob; standard error has the location");
-                ApiError::panicked().into_response()
+                ApiError::panicked().in_format(format).into_response()
             }
         }
     }

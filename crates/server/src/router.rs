@@ -12,7 +12,7 @@ use hob_config::ServerConfig;
 use tokio_util::sync::CancellationToken;
 
 use crate::admin::{channels, events, feedback, health, memory, metrics, openapi, savings, tasks};
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorFormat};
 use crate::limits::log_limit::LogLimit;
 use crate::openai::{chat, embeddings, models};
 use crate::pages::{chat_page, dashboard};
@@ -64,12 +64,15 @@ pub(crate) fn router(parts: ServerParts, config: &ServerConfig, stopping: Cancel
         .fallback(move |request: Request| {
             let path = request.uri().path();
             let elsewhere = chat_page::redirect(request.method(), path, request.headers());
-            let missed =
-                || ApiError::no_such_path(path, suggestions.nearest(path).as_deref()).into_response();
+            let missed = || {
+                let error = ApiError::no_such_path(path, suggestions.nearest(path).as_deref());
+                error.in_format(ErrorFormat::of_path(path)).into_response()
+            };
             future::ready(elsewhere.unwrap_or_else(missed))
         })
         .method_not_allowed_fallback(|request: Request| async move {
-            ApiError::no_such_method(request.method().as_str(), request.uri().path())
+            let path = request.uri().path();
+            ApiError::no_such_method(request.method().as_str(), path).in_format(ErrorFormat::of_path(path))
         })
         .with_state(state);
     Pipeline {

@@ -6,14 +6,15 @@
 mod access;
 mod capabilities;
 mod engine;
+mod format;
 mod load;
 mod request;
 mod service;
 
-use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
+
+pub(crate) use format::ErrorFormat;
 
 const TOO_MANY_WRONG_KEYS: &str = "too_many_wrong_keys";
 
@@ -34,6 +35,7 @@ pub(crate) struct ApiError {
     /// The engine's own code, which replaces ours in the body.
     engine_code: Option<Box<str>>,
     retry_after: Option<u64>,
+    format: ErrorFormat,
 }
 
 impl ApiError {
@@ -46,6 +48,7 @@ impl ApiError {
             code: None,
             engine_code: None,
             retry_after: None,
+            format: ErrorFormat::OpenAi,
         }
     }
 
@@ -59,47 +62,26 @@ impl ApiError {
         Self::invalid("", message)
     }
 
-    /// The error as an event of a stream whose head is already sent.
-    pub(crate) fn event(&self) -> Vec<u8> {
-        let event = ErrorEvent { error: self.details() };
-        serde_json::to_vec(&event).unwrap_or_else(|_| br#"{"error":{}}"#.to_vec())
+    /// The same in the shape that the clients of an API expect.
+    pub(crate) fn in_format(self, format: ErrorFormat) -> Self {
+        ApiError { format, ..self }
     }
 
-    fn details(&self) -> Details<'_> {
-        Details {
-            message: &self.message,
-            kind: self.kind,
-            param: self.param.as_deref(),
-            code: self.engine_code.as_deref().or(self.code),
-        }
+    /// The body of the error as an event of a stream whose head is already sent.
+    pub(crate) fn event(&self, format: ErrorFormat) -> Vec<u8> {
+        format.event(self)
     }
-}
 
-/// Both forms in one body: `detail`, and `error` for OpenAI clients.
-#[derive(Serialize)]
-struct ErrorBody<'a> {
-    detail: &'a str,
-    error: Details<'a>,
-}
-
-#[derive(Serialize)]
-struct ErrorEvent<'a> {
-    error: Details<'a>,
-}
-
-#[derive(Serialize)]
-struct Details<'a> {
-    message: &'a str,
-    #[serde(rename = "type")]
-    kind: &'a str,
-    param: Option<&'a str>,
-    code: Option<&'a str>,
+    /// The code, as clients compare it. An engine's own comes first.
+    fn code(&self) -> Option<&str> {
+        self.engine_code.as_deref().or(self.code)
+    }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let body = Json(ErrorBody { detail: &self.message, error: self.details() });
-        let mut response = (self.status, body).into_response();
+        let content_type = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+        let mut response = (self.status, content_type, self.format.body(&self)).into_response();
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }

@@ -45,7 +45,7 @@ fn plain_with(change: impl FnOnce(&mut GenerateRequest)) -> ChatRequest {
 /// The field and the words of a refusal, which is always a 400.
 fn refusal(body: &[u8]) -> (Option<String>, String) {
     let error = ChatRequest::parse(body).expect_err(&String::from_utf8_lossy(body));
-    let event: Value = serde_json::from_slice(&error.event()).unwrap();
+    let event: Value = serde_json::from_slice(&error.event(crate::error::ErrorFormat::OpenAi)).unwrap();
     assert_eq!(error.into_response().status(), 400);
     let text = |field: &str| event["error"][field].as_str().map(str::to_owned);
     (text("param"), text("message").unwrap())

@@ -2,6 +2,7 @@
 //! nothing of engines or agents.
 
 pub(crate) mod chat;
+mod chat_chunks;
 mod chat_request;
 mod chat_response;
 mod content;
@@ -11,7 +12,6 @@ mod ignored_fields;
 mod message;
 mod model_list;
 pub(crate) mod models;
-mod sse;
 mod tools;
 
 use crate::error::ApiError;

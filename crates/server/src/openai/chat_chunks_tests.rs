@@ -1,12 +1,8 @@
-use std::time::Duration;
-
-use futures::{FutureExt, StreamExt, stream};
-use hob_core::FinishReason;
+use hob_core::{EngineError, FinishReason};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::limits::concurrency_limit::ConcurrencyLimit;
 
 fn chunks(include_usage: bool) -> ChatChunks {
     ChatChunks::new("chatcmpl-1", 7, "m", include_usage)
@@ -262,90 +258,5 @@ proptest! {
             .filter_map(|event| event["choices"][0]["delta"]["content"].as_str())
             .collect();
         prop_assert_eq!(told, texts.concat());
-    }
-}
-
-// --- The body around it ---
-
-type Piece = Result<Delta, EngineError>;
-
-fn body(deltas: impl futures::Stream<Item = Piece> + Send + 'static) -> ChatStream {
-    let limit = ConcurrencyLimit::new(1, 0, Duration::ZERO);
-    let admitted = limit.acquire().now_or_never().unwrap().unwrap();
-    let held = (admitted, BodyPermit::default());
-    let client = StreamClient { role: CallerRole::Owner, connection: Arc::default(), held };
-    ChatStream::new(Box::pin(deltas), chunks(false), client)
-}
-
-/// The next frame, if one is ready: `None` for pending, `Some(None)` for the end.
-fn poll(body: &mut ChatStream) -> Option<Option<String>> {
-    let mut context = Context::from_waker(std::task::Waker::noop());
-    match Pin::new(body).poll_frame(&mut context) {
-        Poll::Pending => None,
-        Poll::Ready(None) => Some(None),
-        Poll::Ready(Some(Ok(frame))) => {
-            let bytes = frame.into_data().unwrap();
-            Some(Some(String::from_utf8(bytes.to_vec()).unwrap()))
-        }
-    }
-}
-
-fn whole_answer() -> Vec<Delta> {
-    vec![Delta::text("a"), Delta::text("b"), finish(0, FinishReason::Stop), DONE]
-}
-
-#[test]
-fn pieces_that_are_ready_together_leave_together() {
-    let mut body = body(stream::iter(whole_answer().into_iter().map(Ok)));
-    assert_eq!(poll(&mut body), Some(Some(rendered(chunks(false), &whole_answer()))));
-    assert!(body.is_end_stream());
-    assert_eq!(poll(&mut body), Some(None));
-}
-
-#[test]
-fn what_is_ready_does_not_wait_for_what_is_not() {
-    let mut body = body(stream::iter([Ok(Delta::text("a"))]).chain(stream::pending()));
-    assert_eq!(poll(&mut body), Some(Some(rendered(chunks(false), &[Delta::text("a")]))));
-    assert_eq!(poll(&mut body), None);
-    assert!(!body.is_end_stream());
-}
-
-#[test]
-fn nothing_is_asked_of_the_engine_after_it_is_done() {
-    let after = stream::poll_fn(|_| -> Poll<Option<Piece>> { panic!("asked for more") });
-    let mut body = body(stream::iter(whole_answer().into_iter().map(Ok)).chain(after));
-    assert_eq!(poll(&mut body), Some(Some(rendered(chunks(false), &whole_answer()))));
-    assert_eq!(poll(&mut body), Some(None));
-}
-
-#[test]
-fn a_stream_that_breaks_never_looks_complete() {
-    let cable = EngineError::Interrupted { engine: "vllm".into(), reason: "cable".into() };
-    let broken: [Vec<Piece>; 2] = [
-        vec![Ok(Delta::text("a")), Err(cable)],
-        // Without `Done` even a finished answer may lack something.
-        vec![Ok(Delta::text("a")), Ok(finish(0, FinishReason::Stop))],
-    ];
-    for (deltas, message) in broken.into_iter().zip([
-        "vllm broke off its answer: cable",
-        "the engine broke off its answer: it ended without a finish",
-    ]) {
-        let mut body = body(stream::iter(deltas));
-        let frame = poll(&mut body).unwrap().unwrap();
-        let events = events(&frame);
-        assert_eq!(events.last().unwrap()["error"]["message"], message);
-        assert!(!frame.contains("[DONE]"), "{frame}");
-        assert_eq!(poll(&mut body), Some(None));
-    }
-}
-
-#[test]
-fn a_frame_has_a_bound_however_much_is_ready() {
-    let kilobyte = Delta::text("x".repeat(1 << 10));
-    let one = rendered(chunks(false), std::slice::from_ref(&kilobyte)).len();
-    let mut body = body(stream::repeat_with(move || Ok(kilobyte.clone())));
-    for _ in 0..3 {
-        let frame = poll(&mut body).unwrap().unwrap();
-        assert!((MAX_FRAME_BYTES..MAX_FRAME_BYTES + one).contains(&frame.len()), "{}", frame.len());
     }
 }

@@ -1,0 +1,102 @@
+//! The path of a request for an answer, the same for every API: read the body, take a slot, ask, and send the answer whole or as a
+//! stream. An API adds how a request is read and how an answer is written. Knows no wire format.
+
+mod headers;
+pub(crate) mod stream;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use hob_app::AnswerStream;
+use hob_core::{AnswerWarning, Answered, Caller, GenerateRequest, Generation, Permit, RequestSource};
+
+use crate::error::ApiError;
+use crate::limits::body::{JsonBody, process, read_json};
+use crate::request_context::RequestContext;
+use crate::state::ServerState;
+use crate::traceparent::trace_parent;
+use headers::{ACCEL_BUFFERING, AnswerHeaders};
+use stream::{AnswerBody, StreamClient, StreamEncoder};
+
+/// A request that was read, and admitted.
+pub(crate) struct Received<T> {
+    pub(crate) parsed: T,
+    pub(crate) caller: Caller,
+    /// Keep it until the answer is sent: it holds the slot of the request and the memory of its body.
+    pub(crate) client: StreamClient,
+}
+
+/// Reads a request and waits for a slot. `run` is the id of the answer.
+pub(crate) async fn receive<T: Send + 'static>(
+    state: &ServerState,
+    request: Request,
+    run: String,
+    parse: impl FnOnce(&[u8]) -> Result<T, ApiError> + Send + 'static,
+) -> Result<Received<T>, ApiError> {
+    let role = RequestContext::role(request.extensions());
+    let trace_parent = trace_parent(request.headers());
+    let request_id = RequestContext::request_id(request.extensions());
+    let connection = RequestContext::connection(request.extensions());
+    let JsonBody { bytes, permit: body_permit } = read_json(request, &state.body_reader).await?;
+    let parsed = process(bytes, &state.blocking, parse).await?;
+    let caller = Caller {
+        role,
+        permit: Permit::up_to(role.reach()),
+        trace_parent,
+        request_id,
+        ..Caller::trusted(RequestSource::Server, run)
+    };
+    let admitted = state.concurrency_limit.acquire().await?;
+    Ok(Received { parsed, caller, client: StreamClient { role, connection, held: (admitted, body_permit) } })
+}
+
+/// Asks for a whole answer. `render` writes the body; `warnings` are about the request.
+pub(crate) async fn whole(
+    state: &ServerState,
+    request: GenerateRequest,
+    caller: &Caller,
+    warnings: &[AnswerWarning],
+    render: impl FnOnce(&Generation, &mut Vec<u8>),
+) -> Result<Response, ApiError> {
+    let Answered { engine, generation, reason, .. } = state.system.complete(request, caller).await?;
+    // Allocated once; a growing buffer is copied several times.
+    let mut body = Vec::with_capacity(512 + generation.answer.content.len());
+    render(&generation, &mut body);
+    let response =
+        ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response();
+    let headers = AnswerHeaders { engine: &engine, reason: reason.as_ref(), role: caller.role };
+    Ok(headers.add_to(response, warnings.iter().chain(&generation.warnings)))
+}
+
+/// Asks for a streamed answer. `encoder` gets the name of the model that answers.
+pub(crate) async fn streamed<E: StreamEncoder>(
+    state: &ServerState,
+    request: GenerateRequest,
+    caller: &Caller,
+    warnings: &[AnswerWarning],
+    client: StreamClient,
+    encoder: impl FnOnce(&str) -> E,
+) -> Result<Response, ApiError> {
+    let answer = state.system.stream(request, caller).await?;
+    let AnswerStream { engine, model, reason, warnings: of_answer, deltas } = answer;
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(E::CONTENT_TYPE)),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        (header::CONNECTION, HeaderValue::from_static("keep-alive")),
+        // Otherwise nginx buffers the events.
+        (ACCEL_BUFFERING, HeaderValue::from_static("no")),
+    ];
+    let response = (headers, Body::new(AnswerBody::new(deltas, encoder(&model), client))).into_response();
+    let headers = AnswerHeaders { engine: &engine, reason: reason.as_ref(), role: caller.role };
+    Ok(headers.add_to(response, warnings.iter().chain(&of_answer)))
+}
+
+/// A new id such as `chatcmpl-3kD9…`.
+pub(crate) fn new_id(prefix: &str) -> String {
+    let mut id = String::with_capacity(prefix.len() + 24);
+    id.push_str(prefix);
+    let mut random = fastrand::Rng::new();
+    id.extend(std::iter::repeat_with(|| random.alphanumeric()).take(24));
+    id
+}
