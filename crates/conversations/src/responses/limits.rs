@@ -11,6 +11,9 @@ pub const MAX_RESPONSE_BYTES: usize = 16 << 20;
 /// Responses that a response may continue, one after the other.
 pub const MAX_CHAIN: usize = 1_000;
 
+/// Bytes of a response with all that it continues.
+pub const MAX_CHAIN_BYTES: usize = 64 << 20;
+
 /// Items of a conversation.
 pub const MAX_CONVERSATION_ITEMS: usize = 10_000;
 

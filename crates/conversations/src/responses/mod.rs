@@ -82,7 +82,7 @@ pub enum ResponseChain {
     Whole(Vec<StoredResponse>),
     /// This one is not stored, or not any more.
     Missing(String),
-    /// It continues more responses than `limits::MAX_CHAIN`.
+    /// It continues more responses than `limits::MAX_CHAIN`, or larger ones than `limits::MAX_CHAIN_BYTES`.
     TooLong,
 }
 

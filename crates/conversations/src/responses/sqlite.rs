@@ -7,7 +7,9 @@ use hob_core::Moment;
 use hob_db::{Database, DatabaseError, Durability, LazyDatabase};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use super::limits::{MAX_CHAIN, MAX_CONVERSATION_BYTES, MAX_CONVERSATION_ITEMS, StoredLimits};
+use super::limits::{
+    MAX_CHAIN, MAX_CHAIN_BYTES, MAX_CONVERSATION_BYTES, MAX_CONVERSATION_ITEMS, StoredLimits,
+};
 use super::{
     Appended, ConversationAppend, ConversationItem, ResponseChain, ResponseOwner, ResponseStore,
     StoredConversation, StoredResponse,
@@ -264,13 +266,15 @@ fn chain(
 ) -> rusqlite::Result<ResponseChain> {
     let mut touch = transaction.prepare_cached("UPDATE stored_response SET last_used = ?2 WHERE id = ?1")?;
     let mut responses = Vec::new();
+    let mut bytes = 0;
     let mut next = Some(id.to_owned());
-    while let Some(id) = next {
-        if responses.len() == MAX_CHAIN {
+    while let Some(id) = next.take() {
+        if responses.len() == MAX_CHAIN || bytes > MAX_CHAIN_BYTES {
             return Ok(ResponseChain::TooLong);
         }
         let Some(response) = find(transaction, owner, &id)? else { return Ok(ResponseChain::Missing(id)) };
         touch.execute(params![id, Moment::of(now).microseconds()])?;
+        bytes += response.body.len() + response.input.len();
         next.clone_from(&response.previous);
         responses.push(response);
     }

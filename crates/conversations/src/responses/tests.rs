@@ -175,7 +175,11 @@ fn a_response_that_was_deleted_while_it_was_written_stays_deleted() {
     assert_eq!(store.find(&owner, "a").expect("read"), Some(renewed));
     assert!(store.update(&owner, &response("a", None), None, at(2)).expect("written"));
     store.renew(&owner, "a", Moment::of(at(120))).expect("written");
-    assert_eq!(store.find(&owner, "a").expect("read"), Some(response("a", None)), "a finished one has no lease");
+    assert_eq!(
+        store.find(&owner, "a").expect("read"),
+        Some(response("a", None)),
+        "a finished one has no lease"
+    );
     store.delete(&owner, "a").expect("written");
     assert!(!store.update(&owner, &response("a", None), None, at(3)).expect("written"));
     assert_eq!(store.find(&owner, "a").expect("read"), None);

@@ -70,7 +70,9 @@ mod tests {
 
     #[test]
     fn what_does_not_follow_the_schema_is_the_text_itself() {
-        for text in ["ls -l", "", "{\"input\": 7}", "{\"command\": \"ls\"}", "{\"input\": \"a\", \"x\": 1}", "{\"in"] {
+        for text in
+            ["ls -l", "", "{\"input\": 7}", "{\"command\": \"ls\"}", "{\"input\": \"a\", \"x\": 1}", "{\"in"]
+        {
             assert_eq!(input(text), text);
         }
         assert_eq!(input("\"ls\""), "ls");

@@ -3,7 +3,7 @@
 //!
 //! The constant part of the events of an item is rendered once; of a piece only its text is escaped, and it is escaped once.
 
-use hob_core::{Delta, EngineError, FinishReason, TextDelta, ToolCallDelta, Usage};
+use hob_core::{Delta, EngineError, FinishReason, Generation, TextDelta, ToolCallDelta, Usage};
 
 use super::custom_tools;
 use super::input::sealed;
@@ -101,8 +101,20 @@ impl ResponseEvents {
         self.object.set_model(model);
     }
 
-    pub(super) fn object(&self) -> &ResponseObject {
-        &self.object
+    /// The response before it begins.
+    pub(super) fn queued_body(&self) -> Vec<u8> {
+        self.object.render(Status::Queued, &Progress::default())
+    }
+
+    /// The response while it is written.
+    pub(super) fn in_progress_body(&self) -> Vec<u8> {
+        self.object.render(Status::InProgress, &Progress::default())
+    }
+
+    /// Ends with a whole answer, for a caller who reads no events.
+    pub(super) fn finish_whole(&mut self, generation: &Generation) {
+        self.has_ended = true;
+        self.finished = Some(self.object.finish(generation, &self.form, unix_now()));
     }
 
     /// The response, once it has ended.
@@ -311,9 +323,10 @@ impl ResponseEvents {
     }
 
     fn call(&mut self, piece: &ToolCallDelta, out: &mut Vec<u8>) {
-        let is_open = self.open.as_ref().is_some_and(
-            |item| matches!(&item.kind, OpenKind::Call { index, .. } if *index == piece.index),
-        );
+        let is_open = self
+            .open
+            .as_ref()
+            .is_some_and(|item| matches!(&item.kind, OpenKind::Call { index, .. } if *index == piece.index));
         if !is_open {
             if self.calls.contains(&piece.index) {
                 if !piece.arguments.is_empty() {
@@ -371,7 +384,7 @@ impl ResponseEvents {
         out.extend_from_slice(&body);
         self.push_event_end(out);
         self.has_ended = true;
-        self.finished = Some(Finished { body, output: progress.output.to_vec() });
+        self.finished = Some(Finished { status, body, output: progress.output.to_vec() });
     }
 
     /// Ends a response that its caller cancelled. The API has no event for it, so this is an error.
@@ -381,7 +394,8 @@ impl ResponseEvents {
         let progress = Progress { output: &self.output, ..Progress::default() };
         let body = self.object.render(Status::Cancelled, &progress);
         self.has_ended = true;
-        self.finished = Some(Finished { body, output: std::mem::take(&mut self.output) });
+        self.finished =
+            Some(Finished { status: Status::Cancelled, body, output: std::mem::take(&mut self.output) });
     }
 
     fn push_error(&mut self, error: &ApiError, out: &mut Vec<u8>) {

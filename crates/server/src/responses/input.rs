@@ -8,7 +8,8 @@ use hob_core::{Content, ContentPart, Image, Role};
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
-use crate::openai::{IgnoredFields, simplest_content};
+use crate::openai::content::simplest;
+use crate::openai::ignored_fields::IgnoredFields;
 
 /// Begins the `encrypted_content` that Hob writes. It is not secret: it lets a client that stores everything itself send back what
 /// the model thought.
@@ -29,12 +30,18 @@ fn unsealed(sealed: &str) -> Option<String> {
 /// What an item is.
 #[derive(Debug, PartialEq)]
 pub(super) enum ItemKind {
-    Message { role: Role, content: Content },
+    Message {
+        role: Role,
+        content: Content,
+    },
     Reasoning(String),
     Call(ItemCall),
     /// Its `arguments` are the text.
     CustomCall(ItemCall),
-    Output { call: String, content: Content },
+    Output {
+        call: String,
+        content: Content,
+    },
     /// Tools that are offered from here on.
     Tools(Vec<Value>),
     /// A kind that has no meaning here, such as a search that another service made. The answer names it.
@@ -80,7 +87,8 @@ impl Item<'_> {
                 _ => Err(self.wrong("tools", "an array")),
             },
             "item_reference" => {
-                let message = "an item can be referred to only if it is stored, and this server stores nothing";
+                let message =
+                    "an item can be referred to only if it is stored, and this server stores nothing";
                 Err(ApiError::invalid(format!("{}.id", self.path), message))
             }
             other => {
@@ -96,7 +104,8 @@ impl Item<'_> {
             "assistant" => Role::Assistant,
             "system" | "developer" => Role::System,
             other => {
-                let message = format!("'{other}' is not a role. Roles are user, assistant, system and developer");
+                let message =
+                    format!("'{other}' is not a role. Roles are user, assistant, system and developer");
                 return Err(ApiError::invalid(format!("{}.role", self.path), message));
             }
         };
@@ -148,7 +157,9 @@ impl Item<'_> {
             Some(_) => return Err(self.wrong(field, "an array")),
         };
         let texts: Option<Vec<&str>> = parts.iter().map(|part| part["text"].as_str()).collect();
-        texts.map(|texts| texts.join("\n")).ok_or_else(|| self.wrong(field, "an array of parts with a 'text'"))
+        texts
+            .map(|texts| texts.join("\n"))
+            .ok_or_else(|| self.wrong(field, "an array of parts with a 'text'"))
     }
 
     fn call(&self, field: &str) -> Result<ItemCall, ApiError> {
@@ -186,7 +197,7 @@ impl Item<'_> {
                     let path = format!("{}.{field}[{index}]", self.path);
                     resolved.push(Item { path: &path, value: part }.part(ignored)?);
                 }
-                Ok(simplest_content(resolved))
+                Ok(simplest(resolved))
             }
             _ => Err(self.wrong(field, "a string or an array of parts")),
         }

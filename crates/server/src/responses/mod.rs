@@ -10,6 +10,7 @@ mod custom_tools;
 mod echo;
 mod events;
 mod input;
+mod item_ids;
 mod item_pages;
 mod object;
 mod output;

@@ -45,7 +45,7 @@ fn incomplete_reason(reason: Option<&FinishReason>) -> Option<&'static str> {
     match reason {
         Some(FinishReason::Length) => Some("max_output_tokens"),
         Some(FinishReason::ContentFilter) => Some("content_filter"),
-        Some(FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other(_)) | None => None,
+        Some(_) | None => None,
     }
 }
 
@@ -72,6 +72,7 @@ pub(super) struct Progress<'a> {
 /// A response that does not change any more.
 #[derive(Debug)]
 pub(super) struct Finished {
+    pub(super) status: Status,
     pub(super) body: Vec<u8>,
     pub(super) output: Vec<OutputItem>,
 }
@@ -87,9 +88,9 @@ impl ResponseObject {
         ResponseObject { id: id.to_owned(), created, model: model.to_owned(), rest }
     }
 
-    /// The same, answered by another model.
-    pub(super) fn by(self, model: &str) -> Self {
-        ResponseObject { model: model.to_owned(), ..self }
+    /// The model that answers, where it is known only later.
+    pub(super) fn set_model(&mut self, model: &str) {
+        model.clone_into(&mut self.model);
     }
 
     /// The part of the id that the ids of items share.
@@ -145,8 +146,8 @@ impl ResponseObject {
             completed_at: Some(now),
             ..Progress::default()
         };
-        let body = self.render(Status::after(reason), &progress);
-        Finished { body, output }
+        let status = Status::after(reason);
+        Finished { status, body: self.render(status, &progress), output }
     }
 }
 

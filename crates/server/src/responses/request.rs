@@ -14,7 +14,10 @@ use super::tools::OfferedTools;
 use super::transcript::Transcript;
 use crate::error::ApiError;
 use crate::json::{over_budget, read};
-use crate::openai::{IgnoredFields, require_object, required_model, within, whole_within};
+use crate::openai::chat_request::{whole_within, within};
+use crate::openai::ignored_fields::IgnoredFields;
+use crate::openai::required_model;
+use crate::openai::tools::require_object;
 use crate::whole_number::WholeNumber;
 
 /// What a caller may attach to a response or a conversation.
@@ -291,7 +294,8 @@ impl WireRequest {
         let temperature = temperature.map_err(|error| ApiError::invalid("temperature", error.to_string()))?;
         let length = whole_within("max_output_tokens", self.max_output_tokens, 1..=i64::from(u32::MAX))?;
         let max_tokens = length.map(MaxTokens::new).transpose();
-        let max_tokens = max_tokens.map_err(|error| ApiError::invalid("max_output_tokens", error.to_string()))?;
+        let max_tokens =
+            max_tokens.map_err(|error| ApiError::invalid("max_output_tokens", error.to_string()))?;
         let top_p = within("top_p", self.top_p, 0.0..=1.0)?;
         let top_logprobs = whole_within("top_logprobs", self.top_logprobs, 0..=TOP_LOGPROBS as i64)?;
         let mut form = OutputForm::default();
@@ -347,16 +351,15 @@ impl WireRequest {
         };
         let request = GenerateRequest {
             model,
-            messages: Vec::new(),
             temperature,
             max_tokens,
-            defaults: AnswerDefaults::default(),
+            // Without a limit an answer ends by itself, as the API documents it.
+            defaults: AnswerDefaults { max_tokens: None, ..AnswerDefaults::default() },
             sampling,
-            tools: Vec::new(),
-            tool_choice: None,
             parallel_tool_calls: self.parallel_tool_calls,
             response_format: text.format,
             extra,
+            ..GenerateRequest::default()
         };
         Ok(CreateRequest {
             request,
@@ -523,7 +526,8 @@ impl WireFormat {
                 Ok((ResponseFormat::JsonSchema(format), echo))
             }
             other => {
-                let message = format!("'{other}' is not a format. Formats are text, json_object and json_schema");
+                let message =
+                    format!("'{other}' is not a format. Formats are text, json_object and json_schema");
                 Err(ApiError::invalid("text.format.type", message))
             }
         }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::custom_tools::{self, CustomFormat};
 use crate::error::ApiError;
-use crate::openai::IgnoredFields;
+use crate::openai::ignored_fields::IgnoredFields;
 
 /// The namespace whose tools are called by their plain names.
 const PLAIN_NAMESPACE: &str = "functions";
@@ -99,10 +99,14 @@ impl OfferedTools {
                         Ok(Some(ToolChoice::Function(name.to_owned())))
                     }
                     Some(name) => invalid(format!("tool '{name}' is not in 'tools'")),
-                    None => invalid("a chosen tool is written {\"type\": \"function\", \"name\": \"…\"}".into()),
+                    None => {
+                        invalid("a chosen tool is written {\"type\": \"function\", \"name\": \"…\"}".into())
+                    }
                 },
                 Some("allowed_tools") => self.allow(fields).map(Some),
-                Some(kind) => invalid(format!("this server does not run the tool '{kind}', so it cannot be chosen")),
+                Some(kind) => {
+                    invalid(format!("this server does not run the tool '{kind}', so it cannot be chosen"))
+                }
                 None => invalid("an object has a 'type': function, custom or allowed_tools".into()),
             },
             _ => invalid("expected a word or an object".into()),
@@ -124,7 +128,8 @@ impl OfferedTools {
         match choice.get("mode").and_then(Value::as_str).unwrap_or("auto") {
             "auto" => Ok(ToolChoice::Auto),
             "required" if self.definitions.is_empty() => {
-                let message = "a tool is required, but none of the allowed ones can be offered by this server";
+                let message =
+                    "a tool is required, but none of the allowed ones can be offered by this server";
                 Err(ApiError::invalid("tool_choice.tools", message))
             }
             "required" => Ok(ToolChoice::Required),
@@ -158,9 +163,8 @@ impl<'a> Fields<'a> {
 
     fn required_text(&self, field: &str) -> Result<&'a str, ApiError> {
         let path = self.path;
-        self.text(field)?.ok_or_else(|| {
-            ApiError::invalid(format!("{path}.{field}"), format!("{path}.{field} is missing"))
-        })
+        self.text(field)?
+            .ok_or_else(|| ApiError::invalid(format!("{path}.{field}"), format!("{path}.{field} is missing")))
     }
 
     fn name(&self) -> Result<String, ApiError> {

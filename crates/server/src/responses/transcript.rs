@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::custom_tools;
 use super::input::{Item, ItemCall, ItemKind};
 use crate::error::ApiError;
-use crate::openai::IgnoredFields;
+use crate::openai::ignored_fields::IgnoredFields;
 
 /// The field of a message with what the model thought.
 const REASONING: &str = "reasoning_content";
@@ -45,7 +45,8 @@ impl Transcript {
                 self.call(ToolCall { id, name, arguments: custom_tools::arguments(&input) });
             }
             ItemKind::Output { call, content } => {
-                if !self.messages.iter().any(|message| message.tool_calls.iter().any(|made| made.id == call)) {
+                if !self.messages.iter().any(|message| message.tool_calls.iter().any(|made| made.id == call))
+                {
                     let message = format!("no call with the id '{call}' comes before this output");
                     return Err(ApiError::invalid(format!("{path}.call_id"), message));
                 }

@@ -65,7 +65,10 @@ mod tests {
     }
 
     fn texts(messages: &[Message]) -> Vec<String> {
-        messages.iter().map(|message| format!("{}:{}", message.role.as_str(), message.content.text())).collect()
+        messages
+            .iter()
+            .map(|message| format!("{}:{}", message.role.as_str(), message.content.text()))
+            .collect()
     }
 
     #[test]
