@@ -1,6 +1,9 @@
 //! The items of a conversation as messages. What a model thought, said and called in one turn is several items and one message.
+//!
+//! Most chat templates know one system message, at the start, and turns that alternate. So system messages at the start become one,
+//! later ones become part of the user's turn, and messages of the user in a row become one.
 
-use hob_core::{Content, Message, Role, ToolCall};
+use hob_core::{Content, ContentPart, Message, Role, ToolCall};
 use serde_json::Value;
 
 use super::custom_tools;
@@ -65,7 +68,20 @@ impl Transcript {
 
     fn add(&mut self, message: Message) {
         self.close();
-        self.messages.push(message);
+        let is_start = self.messages.iter().all(|message| message.role == Role::System);
+        let message = match message.role {
+            Role::System if !is_start => {
+                Message::new(Role::User, format!("<system>\n{}\n</system>", message.content.text()))
+            }
+            Role::System | Role::User | Role::Assistant | Role::Tool => message,
+        };
+        match self.messages.last_mut() {
+            Some(last) if last.role == message.role && matches!(last.role, Role::System | Role::User) => {
+                let before = std::mem::replace(&mut last.content, Content::Empty);
+                last.content = joined(before, message.content);
+            }
+            _ => self.messages.push(message),
+        }
     }
 
     /// Ends the model's message. A thought that led to nothing is not one.
@@ -117,6 +133,23 @@ impl Transcript {
         if let Some(message) = self.open(|_| false) {
             message.tool_calls.push(call);
         }
+    }
+}
+
+/// Two contents as one, with an empty line between texts.
+fn joined(before: Content, after: Content) -> Content {
+    match (before, after) {
+        (Content::Empty, content) | (content, Content::Empty) => content,
+        (Content::Text(before), Content::Text(after)) => Content::Text(format!("{before}\n\n{after}")),
+        (before, after) => Content::Parts(parts(before).into_iter().chain(parts(after)).collect()),
+    }
+}
+
+fn parts(content: Content) -> Vec<ContentPart> {
+    match content {
+        Content::Empty => Vec::new(),
+        Content::Text(text) => vec![ContentPart::Text(text)],
+        Content::Parts(parts) => parts,
     }
 }
 

@@ -128,9 +128,35 @@ fn instructions_come_first_and_developers_speak_as_the_system() {
     let mut transcript = Transcript::new(Some("be brief"));
     let developer = json!({ "role": "developer", "content": [{ "type": "input_text", "text": "in verse" }] });
     transcript.push("input[0]", &developer, &mut IgnoredFields::default()).unwrap();
+    assert_eq!(transcript.finish(), [Message::new(Role::System, "be brief\n\nin verse")]);
+}
+
+#[test]
+fn there_is_one_system_message_and_turns_alternate() {
+    let image = json!({ "type": "input_image", "image_url": "data:image/png;base64,AAAA" });
+    let items = json!([
+        { "role": "developer", "content": "rules" },
+        { "role": "system", "content": "more rules" },
+        { "role": "user", "content": "context" },
+        { "role": "user", "content": "question" },
+        { "role": "assistant", "content": "answer" },
+        { "role": "developer", "content": "new rules" },
+        { "role": "user", "content": [{ "type": "input_text", "text": "look" }, image] },
+    ]);
+    let picture = hob_core::Image { url: "data:image/png;base64,AAAA".into(), detail: None };
+    let last = Content::Parts(vec![
+        ContentPart::Text("<system>\nnew rules\n</system>".into()),
+        ContentPart::Text("look".into()),
+        ContentPart::Image(picture),
+    ]);
     assert_eq!(
-        transcript.finish(),
-        [Message::new(Role::System, "be brief"), Message::new(Role::System, "in verse")]
+        messages(items),
+        [
+            Message::new(Role::System, "rules\n\nmore rules"),
+            Message::new(Role::User, "context\n\nquestion"),
+            Message::new(Role::Assistant, "answer"),
+            Message::new(Role::User, last),
+        ]
     );
 }
 

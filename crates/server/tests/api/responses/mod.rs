@@ -4,6 +4,7 @@ mod background;
 mod conversations;
 mod create;
 mod custom_tools;
+mod fields;
 mod hostile;
 mod stored;
 
