@@ -165,10 +165,8 @@ struct WireError<'a> {
 impl<'a> WireError<'a> {
     /// Clients compare the codes that the API documents; the message has the details.
     fn of(error: &'a ApiError) -> Self {
-        let code = match error.code() {
-            Some(code @ ("rate_limit_exceeded" | "context_length_exceeded")) => code,
-            _ => "server_error",
-        };
+        let is_documented = |code: &&str| matches!(*code, "rate_limit_exceeded" | "context_length_exceeded");
+        let code = error.code().filter(is_documented).unwrap_or("server_error");
         WireError { code, message: error.message() }
     }
 }
