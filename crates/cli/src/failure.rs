@@ -127,7 +127,7 @@ fn remedy(error: &EngineError) -> Option<String> {
 fn remedy_of_managed(error: &ManagedError) -> &'static str {
     match error {
         ManagedError::Address { .. } | ManagedError::AddressTaken { .. } => "Check [engine.llamacpp] host",
-        ManagedError::Missing { .. } | ManagedError::NotExecutable { .. } | ManagedError::Spawn { .. } => {
+        ManagedError::Start(_) => {
             "Correct [engine.llamacpp] binary_path, or leave it empty and start the server yourself"
         }
         ManagedError::Ended { .. } | ManagedError::NotReady { .. } => {

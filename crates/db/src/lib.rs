@@ -5,10 +5,12 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start this program again"))]
 
+mod batch_writer;
 mod error;
 mod lazy;
 mod sqlite;
 
+pub use batch_writer::{BatchOptions, BatchSink, BatchWriter, FailureLog};
 pub use error::DatabaseError;
 pub use lazy::LazyDatabase;
 pub use sqlite::database::{ChangeWatch, Database, Durability};

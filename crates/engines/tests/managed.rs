@@ -11,6 +11,7 @@ use std::time::Duration;
 use hob_core::Backoff;
 use hob_engines::managed::ManagedState;
 use hob_engines::{Endpoint, EndpointOptions, ManagedError, ManagedOptions, ManagedServer};
+use hob_process::ChildStartError;
 use hob_testkit::free_port;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use tempfile::TempDir;
@@ -247,12 +248,12 @@ async fn a_binary_that_cannot_be_run_is_told_apart() {
     let bench = Bench::new().await;
     let missing = bench.directory.path().join("no-such-server");
     let error = ManagedServer::start(bench.options(missing)).await.unwrap_err();
-    assert!(matches!(error, ManagedError::Missing { .. }), "{error:?}");
+    assert!(matches!(error, ManagedError::Start(ChildStartError::Missing { .. })), "{error:?}");
 
     let plain = bench.script("plain", SERVER);
     fs::set_permissions(&plain, fs::Permissions::from_mode(0o644)).unwrap();
     let error = ManagedServer::start(bench.options(plain)).await.unwrap_err();
-    assert!(matches!(error, ManagedError::NotExecutable { .. }), "{error:?}");
+    assert!(matches!(error, ManagedError::Start(ChildStartError::NotExecutable { .. })), "{error:?}");
 }
 
 #[tokio::test]

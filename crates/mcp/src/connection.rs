@@ -98,7 +98,7 @@ impl Connection {
             (Ok(Err(error)), _) => Err(error),
             (Err(_), process) => Err(McpError::NotReady {
                 after: options.start_timeout,
-                stderr: process.map(|process| process.last_words()).unwrap_or_default(),
+                stderr: process.map(|process| process.last_lines()).unwrap_or_default(),
             }),
         }
     }

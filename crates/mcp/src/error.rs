@@ -1,63 +1,54 @@
-//! Why a server's tools are not there.
+//! Why the tools of a server are not available. The messages follow the name of the server.
 
 use std::error::Error as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hob_process::ChildStartError;
 use thiserror::Error;
 
 #[derive(Debug, Error)]
 pub enum McpError {
-    #[error("there is no program '{}' (or, if it is a script, none to run it with)", command.display())]
-    Missing { command: PathBuf },
+    #[error(transparent)]
+    Start(#[from] ChildStartError),
 
-    #[error("'{}' may not be run; is it executable?", command.display())]
-    NotExecutable { command: PathBuf },
-
-    #[error("'{}' cannot be started", command.display())]
-    Spawn {
-        command: PathBuf,
-        #[source]
-        source: std::io::Error,
-    },
-
-    #[error("there is no directory '{}' to run it in", cwd.display())]
+    #[error("its working directory '{}' does not exist", cwd.display())]
     NoDirectory { cwd: PathBuf },
 
-    #[error("it ended ({status}){}", last_words(stderr))]
+    #[error("it exited ({status}){}", last_lines(stderr))]
     Ended {
         status: String,
         /// The last lines it wrote.
         stderr: String,
     },
 
-    #[error("it was not ready within {} s{}", after.as_secs_f32(), last_words(stderr))]
+    #[error("it was not ready within {} s{}", after.as_secs_f32(), last_lines(stderr))]
     NotReady { after: Duration, stderr: String },
 
-    #[error("'{url}' is no address of an MCP server: {reason}")]
+    #[error("'{url}' is not the address of an MCP server: {reason}")]
     Address { url: String, reason: String },
 
-    #[error("the header '{name}' cannot be sent; look at its name and its value")]
+    #[error("the header '{name}' is not valid; check its name and its value")]
     Header { name: String },
 
-    #[error("it does not speak the protocol as expected: {reason}")]
+    #[error("it does not follow the protocol: {reason}")]
     Protocol { reason: String },
 
     #[error("it cannot be reached: {reason}")]
     Unreachable { reason: String },
 
-    #[error("the connection to it was closed")]
+    #[error("it closed the connection")]
     Closed,
 }
 
 impl McpError {
-    /// The whole story, down to its first cause.
+    /// The message with all causes.
     pub fn in_full(&self) -> String {
         let causes = std::iter::successors(self.source(), |cause| (*cause).source());
-        causes.fold(self.to_string(), |story, cause| format!("{story}: {cause}"))
+        causes.fold(self.to_string(), |message, cause| format!("{message}: {cause}"))
     }
 }
 
-fn last_words(stderr: &str) -> String {
-    if stderr.is_empty() { String::new() } else { format!("; its last words: {stderr}") }
+fn last_lines(stderr: &str) -> String {
+    if stderr.is_empty() { String::new() } else { format!("; last lines of its output: {stderr}") }
 }

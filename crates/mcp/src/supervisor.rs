@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::{Backoff, Effect, Reach};
+use hob_process::{Supervised, supervise};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -31,6 +32,7 @@ pub struct McpSupervisor {
     tool_list: ToolList,
     handle: watch::Sender<Option<ServerHandle>>,
     slot: StatusSlot,
+    handshake: Handshake,
 }
 
 /// The shared status of all servers, and the index of this one.
@@ -54,48 +56,12 @@ impl McpSupervisor {
             handle,
             pins,
         };
-        McpSupervisor { options, tool_list, handle: sender, slot }
+        McpSupervisor { options, tool_list, handle: sender, slot, handshake: Handshake::NewestFirst }
     }
 
     pub async fn run(self, stop: CancellationToken) {
         let backoff = Backoff { first: self.options.restart_delay, longest: LONGEST_DELAY };
-        let mut delays = backoff.delays();
-        let mut handshake = Handshake::NewestFirst;
-        loop {
-            let opened = tokio::select! {
-                () = stop.cancelled() => break,
-                opened = Connection::open(&self.options, handshake) => opened,
-            };
-            match opened {
-                Ok((mut connection, tools)) => {
-                    let ready_since = Instant::now();
-                    self.handle.send_replace(Some(connection.handle()));
-                    self.publish_tools(self.tool_list.tools(tools));
-                    let reason = tokio::select! {
-                        () = stop.cancelled() => None,
-                        reason = self.attend(&mut connection) => Some(reason),
-                    };
-                    self.handle.send_replace(None);
-                    if let Some(reason) = &reason {
-                        self.report(reason);
-                    }
-                    connection.close().await;
-                    delays.after_running_for(ready_since.elapsed());
-                    if reason.is_none() {
-                        break;
-                    }
-                }
-                Err(reason) => {
-                    self.report(&reason);
-                    handshake = other(handshake);
-                }
-            }
-            tokio::select! {
-                () = stop.cancelled() => break,
-                () = sleep(delays.next_delay()) => {}
-            }
-        }
-        self.publish(McpState::Stopped, Some(CheckedTools::default()));
+        supervise(self, backoff, &stop).await;
     }
 
     /// Keeps the list of tools true until the server is gone.
@@ -159,6 +125,39 @@ impl McpSupervisor {
                 }
             }
         });
+    }
+}
+
+impl Supervised for McpSupervisor {
+    async fn run(&mut self, stop: &CancellationToken) -> Duration {
+        // Boxed, because the future of a handshake is large.
+        let opening = Box::pin(Connection::open(&self.options, self.handshake));
+        let opened = stop.run_until_cancelled(opening).await;
+        let (mut connection, tools) = match opened {
+            Some(Ok(opened)) => opened,
+            Some(Err(reason)) => {
+                self.report(&reason);
+                self.handshake = other(self.handshake);
+                return Duration::ZERO;
+            }
+            None => return Duration::ZERO,
+        };
+        let ready_since = Instant::now();
+        self.handle.send_replace(Some(connection.handle()));
+        self.publish_tools(self.tool_list.tools(tools));
+        let ended = stop.run_until_cancelled(self.attend(&mut connection)).await;
+        self.handle.send_replace(None);
+        if let Some(reason) = &ended {
+            self.report(reason);
+        }
+        connection.close().await;
+        ready_since.elapsed()
+    }
+}
+
+impl Drop for McpSupervisor {
+    fn drop(&mut self) {
+        self.publish(McpState::Stopped, Some(CheckedTools::default()));
     }
 }
 

@@ -1,17 +1,16 @@
-//! What a program that we start finds in its environment: nothing of ours but what it needs. Our environment holds keys (of
-//! cloud providers, of the model hub, of this server) and whatever else the owner's shell has, so a list of what is passed on
-//! is kept here rather than a list of what is not.
+//! The environment of a program that Hob starts: only the variables that it needs. Hob's own environment contains API keys and
+//! whatever else the owner's shell has, so this is a list of what is passed on, not of what is removed.
 
 use std::ffi::{OsStr, OsString};
 
-/// Variables that some kinds of programs need. None of them is there by default.
+/// Variables that some kinds of programs need. None of them is passed on by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// Where shared libraries are: without them a program may not even start.
+    /// Where shared libraries are. Without them a program may not even start.
     Libraries,
-    /// What any program may expect: where programs, libraries, the home and temporary files are, the language, the time zone.
+    /// What every program may expect: paths, home, temporary files, language, time zone. Includes the libraries.
     Basics,
-    /// The way to the network: proxies and certificate authorities.
+    /// Proxies and certificate authorities.
     Network,
     /// Python and its package index.
     Python,
@@ -19,108 +18,36 @@ pub enum Need {
     Node,
     /// Graphics cards, threads and the settings of llama.cpp.
     Compute,
-    /// The way to a container engine. Proxies are left out: Podman passes them on into the container.
+    /// Docker and Podman. Without proxies: Podman passes them on into the container.
     Containers,
 }
 
-/// A name that ends in `*` stands for all that begin so.
-type Names = &'static [&'static str];
+/// Windows starts no program without the last three.
+const LIBRARIES: &str =
+    "LD_LIBRARY_PATH DYLD_LIBRARY_PATH DYLD_FALLBACK_LIBRARY_PATH SYSTEMROOT SYSTEMDRIVE WINDIR";
 
-const LIBRARIES: Names = &[
-    "LD_LIBRARY_PATH",
-    "DYLD_LIBRARY_PATH",
-    "DYLD_FALLBACK_LIBRARY_PATH",
-    // Windows starts no program without them.
-    "SYSTEMROOT",
-    "SYSTEMDRIVE",
-    "WINDIR",
-];
+/// Those from `TEMP` on are of Windows.
+const BASICS: &str = "PATH HOME USER LOGNAME SHELL LANG LANGUAGE LC_* TZ TZDIR TMPDIR \
+    TEMP TMP PATHEXT COMSPEC USERPROFILE APPDATA LOCALAPPDATA PROGRAMDATA PROGRAMFILES";
 
-const BASICS: Names = &[
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LANGUAGE",
-    "LC_*",
-    "TZ",
-    "TZDIR",
-    "TMPDIR",
-    // The same on Windows.
-    "TEMP",
-    "TMP",
-    "PATHEXT",
-    "COMSPEC",
-    "USERPROFILE",
-    "APPDATA",
-    "LOCALAPPDATA",
-    "PROGRAMDATA",
-    "PROGRAMFILES",
-];
+const NETWORK: &str = "HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy \
+    SSL_CERT_FILE SSL_CERT_DIR CURL_CA_BUNDLE REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS";
 
-const NETWORK: Names = &[
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "ALL_PROXY",
-    "NO_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "all_proxy",
-    "no_proxy",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "CURL_CA_BUNDLE",
-    "REQUESTS_CA_BUNDLE",
-    "NODE_EXTRA_CA_CERTS",
-];
+const PYTHON: &str = "PIP_* UV_* VIRTUAL_ENV PYENV_* ASDF_* XDG_CONFIG_HOME XDG_CACHE_HOME";
 
-const PYTHON: Names =
-    &["PIP_*", "UV_*", "VIRTUAL_ENV", "PYENV_*", "ASDF_*", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"];
+const NODE: &str = "npm_config_* NPM_CONFIG_* NPM_TOKEN NODE_OPTIONS VOLTA_HOME ASDF_*";
 
-const NODE: Names = &["npm_config_*", "NPM_CONFIG_*", "NPM_TOKEN", "NODE_OPTIONS", "VOLTA_HOME", "ASDF_*"];
+const COMPUTE: &str = "CUDA_* NVIDIA_* HIP_* ROCR_* ROCM_* HSA_* VK_* GGML_* LLAMA_* OMP_* GOMP_* KMP_* MKL_* \
+    OPENBLAS_* SYCL_* ONEAPI_* ZE_*";
 
-const COMPUTE: Names = &[
-    "CUDA_*",
-    "NVIDIA_*",
-    "HIP_*",
-    "ROCR_*",
-    "ROCM_*",
-    "HSA_*",
-    "VK_*",
-    "GGML_*",
-    "LLAMA_*",
-    "OMP_*",
-    "GOMP_*",
-    "KMP_*",
-    "MKL_*",
-    "OPENBLAS_*",
-    "SYCL_*",
-    "ONEAPI_*",
-    "ZE_*",
-];
-
-const CONTAINERS: Names = &[
-    "DOCKER_*",
-    "CONTAINER_HOST",
-    "CONTAINER_SSHKEY",
-    "CONTAINERS_*",
-    "PODMAN_*",
-    "STORAGE_*",
-    "REGISTRY_AUTH_FILE",
-    "BUILDAH_ISOLATION",
-    "XDG_RUNTIME_DIR",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
-    "XDG_CACHE_HOME",
-    "DBUS_SESSION_BUS_ADDRESS",
-    "SSH_AUTH_SOCK",
-];
+const CONTAINERS: &str = "DOCKER_* CONTAINER_HOST CONTAINER_SSHKEY CONTAINERS_* PODMAN_* STORAGE_* \
+    REGISTRY_AUTH_FILE BUILDAH_ISOLATION XDG_RUNTIME_DIR XDG_CONFIG_HOME XDG_DATA_HOME XDG_CACHE_HOME \
+    DBUS_SESSION_BUS_ADDRESS SSH_AUTH_SOCK";
 
 impl Need {
-    fn lists(self) -> &'static [Names] {
-        match self {
+    /// The names of its variables. One that ends in `*` stands for all that begin so.
+    fn names(self) -> impl Iterator<Item = &'static str> {
+        let lists: &[&'static str] = match self {
             Need::Libraries => &[LIBRARIES],
             Need::Basics => &[LIBRARIES, BASICS],
             Need::Network => &[NETWORK],
@@ -128,42 +55,39 @@ impl Need {
             Need::Node => &[NODE],
             Need::Compute => &[COMPUTE],
             Need::Containers => &[CONTAINERS],
-        }
+        };
+        lists.iter().flat_map(|list| list.split_whitespace())
     }
 
     fn covers(self, name: &str) -> bool {
-        self.lists().iter().copied().flatten().any(|known| match known.strip_suffix('*') {
-            Some(beginning) => begins_with(name, beginning),
+        self.names().any(|known| match known.strip_suffix('*') {
+            Some(beginning) => name.get(..beginning.len()).is_some_and(|start| is_same(start, beginning)),
             None => is_same(name, known),
         })
     }
 }
 
-/// Windows does not tell `Path` from `PATH`.
+/// On Windows, `Path` and `PATH` are the same.
 fn is_same(name: &str, known: &str) -> bool {
     if cfg!(windows) { name.eq_ignore_ascii_case(known) } else { name == known }
 }
 
-fn begins_with(name: &str, beginning: &str) -> bool {
-    name.get(..beginning.len()).is_some_and(|start| is_same(start, beginning))
-}
-
-/// A program to be started with nothing in its environment but what these needs name. What it needs besides is added by the
-/// caller, with `env`.
+/// A program whose environment contains only what these needs name. The caller adds more with `env`.
 pub fn command(program: impl AsRef<OsStr>, needs: &[Need]) -> tokio::process::Command {
     tokio::process::Command::from(std_command(program, needs))
 }
 
-/// As [`command`], for threads that wait.
-// The one place where a program is named: everybody else would pass our whole environment on.
-#[allow(clippy::disallowed_methods)]
+/// The same as [`command`], for threads that block.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that starts programs, with an empty environment"
+)]
 pub fn std_command(program: impl AsRef<OsStr>, needs: &[Need]) -> std::process::Command {
     let mut command = std::process::Command::new(program);
     command.env_clear().envs(passed_on(std::env::vars_os(), needs));
     command
 }
 
-/// What of an environment is passed on. A name that is no text is nobody's need.
 fn passed_on(
     environment: impl Iterator<Item = (OsString, OsString)>,
     needs: &[Need],
@@ -192,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn no_need_names_a_key_or_what_nobody_has_heard_of() {
+    fn no_need_passes_on_a_key_or_an_unknown_variable() {
         let secrets = [
             "OPENAI_API_KEY",
             "ANTHROPIC_API_KEY",
@@ -225,7 +149,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_name_that_is_no_text_is_passed_to_nobody() {
+    fn a_name_that_is_not_text_is_not_passed_on() {
         use std::os::unix::ffi::OsStringExt;
 
         let odd = OsString::from_vec(b"PIP_\xff".to_vec());

@@ -1,4 +1,4 @@
-//! The child and whatever it started, as one: a wrapper script that is told to stop takes the real program with it.
+//! A child and everything that it started, so that stopping a wrapper script also stops the real program.
 
 #[cfg(unix)]
 pub use unix::ProcessGroup;
@@ -10,7 +10,7 @@ pub use other::ProcessGroup;
 mod unix {
     use rustix::process::{Pid, Signal, kill_process_group};
 
-    /// A process group that can still be signalled. It dies with its value.
+    /// A process group that can still be signalled. Dropping it kills the group.
     #[derive(Debug)]
     pub struct ProcessGroup(Option<Pid>);
 
@@ -24,16 +24,20 @@ mod unix {
             self.signal(Signal::TERM);
         }
 
-        /// The last signal to the group. Once its leader is gone the number may come to mean somebody else, so it is
-        /// forgotten.
+        /// The last signal to the group: once its leader has ended, the system may give its number to another process.
         pub fn kill(&mut self) {
             self.signal(Signal::KILL);
             self.0 = None;
         }
 
+        /// For a group of which no process is left.
+        pub fn forget(mut self) {
+            self.0 = None;
+        }
+
         fn signal(&self, signal: Signal) {
             if let Some(leader) = self.0 {
-                // The only failure is that nobody is left, which is what a signal is for.
+                // It fails only if no process is left.
                 let _ = kill_process_group(leader, signal);
             }
         }
@@ -48,7 +52,7 @@ mod unix {
 
 #[cfg(not(unix))]
 mod other {
-    /// Elsewhere there are no process groups: the child alone is killed, by its own handle.
+    /// Systems without process groups: only the child is killed, by its own handle.
     #[derive(Debug)]
     pub struct ProcessGroup;
 
@@ -60,5 +64,7 @@ mod other {
         pub fn terminate(&self) {}
 
         pub fn kill(&mut self) {}
+
+        pub fn forget(self) {}
     }
 }

@@ -1,17 +1,22 @@
-//! Child processes: a child ends together with everything it started, its output is read, and its environment holds only what
-//! it needs. Knows nothing of what is started, or why.
+//! Child processes: a child ends together with everything it started, its output is read, its environment contains only what it
+//! needs, and one that should always run is restarted. Knows nothing of what is started, or why.
 
+mod child;
 mod environment;
 mod group;
 mod output;
+mod supervisor;
 
+pub use child::{ChildProcess, ChildStartError, StopTimeouts};
 pub use environment::{Need, command, std_command};
 pub use group::ProcessGroup;
 pub use output::{OutputTail, drain};
+pub use supervisor::{Supervised, supervise};
+
 use tokio::process::Command;
 
-/// Makes the program the leader of a group of its own: whatever it starts ends with it, and Ctrl-C on our terminal is ours
-/// to handle.
+/// Makes the program the leader of its own process group, so that everything it starts ends with it. Ctrl-C on the terminal then
+/// reaches Hob only.
 pub fn lead_a_group(command: &mut Command) {
     #[cfg(unix)]
     command.process_group(0);

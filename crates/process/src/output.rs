@@ -1,11 +1,11 @@
-//! What a child writes: every line is told, the last ones are kept for when it dies.
+//! The output of a child: every line is passed on, and the last ones are saved for error messages.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, BufReader};
 
-/// The longest line that is kept; the rest of a longer one is left out.
+/// A longer line is cut.
 const MAX_LINE_BYTES: usize = 2_048;
 
 /// The last lines of a stream.
@@ -16,7 +16,6 @@ pub struct OutputTail {
 }
 
 impl OutputTail {
-    /// Keeps so many.
     pub fn keeping(most: usize) -> Self {
         OutputTail { lines: Arc::default(), most }
     }
@@ -29,9 +28,8 @@ impl OutputTail {
         lines.push_back(line);
     }
 
-    /// All of them, with this between two.
-    pub fn joined(&self, between: &str) -> String {
-        Vec::from(self.lock().clone()).join(between)
+    pub fn joined(&self, separator: &str) -> String {
+        Vec::from(self.lock().clone()).join(separator)
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
@@ -39,19 +37,19 @@ impl OutputTail {
     }
 }
 
-/// Reads until the end, so that the child never waits for a full pipe, and tells of each line.
-pub async fn drain(stream: impl AsyncRead + Unpin, tail: OutputTail, tell: impl Fn(&str)) {
+/// Reads until the end, so that the child never blocks on a full pipe, and calls `log` with each line.
+pub async fn drain(stream: impl AsyncRead + Unpin, tail: OutputTail, log: impl Fn(&str)) {
     let mut reader = BufReader::new(stream);
-    // A pipe that cannot be read has ended, as far as anybody can tell.
+    // A pipe that cannot be read has ended.
     while let Ok(Some(line)) = read_line(&mut reader).await {
         if !line.is_empty() {
-            tell(&line);
+            log(&line);
             tail.push(line);
         }
     }
 }
 
-/// The next line without its end, cut to a bearable length; `None` at the end of the stream.
+/// The next line without its end, cut to the longest length; `None` at the end of the stream.
 async fn read_line(reader: &mut (impl AsyncBufRead + Unpin)) -> std::io::Result<Option<String>> {
     let mut line = Vec::new();
     let mut is_at_end = true;
@@ -98,7 +96,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bytes_that_are_no_text_do_no_harm() {
+    async fn bytes_that_are_not_text_are_replaced() {
         assert_eq!(kept(b"\xff\xfeok\n").await, "\u{fffd}\u{fffd}ok");
     }
 }

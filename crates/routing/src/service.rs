@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hob_core::Usage;
 use hob_core::engine::CLOUD;
-use hob_db::{DatabaseError, LazyDatabase};
+use hob_db::{BatchWriter, DatabaseError, LazyDatabase};
 use tokio::sync::OnceCell;
 
 use crate::cache::RoutingCache;
@@ -18,7 +18,7 @@ use crate::question_class::QuestionClass;
 use crate::records::{ClassRecord, RoutingDecision};
 use crate::reward::AnswerOutcome;
 use crate::store::{NewRating, RoutingStore};
-use crate::writer::{RoutingWriter, WriterCommand};
+use crate::writer::{BATCHES, RoutingSink, WriterCommand};
 
 /// The longest wait of the first question for what was learnt.
 const FIRST_READ_TIMEOUT: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ pub struct RoutingService {
 struct Inner {
     cache: Arc<RoutingCache>,
     /// Started when there is something to write.
-    writer: OnceLock<Option<RoutingWriter>>,
+    writer: OnceLock<Option<BatchWriter<WriterCommand>>>,
     first_read: OnceCell<()>,
 }
 
@@ -77,7 +77,7 @@ impl RoutingService {
             let reading = tokio::task::spawn_blocking(move || cache.read());
             // What is read too late for this question is there for the next one.
             if let Ok(Ok(Err(error))) = tokio::time::timeout(FIRST_READ_TIMEOUT, reading).await {
-                tracing::warn!(%error, "what was learnt of models cannot be read");
+                tracing::warn!(%error, "routing results cannot be read");
             }
         });
         first.await;
@@ -120,15 +120,15 @@ impl RoutingService {
         if !self.inner.cache.has_database() {
             return;
         }
-        let start = || match RoutingWriter::start(Arc::clone(&self.inner.cache)) {
+        let start = || match BatchWriter::start(BATCHES, RoutingSink::new(Arc::clone(&self.inner.cache))) {
             Ok(writer) => Some(writer),
             Err(error) => {
-                tracing::warn!(%error, "what models are worth is not written down");
+                tracing::warn!(%error, "routing results are not saved: cannot start a thread");
                 None
             }
         };
         if let Some(writer) = self.inner.writer.get_or_init(start) {
-            writer.send(command);
+            writer.add(command);
         }
     }
 }

@@ -64,8 +64,8 @@ fn opens_and_records_one() {
 #[ignore = "a process that the other tests start and kill"]
 fn records_until_it_is_killed() {
     let options = WriterOptions { prices: Arc::new(Prices::standard()), retention_days: 0 };
-    let writer =
-        TelemetryWriter::start(Arc::new(telemetry(&file_of_this_process())), options).expect("started");
+    let open = || Ok(Arc::new(telemetry(&file_of_this_process())) as Arc<dyn TelemetryStore>);
+    let writer = TelemetryWriter::start(open, options).expect("started");
     loop {
         writer.record(inference());
         std::thread::sleep(Duration::from_micros(200));

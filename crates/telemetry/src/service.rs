@@ -150,15 +150,11 @@ impl Kept {
             let store: Arc<dyn TelemetryStore> = Arc::new(SqliteTelemetryStore::new(database.open()?));
             Ok(Arc::clone(opened.get_or_init(|| store)))
         };
-        let writer = match open() {
-            Ok(store) => TelemetryWriter::start(store, writing)?,
-            Err(error) => {
-                let error: DatabaseError = error;
-                tracing::warn!(%error, "calls cannot be recorded yet; Hob keeps trying");
-                TelemetryWriter::start_unopened(open, writing)?
-            }
-        };
-        Ok(Kept { store, writer: Arc::new(writer) })
+        if let Err(error) = open() {
+            let error: DatabaseError = error;
+            tracing::warn!(%error, "calls cannot be recorded yet; Hob keeps trying");
+        }
+        Ok(Kept { store, writer: Arc::new(TelemetryWriter::start(open, writing)?) })
     }
 }
 

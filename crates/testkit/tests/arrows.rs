@@ -64,7 +64,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("memory", &["core", "db", "process", "text"]),
     ("models", &["net", "process"]),
     ("net", &["core"]),
-    ("process", &[]),
+    ("process", &["core"]),
     ("routing", &["core", "db"]),
     ("sandbox", &["core", "process"]),
     (

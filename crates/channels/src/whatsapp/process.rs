@@ -1,53 +1,45 @@
-//! The subprocess: starts it, reads its lines and its last output, and ends it with all processes that it started.
+//! The subprocess of the WhatsApp channel, and the lock of its session.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
-use hob_process::{Need, OutputTail, ProcessGroup, command, drain, lead_a_group};
+use hob_process::{ChildProcess, ChildStartError, Need, OutputTail, StopTimeouts, command};
 use tokio::io::AsyncWriteExt;
-use tokio::process::{Child, ChildStdin, ChildStdout};
-use tokio::task::JoinSet;
+use tokio::process::{ChildStdin, ChildStdout};
 use tokio::time::timeout;
 use tokio_util::codec::{FramedRead, LinesCodec};
 
-/// Longer lines cost the process: they could not be skipped without being read.
+/// A longer line ends the subprocess: it could not be skipped without being read.
 const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// As many lines of stderr as are shown when it dies.
+/// The number of stderr lines in an error.
 const KEPT_LINES: usize = 5;
 
-/// How long it may take to end after a request.
-const END_WITHIN: Duration = Duration::from_secs(2);
+const STOP_TIMEOUTS: StopTimeouts =
+    StopTimeouts { after_eof: Duration::from_secs(2), after_sigterm: Duration::from_secs(2) };
 
-/// The longest wait for its stdin to take a line.
-const WRITE_WITHIN: Duration = Duration::from_secs(5);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is run.
+/// The program to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WhatsappProgram {
-    /// The runtime: a path, or a name to be found in `PATH`.
+    /// The runtime: a path, or a name in `PATH`.
     pub node: PathBuf,
     pub script: PathBuf,
-    /// Where the session is kept.
+    /// The directory of the session.
     pub auth_dir: PathBuf,
 }
 
-/// Its lines, as they come.
+/// The lines that the subprocess writes.
 pub(crate) type Lines = FramedRead<ChildStdout, LinesCodec>;
 
-/// The running subprocess. Dropping it kills it and all that it started.
+/// The running subprocess. Dropping it kills it and everything that it started.
 pub(crate) struct Process {
-    child: Child,
-    group: ProcessGroup,
-    stdin: Option<ChildStdin>,
-    tail: OutputTail,
-    drains: JoinSet<()>,
+    child: ChildProcess,
+    stdin: ChildStdin,
 }
 
 impl Process {
-    /// Starts it; the error says what is missing and what to do about it.
     pub fn spawn(program: &WhatsappProgram) -> Result<(Self, Lines), WhatsappStartError> {
         if !program.script.is_file() {
             return Err(WhatsappStartError::NotInstalled);
@@ -60,96 +52,70 @@ impl Process {
             .arg("--auth-dir")
             .arg(absolute(&program.auth_dir))
             // Not the current directory: its files may belong to another user.
-            .current_dir(script.parent().unwrap_or(Path::new("/")))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
-        lead_a_group(&mut command);
-        let mut child = command.spawn().map_err(|error| match error.kind() {
-            ErrorKind::NotFound => WhatsappStartError::NoNode { node: program.node.clone() },
-            _ => WhatsappStartError::Failed { node: program.node.clone(), reason: error.to_string() },
+            .current_dir(script.parent().unwrap_or(Path::new("/")));
+        let log = |line: &str| tracing::debug!(target: "hob_channels::whatsapp::output", "{line}");
+        let spawned = ChildProcess::spawn_piped(command, OutputTail::keeping(KEPT_LINES), log);
+        let (child, stdin, stdout) = spawned.map_err(|error| match error {
+            ChildStartError::Missing { program } => WhatsappStartError::NoNode { node: program },
+            error => WhatsappStartError::Failed(error.to_string()),
         })?;
-        let group = ProcessGroup::led_by(child.id());
-        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            let reason = "it has no stdin or stdout".to_owned();
-            return Err(WhatsappStartError::Failed { node: program.node.clone(), reason });
-        };
-        let tail = OutputTail::keeping(KEPT_LINES);
-        let mut drains = JoinSet::new();
-        if let Some(stderr) = child.stderr.take() {
-            let tell = |line: &str| tracing::debug!(target: "hob_channels::whatsapp::output", "{line}");
-            drains.spawn(drain(stderr, tail.clone(), tell));
-        }
         let lines = FramedRead::new(stdout, LinesCodec::new_with_max_length(MAX_LINE_BYTES));
-        Ok((Process { child, group, stdin: Some(stdin), tail, drains }, lines))
+        Ok((Process { child, stdin }, lines))
     }
 
-    /// Gives it a line.
     pub async fn write(&mut self, line: &str) -> Result<(), String> {
-        let Some(stdin) = &mut self.stdin else { return Err("it was told to end".to_owned()) };
-        match timeout(WRITE_WITHIN, stdin.write_all(line.as_bytes())).await {
+        match timeout(WRITE_TIMEOUT, self.stdin.write_all(line.as_bytes())).await {
             Ok(written) => written.map_err(|error| error.to_string()),
-            Err(_) => Err("it reads nothing".to_owned()),
+            Err(_) => Err("it does not read its input".to_owned()),
         }
     }
 
-    /// Waits until it is gone, and says how it went.
+    /// Waits until the subprocess has ended, and returns how.
     pub async fn ended(&mut self) -> String {
-        let status = match self.child.wait().await {
+        let status = match self.child.ended().await {
             Ok(status) => status.to_string(),
             Err(error) => error.to_string(),
         };
-        self.group.kill();
-        // Its last words may still be in the pipe. A process that left the group could hold it open forever.
-        let _ = timeout(END_WITHIN, self.drains.join_next()).await;
-        match self.tail.joined(" / ") {
-            words if words.is_empty() => status,
-            words => format!("{status}; its last words: {words}"),
+        match self.child.last_lines() {
+            lines if lines.is_empty() => status,
+            lines => format!("{status}; last lines of its output: {}", lines.replace('\n', " / ")),
         }
     }
 
-    /// Makes it end: politely, then firmly, then by force.
-    pub async fn stop(mut self, farewell: &str) {
-        // Whether it hears the farewell does not matter: its stdin closes behind it.
-        let _ = self.write(farewell).await;
-        self.stdin = None;
-        if timeout(END_WITHIN, self.child.wait()).await.is_err() {
-            self.group.terminate();
-            let _ = timeout(END_WITHIN, self.child.wait()).await;
-        }
-        self.group.kill();
-        if let Err(error) = self.child.kill().await {
-            tracing::warn!(%error, "the WhatsApp bridge cannot be killed");
-        }
+    /// Sends a last line and closes stdin, then stops the subprocess.
+    pub async fn stop(mut self, last_line: &str) {
+        // The subprocess also stops when its stdin is closed.
+        let _ = self.write(last_line).await;
+        drop(self.stdin);
+        self.child.stop(STOP_TIMEOUTS).await;
     }
 }
 
-/// Why it does not start.
+/// Why the subprocess does not start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WhatsappStartError {
     #[error(
-        "WhatsApp needs Node.js 20 or newer, and there is no '{}'. Install it (nodejs.org, or your package manager)",
+        "WhatsApp needs Node.js 20 or newer, but '{}' was not found. Install it from nodejs.org or with your package manager",
         node.display()
     )]
     NoNode { node: PathBuf },
     #[error("the WhatsApp bridge is not installed. Run 'hob channel login whatsapp'")]
     NotInstalled,
-    #[error("'{}' cannot be started: {reason}", node.display())]
-    Failed { node: PathBuf, reason: String },
+    #[error("{0}")]
+    Failed(String),
     #[error("another Hob uses the WhatsApp session in {}; stop it first", auth_dir.display())]
     InUse { auth_dir: PathBuf },
-    #[error("the session's directory {} cannot be used: {reason}", auth_dir.display())]
+    #[error("cannot use the session directory {}: {reason}", auth_dir.display())]
     Directory { auth_dir: PathBuf, reason: String },
 }
 
-/// Held for as long as the session is used: two programs with one session throw each other out.
+/// The lock of the session: WhatsApp disconnects a session when a second program uses it.
 pub(crate) struct Session {
     _lock: std::fs::File,
 }
 
 impl Session {
-    /// Makes the directory, for its owner only, and claims it.
+    /// Creates the directory, readable by its owner only, and locks it.
     pub fn claim(auth_dir: &Path) -> Result<Self, WhatsappStartError> {
         let failed = |error: std::io::Error| WhatsappStartError::Directory {
             auth_dir: auth_dir.to_owned(),

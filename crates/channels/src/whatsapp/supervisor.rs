@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use hob_core::Backoff;
+use hob_process::{Supervised, supervise};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -36,34 +37,8 @@ impl WhatsappSupervisor {
     /// Owns the subprocess from its first start to the end.
     pub async fn supervise(self: Arc<Self>, stop: CancellationToken) {
         self.inbox.resume(|message| message.channel == CHANNEL).await;
-        let mut delays = Backoff { first: self.restart_delay, longest: LONGEST_DELAY }.delays();
-        while !stop.is_cancelled() {
-            match self.start() {
-                Ok((session, process, lines)) => {
-                    let since = Instant::now();
-                    let ended = self.attend(process, lines, &stop).await;
-                    drop(session);
-                    let Some(how) = ended else { return };
-                    let trouble = match self.status.get().trouble {
-                        // It said itself what is wrong, which is more than how it ended.
-                        Some(said) if self.status.get().status == ChannelStatus::Error => said,
-                        _ => format!("the WhatsApp bridge ended: {how}"),
-                    };
-                    if self.status.trouble(Trigger::SaysError, &trouble) {
-                        tracing::warn!(%how, "the WhatsApp bridge ended; starting it again");
-                    }
-                    delays.after_running_for(since.elapsed());
-                }
-                Err(error) => {
-                    if self.status.trouble(Trigger::RuntimeMissing, &error.to_string()) {
-                        tracing::error!(%error, "WhatsApp is not available");
-                    }
-                }
-            }
-            if stop.run_until_cancelled(tokio::time::sleep(delays.next_delay())).await.is_none() {
-                return;
-            }
-        }
+        let backoff = Backoff { first: self.restart_delay, longest: LONGEST_DELAY };
+        supervise(&*self, backoff, &stop).await;
     }
 
     fn start(&self) -> Result<(Session, Process, Lines), WhatsappStartError> {
@@ -144,6 +119,34 @@ impl WhatsappSupervisor {
             metadata: serde_json::Map::new(),
         };
         self.inbox.accept(message).await;
+    }
+}
+
+impl Supervised for &WhatsappSupervisor {
+    async fn run(&mut self, stop: &CancellationToken) -> Duration {
+        let (session, process, lines) = match self.start() {
+            Ok(started) => started,
+            Err(error) => {
+                if self.status.trouble(Trigger::RuntimeMissing, &error.to_string()) {
+                    tracing::error!(%error, "WhatsApp is not available");
+                }
+                return Duration::ZERO;
+            }
+        };
+        let since = Instant::now();
+        let ended = self.attend(process, lines, stop).await;
+        drop(session);
+        if let Some(how) = ended {
+            let trouble = match self.status.get().trouble {
+                // What the subprocess reported itself says more than how it ended.
+                Some(reported) if self.status.get().status == ChannelStatus::Error => reported,
+                _ => format!("the WhatsApp bridge ended: {how}"),
+            };
+            if self.status.trouble(Trigger::SaysError, &trouble) {
+                tracing::warn!(%how, "the WhatsApp bridge ended; restarting it");
+            }
+        }
+        since.elapsed()
     }
 }
 

@@ -128,14 +128,14 @@ async fn a_session_that_is_not_linked_says_what_to_do() {
 async fn noise_is_skipped_and_a_dead_subprocess_is_started_again() {
     let script = Script::new(
         "process.stdout.write('npm WARN something\\n{}\\n');
-         process.stderr.write('x'.repeat(200000) + '\\nlast words\\n');
-         if (!existsSync(here('seen'))) { writeFileSync(here('seen'), ''); process.exit(7); }
-         connected(); message('Hob, hello');",
+         const noise = 'x'.repeat(200000) + '\\nno such session\\n';
+         if (existsSync(here('seen'))) { connected(); message('Hob, hello'); }
+         else { writeFileSync(here('seen'), ''); process.stderr.write(noise, () => process.exit(7)); }",
     );
     let whatsapp = echoing(script.options());
     assert_eq!(whatsapp.connect().await, ChannelStatus::Error);
     let trouble = whatsapp.report().trouble.unwrap_or_default();
-    assert!(trouble.contains("exit status: 7") && trouble.contains("last words"), "{trouble}");
+    assert!(trouble.contains("exit status: 7") && trouble.ends_with(" / no such session"), "{trouble}");
     until("started again", || whatsapp.status() == ChannelStatus::Connected).await;
     until("an answer", || !script.sent().is_empty()).await;
     whatsapp.close().await;

@@ -4,13 +4,15 @@
 mod options;
 mod process;
 
-use hob_core::backoff::BackoffDelays;
+use std::time::Duration;
+
+use hob_process::{ChildProcess, StopTimeouts, Supervised, supervise};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::process::{Process, Program};
+use self::process::Program;
 
 pub use self::options::{ManagedError, ManagedOptions};
 
@@ -39,10 +41,12 @@ impl ManagedServer {
     pub async fn start(options: ManagedOptions) -> Result<Self, ManagedError> {
         let program = Program::new(options)?;
         let process = program.start().await?;
-        let (tell, state) = watch::channel(ManagedState::Running { pid: process.pid() });
-        let cancelled = CancellationToken::new();
-        let supervisor = tokio::spawn(supervise(program, process, tell, cancelled.clone()));
-        Ok(ManagedServer { stop: cancelled.drop_guard(), supervisor, state })
+        let (sender, state) = watch::channel(ManagedState::Running { pid: process.pid() });
+        let (stop, backoff) = (CancellationToken::new(), program.backoff());
+        let managed = ManagedProcess { program, started: Some(process), state: sender };
+        let stopped = stop.clone();
+        let supervisor = tokio::spawn(async move { supervise(managed, backoff, &stopped).await });
+        Ok(ManagedServer { stop: stop.drop_guard(), supervisor, state })
     }
 
     /// A receiver of the server's current and future states.
@@ -60,48 +64,57 @@ impl ManagedServer {
 }
 
 /// Owns the process from the first start until shutdown.
-async fn supervise(
+struct ManagedProcess {
     program: Program,
-    mut process: Process,
-    tell: watch::Sender<ManagedState>,
-    cancelled: CancellationToken,
-) {
-    let mut delays = program.backoff().delays();
-    loop {
-        let ready_since = Instant::now();
-        tokio::select! {
-            () = cancelled.cancelled() => {
-                process.stop(program.stop_timeout()).await;
-                break;
-            }
-            ended = process.ended() => match ended {
-                Ok(status) => tracing::warn!(%status, output = %process.last_lines(), "managed server died; restarting it"),
-                Err(error) => tracing::warn!(%error, "cannot wait for the managed server; restarting it"),
-            },
-        }
-        // Processes that the server started could keep the port.
-        drop(process);
-        tell.send_replace(ManagedState::Restarting);
-        delays.after_running_for(ready_since.elapsed());
-        let restarted = tokio::select! {
-            () = cancelled.cancelled() => None,
-            process = restart(&program, &mut delays) => Some(process),
-        };
-        let Some(restarted) = restarted else { break };
-        process = restarted;
-        tracing::info!(pid = process.pid(), "managed server restarted");
-        tell.send_replace(ManagedState::Running { pid: process.pid() });
-    }
-    tell.send_replace(ManagedState::Stopped);
+    /// The first process, which is started before anything is supervised.
+    started: Option<ChildProcess>,
+    state: watch::Sender<ManagedState>,
 }
 
-/// Retries until the server runs.
-async fn restart(program: &Program, delays: &mut BackoffDelays) -> Process {
-    loop {
-        sleep(delays.next_delay()).await;
-        match program.start().await {
-            Ok(process) => return process,
-            Err(error) => tracing::warn!(%error, "managed server did not start; retrying"),
+impl ManagedProcess {
+    async fn restart(&self) -> Option<ChildProcess> {
+        match self.program.start().await {
+            Ok(process) => {
+                tracing::info!(pid = process.pid(), "managed server restarted");
+                self.state.send_replace(ManagedState::Running { pid: process.pid() });
+                Some(process)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "managed server did not start; retrying");
+                None
+            }
         }
+    }
+}
+
+impl Supervised for ManagedProcess {
+    async fn run(&mut self, stop: &CancellationToken) -> Duration {
+        let process = match self.started.take() {
+            Some(process) => Some(process),
+            None => stop.run_until_cancelled(self.restart()).await.flatten(),
+        };
+        let Some(mut process) = process else { return Duration::ZERO };
+        let ready_since = Instant::now();
+        match stop.run_until_cancelled(process.ended()).await {
+            None => {
+                let after_sigterm = self.program.stop_timeout();
+                process.stop(StopTimeouts { after_eof: Duration::ZERO, after_sigterm }).await;
+                return ready_since.elapsed();
+            }
+            Some(Ok(status)) => {
+                tracing::warn!(%status, output = %process.last_lines(), "managed server died; restarting it");
+            }
+            Some(Err(error)) => {
+                tracing::warn!(%error, "cannot wait for the managed server; restarting it");
+            }
+        }
+        self.state.send_replace(ManagedState::Restarting);
+        ready_since.elapsed()
+    }
+}
+
+impl Drop for ManagedProcess {
+    fn drop(&mut self) {
+        self.state.send_replace(ManagedState::Stopped);
     }
 }

@@ -5,6 +5,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use hob_core::Backoff;
+use hob_process::ChildStartError;
 use thiserror::Error;
 
 /// What to run, and the timeouts.
@@ -49,18 +50,8 @@ pub enum ManagedError {
     #[error("another program already listens on {address}; stop it, or give the managed server another port")]
     AddressTaken { address: String },
 
-    #[error("program '{}' not found (for a script, its interpreter may be missing)", binary.display())]
-    Missing { binary: PathBuf },
-
-    #[error("cannot run '{}': permission denied. Is it executable?", binary.display())]
-    NotExecutable { binary: PathBuf },
-
-    #[error("'{}' cannot be started", binary.display())]
-    Spawn {
-        binary: PathBuf,
-        #[source]
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Start(#[from] ChildStartError),
 
     #[error("'{}' exited ({status}) before it was ready{}", binary.display(), last_lines(stderr))]
     Ended {

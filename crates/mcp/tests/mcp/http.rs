@@ -174,7 +174,8 @@ async fn a_server_that_comes_later_is_found() {
 #[tokio::test]
 async fn an_address_that_is_none_is_told() {
     let servers = started("ftp://somewhere").await;
-    let reason = "'ftp://somewhere' is no address of an MCP server: it must begin with http:// or https://";
+    let reason =
+        "'ftp://somewhere' is not the address of an MCP server: it must begin with http:// or https://";
     assert_eq!(states(&servers), [McpState::Down { reason: reason.to_owned() }]);
     servers.shutdown().await;
 }

