@@ -32,15 +32,9 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<ServerState>>)> {
         ("/v1/responses/{id}/cancel", post(responses::stored::cancel)),
         ("/v1/responses/{id}/input_items", get(responses::stored::input_items)),
         ("/v1/conversations", post(conversations::create)),
-        (
-            "/v1/conversations/{id}",
-            get(conversations::show).post(conversations::update).delete(conversations::delete),
-        ),
+        ("/v1/conversations/{id}", conversations::one()),
         ("/v1/conversations/{id}/items", get(conversations::list_items).post(conversations::add_items)),
-        (
-            "/v1/conversations/{id}/items/{item_id}",
-            get(conversations::show_item).delete(conversations::delete_item),
-        ),
+        ("/v1/conversations/{id}/items/{item_id}", conversations::one_item()),
         ("/v1/embeddings", post(embeddings::create)),
         ("/v1/models", get(models::list)),
         ("/v1/models/{*id}", get(models::show)),

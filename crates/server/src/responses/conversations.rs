@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request, State};
 use axum::response::Response;
+use axum::routing::{MethodRouter, get};
 use hob_conversations::{Appended, ConversationAppend, ConversationItem, StoredConversation};
 use hob_core::Moment;
 use serde::Deserialize;
@@ -42,6 +43,16 @@ struct WireConversation {
 #[serde(expecting = "an object")]
 struct WireItems {
     items: Vec<Value>,
+}
+
+/// The methods of a conversation.
+pub(crate) fn one() -> MethodRouter<Arc<ServerState>> {
+    get(show).post(update).delete(delete)
+}
+
+/// The methods of an item of a conversation.
+pub(crate) fn one_item() -> MethodRouter<Arc<ServerState>> {
+    get(show_item).delete(delete_item)
 }
 
 /// A conversation as callers see it.
@@ -84,7 +95,7 @@ pub(crate) async fn create(
     }
 }
 
-pub(crate) async fn show(
+async fn show(
     State(state): State<Arc<ServerState>>,
     id: Id,
     request: Request,
@@ -101,7 +112,7 @@ async fn find(state: &ServerState, stored: CallerStore, id: String) -> Result<Js
     object(&found.ok_or_else(|| ApiError::no_such_conversation(&id))?).map(Json)
 }
 
-pub(crate) async fn update(
+async fn update(
     State(state): State<Arc<ServerState>>,
     id: Id,
     request: Request,
@@ -124,7 +135,7 @@ pub(crate) async fn update(
     }
 }
 
-pub(crate) async fn delete(
+async fn delete(
     State(state): State<Arc<ServerState>>,
     id: Id,
     request: Request,
@@ -178,7 +189,7 @@ fn read_item_path(path: ItemPath) -> Result<(String, String), ApiError> {
     Ok(ids)
 }
 
-pub(crate) async fn show_item(
+async fn show_item(
     State(state): State<Arc<ServerState>>,
     path: ItemPath,
     request: Request,
@@ -190,7 +201,7 @@ pub(crate) async fn show_item(
 }
 
 /// Answers with the conversation, as the API documents it.
-pub(crate) async fn delete_item(
+async fn delete_item(
     State(state): State<Arc<ServerState>>,
     path: ItemPath,
     request: Request,

@@ -1,6 +1,6 @@
 //! The body of `POST /v1/responses`: as typed → as resolved.
 
-use hob_core::budget::{self, TOP_LOGPROBS};
+use hob_core::budget::{self, MESSAGES, TOP_LOGPROBS};
 use hob_core::{
     AgentPreference, AnswerDefaults, AnswerWarning, GenerateRequest, JsonSchema, MaxTokens, OverBudget,
     ReplyMode, ResponseFormat, Sampling, Temperature,
@@ -238,6 +238,10 @@ impl CreateRequest {
     pub(super) fn complete(self, before: &[Value], input: Vec<Value>) -> Result<ReadyRequest, ApiError> {
         let CreateRequest { mut request, instructions, tools, tool_choice, continues, options, .. } = self;
         let (mut form, mut ignored) = (self.form, self.ignored);
+        let items = before.len() + input.len();
+        if items > MESSAGES {
+            return Err(over_budget(OverBudget::too_many("input", items, "items", MESSAGES)));
+        }
         let mut transcript = Transcript::new(instructions.as_deref());
         // Read once already, so nothing in it is news.
         let mut told = IgnoredFields::default();
