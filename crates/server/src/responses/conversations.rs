@@ -17,7 +17,7 @@ use super::context::{parse, store_failed};
 use super::input::Item;
 use super::item_ids::identified;
 use super::item_pages::{Page, PageQuery, item_list};
-use super::request::check_metadata;
+use super::metadata::check_metadata;
 use super::stored::{CallerStore, Id, read_id};
 use crate::answer::new_id;
 use crate::error::ApiError;

@@ -2,14 +2,16 @@
 
 use hob_core::budget::{self, MESSAGES, TOP_LOGPROBS};
 use hob_core::{
-    AgentPreference, AnswerDefaults, AnswerWarning, GenerateRequest, JsonSchema, MaxTokens, OverBudget,
-    ReplyMode, ResponseFormat, Sampling, Temperature,
+    AgentPreference, AnswerDefaults, AnswerWarning, GenerateRequest, MaxTokens, OverBudget, ReplyMode,
+    Sampling, Temperature,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::echo::Echo;
+use super::metadata::check_metadata;
 use super::output::OutputForm;
+use super::text_format::WireText;
 use super::tools::OfferedTools;
 use super::transcript::Transcript;
 use crate::error::ApiError;
@@ -17,13 +19,7 @@ use crate::json::{over_budget, read};
 use crate::openai::chat_request::{whole_within, within};
 use crate::openai::ignored_fields::IgnoredFields;
 use crate::openai::required_model;
-use crate::openai::tools::require_object;
 use crate::whole_number::WholeNumber;
-
-/// What a caller may attach to a response or a conversation.
-const METADATA_ENTRIES: usize = 16;
-const METADATA_KEY_CHARS: usize = 64;
-const METADATA_VALUE_CHARS: usize = 512;
 
 /// Fields that ask for nothing that this server does. The answer names them.
 const WITHOUT_EFFECT: [&str; 8] = [
@@ -182,34 +178,6 @@ enum WireConversation {
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
-struct WireText {
-    #[serde(default)]
-    format: Option<WireFormat>,
-    #[serde(default)]
-    verbosity: Option<String>,
-    #[serde(flatten)]
-    rest: Map<String, Value>,
-}
-
-#[derive(Deserialize)]
-#[serde(expecting = "an object")]
-struct WireFormat {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    name: Option<String>,
-    #[serde(default)]
-    description: Option<String>,
-    #[serde(default)]
-    schema: Option<Value>,
-    #[serde(default)]
-    strict: Option<bool>,
-    #[serde(flatten)]
-    rest: Map<String, Value>,
-}
-
-#[derive(Deserialize)]
-#[serde(expecting = "an object")]
 struct WireReasoning {
     #[serde(default)]
     effort: Option<String>,
@@ -315,7 +283,10 @@ impl WireRequest {
         }
         let mut extra = self.passed_on(&mut ignored)?;
         let reasoning = self.reasoning(&mut form, &mut extra, &mut ignored)?;
-        let text = self.text(&mut extra, &mut ignored)?;
+        let text = self.text.take().map(|text| text.resolve(&mut ignored)).transpose()?.unwrap_or_default();
+        if let Some(verbosity) = &text.verbosity {
+            extra.insert("verbosity".to_owned(), json!(verbosity));
+        }
         let echo = Echo {
             background: options.background,
             conversation: match &continues {
@@ -474,69 +445,10 @@ impl WireRequest {
         }
         Ok(json!({ "effort": effort, "summary": summary }))
     }
-
-    fn text(
-        &mut self,
-        extra: &mut Map<String, Value>,
-        ignored: &mut IgnoredFields,
-    ) -> Result<TextOptions, ApiError> {
-        let Some(WireText { format, verbosity, rest }) = self.text.take() else {
-            let echo = json!({ "format": { "type": "text" } });
-            return Ok(TextOptions { format: ResponseFormat::Text, echo });
-        };
-        ignored.note_all("text", &rest);
-        let (format, shown) = match format {
-            None => (ResponseFormat::Text, json!({ "type": "text" })),
-            Some(format) => format.resolve(ignored)?,
-        };
-        let mut echo = json!({ "format": shown });
-        if let Some(verbosity) = verbosity {
-            echo["verbosity"] = json!(verbosity);
-            extra.insert("verbosity".to_owned(), json!(verbosity));
-        }
-        Ok(TextOptions { format, echo })
-    }
 }
 
 /// The field by which engines of the chat-completions format know `reasoning.effort`.
 pub(super) const REASONING_EFFORT: &str = "reasoning_effort";
-
-struct TextOptions {
-    format: ResponseFormat,
-    echo: Value,
-}
-
-impl WireFormat {
-    fn resolve(self, ignored: &mut IgnoredFields) -> Result<(ResponseFormat, Value), ApiError> {
-        ignored.note_all("text.format", &self.rest);
-        match self.kind.as_str() {
-            "text" => Ok((ResponseFormat::Text, json!({ "type": "text" }))),
-            "json_object" => Ok((ResponseFormat::JsonObject, json!({ "type": "json_object" }))),
-            "json_schema" => {
-                let Some(schema) = self.schema else {
-                    let message = "a format of type 'json_schema' needs a 'schema'";
-                    return Err(ApiError::invalid("text.format.schema", message));
-                };
-                require_object(&schema, "text.format.schema")?;
-                let name = self.name.unwrap_or_else(|| "answer".to_owned());
-                let echo = json!({
-                    "type": "json_schema",
-                    "name": name,
-                    "description": self.description,
-                    "schema": schema,
-                    "strict": self.strict,
-                });
-                let format = JsonSchema { name, description: self.description, schema, strict: self.strict };
-                Ok((ResponseFormat::JsonSchema(format), echo))
-            }
-            other => {
-                let message =
-                    format!("'{other}' is not a format. Formats are text, json_object and json_schema");
-                Err(ApiError::invalid("text.format.type", message))
-            }
-        }
-    }
-}
 
 impl Truncation {
     pub(super) fn as_str(self) -> &'static str {
@@ -557,27 +469,6 @@ fn means_nothing(field: &str, value: &Value) -> bool {
         }
         _ => false,
     }
-}
-
-/// Checks what a caller attaches to a response or a conversation.
-pub(super) fn check_metadata(metadata: Option<&Map<String, Value>>) -> Result<(), ApiError> {
-    let Some(metadata) = metadata else { return Ok(()) };
-    if metadata.len() > METADATA_ENTRIES {
-        let message = format!("metadata has {} entries; the limit is {METADATA_ENTRIES}", metadata.len());
-        return Err(ApiError::invalid("metadata", message));
-    }
-    for (key, value) in metadata {
-        let Value::String(value) = value else {
-            return Err(ApiError::invalid("metadata", "the values of metadata are strings"));
-        };
-        if key.chars().count() > METADATA_KEY_CHARS || value.chars().count() > METADATA_VALUE_CHARS {
-            let message = format!(
-                "a key of metadata has at most {METADATA_KEY_CHARS} characters, and a value at most {METADATA_VALUE_CHARS}"
-            );
-            return Err(ApiError::invalid("metadata", message));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

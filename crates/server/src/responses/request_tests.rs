@@ -1,4 +1,4 @@
-use hob_core::ToolChoice;
+use hob_core::{JsonSchema, ResponseFormat, ToolChoice};
 
 use super::*;
 
