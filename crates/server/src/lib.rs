@@ -2,6 +2,7 @@
 
 mod admin;
 mod answer;
+mod anthropic;
 mod blocking_pool;
 mod caller;
 mod connection;
@@ -19,6 +20,7 @@ mod reload;
 mod request_context;
 mod request_id;
 mod request_metrics;
+mod responses;
 mod route_suggestions;
 mod router;
 mod state;

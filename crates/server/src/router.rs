@@ -12,13 +12,15 @@ use hob_config::ServerConfig;
 use tokio_util::sync::CancellationToken;
 
 use crate::admin::{channels, events, feedback, health, memory, metrics, openapi, savings, tasks};
+use crate::anthropic::{self, messages};
 use crate::error::{ApiError, ErrorFormat};
 use crate::limits::log_limit::LogLimit;
-use crate::openai::{chat, completions, embeddings, media, models, rerank, tokenize};
+use crate::openai::{chat, completions, embeddings, media, rerank, tokenize};
 use crate::pages::{chat_page, dashboard};
 use crate::pipeline::Pipeline;
 use crate::reload::AccessRules;
 use crate::request_metrics::RequestMetrics;
+use crate::responses::{self, BackgroundRuns, conversations};
 use crate::route_suggestions::RouteSuggestions;
 use crate::state::{ServerParts, ServerState};
 
@@ -38,8 +40,18 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<ServerState>>)> {
         ("/rerank", post(rerank::create)),
         ("/tokenize", post(tokenize::split)),
         ("/detokenize", post(tokenize::join)),
-        ("/v1/models", get(models::list)),
-        ("/v1/models/{*id}", get(models::show)),
+        ("/v1/responses", post(responses::create::create)),
+        ("/v1/responses/{id}", get(responses::stored::show).delete(responses::stored::delete)),
+        ("/v1/responses/{id}/cancel", post(responses::stored::cancel)),
+        ("/v1/responses/{id}/input_items", get(responses::stored::input_items)),
+        ("/v1/conversations", post(conversations::create)),
+        ("/v1/conversations/{id}", conversations::one()),
+        ("/v1/conversations/{id}/items", get(conversations::list_items).post(conversations::add_items)),
+        ("/v1/conversations/{id}/items/{item_id}", conversations::one_item()),
+        ("/v1/models", get(anthropic::models::list)),
+        ("/v1/models/{*id}", get(anthropic::models::show)),
+        ("/v1/messages", post(messages::create)),
+        ("/v1/messages/count_tokens", post(messages::count_tokens)),
         ("/v1/events", get(events::watch)),
         ("/v1/channels", get(channels::list)),
         ("/v1/channels/send", post(channels::send)),
@@ -63,12 +75,17 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<ServerState>>)> {
     ]
 }
 
-pub(crate) fn router(parts: ServerParts, config: &ServerConfig, stopping: CancellationToken) -> Pipeline {
+pub(crate) fn router(
+    parts: ServerParts,
+    config: &ServerConfig,
+    stopping: CancellationToken,
+    background: Arc<BackgroundRuns>,
+) -> Pipeline {
     let routes = routes();
     let patterns = || routes.iter().map(|(pattern, _)| *pattern);
     let suggestions = Arc::new(RouteSuggestions::new(patterns()));
     let metrics = parts.system.metrics().map(|_| Arc::new(RequestMetrics::new(patterns())));
-    let state = Arc::new(ServerState::new(parts, config, metrics.clone(), stopping));
+    let state = Arc::new(ServerState::new(parts, config, metrics.clone(), stopping, background));
     let router = routes
         .into_iter()
         .fold(Router::new(), |router, (pattern, methods)| router.route(pattern, methods))

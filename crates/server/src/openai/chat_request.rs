@@ -277,7 +277,8 @@ pub(super) fn means_nothing(field: &str, value: &Value) -> bool {
     }
 }
 
-pub(super) fn whole_within(
+/// The same for a whole number.
+pub(crate) fn whole_within(
     field: &str,
     value: Option<WholeNumber>,
     range: std::ops::RangeInclusive<i64>,
@@ -285,7 +286,8 @@ pub(super) fn whole_within(
     within(field, value.map(|whole| whole.0), range)
 }
 
-pub(super) fn within<T: PartialOrd + std::fmt::Display>(
+/// The value, if it is in this range.
+pub(crate) fn within<T: PartialOrd + std::fmt::Display>(
     field: &str,
     value: Option<T>,
     range: std::ops::RangeInclusive<T>,

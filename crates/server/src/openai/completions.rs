@@ -35,7 +35,7 @@ async fn answer(state: &ServerState, request: Request) -> Result<Response, ApiEr
             let answered = state.system.complete_text(request, &caller).await?;
             let render =
                 |generation: &_, body: &mut _| push_json(body, &TextCompletion::new(form, generation));
-            Ok(answer::send_whole(answered, &caller, &warnings, render))
+            Ok(answer::send_whole(&answered, &caller, &warnings, render))
         }
         ResponseMode::Streamed { include_usage } => {
             let stream = state.system.stream_text(request, &caller).await?;

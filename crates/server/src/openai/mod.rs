@@ -3,15 +3,15 @@
 
 pub(crate) mod chat;
 mod chat_chunks;
-mod chat_request;
+pub(crate) mod chat_request;
 mod chat_response;
 pub(crate) mod completions;
 mod completions_request;
 mod completions_response;
-mod content;
+pub(crate) mod content;
 pub(crate) mod embeddings;
 mod embeddings_body;
-mod ignored_fields;
+pub(crate) mod ignored_fields;
 pub(crate) mod media;
 mod message;
 mod model_list;
@@ -20,12 +20,12 @@ mod multipart;
 pub(crate) mod rerank;
 mod text_chunks;
 pub(crate) mod tokenize;
-mod tools;
+pub(crate) mod tools;
 
 use crate::error::ApiError;
 
 /// The required field `model`.
-fn required_model(model: Option<String>) -> Result<String, ApiError> {
+pub(crate) fn required_model(model: Option<String>) -> Result<String, ApiError> {
     let named = model.filter(|model| !model.trim().is_empty());
     named.ok_or_else(|| ApiError::invalid("model", "'model' is required: the id of a model, or 'default'"))
 }

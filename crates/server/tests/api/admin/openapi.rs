@@ -139,6 +139,42 @@ async fn requests_and_answers_fit_their_schemas() {
         assert_fits(&document, "TextCompletion", &serde_json::from_str(&format!("{{{chunk}")).unwrap());
     }
 
+    let asked = json!({ "model": "m", "input": "hi", "tools": [{ "type": "custom", "name": "c" }], "include": ["reasoning.encrypted_content"] });
+    assert_fits(&document, "ResponseRequest", &asked);
+    let create = |body: Value| server.client.post(server.url("/v1/responses")).json(&body).send();
+    assert_fits(&document, "Response", &create(asked).await.unwrap().json().await.unwrap());
+    let text =
+        create(json!({ "model": "m", "input": "hi", "stream": true })).await.unwrap().text().await.unwrap();
+    let events: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
+    assert_eq!(events.len(), 10, "{text}");
+    for event in events {
+        assert_fits(&document, "ResponseEvent", &serde_json::from_str(event).unwrap());
+    }
+
+    let request = json!({
+        "model": "m", "max_tokens": 9, "system": "be kind", "thinking": { "type": "adaptive" },
+        "messages": [{ "role": "user", "content": [{ "type": "text", "text": "hi" }] }],
+        "tools": [{ "name": "f", "input_schema": { "type": "object" } }],
+    });
+    assert_fits(&document, "MessagesRequest", &request);
+    let post = async |path: &str, body: &Value| {
+        server.client.post(server.url(path)).json(body).send().await.unwrap()
+    };
+    let response = post("/v1/messages", &request).await;
+    assert_fits(&document, "AnthropicMessage", &response.json().await.unwrap());
+    let counted = post("/v1/messages/count_tokens", &request).await;
+    assert_fits(&document, "MessageTokensCount", &counted.json().await.unwrap());
+    let refused = post("/v1/messages", &json!({})).await;
+    assert_fits(&document, "AnthropicError", &refused.json().await.unwrap());
+    let mut streaming = request.clone();
+    streaming["stream"] = json!(true);
+    let text = post("/v1/messages", &streaming).await.text().await.unwrap();
+    for data in text.lines().filter_map(|line| line.strip_prefix("data: ")) {
+        assert_fits(&document, "MessageEvent", &serde_json::from_str(data).unwrap());
+    }
+    let models = server.client.get(server.url("/v1/models")).header("anthropic-version", "2023-06-01");
+    assert_fits(&document, "AnthropicModelList", &models.send().await.unwrap().json().await.unwrap());
+
     let get = async |path: &str| -> Value {
         server.client.get(server.url(path)).send().await.unwrap().json().await.unwrap()
     };
