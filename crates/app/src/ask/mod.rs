@@ -12,8 +12,8 @@ pub(crate) mod engine_for_request;
 pub(crate) mod images;
 mod media;
 mod memory_context;
-mod model_descriptions;
 mod model_aliases;
+mod model_descriptions;
 mod rerank;
 mod resolve_model;
 mod run_context;
@@ -37,8 +37,8 @@ use hob_telemetry::{EnergyMeters, InferenceLog, Recorder, Tracer};
 
 pub use answer::AnswerStream;
 pub use complete_text::TextRequest;
-pub use media::MediaAnswered;
 pub use count_tokens::TokenCount;
+pub use media::MediaAnswered;
 pub use model_aliases::ModelAliases;
 pub use rerank::Reranked;
 

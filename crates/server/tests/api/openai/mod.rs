@@ -7,6 +7,7 @@ mod completions;
 mod embedded_cancellation;
 mod embeddings;
 mod engine_pool;
+mod fields;
 mod legacy_functions;
 mod media;
 mod models;
