@@ -45,7 +45,7 @@ pub use generate::{
     Usage, is_annotation, is_documented_field, is_documented_message_field,
 };
 pub use message::{Content, ContentPart, Image, Message, Role, ToolCall};
-pub use model::{ListedModel, ModelInfo, ModelKind, NoSuitableModel};
+pub use model::{ListedModel, ModelInfo, ModelKind, NoSuitableModel, RunningModel};
 pub use model_reason::ModelReason;
 pub use passages::{PASSAGES_BEGIN, PASSAGES_END, without_passages};
 pub use secret::is_secret;

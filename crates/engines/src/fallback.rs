@@ -16,6 +16,7 @@ use hob_core::{
     GenerationStream, ModelInfo, ModelReason,
 };
 
+use crate::hints::move_hints;
 use crate::model_list_cache::{Lookup, ModelListCache};
 use crate::pool::EnginePool;
 
@@ -165,7 +166,9 @@ impl FallbackEngine {
         request: &GenerateRequest,
     ) -> (Arc<dyn Engine>, GenerateRequest) {
         let engine = (self.wrap)(Arc::clone(&fallback_model.engine));
-        (engine, GenerateRequest { model: fallback_model.model.clone(), ..request.clone() })
+        let mut request = GenerateRequest { model: fallback_model.model.clone(), ..request.clone() };
+        move_hints(&mut request, self.first.key(), engine.key());
+        (engine, request)
     }
 
     fn switch_to(&self, fallback_model: FallbackModel) {

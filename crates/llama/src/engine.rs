@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use hob_core::{
     Collector, Cut, Delta, DeltaStream, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest,
-    Generation, GenerationStream, ModelInfo, ModelKind,
+    Generation, GenerationStream, ModelInfo, ModelKind, RunningModel,
 };
 use hob_models::StoredModel;
 use hob_models::tuned::{KeepTuned, TuneReport};
@@ -280,6 +280,14 @@ impl Engine for LlamaEngine {
 
     async fn prepare(&self, model: &str) -> Result<(), EngineError> {
         self.cache.acquire(model).await.map(drop)
+    }
+
+    async fn unload(&self, model: &str) -> Result<(), EngineError> {
+        self.cache.unload(model).await
+    }
+
+    async fn running_models(&self) -> Result<Vec<RunningModel>, EngineError> {
+        Ok(self.cache.running())
     }
 
     /// Reads the prompt while the model is idle. What was read until the next request is kept. Dropping the future ends it.

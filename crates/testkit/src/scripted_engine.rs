@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures::stream;
 use hob_core::{
     AnswerWarning, Collector, Cut, Delta, EmbedInputs, EmbedRequest, Embeddings, Engine, EngineError,
-    FinishReason, GenerateRequest, Generation, GenerationStream, ModelInfo, ModelKind, Usage,
+    FinishReason, GenerateRequest, Generation, GenerationStream, ModelInfo, ModelKind, RunningModel, Usage,
 };
 
 type Script = dyn Fn(&GenerateRequest) -> Vec<Result<Delta, EngineError>> + Send + Sync;
@@ -21,6 +21,8 @@ pub struct ScriptedEngine {
     script: Box<Script>,
     requests: Mutex<Vec<GenerateRequest>>,
     embed_requests: Mutex<Vec<EmbedRequest>>,
+    /// What was loaded and unloaded.
+    memory: Mutex<Vec<String>>,
     lists: AtomicUsize,
     healthy: AtomicBool,
     gone: AtomicBool,
@@ -39,6 +41,7 @@ impl ScriptedEngine {
             script: Box::new(script),
             requests: Mutex::new(Vec::new()),
             embed_requests: Mutex::new(Vec::new()),
+            memory: Mutex::new(Vec::new()),
             lists: AtomicUsize::new(0),
             healthy: AtomicBool::new(true),
             gone: AtomicBool::new(false),
@@ -104,6 +107,11 @@ impl ScriptedEngine {
     /// The requests for embeddings so far.
     pub fn embed_requests(&self) -> Vec<EmbedRequest> {
         self.embed_requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What was loaded and unloaded so far, such as `load m`.
+    pub fn loaded(&self) -> Vec<String> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How often the models were listed.
@@ -183,6 +191,33 @@ impl Engine for ScriptedEngine {
 
     fn lists_every_model(&self) -> bool {
         self.lists_every_model
+    }
+
+    async fn prepare(&self, model: &str) -> Result<(), EngineError> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).push(format!("load {model}"));
+        Ok(())
+    }
+
+    async fn unload(&self, model: &str) -> Result<(), EngineError> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).push(format!("unload {model}"));
+        Ok(())
+    }
+
+    /// What was loaded and not unloaded since.
+    async fn running_models(&self) -> Result<Vec<RunningModel>, EngineError> {
+        let mut running: Vec<RunningModel> = Vec::new();
+        for step in self.loaded() {
+            let (step, id) = step.split_once(' ').unwrap_or_default();
+            running.retain(|model| model.id != id);
+            if step == "load" {
+                running.push(RunningModel {
+                    id: id.to_owned(),
+                    size: Some(1 << 20),
+                    ..RunningModel::default()
+                });
+            }
+        }
+        Ok(running)
     }
 
     async fn health(&self) -> bool {

@@ -44,6 +44,7 @@ pub(crate) fn check_engine(engine: &dyn Engine, model: &str, role: CallerRole) -
 fn drop_undocumented(request: &mut GenerateRequest) -> Vec<AnswerWarning> {
     let mut dropped = Vec::new();
     retain(&mut request.extra, is_documented_field, |field| dropped.push(shown(field)));
+    retain(&mut request.hints, is_documented_field, |field| dropped.push(shown(field)));
     // A client sends the same field with every message; naming it once is enough.
     let mut named = HashSet::new();
     for (index, message) in request.messages.iter_mut().enumerate() {

@@ -196,6 +196,7 @@ impl WireRequest {
             parallel_tool_calls: self.parallel_tool_calls,
             response_format,
             extra,
+            hints: Map::new(),
         };
         Ok(ChatRequest { request, mode, agent, calls, warnings: ignored.into_warnings() })
     }
@@ -280,7 +281,8 @@ fn whole_within(
     within(field, value.map(|whole| whole.0), range)
 }
 
-fn within<T: PartialOrd + std::fmt::Display>(
+/// The value, if it is in this range.
+pub(crate) fn within<T: PartialOrd + std::fmt::Display>(
     field: &str,
     value: Option<T>,
     range: std::ops::RangeInclusive<T>,

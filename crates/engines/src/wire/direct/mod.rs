@@ -99,8 +99,13 @@ impl Direct {
         self.send(&request).await
     }
 
-    pub(super) async fn post(&self, path: &str, json: Vec<u8>) -> Result<DirectResponse, TransportError> {
-        let mut request = self.begin("POST", path, json.len());
+    pub(super) async fn send_json(
+        &self,
+        method: &str,
+        path: &str,
+        json: Vec<u8>,
+    ) -> Result<DirectResponse, TransportError> {
+        let mut request = self.begin(method, path, json.len());
         if let Some(parent) = trace_context::current() {
             push(&mut request, format_args!("{}: {parent}\r\n", trace_context::TRACEPARENT));
         }
