@@ -24,6 +24,7 @@ use crate::ask::default_model::DefaultModel;
 use crate::ask::{AskService, AskServiceParts};
 use crate::databases::{DATABASE, hob_database};
 use crate::feedback::FeedbackService;
+use crate::model_library::ModelLibrary;
 use crate::startup::channels::{ChannelParts, open_channels};
 use crate::startup::embedder::embedder;
 use crate::startup::engines::{beside, engines};
@@ -90,6 +91,8 @@ pub struct App {
     pub record: TelemetryService,
     /// Runs nothing until it is started.
     pub scheduler: Arc<Scheduler>,
+    /// Downloads and deletes models.
+    pub library: Arc<ModelLibrary>,
     managed: Option<ManagedServer>,
     traces: TraceExporter,
     workshop: ToolRegistry,
@@ -136,6 +139,7 @@ impl App {
         };
         let pool = EnginePool::new(Arc::clone(&engine), others);
         let pool = Arc::new(pool.allow_cloud(config.intelligence.allow_cloud_fallback));
+        let library = Arc::new(ModelLibrary::open(config, home, Arc::clone(&pool))?);
         let embedder = embedder(config, home, &embedding_engine(config, &pool).await);
         let wiring = MemoryWiring {
             bus: bus.clone(),
@@ -198,7 +202,7 @@ impl App {
             },
         });
         let scheduler = Arc::new(scheduler);
-        Ok(App { system, because, record, scheduler, managed, traces, workshop, channels })
+        Ok(App { system, because, record, scheduler, library, managed, traces, workshop, channels })
     }
 
     /// Connects the channels, and answers the messages that come in.

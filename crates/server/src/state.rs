@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hob_app::AskService;
+use hob_app::{AskService, ModelLibrary};
 use hob_config::ServerConfig;
 use hob_engines::HealthCache;
 use hob_tasks::Scheduler;
@@ -18,6 +18,9 @@ use crate::request_metrics::RequestMetrics;
 /// Reports that are computed at once: each takes a thread.
 const MAX_REPORTS: usize = 2;
 
+/// Models that are downloaded at once.
+const MAX_PULLS: usize = 4;
+
 /// The services that a server needs.
 pub struct ServerParts {
     pub system: Arc<AskService>,
@@ -25,12 +28,14 @@ pub struct ServerParts {
     pub record: TelemetryService,
     /// Stores and runs tasks. Without it `/v1/tasks` answers 503.
     pub scheduler: Option<Arc<Scheduler>>,
+    /// Downloads and deletes models. Without it `/api/pull` answers 503.
+    pub library: Option<Arc<ModelLibrary>>,
 }
 
 impl From<Arc<AskService>> for ServerParts {
-    /// Without a record and without tasks.
+    /// Without a record, without tasks and without a library of models.
     fn from(system: Arc<AskService>) -> Self {
-        ServerParts { system, record: TelemetryService::default(), scheduler: None }
+        ServerParts { system, record: TelemetryService::default(), scheduler: None, library: None }
     }
 }
 
@@ -39,6 +44,8 @@ pub(crate) struct ServerState {
     pub(crate) system: Arc<AskService>,
     pub(crate) record: TelemetryService,
     pub(crate) scheduler: Option<Arc<Scheduler>>,
+    pub(crate) library: Option<Arc<ModelLibrary>>,
+    pub(crate) pull_slots: Arc<Semaphore>,
     pub(crate) health: HealthCache,
     /// `None` if `[telemetry] metrics` is off.
     pub(crate) metrics: Option<Arc<RequestMetrics>>,
@@ -57,12 +64,14 @@ impl ServerState {
         metrics: Option<Arc<RequestMetrics>>,
         stopping: CancellationToken,
     ) -> Self {
-        let ServerParts { system, record, scheduler } = parts;
+        let ServerParts { system, record, scheduler, library } = parts;
         ServerState {
             health: HealthCache::new(system.pool().engines(), &stopping),
             system,
             record,
             scheduler,
+            library,
+            pull_slots: Arc::new(Semaphore::new(MAX_PULLS)),
             metrics,
             report_slots: Semaphore::new(MAX_REPORTS),
             concurrency_limit: ConcurrencyLimit::new(

@@ -9,6 +9,7 @@ mod embed;
 pub(crate) mod engine_for_request;
 pub(crate) mod images;
 mod memory_context;
+mod model_memory;
 mod resolve_model;
 mod run_context;
 mod warm_up;
