@@ -62,6 +62,7 @@ impl TaskServer {
             system,
             record: TelemetryService::default(),
             scheduler: Some(Arc::clone(&scheduler)),
+            library: None,
         };
         TaskServer {
             _home: home,
