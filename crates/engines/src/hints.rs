@@ -32,21 +32,27 @@ pub fn place_hints(request: &mut GenerateRequest, engine: &str) -> Vec<AnswerWar
     if request.hints.is_empty() {
         return Vec::new();
     }
-    let Placed { fields, ignored } = Placed::of(request, engine);
+    let Placed { fields, ignored } = Placed::of(&request.hints, &request.model, engine);
     for (name, value) in fields {
         request.extra.entry(name).or_insert(value);
     }
     ignored.into_iter().map(AnswerWarning::Ignored).collect()
 }
 
-/// Takes back what [`place_hints`] added for the engine `from`, and adds what the engine `to` can follow.
-pub fn move_hints(request: &mut GenerateRequest, from: &str, to: &str) {
-    for (name, value) in Placed::of(request, from).fields {
-        if request.extra.get(&name) == Some(&value) {
-            request.extra.remove(&name);
+/// Takes back what [`place_hints`] added to a request's fields for the first of two engines, and adds what the second can follow.
+pub(crate) fn move_hints(
+    (extra, hints): (&mut Map<String, Value>, &Map<String, Value>),
+    model: &str,
+    [from, to]: [&str; 2],
+) {
+    for (name, value) in Placed::of(hints, model, from).fields {
+        if extra.get(&name) == Some(&value) {
+            extra.remove(&name);
         }
     }
-    place_hints(request, to);
+    for (name, value) in Placed::of(hints, model, to).fields {
+        extra.entry(name).or_insert(value);
+    }
 }
 
 /// The hints of a request as fields of an engine.
@@ -57,9 +63,9 @@ struct Placed {
 }
 
 impl Placed {
-    fn of(request: &GenerateRequest, engine: &str) -> Self {
+    fn of(hints: &Map<String, Value>, model: &str, engine: &str) -> Self {
         let mut placed = Placed { fields: Map::new(), ignored: Vec::new() };
-        for (name, value) in &request.hints {
+        for (name, value) in hints {
             let field = match (engine, name.as_str()) {
                 ("ollama", REASONING_EFFORT | "keep_alive") => Some(name.as_str()),
                 ("ollama", name) if OWN_OPTIONS.contains(&name) => Some(name),
@@ -71,12 +77,10 @@ impl Placed {
                     placed.reason_by_template(engine, value);
                     continue;
                 }
-                (CLOUD, "top_k")
-                    if ["claude", "gemini"].iter().any(|family| request.model.contains(family)) =>
-                {
+                (CLOUD, "top_k") if ["claude", "gemini"].iter().any(|family| model.contains(family)) => {
                     Some(name.as_str())
                 }
-                (CLOUD, REASONING_EFFORT) if is_openai_reasoning_model(&request.model) => Some(name.as_str()),
+                (CLOUD, REASONING_EFFORT) if is_openai_reasoning_model(model) => Some(name.as_str()),
                 _ => None,
             };
             // Below zero it means the whole context, which the embedded engine writes as a large number.
@@ -203,7 +207,7 @@ mod tests {
         let mut request = asking("m", json!({ "repeat_penalty": 1.1, "num_ctx": 4096 }));
         request.extra = fields(json!({ "user": "ann" }));
         place_hints(&mut request, "ollama");
-        move_hints(&mut request, "ollama", "vllm");
+        move_hints((&mut request.extra, &request.hints), "m", ["ollama", "vllm"]);
         assert_eq!(request.extra, fields(json!({ "user": "ann", "repetition_penalty": 1.1 })));
     }
 }

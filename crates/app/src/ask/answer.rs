@@ -139,8 +139,7 @@ impl AskService {
         caller: &Caller,
         span: &mut Span,
     ) -> Result<GenerationStream, AskError> {
-        let GenerationStream { warnings, mut deltas } = match answer_path(&request, ReplyMode::Streamed, wish)
-        {
+        let stream = match answer_path(&request, ReplyMode::Streamed, wish) {
             AnswerPath::Engine => route.recorded(self.record_context(caller, None)).stream(&request).await?,
             AnswerPath::Agent(agent) => {
                 by_agent(span, agent.name());
@@ -148,16 +147,24 @@ impl AskService {
                 self.agent_stream(route, request, agent, caller)?
             }
         };
-        let first = match deltas.next().await {
-            Some(first) => first?,
-            None => {
-                let engine = route.engine().to_owned();
-                let reason = "it ended before it began".to_owned();
-                return Err(EngineError::Interrupted { engine, reason }.into());
-            }
-        };
-        Ok(GenerationStream { warnings, deltas: Box::pin(stream::iter([Ok(first)]).chain(deltas)) })
+        with_first_piece(stream, route.engine()).await
     }
+}
+
+/// The same stream, once its first piece is there.
+pub(super) async fn with_first_piece(
+    stream: GenerationStream,
+    engine: &str,
+) -> Result<GenerationStream, AskError> {
+    let GenerationStream { warnings, mut deltas } = stream;
+    let first = match deltas.next().await {
+        Some(first) => first?,
+        None => {
+            let reason = "it ended before it began".to_owned();
+            return Err(EngineError::Interrupted { engine: engine.to_owned(), reason }.into());
+        }
+    };
+    Ok(GenerationStream { warnings, deltas: Box::pin(stream::iter([Ok(first)]).chain(deltas)) })
 }
 
 #[async_trait]

@@ -5,8 +5,8 @@
 use std::collections::HashSet;
 
 use hob_core::{
-    AnswerWarning, AskError, Caller, CallerRole, Content, ContentPart, Engine, GenerateRequest,
-    is_documented_field, is_documented_message_field,
+    AnswerWarning, AskError, Caller, CallerRole, CompletionRequest, Content, ContentPart, Engine,
+    GenerateRequest, is_documented_field, is_documented_message_field,
 };
 use serde_json::{Map, Value};
 
@@ -30,6 +30,21 @@ pub(crate) async fn admit(
     };
     images.fetch_all(request).await?;
     Ok(warnings)
+}
+
+/// The same for a text to continue, which names nothing that could be fetched.
+pub(crate) fn admit_text(request: &mut CompletionRequest, role: CallerRole) -> Vec<AnswerWarning> {
+    if role.may_send_any_field() {
+        return Vec::new();
+    }
+    let mut fields = GenerateRequest {
+        extra: std::mem::take(&mut request.extra),
+        hints: std::mem::take(&mut request.hints),
+        ..GenerateRequest::default()
+    };
+    let warnings = drop_undocumented(&mut fields);
+    (request.extra, request.hints) = (fields.extra, fields.hints);
+    warnings
 }
 
 /// Refuses an engine that this caller may not use.

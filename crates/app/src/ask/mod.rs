@@ -4,14 +4,17 @@
 pub(crate) mod agent_or_engine;
 mod answer;
 pub(crate) mod caller_policy;
+mod complete_text;
 pub(crate) mod default_model;
 mod embed;
 pub(crate) mod engine_for_request;
 pub(crate) mod images;
 mod memory_context;
 mod model_memory;
+mod rerank;
 mod resolve_model;
 mod run_context;
+mod tokens;
 mod warm_up;
 
 use std::path::Path;
@@ -30,6 +33,8 @@ use hob_telemetry::metrics::InferenceMetrics;
 use hob_telemetry::{EnergyMeters, InferenceLog, Recorder, Tracer};
 
 pub use answer::AnswerStream;
+pub use complete_text::TextRequest;
+pub use rerank::Reranked;
 
 use crate::ask::default_model::DefaultModel;
 use crate::ask::images::ImageFetcher;

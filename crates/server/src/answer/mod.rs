@@ -59,14 +59,25 @@ pub(crate) async fn whole(
     warnings: &[AnswerWarning],
     render: impl FnOnce(&Generation, &mut Vec<u8>),
 ) -> Result<Response, ApiError> {
-    let Answered { engine, generation, reason, .. } = state.system.complete(request, caller).await?;
+    let answered = state.system.complete(request, caller).await?;
+    Ok(send_whole(answered, caller, warnings, render))
+}
+
+/// Sends a whole answer.
+pub(crate) fn send_whole(
+    answered: Answered,
+    caller: &Caller,
+    warnings: &[AnswerWarning],
+    render: impl FnOnce(&Generation, &mut Vec<u8>),
+) -> Response {
+    let Answered { engine, generation, reason, .. } = answered;
     // Allocated once; a growing buffer is copied several times.
     let mut body = Vec::with_capacity(512 + generation.answer.content.len());
     render(&generation, &mut body);
     let response =
         ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response();
     let headers = AnswerHeaders { engine: &engine, reason: reason.as_ref(), role: caller.role };
-    Ok(headers.add_to(response, warnings.iter().chain(&generation.warnings)))
+    headers.add_to(response, warnings.iter().chain(&generation.warnings))
 }
 
 /// Asks for a streamed answer. `encoder` gets the name of the model that answers.
@@ -79,6 +90,17 @@ pub(crate) async fn streamed<E: StreamEncoder>(
     encoder: impl FnOnce(&str) -> E,
 ) -> Result<Response, ApiError> {
     let answer = state.system.stream(request, caller).await?;
+    Ok(send_stream(answer, caller, warnings, client, encoder))
+}
+
+/// Sends a streamed answer.
+pub(crate) fn send_stream<E: StreamEncoder>(
+    answer: AnswerStream,
+    caller: &Caller,
+    warnings: &[AnswerWarning],
+    client: StreamClient,
+    encoder: impl FnOnce(&str) -> E,
+) -> Response {
     let AnswerStream { engine, model, reason, warnings: of_answer, deltas } = answer;
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(E::CONTENT_TYPE)),
@@ -89,7 +111,7 @@ pub(crate) async fn streamed<E: StreamEncoder>(
     ];
     let response = (headers, Body::new(AnswerBody::new(deltas, encoder(&model), client))).into_response();
     let headers = AnswerHeaders { engine: &engine, reason: reason.as_ref(), role: caller.role };
-    Ok(headers.add_to(response, warnings.iter().chain(&of_answer)))
+    headers.add_to(response, warnings.iter().chain(&of_answer))
 }
 
 /// A new id such as `chatcmpl-3kD9…`.

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use hob_core::{AnswerWarning, Caller, CallerRole};
 
 use super::answer_lines::{AnswerForm, AnswerLines, FormKind};
+use super::generate_request::continuing;
 use super::settings::{OllamaRequest, Purpose};
 use super::{chat_request, model_name, respond};
 use crate::answer::stream::StreamClient;
@@ -25,7 +26,7 @@ pub(crate) async fn create(
         let started = Instant::now();
         let received = answer::receive(&state, request, new_id("ollama-"), chat_request::parse).await?;
         let Received { parsed, caller, client } = received;
-        let asked = Conversation { parsed, kind: FormKind::Chat, started };
+        let asked = Conversation { parsed, text: None, kind: FormKind::Chat, started };
         asked.answer(&state, caller, client).await
     })
     .await
@@ -34,6 +35,8 @@ pub(crate) async fn create(
 /// A conversation, and the form of its answer.
 pub(super) struct Conversation {
     pub(super) parsed: OllamaRequest,
+    /// The text to continue instead, and what follows it.
+    pub(super) text: Option<(String, Option<String>)>,
     pub(super) kind: FormKind,
     pub(super) started: Instant,
 }
@@ -45,7 +48,7 @@ impl Conversation {
         caller: Caller,
         client: StreamClient,
     ) -> Result<Response, ApiError> {
-        let Conversation { parsed, kind, started } = self;
+        let Conversation { parsed, text, kind, started } = self;
         let OllamaRequest { mut request, purpose, is_streamed, thoughts, agent, warnings } = parsed;
         let requested = request.model;
         request.model = model_name::meant(state, &requested, caller.role).await;
@@ -65,12 +68,24 @@ impl Conversation {
                     .map(|()| memory_answer(&form, purpose, &warnings))
             }
             Purpose::Answer if is_streamed => {
+                let stream = match text {
+                    None => state.system.stream(request, &caller).await,
+                    Some(text) => state.system.stream_text(continuing(request, text).into(), &caller).await,
+                };
                 let encoder = |model: &str| AnswerLines::new(form, model);
-                answer::streamed(state, request, &caller, &warnings, client, encoder).await
+                stream
+                    .map(|stream| answer::send_stream(stream, &caller, &warnings, client, encoder))
+                    .map_err(ApiError::from)
             }
             Purpose::Answer => {
+                let whole = match text {
+                    None => state.system.complete(request, &caller).await,
+                    Some(text) => state.system.complete_text(continuing(request, text).into(), &caller).await,
+                };
                 let render = |generation: &_, body: &mut _| form.whole(generation, body);
-                answer::whole(state, request, &caller, &warnings, render).await
+                whole
+                    .map(|whole| answer::send_whole(whole, &caller, &warnings, render))
+                    .map_err(ApiError::from)
             }
         };
         answered.map_err(|error| error.for_missing_model(&requested))

@@ -1,4 +1,4 @@
-//! `POST /api/generate`: one prompt, answered as a conversation of one question.
+//! `POST /api/generate`: one prompt, as a question or as a text that the model continues.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,7 +8,8 @@ use axum::response::Response;
 
 use super::answer_lines::FormKind;
 use super::chat::Conversation;
-use super::{generate_request, respond};
+use super::generate_request::{self, OllamaPrompt};
+use super::respond;
 use crate::answer::{self, Received, new_id};
 use crate::error::ApiError;
 use crate::state::ServerState;
@@ -20,8 +21,9 @@ pub(crate) async fn create(
     respond(request, async |request| {
         let started = Instant::now();
         let received = answer::receive(&state, request, new_id("ollama-"), generate_request::parse).await?;
-        let Received { parsed, caller, client } = received;
-        Conversation { parsed, kind: FormKind::Generate, started }.answer(&state, caller, client).await
+        let Received { parsed: OllamaPrompt { parsed, text }, caller, client } = received;
+        let asked = Conversation { parsed, text, kind: FormKind::Generate, started };
+        asked.answer(&state, caller, client).await
     })
     .await
 }

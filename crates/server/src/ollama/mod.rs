@@ -19,6 +19,7 @@ pub(crate) mod models;
 mod options;
 pub(crate) mod refused;
 mod settings;
+mod template;
 mod timestamp;
 
 use axum::extract::Request;

@@ -77,7 +77,7 @@ pub(super) struct WireBody {
     #[serde(default)]
     format: Option<Value>,
     #[serde(default)]
-    think: Option<Think>,
+    pub(super) think: Option<Think>,
     #[serde(default)]
     keep_alive: Option<Value>,
     #[serde(default)]
@@ -88,14 +88,14 @@ pub(super) struct WireBody {
     top_logprobs: Option<WholeNumber>,
     /// Hob's own field: the agent that answers this request.
     #[serde(default)]
-    agent: Option<String>,
+    pub(super) agent: Option<String>,
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected true, false, or one of low, medium, high and max")]
-enum Think {
+pub(super) enum Think {
     Switch(bool),
     Level(String),
 }

@@ -115,6 +115,26 @@ fn generate_rows() -> Vec<Row> {
         ("`prompt`", json!({ "prompt": "hi" }), "a question; without it the model is loaded"),
         ("`system`", json!({ "prompt": "hi", "system": "x" }), ""),
         ("`images`", json!({ "prompt": "hi", "images": [PNG] }), ""),
+        (
+            "`raw`",
+            json!({ "prompt": "hi", "raw": true }),
+            "the text is continued as it stands; the cloud gets it as a question",
+        ),
+        (
+            "`suffix`",
+            json!({ "prompt": "hi", "suffix": "x" }),
+            "filled in by the model's own markers, where it has them",
+        ),
+        (
+            "`template`",
+            json!({ "prompt": "hi", "template": "{{ .Prompt }}" }),
+            "variables and conditions; other actions are refused",
+        ),
+        (
+            "`template` with other actions",
+            json!({ "prompt": "hi", "template": "{{ range .Messages }}{{ end }}" }),
+            "",
+        ),
         ("`context`", json!({ "prompt": "hi", "context": [1] }), "answers have none"),
     ]
 }
