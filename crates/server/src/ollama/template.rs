@@ -66,7 +66,9 @@ pub(super) fn render(template: &str, values: TemplateValues<'_>) -> Result<Strin
                 Some(condition) if !condition.in_else => condition.in_else = true,
                 _ => return Err(unread(&words)),
             },
-            ["end"] => drop(conditions.pop().ok_or_else(|| unread(&words))?),
+            ["end"] if !conditions.is_empty() => {
+                conditions.pop();
+            }
             [comment, ..] if comment.starts_with("/*") => {}
             [variable] => {
                 let value = values.get(variable).ok_or_else(|| unread(&words))?;
