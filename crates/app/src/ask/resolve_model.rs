@@ -52,6 +52,7 @@ impl AskService {
         // A caller who wants no limit has left it out of the defaults.
         let max_tokens = request.defaults.max_tokens.and(self.defaults.max_tokens);
         request.defaults = AnswerDefaults { max_tokens, ..self.defaults };
+        let alias = self.aliases.apply(&mut request.model);
         let fallback = self.fallback.as_ref().filter(|_| is_ours_to_choose(&request.model));
         let route = match (self.find(request, caller).await, fallback) {
             (Ok(route), None) => route,
@@ -67,7 +68,7 @@ impl AskService {
             (Err(error), _) => return Err(error),
         };
         let ignored = place_hints(request, route.engine());
-        Ok(route.instead_of(self.for_want.as_ref()).ignoring(ignored))
+        Ok(route.instead_of(self.for_want.as_ref()).after_alias(alias).ignoring(ignored))
     }
 
     async fn find(&self, request: &mut GenerateRequest, caller: &Caller) -> Result<RequestTarget, AskError> {
