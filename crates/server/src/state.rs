@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hob_app::{AskService, ModelLibrary};
 use hob_config::ServerConfig;
+use hob_conversations::ResponseStore;
 use hob_engines::HealthCache;
 use hob_tasks::Scheduler;
 use hob_telemetry::TelemetryService;
@@ -14,6 +15,7 @@ use crate::blocking_pool::BlockingPool;
 use crate::limits::body::BodyReader;
 use crate::limits::concurrency_limit::ConcurrencyLimit;
 use crate::request_metrics::RequestMetrics;
+use crate::responses::BackgroundRuns;
 
 /// Reports that are computed at once: each takes a thread.
 const MAX_REPORTS: usize = 2;
@@ -28,14 +30,22 @@ pub struct ServerParts {
     pub record: TelemetryService,
     /// Stores and runs tasks. Without it `/v1/tasks` answers 503.
     pub scheduler: Option<Arc<Scheduler>>,
+    /// Stores responses and conversations. Without it none are stored.
+    pub responses: Option<Arc<dyn ResponseStore>>,
     /// Downloads and deletes models. Without it `/api/pull` answers 503.
     pub library: Option<Arc<ModelLibrary>>,
 }
 
 impl From<Arc<AskService>> for ServerParts {
-    /// Without a record, without tasks and without a library of models.
+    /// Without a record, without tasks, without stored responses and without a library of models.
     fn from(system: Arc<AskService>) -> Self {
-        ServerParts { system, record: TelemetryService::default(), scheduler: None, library: None }
+        ServerParts {
+            system,
+            record: TelemetryService::default(),
+            scheduler: None,
+            responses: None,
+            library: None,
+        }
     }
 }
 
@@ -44,6 +54,8 @@ pub(crate) struct ServerState {
     pub(crate) system: Arc<AskService>,
     pub(crate) record: TelemetryService,
     pub(crate) scheduler: Option<Arc<Scheduler>>,
+    pub(crate) responses: Option<Arc<dyn ResponseStore>>,
+    pub(crate) background: Arc<BackgroundRuns>,
     pub(crate) library: Option<Arc<ModelLibrary>>,
     pub(crate) pull_slots: Arc<Semaphore>,
     pub(crate) health: HealthCache,
@@ -63,13 +75,16 @@ impl ServerState {
         config: &ServerConfig,
         metrics: Option<Arc<RequestMetrics>>,
         stopping: CancellationToken,
+        background: Arc<BackgroundRuns>,
     ) -> Self {
-        let ServerParts { system, record, scheduler, library } = parts;
+        let ServerParts { system, record, scheduler, responses, library } = parts;
         ServerState {
             health: HealthCache::new(system.pool().engines(), &stopping),
             system,
             record,
             scheduler,
+            responses,
+            background,
             library,
             pull_slots: Arc::new(Semaphore::new(MAX_PULLS)),
             metrics,

@@ -84,7 +84,7 @@ impl Conversation {
                 };
                 let render = |generation: &_, body: &mut _| form.whole(generation, body);
                 whole
-                    .map(|whole| answer::send_whole(whole, &caller, &warnings, render))
+                    .map(|whole| answer::send_whole(&whole, &caller, &warnings, render))
                     .map_err(ApiError::from)
             }
         };

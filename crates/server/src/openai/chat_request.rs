@@ -273,7 +273,8 @@ fn means_nothing(field: &str, value: &Value) -> bool {
     }
 }
 
-fn whole_within(
+/// The same for a whole number.
+pub(crate) fn whole_within(
     field: &str,
     value: Option<WholeNumber>,
     range: std::ops::RangeInclusive<i64>,

@@ -5,7 +5,7 @@ pub(crate) mod chat;
 mod chat_chunks;
 pub(crate) mod chat_request;
 mod chat_response;
-mod content;
+pub(crate) mod content;
 pub(crate) mod embeddings;
 mod embeddings_body;
 pub(crate) mod ignored_fields;
