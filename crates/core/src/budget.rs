@@ -226,6 +226,7 @@ pub fn check_request(request: &GenerateRequest) -> Result<(), OverBudget> {
         return Err(OverBudget::new("n", format!("asks for {} answers", thousands(answers)), ANSWERS));
     }
     count("top_logprobs", sampling.top_logprobs.unwrap_or(0) as usize, "alternatives", TOP_LOGPROBS)?;
+    check_extra(&request.hints)?;
     check_extra(&request.extra)
 }
 

@@ -51,7 +51,7 @@ pub use generate::{
 };
 pub use media::{MediaAnswer, MediaForm, MediaRequest, MediaStream, MediaTask};
 pub use message::{Content, ContentPart, Image, Message, Role, ToolCall};
-pub use model::{ListedModel, ModelCapabilities, ModelInfo, ModelKind, NoSuitableModel};
+pub use model::{ListedModel, ModelCapabilities, ModelInfo, ModelKind, NoSuitableModel, RunningModel};
 pub use model_reason::ModelReason;
 pub use passages::{PASSAGES_BEGIN, PASSAGES_END, without_passages};
 pub use rerank::{RelevanceScore, RerankRequest, Reranking};

@@ -70,6 +70,18 @@ impl ModelInfo {
     }
 }
 
+/// A model in the memory of an engine.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunningModel {
+    pub id: String,
+    /// Bytes of memory that it takes.
+    pub size: Option<u64>,
+    /// The part of them on a graphics card.
+    pub size_vram: Option<u64>,
+    /// Unix seconds at which it is unloaded unless it is asked again; `None` where that is not known.
+    pub expires: Option<i64>,
+}
+
 /// A model and the engine that answers for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedModel {

@@ -7,7 +7,7 @@ use futures::StreamExt;
 use hob_core::{
     Collector, CompletionRequest, Cut, Delta, DeltaStream, DetokenizeRequest, EmbedRequest, Embeddings,
     Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelCapabilities, ModelInfo,
-    ModelKind, RerankRequest, Reranking, TokenizeRequest, Tokenized,
+    ModelKind, RerankRequest, Reranking, RunningModel, TokenizeRequest, Tokenized,
 };
 use hob_models::StoredModel;
 use hob_models::tuned::{KeepTuned, TuneReport};
@@ -381,6 +381,14 @@ impl Engine for LlamaEngine {
 
     async fn prepare(&self, model: &str) -> Result<(), EngineError> {
         self.cache.acquire(model).await.map(drop)
+    }
+
+    async fn unload(&self, model: &str) -> Result<(), EngineError> {
+        self.cache.unload(model).await
+    }
+
+    async fn running_models(&self) -> Result<Vec<RunningModel>, EngineError> {
+        Ok(self.cache.running())
     }
 
     /// Reads the prompt while the model is idle. What was read until the next request is kept. Dropping the future ends it.

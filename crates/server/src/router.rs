@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use axum::Router;
 use axum::extract::Request;
 use axum::response::IntoResponse;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, delete, get, post};
 use hob_config::ServerConfig;
 use tokio_util::sync::CancellationToken;
 
@@ -15,6 +15,7 @@ use crate::admin::{channels, events, feedback, health, memory, metrics, openapi,
 use crate::anthropic::{self, messages};
 use crate::error::{ApiError, ErrorFormat};
 use crate::limits::log_limit::LogLimit;
+use crate::ollama;
 use crate::openai::{chat, completions, embeddings, media, rerank, tokenize};
 use crate::pages::{chat_page, dashboard};
 use crate::pipeline::Pipeline;
@@ -67,6 +68,20 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<ServerState>>)> {
         ("/v1/tasks/{id}/logs", get(tasks::logs)),
         ("/v1/feedback", post(feedback::create)),
         ("/v1/savings", get(savings::show)),
+        ("/api/chat", post(ollama::chat::create)),
+        ("/api/generate", post(ollama::generate::create)),
+        ("/api/embed", post(ollama::embed::create)),
+        ("/api/embeddings", post(ollama::embed::create_one)),
+        ("/api/tags", get(ollama::models::tags)),
+        ("/api/show", post(ollama::models::show)),
+        ("/api/ps", get(ollama::models::ps)),
+        ("/api/version", get(ollama::models::version)),
+        ("/api/pull", post(ollama::library::pull)),
+        ("/api/delete", delete(ollama::library::delete)),
+        ("/api/copy", post(ollama::library::copy)),
+        ("/api/create", post(ollama::refused::create)),
+        ("/api/push", post(ollama::refused::push)),
+        ("/api/blobs/{digest}", post(ollama::refused::blobs).head(ollama::refused::blobs)),
         ("/", get(chat_page::show)),
         ("/dashboard", get(dashboard::show)),
         ("/health", get(health::show)),

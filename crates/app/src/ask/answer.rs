@@ -56,7 +56,7 @@ impl AskService {
         }
         let AgentOutcome { mut generation, turns, tool_results } = outcome?;
         let told = route.tell(span);
-        generation.warnings.extend(told.warning);
+        generation.warnings.extend(told.warnings);
         generation.warnings.extend(ignored);
         Ok(Answered { engine: told.engine, generation, turns, tool_results, reason: told.reason })
     }
@@ -124,7 +124,7 @@ impl AskService {
             (begun, None) => begun?,
         };
         let told = route.tell(span);
-        warnings.extend(told.warning);
+        warnings.extend(told.warnings);
         warnings.extend(ignored);
         let model = told.model.unwrap_or(model);
         Ok(AnswerStream { engine: told.engine, model, reason: told.reason, warnings, deltas })

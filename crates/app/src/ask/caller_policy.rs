@@ -37,10 +37,13 @@ pub(crate) fn admit_text(request: &mut CompletionRequest, role: CallerRole) -> V
     if role.may_send_any_field() {
         return Vec::new();
     }
-    let mut fields =
-        GenerateRequest { extra: std::mem::take(&mut request.extra), ..GenerateRequest::default() };
+    let mut fields = GenerateRequest {
+        extra: std::mem::take(&mut request.extra),
+        hints: std::mem::take(&mut request.hints),
+        ..GenerateRequest::default()
+    };
     let warnings = drop_undocumented(&mut fields);
-    request.extra = fields.extra;
+    (request.extra, request.hints) = (fields.extra, fields.hints);
     warnings
 }
 
@@ -89,6 +92,7 @@ pub(crate) fn check_engine(engine: &dyn Engine, model: &str, role: CallerRole) -
 fn drop_undocumented(request: &mut GenerateRequest) -> Vec<AnswerWarning> {
     let mut dropped = Vec::new();
     retain(&mut request.extra, is_documented_field, |field| dropped.push(shown(field)));
+    retain(&mut request.hints, is_documented_field, |field| dropped.push(shown(field)));
     // A client sends the same field with every message; naming it once is enough.
     let mut named = HashSet::new();
     for (index, message) in request.messages.iter_mut().enumerate() {

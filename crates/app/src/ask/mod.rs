@@ -14,6 +14,7 @@ mod media;
 mod memory_context;
 mod model_aliases;
 mod model_descriptions;
+mod model_memory;
 mod rerank;
 mod resolve_model;
 mod run_context;

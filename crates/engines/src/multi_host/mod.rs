@@ -24,7 +24,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use hob_core::{
     CompletionRequest, DetokenizeRequest, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest,
     Generation, GenerationStream, MediaAnswer, MediaRequest, ModelInfo, RerankRequest, Reranking,
-    TokenizeRequest, Tokenized,
+    RunningModel, TokenizeRequest, Tokenized,
 };
 use tokio::time::{Instant, timeout};
 
@@ -434,6 +434,41 @@ impl Engine for MultiHost {
             }
         }
         last_error.map_or(Ok(()), Err)
+    }
+
+    /// On every host. A host that cannot be reached has nothing in memory that anyone could use.
+    async fn unload(&self, model: &str) -> Result<(), EngineError> {
+        let unloaded = join_all(self.table.hosts().iter().map(|host| host.unload(model))).await;
+        let mut last_error = None;
+        for outcome in unloaded {
+            match outcome {
+                Ok(()) => return Ok(()),
+                Err(error) => last_error = Some(more_informative(last_error, error)),
+            }
+        }
+        last_error.map_or(Ok(()), Err)
+    }
+
+    /// The models of all hosts that answer, each once.
+    async fn running_models(&self) -> Result<Vec<RunningModel>, EngineError> {
+        let lists = join_all(self.table.hosts().iter().map(|host| host.running_models())).await;
+        let mut union: Vec<RunningModel> = Vec::new();
+        let (mut answered, mut last_error) = (false, None);
+        for listed in lists {
+            match listed {
+                Ok(models) => {
+                    answered = true;
+                    let is_new = |model: &RunningModel| !union.iter().any(|known| known.id == model.id);
+                    let new: Vec<_> = models.into_iter().filter(is_new).collect();
+                    union.extend(new);
+                }
+                Err(error) => last_error = Some(more_informative(last_error, error)),
+            }
+        }
+        match last_error {
+            Some(error) if !answered => Err(error),
+            _ => Ok(union),
+        }
     }
 }
 

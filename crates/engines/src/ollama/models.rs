@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use hob_core::{ModelCapabilities, ModelInfo, ModelKind};
+use hob_core::{ModelCapabilities, ModelInfo, ModelKind, RunningModel};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -51,6 +51,22 @@ struct Summary {
 }
 
 #[derive(Deserialize)]
+struct Running {
+    models: Vec<RunningTag>,
+}
+
+#[derive(Deserialize)]
+struct RunningTag {
+    name: String,
+    #[serde(default)]
+    size: Option<u64>,
+    #[serde(default)]
+    size_vram: Option<u64>,
+    #[serde(default)]
+    expires_at: Option<String>,
+}
+
+#[derive(Deserialize)]
 struct Show {
     #[serde(default)]
     details: Summary,
@@ -83,6 +99,18 @@ impl Tag {
             capabilities: ModelCapabilities::default(),
         }
     }
+}
+
+/// Reads `GET /api/ps`.
+pub fn read_running(body: &[u8]) -> Result<Vec<RunningModel>, String> {
+    let running: Running = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let describe = |tag: RunningTag| RunningModel {
+        expires: tag.expires_at.as_deref().and_then(unix_seconds),
+        id: tag.name,
+        size: tag.size,
+        size_vram: tag.size_vram,
+    };
+    Ok(running.models.into_iter().map(describe).collect())
 }
 
 /// Reads `POST /api/show`.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use hob_core::EngineError;
 use hob_net::{DEFAULT_CONNECT_TIMEOUT, ProxyUse, is_loopback, trace_context};
-use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
@@ -148,9 +148,22 @@ impl Endpoint {
 
     /// Sends JSON that is already serialized. Does not check the status of the response.
     pub async fn post(&self, path: &str, json: Vec<u8>) -> Result<Response, EngineError> {
+        self.send(Method::POST, path, json).await
+    }
+
+    /// The same as a request to delete something.
+    pub async fn delete(&self, path: &str, json: Vec<u8>) -> Result<Response, EngineError> {
+        self.send(Method::DELETE, path, json).await
+    }
+
+    async fn send(&self, method: Method, path: &str, json: Vec<u8>) -> Result<Response, EngineError> {
         let sent = match &self.transport {
-            Transport::Direct(direct) => direct.post(path, json).await.map(Response::from),
-            Transport::Remote(remote) => self.post_remote(remote, path, "application/json", json).await,
+            Transport::Direct(direct) => {
+                direct.send_json(method.as_str(), path, json).await.map(Response::from)
+            }
+            Transport::Remote(remote) => {
+                self.send_remote(remote, method, path, "application/json", json).await
+            }
         };
         sent.map_err(|broken| self.failure(broken))
     }
@@ -164,21 +177,24 @@ impl Endpoint {
     ) -> Result<Response, EngineError> {
         let sent = match &self.transport {
             Transport::Direct(direct) => direct.post_as(path, content_type, body).await.map(Response::from),
-            Transport::Remote(remote) => self.post_remote(remote, path, content_type, body.to_vec()).await,
+            Transport::Remote(remote) => {
+                self.send_remote(remote, Method::POST, path, content_type, body.to_vec()).await
+            }
         };
         sent.map_err(|broken| self.failure(broken))
     }
 
-    async fn post_remote(
+    async fn send_remote(
         &self,
         remote: &RemoteClient,
+        method: Method,
         path: &str,
         content_type: &str,
         body: Vec<u8>,
     ) -> Result<Response, TransportError> {
         let mut request = remote
             .client
-            .post(format!("{}{path}", self.host))
+            .request(method, format!("{}{path}", self.host))
             .header(reqwest::header::CONTENT_TYPE, content_type)
             .body(body);
         if let Some(parent) = trace_context::header() {

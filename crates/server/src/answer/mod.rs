@@ -98,10 +98,11 @@ pub(crate) async fn whole(
     warnings: &[AnswerWarning],
     render: impl FnOnce(&Generation, &mut Vec<u8>),
 ) -> Result<Response, ApiError> {
-    Ok(send_whole(&state.system.complete(request, caller).await?, caller, warnings, render))
+    let answered = state.system.complete(request, caller).await?;
+    Ok(send_whole(&answered, caller, warnings, render))
 }
 
-/// The response with a whole answer.
+/// Sends a whole answer.
 pub(crate) fn send_whole(
     answered: &Answered,
     caller: &Caller,
@@ -137,10 +138,11 @@ pub(crate) async fn streamed<E: StreamEncoder>(
     client: StreamClient,
     encoder: impl FnOnce(&str) -> E,
 ) -> Result<Response, ApiError> {
-    Ok(send_stream(state.system.stream(request, caller).await?, caller, warnings, client, encoder))
+    let answer = state.system.stream(request, caller).await?;
+    Ok(send_stream(answer, caller, warnings, client, encoder))
 }
 
-/// The response with a streamed answer.
+/// Sends a streamed answer.
 pub(crate) fn send_stream<E: StreamEncoder>(
     answer: AnswerStream,
     caller: &Caller,

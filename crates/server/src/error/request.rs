@@ -74,6 +74,21 @@ impl ApiError {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", message)
     }
 
+    /// The same with the words that clients of Ollama look for if the model is missing.
+    pub(crate) fn for_missing_model(self, model: &str) -> Self {
+        match self.code {
+            Some("model_not_found") => {
+                ApiError { message: format!("model '{model}' not found: {}", self.message), ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// A request that another API has and Hob does not.
+    pub(crate) fn beyond_hob(message: &str) -> Self {
+        Self::new(StatusCode::NOT_IMPLEMENTED, "invalid_request_error", message)
+    }
+
     pub(crate) fn no_such_model(model: &str) -> Self {
         let message = format!("model '{model}' does not exist. GET /v1/models lists the models");
         let error = Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message);

@@ -205,6 +205,7 @@ impl WireRequest {
             parallel_tool_calls: self.parallel_tool_calls,
             response_format,
             extra,
+            hints: Map::new(),
         };
         Ok(ChatRequest { request, mode, agent, calls, warnings: ignored.into_warnings() })
     }

@@ -100,8 +100,13 @@ impl Direct {
         self.send(&request).await
     }
 
-    pub(super) async fn post(&self, path: &str, json: Vec<u8>) -> Result<DirectResponse, TransportError> {
-        let request = self.with_body(path, "application/json", &json);
+    pub(super) async fn send_json(
+        &self,
+        method: &str,
+        path: &str,
+        json: Vec<u8>,
+    ) -> Result<DirectResponse, TransportError> {
+        let request = self.with_body(method, path, "application/json", &json);
         drop(json);
         self.send(&request).await
     }
@@ -113,11 +118,11 @@ impl Direct {
         content_type: &str,
         body: &[u8],
     ) -> Result<DirectResponse, TransportError> {
-        self.send(&self.with_body(path, content_type, body)).await
+        self.send(&self.with_body("POST", path, content_type, body)).await
     }
 
-    fn with_body(&self, path: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
-        let mut request = self.begin("POST", path, body.len());
+    fn with_body(&self, method: &str, path: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
+        let mut request = self.begin(method, path, body.len());
         if let Some(parent) = trace_context::current() {
             push(&mut request, format_args!("{}: {parent}\r\n", trace_context::TRACEPARENT));
         }
