@@ -24,8 +24,14 @@ const MAX_REMEMBERED: usize = 1_024;
 /// The descriptions of models.
 #[derive(Default)]
 pub(super) struct ModelDescriptions {
-    /// By engine and model; `None` where the engine tells nothing more.
-    known: Mutex<HashMap<(String, String), (Instant, Option<ModelInfo>)>>,
+    /// By engine and model.
+    known: Mutex<HashMap<(String, String), Description>>,
+}
+
+struct Description {
+    since: Instant,
+    /// `None` if the engine tells nothing more.
+    model: Option<ModelInfo>,
 }
 
 impl ModelDescriptions {
@@ -51,8 +57,8 @@ impl ModelDescriptions {
 
     fn get(&self, listed: &ListedModel) -> Option<Option<ModelInfo>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let (since, described) = known.get(&key(listed))?;
-        (since.elapsed() < FRESH).then(|| described.clone())
+        let Description { since, model } = known.get(&key(listed))?;
+        (since.elapsed() < FRESH).then(|| model.clone())
     }
 
     fn remember(&self, listed: &ListedModel, described: Option<ModelInfo>) {
@@ -60,7 +66,7 @@ impl ModelDescriptions {
         if known.len() >= MAX_REMEMBERED {
             known.clear();
         }
-        known.insert(key(listed), (Instant::now(), described));
+        known.insert(key(listed), Description { since: Instant::now(), model: described });
     }
 }
 

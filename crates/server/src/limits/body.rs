@@ -11,7 +11,7 @@ use http_body_util::BodyExt;
 use tokio::time::Instant;
 
 use crate::blocking_pool::BlockingPool;
-use crate::content_type::check_content_type;
+use crate::content_type::{check_content_type, content_type};
 use crate::error::ApiError;
 use crate::limits::body_limit::{BodyLimit, BodyPermit, SMALL_BODY};
 use crate::limits::peer_share::PeerKey;
