@@ -32,13 +32,13 @@ def answer(request):
     """The assistant's message for a request."""
     messages = request["messages"]
     if call := forced_call(request) or edit_call(request):
-        return calling(*call)
+        return calling(*call, place=len(messages))
     if messages[-1]["role"] == "tool":
         return saying(f"The tool said {text_of(messages[-1])}.")
     if schema := (request.get("response_format") or {}).get("json_schema", {}).get("schema"):
         return saying(json.dumps(example(schema)))
     if call := fitting_call(request):
-        return calling(*call)
+        return calling(*call, place=len(messages))
     if GREETING in asked(messages):
         return saying(WHOLE_FILE)
     if "in_europe" in json.dumps(messages):
@@ -51,9 +51,11 @@ def saying(text):
     return {"role": "assistant", "content": text}
 
 
-def calling(name, arguments):
+def calling(name, arguments, place):
+    # Two calls of a conversation never have the same id: clients take them for one.
     function = {"name": name, "arguments": json.dumps(arguments)}
-    return {"role": "assistant", "content": None, "tool_calls": [{"id": "call_1", "type": "function", "function": function}]}
+    call = {"id": f"call_{place}", "type": "function", "function": function}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
 
 
 def forced_call(request):
