@@ -277,6 +277,8 @@ pub enum AnswerWarning {
     FallbackModel,
     /// No local engine could answer, and the cloud did, as the owner allows.
     CloudFallback,
+    /// The engine compares no texts, and their vectors were compared instead.
+    RerankedByEmbeddings,
     /// A field of the request that has no effect on this answer, by its name.
     Ignored(String),
 }
@@ -290,6 +292,7 @@ impl AnswerWarning {
             AnswerWarning::LoopStopped => "loop-stopped",
             AnswerWarning::FallbackModel => "fallback-model",
             AnswerWarning::CloudFallback => "cloud-fallback",
+            AnswerWarning::RerankedByEmbeddings => "reranked-by-embeddings",
             AnswerWarning::Ignored(field) => return Cow::Owned(format!("ignored={field}")),
         })
     }

@@ -18,15 +18,15 @@ pub enum DatabaseError {
     Open { path: PathBuf, source: rusqlite::Error },
 
     #[error(
-        "the database {} was written by a newer Hob: its version is {found}, and this Hob knows none above {known}. \
+        "the database {} was written by a newer Hob: its version is {found}, and this Hob supports versions up to {known}. \
          Update Hob, or set HOB_HOME to another directory.",
         path.display()
     )]
     Newer { path: PathBuf, found: i64, known: i64 },
 
     #[error(
-        "the file {0} is damaged, or no database of Hob's. Stop Hob and move it away with its -wal and -shm files, and Hob \
-         starts with a new one; 'sqlite3 {0} .recover' shows what can still be read of it.",
+        "the file {0} is damaged or is not a Hob database. Stop Hob and move it away with its -wal and -shm files; Hob then \
+         creates a new one. 'sqlite3 {0} .recover' shows what can still be read.",
         path.display()
     )]
     Damaged { path: PathBuf, source: rusqlite::Error },
@@ -34,7 +34,7 @@ pub enum DatabaseError {
     #[error("another process keeps the database {} locked. Wait until it is done, or stop it.", path.display())]
     Busy { path: PathBuf, source: rusqlite::Error },
 
-    #[error("there is no space left for the database {}. Make room on its disk.", path.display())]
+    #[error("there is no space left for the database {}. Free some space on its disk.", path.display())]
     Full { path: PathBuf, source: rusqlite::Error },
 
     #[error(

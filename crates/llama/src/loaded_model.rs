@@ -19,7 +19,7 @@ use llama_cpp_2::token_type::LlamaTokenAttr;
 
 use crate::batch_plan::StepSize;
 use crate::control_tokens::ControlTokens;
-use crate::error::unusable;
+use crate::error::{bad_request, unusable};
 use crate::grammar::{GrammarError, Spelling, Vocabulary};
 use crate::log;
 use crate::options::LlamaOptions;
@@ -41,6 +41,9 @@ pub(crate) const STEP: StepSize = if cfg!(any(feature = "cuda", feature = "metal
 
 /// The longest text that is embedded in one go.
 const LONGEST_EMBEDDED: u32 = 2048;
+
+/// llama.cpp's number for models that give a score in the place of a vector.
+const RANK_POOLING: &str = "4";
 
 /// Short texts that are embedded in one go.
 const EMBEDDED_TOGETHER: usize = 64;
@@ -126,6 +129,8 @@ pub(crate) struct LoadedModel {
     /// Made for embeddings: it has no next token to offer.
     pub(crate) embeds_only: bool,
     pooling: LlamaPoolingType,
+    /// Made to score a document for a question.
+    compares_texts: bool,
     /// Tokens that went through the model, of prompts and answers.
     pub(crate) computed: AtomicU64,
 }
@@ -165,7 +170,8 @@ impl LoadedModel {
         };
         let architecture = header.and_then(|header| header.architecture.clone()).unwrap_or_default();
         // A model that names no pooling was not made for embeddings; the mean of its tokens is the usual way then.
-        let pooling = match model.meta_val_str(&format!("{architecture}.pooling_type")).as_deref() {
+        let named_pooling = model.meta_val_str(&format!("{architecture}.pooling_type"));
+        let pooling = match named_pooling.as_deref() {
             Err(_) | Ok("0") => LlamaPoolingType::Mean,
             Ok(_) => LlamaPoolingType::Unspecified,
         };
@@ -182,6 +188,7 @@ impl LoadedModel {
             threads: i32::try_from(options.threads.max(1)).unwrap_or(1),
             embeds_only: header.is_some_and(|header| header.is_embedding),
             pooling,
+            compares_texts: named_pooling.as_deref() == Ok(RANK_POOLING),
             computed: AtomicU64::new(0),
             model,
         })
@@ -281,6 +288,25 @@ impl LoadedModel {
 
     pub(crate) fn ends_text(&self, token: i32) -> bool {
         self.model.vocab().is_eog(LlamaToken(token))
+    }
+
+    /// Tokens of `place` in the request as the caller numbered them, if the model has them all.
+    pub(crate) fn known_tokens(&self, place: &str, tokens: &[u32]) -> Result<Vec<i32>, EngineError> {
+        let vocabulary = self.model.n_vocab();
+        let known = |token: &u32| i32::try_from(*token).ok().filter(|token| *token < vocabulary);
+        tokens.iter().map(|token| known(token).ok_or(token)).collect::<Result<_, _>>().map_err(|token| {
+            let message = format!(
+                "{place} has the token {token}; those of '{}' are numbered from 0 to {}",
+                self.id,
+                vocabulary - 1
+            );
+            bad_request(message, Some(place.split('[').next().unwrap_or(place)))
+        })
+    }
+
+    /// Whether the model was made to score a document for a question.
+    pub(crate) fn compares_texts(&self) -> bool {
+        self.compares_texts
     }
 
     /// The tokens of text in which nothing that looks like a control token is one.

@@ -3,7 +3,7 @@
 use hob_core::{Delta, FinishReason, TextDelta, ToolCallDelta};
 use serde_json::{Value, json};
 
-use crate::reasoning::{AnswerPart, ReasoningParser};
+use crate::reasoning::{AnswerPart, ReasoningParser, Thought};
 use crate::stops::StopMatcher;
 use crate::tool_parser::{Piece, ToolParser};
 use crate::tools::ToolFormat;
@@ -26,8 +26,7 @@ pub(crate) struct Writer {
 pub(crate) struct Reading {
     pub(crate) stops: Vec<String>,
     pub(crate) tools: Option<ToolFormat>,
-    /// Whether the prompt ends inside a thought.
-    pub(crate) thinks: bool,
+    pub(crate) thought: Thought,
 }
 
 /// What came of a token.
@@ -43,7 +42,7 @@ impl Writer {
         Writer {
             choice,
             utf8: Utf8Buffer::default(),
-            reasoning: ReasoningParser::new(reading.thinks),
+            reasoning: ReasoningParser::new(reading.thought),
             stops: StopMatcher::new(&reading.stops),
             tools: reading.tools.map(ToolParser::new),
             probabilities: Vec::new(),
@@ -201,7 +200,7 @@ mod tests {
         let written = writer.push(b"OP</think>\n\nfour", Some(json!(2)));
         let four = TextDelta { choice: 0, text: "four".into(), logprobs: None };
         assert_eq!((written.stopped, written.deltas), (false, vec![thought("OP"), Delta::Text(four)]));
-        let mut cut_off = Writer::new(0, &Reading { thinks: true, ..Reading::default() });
+        let mut cut_off = Writer::new(0, &Reading { thought: Thought::Begun, ..Reading::default() });
         assert_eq!(cut_off.push(b"hm </", None).deltas, [thought("hm")]);
         let finish = Delta::Finish { choice: 0, reason: FinishReason::Length };
         assert_eq!(cut_off.finish(FinishReason::Length), [thought(" </"), finish]);

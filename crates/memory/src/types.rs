@@ -175,11 +175,11 @@ pub struct MemoryStats {
 /// Why the memory does not do it.
 #[derive(Debug, Error)]
 pub enum MemoryError {
-    #[error("nothing is remembered yet. Fill the memory with 'hob memory index PATH'.")]
+    #[error("the memory is empty. Index documents with 'hob memory index PATH'.")]
     Empty,
 
     #[error(
-        "the memory has no vectors of the model '{model}', so nothing can be found by meaning. Make them with 'hob memory \
+        "the memory has no vectors of the model '{model}', so it cannot be searched by meaning. Create them with 'hob memory \
          index PATH -b vector', or search with '-b sqlite'."
     )]
     NoVectors { model: String },

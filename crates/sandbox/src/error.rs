@@ -7,7 +7,7 @@ use thiserror::Error;
 
 #[derive(Debug, Error)]
 pub enum SandboxError {
-    #[error("running code is switched off. Set [sandbox] enabled = true in config.toml to allow it")]
+    #[error("running code is disabled. Set [sandbox] enabled = true in config.toml to allow it")]
     Disabled,
 
     #[error("'{}' may not be mounted: {reason}", host.display())]
@@ -30,7 +30,7 @@ pub enum SandboxError {
     Unusable { program: PathBuf, reason: String },
 
     #[error(
-        "there is nothing to run code in. Install bubblewrap, or docker or podman with the image '{image}'. {tried}"
+        "no sandbox for code is available. Install bubblewrap, or docker or podman with the image '{image}'. {tried}"
     )]
     NoRuntime { image: String, tried: String },
 

@@ -9,7 +9,7 @@ use hob_core::model::DEFAULT_MODEL;
 use hob_telemetry::trace::{ask_error_type, request_span, under};
 
 impl AskService {
-    /// Texts as vectors. `default`, and the name of the model it stands for, mean the configured embedder; any other name
+    /// Texts as vectors. `default`, and the name of the configured embedding model, mean the configured embedder; any other name
     /// is a model of the engine.
     pub async fn embed(&self, request: EmbedRequest, caller: &Caller) -> Result<Embeddings, AskError> {
         let mut span = request_span(&self.recorder.tracer, caller, &request.model);

@@ -4,6 +4,7 @@ use hob_core::{Answer, FinishReason, Generation, ModelInfo, ModelKind, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::legacy_logprobs;
 use super::tool_calls::WireCall;
 use crate::wire::deltas::DecodeError;
 
@@ -18,14 +19,18 @@ struct Completion {
 
 #[derive(Deserialize)]
 struct Choice {
-    message: WireAnswer,
+    #[serde(default)]
+    message: Option<WireAnswer>,
+    /// In the place of `message` in a text completion.
+    #[serde(default)]
+    text: Option<String>,
     #[serde(default)]
     finish_reason: Option<String>,
     #[serde(default)]
     logprobs: Option<Value>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 struct WireAnswer {
     #[serde(default)]
     content: Option<String>,
@@ -75,6 +80,9 @@ pub fn read(body: &[u8], requested_model: &str) -> Result<Generation, DecodeErro
     let malformed = |reason: &str| DecodeError::Malformed(reason.to_owned());
     let mut answers = Vec::with_capacity(completion.choices.len());
     for choice in completion.choices {
+        if choice.message.is_none() && choice.text.is_none() {
+            return Err(malformed("a choice has neither 'message' nor 'text'"));
+        }
         answers.push(choice.into_answer().ok_or_else(|| malformed("a choice has no finish_reason"))?);
     }
     let mut answers = answers.into_iter();
@@ -91,18 +99,15 @@ impl Choice {
     /// `None` without a finish reason.
     fn into_answer(self) -> Option<Answer> {
         let finish_reason = self.finish_reason?;
-        let calls = self.message.tool_calls.unwrap_or_default();
+        let message = self.message.unwrap_or_default();
+        let calls = message.tool_calls.unwrap_or_default();
         Some(Answer {
             // A refusal is the whole answer.
-            content: self.message.content.or(self.message.refusal).unwrap_or_default(),
-            reasoning: self
-                .message
-                .reasoning_content
-                .or(self.message.reasoning)
-                .filter(|text| !text.is_empty()),
+            content: message.content.or(message.refusal).or(self.text).unwrap_or_default(),
+            reasoning: message.reasoning_content.or(message.reasoning).filter(|text| !text.is_empty()),
             tool_calls: calls.into_iter().map(WireCall::into_tool_call).collect(),
             finish_reason: FinishReason::parse(&finish_reason),
-            logprobs: self.logprobs.filter(|value| !value.is_null()),
+            logprobs: self.logprobs.filter(|value| !value.is_null()).map(legacy_logprobs::in_chat_form),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The stream: chunks as server-sent events, with `[DONE]` at the end.
+//! The stream of a conversation or of a text completion: chunks as server-sent events, with `[DONE]` at the end.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::answer::WireUsage;
 use super::chunk_template::ChunkTemplate;
+use super::legacy_logprobs;
 use super::tool_calls::{CallTracker, WireCall};
 use crate::wire::deltas::{DecodeError, Decoder};
 use crate::wire::engine_error::EngineErrorBody;
@@ -35,6 +36,9 @@ struct Choice<'a> {
     index: u32,
     #[serde(borrow, default)]
     delta: Option<Piece<'a>>,
+    /// In the place of `delta` in the stream of a text completion.
+    #[serde(borrow, default)]
+    text: Option<Text<'a>>,
     #[serde(borrow, default)]
     finish_reason: Option<Text<'a>>,
     #[serde(default)]
@@ -46,14 +50,18 @@ impl Choice<'_> {
     fn only_text(&self) -> Option<&str> {
         let plain =
             self.finish_reason.is_none() && self.logprobs.as_ref().is_none_or(|value| value.is_null());
-        match &self.delta {
-            Some(Piece {
-                content: Some(Text(text)),
-                reasoning_content: None,
-                reasoning: None,
-                tool_calls,
-                ..
-            }) if plain && tool_calls.as_ref().is_none_or(Vec::is_empty) => Some(text),
+        match (&self.delta, &self.text) {
+            (None, Some(Text(text))) if plain => Some(text),
+            (
+                Some(Piece {
+                    content: Some(Text(text)),
+                    reasoning_content: None,
+                    reasoning: None,
+                    tool_calls,
+                    ..
+                }),
+                None,
+            ) if plain && tool_calls.as_ref().is_none_or(Vec::is_empty) => Some(text),
             _ => None,
         }
     }
@@ -139,7 +147,15 @@ impl ChatChunkDecoder {
         if !self.begun.contains(&index) {
             self.begun.push(index);
         }
-        let mut logprobs = choice.logprobs.filter(|value| !value.is_null());
+        let mut logprobs = choice
+            .logprobs
+            .filter(|value| !value.is_null())
+            .map(|value| Box::new(legacy_logprobs::in_chat_form(*value)));
+        let text = choice.text.filter(|Text(text)| !text.is_empty());
+        if let Some(Text(text)) = text {
+            let text = text.into_owned();
+            deltas.push_back(Delta::Text(TextDelta { choice: index, text, logprobs: logprobs.take() }));
+        }
         if let Some(piece) = choice.delta {
             let thought = piece.reasoning_content.or(piece.reasoning);
             if let Some(Text(text)) = thought.filter(|Text(text)| !text.is_empty()) {

@@ -46,7 +46,7 @@ async fn every_route_is_in_the_document_and_nothing_else() {
         .split("\n        (\"")
         .skip(1)
         .filter_map(|rest| rest.split('"').next())
-        // The document has no word for "and everything below".
+        // The document cannot express "and everything below".
         .map(|path| path.replace("{*", "{"))
         .collect();
     let described: BTreeSet<String> = document["paths"].as_object().unwrap().keys().cloned().collect();
@@ -55,7 +55,7 @@ async fn every_route_is_in_the_document_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn everything_in_the_document_answers() {
+async fn every_operation_in_the_document_answers() {
     let (server, document) = server_and_document().await;
     for (path, methods) in document["paths"].as_object().unwrap() {
         for method in methods.as_object().unwrap().keys() {
@@ -112,7 +112,7 @@ async fn requests_and_answers_fit_their_schemas() {
 }
 
 #[tokio::test]
-async fn what_the_document_forbids_is_refused() {
+async fn requests_that_violate_the_document_are_refused() {
     let (server, document) = server_and_document().await;
     let root = json!({ "$ref": "#/components/schemas/ChatRequest", "components": document["components"] });
     let validator = jsonschema::draft202012::new(&root).unwrap();
