@@ -13,6 +13,7 @@ TOOL = r"^tool: weather .*\bcity\b.*\b(Paris|Rome)\b"
 PLACE = r".*\bcity\b.*\b(Paris|Rome)\b.*\bin_europe\b.*\b([Tt]rue|[Ff]alse)\b"
 PARSED = rf"^parsed: {PLACE}"
 VECTORS = r"^vectors: 2 of 384 numbers$"
+CONTINUED = rf"^continued: .*{PARIS}"
 SDK = [ANSWER, STREAM, TOOL, PARSED, VECTORS]
 RESPONSES = [ANSWER, STREAM, TOOL, PARSED, r"^more: .*\S", r"^stored: [Tt]rue$"]
 OLLAMA = [ANSWER, STREAM, rf"^generated: .*{PARIS}", PARSED, VECTORS, r"^models: .*smollm2", r"^can: .*\bcompletion\b"]
@@ -46,9 +47,9 @@ class Client:
 
 
 CLIENTS = [
-    Client("openai-python", ["openai_python.py"], SDK, requirements="openai-python"),
+    Client("openai-python", ["openai_python.py"], [*SDK, CONTINUED], requirements="openai-python"),
     Client("openai-python with responses", ["openai_responses.py"], RESPONSES, requirements="openai-python"),
-    Client("openai-js", ["openai_js.mjs"], SDK, npm="sdks"),
+    Client("openai-js", ["openai_js.mjs"], [*SDK, CONTINUED], npm="sdks"),
     Client("openai-js with responses", ["openai_responses.mjs"], RESPONSES, npm="sdks"),
     Client("langchain", ["langchain.py"], [*SDK, rf"^responses: .*{PARIS}"], requirements="langchain"),
     Client("llama-index", ["llamaindex.py"], SDK, requirements="llama-index"),
@@ -131,7 +132,7 @@ CLIENTS = [
             for api in ("openai", "anthropic", "ollama_chat")
             for kind in ("answer", "stream")
         ]
-        + [rf"^response: .*{PARIS}", rf"^completion: .*{PARIS}", VECTORS],
+        + [rf"^response: .*{PARIS}", CONTINUED, VECTORS],
         requirements="litellm",
         # It would fetch a list of prices.
         environment={"LITELLM_LOCAL_MODEL_COST_MAP": "True"},

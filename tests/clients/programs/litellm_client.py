@@ -25,8 +25,8 @@ response = litellm.responses(
 )
 print("response:", response.output_text)
 
-# A prompt that the model continues.
-completion = litellm.text_completion(
+# A text that the model continues.
+continued = litellm.text_completion(
     model="text-completion-openai/default",
     api_base=url,
     api_key="hob",
@@ -34,7 +34,7 @@ completion = litellm.text_completion(
     temperature=0,
     max_tokens=8,
 )
-print("completion:", completion.choices[0].text)
+print("continued:", continued.choices[0].text)
 
 # Embeddings.
 vectors = litellm.embedding(
