@@ -194,8 +194,8 @@ CLIENTS = [
         environment={
             "ANTHROPIC_BASE_URL": "{host}",
             "ANTHROPIC_AUTH_TOKEN": "hob",
-            "ANTHROPIC_MODEL": "default",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "8000",
         },
         files=BEFORE,
         left_behind=AFTER,

@@ -201,7 +201,9 @@ def home(engines):
         ]
         # The clients compare what the model itself says, not what an agent makes of it.
         server = '[server]\nhost = "127.0.0.1"\nagent = ""\n'
-        (Path(directory) / "config.toml").write_text(server + "".join(sections) + "[engine.embedded]\ntune = false\n")
+        # As the page of Claude Code says.
+        aliases = '[models.aliases]\n"claude-*" = "default"\n'
+        (Path(directory) / "config.toml").write_text(server + "".join(sections) + aliases)
         yield Path(directory)
 
 
