@@ -21,7 +21,7 @@ use hob_telemetry::{RecordContext, RecordedEngine, Recorder, TelemetryService, T
 use thiserror::Error;
 
 use crate::ask::default_model::DefaultModel;
-use crate::ask::{AskService, AskServiceParts};
+use crate::ask::{AskService, AskServiceParts, ModelAliases};
 use crate::databases::{DATABASE, hob_database};
 use crate::feedback::FeedbackService;
 use crate::startup::channels::{ChannelParts, open_channels};
@@ -181,6 +181,7 @@ impl App {
             log: Arc::clone(&recorder.log),
         });
         let system = system.with_recorder(recorder).with_pool(pool);
+        let system = system.with_aliases(ModelAliases::new(&config.models.aliases));
         let system = system.recording_default_at(home).with_cloud_tools(cloud_tools).with_defaults(defaults);
         let system = system.with_fallback(fallback(config, &engines)).for_want_of(for_want(&because, &key));
         let system =

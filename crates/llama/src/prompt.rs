@@ -81,6 +81,7 @@ fn around_gap(loaded: &LoadedModel, prefix: &str, suffix: &str) -> Result<Vec<i3
 
 fn answer_options(loaded: &LoadedModel, request: &GenerateRequest) -> Result<AnswerOptions, EngineError> {
     let mut ask = AnswerOptions::read(request, loaded.parallel)?;
+    ask.place_effort(template_source(loaded));
     if ask.ignore_eos {
         let vocab = loaded.model.vocab();
         let ends = [vocab.eos(), vocab.eot()];
@@ -93,11 +94,20 @@ fn answer_options(loaded: &LoadedModel, request: &GenerateRequest) -> Result<Ans
 
 /// The tokens that a request begins with, for reading them ahead.
 pub(crate) fn prompt_of(loaded: &LoadedModel, request: &GenerateRequest) -> Result<Vec<i32>, EngineError> {
-    let ask = AnswerOptions::read(request, loaded.parallel)?;
+    let mut ask = AnswerOptions::read(request, loaded.parallel)?;
+    ask.place_effort(template_source(loaded));
     let text = render(loaded, &request.messages, constraint::offered(request), &ask)?;
     let prompt = tokenize(loaded, &text);
     check_length(loaded, &prompt, "messages")?;
     Ok(prompt)
+}
+
+/// The program of the model's own template, which can have variables.
+fn template_source(loaded: &LoadedModel) -> Option<&str> {
+    match &loaded.template {
+        Template::Own(template) => Some(template.source()),
+        Template::BuiltIn(_) => None,
+    }
 }
 
 /// Whether the prompt of `field` is neither empty nor too long.

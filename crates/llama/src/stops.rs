@@ -11,6 +11,8 @@ pub(crate) struct StopMatcher {
     /// The state after the text so far: what is held back is the way to it.
     at: usize,
     held: String,
+    /// The stop string that ended the answer.
+    matched: Option<String>,
 }
 
 /// A beginning that stop strings have in common.
@@ -36,7 +38,7 @@ pub(crate) struct Passed {
 
 impl StopMatcher {
     pub(crate) fn new(stops: &[String]) -> Self {
-        StopMatcher { states: states(stops), at: 0, held: String::new() }
+        StopMatcher { states: states(stops), at: 0, held: String::new(), matched: None }
     }
 
     /// Takes the next piece of the answer.
@@ -50,7 +52,9 @@ impl StopMatcher {
         for (offset, byte) in text.bytes().enumerate() {
             self.at = step(&self.states, self.at, byte);
             if let Some(length) = self.states[self.at].complete {
-                self.held.truncate(before + offset + 1 - length);
+                let end = before + offset + 1;
+                self.matched = self.held.get(end - length..end).map(str::to_owned);
+                self.held.truncate(end - length);
                 return Passed { text: std::mem::take(&mut self.held), stopped: true };
             }
         }
@@ -58,6 +62,11 @@ impl StopMatcher {
         let open = self.held.len() - self.states[self.at].length;
         let kept = self.held.split_off(open);
         Passed { text: std::mem::replace(&mut self.held, kept), stopped: false }
+    }
+
+    /// The stop string that ended the answer.
+    pub(crate) fn take_matched(&mut self) -> Option<String> {
+        self.matched.take()
     }
 
     /// The answer is over: what was held back is part of it after all.

@@ -106,6 +106,9 @@ impl Writer {
         let called = self.tools.as_ref().is_some_and(|parser| parser.calls() > 0);
         let reason = match reason {
             FinishReason::Stop if called => FinishReason::ToolCalls,
+            FinishReason::Stop => {
+                self.stops.take_matched().map_or(FinishReason::Stop, FinishReason::StopSequence)
+            }
             other => other,
         };
         written.deltas.push(Delta::Finish { choice: self.choice, reason });
@@ -176,7 +179,7 @@ mod tests {
         assert_eq!(text(&writer.push(b"one ST", None).deltas), "one ");
         let written = writer.push(b"OP two", None);
         assert!(written.stopped && written.deltas.is_empty());
-        let finish = Delta::Finish { choice: 0, reason: FinishReason::Stop };
+        let finish = Delta::Finish { choice: 0, reason: FinishReason::StopSequence("STOP".into()) };
         assert_eq!(writer.finish(FinishReason::Stop), [finish]);
     }
 

@@ -307,7 +307,10 @@ async fn a_stop_string_ends_the_answer_also_across_tokens() {
         ..ask(question, 32)
     };
     let stopped = answer(&request).await.answer;
-    assert_eq!((stopped.content.as_str(), stopped.finish_reason), (&whole[..at + 3], FinishReason::Stop));
+    assert_eq!(
+        (stopped.content.as_str(), stopped.finish_reason),
+        (&whole[..at + 3], FinishReason::StopSequence(stop))
+    );
 }
 
 #[tokio::test]

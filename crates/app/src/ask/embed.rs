@@ -22,6 +22,8 @@ impl AskService {
     }
 
     async fn vectors(&self, mut request: EmbedRequest, caller: &Caller) -> Result<Embeddings, AskError> {
+        // The answer names the model that made the vectors.
+        self.aliases.apply(&mut request.model);
         let embedder = match &self.embedder {
             None if request.model == DEFAULT_MODEL => return Err(embedder::not_configured().into()),
             Some(embedder) if request.model == DEFAULT_MODEL || request.model == embedder.model => embedder,

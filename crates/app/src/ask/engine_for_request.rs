@@ -96,6 +96,15 @@ impl RequestTarget {
         }
     }
 
+    /// The same, if the caller's name for the model is an alias.
+    pub(crate) fn after_alias(self, alias: Option<ModelReason>) -> Self {
+        let reason = match (alias, self.reason) {
+            (alias, None) => alias,
+            (alias, Some(reason)) => Some(reason.after(alias)),
+        };
+        RequestTarget { reason, ..self }
+    }
+
     /// The key of the engine that is asked first.
     pub(crate) fn engine(&self) -> &str {
         self.engine.key()

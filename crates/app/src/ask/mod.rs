@@ -5,11 +5,13 @@ pub(crate) mod agent_or_engine;
 mod answer;
 pub(crate) mod caller_policy;
 mod complete_text;
+mod count_tokens;
 pub(crate) mod default_model;
 mod embed;
 pub(crate) mod engine_for_request;
 pub(crate) mod images;
 mod memory_context;
+mod model_aliases;
 mod rerank;
 mod resolve_model;
 mod run_context;
@@ -33,6 +35,8 @@ use hob_telemetry::{EnergyMeters, InferenceLog, Recorder, Tracer};
 
 pub use answer::AnswerStream;
 pub use complete_text::TextRequest;
+pub use count_tokens::TokenCount;
+pub use model_aliases::ModelAliases;
 pub use rerank::Reranked;
 
 use crate::ask::default_model::DefaultModel;
@@ -65,6 +69,8 @@ pub struct AskService {
     /// Why the cloud is the selected engine, if that is only because no other engine answered.
     for_want: Option<ModelReason>,
     default: DefaultModel,
+    /// Names that stand for other models.
+    aliases: ModelAliases,
     /// Who makes vectors when the caller asks for the default; `None` where nobody can.
     embedder: Option<Embedder>,
     agent: Option<Arc<dyn Agent>>,
@@ -93,6 +99,7 @@ impl AskService {
             fallback: None,
             for_want: None,
             default: DefaultModel::new(parts.default_model),
+            aliases: ModelAliases::default(),
             embedder: None,
             agent: parts.agent,
             tools: ArcSwap::from_pointee(parts.tools),
@@ -112,6 +119,11 @@ impl AskService {
     /// The same with further engines, which answer for models that earlier ones do not have.
     pub fn with_pool(self, pool: Arc<EnginePool>) -> Self {
         AskService { pool, ..self }
+    }
+
+    /// The same with names that stand for other models.
+    pub fn with_aliases(self, aliases: ModelAliases) -> Self {
+        AskService { aliases, ..self }
     }
 
     /// The same with a fallback for the default model.
@@ -263,8 +275,9 @@ impl AskService {
         listed.iter().position(|listed| self.pool.means(&default, listed))
     }
 
-    /// The model that a caller means by `id`, `default` included, if an engine lists it and the caller may use it.
+    /// The model that a caller means by `id`, `default` and aliases included, if an engine lists it and the caller may use it.
     pub async fn listed_model(&self, id: &str, role: CallerRole) -> Result<Option<ListedModel>, EngineError> {
+        let id = self.aliases.resolve(id).unwrap_or(id);
         let default = match id {
             DEFAULT_MODEL => self.default_model().await?,
             _ => None,

@@ -31,6 +31,8 @@ impl AskService {
     }
 
     async fn ranked(&self, mut request: RerankRequest, caller: &Caller) -> Result<Reranked, AskError> {
+        // The answer names the model that compared the texts.
+        self.aliases.apply(&mut request.model);
         let engine = match &self.embedder {
             None if request.model == DEFAULT_MODEL => return Err(embedder::not_configured().into()),
             Some(embedder) if request.model == DEFAULT_MODEL || request.model == embedder.model => {

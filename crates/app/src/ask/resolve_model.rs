@@ -49,6 +49,7 @@ impl AskService {
         caller: &Caller,
     ) -> Result<RequestTarget, AskError> {
         request.defaults = self.defaults;
+        let alias = self.aliases.apply(&mut request.model);
         let fallback = self.fallback.as_ref().filter(|_| is_ours_to_choose(&request.model));
         let route = match (self.find(request, caller).await, fallback) {
             (Ok(route), None) => route,
@@ -63,7 +64,7 @@ impl AskService {
             }
             (Err(error), _) => return Err(error),
         };
-        Ok(route.instead_of(self.for_want.as_ref()))
+        Ok(route.instead_of(self.for_want.as_ref()).after_alias(alias))
     }
 
     async fn find(&self, request: &mut GenerateRequest, caller: &Caller) -> Result<RequestTarget, AskError> {

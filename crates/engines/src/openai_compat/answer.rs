@@ -26,6 +26,12 @@ struct Choice {
     text: Option<String>,
     #[serde(default)]
     finish_reason: Option<String>,
+    /// The stop sequence, in vLLM; a token's number in place of it is the end of a turn.
+    #[serde(default)]
+    stop_reason: Option<Value>,
+    /// The same in SGLang.
+    #[serde(default)]
+    matched_stop: Option<Value>,
     #[serde(default)]
     logprobs: Option<Value>,
 }
@@ -106,9 +112,17 @@ impl Choice {
             content: message.content.or(message.refusal).or(self.text).unwrap_or_default(),
             reasoning: message.reasoning_content.or(message.reasoning).filter(|text| !text.is_empty()),
             tool_calls: calls.into_iter().map(WireCall::into_tool_call).collect(),
-            finish_reason: FinishReason::parse(&finish_reason),
+            finish_reason: finish(&finish_reason, self.stop_reason.or(self.matched_stop)),
             logprobs: self.logprobs.filter(|value| !value.is_null()).map(legacy_logprobs::in_chat_form),
         })
+    }
+}
+
+/// The finish reason, with the stop sequence if the engine names one.
+pub(super) fn finish(reason: &str, stop: Option<Value>) -> FinishReason {
+    match (FinishReason::parse(reason), stop) {
+        (FinishReason::Stop, Some(Value::String(stop))) => FinishReason::StopSequence(stop),
+        (reason, _) => reason,
     }
 }
 

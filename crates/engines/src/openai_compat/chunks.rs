@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
-use hob_core::{Delta, FinishReason, TextDelta, ToolCallDelta, Usage};
+use hob_core::{Delta, TextDelta, ToolCallDelta, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::answer::WireUsage;
+use super::answer::{WireUsage, finish};
 use super::chunk_template::ChunkTemplate;
 use super::legacy_logprobs;
 use super::tool_calls::{CallTracker, WireCall};
@@ -41,6 +41,11 @@ struct Choice<'a> {
     text: Option<Text<'a>>,
     #[serde(borrow, default)]
     finish_reason: Option<Text<'a>>,
+    /// The stop sequence, in vLLM and SGLang.
+    #[serde(default)]
+    stop_reason: Option<Value>,
+    #[serde(default)]
+    matched_stop: Option<Value>,
     #[serde(default)]
     logprobs: Option<Box<Value>>,
 }
@@ -173,7 +178,8 @@ impl ChatChunkDecoder {
         }
         if let Some(Text(reason)) = choice.finish_reason {
             self.finished.push(index);
-            deltas.push_back(Delta::Finish { choice: index, reason: FinishReason::parse(&reason) });
+            let reason = finish(&reason, choice.stop_reason.or(choice.matched_stop));
+            deltas.push_back(Delta::Finish { choice: index, reason });
         }
     }
 

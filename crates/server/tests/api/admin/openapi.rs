@@ -101,6 +101,30 @@ async fn requests_and_answers_fit_their_schemas() {
         assert_fits(&document, "EmbeddingList", &response.json().await.unwrap());
     }
 
+    let request = json!({
+        "model": "m", "max_tokens": 9, "system": "be kind", "thinking": { "type": "adaptive" },
+        "messages": [{ "role": "user", "content": [{ "type": "text", "text": "hi" }] }],
+        "tools": [{ "name": "f", "input_schema": { "type": "object" } }],
+    });
+    assert_fits(&document, "MessagesRequest", &request);
+    let post = async |path: &str, body: &Value| {
+        server.client.post(server.url(path)).json(body).send().await.unwrap()
+    };
+    let response = post("/v1/messages", &request).await;
+    assert_fits(&document, "AnthropicMessage", &response.json().await.unwrap());
+    let counted = post("/v1/messages/count_tokens", &request).await;
+    assert_fits(&document, "MessageTokensCount", &counted.json().await.unwrap());
+    let refused = post("/v1/messages", &json!({})).await;
+    assert_fits(&document, "AnthropicError", &refused.json().await.unwrap());
+    let mut streaming = request.clone();
+    streaming["stream"] = json!(true);
+    let text = post("/v1/messages", &streaming).await.text().await.unwrap();
+    for data in text.lines().filter_map(|line| line.strip_prefix("data: ")) {
+        assert_fits(&document, "MessageEvent", &serde_json::from_str(data).unwrap());
+    }
+    let models = server.client.get(server.url("/v1/models")).header("anthropic-version", "2023-06-01");
+    assert_fits(&document, "AnthropicModelList", &models.send().await.unwrap().json().await.unwrap());
+
     let get = async |path: &str| -> Value {
         server.client.get(server.url(path)).send().await.unwrap().json().await.unwrap()
     };
