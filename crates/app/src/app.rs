@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hob_agents::builtin::LlmOptions;
 use hob_channels::{ChannelError, ChannelService};
 use hob_config::{Config, EngineName};
+use hob_conversations::ResponseStore;
 use hob_core::engine::CLOUD;
 use hob_core::{AnswerDefaults, Ask, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents};
 use hob_engines::selection::{
@@ -25,6 +26,7 @@ use crate::ask::{AskService, AskServiceParts, ModelAliases};
 use crate::databases::{DATABASE, hob_database};
 use crate::feedback::FeedbackService;
 use crate::startup::channels::{ChannelParts, open_channels};
+use crate::startup::conversations::response_store;
 use crate::startup::embedder::embedder;
 use crate::startup::engines::{beside, engines};
 use crate::startup::local_models::{self, DownloadProgressFn};
@@ -90,6 +92,8 @@ pub struct App {
     pub record: TelemetryService,
     /// Runs nothing until it is started.
     pub scheduler: Arc<Scheduler>,
+    /// Stores responses of the HTTP API.
+    pub responses: Arc<dyn ResponseStore>,
     managed: Option<ManagedServer>,
     traces: TraceExporter,
     workshop: ToolRegistry,
@@ -168,6 +172,7 @@ impl App {
                 channels: channels.clone(),
             },
         );
+        let responses = response_store(database.clone());
         let calls = RecordedCalls::new(database, record.clone());
         let router = open_router(config, &calls);
         let feedback = FeedbackService::new(router.service().clone(), Some(calls));
@@ -199,7 +204,7 @@ impl App {
             },
         });
         let scheduler = Arc::new(scheduler);
-        Ok(App { system, because, record, scheduler, managed, traces, workshop, channels })
+        Ok(App { system, because, record, scheduler, responses, managed, traces, workshop, channels })
     }
 
     /// Connects the channels and answers incoming messages.

@@ -20,6 +20,7 @@ mod reload;
 mod request_context;
 mod request_id;
 mod request_metrics;
+mod responses;
 mod route_suggestions;
 mod router;
 mod state;

@@ -20,6 +20,7 @@ use crate::pages::{chat_page, dashboard};
 use crate::pipeline::Pipeline;
 use crate::reload::AccessRules;
 use crate::request_metrics::RequestMetrics;
+use crate::responses::{self, BackgroundRuns, conversations};
 use crate::route_suggestions::RouteSuggestions;
 use crate::state::{ServerParts, ServerState};
 
@@ -27,6 +28,14 @@ use crate::state::{ServerParts, ServerState};
 fn routes() -> Vec<(&'static str, MethodRouter<Arc<ServerState>>)> {
     vec![
         ("/v1/chat/completions", post(chat::create)),
+        ("/v1/responses", post(responses::create::create)),
+        ("/v1/responses/{id}", get(responses::stored::show).delete(responses::stored::delete)),
+        ("/v1/responses/{id}/cancel", post(responses::stored::cancel)),
+        ("/v1/responses/{id}/input_items", get(responses::stored::input_items)),
+        ("/v1/conversations", post(conversations::create)),
+        ("/v1/conversations/{id}", conversations::one()),
+        ("/v1/conversations/{id}/items", get(conversations::list_items).post(conversations::add_items)),
+        ("/v1/conversations/{id}/items/{item_id}", conversations::one_item()),
         ("/v1/embeddings", post(embeddings::create)),
         ("/v1/models", get(anthropic::models::list)),
         ("/v1/models/{*id}", get(anthropic::models::show)),
@@ -55,12 +64,17 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<ServerState>>)> {
     ]
 }
 
-pub(crate) fn router(parts: ServerParts, config: &ServerConfig, stopping: CancellationToken) -> Pipeline {
+pub(crate) fn router(
+    parts: ServerParts,
+    config: &ServerConfig,
+    stopping: CancellationToken,
+    background: Arc<BackgroundRuns>,
+) -> Pipeline {
     let routes = routes();
     let patterns = || routes.iter().map(|(pattern, _)| *pattern);
     let suggestions = Arc::new(RouteSuggestions::new(patterns()));
     let metrics = parts.system.metrics().map(|_| Arc::new(RequestMetrics::new(patterns())));
-    let state = Arc::new(ServerState::new(parts, config, metrics.clone(), stopping));
+    let state = Arc::new(ServerState::new(parts, config, metrics.clone(), stopping, background));
     let router = routes
         .into_iter()
         .fold(Router::new(), |router, (pattern, methods)| router.route(pattern, methods))

@@ -9,7 +9,9 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use hob_app::AnswerStream;
-use hob_core::{AnswerWarning, Answered, Caller, GenerateRequest, Generation, Permit, RequestSource};
+use hob_core::{
+    AnswerWarning, Answered, Caller, DeltaStream, GenerateRequest, Generation, Permit, RequestSource,
+};
 
 use crate::error::ApiError;
 use crate::limits::body::{JsonBody, process, read_json};
@@ -59,14 +61,25 @@ pub(crate) async fn whole(
     warnings: &[AnswerWarning],
     render: impl FnOnce(&Generation, &mut Vec<u8>),
 ) -> Result<Response, ApiError> {
-    let Answered { engine, generation, reason, .. } = state.system.complete(request, caller).await?;
+    let answered = state.system.complete(request, caller).await?;
     // Allocated once; a growing buffer is copied several times.
-    let mut body = Vec::with_capacity(512 + generation.answer.content.len());
-    render(&generation, &mut body);
+    let mut body = Vec::with_capacity(512 + answered.generation.answer.content.len());
+    render(&answered.generation, &mut body);
+    Ok(whole_response(body, &answered, caller, warnings))
+}
+
+/// The response with the body of a whole answer.
+pub(crate) fn whole_response(
+    body: Vec<u8>,
+    answered: &Answered,
+    caller: &Caller,
+    warnings: &[AnswerWarning],
+) -> Response {
+    let Answered { engine, generation, reason, .. } = answered;
     let response =
         ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response();
-    let headers = AnswerHeaders { engine: &engine, reason: reason.as_ref(), role: caller.role };
-    Ok(headers.add_to(response, warnings.iter().chain(&generation.warnings)))
+    let headers = AnswerHeaders { engine, reason: reason.as_ref(), role: caller.role };
+    headers.add_to(response, warnings.iter().chain(&generation.warnings))
 }
 
 /// Asks for a streamed answer. `encoder` gets the name of the model that answers.
@@ -79,7 +92,26 @@ pub(crate) async fn streamed<E: StreamEncoder>(
     encoder: impl FnOnce(&str) -> E,
 ) -> Result<Response, ApiError> {
     let answer = state.system.stream(request, caller).await?;
-    let AnswerStream { engine, model, reason, warnings: of_answer, deltas } = answer;
+    let encoder = encoder(&answer.model);
+    let body = |deltas| streaming::<E>(Body::new(AnswerBody::new(deltas, encoder, client)));
+    Ok(stream_response(answer, caller, warnings, body))
+}
+
+/// Adds the headers of a streamed answer to the response that `response` makes of its pieces.
+pub(crate) fn stream_response(
+    answer: AnswerStream,
+    caller: &Caller,
+    warnings: &[AnswerWarning],
+    response: impl FnOnce(DeltaStream) -> Response,
+) -> Response {
+    let AnswerStream { engine, reason, warnings: of_answer, deltas, .. } = answer;
+    let response = response(deltas);
+    let headers = AnswerHeaders { engine: &engine, reason: reason.as_ref(), role: caller.role };
+    headers.add_to(response, warnings.iter().chain(&of_answer))
+}
+
+/// A response whose body comes in pieces, in the wire format of `E`.
+pub(crate) fn streaming<E: StreamEncoder>(body: Body) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(E::CONTENT_TYPE)),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
@@ -87,9 +119,7 @@ pub(crate) async fn streamed<E: StreamEncoder>(
         // Otherwise nginx buffers the events.
         (ACCEL_BUFFERING, HeaderValue::from_static("no")),
     ];
-    let response = (headers, Body::new(AnswerBody::new(deltas, encoder(&model), client))).into_response();
-    let headers = AnswerHeaders { engine: &engine, reason: reason.as_ref(), role: caller.role };
-    Ok(headers.add_to(response, warnings.iter().chain(&of_answer)))
+    (headers, body).into_response()
 }
 
 /// A new id such as `chatcmpl-3kD9…`.

@@ -272,7 +272,8 @@ fn means_nothing(field: &str, value: &Value) -> bool {
     }
 }
 
-fn whole_within(
+/// The same for a whole number.
+pub(crate) fn whole_within(
     field: &str,
     value: Option<WholeNumber>,
     range: std::ops::RangeInclusive<i64>,
@@ -280,7 +281,8 @@ fn whole_within(
     within(field, value.map(|whole| whole.0), range)
 }
 
-fn within<T: PartialOrd + std::fmt::Display>(
+/// The value, if it is in this range.
+pub(crate) fn within<T: PartialOrd + std::fmt::Display>(
     field: &str,
     value: Option<T>,
     range: std::ops::RangeInclusive<T>,

@@ -3,16 +3,16 @@
 
 pub(crate) mod chat;
 mod chat_chunks;
-mod chat_request;
+pub(crate) mod chat_request;
 mod chat_response;
-mod content;
+pub(crate) mod content;
 pub(crate) mod embeddings;
 mod embeddings_body;
 pub(crate) mod ignored_fields;
 mod message;
 mod model_list;
 pub(crate) mod models;
-mod tools;
+pub(crate) mod tools;
 
 use crate::error::ApiError;
 

@@ -21,6 +21,7 @@ mod openai;
 mod pages;
 mod request_head;
 mod request_id;
+mod responses;
 mod shutdown;
 #[path = "../support/mod.rs"]
 mod support;

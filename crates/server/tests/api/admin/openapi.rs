@@ -101,6 +101,18 @@ async fn requests_and_answers_fit_their_schemas() {
         assert_fits(&document, "EmbeddingList", &response.json().await.unwrap());
     }
 
+    let asked = json!({ "model": "m", "input": "hi", "tools": [{ "type": "custom", "name": "c" }], "include": ["reasoning.encrypted_content"] });
+    assert_fits(&document, "ResponseRequest", &asked);
+    let create = |body: Value| server.client.post(server.url("/v1/responses")).json(&body).send();
+    assert_fits(&document, "Response", &create(asked).await.unwrap().json().await.unwrap());
+    let text =
+        create(json!({ "model": "m", "input": "hi", "stream": true })).await.unwrap().text().await.unwrap();
+    let events: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
+    assert_eq!(events.len(), 10, "{text}");
+    for event in events {
+        assert_fits(&document, "ResponseEvent", &serde_json::from_str(event).unwrap());
+    }
+
     let request = json!({
         "model": "m", "max_tokens": 9, "system": "be kind", "thinking": { "type": "adaptive" },
         "messages": [{ "role": "user", "content": [{ "type": "text", "text": "hi" }] }],

@@ -14,6 +14,7 @@ use tokio::runtime::Runtime;
 use super::{channels, memory, tasks};
 use crate::admin::openapi::document_of;
 use crate::fixtures::loopback_config;
+use crate::responses::StoringServer;
 use crate::support::TestServer;
 
 /// Enough to generate every field of a schema a few times, within a few seconds.
@@ -368,6 +369,35 @@ fn a_chat_request_that_fits_the_document_is_answered() {
         route.check_good(ask_plainly, AT_LEAST_HALF);
         route.check_good(ask_the_model, AT_LEAST_NONE);
         route.check_changed(ask_the_model);
+    });
+}
+
+/// Puts in the one model there is, and takes out what names something that is nowhere: agents, tools, calls and stored things.
+fn ask_for_a_response(body: &mut Value) {
+    ask_the_model(body);
+    for field in ["agent", "tool_choice", "previous_response_id", "conversation", "background"] {
+        set(body, field, Value::Null);
+    }
+    if let Some(items) = body["input"].as_array_mut() {
+        items.retain(|item| item["call_id"].is_null() && item["type"] != "item_reference");
+        items.push(json!({ "role": "user", "content": "hi" }));
+    }
+}
+
+#[test]
+fn a_response_that_fits_the_document_is_created() {
+    check_route("/v1/responses", StoringServer::saying(&["Hel", "lo"]), |route| {
+        route.check_good(ask_for_a_response, AT_LEAST_HALF);
+        route.check_good(ask_the_model, AT_LEAST_NONE);
+        route.check_changed(ask_the_model);
+    });
+}
+
+#[test]
+fn a_conversation_that_fits_the_document_is_begun() {
+    check_route("/v1/conversations", StoringServer::saying(&["hi"]), |route| {
+        route.check_good(as_it_is, AT_LEAST_HALF);
+        route.check_changed(as_it_is);
     });
 }
 

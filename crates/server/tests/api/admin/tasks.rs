@@ -62,6 +62,7 @@ impl TaskServer {
             system,
             record: TelemetryService::default(),
             scheduler: Some(Arc::clone(&scheduler)),
+            responses: None,
         };
         TaskServer {
             _home: home,
