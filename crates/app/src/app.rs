@@ -25,6 +25,7 @@ use crate::ask::default_model::DefaultModel;
 use crate::ask::{AskService, AskServiceParts, ModelAliases};
 use crate::databases::{DATABASE, hob_database};
 use crate::feedback::FeedbackService;
+use crate::model_library::ModelLibrary;
 use crate::startup::channels::{ChannelParts, open_channels};
 use crate::startup::conversations::response_store;
 use crate::startup::embedder::embedder;
@@ -94,6 +95,8 @@ pub struct App {
     pub scheduler: Arc<Scheduler>,
     /// Stores responses of the HTTP API.
     pub responses: Arc<dyn ResponseStore>,
+    /// Downloads and deletes models.
+    pub library: Arc<ModelLibrary>,
     managed: Option<ManagedServer>,
     traces: TraceExporter,
     workshop: ToolRegistry,
@@ -140,6 +143,7 @@ impl App {
         };
         let pool = EnginePool::new(Arc::clone(&engine), others);
         let pool = Arc::new(pool.allow_cloud(config.intelligence.allow_cloud_fallback));
+        let library = Arc::new(ModelLibrary::open(config, home, Arc::clone(&pool))?);
         let embedder = embedder(config, home, &embedding_engine(config, &pool).await);
         let wiring = MemoryWiring {
             bus: bus.clone(),
@@ -204,7 +208,18 @@ impl App {
             },
         });
         let scheduler = Arc::new(scheduler);
-        Ok(App { system, because, record, scheduler, responses, managed, traces, workshop, channels })
+        Ok(App {
+            system,
+            because,
+            record,
+            scheduler,
+            responses,
+            library,
+            managed,
+            traces,
+            workshop,
+            channels,
+        })
     }
 
     /// Connects the channels and answers incoming messages.

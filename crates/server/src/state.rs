@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hob_app::AskService;
+use hob_app::{AskService, ModelLibrary};
 use hob_config::ServerConfig;
 use hob_conversations::ResponseStore;
 use hob_engines::HealthCache;
@@ -20,6 +20,9 @@ use crate::responses::BackgroundRuns;
 /// Reports that are computed at once: each takes a thread.
 const MAX_REPORTS: usize = 2;
 
+/// Models that are downloaded at once.
+const MAX_PULLS: usize = 4;
+
 /// The services that a server needs.
 pub struct ServerParts {
     pub system: Arc<AskService>,
@@ -29,12 +32,20 @@ pub struct ServerParts {
     pub scheduler: Option<Arc<Scheduler>>,
     /// Stores responses and conversations. Without it none are stored.
     pub responses: Option<Arc<dyn ResponseStore>>,
+    /// Downloads and deletes models. Without it `/api/pull` answers 503.
+    pub library: Option<Arc<ModelLibrary>>,
 }
 
 impl From<Arc<AskService>> for ServerParts {
-    /// Without a record, without tasks and without stored responses.
+    /// Without a record, without tasks, without stored responses and without a library of models.
     fn from(system: Arc<AskService>) -> Self {
-        ServerParts { system, record: TelemetryService::default(), scheduler: None, responses: None }
+        ServerParts {
+            system,
+            record: TelemetryService::default(),
+            scheduler: None,
+            responses: None,
+            library: None,
+        }
     }
 }
 
@@ -45,6 +56,8 @@ pub(crate) struct ServerState {
     pub(crate) scheduler: Option<Arc<Scheduler>>,
     pub(crate) responses: Option<Arc<dyn ResponseStore>>,
     pub(crate) background: Arc<BackgroundRuns>,
+    pub(crate) library: Option<Arc<ModelLibrary>>,
+    pub(crate) pull_slots: Arc<Semaphore>,
     pub(crate) health: HealthCache,
     /// `None` if `[telemetry] metrics` is off.
     pub(crate) metrics: Option<Arc<RequestMetrics>>,
@@ -64,7 +77,7 @@ impl ServerState {
         stopping: CancellationToken,
         background: Arc<BackgroundRuns>,
     ) -> Self {
-        let ServerParts { system, record, scheduler, responses } = parts;
+        let ServerParts { system, record, scheduler, responses, library } = parts;
         ServerState {
             health: HealthCache::new(system.pool().engines(), &stopping),
             system,
@@ -72,6 +85,8 @@ impl ServerState {
             scheduler,
             responses,
             background,
+            library,
+            pull_slots: Arc::new(Semaphore::new(MAX_PULLS)),
             metrics,
             report_slots: Semaphore::new(MAX_REPORTS),
             concurrency_limit: ConcurrencyLimit::new(

@@ -71,6 +71,7 @@ async fn serve(app: &App, config: &Config, args: ServeArgs, signals: &mut Signal
         record: app.record.clone(),
         scheduler: Some(app.scheduler.clone()),
         responses: Some(app.responses.clone()),
+        library: Some(app.library.clone()),
     };
     raise_open_files();
     let server = Server::bind(parts, &config.server).await?;

@@ -17,6 +17,7 @@ mod generated_docs;
 mod guard;
 mod half_closed;
 mod limits;
+mod ollama;
 mod openai;
 mod pages;
 mod request_head;

@@ -63,6 +63,7 @@ impl TaskServer {
             record: TelemetryService::default(),
             scheduler: Some(Arc::clone(&scheduler)),
             responses: None,
+            library: None,
         };
         TaskServer {
             _home: home,
