@@ -130,7 +130,7 @@ mod tests {
         let details =
             json!({ "message": "wrong", "type": "invalid_request_error", "param": "model", "code": null });
         assert_eq!(body("/v1/chat/completions"), json!({ "detail": "wrong", "error": details }));
-        let anthropic = json!({ "type": "invalid_request_error", "message": "wrong" });
+        let anthropic = json!({ "type": "invalid_request_error", "message": "model: wrong" });
         for path in ["/v1/messages", "/v1/messages/count_tokens"] {
             assert_eq!(body(path), json!({ "type": "error", "error": anthropic }));
         }

@@ -152,7 +152,7 @@ async fn the_error_for_an_unknown_model_lists_the_known_ones() {
                 "invalid_request_error",
                 Some("model"),
                 Some("model_not_found"),
-                "scripted has no model 'gpt-4'; it has m"
+                "scripted has no model 'gpt-4'; it has m. To let another model answer for this name, add it to [models.aliases]"
             )
         );
     }
