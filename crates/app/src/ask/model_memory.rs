@@ -53,7 +53,7 @@ impl AskService {
         model: &str,
         role: CallerRole,
     ) -> Result<Option<(Arc<dyn Engine>, String)>, AskError> {
-        let model = match model {
+        let model = match self.aliases.resolve(model).unwrap_or(model) {
             DEFAULT_MODEL => self.default_model().await?.ok_or_else(|| EngineError::ModelNotFound {
                 engine: self.engine().key().to_owned(),
                 model: DEFAULT_MODEL.to_owned(),
