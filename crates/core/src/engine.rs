@@ -8,6 +8,7 @@ use crate::completion::CompletionRequest;
 use crate::embed::{EmbedRequest, Embeddings};
 use crate::engine_error::EngineError;
 use crate::generate::{GenerateRequest, Generation};
+use crate::media::{MediaAnswer, MediaRequest};
 use crate::model::{ModelInfo, RunningModel};
 use crate::rerank::{RerankRequest, Reranking};
 use crate::stream::GenerationStream;
@@ -68,8 +69,18 @@ pub trait Engine: Send + Sync {
         Err(cannot(self.key(), "rerank"))
     }
 
+    /// Sound or pictures, where the engine has models for them.
+    async fn media(&self, request: &MediaRequest) -> Result<MediaAnswer, EngineError> {
+        Err(cannot(self.key(), request.task.name()))
+    }
+
     /// The models it has.
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError>;
+
+    /// More about a model than [`Self::list_models`] says, where the engine tells it when it is asked for one model.
+    async fn describe(&self, _model: &ModelInfo) -> Option<ModelInfo> {
+        None
+    }
 
     /// Whether it answers, found out within two seconds.
     async fn health(&self) -> bool;

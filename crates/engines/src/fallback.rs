@@ -15,8 +15,8 @@ use futures::future::BoxFuture;
 use hob_core::engine::CLOUD;
 use hob_core::{
     AnswerWarning, CallerRole, CompletionRequest, DetokenizeRequest, EmbedRequest, Embeddings, Engine,
-    EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo, ModelReason, RerankRequest,
-    Reranking, TokenizeRequest, Tokenized,
+    EngineError, GenerateRequest, Generation, GenerationStream, MediaAnswer, MediaRequest, ModelInfo,
+    ModelReason, RerankRequest, Reranking, TokenizeRequest, Tokenized,
 };
 
 use crate::hints::move_hints;
@@ -284,6 +284,10 @@ impl Engine for FallbackEngine {
         self.first.detokenize(request).await
     }
 
+    async fn media(&self, request: &MediaRequest) -> Result<MediaAnswer, EngineError> {
+        self.first.media(request).await
+    }
+
     async fn rerank(&self, request: &RerankRequest) -> Result<Reranking, EngineError> {
         self.first.rerank(request).await
     }
@@ -294,6 +298,10 @@ impl Engine for FallbackEngine {
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
         self.first.list_models().await
+    }
+
+    async fn describe(&self, model: &ModelInfo) -> Option<ModelInfo> {
+        self.first.describe(model).await
     }
 
     async fn health(&self) -> bool {

@@ -108,6 +108,15 @@ impl ModelCache {
         ids
     }
 
+    /// A model that is in memory and ready.
+    pub(crate) fn loaded_model(&self, id: &str) -> Option<Arc<LoadedModel>> {
+        let entries = self.lock();
+        match &*entries.get(id)?.loading.borrow() {
+            Loading::Ready(handle) => Some(Arc::clone(&handle.loaded)),
+            Loading::Pending | Loading::Failed(_) => None,
+        }
+    }
+
     /// The models in memory, with their size and when they leave if nobody asks them.
     pub(crate) fn running(&self) -> Vec<RunningModel> {
         let now = (Instant::now(), SystemTime::now());

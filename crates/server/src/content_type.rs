@@ -33,7 +33,7 @@ fn is_from_page(headers: &HeaderMap) -> bool {
     is_named || headers.keys().any(|name| name.as_str().starts_with("sec-"))
 }
 
-fn content_type(headers: &HeaderMap) -> &str {
+pub(crate) fn content_type(headers: &HeaderMap) -> &str {
     headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 

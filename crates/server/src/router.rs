@@ -16,7 +16,7 @@ use crate::anthropic::{self, messages};
 use crate::error::{ApiError, ErrorFormat};
 use crate::limits::log_limit::LogLimit;
 use crate::ollama;
-use crate::openai::{chat, embeddings};
+use crate::openai::{chat, completions, embeddings, media, rerank, tokenize};
 use crate::pages::{chat_page, dashboard};
 use crate::pipeline::Pipeline;
 use crate::reload::AccessRules;
@@ -29,6 +29,18 @@ use crate::state::{ServerParts, ServerState};
 fn routes() -> Vec<(&'static str, MethodRouter<Arc<ServerState>>)> {
     vec![
         ("/v1/chat/completions", post(chat::create)),
+        ("/v1/completions", post(completions::create)),
+        ("/v1/embeddings", post(embeddings::create)),
+        ("/v1/audio/transcriptions", post(media::transcribe)),
+        ("/v1/audio/translations", post(media::translate)),
+        ("/v1/audio/speech", post(media::speak)),
+        ("/v1/images/generations", post(media::draw)),
+        ("/v1/images/edits", post(media::edit)),
+        ("/v1/rerank", post(rerank::create)),
+        ("/v2/rerank", post(rerank::create)),
+        ("/rerank", post(rerank::create)),
+        ("/tokenize", post(tokenize::split)),
+        ("/detokenize", post(tokenize::join)),
         ("/v1/responses", post(responses::create::create)),
         ("/v1/responses/{id}", get(responses::stored::show).delete(responses::stored::delete)),
         ("/v1/responses/{id}/cancel", post(responses::stored::cancel)),
@@ -37,7 +49,6 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<ServerState>>)> {
         ("/v1/conversations/{id}", conversations::one()),
         ("/v1/conversations/{id}/items", get(conversations::list_items).post(conversations::add_items)),
         ("/v1/conversations/{id}/items/{item_id}", conversations::one_item()),
-        ("/v1/embeddings", post(embeddings::create)),
         ("/v1/models", get(anthropic::models::list)),
         ("/v1/models/{*id}", get(anthropic::models::show)),
         ("/v1/messages", post(messages::create)),

@@ -48,7 +48,7 @@ impl AskService {
         span: &mut Span,
     ) -> Result<Answered, AskError> {
         let ignored = admit(&mut request, caller, &self.images).await?;
-        let wish = self.wish(&caller.agent)?;
+        let wish = self.wish(&mut request, &caller.agent).await?;
         let mut route = self.route(&mut request, caller).await?;
         let outcome = self.answer_by(&route, request, wish, caller, span).await;
         if let Some(reporter) = route.take_outcome_reporter() {
@@ -111,7 +111,7 @@ impl AskService {
         span: &mut Span,
     ) -> Result<AnswerStream, AskError> {
         let ignored = admit(&mut request, caller, &self.images).await?;
-        let wish = self.wish(&caller.agent)?;
+        let wish = self.wish(&mut request, &caller.agent).await?;
         let mut route = self.route(&mut request, caller).await?;
         let model = request.model.clone();
         let begun = self.first_piece(&route, request, wish, caller, span).await;

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use hob_core::{
     AnswerWarning, AskError, Caller, CallerRole, CompletionRequest, Content, ContentPart, Engine,
-    GenerateRequest, is_documented_field, is_documented_message_field,
+    GenerateRequest, MediaForm, MediaRequest, is_documented_field, is_documented_message_field,
 };
 use serde_json::{Map, Value};
 
@@ -45,6 +45,39 @@ pub(crate) fn admit_text(request: &mut CompletionRequest, role: CallerRole) -> V
     let warnings = drop_undocumented(&mut fields);
     (request.extra, request.hints) = (fields.extra, fields.hints);
     warnings
+}
+
+/// The same for sound and pictures. A form is passed on as it came, so a part that is not documented is refused.
+pub(crate) fn admit_media(
+    request: &mut MediaRequest,
+    role: CallerRole,
+) -> Result<Vec<AnswerWarning>, AskError> {
+    if role.may_send_any_field() {
+        return Ok(Vec::new());
+    }
+    let task = request.task;
+    match &mut request.form {
+        MediaForm::Json(fields) => {
+            let mut dropped = Vec::new();
+            fields.retain(|field, _| {
+                let stays = task.is_documented_field(field);
+                if !stays {
+                    dropped.push(shown(field));
+                }
+                stays
+            });
+            dropped.truncate(MAX_NAMED);
+            Ok(dropped.into_iter().map(AnswerWarning::Ignored).collect())
+        }
+        MediaForm::Multipart { parts, .. } => match parts.iter().find(|part| !task.is_documented_field(part))
+        {
+            None => Ok(Vec::new()),
+            Some(part) => Err(AskError::Attachment {
+                param: shown(part),
+                reason: "only the owner of this server may send this field".to_owned(),
+            }),
+        },
+    }
 }
 
 /// Refuses an engine that this caller may not use.

@@ -23,8 +23,8 @@ use futures::future::{BoxFuture, join_all};
 use futures::stream::{FuturesUnordered, StreamExt};
 use hob_core::{
     CompletionRequest, DetokenizeRequest, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest,
-    Generation, GenerationStream, ModelInfo, RerankRequest, Reranking, RunningModel, TokenizeRequest,
-    Tokenized,
+    Generation, GenerationStream, MediaAnswer, MediaRequest, ModelInfo, RerankRequest, Reranking,
+    RunningModel, TokenizeRequest, Tokenized,
 };
 use tokio::time::{Instant, timeout};
 
@@ -355,6 +355,10 @@ impl Engine for MultiHost {
         self.anywhere(&request.model, |host| Box::pin(async move { host.detokenize(request).await })).await
     }
 
+    async fn media(&self, request: &MediaRequest) -> Result<MediaAnswer, EngineError> {
+        self.anywhere(&request.model, |host| Box::pin(async move { host.media(request).await })).await
+    }
+
     async fn rerank(&self, request: &RerankRequest) -> Result<Reranking, EngineError> {
         self.anywhere(&request.model, |host| Box::pin(async move { host.rerank(request).await })).await
     }
@@ -387,6 +391,17 @@ impl Engine for MultiHost {
             }
         }
         if answered { Ok(union) } else { Err(self.no_answer_error("", last_error, &tried)) }
+    }
+
+    /// What the first host that has the model tells.
+    async fn describe(&self, model: &ModelInfo) -> Option<ModelInfo> {
+        let ask = |host: Arc<dyn Engine>| -> BoxFuture<'_, _> {
+            Box::pin(async move { Ok(host.describe(model).await) })
+        };
+        let (described, mut slot) =
+            self.ask(self.without_affinity(&model.id), RequestKind::List, ask).await.ok()?;
+        slot.succeeded();
+        described
     }
 
     /// Whether any host answers.

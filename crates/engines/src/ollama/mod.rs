@@ -266,6 +266,10 @@ impl Engine for Ollama {
         models::read_tags(&body).map_err(|reason| self.endpoint.malformed(reason))
     }
 
+    async fn describe(&self, model: &ModelInfo) -> Option<ModelInfo> {
+        Some(self.show(&model.id).await.ok()?.added_to(model))
+    }
+
     async fn health(&self) -> bool {
         self.endpoint.probe("/api/tags").await
     }

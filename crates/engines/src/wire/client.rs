@@ -162,21 +162,48 @@ impl Endpoint {
                 direct.send_json(method.as_str(), path, json).await.map(Response::from)
             }
             Transport::Remote(remote) => {
-                let mut request = remote
-                    .client
-                    .request(method, format!("{}{path}", self.host))
-                    .header(reqwest::header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
-                    .body(json);
-                if let Some(parent) = trace_context::header() {
-                    request = request.header(trace_context::TRACEPARENT, parent);
-                }
-                match request.build() {
-                    Ok(request) => remote.send(request).await,
-                    Err(error) => Err(error.into()),
-                }
+                self.send_remote(remote, method, path, "application/json", json).await
             }
         };
         sent.map_err(|broken| self.failure(broken))
+    }
+
+    /// Sends a body of another type than JSON. Does not check the status of the response.
+    pub async fn post_as(
+        &self,
+        path: &str,
+        content_type: &str,
+        body: &[u8],
+    ) -> Result<Response, EngineError> {
+        let sent = match &self.transport {
+            Transport::Direct(direct) => direct.post_as(path, content_type, body).await.map(Response::from),
+            Transport::Remote(remote) => {
+                self.send_remote(remote, Method::POST, path, content_type, body.to_vec()).await
+            }
+        };
+        sent.map_err(|broken| self.failure(broken))
+    }
+
+    async fn send_remote(
+        &self,
+        remote: &RemoteClient,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: Vec<u8>,
+    ) -> Result<Response, TransportError> {
+        let mut request = remote
+            .client
+            .request(method, format!("{}{path}", self.host))
+            .header(reqwest::header::CONTENT_TYPE, content_type)
+            .body(body);
+        if let Some(parent) = trace_context::header() {
+            request = request.header(trace_context::TRACEPARENT, parent);
+        }
+        match request.build() {
+            Ok(request) => remote.send(request).await,
+            Err(error) => Err(error.into()),
+        }
     }
 
     pub async fn get(&self, path: &str) -> Result<Response, EngineError> {

@@ -4,6 +4,8 @@
 mod headers;
 pub(crate) mod stream;
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, header};
@@ -13,8 +15,9 @@ use hob_core::{
     AnswerWarning, Answered, Caller, DeltaStream, GenerateRequest, Generation, Permit, RequestSource,
 };
 
+use crate::connection::ConnectionState;
 use crate::error::ApiError;
-use crate::limits::body::{JsonBody, process, read_json};
+use crate::limits::body::{JsonBody, process, read_form, read_json};
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 use crate::traceparent::trace_parent;
@@ -36,21 +39,55 @@ pub(crate) async fn receive<T: Send + 'static>(
     run: String,
     parse: impl FnOnce(&[u8]) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<Received<T>, ApiError> {
-    let role = RequestContext::role(request.extensions());
-    let trace_parent = trace_parent(request.headers());
-    let request_id = RequestContext::request_id(request.extensions());
-    let connection = RequestContext::connection(request.extensions());
-    let JsonBody { bytes, permit: body_permit } = read_json(request, &state.body_reader).await?;
-    let parsed = process(bytes, &state.blocking, parse).await?;
-    let caller = Caller {
-        role,
-        permit: Permit::up_to(role.reach()),
-        trace_parent,
-        request_id,
-        ..Caller::trusted(RequestSource::Server, run)
-    };
-    let admitted = state.concurrency_limit.acquire().await?;
-    Ok(Received { parsed, caller, client: StreamClient { role, connection, held: (admitted, body_permit) } })
+    let arrived = Arrived::read(&request, run);
+    let body = read_json(request, &state.body_reader).await?;
+    arrived.admit(state, body, parse).await
+}
+
+/// The same for a form with a file in it. `parse` also gets its content type.
+pub(crate) async fn receive_form<T: Send + 'static>(
+    state: &ServerState,
+    request: Request,
+    run: String,
+    parse: impl FnOnce(&str, &[u8]) -> Result<T, ApiError> + Send + 'static,
+) -> Result<Received<T>, ApiError> {
+    let arrived = Arrived::read(&request, run);
+    let (content_type, body) = read_form(request, &state.body_reader).await?;
+    arrived.admit(state, body, move |bytes| parse(&content_type, bytes)).await
+}
+
+/// What the head of a request says.
+struct Arrived {
+    caller: Caller,
+    connection: Arc<ConnectionState>,
+}
+
+impl Arrived {
+    fn read(request: &Request, run: String) -> Self {
+        let role = RequestContext::role(request.extensions());
+        let caller = Caller {
+            role,
+            permit: Permit::up_to(role.reach()),
+            trace_parent: trace_parent(request.headers()),
+            request_id: RequestContext::request_id(request.extensions()),
+            ..Caller::trusted(RequestSource::Server, run)
+        };
+        Arrived { caller, connection: RequestContext::connection(request.extensions()) }
+    }
+
+    async fn admit<T: Send + 'static>(
+        self,
+        state: &ServerState,
+        body: JsonBody,
+        parse: impl FnOnce(&[u8]) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<Received<T>, ApiError> {
+        let Arrived { caller, connection } = self;
+        let JsonBody { bytes, permit: body_permit } = body;
+        let parsed = process(bytes, &state.blocking, parse).await?;
+        let admitted = state.concurrency_limit.acquire().await?;
+        let client = StreamClient { role: caller.role, connection, held: (admitted, body_permit) };
+        Ok(Received { parsed, caller, client })
+    }
 }
 
 /// Asks for a whole answer. `render` writes the body; `warnings` are about the request.
@@ -141,6 +178,16 @@ pub(crate) fn streaming<E: StreamEncoder>(body: Body) -> Response {
         (ACCEL_BUFFERING, HeaderValue::from_static("no")),
     ];
     (headers, body).into_response()
+}
+
+/// A response with the name of the engine that gave it, and warnings.
+pub(crate) fn with_engine(
+    response: Response,
+    engine: &str,
+    caller: &Caller,
+    warnings: &[AnswerWarning],
+) -> Response {
+    AnswerHeaders { engine, reason: None, role: caller.role }.add_to(response, warnings.iter())
 }
 
 /// A new id such as `chatcmpl-3kD9…`.

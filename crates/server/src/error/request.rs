@@ -20,6 +20,18 @@ impl ApiError {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", message)
     }
 
+    pub(crate) fn not_form(content_type: &str) -> Self {
+        let message = match content_type {
+            "" => {
+                "the request has no content type; send a form, 'content-type: multipart/form-data'".to_owned()
+            }
+            other => {
+                format!("the content type is '{other}'; send a form, 'content-type: multipart/form-data'")
+            }
+        };
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", message)
+    }
+
     pub(crate) fn body_stalled() -> Self {
         let message = "the request body stalled: nothing arrived within [server] body_timeout. Send it again";
         Self::new(StatusCode::REQUEST_TIMEOUT, "invalid_request_error", message)

@@ -11,7 +11,7 @@ use http_body_util::BodyExt;
 use tokio::time::Instant;
 
 use crate::blocking_pool::BlockingPool;
-use crate::content_type::check_content_type;
+use crate::content_type::{check_content_type, content_type};
 use crate::error::ApiError;
 use crate::limits::body_limit::{BodyLimit, BodyPermit, SMALL_BODY};
 use crate::limits::peer_share::PeerKey;
@@ -84,6 +84,24 @@ pub(crate) async fn process<T: Send + 'static>(
 /// Reads the whole body of a JSON request.
 pub(crate) async fn read_json(request: Request<Body>, bodies: &BodyReader) -> Result<JsonBody, ApiError> {
     check_content_type(request.uri().path(), request.headers())?;
+    read_whole(request, bodies).await
+}
+
+/// Reads the whole body of a form with a file in it, and its content type. Foreign web pages can send forms, and are refused by
+/// their `Origin` before.
+pub(crate) async fn read_form(
+    request: Request<Body>,
+    bodies: &BodyReader,
+) -> Result<(String, JsonBody), ApiError> {
+    let content_type = content_type(request.headers()).to_owned();
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("multipart/form-data") {
+        return Err(ApiError::not_form(&content_type));
+    }
+    Ok((content_type, read_whole(request, bodies).await?))
+}
+
+async fn read_whole(request: Request<Body>, bodies: &BodyReader) -> Result<JsonBody, ApiError> {
     let announced = announced_length(request.headers());
     // A client that sends `Expect` has not started to send the body.
     let is_under_way = !request.headers().contains_key(header::EXPECT);

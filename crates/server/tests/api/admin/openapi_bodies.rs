@@ -434,6 +434,46 @@ fn a_request_for_embeddings_that_fits_the_document_is_answered() {
 }
 
 #[test]
+fn a_text_that_fits_the_document_is_continued() {
+    // Answers that are too many, or fewer than are asked for, are not the document's to tell.
+    let plainly = |body: &mut Value| {
+        ask_the_model(body);
+        for field in ["n", "best_of"] {
+            set(body, field, Value::Null);
+        }
+    };
+    let start = TestServer::start(Arc::new(ScriptedEngine::saying(&["Hel", "lo"])));
+    check_route("/v1/completions", start, |route| {
+        route.check_good(plainly, AT_LEAST_HALF);
+        route.check_good(ask_the_model, AT_LEAST_NONE);
+        route.check_changed(ask_the_model);
+    });
+}
+
+#[test]
+fn documents_that_fit_the_document_are_put_in_order() {
+    let engine = ScriptedEngine::saying(&["hi"]).with_rerank();
+    check_route("/v1/rerank", TestServer::start(Arc::new(engine)), |route| {
+        route.check_good(ask_the_model, CASES);
+        route.check_changed(ask_the_model);
+    });
+}
+
+#[test]
+fn a_text_that_fits_the_document_is_split_and_joined() {
+    let start = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"])));
+    check_route("/tokenize", start, |route| {
+        route.check_good(ask_the_model, AT_LEAST_HALF);
+        route.check_changed(ask_the_model);
+    });
+    let start = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"])));
+    check_route("/detokenize", start, |route| {
+        route.check_good(ask_the_model, CASES);
+        route.check_changed(ask_the_model);
+    });
+}
+
+#[test]
 fn a_message_that_fits_the_document_is_sent() {
     check_route("/v1/channels/send", server_with_channels(), |route| {
         route.check_good(as_it_is, CASES);
