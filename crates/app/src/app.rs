@@ -143,7 +143,11 @@ impl App {
         };
         let pool = EnginePool::new(Arc::clone(&engine), others);
         let pool = Arc::new(pool.allow_cloud(config.intelligence.allow_cloud_fallback));
-        let library = Arc::new(ModelLibrary::open(config, home, Arc::clone(&pool))?);
+        let library = ModelLibrary::open(config, home, Arc::clone(&pool))?;
+        let library = Arc::new(match wishes.first_run {
+            FirstRun::Fetch(_) => library,
+            FirstRun::Refuse => library.offline(),
+        });
         let embedder = embedder(config, home, &embedding_engine(config, &pool).await);
         let wiring = MemoryWiring {
             bus: bus.clone(),

@@ -94,6 +94,10 @@ pub struct PullStep {
 }
 
 impl PullStep {
+    fn is_last(&self) -> bool {
+        self.status == "success"
+    }
+
     fn named(status: impl Into<String>) -> Self {
         PullStep { status: status.into(), digest: None, total: None, completed: None }
     }
@@ -125,10 +129,18 @@ impl ModelLibrary {
         Ok(ModelLibrary { files: LocalModels::new(config, home), ollama, pool })
     }
 
+    /// The same without the network: only what an Ollama downloads can be downloaded.
+    pub fn offline(mut self) -> Self {
+        self.files.go_offline();
+        self
+    }
+
     /// Begins a download. `name` is one of Hob's own list, `hf:OWNER/REPO[:QUANTISATION]`, or a name that Ollama knows.
     pub async fn pull(&self, name: &str) -> Result<PullSteps, LibraryError> {
-        match (self.source(name)?, &self.ollama) {
-            (LibrarySource::Files(spec), _) => Ok(file_steps(self.files.clone(), spec, name)),
+        let (steps, engine) = match (self.source(name)?, &self.ollama) {
+            (LibrarySource::Files(spec), _) => {
+                (file_steps(self.files.clone(), spec, name), EngineName::Embedded.as_str())
+            }
             (LibrarySource::Ollama(name), Some(ollama)) => {
                 let steps = ollama.pull(&name).await?;
                 let step = |step: hob_engines::ollama::OllamaPullProgress| PullStep {
@@ -137,10 +149,18 @@ impl ModelLibrary {
                     total: step.total,
                     completed: step.completed,
                 };
-                Ok(steps.map(move |next| next.map(step).map_err(LibraryError::from)).boxed())
+                (steps.map(move |next| next.map(step).map_err(LibraryError::from)).boxed(), Ollama::KEY)
             }
-            (LibrarySource::Ollama(_), None) => Err(self.no_source()),
-        }
+            (LibrarySource::Ollama(_), None) => return Err(self.no_source()),
+        };
+        // A client that lists the models next finds this one.
+        let pool = Arc::clone(&self.pool);
+        let noticed = steps.inspect(move |step| {
+            if step.as_ref().is_ok_and(PullStep::is_last) {
+                pool.forget_models(engine);
+            }
+        });
+        Ok(noticed.boxed())
     }
 
     fn source(&self, name: &str) -> Result<LibrarySource, LibraryError> {
@@ -165,20 +185,28 @@ impl ModelLibrary {
             None => return Err(self.not_found(model)),
         };
         match (engine.key(), &self.ollama) {
-            (Ollama::KEY, Some(ollama)) => Ok(ollama.delete(&id).await?),
+            (Ollama::KEY, Some(ollama)) => ollama.delete(&id).await?,
             (key, _) if key == EngineName::Embedded.as_str() => {
                 engine.unload(&id).await?;
-                self.remove_file(id).await
+                self.remove_file(id).await?;
             }
-            (key, _) => Err(LibraryError::NotOurs { model: id, engine: key.to_owned(), what: "delete" }),
+            (key, _) => {
+                return Err(LibraryError::NotOurs { model: id, engine: key.to_owned(), what: "delete" });
+            }
         }
+        self.pool.forget_models(engine.key());
+        Ok(())
     }
 
     /// Gives a model of Ollama a second name.
     pub async fn copy(&self, source: &str, destination: &str) -> Result<(), LibraryError> {
         let Some((engine, id)) = self.engine_of(source).await? else { return Err(self.not_found(source)) };
         match (engine.key(), &self.ollama) {
-            (Ollama::KEY, Some(ollama)) => Ok(ollama.copy(&id, destination).await?),
+            (Ollama::KEY, Some(ollama)) => {
+                ollama.copy(&id, destination).await?;
+                self.pool.forget_models(Ollama::KEY);
+                Ok(())
+            }
             (key, _) => Err(LibraryError::NotOurs { model: id, engine: key.to_owned(), what: "copy" }),
         }
     }

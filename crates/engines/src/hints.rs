@@ -67,13 +67,15 @@ impl Placed {
         let mut placed = Placed { fields: Map::new(), ignored: Vec::new() };
         for (name, value) in hints {
             let field = match (engine, name.as_str()) {
-                ("ollama", REASONING_EFFORT | "keep_alive") => Some(name.as_str()),
+                ("ollama", "keep_alive") => Some(name.as_str()),
+                // These know by themselves whether the model has a use for it.
+                ("ollama" | "embedded", REASONING_EFFORT) => Some(name.as_str()),
                 ("ollama", name) if OWN_OPTIONS.contains(&name) => Some(name),
                 ("vllm" | "sglang", "top_k" | "min_p") => Some(name.as_str()),
                 ("vllm" | "sglang", "repeat_penalty") => Some("repetition_penalty"),
                 ("llamacpp", name) if OF_LLAMACPP.contains(&name) => Some(name),
                 ("embedded", name) if OF_EMBEDDED.contains(&name) => Some(name),
-                ("vllm" | "sglang" | "llamacpp" | "embedded", REASONING_EFFORT) => {
+                ("vllm" | "sglang" | "llamacpp", REASONING_EFFORT) => {
                     placed.reason_by_template(engine, value);
                     continue;
                 }
@@ -169,16 +171,18 @@ mod tests {
     #[test]
     fn an_effort_is_a_variable_of_the_template_where_models_have_one() {
         let effort = |level: &str| json!({ "reasoning_effort": level });
-        assert_eq!(placed("ollama", "m", effort("high")).0, effort("high"));
+        for engine in ["ollama", "embedded"] {
+            assert_eq!(placed(engine, "m", effort("high")).0, effort("high"), "{engine}");
+        }
         assert_eq!(
-            placed("embedded", "m", effort("low")).0,
+            placed("llamacpp", "m", effort("low")).0,
             json!({ "chat_template_kwargs": { "enable_thinking": true, "reasoning_effort": "low" } })
         );
         assert_eq!(
             placed("vllm", "m", effort("low")).0,
             json!({ "reasoning_effort": "low", "chat_template_kwargs": { "enable_thinking": true } })
         );
-        for engine in ["vllm", "sglang", "llamacpp", "embedded"] {
+        for engine in ["vllm", "sglang", "llamacpp"] {
             let off = json!({ "chat_template_kwargs": { "enable_thinking": false } });
             assert_eq!(placed(engine, "m", effort("none")).0, off, "{engine}");
         }

@@ -168,6 +168,11 @@ impl ModelListCache {
         known
     }
 
+    /// The list is requested anew when it is next needed: the models have just changed.
+    pub fn forget(&self) {
+        self.cached.known.store(None);
+    }
+
     /// Requests a new list in a background task.
     pub fn refresh_in_background(&self) {
         let mut background = self.background.lock().unwrap_or_else(PoisonError::into_inner);

@@ -169,6 +169,11 @@ impl EnginePool {
         self.lists().map(ModelListCache::engine).find(|engine| engine.key() == key)
     }
 
+    /// The models of the engine with this key have just changed.
+    pub fn forget_models(&self, key: &str) {
+        self.lists().filter(|list| list.engine().key() == key).for_each(ModelListCache::forget);
+    }
+
     /// All models, each with the engine that answers for it. An engine that does not list its models is skipped,
     /// unless no engine does.
     pub async fn list(&self) -> Result<Vec<ListedModel>, EngineError> {

@@ -464,6 +464,30 @@ async fn a_second_model_takes_the_place_of_an_idle_one_but_not_of_a_busy_one() {
 }
 
 #[tokio::test]
+async fn a_model_is_unloaded_on_request_but_not_while_it_answers() {
+    let dir = models_dir();
+    let engine = LlamaEngine::new(options(&dir));
+    engine.prepare(MODEL).await.expect("loaded");
+    let running = engine.running_models().await.expect("a list");
+    assert_eq!(running.iter().map(|model| model.id.as_str()).collect::<Vec<_>>(), [MODEL]);
+    assert!(running[0].size.is_some() && running[0].expires.is_some(), "{running:?}");
+    let endless = GenerateRequest {
+        extra: Map::from_iter([("ignore_eos".to_owned(), json!(true))]),
+        ..ask("Count for ever.", 900)
+    };
+    let mut busy = engine.stream(&endless).await.expect("a stream").deltas;
+    assert!(busy.next().await.expect("a piece").is_ok());
+    let refused = engine.unload(MODEL).await.expect_err("in use").to_string();
+    assert!(refused.contains("is answering"), "{refused}");
+    assert!(busy.next().await.expect("still going").is_ok());
+    drop(busy);
+    engine.unload(MODEL).await.expect("unloaded");
+    assert_eq!(engine.running_models().await.expect("a list"), []);
+    engine.unload(MODEL).await.expect("nothing to do");
+    engine.generate(&ask("Hello", 1)).await.expect("loaded anew");
+}
+
+#[tokio::test]
 async fn broken_files_are_named_and_the_service_goes_on() {
     let dir = models_dir();
     let bytes = std::fs::read(model_file()).expect("the model");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use hob_core::model::{AUTO, DEFAULT_MODEL};
+use hob_core::model::{AGENT_MODEL, AUTO, DEFAULT_MODEL};
 use hob_core::{AskError, CallerRole, Engine, EngineError, RunningModel};
 
 use super::AskService;
@@ -53,12 +53,14 @@ impl AskService {
         model: &str,
         role: CallerRole,
     ) -> Result<Option<(Arc<dyn Engine>, String)>, AskError> {
-        let model = match model {
-            DEFAULT_MODEL => self.default_model().await?.ok_or_else(|| EngineError::ModelNotFound {
-                engine: self.engine().key().to_owned(),
-                model: DEFAULT_MODEL.to_owned(),
-                available: Vec::new(),
-            })?,
+        let model = match self.aliases.resolve(model).unwrap_or(model) {
+            DEFAULT_MODEL | AGENT_MODEL => {
+                self.default_model().await?.ok_or_else(|| EngineError::ModelNotFound {
+                    engine: self.engine().key().to_owned(),
+                    model: DEFAULT_MODEL.to_owned(),
+                    available: Vec::new(),
+                })?
+            }
             named => named.to_owned(),
         };
         if model == AUTO {

@@ -272,7 +272,7 @@ impl StreamEncoder for AnswerLines {
 
 /// Appends the current time, and begins the next field.
 fn push_time(out: &mut Vec<u8>) {
-    out.extend_from_slice(timestamp::now().as_bytes());
+    timestamp::push_now(out);
     out.extend_from_slice(b"\",");
 }
 

@@ -1,6 +1,6 @@
 //! A model as Ollama lists and describes it.
 
-use hob_core::{ListedModel, ModelInfo, ModelKind, RunningModel};
+use hob_core::{ListedModel, ModelCapabilities, ModelInfo, ModelKind, RunningModel};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -126,12 +126,20 @@ impl Details {
     }
 }
 
-/// What a model can do. Hob offers tools to every model that answers.
+/// What a model can do. A model of which nothing is known is offered tools.
 fn capabilities(model: &ModelInfo) -> Vec<&'static str> {
-    match model.kind {
-        ModelKind::Embedding => vec!["embedding"],
-        ModelKind::Text => vec!["completion", "tools"],
+    if model.kind == ModelKind::Embedding {
+        return vec!["embedding"];
     }
+    let ModelCapabilities { vision, tools, reasoning, fill_in_middle } = model.capabilities;
+    let known = [
+        ("completion", true),
+        ("tools", tools != Some(false)),
+        ("insert", fill_in_middle == Some(true)),
+        ("vision", vision == Some(true)),
+        ("thinking", reasoning == Some(true)),
+    ];
+    known.into_iter().filter_map(|(capability, can)| can.then_some(capability)).collect()
 }
 
 /// Clients cut a digest without a look at its length. This one names the entry, not the contents of a file.
@@ -159,6 +167,27 @@ mod tests {
     fn the_number_of_weights_is_written_as_people_say_it() {
         let written = [134_515_008, 7_615_616_512, 70_000_000_000, 999, 5_000].map(parameter_size);
         assert_eq!(written, ["134.52M", "7.6B", "70.0B", "999", "5.00K"]);
+    }
+
+    #[test]
+    fn capabilities_are_those_that_the_engine_tells() {
+        let of = |capabilities| capabilities_of(ModelKind::Text, capabilities);
+        assert_eq!(of(ModelCapabilities::default()), ["completion", "tools"]);
+        let all = ModelCapabilities {
+            vision: Some(true),
+            tools: Some(true),
+            reasoning: Some(true),
+            fill_in_middle: Some(true),
+        };
+        assert_eq!(of(all), ["completion", "tools", "insert", "vision", "thinking"]);
+        let none =
+            ModelCapabilities { tools: Some(false), vision: Some(false), ..ModelCapabilities::default() };
+        assert_eq!(of(none), ["completion"]);
+        assert_eq!(capabilities_of(ModelKind::Embedding, all), ["embedding"]);
+    }
+
+    fn capabilities_of(kind: ModelKind, known: ModelCapabilities) -> Vec<&'static str> {
+        capabilities(&ModelInfo { kind, capabilities: known, ..ModelInfo::named("m") })
     }
 
     #[test]

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::Extensions;
 use axum::response::{IntoResponse, Response};
+use hob_core::{ListedModel, ModelInfo, RunningModel};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -15,6 +16,7 @@ use super::{model_name, respond};
 use crate::error::{ApiError, ErrorFormat};
 use crate::json::read;
 use crate::limits::body::read_json;
+use crate::openai::models::names_of_hob;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 
@@ -54,7 +56,9 @@ pub(crate) async fn tags(
     let listed = state.system.listed_models(role).await;
     let listed =
         listed.map_err(|error| ApiError::from(error).for_caller(role).in_format(ErrorFormat::Ollama))?;
-    Ok(Json(ModelEntries { models: listed.iter().map(ModelEntry::new).collect() }).into_response())
+    let of_hob = names_of_hob(&state, &listed).into_iter().map(name_of_hob);
+    let models = listed.iter().cloned().chain(of_hob).map(|listed| ModelEntry::new(&listed)).collect();
+    Ok(Json(ModelEntries { models }).into_response())
 }
 
 /// Lists the models in memory, as far as their engines tell.
@@ -65,7 +69,7 @@ pub(crate) async fn ps(State(state): State<Arc<ServerState>>, extensions: Extens
         true => Vec::new(),
         false => state.system.listed_models(role).await.unwrap_or_default(),
     };
-    let describe = |(engine, model): (String, hob_core::RunningModel)| {
+    let describe = |(engine, model): (String, RunningModel)| {
         let known = listed
             .iter()
             .find(|listed| listed.engine == engine && state.system.pool().means(&model.id, listed));
@@ -86,10 +90,21 @@ pub(crate) async fn show(
         let requested = model_name::required(model, name)?;
         check_name(&requested)?;
         let model = model_name::meant(&state, &requested, role).await;
-        match state.system.listed_model(&model, role).await? {
-            Some(listed) => Ok(Json(Description::new(&listed)).into_response()),
-            None => Err(ApiError::no_such_model(&model).for_missing_model(&requested)),
-        }
+        let listed = match state.system.listed_model(&model, role).await? {
+            Some(listed) => state.system.described_model(listed).await,
+            None => {
+                let listed = state.system.listed_models(role).await?;
+                let names = names_of_hob(&state, &listed);
+                let name = names.into_iter().find(|name| *name == model).map(name_of_hob);
+                name.ok_or_else(|| ApiError::no_such_model(&model).for_missing_model(&requested))?
+            }
+        };
+        Ok(Json(Description::new(&listed)).into_response())
     })
     .await
+}
+
+/// A name that stands for a choice of Hob, as an entry of the list.
+fn name_of_hob(name: &str) -> ListedModel {
+    ListedModel { engine: "hob".to_owned(), model: ModelInfo::named(name) }
 }

@@ -1,13 +1,16 @@
 //! Times as Ollama writes them.
 
+use std::io::Write;
+
 use jiff::Timestamp;
 
 /// The time that stands for "not known", as programs in Go write it.
 pub(super) const UNKNOWN: &str = "0001-01-01T00:00:00Z";
 
-/// `2026-11-15T01:37:46.552691832Z`
-pub(super) fn now() -> String {
-    Timestamp::now().to_string()
+/// Appends the current time, such as `2026-11-15T01:37:46.552691832Z`.
+pub(super) fn push_now(out: &mut Vec<u8>) {
+    // Writing into memory cannot fail.
+    let _ = write!(out, "{}", Timestamp::now());
 }
 
 /// Seconds since 1970 as a time.

@@ -40,7 +40,7 @@ pub(crate) async fn list(
 
 /// The names that stand for a choice of Hob, for clients that offer only listed models. They come last, because some clients use
 /// the first entry. A name that is a model's belongs to the model, and without a model that answers there is nothing to choose.
-fn names_of_hob(state: &ServerState, listed: &[ListedModel]) -> Vec<&'static str> {
+pub(crate) fn names_of_hob(state: &ServerState, listed: &[ListedModel]) -> Vec<&'static str> {
     if !listed.iter().any(|listed| listed.model.kind == ModelKind::Text) {
         return Vec::new();
     }

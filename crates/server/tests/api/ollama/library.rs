@@ -122,7 +122,9 @@ async fn files_of_the_embedded_engine_are_deleted() {
     std::fs::write(&file, b"GGUF").unwrap();
     let deleted = send(&server, Method::DELETE, "/api/delete", &json!({ "name": "m:latest" })).await;
     assert_eq!((deleted.status().as_u16(), file.exists()), (200, false));
-    // It is not in memory any more either.
+    server.client.get(server.url("/api/tags")).send().await.unwrap();
+    // The list is asked for anew, and the model is not in memory any more either.
+    assert!(engine.lists() >= 2);
     assert_eq!(engine.loaded(), ["unload m"]);
     let (status, answer) =
         object(post(&server, "/api/copy", &json!({ "source": "m", "destination": "n" })).await).await;

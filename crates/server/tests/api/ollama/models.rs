@@ -32,12 +32,15 @@ async fn models_are_listed_under_hobs_names() {
     assert_eq!(status, 200);
     let entries: Vec<Value> =
         body["models"].as_array().unwrap().iter().cloned().map(without_digest).collect();
-    let entry = |name: &str| {
+    let entry = |name: &str, family: &str| {
         json!({
-            "name": name, "model": name, "modified_at": "0001-01-01T00:00:00Z", "size": 0, "details": details("scripted"),
+            "name": name, "model": name, "modified_at": "0001-01-01T00:00:00Z", "size": 0, "details": details(family),
         })
     };
-    assert_eq!(entries, [entry("a"), entry("b")]);
+    // The names that stand for a choice come last.
+    let expected =
+        [entry("a", "scripted"), entry("b", "scripted"), entry("default", "hob"), entry("auto", "hob")];
+    assert_eq!(entries, expected);
 }
 
 #[tokio::test]
@@ -57,6 +60,8 @@ async fn a_model_is_described_with_what_it_can_do() {
             assert!(body[text].is_string(), "{text}");
         }
     }
+    let (status, body) = object(post(&server, "/api/show", &json!({ "model": "auto" })).await).await;
+    assert_eq!((status, &body["details"]["family"]), (200, &json!("hob")));
     let (status, body) = object(post(&server, "/api/show", &json!({ "model": "nope" })).await).await;
     assert_eq!(status, 404);
     assert!(body["error"].as_str().unwrap().starts_with("model 'nope' not found"), "{body}");
