@@ -250,10 +250,20 @@ impl App {
         self.system.router().service().clone().close().await;
         drop(self.system);
         self.traces.close().await;
+        flush_responses(self.responses).await;
         self.record.close().await;
         if let Some(managed) = self.managed {
             managed.shutdown().await;
         }
+    }
+}
+
+/// Writes the responses that are not on the disk yet.
+async fn flush_responses(responses: Arc<dyn ResponseStore>) {
+    match tokio::task::spawn_blocking(move || responses.flush()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "responses were not stored"),
+        Err(error) => tracing::warn!(%error, "responses were not stored"),
     }
 }
 

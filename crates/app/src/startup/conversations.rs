@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hob_conversations::{ResponseStore, SqliteConversationStore, SqliteResponseStore};
+use hob_conversations::{BufferedResponseStore, ResponseStore, SqliteConversationStore, SqliteResponseStore};
 use hob_db::{DatabaseError, LazyDatabase};
 
 use crate::databases::hob_database;
@@ -15,5 +15,5 @@ pub fn open_conversations(home: &Path) -> Result<SqliteConversationStore, Databa
 
 /// The responses and conversations of the HTTP API. Opens nothing yet.
 pub(crate) fn response_store(database: LazyDatabase) -> Arc<dyn ResponseStore> {
-    Arc::new(SqliteResponseStore::new(database))
+    Arc::new(BufferedResponseStore::new(SqliteResponseStore::new(database)))
 }

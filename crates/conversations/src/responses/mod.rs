@@ -3,6 +3,7 @@
 //! What is in a response is text here: knows no wire format. Each belongs to a caller, and nobody else finds it. Old ones make room
 //! for new ones of the same caller, within limits. Every call blocks.
 
+mod buffered;
 pub mod limits;
 mod sqlite;
 
@@ -11,6 +12,7 @@ use std::time::SystemTime;
 use hob_core::Moment;
 use hob_db::DatabaseError;
 
+pub use buffered::BufferedResponseStore;
 pub use sqlite::SqliteResponseStore;
 
 /// The caller that a response belongs to.
@@ -97,6 +99,23 @@ pub enum Appended {
 
 /// Stores responses and conversations.
 pub trait ResponseStore: Send + Sync {
+    /// Stores a new response without blocking: it is found at once, and on the disk a moment later. Gives it back if it must be
+    /// stored with `save`.
+    fn save_soon(
+        &self,
+        owner: &ResponseOwner,
+        response: StoredResponse,
+        now: SystemTime,
+    ) -> Result<(), StoredResponse> {
+        let _ = (owner, now);
+        Err(response)
+    }
+
+    /// Writes what waits to be written.
+    fn flush(&self) -> Result<(), DatabaseError> {
+        Ok(())
+    }
+
     /// Stores a response, or replaces the one of its id, and adds what it says to a conversation.
     fn save(
         &self,

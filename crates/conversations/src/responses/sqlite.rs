@@ -1,12 +1,14 @@
 //! Stored responses and conversations in SQLite. Opens the database when something is first stored or looked up.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use hob_core::Moment;
 use hob_db::{Database, DatabaseError, Durability, LazyDatabase};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
+use super::buffered::WaitingResponse;
 use super::limits::{
     MAX_CHAIN, MAX_CHAIN_BYTES, MAX_CONVERSATION_BYTES, MAX_CONVERSATION_ITEMS, StoredLimits,
 };
@@ -21,13 +23,33 @@ pub(super) const PRUNE_EVERY: u64 = 32;
 /// The responses and conversations in a database.
 pub struct SqliteResponseStore {
     database: LazyDatabase,
-    /// Responses that were stored since the start.
-    saved: AtomicU64,
+    /// Responses that each caller stored since the start.
+    saved: Mutex<HashMap<ResponseOwner, u64>>,
 }
 
 impl SqliteResponseStore {
     pub fn new(database: impl Into<LazyDatabase>) -> Self {
-        SqliteResponseStore { database: database.into(), saved: AtomicU64::new(0) }
+        SqliteResponseStore { database: database.into(), saved: Mutex::default() }
+    }
+
+    /// Stores new responses in one transaction.
+    pub(super) fn save_all(&self, responses: &[Arc<WaitingResponse>]) -> Result<(), DatabaseError> {
+        self.write(|transaction| {
+            for one in responses {
+                write_response(transaction, &one.owner, &one.response, one.at)?;
+                if self.is_prune_due(&one.owner) {
+                    prune_responses(transaction, &one.owner, &one.response.id, one.at)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn is_prune_due(&self, owner: &ResponseOwner) -> bool {
+        let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = saved.entry(owner.clone()).or_default();
+        *count += 1;
+        *count % PRUNE_EVERY == 1
     }
 
     /// A response is written for every answer, so it need not survive a power cut.
@@ -55,7 +77,7 @@ impl ResponseStore for SqliteResponseStore {
         append: Option<&ConversationAppend>,
         now: SystemTime,
     ) -> Result<(), DatabaseError> {
-        let is_prune_due = self.saved.fetch_add(1, Ordering::Relaxed).is_multiple_of(PRUNE_EVERY);
+        let is_prune_due = self.is_prune_due(owner);
         self.write(|transaction| {
             write_response(transaction, owner, response, now)?;
             if is_prune_due {

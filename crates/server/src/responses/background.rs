@@ -264,7 +264,7 @@ pub(super) async fn start(state: &Arc<ServerState>, new: NewRun) -> Result<Respo
     let warnings = new.attempt.warnings().to_vec();
     let mut new = NewRun { events: new.events.queued(), ..new };
     let body = new.events.queued_body();
-    let queued = new.keeper.response(&body, Some(lease()));
+    let queued = new.keeper.response(body.clone(), Some(lease()));
     let keeper = Arc::clone(&new.keeper);
     let stored = move || keeper.store.save(&keeper.owner, &queued, None, SystemTime::now());
     if let Err(error) = state.blocking.run(stored).await {
@@ -299,7 +299,7 @@ enum RunEnd {
 
 async fn work(state: Arc<ServerState>, run: Arc<BackgroundRun>, new: NewRun) {
     let NewRun { keeper, attempt, caller, mut events, mode, client } = new;
-    let in_progress = keeper.response(&events.in_progress_body(), Some(lease()));
+    let in_progress = keeper.response(events.in_progress_body(), Some(lease()));
     update(&keeper, in_progress).await;
     let role = caller.role;
     let end = {
@@ -376,5 +376,59 @@ async fn renew(keeper: &Arc<Keeper>) {
     let work = move || writer.store.renew(&writer.owner, &writer.id, lease());
     if let Err(error) = keeper.state.blocking.run(work).await {
         tracing::warn!(%error, response = keeper.id, "a response was not updated");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_read_from_any_number_and_comments_are_not_kept() {
+        let mut log = EventLog::default();
+        log.add(b"event: a\ndata: {}\n\n: hob STEP {}\n\nevent: b\ndata: {}\n\n");
+        log.add(b": hob STEP {}\n\n");
+        log.add(b"event: c\ndata: {}\n\n");
+        assert_eq!(log.ends.len(), 3);
+        let text = |next| String::from_utf8(log.since(next).to_vec()).unwrap();
+        assert_eq!(text(0), "event: a\ndata: {}\n\nevent: b\ndata: {}\n\nevent: c\ndata: {}\n\n");
+        assert_eq!(text(2), "event: c\ndata: {}\n\n");
+        assert_eq!([text(3), text(9)], ["", ""]);
+    }
+
+    #[test]
+    fn events_that_are_too_long_are_not_kept() {
+        let mut log = EventLog::default();
+        let event = format!("event: a\ndata: \"{}\"\n\n", "x".repeat(MAX_LOG_BYTES / 2));
+        log.add(event.as_bytes());
+        assert!(!log.is_too_long);
+        log.add(event.as_bytes());
+        log.add(b"event: b\ndata: {}\n\n");
+        assert!(log.is_too_long && log.bytes.is_empty());
+    }
+
+    #[test]
+    fn ended_runs_are_forgotten_by_number_and_by_age() {
+        let now = Instant::now() + KEPT_AFTER_END * 3;
+        let run = |ended: Option<Duration>| {
+            let log = EventLog { ended: ended.map(|ago| now - ago), ..EventLog::default() };
+            Arc::new(BackgroundRun {
+                owner: ResponseOwner::owner(),
+                mode: ReplyMode::Streamed,
+                cancelled: CancellationToken::new(),
+                log: Mutex::new(log),
+                changed: watch::Sender::new(()),
+            })
+        };
+        let mut runs: HashMap<String, Arc<BackgroundRun>> = (0..MAX_ENDED as u64 + 1)
+            .map(|second| (format!("{second}"), run(Some(Duration::from_secs(second)))))
+            .collect();
+        runs.insert("running".into(), run(None));
+        runs.insert("old".into(), run(Some(KEPT_AFTER_END * 2)));
+        forget_ended(&mut runs, now);
+        assert_eq!(runs.len(), MAX_ENDED + 1);
+        assert!(runs.contains_key("running") && runs.contains_key("0") && !runs.contains_key("old"));
+        forget_ended(&mut runs, now + KEPT_AFTER_END * 2);
+        assert_eq!(runs.keys().collect::<Vec<_>>(), ["running"]);
     }
 }

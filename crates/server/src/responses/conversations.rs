@@ -8,14 +8,14 @@ use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request, State};
 use axum::response::Response;
 use axum::routing::{MethodRouter, get};
-use hob_conversations::{Appended, ConversationAppend, ConversationItem, StoredConversation};
+use hob_conversations::{Appended, ConversationAppend, StoredConversation};
 use hob_core::Moment;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::context::{parse, store_failed};
 use super::input::Item;
-use super::item_ids::identified;
+use super::item_ids::{conversation_items, identified};
 use super::item_pages::{Page, PageQuery, item_list};
 use super::metadata::check_metadata;
 use super::stored::{CallerStore, Id, read_id};
@@ -227,11 +227,7 @@ async fn items(state: &ServerState, stored: CallerStore, id: &str) -> Result<Vec
 }
 
 fn append(conversation: &str, items: &[Value]) -> ConversationAppend {
-    let stored = items.iter().map(|item| ConversationItem {
-        id: item["id"].as_str().unwrap_or_default().to_owned(),
-        item: item.to_string(),
-    });
-    ConversationAppend { conversation: conversation.to_owned(), items: stored.collect() }
+    ConversationAppend { conversation: conversation.to_owned(), items: conversation_items(items) }
 }
 
 /// Items that can be part of a conversation, with ids.

@@ -7,18 +7,16 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use hob_app::AnswerStream;
 use hob_conversations::responses::limits::MAX_RESPONSE_BYTES;
-use hob_core::{
-    AnswerWarning, Answered, AskError, Caller, EngineError, GenerateRequest, NoSuitableModel, ReplyMode,
-};
+use hob_core::{AnswerWarning, Answered, AskError, Caller, GenerateRequest, NoSuitableModel, ReplyMode};
 use serde_json::json;
 
 use super::background;
 use super::context;
 use super::events::ResponseEvents;
-use super::item_ids::identified;
+use super::item_ids::{conversation_items, identified};
 use super::object::ResponseObject;
 use super::owner_of;
-use super::request::{Continues, CreateRequest, REASONING_EFFORT, ReadyRequest, Truncation};
+use super::request::{Continues, CreateRequest, ReadyRequest, Truncation};
 use super::stored_body::{Keeper, StoredBody};
 use super::truncation::drop_oldest;
 use crate::answer::stream::AnswerBody;
@@ -50,7 +48,6 @@ fn as_written(param: &str) -> Option<String> {
         "messages" => Some("input".to_owned()),
         "max_tokens" | "max_completion_tokens" => Some("max_output_tokens".to_owned()),
         "response_format" => Some("text.format".to_owned()),
-        REASONING_EFFORT => Some("reasoning.effort".to_owned()),
         _ => None,
     }
 }
@@ -97,7 +94,9 @@ async fn answer(state: Arc<ServerState>, request: Request) -> Result<Response, A
             object.set_model(&answered.generation.model);
             let finished = object.finish(&answered.generation, &form, unix_now());
             let body = finished.body.clone();
-            if let Some(keeper) = keeper {
+            if let Some(keeper) = keeper
+                && let Err(finished) = keeper.finish_now(finished)
+            {
                 Box::pin(keeper.finish(finished)).await;
             }
             // Until here the answer may have used the contents of the request.
@@ -138,8 +137,9 @@ fn keeper(
         return Ok(None);
     }
     let suffix = caller.run.split_once('_').map_or(&*caller.run, |(_, suffix)| suffix);
-    let input = identified(std::mem::take(&mut ready.input), suffix);
-    let is_storable = state.responses.is_some() && json!(input).to_string().len() <= MAX_RESPONSE_BYTES;
+    let items = identified(std::mem::take(&mut ready.input), suffix);
+    let input = json!(items).to_string();
+    let is_storable = state.responses.is_some() && input.len() <= MAX_RESPONSE_BYTES;
     if ready.options.store && !is_storable {
         if ready.options.background {
             return Err(match &state.responses {
@@ -160,13 +160,14 @@ fn keeper(
         owner: owner_of(caller.role),
         id: caller.run.to_string(),
         previous,
+        items: if conversation.is_some() { conversation_items(&items) } else { Vec::new() },
         conversation,
         input,
         stores_response: ready.options.store,
     })))
 }
 
-/// A request that is asked again in another form where an engine cannot take it as it is.
+/// A request that is asked again without its oldest turns if it is too long and the caller allows that.
 pub(super) struct Attempt {
     request: GenerateRequest,
     truncation: Truncation,
@@ -210,29 +211,21 @@ impl Attempt {
     /// The request, and a copy of it if it may be asked again.
     fn next(&mut self) -> (GenerateRequest, Option<GenerateRequest>) {
         let request = std::mem::take(&mut self.request);
-        let may_be_asked_again =
-            self.truncation == Truncation::Auto || request.extra.contains_key(REASONING_EFFORT);
-        let copy = may_be_asked_again.then(|| request.clone());
+        let copy = (self.truncation == Truncation::Auto).then(|| request.clone());
         (request, copy)
     }
 
-    /// The request without what the engine refused; `None` where that is not possible.
+    /// The request without its oldest turns; `None` if its length is not what the engine refused, or nothing can be left out.
     fn adapted(&mut self, request: Option<GenerateRequest>, error: &AskError) -> Option<GenerateRequest> {
         let mut request = request?;
         let overflow = match error {
-            // How hard a model thinks is a wish. A model that does not think answers all the same.
-            AskError::Engine(EngineError::Unsupported { field, .. }) if field == REASONING_EFFORT => {
-                request.extra.remove(REASONING_EFFORT)?;
-                self.warnings.push(AnswerWarning::Ignored("reasoning.effort".to_owned()));
-                return Some(request);
-            }
             AskError::Engine(error) => error.context_overflow()?,
             AskError::NoModel(NoSuitableModel::NothingFits { .. }) => {
                 hob_core::ContextOverflow { limit: None, length: None }
             }
             _ => return None,
         };
-        if self.truncation == Truncation::Disabled || self.truncated == MAX_TRUNCATIONS {
+        if self.truncated == MAX_TRUNCATIONS {
             return None;
         }
         self.truncated += 1;

@@ -113,20 +113,9 @@ impl Item<'_> {
             None => return Err(self.missing("content")),
             Some(content) => self.content("content", content, ignored)?,
         };
-        let content = match role {
-            // The parts of an answer are one text.
-            Role::Assistant => match content {
-                Content::Parts(parts) if parts.iter().all(|part| matches!(part, ContentPart::Text(_))) => {
-                    let texts = parts.into_iter().filter_map(|part| match part {
-                        ContentPart::Text(text) => Some(text),
-                        ContentPart::Image(_) | ContentPart::Other(_) => None,
-                    });
-                    Content::Text(texts.collect())
-                }
-                content => content,
-            },
-            Role::System | Role::User | Role::Tool => content,
-        };
+        // The parts of an answer are one text.
+        let between = if role == Role::Assistant { "" } else { "\n" };
+        let content = plain(content, between);
         Ok(ItemKind::Message { role, content })
     }
 
@@ -178,7 +167,7 @@ impl Item<'_> {
         let content = match self.value.get("output") {
             None => return Err(self.missing("output")),
             Some(Value::Null) => Content::Text(String::new()),
-            Some(output) => self.content("output", output, ignored)?,
+            Some(output) => plain(self.content("output", output, ignored)?, "\n"),
         };
         Ok(ItemKind::Output { call: self.text("call_id")?.to_owned(), content })
     }
@@ -296,5 +285,21 @@ impl Item<'_> {
         let place = self.place(field);
         let message = format!("{place}: expected {expected}");
         ApiError::invalid(place, message)
+    }
+}
+
+/// Parts that are only text as one text. More engines and templates accept that.
+fn plain(content: Content, between: &str) -> Content {
+    let Content::Parts(parts) = content else { return content };
+    let texts: Option<Vec<&str>> = parts
+        .iter()
+        .map(|part| match part {
+            ContentPart::Text(text) => Some(text.as_str()),
+            ContentPart::Image(_) | ContentPart::Other(_) => None,
+        })
+        .collect();
+    match texts {
+        Some(texts) => Content::Text(texts.join(between)),
+        None => Content::Parts(parts),
     }
 }

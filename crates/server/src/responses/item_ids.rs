@@ -1,5 +1,6 @@
 //! Items as they are stored: each has an id, and a message is written out.
 
+use hob_conversations::ConversationItem;
 use serde_json::{Map, Value, json};
 
 use super::input::Item;
@@ -11,6 +12,15 @@ pub(super) fn identified(items: Vec<Value>, suffix: &str) -> Vec<Value> {
         with_id(item, format!("{prefix}_{suffix}i{index}"))
     };
     items.into_iter().enumerate().map(identify).collect()
+}
+
+/// Items with ids as a conversation stores them.
+pub(super) fn conversation_items(items: &[Value]) -> Vec<ConversationItem> {
+    let stored = items.iter().map(|item| ConversationItem {
+        id: item["id"].as_str().unwrap_or_default().to_owned(),
+        item: item.to_string(),
+    });
+    stored.collect()
 }
 
 fn prefix(kind: &str) -> &'static str {

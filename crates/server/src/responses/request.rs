@@ -158,6 +158,9 @@ struct WireRequest {
     /// Hob's own field: the agent that answers this request, also as a stream.
     #[serde(default)]
     agent: Option<String>,
+    /// What the engine does if it can.
+    #[serde(skip)]
+    hints: Map<String, Value>,
     #[serde(flatten)]
     extra: Map<String, Value>,
 }
@@ -282,7 +285,7 @@ impl WireRequest {
             }
         }
         let mut extra = self.passed_on(&mut ignored)?;
-        let reasoning = self.reasoning(&mut form, &mut extra, &mut ignored)?;
+        let reasoning = self.reasoning(&mut form, &mut ignored)?;
         let text = self.text.take().map(|text| text.resolve(&mut ignored)).transpose()?.unwrap_or_default();
         if let Some(verbosity) = &text.verbosity {
             extra.insert("verbosity".to_owned(), json!(verbosity));
@@ -334,6 +337,7 @@ impl WireRequest {
             parallel_tool_calls: self.parallel_tool_calls,
             response_format: text.format,
             extra,
+            hints: self.hints,
             ..GenerateRequest::default()
         };
         Ok(CreateRequest {
@@ -418,12 +422,7 @@ impl WireRequest {
         Ok(extra)
     }
 
-    fn reasoning(
-        &mut self,
-        form: &mut OutputForm,
-        extra: &mut Map<String, Value>,
-        ignored: &mut IgnoredFields,
-    ) -> Result<Value, ApiError> {
+    fn reasoning(&mut self, form: &mut OutputForm, ignored: &mut IgnoredFields) -> Result<Value, ApiError> {
         let Some(WireReasoning { effort, summary, generate_summary, rest }) = self.reasoning.take() else {
             return Ok(json!({ "effort": null, "summary": null }));
         };
@@ -441,14 +440,12 @@ impl WireRequest {
         }
         ignored.note_all("reasoning", &rest);
         if let Some(effort) = &effort {
-            extra.insert(REASONING_EFFORT.to_owned(), json!(effort));
+            // A hint: a model that does not think answers all the same.
+            self.hints.insert("reasoning_effort".to_owned(), json!(effort));
         }
         Ok(json!({ "effort": effort, "summary": summary }))
     }
 }
-
-/// The field by which engines of the chat-completions format know `reasoning.effort`.
-pub(super) const REASONING_EFFORT: &str = "reasoning_effort";
 
 impl Truncation {
     pub(super) fn as_str(self) -> &'static str {

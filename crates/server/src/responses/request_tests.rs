@@ -67,10 +67,8 @@ fn every_parameter_reaches_the_request() {
     let sampling =
         Sampling { top_p: Some(0.9), logprobs: true, top_logprobs: Some(3), ..Sampling::default() };
     assert_eq!(request.sampling, sampling);
-    assert_eq!(
-        Value::Object(request.extra.clone()),
-        json!({ "reasoning_effort": "high", "verbosity": "low", "user": "u", "top_k": 5 })
-    );
+    assert_eq!(Value::Object(request.extra.clone()), json!({ "verbosity": "low", "user": "u", "top_k": 5 }));
+    assert_eq!(Value::Object(request.hints.clone()), json!({ "reasoning_effort": "high" }));
     let form = OutputForm { summarizes_reasoning: true, seals_reasoning: true, custom: vec!["c".into()] };
     assert_eq!(ready.form, form);
     let options = ResponseOptions {

@@ -13,7 +13,6 @@ use hob_conversations::responses::limits::MAX_RESPONSE_BYTES;
 use hob_conversations::{ConversationAppend, ConversationItem, ResponseOwner, ResponseStore, StoredResponse};
 use hob_core::Moment;
 use http_body::{Body, Frame};
-use serde_json::{Value, json};
 
 use super::events::ResponseEvents;
 use super::object::{Finished, Status};
@@ -30,13 +29,25 @@ pub(super) struct Keeper {
     pub(super) previous: Option<String>,
     /// The conversation that it belongs to.
     pub(super) conversation: Option<String>,
-    /// The items that were asked, with their ids.
-    pub(super) input: Vec<Value>,
+    /// The items that were asked, with their ids: a JSON array, and for a conversation each by itself.
+    pub(super) input: String,
+    pub(super) items: Vec<ConversationItem>,
     /// Whether the response itself is stored, or only added to its conversation.
     pub(super) stores_response: bool,
 }
 
 impl Keeper {
+    /// Stores a response that is complete without blocking. Gives it back if that takes time.
+    pub(super) fn finish_now(&self, finished: Finished) -> Result<(), Finished> {
+        if self.conversation.is_some() || !self.stores_response || !self.is_small(&finished.body) {
+            return Err(finished);
+        }
+        let Finished { status, body, output } = finished;
+        let response = self.response(body, None);
+        let taken = self.store.save_soon(&self.owner, response, SystemTime::now());
+        taken.map_err(|response| Finished { status, body: response.body.into_bytes(), output })
+    }
+
     /// Stores a response that is complete. A failure is logged: the answer is there all the same.
     pub(super) async fn finish(self: Arc<Self>, finished: Finished) {
         self.write(finished, Place::New).await;
@@ -50,28 +61,30 @@ impl Keeper {
     async fn write(self: Arc<Self>, finished: Finished, place: Place) {
         let work = {
             let keeper = Arc::clone(&self);
-            move || keeper.write_now(&finished, place)
+            move || keeper.write_now(finished, place)
         };
         self.state.blocking.run(work).await;
     }
 
-    fn write_now(&self, finished: &Finished, place: Place) {
+    fn is_small(&self, body: &[u8]) -> bool {
+        body.len() + self.input.len() <= MAX_RESPONSE_BYTES
+    }
+
+    fn write_now(&self, finished: Finished, place: Place) {
         let now = SystemTime::now();
         let is_answer = matches!(finished.status, Status::Completed | Status::Incomplete);
         let append = self.conversation.as_ref().filter(|_| is_answer).map(|conversation| {
-            let input = self.input.iter().map(|item| ConversationItem {
-                id: item["id"].as_str().unwrap_or_default().to_owned(),
-                item: item.to_string(),
-            });
             let output = finished.output.iter().map(|item| ConversationItem {
                 id: item.id.clone(),
                 item: String::from_utf8_lossy(&item.json).into_owned(),
             });
-            ConversationAppend { conversation: conversation.clone(), items: input.chain(output).collect() }
+            ConversationAppend {
+                conversation: conversation.clone(),
+                items: self.items.iter().cloned().chain(output).collect(),
+            }
         });
-        let response = self.response(&finished.body, None);
-        let is_small = response.body.len() + response.input.len() <= MAX_RESPONSE_BYTES;
-        let stores = self.stores_response && (is_small || place == Place::Existing);
+        let stores = self.stores_response && (self.is_small(&finished.body) || place == Place::Existing);
+        let response = self.response(finished.body, None);
         let written = match (stores, append) {
             (true, append) if place == Place::Existing => {
                 self.store.update(&self.owner, &response, append.as_ref(), now).map(drop)
@@ -86,12 +99,12 @@ impl Keeper {
     }
 
     /// The response as it is stored.
-    pub(super) fn response(&self, body: &[u8], lease: Option<Moment>) -> StoredResponse {
+    pub(super) fn response(&self, body: Vec<u8>, lease: Option<Moment>) -> StoredResponse {
         StoredResponse {
             id: self.id.clone(),
             previous: self.previous.clone(),
-            body: String::from_utf8_lossy(body).into_owned(),
-            input: json!(self.input).to_string(),
+            body: String::from_utf8(body).unwrap_or_default(),
+            input: self.input.clone(),
             lease,
         }
     }
@@ -134,9 +147,12 @@ impl Body for StoredBody {
             let Ok(frame) = frame;
             let finished = this.answer.encoder().take_finished();
             match (finished, this.keeper.take()) {
-                (Some(finished), Some(keeper)) => {
-                    this.saving = Some(Saving { work: Box::pin(keeper.finish(finished)), frame });
-                }
+                (Some(finished), Some(keeper)) => match keeper.finish_now(finished) {
+                    Ok(()) => return Poll::Ready(Some(Ok(frame))),
+                    Err(finished) => {
+                        this.saving = Some(Saving { work: Box::pin(keeper.finish(finished)), frame });
+                    }
+                },
                 (_, keeper) => {
                     this.keeper = keeper;
                     return Poll::Ready(Some(Ok(frame)));

@@ -216,3 +216,21 @@ async fn a_server_that_stops_ends_what_does_not_end_by_itself() {
     let failed = server.get(&path_of(&queued)).await;
     assert_eq!([&failed["status"], &failed["error"]["code"]], [&json!("failed"), &json!("server_error")]);
 }
+
+#[tokio::test]
+async fn so_many_run_in_the_background_and_no_more() {
+    let fake = FakeServer::start(|request| match request.method.as_str() {
+        "GET" => models(),
+        _ => Reply::silence(),
+    })
+    .await;
+    let server =
+        StoringServer::start_with_grace(engine_at(&fake, Style::VLLM), std::time::Duration::ZERO).await;
+    for _ in 0..32 {
+        server.created(json!({ "background": true })).await;
+    }
+    let refused = server.create(json!({ "background": true })).await;
+    assert!(refused.headers().contains_key("retry-after"));
+    assert_eq!(error_of(refused).await, (429, Value::Null, json!("rate_limit_exceeded")));
+    assert_eq!(server.server.stop().await, 0);
+}

@@ -359,22 +359,15 @@ async fn a_conversation_that_is_too_long_is_an_error_or_loses_its_beginning() {
 
 #[tokio::test]
 async fn an_engine_without_effort_answers_all_the_same() {
-    let engine =
-        Arc::new(ScriptedEngine::new(|request| match request.extra.contains_key("reasoning_effort") {
-            true => {
-                let field = "reasoning_effort".to_owned();
-                vec![Err(EngineError::Unsupported { engine: "scripted".into(), field, hint: None })]
-            }
-            false => {
-                vec![Ok(Delta::text("ok")), Ok(finish(FinishReason::Stop)), Ok(Delta::Done { usage: None })]
-            }
-        }));
-    let server = StoringServer::start(engine).await;
+    let engine = Arc::new(ScriptedEngine::saying(&["Hello"]));
+    let server = StoringServer::start(engine.clone()).await;
     for stream in [false, true] {
         let response = server.create(json!({ "reasoning": { "effort": "high" }, "stream": stream })).await;
         assert_eq!(response.status(), 200);
-        assert_eq!(warnings_of(&response), ["ignored=reasoning.effort"]);
+        assert_eq!(warnings_of(&response), ["ignored=reasoning_effort"]);
     }
+    // Without 'max_output_tokens' an answer has no limit.
+    assert_eq!(engine.requests()[0].max_tokens(), None);
 }
 
 #[tokio::test]

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Arc;
 
+use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
 use super::{StoringServer, warnings_of};
@@ -90,7 +92,7 @@ fn request_rows() -> Vec<Row> {
         (
             "`reasoning.effort`",
             json!({ "reasoning": { "effort": "low" } }),
-            "ignored with a warning by engines that have no such setting",
+            "vLLM, SGLang, llama.cpp, Ollama, the built-in engine and OpenAI's reasoning models; others ignore it with a warning",
         ),
         (
             "`reasoning.summary`",
@@ -238,7 +240,7 @@ async fn outcome(server: &StoringServer, fields: Value) -> &'static str {
 /// Regenerate with `HOB_WRITE_DOCS=1 cargo nextest run --workspace the_table_of_the_fields_of_responses`.
 #[tokio::test]
 async fn the_table_of_the_fields_of_responses_is_true() {
-    let server = StoringServer::saying(&["hi"]).await;
+    let server = StoringServer::start(Arc::new(ScriptedEngine::saying(&["hi"]).called("vllm"))).await;
     let mut tables = Vec::new();
     for (title, rows) in [("Field of the request", request_rows()), ("Item of `input`", item_rows())] {
         let mut table = format!("| {title} | | |\n| --- | --- | --- |\n");

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use hob_app::{AskService, hob_database};
 use hob_config::ServerConfig;
-use hob_conversations::SqliteResponseStore;
+use hob_conversations::{BufferedResponseStore, ResponseStore, SqliteResponseStore};
 use hob_core::{Delta, Engine, FinishReason, Message, ToolCallDelta};
 use hob_server::ServerParts;
 use hob_testkit::ScriptedEngine;
@@ -28,6 +28,7 @@ use crate::support::{TestServer, plain_parts};
 /// A server that stores responses, with an engine that says "Hello" unless told otherwise.
 pub struct StoringServer {
     pub server: TestServer,
+    store: Arc<dyn ResponseStore>,
     home: TempDir,
 }
 
@@ -37,10 +38,13 @@ impl AsRef<TestServer> for StoringServer {
     }
 }
 
-fn storing_parts(engine: Arc<dyn Engine>, home: &Path) -> ServerParts {
-    let store = SqliteResponseStore::new(hob_database(home));
+fn store_in(home: &Path) -> Arc<dyn ResponseStore> {
+    Arc::new(BufferedResponseStore::new(SqliteResponseStore::new(hob_database(home))))
+}
+
+fn storing_parts(engine: Arc<dyn Engine>, store: &Arc<dyn ResponseStore>) -> ServerParts {
     let system = Arc::new(AskService::new(plain_parts(engine)));
-    ServerParts { responses: Some(Arc::new(store)), ..ServerParts::from(system) }
+    ServerParts { responses: Some(Arc::clone(store)), ..ServerParts::from(system) }
 }
 
 impl StoringServer {
@@ -52,14 +56,17 @@ impl StoringServer {
     /// The same with another time for answers to end when it stops.
     async fn start_with_grace(engine: Arc<dyn Engine>, shutdown_grace: Duration) -> Self {
         let home = tempfile::tempdir().unwrap();
-        let config = ServerConfig { shutdown_grace, ..loopback_config() };
-        let parts = storing_parts(engine, home.path());
-        StoringServer { server: TestServer::start_parts(parts, config).await, home }
+        Self::start_on(home, engine, ServerConfig { shutdown_grace, ..loopback_config() }).await
     }
 
     async fn start_in(home: TempDir, engine: Arc<dyn Engine>) -> Self {
-        let parts = storing_parts(engine, home.path());
-        StoringServer { server: TestServer::start_parts(parts, loopback_config()).await, home }
+        Self::start_on(home, engine, loopback_config()).await
+    }
+
+    async fn start_on(home: TempDir, engine: Arc<dyn Engine>, config: ServerConfig) -> Self {
+        let store = store_in(home.path());
+        let server = TestServer::start_parts(storing_parts(engine, &store), config).await;
+        StoringServer { server, store, home }
     }
 
     pub async fn saying(words: &'static [&'static str]) -> Self {
@@ -68,8 +75,9 @@ impl StoringServer {
 
     /// Stops the server, and starts another one on the same home.
     pub async fn restart(self, engine: Arc<dyn Engine>) -> Self {
-        let StoringServer { server, home } = self;
+        let StoringServer { server, store, home } = self;
         server.stop().await;
+        store.flush().unwrap();
         Self::start_in(home, engine).await
     }
 
@@ -97,7 +105,7 @@ impl StoringServer {
 
 /// The same server, reached from the network.
 async fn reached_by_stranger(engine: Arc<dyn Engine>, home: &Path) -> NetworkServer {
-    parts_reached_from_network(storing_parts(engine, home), ServerConfig::default()).await
+    parts_reached_from_network(storing_parts(engine, &store_in(home)), ServerConfig::default()).await
 }
 
 /// A question to the model `m`, with `fields` added to it.

@@ -1,7 +1,10 @@
 //! `/v1/responses/{id}`: read, listed, deleted, and nobody else's.
 
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
+use hob_conversations::{ResponseOwner, StoredResponse};
+use hob_core::Moment;
 use hob_testkit::ScriptedEngine;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -109,4 +112,35 @@ async fn a_response_that_is_not_in_the_background_is_not_cancelled() {
     let path = format!("/v1/responses/{}/cancel", response["id"].as_str().unwrap());
     let refused = error_of(server.ask(Method::POST, &path).await).await;
     assert_eq!(refused, (400, json!("response_id"), Value::Null));
+}
+
+#[tokio::test]
+async fn a_response_that_nobody_writes_any_more_has_failed() {
+    let server = StoringServer::start(hello()).await;
+    let response = server.created(json!({})).await;
+    let id = response["id"].as_str().unwrap();
+    let left = |seconds_ago: u64, status: &str| {
+        let lease = SystemTime::now() - Duration::from_secs(seconds_ago) + Duration::from_secs(30);
+        let mut body = response.clone();
+        body["status"] = json!(status);
+        body["background"] = json!(true);
+        let (body, input) = (body.to_string(), "[]".to_owned());
+        let left =
+            StoredResponse { id: id.to_owned(), previous: None, body, input, lease: Some(Moment::of(lease)) };
+        server.store.save(&ResponseOwner::owner(), &left, None, SystemTime::now()).unwrap();
+    };
+    let path = format!("/v1/responses/{id}");
+    left(0, "in_progress");
+    assert_eq!(server.get(&path).await["status"], "in_progress");
+    let elsewhere = error_of(server.ask(Method::POST, &format!("{path}/cancel")).await).await;
+    assert_eq!(elsewhere, (409, Value::Null, json!("response_runs_elsewhere")));
+    left(60, "in_progress");
+    let failed = server.get(&path).await;
+    assert_eq!(
+        [&failed["status"], &failed["error"]],
+        [
+            &json!("failed"),
+            &json!({ "code": "server_error", "message": "the server stopped while it wrote this response" }),
+        ]
+    );
 }
