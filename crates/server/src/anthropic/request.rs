@@ -2,11 +2,11 @@
 
 use hob_core::budget;
 use hob_core::{
-    AgentPreference, AnswerDefaults, AnswerWarning, GenerateRequest, MaxTokens, OverBudget, ResponseFormat,
-    Sampling, Temperature, Unplaced, unplaced_field,
+    AgentPreference, AnswerWarning, GenerateRequest, MaxTokens, OverBudget, ResponseFormat, Sampling,
+    Temperature, Unplaced, unplaced_field,
 };
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::blocks::WireContent;
 use super::conversation::{Conversation, WireMessage};
@@ -95,8 +95,8 @@ struct OutputConfig {
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 struct Metadata {
-    #[serde(rename = "user_id", default)]
-    _user_id: Option<String>,
+    #[serde(default)]
+    user_id: Option<String>,
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
@@ -136,7 +136,7 @@ impl WireRequest {
             }
         };
         let (effort, response_format) = self.output(&mut ignored)?;
-        let ThinkingWish { effort, display } =
+        let ThinkingWish { effort, display, fields: mut anthropic } =
             ThinkingWish::read(self.thinking.take(), effort, &mut ignored)?;
         let sampling = self.sampling()?;
         let mut extra = Map::new();
@@ -149,8 +149,13 @@ impl WireRequest {
             }
             extra.insert("top_k".to_owned(), Value::from(top_k));
         }
-        if let Some(Metadata { rest, .. }) = &self.metadata {
+        if let Some(Metadata { user_id, rest }) = &self.metadata {
             ignored.note_all("metadata", rest);
+            anthropic
+                .extend(user_id.as_ref().map(|user| ("metadata".to_owned(), json!({ "user_id": user }))));
+        }
+        if let Some(tier) = self.rest.get("service_tier").filter(|tier| tier.is_string()) {
+            anthropic.insert("service_tier".to_owned(), tier.clone());
         }
         self.place_rest(&mut extra, &mut ignored);
         let request = GenerateRequest {
@@ -158,14 +163,16 @@ impl WireRequest {
             temperature: within("temperature", self.temperature, 0.0..=1.0)?
                 .and_then(|temperature| Temperature::new(temperature).ok()),
             max_tokens,
-            defaults: AnswerDefaults::default(),
             sampling,
             tools,
             tool_choice,
             parallel_tool_calls,
             response_format,
             extra,
-            messages: Vec::new(),
+            anthropic,
+            // One limit is sent to every model, also to those whose context is smaller.
+            is_max_tokens_soft: true,
+            ..GenerateRequest::default()
         };
         let request = within_budget(request, conversation)?;
         Ok(MessagesRequest {

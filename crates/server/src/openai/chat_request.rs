@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 
 use hob_core::budget::{self, ANSWERS, MESSAGES, TOP_LOGPROBS};
 use hob_core::{
-    AgentPreference, AnswerDefaults, AnswerWarning, GenerateRequest, MaxTokens, OverBudget, ResponseFormat,
-    Sampling, Temperature, ToolChoice, ToolDefinition,
+    AgentPreference, AnswerWarning, GenerateRequest, MaxTokens, OverBudget, ResponseFormat, Sampling,
+    Temperature, ToolChoice, ToolDefinition,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -189,13 +189,13 @@ impl WireRequest {
             messages,
             temperature,
             max_tokens,
-            defaults: AnswerDefaults::default(),
             sampling,
             tools,
             tool_choice,
             parallel_tool_calls: self.parallel_tool_calls,
             response_format,
             extra,
+            ..GenerateRequest::default()
         };
         Ok(ChatRequest { request, mode, agent, calls, warnings: ignored.into_warnings() })
     }
