@@ -101,10 +101,8 @@ fn every_field_reaches_the_engine() {
                 schema: json!({ "type": "object" }),
                 strict: Some(true),
             }),
-            extra: json!({ "reasoning_effort": "high", "top_k": 40, "min_p": 0.1 })
-                .as_object()
-                .unwrap()
-                .clone(),
+            extra: json!({ "min_p": 0.1 }).as_object().unwrap().clone(),
+            hints: json!({ "reasoning_effort": "high", "top_k": 40 }).as_object().unwrap().clone(),
             anthropic: json!({
                 "output_config": { "effort": "high" }, "thinking": { "type": "adaptive" },
                 "metadata": { "user_id": "ann" }, "service_tier": "auto",

@@ -15,6 +15,9 @@ const ENDS: &str = "<!-- /anthropic -->";
 const PNG: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
+/// The engines that differ in what they can follow.
+const ENGINES: [&str; 7] = ["ollama", "vllm", "sglang", "llamacpp", "litellm", "embedded", "cloud"];
+
 /// A PDF with the text "Hello PDF".
 const PDF: &str = "JVBERi0xLjQKMSAwIG9iago8PCAvVHlwZSAvQ2F0YWxvZyAvUGFnZXMgMiAwIFIgPj4KZW5kb2JqCjIgMCBvYmoKPDwgL1R5cGUgL1BhZ2VzIC9LaWRzIFszIDAgUl0gL0NvdW50IDEgPj4KZW5kb2JqCjMgMCBvYmoKPDwgL1R5cGUgL1BhZ2UgL1BhcmVudCAyIDAgUiAvTWVkaWFCb3ggWzAgMCAzMDAgMjAwXSAvQ29udGVudHMgNCAwIFIgL1Jlc291cmNlcyA8PCAvRm9udCA8PCAvRjEgNSAwIFIgPj4gPj4gPj4KZW5kb2JqCjQgMCBvYmoKPDwgL0xlbmd0aCA0MCA+PgpzdHJlYW0KQlQgL0YxIDI0IFRmIDIwIDEwMCBUZCAoSGVsbG8gUERGKSBUaiBFVAplbmRzdHJlYW0KZW5kb2JqCjUgMCBvYmoKPDwgL1R5cGUgL0ZvbnQgL1N1YnR5cGUgL1R5cGUxIC9CYXNlRm9udCAvSGVsdmV0aWNhID4+CmVuZG9iagp4cmVmCjAgNgowMDAwMDAwMDAwIDY1NTM1IGYgCjAwMDAwMDAwMDkgMDAwMDAgbiAKMDAwMDAwMDA1OCAwMDAwMCBuIAowMDAwMDAwMTE1IDAwMDAwIG4gCjAwMDAwMDAyNDEgMDAwMDAgbiAKMDAwMDAwMDMzMSAwMDAwMCBuIAp0cmFpbGVyIDw8IC9TaXplIDYgL1Jvb3QgMSAwIFIgPj4Kc3RhcnR4cmVmCjQwMQolJUVPRgo=";
 
@@ -181,16 +184,31 @@ fn request_rows() -> Vec<Row> {
     ]
 }
 
-/// What becomes of a request.
-async fn outcome(fields: &Value) -> &'static str {
-    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
-    let server = serving(&engine).await;
-    let response = create(&server, &asking(fields.clone())).await;
-    match response.status().as_u16() {
-        200 if warnings(&response).is_empty() => "yes",
-        200 => "ignored with a warning",
-        _ => "refused",
+/// What each engine makes of a request.
+async fn outcome(fields: &Value) -> String {
+    let mut kinds: [(&str, Vec<&str>); 3] =
+        [("yes", vec![]), ("ignored with a warning", vec![]), ("refused", vec![])];
+    for key in ENGINES {
+        let engine = Arc::new(ScriptedEngine::saying(&["hi"]).called(key).with_models(&["claude"]));
+        let server = serving(&engine).await;
+        let mut body = asking(fields.clone());
+        body["model"] = json!("claude");
+        let response = create(&server, &body).await;
+        let kind = match response.status().as_u16() {
+            200 if warnings(&response).is_empty() => 0,
+            200 => 1,
+            _ => 2,
+        };
+        kinds[kind].1.push(key);
     }
+    let told = kinds.iter().filter(|(_, engines)| !engines.is_empty());
+    let told: Vec<String> = told
+        .map(|(kind, engines)| match engines.len() == ENGINES.len() {
+            true => (*kind).to_owned(),
+            false => format!("{kind}: {}", engines.join(", ")),
+        })
+        .collect();
+    told.join("; ")
 }
 
 /// Regenerate with `HOB_WRITE_DOCS=1 cargo nextest run --workspace the_table_of_anthropics_fields`.

@@ -243,13 +243,12 @@ async fn a_stranger_cannot_send_fields_that_only_the_owner_can() {
     let engine = calculating();
     let server = reached_from_network(&engine, ServerConfig::default()).await;
     let body = asking(
-        json!({ "agent": "none", "top_k": 4, "thinking": { "type": "adaptive" }, "output_config": { "effort": "low" } }),
+        json!({ "agent": "none", "top_k": 4, "min_p": 0.1, "thinking": { "type": "adaptive" }, "output_config": { "effort": "low" } }),
     );
     let response = create(&server, &body).await;
     assert_eq!(response.status(), 200);
-    assert_eq!(warnings(&response), ["ignored=top_k"]);
-    let extra = &engine.requests()[0].extra;
-    assert_eq!(Value::Object(extra.clone()), json!({ "reasoning_effort": "low" }));
+    assert_eq!(warnings(&response), ["ignored=reasoning_effort", "ignored=top_k", "ignored=min_p"]);
+    assert_eq!(engine.requests()[0].extra, serde_json::Map::new());
     let address =
         json!({ "type": "image", "source": { "type": "url", "url": "http://192.168.0.1/cat.png" } });
     let body = asking(json!({ "messages": [{ "role": "user", "content": [address] }] }));

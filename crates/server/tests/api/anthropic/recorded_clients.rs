@@ -41,11 +41,7 @@ async fn claude_code_is_answered() {
     assert_eq!(response.status(), 200);
     assert_eq!(
         warnings(&response),
-        [
-            "ignored=cache_control",
-            "ignored=system[].x-anthropic-billing-header",
-            "ignored=context_management"
-        ]
+        ["ignored=cache_control", "ignored=system[].x-anthropic-billing-header", "ignored=context_management", "ignored=reasoning_effort"]
     );
     assert_eq!(events(response).await.last().unwrap()["type"], "message_stop");
     let request = &engine.requests()[0];
@@ -67,5 +63,5 @@ async fn claude_code_is_answered() {
     );
     let tools: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(tools, ["Bash"]);
-    assert_eq!(Value::Object(request.extra.clone()), json!({ "reasoning_effort": "high" }));
+    assert_eq!(Value::Object(request.hints.clone()), json!({ "reasoning_effort": "high" }));
 }
