@@ -86,7 +86,9 @@ impl Placed {
                 (CLOUD, "top_k") if ["claude", "gemini"].iter().any(|family| model.contains(family)) => {
                     Some(name.as_str())
                 }
-                (CLOUD, REASONING_EFFORT) if is_openai_reasoning_model(model) || is_reasoning_gemini(model) => {
+                (CLOUD, REASONING_EFFORT)
+                    if is_openai_reasoning_model(model) || is_reasoning_gemini(model) =>
+                {
                     Some(name.as_str())
                 }
                 _ => None,
@@ -217,9 +219,12 @@ mod tests {
 
     #[test]
     fn gemini_gets_an_effort_from_its_first_model_that_reasons() {
-        for (model, reasons) in
-            [("gemini-2.5-pro", true), ("gemini-3-flash", true), ("gemini-2.0-flash", false), ("gemini-x", false)]
-        {
+        for (model, reasons) in [
+            ("gemini-2.5-pro", true),
+            ("gemini-3-flash", true),
+            ("gemini-2.0-flash", false),
+            ("gemini-x", false),
+        ] {
             let (extra, _) = placed(CLOUD, model, json!({ "reasoning_effort": "low" }));
             assert_eq!(extra.get("reasoning_effort").is_some(), reasons, "{model}");
         }

@@ -41,7 +41,12 @@ async fn claude_code_is_answered() {
     assert_eq!(response.status(), 200);
     assert_eq!(
         warnings(&response),
-        ["ignored=cache_control", "ignored=system[].x-anthropic-billing-header", "ignored=context_management", "ignored=reasoning_effort"]
+        [
+            "ignored=cache_control",
+            "ignored=system[].x-anthropic-billing-header",
+            "ignored=context_management",
+            "ignored=reasoning_effort"
+        ]
     );
     assert_eq!(events(response).await.last().unwrap()["type"], "message_stop");
     let request = &engine.requests()[0];
