@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hob_agents::builtin::LlmOptions;
+use hob_agents::builtin::{LlmOptions, WebFetchOptions};
 use hob_channels::{ChannelError, ChannelService};
 use hob_config::{Config, EngineName};
 use hob_conversations::ResponseStore;
@@ -22,6 +22,7 @@ use hob_telemetry::{RecordContext, RecordedEngine, Recorder, TelemetryService, T
 use thiserror::Error;
 
 use crate::ask::default_model::DefaultModel;
+use crate::ask::documents::DocumentReader;
 use crate::ask::{AskService, AskServiceParts, ModelAliases};
 use crate::databases::{DATABASE, hob_database};
 use crate::feedback::FeedbackService;
@@ -194,7 +195,8 @@ impl App {
             log: Arc::clone(&recorder.log),
         });
         let system = system.with_recorder(recorder).with_pool(pool);
-        let system = system.with_aliases(ModelAliases::new(&config.models.aliases));
+        let documents = DocumentReader::new(WebFetchOptions::default(), wishes.reader.clone());
+        let system = system.with_aliases(ModelAliases::new(&config.models.aliases)).with_documents(documents);
         let system = system.recording_default_at(home).with_cloud_tools(cloud_tools).with_defaults(defaults);
         let system = system.with_fallback(fallback(config, &engines)).for_want_of(for_want(&because, &key));
         let system =

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::message::{Message, ToolCall};
+use crate::reasoning::SealedReasoning;
 
 /// A value outside what the contract allows.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -162,6 +163,11 @@ pub struct GenerateRequest {
     /// What the caller would like, under the usual names (`top_k`, `num_ctx`, `reasoning_effort`). An engine that can do it does it,
     /// and any other leaves it out with a warning: a hint is never a reason to refuse.
     pub hints: Map<String, Value>,
+    /// The same request in the words of Anthropic's API, where it came in by that. Only an engine of that API reads it: the other
+    /// fields say the same to all engines.
+    pub anthropic: Map<String, Value>,
+    /// Whether the limit of the answer is the most that the caller accepts, and less is no reason to refuse.
+    pub is_max_tokens_soft: bool,
 }
 
 impl GenerateRequest {
@@ -216,7 +222,16 @@ pub fn is_documented_field(field: &str) -> bool {
 
 /// The same for a field of a message. Clients also send back what a model thought, as they got it.
 pub fn is_documented_message_field(field: &str) -> bool {
-    matches!(field, "annotations" | "audio" | "function_call" | "reasoning" | "reasoning_content" | "refusal")
+    matches!(
+        field,
+        "annotations"
+            | "audio"
+            | "function_call"
+            | "reasoning"
+            | "reasoning_content"
+            | "refusal"
+            | "thinking_blocks"
+    )
 }
 
 /// Why an answer ended.
@@ -313,6 +328,8 @@ pub struct Answer {
     pub content: String,
     /// What the model thought before it answered, where the engine keeps that apart.
     pub reasoning: Option<String>,
+    /// The parts of it that their provider wants back unchanged, with what it hides.
+    pub sealed_reasoning: Vec<SealedReasoning>,
     pub tool_calls: Vec<ToolCall>,
     pub finish_reason: FinishReason,
     /// Token probabilities in the chat-completions form, when they were asked for.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::engine_error::EngineError;
 use crate::generate::{Answer, AnswerWarning, FinishReason, Generation, Usage};
 use crate::message::ToolCall;
+use crate::reasoning::{ReasoningSeal, SealedReasoning};
 
 /// A piece of text.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -58,6 +59,11 @@ pub enum Delta {
         choice: u32,
         text: String,
     },
+    /// What its provider wants back with the reasoning before it.
+    ReasoningSeal {
+        choice: u32,
+        seal: ReasoningSeal,
+    },
     ToolCall(ToolCallDelta),
     /// Something an agent did on its way to the answer. Not part of the answer.
     Step(Box<AgentStep>),
@@ -99,6 +105,9 @@ pub struct Collector {
 struct Collected {
     content: String,
     reasoning: String,
+    /// The part of the reasoning that no seal has followed yet.
+    unsealed: String,
+    sealed: Vec<SealedReasoning>,
     tool_calls: BTreeMap<u32, ToolCall>,
     finish_reason: Option<FinishReason>,
     logprobs: Vec<Value>,
@@ -118,7 +127,18 @@ impl Collector {
                 }
             }
             Delta::Reasoning { choice, text } => {
-                self.choices.entry(choice).or_default().reasoning.push_str(&text)
+                let choice = self.choices.entry(choice).or_default();
+                choice.reasoning.push_str(&text);
+                choice.unsealed.push_str(&text);
+            }
+            Delta::ReasoningSeal { choice, seal } => {
+                let choice = self.choices.entry(choice).or_default();
+                choice.sealed.push(match seal {
+                    ReasoningSeal::Signature(signature) => {
+                        SealedReasoning::Signed { text: std::mem::take(&mut choice.unsealed), signature }
+                    }
+                    ReasoningSeal::Redacted(data) => SealedReasoning::Redacted { data },
+                });
             }
             Delta::ToolCall(piece) => {
                 let calls = &mut self.choices.entry(piece.choice).or_default().tool_calls;
@@ -150,6 +170,7 @@ impl Collector {
             answers.push(Answer {
                 content: collected.content,
                 reasoning: Some(collected.reasoning).filter(|text| !text.is_empty()),
+                sealed_reasoning: collected.sealed,
                 tool_calls: collected.tool_calls.into_values().collect(),
                 finish_reason: collected.finish_reason?,
                 logprobs: Some(collected.logprobs)
@@ -201,6 +222,7 @@ mod tests {
             reasoning: None,
             tool_calls: vec![ToolCall { id: "c1".into(), name: "add".into(), arguments: "{\"a\":1}".into() }],
             finish_reason: FinishReason::ToolCalls,
+            sealed_reasoning: Vec::new(),
             logprobs: None,
         };
         let expected = Generation {
@@ -211,6 +233,32 @@ mod tests {
             warnings: Vec::new(),
         };
         assert_eq!(generation, Some(expected));
+    }
+
+    #[test]
+    fn every_seal_has_the_reasoning_before_it() {
+        let thought = |text: &str| Delta::Reasoning { choice: 0, text: text.into() };
+        let sealed = |seal| Delta::ReasoningSeal { choice: 0, seal };
+        let generation = collect([
+            thought("a"),
+            thought("b"),
+            sealed(ReasoningSeal::Signature("s1".into())),
+            sealed(ReasoningSeal::Redacted("d".into())),
+            thought("c"),
+            sealed(ReasoningSeal::Signature("s2".into())),
+            Delta::Finish { choice: 0, reason: FinishReason::Stop },
+            Delta::Done { usage: None },
+        ]);
+        let answer = generation.expect("it is complete").answer;
+        assert_eq!(answer.reasoning.as_deref(), Some("abc"));
+        let signed = |text: &str, signature: &str| SealedReasoning::Signed {
+            text: text.into(),
+            signature: signature.into(),
+        };
+        assert_eq!(
+            answer.sealed_reasoning,
+            [signed("ab", "s1"), SealedReasoning::Redacted { data: "d".into() }, signed("c", "s2")]
+        );
     }
 
     #[test]

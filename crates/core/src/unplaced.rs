@@ -98,7 +98,9 @@ pub fn unplaced_field(name: &str, value: &Value) -> Unplaced {
 pub fn unplaced_message_field(name: &str, value: &Value) -> Unplaced {
     match name {
         _ if says_nothing(value) => Unplaced::LeftOut,
-        "reasoning" | "reasoning_content" | "reasoning_details" | "thinking" => Unplaced::LeftOut,
+        "reasoning" | "reasoning_content" | "reasoning_details" | "thinking" | "thinking_blocks" => {
+            Unplaced::LeftOut
+        }
         // What the model said or did is in there.
         "audio" | "function_call" => Unplaced::Unsupported,
         _ => Unplaced::Ignored,

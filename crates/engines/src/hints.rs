@@ -32,7 +32,11 @@ pub fn place_hints(request: &mut GenerateRequest, engine: &str) -> Vec<AnswerWar
     if request.hints.is_empty() {
         return Vec::new();
     }
-    let Placed { fields, ignored } = Placed::of(&request.hints, &request.model, engine);
+    let Placed { fields, mut ignored } = Placed::of(&request.hints, &request.model, engine);
+    // The request says the same in Anthropic's own words.
+    if engine == CLOUD && request.model.contains("claude") && !request.anthropic.is_empty() {
+        ignored.retain(|name| name != REASONING_EFFORT);
+    }
     for (name, value) in fields {
         request.extra.entry(name).or_insert(value);
     }
@@ -82,7 +86,11 @@ impl Placed {
                 (CLOUD, "top_k") if ["claude", "gemini"].iter().any(|family| model.contains(family)) => {
                     Some(name.as_str())
                 }
-                (CLOUD, REASONING_EFFORT) if is_openai_reasoning_model(model) => Some(name.as_str()),
+                (CLOUD, REASONING_EFFORT)
+                    if is_openai_reasoning_model(model) || is_reasoning_gemini(model) =>
+                {
+                    Some(name.as_str())
+                }
                 _ => None,
             };
             // Below zero it means the whole context, which the embedded engine writes as a large number.
@@ -102,13 +110,25 @@ impl Placed {
     fn reason_by_template(&mut self, engine: &str, effort: &Value) {
         let is_on = effort != "none";
         let mut variables = Map::from_iter([("enable_thinking".to_owned(), json!(is_on))]);
+        let effort = match effort.as_str() {
+            Some("minimal") => json!("low"),
+            // Only some providers have words beyond it.
+            Some("xhigh" | "max") => json!("high"),
+            _ => effort.clone(),
+        };
         match engine {
             _ if !is_on => {}
-            "vllm" | "sglang" => drop(self.fields.insert(REASONING_EFFORT.to_owned(), effort.clone())),
-            _ => drop(variables.insert(REASONING_EFFORT.to_owned(), effort.clone())),
+            "vllm" | "sglang" => drop(self.fields.insert(REASONING_EFFORT.to_owned(), effort)),
+            _ => drop(variables.insert(REASONING_EFFORT.to_owned(), effort)),
         }
         self.fields.insert(TEMPLATE_VARIABLES.to_owned(), Value::Object(variables));
     }
+}
+
+/// Google's models before 2.5 refuse an effort.
+fn is_reasoning_gemini(model: &str) -> bool {
+    let version = model.split_once("gemini-").map(|(_, rest)| rest.split('-').next().unwrap_or_default());
+    version.and_then(|version| version.parse::<f32>().ok()).is_some_and(|version| version >= 2.5)
 }
 
 /// OpenAI's other models refuse an effort.
@@ -172,11 +192,11 @@ mod tests {
     fn an_effort_is_a_variable_of_the_template_where_models_have_one() {
         let effort = |level: &str| json!({ "reasoning_effort": level });
         for engine in ["ollama", "embedded"] {
-            assert_eq!(placed(engine, "m", effort("high")).0, effort("high"), "{engine}");
+            assert_eq!(placed(engine, "m", effort("max")).0, effort("max"), "{engine}");
         }
         assert_eq!(
-            placed("llamacpp", "m", effort("low")).0,
-            json!({ "chat_template_kwargs": { "enable_thinking": true, "reasoning_effort": "low" } })
+            placed("llamacpp", "m", effort("max")).0,
+            json!({ "chat_template_kwargs": { "enable_thinking": true, "reasoning_effort": "high" } })
         );
         assert_eq!(
             placed("vllm", "m", effort("low")).0,
@@ -196,6 +216,28 @@ mod tests {
             let (extra, _) = placed(CLOUD, model, json!({ "reasoning_effort": "low" }));
             assert_eq!(extra.get("reasoning_effort").is_some(), reasons, "{model}");
         }
+    }
+
+    #[test]
+    fn gemini_gets_an_effort_from_its_first_model_that_reasons() {
+        for (model, reasons) in [
+            ("gemini-2.5-pro", true),
+            ("gemini-3-flash", true),
+            ("gemini-2.0-flash", false),
+            ("gemini-x", false),
+        ] {
+            let (extra, _) = placed(CLOUD, model, json!({ "reasoning_effort": "low" }));
+            assert_eq!(extra.get("reasoning_effort").is_some(), reasons, "{model}");
+        }
+    }
+
+    #[test]
+    fn what_a_request_says_in_anthropics_own_words_is_not_ignored() {
+        let mut request = asking("claude-opus-5", json!({ "reasoning_effort": "low" }));
+        let ignored = AnswerWarning::Ignored("reasoning_effort".into());
+        assert_eq!(place_hints(&mut request, CLOUD), [ignored]);
+        request.anthropic = fields(json!({ "output_config": { "effort": "low" } }));
+        assert_eq!(place_hints(&mut request, CLOUD), Vec::new());
     }
 
     #[test]

@@ -71,6 +71,7 @@ fn of_choice(delta: Delta, choice: u32) -> Delta {
     match delta {
         Delta::Text(text) => Delta::Text(hob_core::TextDelta { choice, ..text }),
         Delta::Reasoning { text, .. } => Delta::Reasoning { choice, text },
+        Delta::ReasoningSeal { seal, .. } => Delta::ReasoningSeal { choice, seal },
         Delta::ToolCall(call) => Delta::ToolCall(hob_core::ToolCallDelta { choice, ..call }),
         Delta::Finish { reason, .. } => Delta::Finish { choice, reason },
         Delta::Step(step) => Delta::Step(step),

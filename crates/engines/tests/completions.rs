@@ -39,7 +39,14 @@ fn text(prompt: &str, max_tokens: i64) -> CompletionRequest {
 }
 
 fn written(content: &str, finish_reason: FinishReason) -> Answer {
-    Answer { content: content.into(), reasoning: None, tool_calls: Vec::new(), finish_reason, logprobs: None }
+    Answer {
+        content: content.into(),
+        reasoning: None,
+        tool_calls: Vec::new(),
+        finish_reason,
+        sealed_reasoning: Vec::new(),
+        logprobs: None,
+    }
 }
 
 fn unsupported(error: &EngineError) -> Option<&str> {

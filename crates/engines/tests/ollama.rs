@@ -51,6 +51,7 @@ fn said(content: &str) -> Answer {
         reasoning: None,
         tool_calls: Vec::new(),
         finish_reason: FinishReason::Stop,
+        sealed_reasoning: Vec::new(),
         logprobs: None,
     }
 }

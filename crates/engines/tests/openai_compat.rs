@@ -60,7 +60,14 @@ async fn replayed(
 }
 
 fn said(content: &str, finish_reason: FinishReason) -> Answer {
-    Answer { content: content.into(), reasoning: None, tool_calls: Vec::new(), finish_reason, logprobs: None }
+    Answer {
+        content: content.into(),
+        reasoning: None,
+        tool_calls: Vec::new(),
+        finish_reason,
+        sealed_reasoning: Vec::new(),
+        logprobs: None,
+    }
 }
 
 #[tokio::test]

@@ -384,7 +384,7 @@ impl InferenceInProgress {
             Delta::Text(piece) => self.written += piece.text.len() as u64,
             Delta::Reasoning { text, .. } => self.written += text.len() as u64,
             Delta::ToolCall(piece) => self.written += piece.arguments.len() as u64,
-            Delta::Step(_) => {}
+            Delta::Step(_) | Delta::ReasoningSeal { .. } => {}
             Delta::Finish { reason, .. } => self.finish_reason = Some(reason.clone()),
             Delta::Done { usage } => {
                 self.usage = *usage;

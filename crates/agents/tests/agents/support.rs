@@ -240,6 +240,7 @@ pub fn outcome(content: &str, turns: u32, tool_results: Vec<ToolResult>) -> Agen
                 reasoning: None,
                 tool_calls: Vec::new(),
                 finish_reason: FinishReason::Stop,
+                sealed_reasoning: Vec::new(),
                 logprobs: None,
             },
             alternatives: Vec::new(),

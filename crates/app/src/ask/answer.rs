@@ -14,6 +14,7 @@ use super::run_context::Asked;
 use crate::ask::agent_or_engine::{AgentSelection, AnswerPath, answer_path};
 use crate::ask::caller_policy::admit;
 use crate::ask::engine_for_request::RequestTarget;
+use crate::ask::length_retry::with_soft_limit;
 use hob_telemetry::trace::{Span, TracedStream, ask_error_type, request_span, under};
 
 /// An answer in progress.
@@ -50,6 +51,7 @@ impl AskService {
         let ignored = admit(&mut request, caller, &self.images).await?;
         let wish = self.wish(&mut request, &caller.agent).await?;
         let mut route = self.route(&mut request, caller).await?;
+        self.documents.place_all(&mut request, route.engine()).await?;
         let outcome = self.answer_by(&route, request, wish, caller, span).await;
         if let Some(reporter) = route.take_outcome_reporter() {
             reporter.report(&outcome);
@@ -71,7 +73,8 @@ impl AskService {
     ) -> Result<AgentOutcome, AskError> {
         match answer_path(&request, ReplyMode::Complete, wish) {
             AnswerPath::Engine => {
-                let generation = route.recorded(self.record_context(caller, None)).generate(&request).await?;
+                let engine = with_soft_limit(route.recorded(self.record_context(caller, None)), &request);
+                let generation = engine.generate(&request).await?;
                 Ok(AgentOutcome { generation, turns: 1, tool_results: Vec::new() })
             }
             AnswerPath::Agent(agent) => {
@@ -113,6 +116,7 @@ impl AskService {
         let ignored = admit(&mut request, caller, &self.images).await?;
         let wish = self.wish(&mut request, &caller.agent).await?;
         let mut route = self.route(&mut request, caller).await?;
+        self.documents.place_all(&mut request, route.engine()).await?;
         let model = request.model.clone();
         let begun = self.first_piece(&route, request, wish, caller, span).await;
         let GenerationStream { mut warnings, deltas } = match (begun, route.take_outcome_reporter()) {
@@ -140,7 +144,10 @@ impl AskService {
         span: &mut Span,
     ) -> Result<GenerationStream, AskError> {
         let stream = match answer_path(&request, ReplyMode::Streamed, wish) {
-            AnswerPath::Engine => route.recorded(self.record_context(caller, None)).stream(&request).await?,
+            AnswerPath::Engine => {
+                let engine = with_soft_limit(route.recorded(self.record_context(caller, None)), &request);
+                engine.stream(&request).await?
+            }
             AnswerPath::Agent(agent) => {
                 by_agent(span, agent.name());
                 self.recall(&mut request, caller).await;

@@ -182,7 +182,8 @@ fn check_image(url: &str, role: CallerRole) -> Result<(), Refused> {
 /// A part that only some engines support, from a caller who may send URLs, but not URLs of the engine's own files.
 fn check_schemes(part: &Value) -> Result<(), Refused> {
     let kind = part["type"].as_str().unwrap_or_default();
-    match part[kind]["url"].as_str() {
+    let address = part[kind]["url"].as_str().or(part[kind]["file_url"].as_str());
+    match address {
         Some(url) if !is_inline(url) && !is_web_address(url) => {
             Err(Refused::new(kind, "send a data: URL, or an http or https address"))
         }

@@ -340,6 +340,7 @@ fn renumbered(deltas: DeltaStream, first: u32) -> DeltaStream {
     let renumber = move |delta: Delta| match delta {
         Delta::Text(text) => Delta::Text(TextDelta { choice: first + text.choice, ..text }),
         Delta::Reasoning { choice, text } => Delta::Reasoning { choice: first + choice, text },
+        Delta::ReasoningSeal { choice, seal } => Delta::ReasoningSeal { choice: first + choice, seal },
         Delta::Finish { choice, reason } => Delta::Finish { choice: first + choice, reason },
         other @ (Delta::ToolCall(_) | Delta::Step(_) | Delta::Done { .. }) => other,
     };

@@ -7,9 +7,11 @@ pub(crate) mod caller_policy;
 mod complete_text;
 mod count_tokens;
 pub(crate) mod default_model;
+pub(crate) mod documents;
 mod embed;
 pub(crate) mod engine_for_request;
 pub(crate) mod images;
+mod length_retry;
 mod media;
 mod memory_context;
 mod model_aliases;
@@ -44,6 +46,7 @@ pub use model_aliases::ModelAliases;
 pub use rerank::Reranked;
 
 use crate::ask::default_model::DefaultModel;
+use crate::ask::documents::DocumentReader;
 use crate::ask::images::ImageFetcher;
 use crate::ask::model_descriptions::ModelDescriptions;
 use crate::feedback::FeedbackService;
@@ -92,6 +95,7 @@ pub struct AskService {
     /// Rates answers.
     feedback: FeedbackService,
     images: ImageFetcher,
+    documents: DocumentReader,
     /// The defaults for requests without a temperature or a token limit.
     defaults: AnswerDefaults,
     /// Tools that use the cloud, which only some callers may use.
@@ -118,6 +122,7 @@ impl AskService {
             router: Router::default(),
             feedback: FeedbackService::default(),
             images: ImageFetcher::default(),
+            documents: DocumentReader::default(),
             defaults: AnswerDefaults::default(),
             cloud_tools: Vec::new(),
         }
@@ -126,6 +131,11 @@ impl AskService {
     /// The same with further engines, which answer for models that earlier ones do not have.
     pub fn with_pool(self, pool: Arc<EnginePool>) -> Self {
         AskService { pool, ..self }
+    }
+
+    /// The same with a reader of the files in messages.
+    pub fn with_documents(self, documents: DocumentReader) -> Self {
+        AskService { documents, ..self }
     }
 
     /// The same with names that stand for other models.

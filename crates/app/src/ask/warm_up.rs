@@ -60,6 +60,7 @@ impl Engine for Warming {
                 reasoning: None,
                 tool_calls: Vec::new(),
                 finish_reason: FinishReason::Stop,
+                sealed_reasoning: Vec::new(),
                 logprobs: None,
             },
             alternatives: Vec::new(),

@@ -82,6 +82,13 @@ pub(super) fn unknown_part(part: &Value, message: usize, position: usize) -> Uns
     )
 }
 
+/// Media type and data of a part that is a PDF file inside the request.
+pub(super) fn pdf(part: &Value) -> Option<(&str, &str)> {
+    let data = part.get("file")?.get("file_data")?.as_str()?;
+    let (media_type, data) = data.strip_prefix("data:")?.split_once(";base64,")?;
+    (media_type == "application/pdf").then_some((media_type, data))
+}
+
 pub(super) fn image_field(message: usize, part: usize) -> String {
     format!("messages[{message}].content[{part}].image_url")
 }

@@ -113,6 +113,7 @@ impl Choice {
             reasoning: message.reasoning_content.or(message.reasoning).filter(|text| !text.is_empty()),
             tool_calls: calls.into_iter().map(WireCall::into_tool_call).collect(),
             finish_reason: finish(&finish_reason, self.stop_reason.or(self.matched_stop)),
+            sealed_reasoning: Vec::new(),
             logprobs: self.logprobs.filter(|value| !value.is_null()).map(legacy_logprobs::in_chat_form),
         })
     }

@@ -33,7 +33,7 @@ use self::chunks::ChatChunkDecoder;
 use self::completions::CompletionBodyOptions;
 use self::fill_in_middle::GapMarkers;
 use self::infill::InfillDecoder;
-use self::request::{ChatBodyOptions, LengthField, ToolsField, body};
+use self::request::{ChatBodyOptions, LengthField, SealedReasoningField, ToolsField, body};
 use crate::embeddings::OverlongPolicy;
 use crate::multiple_choices;
 use crate::wire::client::Endpoint;
@@ -103,8 +103,15 @@ impl OpenAiCompat {
         request: &GenerateRequest,
         reply_mode: ReplyMode,
     ) -> Result<(Response, Vec<AnswerWarning>), EngineError> {
-        let options =
-            ChatBodyOptions { reply_mode, tools: ToolsField::Offered, length_field: LengthField::MaxTokens };
+        let options = ChatBodyOptions {
+            reply_mode,
+            tools: ToolsField::Offered,
+            length_field: LengthField::MaxTokens,
+            sealed_reasoning: match self.style.server {
+                ServerKind::Generic => SealedReasoningField::Sent,
+                ServerKind::LlamaCpp | ServerKind::Vllm | ServerKind::Sglang => SealedReasoningField::LeftOut,
+            },
+        };
         let refused = match self.send(request, options).await {
             Ok(response) => return Ok((response, Vec::new())),
             Err(error) => error,

@@ -1,8 +1,8 @@
 //! The request body, serialized from [`GenerateRequest`] without a copy of the conversation.
 
 use hob_core::{
-    Content, ContentPart, GenerateRequest, JsonSchema, Message, ReplyMode, ResponseFormat, Role, ToolCall,
-    ToolChoice, ToolDefinition,
+    Content, ContentPart, GenerateRequest, JsonSchema, Message, ReplyMode, ResponseFormat, Role,
+    THINKING_BLOCKS, ToolCall, ToolChoice, ToolDefinition,
 };
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -28,6 +28,15 @@ pub struct ChatBodyOptions {
     pub reply_mode: ReplyMode,
     pub tools: ToolsField,
     pub length_field: LengthField,
+    pub sealed_reasoning: SealedReasoningField,
+}
+
+/// Whether messages contain the reasoning that a provider signed. OpenAI refuses unknown fields of a message; a LiteLLM proxy passes
+/// this one on to Anthropic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SealedReasoningField {
+    Sent,
+    LeftOut,
 }
 
 /// The request's body.
@@ -46,7 +55,7 @@ impl Serialize for Body<'_> {
         let sampling = &request.sampling;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("model", &request.model)?;
-        map.serialize_entry("messages", &Messages(&request.messages))?;
+        map.serialize_entry("messages", &Messages(&request.messages, options.sealed_reasoning))?;
         match options.length_field {
             LengthField::MaxTokens => {
                 entry(&mut map, "temperature", request.temperature().as_ref())?;
@@ -140,15 +149,15 @@ fn tool_choice(choice: &ToolChoice) -> Value {
     }
 }
 
-struct Messages<'a>(&'a [Message]);
+struct Messages<'a>(&'a [Message], SealedReasoningField);
 
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(WireMessage))
+        serializer.collect_seq(self.0.iter().map(|message| WireMessage(message, self.1)))
     }
 }
 
-struct WireMessage<'a>(&'a Message);
+struct WireMessage<'a>(&'a Message, SealedReasoningField);
 
 impl Serialize for WireMessage<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -172,7 +181,8 @@ impl Serialize for WireMessage<'_> {
             )?;
         }
         entry(&mut map, "tool_call_id", message.tool_call_id.as_ref())?;
-        for (name, value) in &message.extra {
+        let is_sent = |name: &str| name != THINKING_BLOCKS || self.1 == SealedReasoningField::Sent;
+        for (name, value) in message.extra.iter().filter(|(name, _)| is_sent(name)) {
             map.serialize_entry(name, value)?;
         }
         map.end()

@@ -6,6 +6,7 @@ const WHOLE: ChatBodyOptions = ChatBodyOptions {
     reply_mode: ReplyMode::Complete,
     tools: ToolsField::Offered,
     length_field: LengthField::MaxTokens,
+    sealed_reasoning: SealedReasoningField::LeftOut,
 };
 
 fn written(request: &GenerateRequest, options: ChatBodyOptions) -> Value {
@@ -176,4 +177,17 @@ fn the_newer_length_field_leaves_an_unasked_temperature_out() {
         (body.get("temperature"), body.get("max_tokens"), body.get("max_completion_tokens")),
         (None, None, Some(&json!(1024)))
     );
+}
+
+#[test]
+fn reasoning_that_a_provider_sealed_is_sent_only_where_it_is_passed_on() {
+    let mut assistant = Message::new(Role::Assistant, "4");
+    assistant.extra.insert("thinking_blocks".into(), json!([{ "type": "redacted_thinking", "data": "d" }]));
+    let request = GenerateRequest { messages: vec![assistant], ..GenerateRequest::default() };
+    let sent = |sealed_reasoning| {
+        let body = written(&request, ChatBodyOptions { sealed_reasoning, ..WHOLE });
+        body["messages"][0].get("thinking_blocks").is_some()
+    };
+    assert!(sent(SealedReasoningField::Sent));
+    assert!(!sent(SealedReasoningField::LeftOut));
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ServerKind;
-use super::request::{ChatBodyOptions, LengthField, ToolsField, body};
+use super::request::{ChatBodyOptions, LengthField, SealedReasoningField, ToolsField, body};
 use crate::wire::client::Endpoint;
 use crate::wire::engine_error::unknown_model;
 
@@ -144,6 +144,7 @@ fn chat_body(endpoint: &Endpoint, conversation: &GenerateRequest) -> Result<Valu
         reply_mode: ReplyMode::Complete,
         tools: ToolsField::Offered,
         length_field: LengthField::MaxTokens,
+        sealed_reasoning: SealedReasoningField::LeftOut,
     };
     let written = body(conversation, options).and_then(|json| serde_json::from_slice(&json));
     written.map_err(|error| endpoint.malformed(error.to_string()))

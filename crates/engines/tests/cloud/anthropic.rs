@@ -85,6 +85,7 @@ async fn a_conversation_with_tools_goes_there_and_back() {
             reasoning: None,
             tool_calls: vec![call("toolu_2", "weather", "{\"city\":\"Oslo\"}")],
             finish_reason: FinishReason::ToolCalls,
+            sealed_reasoning: Vec::new(),
             logprobs: None,
         },
         alternatives: Vec::new(),

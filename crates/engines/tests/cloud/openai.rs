@@ -29,6 +29,7 @@ async fn a_question_is_answered() {
             reasoning: None,
             tool_calls: Vec::new(),
             finish_reason: FinishReason::Stop,
+            sealed_reasoning: Vec::new(),
             logprobs: None,
         },
         alternatives: Vec::new(),

@@ -70,6 +70,8 @@ pub(crate) struct WireBlock {
     #[serde(default)]
     pub(super) signature: Option<String>,
     #[serde(default)]
+    pub(super) data: Option<String>,
+    #[serde(default)]
     pub(super) tool_name: Option<String>,
     #[serde(flatten)]
     pub(super) rest: Map<String, Value>,
@@ -191,6 +193,7 @@ impl WireBlock {
             is_error: None,
             thinking: None,
             signature: None,
+            data: None,
             tool_name: None,
             rest: Map::new(),
         }
@@ -283,25 +286,23 @@ impl WireBlock {
                 }
             }
             Source::Base64 { media_type, data } => {
-                let name = self.title.unwrap_or_else(|| "document.pdf".to_owned());
-                let file =
-                    json!({ "filename": name, "file_data": format!("data:{media_type};base64,{data}") });
-                if let Some(context) = self.context {
-                    said.text(context);
-                }
-                said.parts.push(ContentPart::Other(json!({ "type": "file", "file": file })));
+                self.say_file("file_data", format!("data:{media_type};base64,{data}"), said);
             }
-            Source::Url { url } => {
-                let name = self.title.unwrap_or_else(|| "document.pdf".to_owned());
-                if let Some(context) = self.context {
-                    said.text(context);
-                }
-                let file = json!({ "filename": name, "file_url": url });
-                said.parts.push(ContentPart::Other(json!({ "type": "file", "file": file })));
-            }
+            Source::Url { url } if url.starts_with("data:") => self.say_file("file_data", url, said),
+            Source::Url { url } => self.say_file("file_url", url, said),
             Source::File { .. } => return Err(no_files(path)),
         }
         Ok(())
+    }
+
+    /// A file as chat completions write it, with what the caller says about it before it.
+    fn say_file(self, field: &str, content: String, said: &mut Said) {
+        if let Some(context) = self.context {
+            said.text(context);
+        }
+        let name = self.title.unwrap_or_else(|| "document.pdf".to_owned());
+        let file = json!({ "type": "file", "file": { "filename": name, field: content } });
+        said.parts.push(ContentPart::Other(file));
     }
 
     /// The result of a tool as the parts of a message.

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use hob_core::budget::MESSAGES;
-use hob_core::{Content, ContentPart, Message, OverBudget, Role, ToolCall};
+use hob_core::{Content, ContentPart, Message, OverBudget, Role, SealedReasoning, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -210,6 +210,7 @@ impl Conversation {
     ) -> Result<(), ApiError> {
         let mut said = Said::default();
         let mut reasoning: Vec<String> = Vec::new();
+        let mut sealed = Vec::new();
         let mut tool_calls = Vec::new();
         for (position, mut block) in blocks.into_iter().enumerate() {
             let path = format_args!("{path}[{position}]");
@@ -217,10 +218,17 @@ impl Conversation {
                 "text" => block.say(&path, &mut said, ignored)?,
                 "thinking" => {
                     let thinking = block.thinking.take().ok_or_else(|| block.missing(&path, "thinking"))?;
-                    reasoning.push(thinking::recalled(thinking, block.signature.as_deref()));
+                    let signature = block.signature.take().unwrap_or_default();
+                    if thinking::is_foreign(&signature) {
+                        let text = thinking.clone();
+                        sealed.push(SealedReasoning::Signed { text, signature: signature.clone() });
+                    }
+                    reasoning.push(thinking::recalled(thinking, Some(&signature)));
                 }
-                // Only the provider that wrote it can read it.
-                "redacted_thinking" => ignored.note("messages[].content[].redacted_thinking"),
+                "redacted_thinking" => {
+                    let data = block.data.take().ok_or_else(|| block.missing(&path, "data"))?;
+                    sealed.push(SealedReasoning::Redacted { data });
+                }
                 "tool_use" => tool_calls.push(called(block, &path, ignored)?),
                 // A summary of what was said before.
                 "compaction" => {
@@ -243,6 +251,7 @@ impl Conversation {
         if !reasoning.is_empty() {
             message.extra.insert(REASONING.to_owned(), Value::String(reasoning.join("\n")));
         }
+        SealedReasoning::add_to(&mut message.extra, &sealed);
         self.push(Some(index), message);
         Ok(())
     }

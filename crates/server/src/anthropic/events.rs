@@ -2,7 +2,7 @@
 //!
 //! The constant part of a piece is rendered once for a block; for a piece only its text is escaped.
 
-use hob_core::{Delta, EngineError, FinishReason, ToolCallDelta, Usage};
+use hob_core::{Delta, EngineError, FinishReason, ReasoningSeal, ToolCallDelta, Usage};
 use serde::Serialize;
 
 use super::message_body::{Ending, MessageUsage};
@@ -11,6 +11,9 @@ use crate::answer::new_id;
 use crate::answer::stream::StreamEncoder;
 use crate::error::{ApiError, ErrorFormat};
 use crate::json::push_json;
+
+/// A block of reasoning before its first piece.
+const EMPTY_THOUGHT: &[u8] = b"{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}";
 
 /// The events of one answer.
 pub(super) struct MessageEvents {
@@ -43,6 +46,8 @@ enum BlockKind {
     Thinking {
         hidden: String,
     },
+    /// Has no pieces.
+    Redacted,
     /// The index of the call in the answer.
     Call(u32),
 }
@@ -53,6 +58,7 @@ impl BlockKind {
         match self {
             BlockKind::Text => b",\"delta\":{\"type\":\"text_delta\",\"text\":",
             BlockKind::Thinking { .. } => b",\"delta\":{\"type\":\"thinking_delta\",\"thinking\":",
+            BlockKind::Redacted => b"",
             BlockKind::Call(_) => b",\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":",
         }
     }
@@ -138,8 +144,13 @@ impl MessageEvents {
         self.open = Some(OpenBlock { kind, index, head });
     }
 
-    /// Closes the open block. A block of reasoning ends with its signature.
+    /// Closes the open block.
     fn close(&mut self, out: &mut Vec<u8>) {
+        self.close_with(None, out);
+    }
+
+    /// The same. A block of reasoning ends with the signature of its provider, or else of Hob.
+    fn close_with(&mut self, sealed: Option<&str>, out: &mut Vec<u8>) {
         let Some(OpenBlock { kind, index, .. }) = self.open.take() else { return };
         let mut number = itoa::Buffer::new();
         let number = number.format(index).as_bytes();
@@ -149,7 +160,10 @@ impl MessageEvents {
             );
             out.extend_from_slice(number);
             out.extend_from_slice(b",\"delta\":{\"type\":\"signature_delta\",\"signature\":");
-            push_json(out, &signature(&hidden));
+            match sealed {
+                Some(sealed) => push_json(out, sealed),
+                None => push_json(out, &signature(&hidden)),
+            }
             out.extend_from_slice(b"}}\n\n");
         }
         out.extend_from_slice(
@@ -185,14 +199,35 @@ impl MessageEvents {
             return;
         }
         if !matches!(&self.open, Some(OpenBlock { kind: BlockKind::Thinking { .. }, .. })) {
-            let block = b"{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}";
-            self.begin(BlockKind::Thinking { hidden: String::new() }, &[block], out);
+            self.begin(BlockKind::Thinking { hidden: String::new() }, &[EMPTY_THOUGHT], out);
         }
         match (&mut self.open, self.display) {
             (Some(OpenBlock { kind: BlockKind::Thinking { hidden }, .. }), ThinkingDisplay::Omitted) => {
                 hidden.push_str(text);
             }
             _ => self.piece(text, out),
+        }
+    }
+
+    /// Ends a block with the seal of its provider.
+    fn seal(&mut self, seal: &ReasoningSeal, out: &mut Vec<u8>) {
+        if self.display == ThinkingDisplay::Absent {
+            return;
+        }
+        match seal {
+            ReasoningSeal::Signature(signature) => {
+                if !matches!(&self.open, Some(OpenBlock { kind: BlockKind::Thinking { .. }, .. })) {
+                    self.begin(BlockKind::Thinking { hidden: String::new() }, &[EMPTY_THOUGHT], out);
+                }
+                self.close_with(Some(signature), out);
+            }
+            ReasoningSeal::Redacted(data) => {
+                let mut block = b"{\"type\":\"redacted_thinking\",\"data\":".to_vec();
+                push_json(&mut block, data);
+                block.push(b'}');
+                self.begin(BlockKind::Redacted, &[&block], out);
+                self.close(out);
+            }
         }
     }
 
@@ -254,6 +289,7 @@ impl StreamEncoder for MessageEvents {
         match delta {
             Delta::Text(piece) => self.text(&piece.text, out),
             Delta::Reasoning { text, .. } => self.reasoning(text, out),
+            Delta::ReasoningSeal { seal, .. } => self.seal(seal, out),
             Delta::ToolCall(piece) => self.call(piece, out),
             // A comment: clients of the API ignore it, and people can read it.
             Delta::Step(step) => {

@@ -154,6 +154,36 @@ fn reasoning_that_is_not_shown_is_in_its_signature() {
 }
 
 #[test]
+fn a_block_that_its_provider_sealed_keeps_the_seal() {
+    let sealed = |seal| Delta::ReasoningSeal { choice: 0, seal };
+    let deltas = [
+        reasoning("let me"),
+        sealed(ReasoningSeal::Signature("EqQB".into())),
+        sealed(ReasoningSeal::Redacted("Emw".into())),
+        sealed(ReasoningSeal::Signature("Eoo".into())),
+        Delta::text("4"),
+        finish(FinishReason::Stop),
+        done(1, 1),
+    ];
+    let written = events(ThinkingDisplay::Shown, &deltas);
+    assert_eq!(
+        written[2..11],
+        [
+            start(0, json!({ "type": "thinking", "thinking": "", "signature": "" })),
+            delta(0, json!({ "type": "thinking_delta", "thinking": "let me" })),
+            delta(0, json!({ "type": "signature_delta", "signature": "EqQB" })),
+            stop(0),
+            start(1, json!({ "type": "redacted_thinking", "data": "Emw" })),
+            stop(1),
+            start(2, json!({ "type": "thinking", "thinking": "", "signature": "" })),
+            delta(2, json!({ "type": "signature_delta", "signature": "Eoo" })),
+            stop(2),
+        ]
+    );
+    assert_eq!(events(ThinkingDisplay::Absent, &deltas)[2], start(0, json!({ "type": "text", "text": "" })));
+}
+
+#[test]
 fn the_end_says_why() {
     for (reason, stop_reason, stop_sequence) in [
         (FinishReason::Length, "max_tokens", None),

@@ -1,6 +1,8 @@
 //! The body of an answer that is not streamed, and what it shares with the stream: token counts and the reason of the end.
 
-use hob_core::{FinishReason, Generation, ToolCall, Usage};
+use std::borrow::Cow;
+
+use hob_core::{Answer, FinishReason, Generation, SealedReasoning, ToolCall, Usage};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -23,7 +25,8 @@ pub(super) struct MessageBody<'a> {
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum BodyBlock<'a> {
-    Thinking { thinking: &'a str, signature: String },
+    Thinking { thinking: &'a str, signature: Cow<'a, str> },
+    RedactedThinking { data: &'a str },
     Text { text: &'a str },
     ToolUse { id: &'a str, name: &'a str, input: Map<String, Value> },
 }
@@ -92,15 +95,8 @@ impl<'a> MessageBody<'a> {
     ) -> Self {
         let answer = &generation.answer;
         let mut content = Vec::with_capacity(2 + answer.tool_calls.len());
-        let reasoning = answer.reasoning.as_deref().filter(|text| !text.is_empty());
-        match (display, reasoning) {
-            (ThinkingDisplay::Absent, _) | (_, None) => {}
-            (ThinkingDisplay::Shown, Some(thinking)) => {
-                content.push(BodyBlock::Thinking { thinking, signature: signature("") });
-            }
-            (ThinkingDisplay::Omitted, Some(hidden)) => {
-                content.push(BodyBlock::Thinking { thinking: "", signature: signature(hidden) });
-            }
+        if display != ThinkingDisplay::Absent {
+            content.extend(thoughts(answer, display));
         }
         if !answer.content.is_empty() {
             content.push(BodyBlock::Text { text: &answer.content });
@@ -122,6 +118,24 @@ impl<'a> MessageBody<'a> {
     }
 }
 
+/// The reasoning: the blocks that the provider wants back, or else one with a signature of Hob's.
+fn thoughts(answer: &Answer, display: ThinkingDisplay) -> Vec<BodyBlock<'_>> {
+    let shown = |text| if display == ThinkingDisplay::Shown { text } else { "" };
+    let sealed = answer.sealed_reasoning.iter().map(|block| match block {
+        SealedReasoning::Signed { text, signature } => {
+            BodyBlock::Thinking { thinking: shown(text), signature: Cow::Borrowed(signature) }
+        }
+        SealedReasoning::Redacted { data } => BodyBlock::RedactedThinking { data },
+    });
+    let mut blocks: Vec<BodyBlock<'_>> = sealed.collect();
+    let reasoning = answer.reasoning.as_deref().filter(|text| !text.is_empty());
+    if let Some(text) = reasoning.filter(|_| blocks.is_empty()) {
+        let hidden = if display == ThinkingDisplay::Omitted { text } else { "" };
+        blocks.push(BodyBlock::Thinking { thinking: shown(text), signature: Cow::Owned(signature(hidden)) });
+    }
+    blocks
+}
+
 /// The arguments as an object. What a model wrote that is none reaches the tool as it is, so that the model learns of its error.
 fn input(call: &ToolCall) -> Map<String, Value> {
     if call.arguments.trim().is_empty() {
@@ -133,7 +147,6 @@ fn input(call: &ToolCall) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::Answer;
     use serde_json::json;
 
     use super::*;
@@ -151,6 +164,7 @@ mod tests {
                 reasoning: Some("2 and 2".into()),
                 tool_calls: vec![call("{\"b\":1,\"a\":2}"), call(" "), call("[1")],
                 finish_reason: FinishReason::Stop,
+                sealed_reasoning: Vec::new(),
                 logprobs: None,
             },
             alternatives: Vec::new(),
@@ -194,6 +208,23 @@ mod tests {
             first(ThinkingDisplay::Omitted),
             json!({ "type": "thinking", "thinking": "", "signature": signature("2 and 2") })
         );
+    }
+
+    #[test]
+    fn what_a_provider_sealed_keeps_its_seal() {
+        let mut generation = generation();
+        generation.answer.sealed_reasoning = vec![
+            SealedReasoning::Signed { text: "2 and 2".into(), signature: "EqQB".into() },
+            SealedReasoning::Redacted { data: "Emw".into() },
+        ];
+        let blocks = |display| {
+            let body = MessageBody::new("msg_1", &generation, display, &[]);
+            serde_json::to_value(body).unwrap()["content"].as_array().unwrap()[..2].to_vec()
+        };
+        let signed = |text: &str| json!({ "type": "thinking", "thinking": text, "signature": "EqQB" });
+        let redacted = json!({ "type": "redacted_thinking", "data": "Emw" });
+        assert_eq!(blocks(ThinkingDisplay::Shown), [signed("2 and 2"), redacted.clone()]);
+        assert_eq!(blocks(ThinkingDisplay::Omitted), [signed(""), redacted]);
     }
 
     #[test]

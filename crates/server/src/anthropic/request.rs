@@ -2,11 +2,11 @@
 
 use hob_core::budget;
 use hob_core::{
-    AgentPreference, AnswerDefaults, AnswerWarning, GenerateRequest, MaxTokens, OverBudget, ResponseFormat,
-    Sampling, Temperature, Unplaced, unplaced_field,
+    AgentPreference, AnswerWarning, GenerateRequest, MaxTokens, OverBudget, ResponseFormat, Sampling,
+    Temperature, Unplaced, unplaced_field,
 };
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::blocks::WireContent;
 use super::conversation::{Conversation, WireMessage};
@@ -95,8 +95,8 @@ struct OutputConfig {
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 struct Metadata {
-    #[serde(rename = "user_id", default)]
-    _user_id: Option<String>,
+    #[serde(default)]
+    user_id: Option<String>,
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
@@ -136,37 +136,45 @@ impl WireRequest {
             }
         };
         let (effort, response_format) = self.output(&mut ignored)?;
-        let ThinkingWish { effort, display } =
+        let ThinkingWish { effort, display, fields: mut anthropic } =
             ThinkingWish::read(self.thinking.take(), effort, &mut ignored)?;
         let sampling = self.sampling()?;
-        let mut extra = Map::new();
+        // Clients send these to every model, so an engine that cannot follow them does not refuse.
+        let mut hints = Map::new();
         if let Some(effort) = effort {
-            extra.insert(REASONING_EFFORT.to_owned(), Value::String(effort));
+            hints.insert(REASONING_EFFORT.to_owned(), Value::String(effort));
         }
         if let Some(WholeNumber(top_k)) = self.top_k {
             if top_k < 0 {
                 return Err(ApiError::invalid("top_k", format!("top_k: it must be 0 or more, got {top_k}")));
             }
-            extra.insert("top_k".to_owned(), Value::from(top_k));
+            hints.insert("top_k".to_owned(), Value::from(top_k));
         }
-        if let Some(Metadata { rest, .. }) = &self.metadata {
+        if let Some(Metadata { user_id, rest }) = &self.metadata {
             ignored.note_all("metadata", rest);
+            anthropic
+                .extend(user_id.as_ref().map(|user| ("metadata".to_owned(), json!({ "user_id": user }))));
         }
-        self.place_rest(&mut extra, &mut ignored);
+        if let Some(tier) = self.rest.get("service_tier").filter(|tier| tier.is_string()) {
+            anthropic.insert("service_tier".to_owned(), tier.clone());
+        }
+        let extra = self.place_rest(&mut ignored);
         let request = GenerateRequest {
             model,
             temperature: within("temperature", self.temperature, 0.0..=1.0)?
                 .and_then(|temperature| Temperature::new(temperature).ok()),
             max_tokens,
-            defaults: AnswerDefaults::default(),
             sampling,
             tools,
             tool_choice,
             parallel_tool_calls,
             response_format,
             extra,
-            hints: Map::new(),
-            messages: Vec::new(),
+            hints,
+            anthropic,
+            // One limit is sent to every model, also to those whose context is smaller.
+            is_max_tokens_soft: true,
+            ..GenerateRequest::default()
         };
         let request = within_budget(request, conversation)?;
         Ok(MessagesRequest {
@@ -218,15 +226,17 @@ impl WireRequest {
     }
 
     /// Fields that some engine knows pass to it. The others have no effect.
-    fn place_rest(&mut self, extra: &mut Map<String, Value>, ignored: &mut IgnoredFields) {
+    fn place_rest(&mut self, ignored: &mut IgnoredFields) -> Map<String, Value> {
+        let mut extra = Map::new();
         for (field, value) in std::mem::take(&mut self.rest) {
             let is_engines = unplaced_field(&field, &value) == Unplaced::Unsupported && field != "container";
-            if is_engines && !extra.contains_key(&field) {
+            if is_engines {
                 extra.insert(field, value);
             } else {
                 note_field(ignored, field, value);
             }
         }
+        extra
     }
 }
 

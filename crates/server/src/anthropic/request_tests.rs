@@ -50,6 +50,7 @@ fn the_smallest_request_says_what_it_must() {
             model: "m".into(),
             messages: vec![user("hi")],
             max_tokens: MaxTokens::new(16).ok(),
+            is_max_tokens_soft: true,
             ..GenerateRequest::default()
         },
         is_streamed: false,
@@ -100,10 +101,16 @@ fn every_field_reaches_the_engine() {
                 schema: json!({ "type": "object" }),
                 strict: Some(true),
             }),
-            extra: json!({ "reasoning_effort": "high", "top_k": 40, "min_p": 0.1 })
-                .as_object()
-                .unwrap()
-                .clone(),
+            extra: json!({ "min_p": 0.1 }).as_object().unwrap().clone(),
+            hints: json!({ "reasoning_effort": "high", "top_k": 40 }).as_object().unwrap().clone(),
+            anthropic: json!({
+                "output_config": { "effort": "high" }, "thinking": { "type": "adaptive" },
+                "metadata": { "user_id": "ann" }, "service_tier": "auto",
+            })
+            .as_object()
+            .unwrap()
+            .clone(),
+            is_max_tokens_soft: true,
             ..GenerateRequest::default()
         },
         is_streamed: true,
@@ -143,6 +150,29 @@ fn a_turn_with_tools_becomes_calls_and_results() {
             user("and hurry"),
         ]
     );
+}
+
+#[test]
+fn reasoning_that_a_provider_sealed_keeps_its_seal() {
+    let conversation = messages(json!([
+        { "role": "user", "content": "2+2?" },
+        { "role": "assistant", "content": [
+            { "type": "thinking", "thinking": "2 and 2", "signature": "EqQB" },
+            { "type": "redacted_thinking", "data": "Emw" },
+            { "type": "thinking", "thinking": "is 4", "signature": "hob." },
+            { "type": "text", "text": "4" },
+        ] },
+    ]));
+    let mut assistant = Message::new(Role::Assistant, "4");
+    assistant.extra.insert("reasoning_content".into(), json!("2 and 2\nis 4"));
+    assistant.extra.insert(
+        "thinking_blocks".into(),
+        json!([
+            { "type": "thinking", "thinking": "2 and 2", "signature": "EqQB" },
+            { "type": "redacted_thinking", "data": "Emw" },
+        ]),
+    );
+    assert_eq!(conversation, [user("2+2?"), assistant]);
 }
 
 #[test]
@@ -248,7 +278,6 @@ fn what_has_no_effect_is_named() {
         "messages": [
             { "role": "user", "content": [{ "type": "text", "text": "hi", "cache_control": { "type": "ephemeral" }, "citations": null }] },
             { "role": "assistant", "content": [
-                { "type": "redacted_thinking", "data": "abc" },
                 { "type": "server_tool_use", "id": "s1", "name": "web_search", "input": {} },
                 { "type": "web_search_tool_result", "tool_use_id": "s1", "content": [] },
                 { "type": "text", "text": "4", "citations": [] },
@@ -267,7 +296,6 @@ fn what_has_no_effect_is_named() {
         ignored(&body),
         [
             "cache_control",
-            "messages[].content[].redacted_thinking",
             "messages[].content[].server_tool_use",
             "messages[].content[].web_search_tool_result",
             "messages[].content[].citations",

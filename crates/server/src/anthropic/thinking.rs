@@ -7,7 +7,7 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
 use crate::openai::ignored_fields::IgnoredFields;
@@ -54,6 +54,8 @@ pub(super) struct ThinkingWish {
     /// In the words of chat completions; `None` leaves it to the engine.
     pub(super) effort: Option<String>,
     pub(super) display: ThinkingDisplay,
+    /// The same in the words of the caller, for engines of Anthropic's API.
+    pub(super) fields: Map<String, Value>,
 }
 
 impl ThinkingWish {
@@ -67,25 +69,35 @@ impl ThinkingWish {
             let message = format!("output_config.effort: '{effort}' is not an effort. Efforts are {known}");
             return Err(ApiError::invalid("output_config.effort", message));
         }
+        let mut fields = Map::new();
+        if let Some(effort) = &effort {
+            fields.insert("output_config".to_owned(), json!({ "effort": effort }));
+        }
         let Some(WireThinking { kind, budget_tokens, display, rest }) = thinking else {
-            return Ok(ThinkingWish { effort, display: ThinkingDisplay::Absent });
+            return Ok(ThinkingWish { effort, display: ThinkingDisplay::Absent, fields });
         };
+        let mut own = Map::from_iter([("type".to_owned(), json!(kind))]);
+        own.extend(budget_tokens.map(|WholeNumber(budget)| ("budget_tokens".to_owned(), json!(budget))));
+        own.extend(display.as_ref().map(|display| ("display".to_owned(), json!(display))));
+        fields.insert("thinking".to_owned(), Value::Object(own));
         ignored.note_all("thinking", &rest);
         let display = match display.as_deref() {
             Some("omitted") => ThinkingDisplay::Omitted,
             _ => ThinkingDisplay::Shown,
         };
         match kind.as_str() {
-            "adaptive" => Ok(ThinkingWish { effort, display }),
+            "adaptive" => Ok(ThinkingWish { effort, display, fields }),
             "enabled" => {
                 let Some(WholeNumber(budget)) = budget_tokens else {
                     let message = "thinking.budget_tokens: 'enabled' needs it";
                     return Err(ApiError::invalid("thinking.budget_tokens", message));
                 };
-                Ok(ThinkingWish { effort: effort.or_else(|| Some(effort_of(budget).to_owned())), display })
+                let effort = effort.or_else(|| Some(effort_of(budget).to_owned()));
+                Ok(ThinkingWish { effort, display, fields })
             }
             "disabled" => {
-                Ok(ThinkingWish { effort: Some("none".to_owned()), display: ThinkingDisplay::Absent })
+                let effort = Some("none".to_owned());
+                Ok(ThinkingWish { effort, display: ThinkingDisplay::Absent, fields })
             }
             other => {
                 let message =
@@ -112,6 +124,11 @@ pub(super) fn signature(hidden: &str) -> String {
     format!("{MARK}{}", BASE64_STANDARD_NO_PAD.encode(hidden))
 }
 
+/// Whether a provider signed it.
+pub(super) fn is_foreign(signature: &str) -> bool {
+    !signature.is_empty() && !signature.starts_with(MARK)
+}
+
 /// The reasoning of a block that is sent back: its text, or what Hob's signature carries.
 pub(super) fn recalled(thinking: String, signature: Option<&str>) -> String {
     if !thinking.is_empty() {
@@ -124,8 +141,6 @@ pub(super) fn recalled(thinking: String, signature: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn wish(thinking: Value, effort: Option<&str>) -> Result<(Option<String>, ThinkingDisplay), String> {

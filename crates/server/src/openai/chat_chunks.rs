@@ -2,7 +2,7 @@
 //!
 //! The constant part of a chunk is rendered once for a stream; for a piece only its text is escaped.
 
-use hob_core::{Delta, TextDelta, ToolCallDelta, Usage};
+use hob_core::{Delta, ReasoningSeal, SealedReasoning, TextDelta, ToolCallDelta, Usage};
 use serde::Serialize;
 
 use super::chat_response::{CallForm, WireUsage};
@@ -85,6 +85,18 @@ impl StreamEncoder for ChatChunks {
                 out.extend_from_slice(b"\"reasoning_content\":");
                 push_json(out, text);
                 out.extend_from_slice(b"},\"finish_reason\":null}]}\n\n");
+            }
+            Delta::ReasoningSeal { choice, seal } => {
+                let block = match seal {
+                    ReasoningSeal::Signature(signature) => {
+                        SealedReasoning::Signed { text: String::new(), signature: signature.clone() }
+                    }
+                    ReasoningSeal::Redacted(data) => SealedReasoning::Redacted { data: data.clone() },
+                };
+                self.begin(*choice, out);
+                out.extend_from_slice(b"\"thinking_blocks\":[");
+                push_json(out, &block.to_value());
+                out.extend_from_slice(b"]},\"finish_reason\":null}]}\n\n");
             }
             Delta::ToolCall(piece) if self.calls == CallForm::Function => {
                 // The older form has one call only.

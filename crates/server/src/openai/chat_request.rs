@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 
 use hob_core::budget::{self, ANSWERS, MESSAGES, TOP_LOGPROBS};
 use hob_core::{
-    AgentPreference, AnswerDefaults, AnswerWarning, GenerateRequest, MaxTokens, OverBudget, ResponseFormat,
-    Sampling, Temperature, ToolChoice, ToolDefinition,
+    AgentPreference, AnswerWarning, GenerateRequest, MaxTokens, OverBudget, ResponseFormat, Sampling,
+    Temperature, ToolChoice, ToolDefinition,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -198,14 +198,13 @@ impl WireRequest {
             messages,
             temperature,
             max_tokens,
-            defaults: AnswerDefaults::default(),
             sampling,
             tools,
             tool_choice,
             parallel_tool_calls: self.parallel_tool_calls,
             response_format,
             extra,
-            hints: Map::new(),
+            ..GenerateRequest::default()
         };
         Ok(ChatRequest { request, mode, agent, calls, warnings: ignored.into_warnings() })
     }

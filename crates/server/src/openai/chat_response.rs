@@ -1,6 +1,6 @@
 //! The body of an answer that is not streamed.
 
-use hob_core::{Answer, FinishReason, Generation, ToolCall, Usage};
+use hob_core::{Answer, FinishReason, Generation, SealedReasoning, ToolCall, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -49,6 +49,9 @@ struct Message<'a> {
     content: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<&'a str>,
+    /// What the provider of the model wants back with the next question.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    thinking_blocks: Vec<Value>,
     tool_calls: Option<Vec<WireCall<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     function_call: Option<Function<'a>>,
@@ -123,6 +126,7 @@ impl<'a> Choice<'a> {
                 role: "assistant",
                 content: &answer.content,
                 reasoning_content: answer.reasoning.as_deref(),
+                thinking_blocks: answer.sealed_reasoning.iter().map(SealedReasoning::to_value).collect(),
                 tool_calls: Some(calls).filter(|calls| !calls.is_empty()),
                 function_call,
             },

@@ -291,7 +291,7 @@ async fn print_stream(
                 }
             }
             Ok(Delta::Finish { reason, .. }) => finish_reason = Some(reason),
-            Ok(Delta::ToolCall(_) | Delta::Done { .. }) => {}
+            Ok(Delta::ReasoningSeal { .. } | Delta::ToolCall(_) | Delta::Done { .. }) => {}
             Err(error) => {
                 drop(waiting.take());
                 // The partial answer ends its line before the error.
@@ -376,6 +376,7 @@ mod tests {
                 reasoning: None,
                 tool_calls: Vec::new(),
                 finish_reason: FinishReason::Stop,
+                sealed_reasoning: Vec::new(),
                 logprobs: None,
             },
             alternatives: Vec::new(),

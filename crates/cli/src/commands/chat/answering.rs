@@ -116,7 +116,7 @@ async fn read(
             Ok(Delta::Reasoning { text, .. }) => view.think(&text),
             Ok(Delta::Step(step)) => view.step(&one_step(&step)).await?,
             Ok(Delta::Finish { reason: told, .. }) => reason = told,
-            Ok(Delta::ToolCall(_) | Delta::Done { .. }) => {}
+            Ok(Delta::ReasoningSeal { .. } | Delta::ToolCall(_) | Delta::Done { .. }) => {}
             Err(error) => return Ok(AnswerEnd::Failed(error.into())),
         }
     }

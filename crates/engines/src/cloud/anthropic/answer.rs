@@ -1,6 +1,6 @@
 //! The complete answer, and what it shares with the stream: token usage and finish reasons.
 
-use hob_core::{Answer, FinishReason, Generation, ModelInfo, ToolCall, Usage};
+use hob_core::{Answer, FinishReason, Generation, ModelInfo, SealedReasoning, ToolCall, Usage};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -27,6 +27,11 @@ enum Block {
     },
     Thinking {
         thinking: String,
+        #[serde(default)]
+        signature: String,
+    },
+    RedactedThinking {
+        data: String,
     },
     ToolUse {
         id: String,
@@ -34,7 +39,7 @@ enum Block {
         #[serde(default)]
         input: Map<String, Value>,
     },
-    /// Reasoning that Anthropic hides, and the work of tools that run on its servers.
+    /// The work of tools that run on Anthropic's servers.
     #[serde(other)]
     Other,
 }
@@ -103,13 +108,23 @@ pub(super) fn read(body: &[u8], requested_model: &str) -> Result<Generation, Dec
         reasoning: None,
         tool_calls: Vec::new(),
         finish_reason: finish_reason(&stop_reason, message.stop_sequence),
+        sealed_reasoning: Vec::new(),
         logprobs: None,
     };
     for block in message.content {
         match block {
             Block::Text { text } => answer.content.push_str(&text),
-            Block::Thinking { thinking } if thinking.is_empty() => {}
-            Block::Thinking { thinking } => answer.reasoning.get_or_insert_default().push_str(&thinking),
+            Block::Thinking { thinking, signature } => {
+                if !thinking.is_empty() {
+                    answer.reasoning.get_or_insert_default().push_str(&thinking);
+                }
+                if !signature.is_empty() {
+                    answer.sealed_reasoning.push(SealedReasoning::Signed { text: thinking, signature });
+                }
+            }
+            Block::RedactedThinking { data } => {
+                answer.sealed_reasoning.push(SealedReasoning::Redacted { data });
+            }
             Block::ToolUse { id, name, input } => {
                 answer.tool_calls.push(ToolCall { id, name, arguments: Value::Object(input).to_string() })
             }

@@ -30,6 +30,10 @@ fn texts_thoughts_and_calls_become_one_answer() {
                 call("toolu_2", "now", "{}"),
             ],
             finish_reason: FinishReason::ToolCalls,
+            sealed_reasoning: vec![
+                SealedReasoning::Signed { text: "Rome is a city.".into(), signature: "abc".into() },
+                SealedReasoning::Redacted { data: "xyz".into() },
+            ],
             logprobs: None,
         },
         alternatives: Vec::new(),
@@ -48,6 +52,7 @@ fn an_empty_answer_without_usage_is_still_an_answer() {
             reasoning: None,
             tool_calls: Vec::new(),
             finish_reason: FinishReason::Stop,
+            sealed_reasoning: Vec::new(),
             logprobs: None,
         },
         alternatives: Vec::new(),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
-use hob_core::{Delta, ToolCallDelta, Usage};
+use hob_core::{Delta, ReasoningSeal, ToolCallDelta, Usage};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -64,15 +64,20 @@ struct Block<'a> {
     text: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     thinking: Option<Cow<'a, str>>,
+    /// Reasoning that Anthropic hides.
+    #[serde(default)]
+    data: Option<String>,
 }
 
-/// A fragment of a block, or of the message itself. The decoder has no use for a signature fragment.
+/// A fragment of a block, or of the message itself.
 #[derive(Deserialize)]
 struct Piece<'a> {
     #[serde(borrow, default)]
     text: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     thinking: Option<Cow<'a, str>>,
+    #[serde(default)]
+    signature: Option<String>,
     #[serde(borrow, default)]
     partial_json: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -114,6 +119,10 @@ impl AnthropicDecoder {
     }
 
     fn open(&mut self, index: u64, block: Block<'_>, deltas: &mut VecDeque<Delta>) {
+        if block.kind == "redacted_thinking" {
+            seal(block.data.map(ReasoningSeal::Redacted), deltas);
+            return;
+        }
         if block.kind != "tool_use" {
             say(block.text, deltas);
             think(block.thinking, deltas);
@@ -135,6 +144,8 @@ impl AnthropicDecoder {
     fn piece(&mut self, index: u64, piece: Piece<'_>, deltas: &mut VecDeque<Delta>) {
         say(piece.text, deltas);
         think(piece.thinking, deltas);
+        let signature = piece.signature.filter(|signature| !signature.is_empty());
+        seal(signature.map(ReasoningSeal::Signature), deltas);
         let fragment = piece.partial_json.filter(|json| !json.is_empty());
         // Blocks of tools that run on Anthropic's servers have arguments too. They are not the caller's tools.
         if let (Some(fragment), Some(call)) = (fragment, self.open_calls.get_mut(&index)) {
@@ -162,6 +173,12 @@ fn say(text: Option<Cow<'_, str>>, deltas: &mut VecDeque<Delta>) {
 fn think(text: Option<Cow<'_, str>>, deltas: &mut VecDeque<Delta>) {
     if let Some(text) = text.filter(|text| !text.is_empty()) {
         deltas.push_back(Delta::Reasoning { choice: 0, text: text.into_owned() });
+    }
+}
+
+fn seal(seal: Option<ReasoningSeal>, deltas: &mut VecDeque<Delta>) {
+    if let Some(seal) = seal {
+        deltas.push_back(Delta::ReasoningSeal { choice: 0, seal });
     }
 }
 

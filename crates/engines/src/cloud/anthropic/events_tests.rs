@@ -79,6 +79,7 @@ fn thoughts_and_text_come_in_order_with_the_last_usage() {
     ]);
     let expected = vec![
         Delta::Reasoning { choice: 0, text: "hm".into() },
+        Delta::ReasoningSeal { choice: 0, seal: ReasoningSeal::Signature("EqQB".into()) },
         Delta::text("Hé"),
         Delta::text("llo\n"),
         finish(FinishReason::Stop),
@@ -182,4 +183,39 @@ fn garbage_is_malformed_and_never_panics() {
         let refused = AnthropicDecoder::default().frame(garbage.as_bytes(), &mut VecDeque::new());
         assert!(matches!(refused, Err(DecodeError::Malformed(_))), "{garbage}");
     }
+}
+
+#[test]
+fn what_anthropic_signs_and_hides_is_kept() {
+    let mut events = vec![
+        opening(),
+        start(0, json!({ "type": "thinking", "thinking": "", "signature": "" })),
+        delta(0, json!({ "type": "thinking_delta", "thinking": "hm" })),
+        delta(0, json!({ "type": "signature_delta", "signature": "EqQB" })),
+        stop(0),
+        start(1, json!({ "type": "redacted_thinking", "data": "Emw" })),
+        stop(1),
+    ];
+    events.extend(closing("end_turn"));
+    let sealed = |seal| Delta::ReasoningSeal { choice: 0, seal };
+    assert_eq!(
+        decode(&events).unwrap(),
+        [
+            Delta::Reasoning { choice: 0, text: "hm".into() },
+            sealed(ReasoningSeal::Signature("EqQB".into())),
+            sealed(ReasoningSeal::Redacted("Emw".into())),
+            finish(FinishReason::Stop),
+            DONE,
+        ]
+    );
+}
+
+#[test]
+fn the_stop_sequence_is_told() {
+    let events = [
+        opening(),
+        json!({ "type": "message_delta", "delta": { "stop_reason": "stop_sequence", "stop_sequence": "END" }, "usage": { "output_tokens": 15 } }),
+        json!({ "type": "message_stop" }),
+    ];
+    assert_eq!(decode(&events).unwrap(), [finish(FinishReason::StopSequence("END".into())), DONE]);
 }

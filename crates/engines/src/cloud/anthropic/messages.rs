@@ -1,7 +1,7 @@
 //! The conversation in Anthropic's format: turns of blocks that alternate between `user` and `assistant`. System
 //! messages are separate, and tool results are part of the user's turn.
 
-use hob_core::{Content, ContentPart, Image, Message, Role};
+use hob_core::{Content, ContentPart, Image, Message, Role, THINKING_BLOCKS};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -18,6 +18,18 @@ pub(super) enum Block<'a> {
     Image {
         source: Source<'a>,
     },
+    Document {
+        source: Source<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<&'a str>,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    RedactedThinking {
+        data: &'a str,
+    },
     ToolUse {
         id: &'a str,
         name: &'a str,
@@ -30,7 +42,7 @@ pub(super) enum Block<'a> {
     },
 }
 
-/// Where the data of an image is.
+/// Where the data of an image or document is.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Source<'a> {
@@ -86,10 +98,19 @@ fn blocks(message: &Message, index: usize) -> Result<Vec<Block<'_>>, Unsupported
             .filter_map(|(part, content)| match content {
                 ContentPart::Text(words) => text(words).map(Ok),
                 ContentPart::Image(image) => Some(picture(image, index, part)),
-                ContentPart::Other(other) => Some(Err(translate::unknown_part(other, index, part))),
+                ContentPart::Other(other) => {
+                    Some(document(other).ok_or_else(|| translate::unknown_part(other, index, part)))
+                }
             })
             .collect(),
     }
+}
+
+/// A PDF file of the chat-completions format.
+fn document(part: &Value) -> Option<Block<'_>> {
+    let (media_type, data) = translate::pdf(part)?;
+    let title = part["file"]["filename"].as_str();
+    Some(Block::Document { source: Source::Base64 { media_type, data }, title })
 }
 
 fn picture(image: &Image, message: usize, part: usize) -> Result<Block<'_>, UnsupportedField> {
@@ -107,9 +128,10 @@ fn picture(image: &Image, message: usize, part: usize) -> Result<Block<'_>, Unsu
     Ok(Block::Image { source })
 }
 
-/// The assistant's text, then the calls it made.
+/// The reasoning that Anthropic wants back, the assistant's text, then the calls it made.
 fn spoken(message: &Message, index: usize) -> Result<Vec<Block<'_>>, UnsupportedField> {
-    let mut blocks: Vec<Block<'_>> = translate::texts(message, index)?.into_iter().filter_map(text).collect();
+    let mut blocks = sealed(message);
+    blocks.extend(translate::texts(message, index)?.into_iter().filter_map(text));
     for (position, call) in message.tool_calls.iter().enumerate() {
         blocks.push(Block::ToolUse {
             id: &call.id,
@@ -118,6 +140,24 @@ fn spoken(message: &Message, index: usize) -> Result<Vec<Block<'_>>, Unsupported
         });
     }
     Ok(blocks)
+}
+
+/// The reasoning that Anthropic signed or hid. It refuses what it did not sign.
+fn sealed(message: &Message) -> Vec<Block<'_>> {
+    let blocks = message.extra.get(THINKING_BLOCKS).and_then(Value::as_array);
+    blocks.into_iter().flatten().filter_map(sealed_block).collect()
+}
+
+fn sealed_block(block: &Value) -> Option<Block<'_>> {
+    let text = |field: &str| block.get(field).and_then(Value::as_str);
+    match text("type")? {
+        "thinking" => Some(Block::Thinking {
+            thinking: text("thinking").unwrap_or_default(),
+            signature: text("signature").filter(|signature| !signature.is_empty())?,
+        }),
+        "redacted_thinking" => Some(Block::RedactedThinking { data: text("data")? }),
+        _ => None,
+    }
 }
 
 fn result(message: &Message, index: usize) -> Result<Block<'_>, UnsupportedField> {

@@ -21,6 +21,9 @@ const OWN_FIELDS: [&str; 8] = [
     "top_k",
 ];
 
+/// The effort in chat completions.
+const REASONING_EFFORT: &str = "reasoning_effort";
+
 /// Anthropic requires a limit. This is the limit when neither the caller nor the configuration sets one: every
 /// current model can write this much.
 pub(super) const DEMANDED_MAX_TOKENS: u32 = 8_192;
@@ -90,7 +93,7 @@ pub(super) fn body(request: &GenerateRequest, reply_mode: ReplyMode) -> Result<B
         tools: request.tools.iter().map(tool).collect(),
         tool_choice: tool_choice(request),
         own: own(request)?,
-        ignored: translate::ignored(request, &OWN_FIELDS)?,
+        ignored: translate::ignored(request, &[&OWN_FIELDS[..], &[REASONING_EFFORT]].concat())?,
     })
 }
 
@@ -129,6 +132,10 @@ fn tool_choice(request: &GenerateRequest) -> Option<Value> {
 /// The caller's Anthropic fields, with the response format, which is part of `output_config`.
 fn own(request: &GenerateRequest) -> Result<Map<String, Value>, UnsupportedField> {
     let mut own = translate::own_fields(&request.extra, &OWN_FIELDS);
+    for (name, value) in &request.anthropic {
+        own.entry(name).or_insert_with(|| value.clone());
+    }
+    think(&mut own, request.extra.get(REASONING_EFFORT))?;
     let format = match &request.response_format {
         ResponseFormat::Text => return Ok(own),
         ResponseFormat::JsonObject => {
@@ -148,6 +155,32 @@ fn own(request: &GenerateRequest) -> Result<Map<String, Value>, UnsupportedField
         }
         _ => Err(UnsupportedField::because("output_config", "it must be an object")),
     }
+}
+
+/// Places the effort of chat completions, unless the caller used Anthropic's own fields for it.
+fn think(own: &mut Map<String, Value>, effort: Option<&Value>) -> Result<(), UnsupportedField> {
+    let Some(effort) = effort.filter(|effort| !effort.is_null()) else { return Ok(()) };
+    let says_so =
+        own.contains_key("thinking") || own.get("output_config").is_some_and(|it| !it["effort"].is_null());
+    if says_so {
+        return Ok(());
+    }
+    let level = match effort.as_str() {
+        Some("none") => {
+            own.insert("thinking".to_owned(), json!({ "type": "disabled" }));
+            return Ok(());
+        }
+        Some("minimal") => "low",
+        Some(level @ ("low" | "medium" | "high" | "xhigh" | "max")) => level,
+        _ => {
+            let hint = "Anthropic accepts 'none', 'low', 'medium', 'high', 'xhigh' and 'max'";
+            return Err(UnsupportedField::because(REASONING_EFFORT, hint));
+        }
+    };
+    if let Value::Object(config) = own.entry("output_config").or_insert_with(|| json!({})) {
+        config.insert("effort".to_owned(), json!(level));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

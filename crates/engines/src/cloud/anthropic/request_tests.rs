@@ -273,3 +273,80 @@ fn a_limit_is_sent_even_if_the_house_sets_none() {
     let defaults = hob_core::AnswerDefaults { temperature: None, max_tokens: None };
     assert_eq!(written(&GenerateRequest { defaults, ..hi() })["max_tokens"], json!(DEMANDED_MAX_TOKENS));
 }
+
+fn with_extra(extra: Value) -> GenerateRequest {
+    GenerateRequest { extra: extra.as_object().unwrap().clone(), ..hi() }
+}
+
+#[test]
+fn the_effort_of_chat_completions_is_placed_unless_the_caller_used_anthropics_own_fields() {
+    let placed = |request: &GenerateRequest| {
+        let body = written(request);
+        (body["thinking"].clone(), body["output_config"].clone())
+    };
+    let effort = |effort: &str| with_extra(json!({ "reasoning_effort": effort }));
+    assert_eq!(placed(&effort("minimal")), (json!(null), json!({ "effort": "low" })));
+    assert_eq!(placed(&effort("max")), (json!(null), json!({ "effort": "max" })));
+    assert_eq!(placed(&effort("none")), (json!({ "type": "disabled" }), json!(null)));
+    assert_eq!(refused(&effort("loud")), "reasoning_effort");
+    let own = json!({ "type": "enabled", "budget_tokens": 2048 });
+    let both = with_extra(json!({ "reasoning_effort": "high", "thinking": own }));
+    assert_eq!(placed(&both), (own, json!(null)));
+}
+
+#[test]
+fn a_request_of_anthropics_api_is_sent_in_its_own_words() {
+    let anthropic = json!({ "thinking": { "type": "adaptive" }, "output_config": { "effort": "high" }, "metadata": { "user_id": "ann" } });
+    let request = GenerateRequest {
+        anthropic: anthropic.as_object().unwrap().clone(),
+        ..with_extra(json!({ "reasoning_effort": "high" }))
+    };
+    let body = written(&request);
+    for (field, value) in anthropic.as_object().unwrap() {
+        assert_eq!(&body[field], value);
+    }
+    assert!(body.get("reasoning_effort").is_none());
+}
+
+#[test]
+fn reasoning_that_anthropic_sealed_comes_first_and_unchanged() {
+    let mut assistant =
+        Message { tool_calls: vec![call("t1", "{}")], ..Message::new(Role::Assistant, "I look.") };
+    assistant.extra.insert("reasoning_content".into(), json!("hm"));
+    assistant.extra.insert(
+        "thinking_blocks".into(),
+        json!([
+            { "type": "thinking", "thinking": "hm", "signature": "EqQB" },
+            { "type": "redacted_thinking", "data": "Emw" },
+            { "type": "thinking", "thinking": "not signed", "signature": "" },
+            "nonsense",
+        ]),
+    );
+    let body = written(&asking(vec![Message::new(Role::User, "hi"), assistant]));
+    assert_eq!(
+        body["messages"][1]["content"],
+        json!([
+            { "type": "thinking", "thinking": "hm", "signature": "EqQB" },
+            { "type": "redacted_thinking", "data": "Emw" },
+            { "type": "text", "text": "I look." },
+            { "type": "tool_use", "id": "t1", "name": "weather", "input": {} },
+        ])
+    );
+}
+
+#[test]
+fn a_pdf_is_a_document_and_other_files_are_refused() {
+    let file = |data: &str| {
+        let file = json!({ "type": "file", "file": { "filename": "a.pdf", "file_data": data } });
+        asking(vec![Message::new(Role::User, Content::Parts(vec![ContentPart::Other(file)]))])
+    };
+    assert_eq!(
+        written(&file("data:application/pdf;base64,JVBE"))["messages"][0]["content"],
+        json!([{
+            "type": "document",
+            "source": { "type": "base64", "media_type": "application/pdf", "data": "JVBE" },
+            "title": "a.pdf",
+        }])
+    );
+    assert_eq!(refused(&file("data:audio/wav;base64,AAAA")), "messages[0].content[0].file");
+}

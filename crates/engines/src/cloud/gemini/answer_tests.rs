@@ -4,7 +4,14 @@ use super::*;
 use crate::cloud::gemini::wire_types::finish_reason;
 
 fn answer(content: &str, finish_reason: FinishReason) -> Answer {
-    Answer { content: content.into(), reasoning: None, tool_calls: Vec::new(), finish_reason, logprobs: None }
+    Answer {
+        content: content.into(),
+        reasoning: None,
+        tool_calls: Vec::new(),
+        finish_reason,
+        sealed_reasoning: Vec::new(),
+        logprobs: None,
+    }
 }
 
 #[test]

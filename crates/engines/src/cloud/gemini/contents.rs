@@ -105,10 +105,18 @@ fn parts(message: &Message, index: usize) -> Result<Vec<RequestPart<'_>>, Unsupp
             .filter_map(|(part, content)| match content {
                 ContentPart::Text(words) => text(words).map(Ok),
                 ContentPart::Image(image) => Some(picture(image, index, part)),
-                ContentPart::Other(other) => Some(Err(translate::unknown_part(other, index, part))),
+                ContentPart::Other(other) => {
+                    Some(document(other).ok_or_else(|| translate::unknown_part(other, index, part)))
+                }
             })
             .collect(),
     }
+}
+
+/// A PDF file of the chat-completions format.
+fn document(part: &Value) -> Option<RequestPart<'_>> {
+    let (mime_type, data) = translate::pdf(part)?;
+    Some(RequestPart { inline_data: Some(Blob { mime_type, data }), ..RequestPart::default() })
 }
 
 fn picture(image: &Image, message: usize, part: usize) -> Result<RequestPart<'_>, UnsupportedField> {

@@ -9,13 +9,16 @@ use crate::cloud::translate;
 use crate::wire::unsupported_field::UnsupportedField;
 
 /// Google's own fields that a caller may add to a request.
-const OWN_FIELDS: [&str; 4] = ["cachedContent", GENERATION_CONFIG, "safetySettings", TOP_K];
+const OWN_FIELDS: [&str; 5] = ["cachedContent", GENERATION_CONFIG, "safetySettings", TOP_K, REASONING_EFFORT];
 
 /// Its fields override the ones that Hob writes, because the caller used Google's own names.
 const GENERATION_CONFIG: &str = "generationConfig";
 
 /// Not a field of chat completions, but clients send it to every engine.
 const TOP_K: &str = "top_k";
+
+/// The effort in chat completions, which becomes a number of tokens.
+const REASONING_EFFORT: &str = "reasoning_effort";
 
 /// The request's body.
 #[derive(Debug, Serialize)]
@@ -103,6 +106,7 @@ fn generation_config(
         ("candidateCount", sampling.n.map(|value| json!(value))),
         ("responseMimeType", mime_type.map(|value| json!(value))),
         ("responseJsonSchema", schema),
+        ("thinkingConfig", thinking(own.remove(REASONING_EFFORT))?),
     ];
     let mut config: Map<String, Value> =
         fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
@@ -112,6 +116,22 @@ fn generation_config(
         Some(_) => return Err(UnsupportedField::because(GENERATION_CONFIG, "it must be an object")),
     }
     Ok(config)
+}
+
+/// Google's own translation of an effort. Its models of the third generation accept tokens too.
+fn thinking(effort: Option<Value>) -> Result<Option<Value>, UnsupportedField> {
+    let Some(effort) = effort else { return Ok(None) };
+    let tokens = match effort.as_str() {
+        Some("none") => 0,
+        Some("minimal" | "low") => 1_024,
+        Some("medium") => 8_192,
+        Some("high" | "xhigh" | "max") => 24_576,
+        _ => {
+            let hint = "it is 'none', 'low', 'medium' or 'high'";
+            return Err(UnsupportedField::because(REASONING_EFFORT, hint));
+        }
+    };
+    Ok(Some(json!({ "thinkingBudget": tokens })))
 }
 
 fn function(definition: &ToolDefinition) -> Function<'_> {

@@ -278,3 +278,25 @@ fn tools_and_the_choice_among_them_are_translated() {
     let one_at_a_time = GenerateRequest { parallel_tool_calls: Some(false), ..request };
     assert_eq!(refused(&one_at_a_time), "parallel_tool_calls");
 }
+
+#[test]
+fn an_effort_is_a_number_of_tokens() {
+    for (effort, tokens) in [("none", 0), ("low", 1_024), ("medium", 8_192), ("max", 24_576)] {
+        let extra = json!({ "reasoning_effort": effort }).as_object().unwrap().clone();
+        let body = written(&GenerateRequest { extra, ..hi() });
+        assert_eq!(body["generationConfig"]["thinkingConfig"], json!({ "thinkingBudget": tokens }));
+        assert!(body.get("reasoning_effort").is_none(), "{body}");
+    }
+    let extra = json!({ "reasoning_effort": 7 }).as_object().unwrap().clone();
+    assert_eq!(refused(&GenerateRequest { extra, ..hi() }), "reasoning_effort");
+}
+
+#[test]
+fn a_pdf_is_inline_data() {
+    let file = json!({ "type": "file", "file": { "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBE" } });
+    let request = asking(vec![Message::new(Role::User, Content::Parts(vec![ContentPart::Other(file)]))]);
+    assert_eq!(
+        written(&request)["contents"][0]["parts"],
+        json!([{ "inlineData": { "mimeType": "application/pdf", "data": "JVBE" } }])
+    );
+}

@@ -15,6 +15,12 @@ const ENDS: &str = "<!-- /anthropic -->";
 const PNG: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
+/// The engines that differ in what they can follow.
+const ENGINES: [&str; 7] = ["ollama", "vllm", "sglang", "llamacpp", "litellm", "embedded", "cloud"];
+
+/// A PDF with the text "Hello PDF".
+const PDF: &str = "JVBERi0xLjQKMSAwIG9iago8PCAvVHlwZSAvQ2F0YWxvZyAvUGFnZXMgMiAwIFIgPj4KZW5kb2JqCjIgMCBvYmoKPDwgL1R5cGUgL1BhZ2VzIC9LaWRzIFszIDAgUl0gL0NvdW50IDEgPj4KZW5kb2JqCjMgMCBvYmoKPDwgL1R5cGUgL1BhZ2UgL1BhcmVudCAyIDAgUiAvTWVkaWFCb3ggWzAgMCAzMDAgMjAwXSAvQ29udGVudHMgNCAwIFIgL1Jlc291cmNlcyA8PCAvRm9udCA8PCAvRjEgNSAwIFIgPj4gPj4gPj4KZW5kb2JqCjQgMCBvYmoKPDwgL0xlbmd0aCA0MCA+PgpzdHJlYW0KQlQgL0YxIDI0IFRmIDIwIDEwMCBUZCAoSGVsbG8gUERGKSBUaiBFVAplbmRzdHJlYW0KZW5kb2JqCjUgMCBvYmoKPDwgL1R5cGUgL0ZvbnQgL1N1YnR5cGUgL1R5cGUxIC9CYXNlRm9udCAvSGVsdmV0aWNhID4+CmVuZG9iagp4cmVmCjAgNgowMDAwMDAwMDAwIDY1NTM1IGYgCjAwMDAwMDAwMDkgMDAwMDAgbiAKMDAwMDAwMDA1OCAwMDAwMCBuIAowMDAwMDAwMTE1IDAwMDAwIG4gCjAwMDAwMDAyNDEgMDAwMDAgbiAKMDAwMDAwMDMzMSAwMDAwMCBuIAp0cmFpbGVyIDw8IC9TaXplIDYgL1Jvb3QgMSAwIFIgPj4Kc3RhcnR4cmVmCjQwMQolJUVPRgo=";
+
 /// A field, a request that has it, and what it becomes.
 type Row = (&'static str, Value, &'static str);
 
@@ -46,7 +52,7 @@ fn content_rows() -> Vec<Row> {
     let image =
         json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": PNG } });
     let text = json!({ "type": "text", "media_type": "text/plain", "data": "x" });
-    let pdf = json!({ "type": "base64", "media_type": "application/pdf", "data": "JVBERi0=" });
+    let pdf = json!({ "type": "base64", "media_type": "application/pdf", "data": PDF });
     vec![
         (
             "`messages[].role`",
@@ -59,7 +65,7 @@ fn content_rows() -> Vec<Row> {
         (
             "`document` with `base64` or `url`",
             block(json!({ "type": "document", "source": pdf })),
-            "a `file` part",
+            "a PDF; engines that read no files get its text",
         ),
         (
             "`source.file_id`",
@@ -91,9 +97,13 @@ fn content_rows() -> Vec<Row> {
         (
             "`thinking`",
             said(json!({ "type": "thinking", "thinking": "hm", "signature": "s" })),
-            "reasoning of the history",
+            "reasoning of the history; Anthropic gets its own signature back",
         ),
-        ("`redacted_thinking`", said(json!({ "type": "redacted_thinking", "data": "s" })), ""),
+        (
+            "`redacted_thinking`",
+            said(json!({ "type": "redacted_thinking", "data": "s" })),
+            "for Anthropic; no other engine can read it",
+        ),
         (
             "`server_tool_use` and results of server tools",
             said(json!({ "type": "server_tool_use", "id": "s", "name": "web_search", "input": {} })),
@@ -174,16 +184,31 @@ fn request_rows() -> Vec<Row> {
     ]
 }
 
-/// What becomes of a request.
-async fn outcome(fields: &Value) -> &'static str {
-    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
-    let server = serving(&engine).await;
-    let response = create(&server, &asking(fields.clone())).await;
-    match response.status().as_u16() {
-        200 if warnings(&response).is_empty() => "yes",
-        200 => "ignored with a warning",
-        _ => "refused",
+/// What each engine makes of a request.
+async fn outcome(fields: &Value) -> String {
+    let mut kinds: [(&str, Vec<&str>); 3] =
+        [("yes", vec![]), ("ignored with a warning", vec![]), ("refused", vec![])];
+    for key in ENGINES {
+        let engine = Arc::new(ScriptedEngine::saying(&["hi"]).called(key).with_models(&["claude"]));
+        let server = serving(&engine).await;
+        let mut body = asking(fields.clone());
+        body["model"] = json!("claude");
+        let response = create(&server, &body).await;
+        let kind = match response.status().as_u16() {
+            200 if warnings(&response).is_empty() => 0,
+            200 => 1,
+            _ => 2,
+        };
+        kinds[kind].1.push(key);
     }
+    let told = kinds.iter().filter(|(_, engines)| !engines.is_empty());
+    let told: Vec<String> = told
+        .map(|(kind, engines)| match engines.len() == ENGINES.len() {
+            true => (*kind).to_owned(),
+            false => format!("{kind}: {}", engines.join(", ")),
+        })
+        .collect();
+    told.join("; ")
 }
 
 /// Regenerate with `HOB_WRITE_DOCS=1 cargo nextest run --workspace the_table_of_anthropics_fields`.

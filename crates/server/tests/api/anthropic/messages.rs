@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use hob_config::ServerConfig;
-use hob_core::{Delta, FinishReason, MaxTokens, Message, Role, ToolCall, ToolCallDelta, ToolChoice};
+use hob_core::{
+    Delta, FinishReason, MaxTokens, Message, ReasoningSeal, Role, ToolCall, ToolCallDelta, ToolChoice,
+};
 use hob_engines::Style;
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 
 use super::{asking, create, message, post, saying_hello, serving, warnings};
+use crate::client::chunk;
 use crate::fixtures::{calculating, loopback_config, parts, reached_from_network, usage};
-use crate::support::{TestServer, engine_at, models};
+use crate::support::{FINISH, TestServer, engine_at, models};
 
 #[tokio::test]
 async fn an_answer_has_the_documented_form() {
@@ -240,13 +243,12 @@ async fn a_stranger_cannot_send_fields_that_only_the_owner_can() {
     let engine = calculating();
     let server = reached_from_network(&engine, ServerConfig::default()).await;
     let body = asking(
-        json!({ "agent": "none", "top_k": 4, "thinking": { "type": "adaptive" }, "output_config": { "effort": "low" } }),
+        json!({ "agent": "none", "top_k": 4, "min_p": 0.1, "thinking": { "type": "adaptive" }, "output_config": { "effort": "low" } }),
     );
     let response = create(&server, &body).await;
     assert_eq!(response.status(), 200);
-    assert_eq!(warnings(&response), ["ignored=top_k"]);
-    let extra = &engine.requests()[0].extra;
-    assert_eq!(Value::Object(extra.clone()), json!({ "reasoning_effort": "low" }));
+    assert_eq!(warnings(&response), ["ignored=reasoning_effort", "ignored=top_k", "ignored=min_p"]);
+    assert_eq!(engine.requests()[0].extra, serde_json::Map::new());
     let address =
         json!({ "type": "image", "source": { "type": "url", "url": "http://192.168.0.1/cat.png" } });
     let body = asking(json!({ "messages": [{ "role": "user", "content": [address] }] }));
@@ -254,4 +256,67 @@ async fn a_stranger_cannot_send_fields_that_only_the_owner_can() {
     assert_eq!(refused.status(), 400);
     let error: Value = refused.json().await.unwrap();
     assert!(error["error"]["message"].as_str().unwrap().contains("only the owner"), "{error}");
+}
+
+#[tokio::test]
+async fn what_a_provider_sealed_goes_back_to_it_unchanged() {
+    let engine = Arc::new(ScriptedEngine::new(|_| {
+        let sealed = |seal| Delta::ReasoningSeal { choice: 0, seal };
+        let deltas = vec![
+            Delta::Reasoning { choice: 0, text: "2 and 2".into() },
+            sealed(ReasoningSeal::Signature("EqQB".into())),
+            sealed(ReasoningSeal::Redacted("Emw".into())),
+            Delta::text("4"),
+            Delta::Finish { choice: 0, reason: FinishReason::Stop },
+            usage(1, 1),
+        ];
+        deltas.into_iter().map(Ok).collect()
+    }));
+    let server = serving(&engine).await;
+    let thinking = json!({ "type": "adaptive" });
+    let answer = message(create(&server, &asking(json!({ "thinking": thinking }))).await).await;
+    let blocks = json!([
+        { "type": "thinking", "thinking": "2 and 2", "signature": "EqQB" },
+        { "type": "redacted_thinking", "data": "Emw" },
+    ]);
+    assert_eq!(answer["content"].as_array().unwrap()[..2], *blocks.as_array().unwrap());
+    let messages = json!([
+        { "role": "user", "content": "2+2?" },
+        { "role": "assistant", "content": answer["content"] },
+        { "role": "user", "content": "sure?" },
+    ]);
+    create(&server, &asking(json!({ "thinking": thinking, "messages": messages }))).await;
+    assert_eq!(engine.requests()[1].messages[1].extra["thinking_blocks"], blocks);
+
+    // Clients of chat completions get the same, and send it back.
+    let chat = json!({ "model": "m", "messages": [{ "role": "user", "content": "2+2?" }] });
+    let answer: Value = server.chat(&chat).await.json().await.unwrap();
+    assert_eq!(answer["choices"][0]["message"]["thinking_blocks"], blocks);
+    let history = json!({ "model": "m", "messages": [answer["choices"][0]["message"]] });
+    server.chat(&history).await;
+    assert_eq!(engine.requests()[3].messages[0].extra["thinking_blocks"], blocks);
+}
+
+#[tokio::test]
+async fn a_limit_that_the_engine_refuses_is_left_to_the_engine() {
+    for stream in [false, true] {
+        let fake = FakeServer::start(move |request| {
+            let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+            match (request.method.as_str(), body.get("max_tokens")) {
+                ("GET", _) => models(),
+                (_, Some(_)) => Reply::json(400, r#"{"error":{"message":"'max_tokens' is too large: 32000. This model's maximum context length is 8192 tokens and your request has 42 input tokens"}}"#),
+                (_, None) if stream => Reply::sse([chunk(r#"{"content":"hi"}"#).as_str(), FINISH].concat()),
+                (_, None) => Reply::json(200, r#"{"choices":[{"index":0,"message":{"content":"hi"},"finish_reason":"stop"}]}"#),
+            }
+        })
+        .await;
+        let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
+        let response = create(&server, &asking(json!({ "max_tokens": 32_000, "stream": stream }))).await;
+        assert_eq!(response.status(), 200);
+        assert!(response.text().await.unwrap().contains("hi"));
+        // Chat completions keep the engine's own rule.
+        let chat =
+            json!({ "model": "m", "max_tokens": 32_000, "messages": [{ "role": "user", "content": "hi" }] });
+        assert_eq!(server.chat(&chat).await.status(), 400);
+    }
 }

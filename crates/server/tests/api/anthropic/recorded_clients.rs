@@ -44,7 +44,8 @@ async fn claude_code_is_answered() {
         [
             "ignored=cache_control",
             "ignored=system[].x-anthropic-billing-header",
-            "ignored=context_management"
+            "ignored=context_management",
+            "ignored=reasoning_effort"
         ]
     );
     assert_eq!(events(response).await.last().unwrap()["type"], "message_stop");
@@ -67,5 +68,5 @@ async fn claude_code_is_answered() {
     );
     let tools: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(tools, ["Bash"]);
-    assert_eq!(Value::Object(request.extra.clone()), json!({ "reasoning_effort": "high" }));
+    assert_eq!(Value::Object(request.hints.clone()), json!({ "reasoning_effort": "high" }));
 }

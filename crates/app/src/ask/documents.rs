@@ -1,0 +1,160 @@
+//! Files in the messages of a request. Hob fetches those that are named by address, by the same guarded way as pictures, and gives
+//! their text to engines that read no files.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use hob_agents::builtin::WebFetchOptions;
+use hob_agents::builtin::web_fetch::{FetchedPage, Fetcher, Redirects};
+use hob_core::engine::CLOUD;
+use hob_core::{AskError, Content, ContentPart, GenerateRequest};
+use hob_memory::read::child_process::read_pdf;
+use hob_memory::{ReadLimits, ReaderProcess};
+use serde_json::{Value, json};
+
+/// Files of one request.
+const MAX_FILES: usize = 16;
+
+/// Bytes of a file.
+const MAX_FILE_BYTES: usize = 32 << 20;
+
+/// Text of a file: more than any model reads.
+const MAX_TEXT_BYTES: usize = 8 << 20;
+
+const MAX_PAGES: usize = 1_000;
+
+/// The time for a file, redirects included.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Engines that get files as they are: providers read them, and a proxy passes them on.
+const READERS: [&str; 2] = [CLOUD, "litellm"];
+
+/// Fetches and reads files. Whether a caller may name addresses is decided before.
+pub struct DocumentReader {
+    fetcher: Fetcher,
+    limits: ReadLimits,
+}
+
+impl Default for DocumentReader {
+    /// Fetches from the public internet only, and reads in this process.
+    fn default() -> Self {
+        DocumentReader::new(WebFetchOptions::default(), None)
+    }
+}
+
+impl DocumentReader {
+    /// Fetches from where `options` allow, and reads in the process `reader`.
+    pub fn new(options: WebFetchOptions, reader: Option<ReaderProcess>) -> Self {
+        let options =
+            WebFetchOptions { timeout: TIMEOUT, max_bytes: MAX_FILE_BYTES, accept: "*/*", ..options };
+        DocumentReader {
+            fetcher: Fetcher::new(options),
+            limits: ReadLimits {
+                file_bytes: MAX_FILE_BYTES as u64,
+                text_bytes: MAX_TEXT_BYTES,
+                pages: MAX_PAGES,
+                reader_process: reader,
+                ..ReadLimits::default()
+            },
+        }
+    }
+
+    /// Puts the files themselves in the place of their addresses, and text in the place of files that the engine does not read.
+    pub(crate) async fn place_all(
+        &self,
+        request: &mut GenerateRequest,
+        engine: &str,
+    ) -> Result<(), AskError> {
+        for (count, (param, part)) in files(request).into_iter().enumerate() {
+            let refused = |reason: String| AskError::Attachment { param: param.clone(), reason };
+            if count == MAX_FILES {
+                return Err(refused(format!("a request may have at most {MAX_FILES} files")));
+            }
+            let ContentPart::Other(file) = &*part else { continue };
+            let placed = self.placed(&file["file"], engine).await.map_err(refused)?;
+            if let Some(placed) = placed {
+                *part = placed;
+            }
+        }
+        Ok(())
+    }
+
+    /// What stands for a file; `None` leaves it as it is.
+    async fn placed(&self, file: &Value, engine: &str) -> Result<Option<ContentPart>, String> {
+        let name = file["filename"].as_str().unwrap_or("file");
+        let (bytes, is_fetched) = match (file["file_data"].as_str(), file["file_url"].as_str()) {
+            (Some(data), _) => match bytes_of(data) {
+                Some(bytes) => (bytes, false),
+                // The engine says what is wrong with it.
+                None => return Ok(None),
+            },
+            (None, Some(address)) => (self.fetch(address).await?, true),
+            (None, None) => return Ok(None),
+        };
+        if !bytes.starts_with(b"%PDF-") {
+            return match (String::from_utf8(bytes), is_fetched) {
+                (Ok(text), _) => Ok(Some(as_text(name, &text))),
+                (Err(_), true) => Err("what is at this address is neither a PDF nor text".to_owned()),
+                (Err(_), false) => Ok(None),
+            };
+        }
+        if READERS.contains(&engine) {
+            let data = || format!("data:application/pdf;base64,{}", BASE64_STANDARD.encode(&bytes));
+            let file = || json!({ "type": "file", "file": { "filename": name, "file_data": data() } });
+            return Ok(is_fetched.then(|| ContentPart::Other(file())));
+        }
+        let limits = self.limits.clone();
+        let read = tokio::task::spawn_blocking(move || read_pdf(&bytes, &limits)).await;
+        let document = match read {
+            Ok(document) => document.map_err(|error| format!("the PDF cannot be read: {error}"))?,
+            Err(_) => return Err("the PDF cannot be read".to_owned()),
+        };
+        let text: Vec<&str> = document.blocks.iter().map(|block| block.text.as_str()).collect();
+        if text.iter().all(|text| text.trim().is_empty()) {
+            return Err("the PDF has no text; send its pages as images".to_owned());
+        }
+        Ok(Some(as_text(name, &text.join("\n"))))
+    }
+
+    async fn fetch(&self, address: &str) -> Result<Vec<u8>, String> {
+        let page = self.fetcher.fetch(address, Redirects::Anywhere).await;
+        let page = page.map_err(|error| format!("the file cannot be fetched: {error}"))?;
+        let FetchedPage { body, is_cut, .. } = page;
+        match is_cut {
+            true => Err(format!("the file is larger than {} MiB", MAX_FILE_BYTES >> 20)),
+            false => Ok(body.to_vec()),
+        }
+    }
+}
+
+fn as_text(name: &str, text: &str) -> ContentPart {
+    ContentPart::Text(format!("{name}\n{text}"))
+}
+
+/// The content of a file: a `data:` URL, or base64 alone.
+fn bytes_of(data: &str) -> Option<Vec<u8>> {
+    let encoded = match data.strip_prefix("data:") {
+        Some(rest) => rest.split_once(";base64,")?.1,
+        None => data,
+    };
+    BASE64_STANDARD.decode(encoded.trim_ascii()).ok()
+}
+
+/// The files, each with its place in the request.
+fn files(request: &mut GenerateRequest) -> Vec<(String, &mut ContentPart)> {
+    let mut files = Vec::new();
+    for (index, message) in request.messages.iter_mut().enumerate() {
+        let Content::Parts(parts) = &mut message.content else { continue };
+        for (position, part) in parts.iter_mut().enumerate() {
+            if matches!(part, ContentPart::Other(other) if other["type"] == "file") {
+                files.push((format!("messages[{index}].content[{position}].file"), part));
+            }
+        }
+    }
+    files
+}
+
+#[cfg(test)]
+#[path = "documents_tests.rs"]
+mod tests;

@@ -1,0 +1,74 @@
+//! Reasoning that its provider vouches for. Anthropic signs what its models think, and hides some of it; both must come back
+//! unchanged with the next question, or the provider refuses it.
+
+use serde_json::{Map, Value, json};
+
+/// The field of a message that carries such reasoning, under the name that LiteLLM gave it.
+pub const THINKING_BLOCKS: &str = "thinking_blocks";
+
+/// What ends a block of reasoning in a stream, or stands in its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReasoningSeal {
+    /// The provider's signature of the reasoning before it.
+    Signature(String),
+    /// A whole block that only the provider can read.
+    Redacted(String),
+}
+
+/// A block of reasoning as its provider wants it back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SealedReasoning {
+    /// What the model thought, which may be left out, and the provider's signature.
+    Signed { text: String, signature: String },
+    /// What only the provider can read.
+    Redacted { data: String },
+}
+
+impl SealedReasoning {
+    /// In the form of the field [`THINKING_BLOCKS`].
+    pub fn to_value(&self) -> Value {
+        match self {
+            SealedReasoning::Signed { text, signature } => {
+                json!({ "type": "thinking", "thinking": text, "signature": signature })
+            }
+            SealedReasoning::Redacted { data } => json!({ "type": "redacted_thinking", "data": data }),
+        }
+    }
+
+    /// Adds blocks to the fields of a message.
+    pub fn add_to(fields: &mut Map<String, Value>, blocks: &[Self]) {
+        if !blocks.is_empty() {
+            let blocks: Vec<Value> = blocks.iter().map(Self::to_value).collect();
+            fields.insert(THINKING_BLOCKS.to_owned(), Value::Array(blocks));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_written_as_their_provider_wants_them_back() {
+        let blocks = [
+            SealedReasoning::Signed { text: "hm".into(), signature: "s1".into() },
+            SealedReasoning::Redacted { data: "d".into() },
+        ];
+        let mut fields = Map::new();
+        SealedReasoning::add_to(&mut fields, &blocks);
+        assert_eq!(
+            Value::Object(fields),
+            json!({ "thinking_blocks": [
+                { "type": "thinking", "thinking": "hm", "signature": "s1" },
+                { "type": "redacted_thinking", "data": "d" },
+            ] })
+        );
+    }
+
+    #[test]
+    fn a_message_without_them_has_no_field_for_them() {
+        let mut fields = Map::new();
+        SealedReasoning::add_to(&mut fields, &[]);
+        assert_eq!(fields, Map::new());
+    }
+}
