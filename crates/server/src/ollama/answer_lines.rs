@@ -103,7 +103,8 @@ impl AnswerForm {
 
     /// An answer that was not streamed.
     pub(super) fn whole(&self, generation: &Generation, body: &mut Vec<u8>) {
-        let Answer { content, reasoning, tool_calls, finish_reason, logprobs } = &generation.answer;
+        let Answer { content, reasoning, tool_calls, finish_reason, logprobs, sealed_reasoning: _ } =
+            &generation.answer;
         let mut words = Words {
             role: "assistant",
             thinking: reasoning.as_deref().filter(|_| self.thoughts == Thoughts::Shown),
@@ -239,6 +240,8 @@ impl StreamEncoder for AnswerLines {
                     self.line(Words { thinking: Some(text), ..Words::default() }, out);
                 }
             }
+            // The API has no field for it.
+            Delta::ReasoningSeal { .. } => {}
             Delta::ToolCall(piece) => self.call_piece(piece, out),
             // A line without words: clients of Ollama pass over a field that they do not know.
             Delta::Step(step) => {

@@ -81,7 +81,7 @@ impl StreamEncoder for TextChunks {
             Delta::Done { usage } => self.done(*usage, out),
             // A text that is continued has neither a thought nor calls. A model in the cloud, which answers it as a question, can
             // think before it answers; that is no part of the text.
-            Delta::Reasoning { .. } | Delta::ToolCall(_) | Delta::Step(_) => {}
+            Delta::Reasoning { .. } | Delta::ReasoningSeal { .. } | Delta::ToolCall(_) | Delta::Step(_) => {}
         }
     }
 

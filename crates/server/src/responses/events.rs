@@ -460,6 +460,7 @@ impl StreamEncoder for ResponseEvents {
         match delta {
             Delta::Text(piece) if piece.text.is_empty() && piece.logprobs.is_none() => {}
             Delta::Text(piece) => self.text(piece, out),
+            Delta::ReasoningSeal { .. } => {}
             Delta::Reasoning { text, .. } if text.is_empty() => {}
             Delta::Reasoning { text, .. } => self.reasoning(text, out),
             Delta::ToolCall(piece) => self.call(piece, out),
