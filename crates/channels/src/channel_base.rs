@@ -1,9 +1,10 @@
 //! What all channels have in common: an inbox, a sender, a status, and a task that listens. Knows no socket and no process: the
 //! channel passes in the sender and the work of listening.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use hob_core::EventBus;
+use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -51,7 +52,7 @@ impl ChannelBase {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let mut listening = self.listening();
+        let mut listening = self.listening.lock();
         if listening.as_ref().is_some_and(|listening| !listening.task.is_finished()) {
             return;
         }
@@ -69,7 +70,7 @@ impl ChannelBase {
 
     /// Stops listening, and waits for that. What was received is still answered, where the sender lets it.
     pub async fn disconnect(&self) {
-        let listening = self.listening().take();
+        let listening = self.listening.lock().take();
         if let Some(Listening { stop, task }) = listening {
             drop(stop);
             if let Err(error) = task.await {
@@ -109,10 +110,6 @@ impl ChannelBase {
             gateway_url: gateway_url.to_owned(),
             trouble: current.trouble,
         }
-    }
-
-    fn listening(&self) -> MutexGuard<'_, Option<Listening>> {
-        self.listening.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,7 +2,7 @@
 //! it, never its text.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -12,6 +12,7 @@ use hob_core::{
     AgentPreference, Ask, Caller, CallerRole, GenerateRequest, Message, Permit, Reach, RequestSource, Role,
     run_id,
 };
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
 use crate::inbox::{HandlerResult, MessageHandler};
@@ -76,7 +77,7 @@ impl InboundHandler {
     fn refusal(&self, message: &ChannelMessage) -> Option<Option<String>> {
         let sender = format!("{}:{}", message.channel, message.sender);
         let checked =
-            self.limiter.lock().unwrap_or_else(PoisonError::into_inner).check(&sender, Instant::now());
+            self.limiter.lock().check(&sender, Instant::now());
         match checked {
             RateCheck::Allowed => {}
             RateCheck::FirstOverLimit => {
@@ -179,12 +180,12 @@ impl InboundHandler {
 
     /// Whether a conversation gets a note of trouble: once, until it is over.
     fn tell_of_trouble(&self, message: &ChannelMessage) -> bool {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told.lock();
         told.len() < MOST_TOLD && told.insert(key(message))
     }
 
     fn trouble_is_over(&self, message: &ChannelMessage) {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(&key(message));
+        self.told.lock().remove(&key(message));
     }
 }
 

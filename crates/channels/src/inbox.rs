@@ -6,13 +6,14 @@ mod queues;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::join_all;
 use hob_core::{Event, EventBus};
+use parking_lot::RwLock;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -110,7 +111,7 @@ impl Inbox {
     }
 
     pub fn on_message(&self, handler: Arc<dyn MessageHandler>) {
-        self.shared.handlers.write().unwrap_or_else(PoisonError::into_inner).push(handler);
+        self.shared.handlers.write().push(handler);
     }
 
     /// Takes in what an earlier process left unanswered, of the channels that are `ours`. The first time only: later on, what is
@@ -219,7 +220,7 @@ impl Shared {
 
     /// What the handlers have to say.
     async fn replies(&self, message: &ChannelMessage) -> Vec<String> {
-        let handlers = self.handlers.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let handlers = self.handlers.read().clone();
         let handled = handlers.iter().map(|handler| AssertUnwindSafe(handler.handle(message)).catch_unwind());
         join_all(handled)
             .await

@@ -1,9 +1,9 @@
 //! Which messages were taken in, so that none is answered twice and none is lost.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
 use crate::types::ChannelMessage;
 
@@ -54,7 +54,7 @@ struct Seen {
 #[async_trait]
 impl SeenMessages for RecentMessages {
     async fn take(&self, message: &ChannelMessage) -> Option<EntryId> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         if let Some(identity) = identity(message) {
             if !seen.identities.insert(identity.clone()) {
                 return None;

@@ -3,9 +3,10 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hob_core::{Ask, EventBus};
+use parking_lot::Mutex;
 
 use crate::channel_set::ChannelSet;
 use crate::gateway::client::{GatewayClient, GatewayOptions};
@@ -96,7 +97,7 @@ impl ChannelService {
                 tracing::warn!("another Hob answers messages already; this one only sends");
                 return;
             }
-            Claim::Ours(lock) => *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = lock,
+            Claim::Ours(lock) => *self.lock.lock() = lock,
         }
         if let Some(rules) = &self.inbound {
             let inbound = InboundHandler::new(ask, rules.clone(), self.store.clone());
@@ -108,7 +109,7 @@ impl ChannelService {
     /// Disconnects. What was taken in and not answered is answered next time.
     pub async fn close(&self) {
         self.channels.close().await;
-        *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.lock.lock() = None;
     }
 }
 

@@ -1,7 +1,9 @@
 //! A database that is opened when it is first needed, and then shared.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::{Database, DatabaseError, Migrations};
 
@@ -34,7 +36,7 @@ impl LazyDatabase {
 
     /// Opens the database, creates it where there is none, and brings it up to date. After a failure, the next call tries again.
     pub fn open(&self) -> Result<Database, DatabaseError> {
-        let mut opened = self.inner.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.inner.opened.lock();
         if let Some(database) = &*opened {
             return Ok(database.clone());
         }
@@ -49,7 +51,7 @@ impl LazyDatabase {
     }
 
     fn opened(&self) -> Option<Database> {
-        self.inner.opened.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.inner.opened.lock().clone()
     }
 }
 

@@ -3,11 +3,12 @@
 //! Some engines answer a request for an unknown model with any model they have loaded. So Hob looks up the name here
 //! before it sends the request.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use hob_core::{Engine, EngineError, ModelInfo, ModelKind};
+use parking_lot::Mutex;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -170,7 +171,7 @@ impl ModelListCache {
 
     /// Requests a new list in a background task.
     pub fn refresh_in_background(&self) {
-        let mut background = self.background.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut background = self.background.lock();
         let is_due = |(since, asking): &(Instant, AbortOnDropHandle<()>)| {
             asking.is_finished() && since.elapsed() >= RECHECK_AFTER
         };

@@ -9,12 +9,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc as orders;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use hob_core::EngineError;
 use hob_models::{ModelDirectory, StoredModel};
+use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::error::{KEY, busy, unusable};
@@ -76,7 +77,7 @@ pub(crate) struct Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let Some(entry) = self.cache.lock().get_mut(&self.id)
+        if let Some(entry) = self.cache.entries.lock().get_mut(&self.id)
             && entry.number == self.number
         {
             entry.users = entry.users.saturating_sub(1);
@@ -103,7 +104,7 @@ impl ModelCache {
 
     /// The ids of the models in memory.
     pub(crate) fn loaded(&self) -> Vec<String> {
-        let mut ids: Vec<String> = self.lock().keys().cloned().collect();
+        let mut ids: Vec<String> = self.entries.lock().keys().cloned().collect();
         ids.sort();
         ids
     }
@@ -114,7 +115,7 @@ impl ModelCache {
             Loading::Ready(handle) => handle.loaded.computed.load(Ordering::Relaxed),
             Loading::Pending | Loading::Failed(_) => 0,
         };
-        self.lock().values().map(of).sum()
+        self.entries.lock().values().map(of).sum()
     }
 
     /// Gives the model, loading it first if need be.
@@ -138,7 +139,7 @@ impl ModelCache {
     /// A place at a model that is loaded or being loaded. One whose file was removed takes no more requests, and leaves memory
     /// when those under way have ended.
     fn join(self: &Arc<Self>, id: &str) -> Option<(Lease, watch::Receiver<Loading>)> {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         let entry = entries.get_mut(id).filter(|entry| entry.path.exists())?;
         entry.users += 1;
         Some((self.lease(id, entry.number), entry.loading.clone()))
@@ -207,7 +208,7 @@ impl ModelCache {
         stored: &StoredModel,
         bytes: u64,
     ) -> Result<Option<(Lease, watch::Receiver<Loading>)>, EngineError> {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         if let Some(entry) = entries.get_mut(id) {
             entry.users += 1;
             return Ok(Some((self.lease(id, entry.number), entry.loading.clone())));
@@ -261,7 +262,7 @@ impl ModelCache {
 
     /// Removes a model, unless it is in use.
     fn retire(&self, id: &str, number: u64) -> bool {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         let gone = match entries.get(id) {
             Some(entry) if entry.number == number => entry.users == 0,
             _ => return true,
@@ -275,22 +276,18 @@ impl ModelCache {
 
     /// Removes a model, in use or not.
     fn remove(&self, id: &str, number: u64) {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         if entries.get(id).is_some_and(|entry| entry.number == number) {
             entries.remove(id);
         }
         self.freed.notify_waiters();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for ModelCache {
     /// Waits for the models' threads: a process must not end while llama.cpp computes.
     fn drop(&mut self) {
-        let entries = std::mem::take(&mut *self.lock());
+        let entries = std::mem::take(&mut *self.entries.lock());
         for entry in entries.into_values() {
             drop(entry.loading);
             if let Some(thread) = entry.thread

@@ -7,7 +7,7 @@
 //! it writes. The directory that it writes to can be removed, which a program must do before it ends.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 use std::{fs, mem};
 
@@ -19,6 +19,7 @@ use hob_models::{GgufHeader, ModelLock, StoredModel};
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{interrupted, unusable};
 use crate::loaded_model::{LoadedModel, STEP, backend};
@@ -341,5 +342,5 @@ impl Drop for Caller {
 }
 
 fn lock(stage: &Mutex<Stage>) -> MutexGuard<'_, Stage> {
-    stage.lock().unwrap_or_else(PoisonError::into_inner)
+    stage.lock()
 }

@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rmcp::model::Tool;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -66,7 +67,7 @@ impl ToolPins {
         server: &str,
         listed: Vec<Tool>,
     ) -> io::Result<(Vec<Tool>, Vec<WithheldTool>)> {
-        let mut pinned = self.lock();
+        let mut pinned = self.pinned.lock();
         self.reload(&mut pinned)?;
         let Some(known) = pinned.get(server) else {
             pinned.insert(
@@ -96,17 +97,13 @@ impl ToolPins {
 
     /// Forgets a server, so that the tools it lists next are believed. `false` when it was not known.
     pub fn forget(&self, server: &str) -> io::Result<bool> {
-        let mut pinned = self.lock();
+        let mut pinned = self.pinned.lock();
         self.reload(&mut pinned)?;
         let was_known = pinned.remove(server).is_some();
         if was_known {
             self.save(&pinned)?;
         }
         Ok(was_known)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, PinnedTools> {
-        self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Another process may have accepted tools meanwhile.

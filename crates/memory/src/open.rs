@@ -1,9 +1,10 @@
 //! Opens the memory's database when it is first needed, and runs its blocking calls off the runtime's threads.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use hob_db::DatabaseError;
+use parking_lot::Mutex;
 
 use crate::store::{MemoryStore, SqliteMemoryStore};
 use crate::types::MemoryError;
@@ -62,7 +63,7 @@ impl Inner {
         &self,
         open: fn(&Path) -> Result<Option<SqliteMemoryStore>, DatabaseError>,
     ) -> Result<Option<Arc<dyn MemoryStore>>, DatabaseError> {
-        let _turn = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.opening.lock();
         if let Some(store) = self.open.get() {
             return Ok(Some(Arc::clone(store)));
         }

@@ -2,10 +2,11 @@
 //! needs it; only indexing and storing a note create one.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hob_core::{Event, EventBus, GenerateRequest, Message, Role, RunEvents};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{Context, ContextBudget, context, has_context};
@@ -210,7 +211,7 @@ impl MemoryService {
             let (watch, stop) = (Arc::clone(&watch), indexing.stop.child_token());
             let _dropped = stop.clone().drop_guard();
             let changed =
-                blocking(move || watch.lock().unwrap_or_else(PoisonError::into_inner).changed(&stop)).await?;
+                blocking(move || watch.lock().changed(&stop)).await?;
             if !changed {
                 return Ok(());
             }

@@ -7,8 +7,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
+
+use parking_lot::Mutex;
 
 use crate::gguf::{GgufHeader, MemoryEstimate};
 use crate::lock::ModelLock;
@@ -87,7 +89,7 @@ impl ModelDirectory {
     pub fn list(&self) -> Result<Vec<StoredModel>, ModelDirectoryError> {
         let files = self.files()?;
         let present: HashSet<&PathBuf> = files.iter().collect();
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).retain(|path, _| present.contains(path));
+        self.seen.lock().retain(|path, _| present.contains(path));
 
         let mut groups: BTreeMap<(String, u32), BTreeMap<u32, PathBuf>> = BTreeMap::new();
         for path in files {
@@ -234,7 +236,7 @@ impl ModelDirectory {
         let metadata = fs::metadata(path).ok();
         let size = metadata.as_ref().map_or(0, fs::Metadata::len);
         let modified = metadata.and_then(|metadata| metadata.modified().ok());
-        let known = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+        let known = self.seen.lock().get(path).cloned();
         if let Some(known) = known.filter(|known| known.size == size && known.modified == modified) {
             return known;
         }
@@ -246,7 +248,7 @@ impl ModelDirectory {
                 Err(error) => Err(error.to_string()),
             },
         };
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), seen.clone());
+        self.seen.lock().insert(path.to_owned(), seen.clone());
         seen
     }
 

@@ -1,11 +1,12 @@
 //! What was last read from the store, so that a choice waits for no database; and what is written to it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::{RequestSource, Usage};
 use hob_db::{DatabaseError, LazyDatabase};
+use parking_lot::Mutex;
 
 use crate::learning::{learn_asked_again, learn_outcome, learn_rating};
 use crate::measurements::{MeasuredSpeed, Measurements};
@@ -56,12 +57,12 @@ impl RoutingCache {
 
     /// What was learnt of a class.
     pub(crate) fn class_record(&self, class: QuestionClass) -> ClassRecord {
-        self.last_read().knowledge.get(&class).cloned().unwrap_or_default()
+        self.last_read.lock().knowledge.get(&class).cloned().unwrap_or_default()
     }
 
     /// Tokens that a model writes in a second, where that was measured.
     pub(crate) fn speed(&self, engine: &str, model: &str) -> Option<f64> {
-        self.last_read().speeds.get(engine)?.get(model).copied()
+        self.last_read.lock().speeds.get(engine)?.get(model).copied()
     }
 
     /// What an answer of a cloud model cost in dollars, where that is known.
@@ -106,11 +107,11 @@ impl RoutingCache {
         if let Some(store) = self.find()? {
             self.read_knowledge(store.as_ref())?;
         }
-        self.last_read().read = Some(Instant::now());
-        let due = self.last_read().speeds_read.is_none_or(|read| read.elapsed() >= SPEEDS_MAX_AGE);
+        self.last_read.lock().read = Some(Instant::now());
+        let due = self.last_read.lock().speeds_read.is_none_or(|read| read.elapsed() >= SPEEDS_MAX_AGE);
         if due {
             let speeds = self.measure()?;
-            let mut last = self.last_read();
+            let mut last = self.last_read.lock();
             last.speeds = speeds;
             last.speeds_read = Some(Instant::now());
         }
@@ -124,7 +125,7 @@ impl RoutingCache {
 
     fn read_knowledge(&self, store: &dyn RoutingStore) -> Result<(), DatabaseError> {
         let knowledge = store.knowledge()?;
-        let mut last = self.last_read();
+        let mut last = self.last_read.lock();
         last.knowledge = knowledge;
         last.read = Some(Instant::now());
         Ok(())
@@ -155,16 +156,12 @@ impl RoutingCache {
     }
 
     pub(crate) fn is_stale(&self) -> bool {
-        let mut last = self.last_read();
+        let mut last = self.last_read.lock();
         let stale = last.read.is_none_or(|read| read.elapsed() >= KNOWLEDGE_MAX_AGE);
         if stale {
             // One caller reads again; the others need not.
             last.read = Some(Instant::now());
         }
         stale
-    }
-
-    fn last_read(&self) -> MutexGuard<'_, LastRead> {
-        self.last_read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,11 +1,12 @@
 //! Creates, lists and changes tasks. Runs none.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use hob_core::{Clock, SystemClock, Zone};
 use hob_db::{ChangeWatch, DatabaseError};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -180,18 +181,14 @@ impl TaskService {
     /// Registers that a task runs in this process. The token is cancelled when the task is.
     pub(crate) fn register_run(&self, id: &TaskId) -> RunningTask<'_> {
         let token = CancellationToken::new();
-        self.running().insert(id.clone(), token.clone());
+        self.inner.running.lock().insert(id.clone(), token.clone());
         RunningTask { service: self, id: id.clone(), token }
     }
 
     fn stop(&self, id: &TaskId) {
-        if let Some(token) = self.running().get(id) {
+        if let Some(token) = self.inner.running.lock().get(id) {
             token.cancel();
         }
-    }
-
-    fn running(&self) -> MutexGuard<'_, HashMap<TaskId, CancellationToken>> {
-        self.inner.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -204,7 +201,7 @@ pub(crate) struct RunningTask<'a> {
 
 impl Drop for RunningTask<'_> {
     fn drop(&mut self) {
-        self.service.running().remove(&self.id);
+        self.service.inner.running.lock().remove(&self.id);
     }
 }
 

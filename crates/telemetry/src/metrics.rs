@@ -2,10 +2,11 @@
 //! be measured. Knows nothing of how the figures are shown.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 
 use crate::inference::{Inference, InferenceEnd, InferenceLog};
 
@@ -135,7 +136,7 @@ impl InferenceMetrics {
 
     /// A model is counted by name once it has answered; callers can ask for models that do not exist.
     fn name(&self, inference: &Inference) -> Arc<ModelMetrics> {
-        let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _growing = self.growing.lock();
         let models = self.models.load();
         let answered =
             matches!(inference.ending, InferenceEnd::Complete(_)) || inference.first_token.is_some();

@@ -1,8 +1,8 @@
-use std::sync::{Mutex, PoisonError};
 
 use futures::StreamExt;
 use hob_core::{Message, Role};
 use hob_testkit::ScriptedEngine;
+use parking_lot::Mutex;
 
 use super::*;
 use crate::inference::InferenceLog;
@@ -13,7 +13,7 @@ struct Notebook(Mutex<Vec<Inference>>);
 
 impl InferenceLog for Notebook {
     fn record(&self, inference: Inference) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(inference);
+        self.0.lock().push(inference);
     }
 }
 

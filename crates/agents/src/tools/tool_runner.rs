@@ -1,12 +1,13 @@
 //! The tools of one run. The one place that checks, runs and limits a call, and publishes its events.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::FutureExt;
 use hob_core::{Effect, Event, Permit, RunEvents, ToolCall, ToolDefinition, ToolResult, ToolRunner};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
@@ -88,14 +89,10 @@ impl PermittedTools {
         entry.tool.alias_of().is_none_or(|first| !self.allowed().any(|other| other.spec().name == first))
     }
 
-    fn progress(&self) -> MutexGuard<'_, RunState> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether a call may run after what the run has read and asked so far.
     fn admit(&self, entry: &ToolEntry, arguments: &Value) -> Result<(), String> {
         let spec = entry.spec();
-        let mut progress = self.progress();
+        let mut progress = self.progress.lock();
         if let Some(source) = progress.taint.source()
             && spec.effect != Effect::None
             && !self.allowed_after_untrusted.allows(&spec.name, arguments)
@@ -128,7 +125,7 @@ impl PermittedTools {
         let arguments = schema_check::parse(&call.arguments);
         // Text that is no JSON is compared as it stands.
         let compared = arguments.clone().unwrap_or_else(|_| Value::String(call.arguments.clone()));
-        let verdict = self.progress().guard.judge(&call.name, &compared);
+        let verdict = self.progress.lock().guard.judge(&call.name, &compared);
         match verdict {
             LoopVerdict::Run => {}
             LoopVerdict::Warn => {
@@ -145,7 +142,7 @@ impl PermittedTools {
         let schema = entry.schema().map_err(|error| error.to_string())?;
         schema_check::check(schema, &arguments)?;
         // What a call has done later inherits what its run had read when it was chosen.
-        let tainted = self.progress().taint.source().is_some();
+        let tainted = self.progress.lock().taint.source().is_some();
         let permit = Permit { tainted, ..self.permit.clone() };
         self.admit(entry, &arguments)?;
         finish_in_time(entry, arguments, &permit).await
@@ -214,7 +211,7 @@ impl ToolRunner for PermittedTools {
     }
 
     fn begin_turn(&self) {
-        self.progress().taint.begin_turn();
+        self.progress.lock().taint.begin_turn();
     }
 
     async fn execute(&self, call: &ToolCall) -> ToolResult {
@@ -230,6 +227,6 @@ impl ToolRunner for PermittedTools {
     }
 
     fn stopped(&self) -> bool {
-        self.progress().guard.stopped()
+        self.progress.lock().guard.stopped()
     }
 }

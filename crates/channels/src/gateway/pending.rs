@@ -1,8 +1,8 @@
 //! What was sent and waits for its confirmation.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -35,7 +35,7 @@ impl Held {
 
 impl Pending {
     pub fn is_full(&self) -> bool {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         if held.len() >= MOST_PENDING {
             // Those who have given up waiting need no room.
             held.by_ping.retain(|_, receipt| !receipt.is_closed());
@@ -45,17 +45,17 @@ impl Pending {
     }
 
     pub fn await_pong(&self, number: u64, receipt: Receipt) {
-        self.held().by_ping.insert(number, receipt);
+        self.held.lock().by_ping.insert(number, receipt);
     }
 
     pub fn await_answer(&self, id: String, receipt: Receipt) {
-        self.held().by_id.insert(id, receipt);
+        self.held.lock().by_id.insert(id, receipt);
     }
 
     /// The other side has read everything up to the ping of that number. It may answer the last of several pings only.
     pub fn pong(&self, number: u64) {
         let confirmed = {
-            let mut held = self.held();
+            let mut held = self.held.lock();
             let later = held.by_ping.split_off(&number.saturating_add(1));
             std::mem::replace(&mut held.by_ping, later)
         };
@@ -67,7 +67,7 @@ impl Pending {
 
     /// The answer to a request. One without a waiting request is dropped.
     pub fn answer(&self, id: &str, outcome: Result<Value, String>) {
-        let receipt = self.held().by_id.remove(id);
+        let receipt = self.held.lock().by_id.remove(id);
         if let Some(receipt) = receipt {
             let _ = receipt.send(outcome.map_err(SendFailure::Refused));
         }
@@ -75,23 +75,19 @@ impl Pending {
 
     /// It was never written: takes it back.
     pub fn take_back(&self, number: u64, id: &str) -> Option<Receipt> {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         held.by_ping.remove(&number).or_else(|| held.by_id.remove(id))
     }
 
     /// The connection is gone. What was written may have arrived; a request of OpenClaw's is recognised when it comes again.
     pub fn abandon(&self, reason: &str) {
-        let Held { by_ping, by_id } = std::mem::take(&mut *self.held());
+        let Held { by_ping, by_id } = std::mem::take(&mut *self.held.lock());
         for receipt in by_ping.into_values() {
             let _ = receipt.send(Err(SendFailure::Unknown(reason.to_owned())));
         }
         for receipt in by_id.into_values() {
             let _ = receipt.send(Err(SendFailure::NotSent(reason.to_owned())));
         }
-    }
-
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,9 +1,9 @@
 //! Sends to the gateway: over the socket where there is one, else over HTTP, else over a connection for a single request.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use secrecy::SecretString;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -54,19 +54,15 @@ impl GatewaySender {
 
     pub fn attach(&self, handle: ConnectionHandle) {
         self.is_openclaw.store(handle.protocol == Protocol::OpenClaw, Ordering::Relaxed);
-        *self.held() = Some(handle);
+        *self.handle.lock() = Some(handle);
     }
 
     pub fn detach(&self) {
-        *self.held() = None;
-    }
-
-    fn held(&self) -> MutexGuard<'_, Option<ConnectionHandle>> {
-        self.handle.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.handle.lock() = None;
     }
 
     fn handle(&self) -> Option<ConnectionHandle> {
-        self.held().clone()
+        self.handle.lock().clone()
     }
 
     pub async fn channels(&self) -> Result<Vec<String>, String> {

@@ -1,8 +1,8 @@
 //! What the parts of a connection share: timeouts, limits, and when the gateway last answered.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::pending::Pending;
@@ -57,10 +57,10 @@ impl Shared {
     }
 
     pub fn hear(&self) {
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.heard.lock() = Instant::now();
     }
 
     pub fn silent_for(&self) -> Duration {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        self.heard.lock().elapsed()
     }
 }

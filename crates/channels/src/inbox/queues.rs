@@ -1,7 +1,8 @@
 //! The messages that wait, by conversation, within limits. Plain data behind a lock that is never held across an await.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::InboxLimits;
 use crate::seen_messages::EntryId;
@@ -79,7 +80,7 @@ impl Queues {
 
     /// Takes a place for a message.
     pub fn reserve(&self, message: &ChannelMessage) -> Admission {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         let size = size(message);
         let full = held.messages >= self.limits.messages || held.bytes + size > self.limits.bytes;
         let queue = held.conversations.entry(ConversationKey::of(message)).or_default();
@@ -100,7 +101,7 @@ impl Queues {
 
     /// Gives the place back.
     pub fn release(&self, message: &ChannelMessage) {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         let conversation = ConversationKey::of(message);
         held.leave(&conversation, size(message));
         held.forget_if_empty(&conversation);
@@ -108,7 +109,7 @@ impl Queues {
 
     /// Puts a message into its place. Says whether a task has to be started that answers the conversation.
     pub fn push(&self, conversation: &ConversationKey, entry: EntryId, message: ChannelMessage) -> bool {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         let queue = held.conversations.entry(conversation.clone()).or_default();
         queue.waiting.push_back(Waiting::Message { entry, message });
         !std::mem::replace(&mut queue.attended, true)
@@ -116,7 +117,7 @@ impl Queues {
 
     /// The next of a conversation; `None` when there is none, and no task answers it any more.
     pub fn pop(&self, conversation: &ConversationKey) -> Option<Waiting> {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         let queue = held.conversations.get_mut(conversation)?;
         let next = queue.waiting.pop_front();
         match &next {
@@ -133,13 +134,9 @@ impl Queues {
         next
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     #[cfg(test)]
     pub fn conversations(&self) -> usize {
-        self.held().conversations.len()
+        self.held.lock().conversations.len()
     }
 }
 

@@ -1,10 +1,10 @@
 //! Sends to WhatsApp: orders to the subprocess, and their results.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
@@ -50,14 +50,14 @@ impl WhatsappSender {
     /// A subprocess is there: its orders come out here.
     pub fn attach(&self) -> mpsc::Receiver<Order> {
         let (sender, receiver) = mpsc::channel(WAITING_ORDERS);
-        self.held().orders = Some(sender);
+        self.held.lock().orders = Some(sender);
         receiver
     }
 
     /// It is gone, and with it the knowledge of what became of its messages.
     pub fn detach(&self) {
         let pending = {
-            let mut held = self.held();
+            let mut held = self.held.lock();
             held.orders = None;
             std::mem::take(&mut held.pending)
         };
@@ -80,11 +80,11 @@ impl WhatsappSender {
 
     /// Whether Hob sent this text a moment ago.
     pub fn said(&self, text: &str) -> bool {
-        self.held().said.iter().any(|said| said == text)
+        self.held.lock().said.iter().any(|said| said == text)
     }
 
     fn settle(&self, id: &str, outcome: Result<(), SendFailure>) {
-        let receipt = self.held().pending.remove(id);
+        let receipt = self.held.lock().pending.remove(id);
         if let Some(receipt) = receipt {
             let _ = receipt.send(outcome);
         }
@@ -92,7 +92,7 @@ impl WhatsappSender {
 
     /// Enters a message and gives what is needed to send it.
     fn enter(&self, text: &str, receipt: Receipt) -> Result<(String, mpsc::Sender<Order>), SendFailure> {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         let Some(orders) = held.orders.clone() else {
             return Err(SendFailure::NotSent(
                 "the WhatsApp bridge does not run; 'hob serve' runs it".to_owned(),
@@ -109,10 +109,6 @@ impl WhatsappSender {
         }
         held.said.push_back(text.to_owned());
         Ok((id, orders))
-    }
-
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -154,7 +150,7 @@ impl MessageSender for WhatsappSender {
             let after = self.confirm_within.as_secs_f32();
             Err(SendFailure::Unknown(format!("WhatsApp did not confirm it within {after} s")))
         });
-        self.held().pending.remove(&id);
+        self.held.lock().pending.remove(&id);
         outcome
     }
 }

@@ -1,10 +1,11 @@
 //! The file and its connections. Knows nothing of what is kept in it.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::error::DatabaseError;
@@ -189,7 +190,7 @@ impl Database {
 
 /// Someone who panicked with the lock has left no half-done work: their transaction was rolled back on the way out.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 fn at_one_moment<T>(

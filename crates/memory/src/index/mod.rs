@@ -15,9 +15,9 @@ use std::fs::Metadata;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::chunk::ChunkOptions;
@@ -194,7 +194,7 @@ fn read_files<'a>(
     budget: &'a ByteBudget,
     stop: &CancellationToken,
 ) {
-    let next = || paths.lock().unwrap_or_else(PoisonError::into_inner).recv();
+    let next = || paths.lock().recv();
     while let Ok(path) = next() {
         if stop.is_cancelled() {
             // The walk may wait until its next path is taken, so this thread takes them until there are none.

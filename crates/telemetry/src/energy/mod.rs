@@ -22,12 +22,13 @@ mod rapl;
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use hob_core::Engine;
 use hob_net::is_on_this_machine;
+use parking_lot::{Mutex, MutexGuard};
 
 use self::counter::{EnergyCounter, EnergyCounters};
 use self::energy_shares::{EnergyShares, ShareId};
@@ -173,7 +174,7 @@ struct MeterState {
 }
 
 fn lock(state: &Mutex<MeterState>) -> MutexGuard<'_, MeterState> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
+    state.lock()
 }
 
 /// The meters, as questions see them.

@@ -2,9 +2,10 @@
 //! comes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -98,7 +99,7 @@ impl ConnectionPool {
     }
 
     fn shard(&self, number: usize) -> MutexGuard<'_, Shard> {
-        self.pool[number].lock().unwrap_or_else(PoisonError::into_inner)
+        self.pool[number].lock()
     }
 }
 

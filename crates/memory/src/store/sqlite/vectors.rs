@@ -135,12 +135,12 @@ impl SqliteSnapshot<'_> {
         };
         let version = version(self.connection)?;
         {
-            let codes = self.codes.read().unwrap_or_else(PoisonError::into_inner);
+            let codes = self.codes.read();
             if codes.model == model.id && codes.version == version {
                 return Ok(nearest(&codes));
             }
         }
-        let mut codes = self.codes.write().unwrap_or_else(PoisonError::into_inner);
+        let mut codes = self.codes.write();
         if codes.model != model.id {
             *codes = VectorCodes::of_model(model.id, model.dimensions);
         }
