@@ -130,7 +130,9 @@ impl McpSupervisor {
 
 impl Supervised for McpSupervisor {
     async fn run(&mut self, stop: &CancellationToken) -> Duration {
-        let opened = stop.run_until_cancelled(Connection::open(&self.options, self.handshake)).await;
+        // Boxed, because the future of a handshake is large.
+        let opening = Box::pin(Connection::open(&self.options, self.handshake));
+        let opened = stop.run_until_cancelled(opening).await;
         let (mut connection, tools) = match opened {
             Some(Ok(opened)) => opened,
             Some(Err(reason)) => {
