@@ -1,5 +1,6 @@
 //! The contract of a tool: something a model can have done, with a name, a schema and a reach.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -106,6 +107,19 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
+    /// A tool without effects and with the usual timeout.
+    pub fn new(name: &str, description: &str, reach: Reach, parameters: Value) -> Self {
+        ToolSpec {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            parameters,
+            reach,
+            effect: Effect::None,
+            untrusted_output: false,
+            timeout: None,
+        }
+    }
+
     /// The tool as a model is told of it.
     pub fn definition(&self) -> ToolDefinition {
         ToolDefinition {
@@ -123,8 +137,8 @@ impl ToolSpec {
 pub struct ToolError(pub String);
 
 impl ToolError {
-    pub fn new(reason: impl Into<String>) -> Self {
-        ToolError(reason.into())
+    pub fn new(reason: impl Display) -> Self {
+        ToolError(reason.to_string())
     }
 }
 

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_opened_is_tried_again() {
+    fn a_database_that_cannot_be_opened_is_tried_again() {
         let home = tempfile::tempdir().expect("a directory");
         let path = home.path().join("x.db");
         std::fs::create_dir(&path).expect("made");

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_an_error_even_without_words() {
+    fn a_failure_without_a_text_is_an_error() {
         let spoken = json!({"content": [{"type": "text", "text": "no such city"}], "isError": true});
         assert_eq!(text_of(spoken), Err("no such city".to_owned()));
         assert_eq!(

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_good_name_stays_as_it_is() {
+    fn a_valid_name_is_unchanged() {
         assert_eq!(prefixes(["files", "git-hub"]), ["files", "git-hub"]);
         assert_eq!(tool_names("files", ["read_file", "list"]), ["files__read_file", "files__list"]);
     }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_are_cut_and_stay_apart() {
+    fn long_names_are_cut_and_stay_unique() {
         let long = "x".repeat(100);
         let names = tool_names("s", [long.as_str(), long.as_str()]);
         assert_eq!(names, [format!("s__{}", "x".repeat(61)), format!("s__{}-2", "x".repeat(59))]);
@@ -92,7 +92,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_name_is_acceptable_and_no_two_are_alike(
+        fn every_name_is_valid_and_unique(
             servers in prop::collection::vec(("[a_.ü-]{0,40}", prop::collection::vec("[a_.ü-]{0,70}", 0..6)), 0..6)
         ) {
             let prefixes = prefixes(servers.iter().map(|(name, _)| name.as_str()));

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_that_are_new_or_changed_later_are_withheld_until_they_are_accepted() {
+    fn new_and_changed_tools_are_withheld_until_they_are_accepted() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("mcp_tools.json");
         let first = listed(json!([tool("read", "Reads."), tool("list", "Lists.")]));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_believes_nothing() {
+    fn with_an_unreadable_file_no_tool_is_trusted() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("mcp_tools.json");
         fs::write(&path, "{ broken").unwrap();
@@ -257,7 +257,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn the_file_is_its_owners_alone() {
+    fn the_file_is_private() {
         use std::os::unix::fs::PermissionsExt;
 
         let home = tempfile::tempdir().unwrap();

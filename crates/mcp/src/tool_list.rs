@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_would_fill_the_context_is_left_out() {
+    fn a_tool_that_would_fill_the_context_is_skipped() {
         let CheckedTools { offered: tools, .. } = tool_list().tools(listed(json!([
             {"name": "big", "description": "x".repeat(MAX_TOOL_BYTES), "inputSchema": {"type": "object"}},
             {"name": "small", "inputSchema": {"type": "object"}},

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_that_nobody_reads_do_not_pile_up() {
+    async fn unread_answers_do_not_accumulate() {
         let mut guarded = GuardedTransport::new(Deaf, CancellationToken::new());
         let mut waiting: Vec<_> = (0..MAX_UNREAD_ANSWERS).map(|_| send(&mut guarded)).collect();
         assert!(waiting.iter_mut().all(|sending| sending.now_or_never().is_none()));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_that_is_closed_lets_go_of_everybody() {
+    async fn a_closed_connection_ends_all_waits() {
         let mut guarded = GuardedTransport::new(Deaf, CancellationToken::new());
         let waiting = send(&mut guarded);
         guarded.close().await.unwrap();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_line_that_is_too_long_is_told_of() {
+    async fn only_a_line_that_is_too_long_is_reported() {
         let too_long = Arc::new(Notify::new());
         let mut lines = LineLengthWatch::new(&b"1234\n12\n1234\n"[..], 5, Arc::clone(&too_long));
         let told = too_long.notified();

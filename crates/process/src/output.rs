@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_without_end_is_cut_and_the_next_one_is_whole() {
+    async fn a_long_line_is_cut_and_the_next_one_is_complete() {
         let written = [vec![b'x'; 1 << 20], b"\nnext".to_vec()].concat();
         assert_eq!(kept(&written).await, format!("{}\nnext", "x".repeat(MAX_LINE_BYTES)));
     }

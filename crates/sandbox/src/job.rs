@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_tells_all_there_is_to_know() {
+    fn a_report_has_all_results() {
         let quiet = JobResult {
             stdout: String::new(),
             stderr: String::new(),

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_allowlist_itself_appears_where_it_is() {
+    fn an_allowlist_entry_is_mounted_at_its_own_path() {
         let home = tempfile::tempdir().unwrap();
         let root = home.path().canonicalize().unwrap();
         let (allowed, outside) = paths(&root);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn an_allowlist_entry_that_is_a_link_means_what_it_points_to() {
+    fn an_allowlist_entry_that_is_a_link_allows_its_target() {
         let home = tempfile::tempdir().unwrap();
         let root = home.path().canonicalize().unwrap();
         let (allowed, outside) = paths(&root);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_cannot_stand_in_for_a_part_of_the_system() {
+    fn a_mount_cannot_replace_a_part_of_the_system() {
         let home = tempfile::tempdir().unwrap();
         let allowlist = [home.path().to_owned()];
         let at = |inside: &str| {

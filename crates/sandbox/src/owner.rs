@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_containers_of_dead_owners_in_this_world_are_orphans() {
+    fn only_containers_of_dead_owners_on_this_system_are_orphans() {
         let owner = ContainerOwner::this_process();
         let mine = owner.new_name();
         assert_ne!(mine, owner.new_name());

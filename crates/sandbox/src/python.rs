@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_directory_of_an_interpreter_is_lent_out() {
+    fn only_the_directory_of_an_interpreter_is_mounted() {
         let python = |program: &str, prefix: Option<&str>| {
             Some(Python { program: program.into(), prefix: prefix.map(PathBuf::from) })
         };

@@ -1,4 +1,4 @@
-//! What was sent and waits for its confirmation.
+//! Messages that were sent and wait for their confirmation.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,14 +8,13 @@ use tokio::sync::oneshot;
 
 use crate::outgoing::SendFailure;
 
-/// More than this many unconfirmed frames are a gateway that does not answer.
+/// A gateway with more unconfirmed frames does not answer.
 pub(crate) const MOST_PENDING: usize = 1_024;
 
-/// Where a confirmation goes.
 pub(crate) type Receipt = oneshot::Sender<Result<Value, SendFailure>>;
 
-/// The unconfirmed. Those of the simple protocol are confirmed by the pong to a ping that followed them: who has read the ping
-/// has read what came before. Those of OpenClaw have an answer of their own.
+/// Unconfirmed messages. In the simple protocol, the pong to a ping that followed a message confirms it: a gateway that has read
+/// the ping has read everything before it. OpenClaw answers each request.
 #[derive(Default)]
 pub(crate) struct Pending {
     held: Mutex<Held>,
@@ -37,7 +36,7 @@ impl Pending {
     pub fn is_full(&self) -> bool {
         let mut held = self.held.lock();
         if held.len() >= MOST_PENDING {
-            // Those who have given up waiting need no room.
+            // Callers that no longer wait need no entry.
             held.by_ping.retain(|_, receipt| !receipt.is_closed());
             held.by_id.retain(|_, receipt| !receipt.is_closed());
         }
@@ -52,7 +51,7 @@ impl Pending {
         self.held.lock().by_id.insert(id, receipt);
     }
 
-    /// The other side has read everything up to the ping of that number. It may answer the last of several pings only.
+    /// The gateway has read everything up to the ping of that number. It may answer only the last of several pings.
     pub fn pong(&self, number: u64) {
         let confirmed = {
             let mut held = self.held.lock();
@@ -65,7 +64,7 @@ impl Pending {
         }
     }
 
-    /// The answer to a request. One without a waiting request is dropped.
+    /// The answer to a request. An answer that no caller waits for is dropped.
     pub fn answer(&self, id: &str, outcome: Result<Value, String>) {
         let receipt = self.held.lock().by_id.remove(id);
         if let Some(receipt) = receipt {
@@ -73,13 +72,13 @@ impl Pending {
         }
     }
 
-    /// It was never written: takes it back.
+    /// Removes a message that was not written.
     pub fn take_back(&self, number: u64, id: &str) -> Option<Receipt> {
         let mut held = self.held.lock();
         held.by_ping.remove(&number).or_else(|| held.by_id.remove(id))
     }
 
-    /// The connection is gone. What was written may have arrived; a request of OpenClaw's is recognised when it comes again.
+    /// The connection was lost. Messages that were written may have arrived; OpenClaw recognises a request that is sent again.
     pub fn abandon(&self, reason: &str) {
         let Held { by_ping, by_id } = std::mem::take(&mut *self.held.lock());
         for receipt in by_ping.into_values() {
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_with_a_key_may_be_sent_again_after_the_connection_broke() {
+    fn a_request_with_a_key_may_be_sent_again_after_a_lost_connection() {
         let pending = Pending::default();
         let (receipt, mut confirmed) = oneshot::channel();
         pending.await_answer("1".into(), receipt);

@@ -1,4 +1,4 @@
-//! Sends to WhatsApp: orders to the subprocess, and their results.
+//! Sends messages to the subprocess, and waits for the results.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -16,13 +16,13 @@ use crate::outgoing::{MessageSender, Outgoing, SendFailure};
 use crate::status::StatusCell;
 use crate::types::ChannelStatus;
 
-/// Orders that may wait for the subprocess to take them.
+/// Orders that may wait for the subprocess.
 const WAITING_ORDERS: usize = 64;
 
-/// Messages that may be under way at once.
+/// Messages that may wait for their result.
 const MOST_PENDING: usize = 256;
 
-/// As many of our own messages are remembered, to be told from those of the owner.
+/// The number of own messages that are remembered, to distinguish them from those of the owner.
 const REMEMBERED: usize = 64;
 
 type Receipt = oneshot::Sender<Result<(), SendFailure>>;
@@ -47,14 +47,14 @@ impl WhatsappSender {
         WhatsappSender { mention_rule, status, confirm_within, held: Mutex::default() }
     }
 
-    /// A subprocess is there: its orders come out here.
+    /// A subprocess has started. Returns the orders for it.
     pub fn attach(&self) -> mpsc::Receiver<Order> {
         let (sender, receiver) = mpsc::channel(WAITING_ORDERS);
         self.held.lock().orders = Some(sender);
         receiver
     }
 
-    /// It is gone, and with it the knowledge of what became of its messages.
+    /// The subprocess has ended. The result of its messages is unknown.
     pub fn detach(&self) {
         let pending = {
             let mut held = self.held.lock();
@@ -78,8 +78,8 @@ impl WhatsappSender {
         );
     }
 
-    /// Whether Hob sent this text a moment ago.
-    pub fn said(&self, text: &str) -> bool {
+    /// Whether Hob sent this text recently.
+    pub fn sent_recently(&self, text: &str) -> bool {
         self.held.lock().said.iter().any(|said| said == text)
     }
 
@@ -90,16 +90,16 @@ impl WhatsappSender {
         }
     }
 
-    /// Enters a message and gives what is needed to send it.
+    /// Registers a message. Returns its id and the channel for orders.
     fn enter(&self, text: &str, receipt: Receipt) -> Result<(String, mpsc::Sender<Order>), SendFailure> {
         let mut held = self.held.lock();
         let Some(orders) = held.orders.clone() else {
             return Err(SendFailure::NotSent(
-                "the WhatsApp bridge does not run; 'hob serve' runs it".to_owned(),
+                "the WhatsApp bridge does not run. Start it with 'hob serve'".to_owned(),
             ));
         };
         if held.pending.len() >= MOST_PENDING {
-            return Err(SendFailure::NotSent("too many messages are under way".to_owned()));
+            return Err(SendFailure::NotSent("too many messages wait for their result".to_owned()));
         }
         held.number += 1;
         let id = held.number.to_string();
@@ -112,7 +112,6 @@ impl WhatsappSender {
     }
 }
 
-/// To whom a message goes.
 fn recipient(message: &Outgoing) -> Result<&str, SendFailure> {
     let jid = match message.channel.as_str() {
         CHANNEL => message.conversation_id.as_deref().unwrap_or_default(),
@@ -122,7 +121,7 @@ fn recipient(message: &Outgoing) -> Result<&str, SendFailure> {
         return Ok(jid);
     }
     Err(SendFailure::Invalid(format!(
-        "'{jid}' is no WhatsApp address; write COUNTRYCODE+NUMBER@s.whatsapp.net for a person (such as \
+        "'{jid}' is not a WhatsApp address. Write COUNTRYCODE+NUMBER@s.whatsapp.net for a person (such as \
          4915112345678@s.whatsapp.net), or GROUP@g.us"
     )))
 }
@@ -152,6 +151,10 @@ impl MessageSender for WhatsappSender {
         });
         self.held.lock().pending.remove(&id);
         outcome
+    }
+
+    async fn channels(&self) -> Result<Vec<String>, String> {
+        Ok(vec![CHANNEL.to_owned()])
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hob_channels::ChannelMessage;
 use hob_channels::whatsapp::WhatsappProgram;
-use hob_channels::{HandlerResult, MessageHandler, Whatsapp, WhatsappOptions};
+use hob_channels::{HandlerResult, Channel, MessageHandler, WhatsappOptions};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -92,8 +92,8 @@ impl MessageHandler for Echo {
 }
 
 /// A channel that echoes.
-pub fn echoing(options: WhatsappOptions) -> Whatsapp {
-    let whatsapp = Whatsapp::new(options);
+pub fn echoing(options: WhatsappOptions) -> Channel {
+    let whatsapp = Channel::whatsapp(options);
     whatsapp.on_message(Arc::new(Echo));
     whatsapp
 }

@@ -102,7 +102,7 @@ mod tests {
     }];
 
     #[test]
-    fn a_database_that_is_not_there_is_not_made() {
+    fn a_missing_database_is_not_created() {
         let root = tempfile::tempdir().expect("a directory");
         let path = root.path().join("hob.db");
         assert!(matches!(inspect(&path, NOTES), Ok(None)));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_one_is_good_and_an_old_one_stays_old() {
+    fn a_good_database_is_reported_and_an_old_one_is_not_migrated() {
         let root = tempfile::tempdir().expect("a directory");
         let path = root.path().join("hob.db");
         drop(Database::open(&path, NOTES).expect("made"));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_a_damaged_one_stays_there() {
+    fn files_beside_a_damaged_database_are_unchanged() {
         let root = tempfile::tempdir().expect("a directory");
         let path = root.path().join("hob.db");
         fs::write(&path, "no database at all".repeat(1000)).expect("written");
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_it_is_found() {
+    fn damage_is_found() {
         let root = tempfile::tempdir().expect("a directory");
         let path = root.path().join("hob.db");
         fs::write(&path, "this is no database, however long one looks at it".repeat(100)).expect("written");
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_inside_creates_nothing_and_brings_nothing_up_to_date() {
+    fn an_inspection_creates_and_migrates_nothing() {
         let root = tempfile::tempdir().expect("a directory");
         let path = root.path().join("hob.db");
         let notes = |connection: &Connection| -> rusqlite::Result<i64> {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_in_the_middle_is_found() {
+    fn a_damaged_page_in_the_middle_is_found() {
         let root = tempfile::tempdir().expect("a directory");
         let path = root.path().join("hob.db");
         drop(Database::open(&path, NOTES).expect("made"));

@@ -113,7 +113,7 @@ fn a_database_of_any_age_ends_up_like_a_new_one_and_keeps_its_rows() {
 }
 
 #[test]
-fn an_old_database_without_anything_to_do_is_adopted_all_the_same() {
+fn an_old_database_without_new_steps_is_adopted() {
     let (_root, path) = file();
     let old = &[Migrations { steps: &FRUIT[0].steps[..1], legacy_versions: &[1], ..FRUIT[0] }];
     drop(left_at(1, &path));
@@ -124,7 +124,7 @@ fn an_old_database_without_anything_to_do_is_adopted_all_the_same() {
 }
 
 #[test]
-fn a_capability_that_comes_later_gets_its_tables() {
+fn a_capability_added_later_gets_its_tables() {
     let (_root, path) = file();
     drop(Database::open(&path, &FRUIT[..1]).expect("opened"));
     let database = Database::open(&path, FRUIT).expect("opened again");
@@ -150,7 +150,7 @@ fn a_database_is_not_adopted_by_a_part_of_its_capabilities() {
 }
 
 #[test]
-fn many_may_adopt_it_at_once() {
+fn several_threads_may_adopt_it_at_once() {
     let (_root, path) = file();
     drop(left_at(3, &path));
     thread::scope(|scope| {
@@ -164,7 +164,7 @@ fn many_may_adopt_it_at_once() {
 }
 
 #[test]
-fn a_database_that_was_written_anew_from_a_dump_is_known_again() {
+fn a_database_restored_from_a_dump_is_recognised() {
     let (_root, path) = file();
     drop(Database::open(&path, FRUIT).expect("opened"));
     // A dump has the tables, and not `user_version`.
@@ -185,7 +185,7 @@ fn refused(path: &Path) -> DatabaseError {
 }
 
 #[test]
-fn a_database_of_a_newer_hob_is_left_alone() {
+fn a_database_of_a_newer_hob_is_unchanged() {
     let (_root, path) = file();
     drop(Database::open(&path, FRUIT).expect("opened"));
     let connection = Connection::open(&path).expect("a file");
@@ -212,7 +212,7 @@ fn a_database_of_a_newer_hob_is_left_alone() {
 }
 
 #[test]
-fn an_old_database_with_more_steps_than_are_known_is_left_alone() {
+fn an_old_database_with_unknown_steps_is_unchanged() {
     for found in [SINGLE_LIST + 1, COUNTED_BY_CAPABILITY - 1, COUNTED_BY_CAPABILITY, 4711, -1] {
         let (_root, path) = file();
         left_at(SINGLE_LIST, &path).pragma_update(None, "user_version", found).expect("written");

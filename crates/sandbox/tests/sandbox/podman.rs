@@ -88,7 +88,7 @@ impl Podman {
 }
 
 #[tokio::test]
-async fn a_real_container_runs_code_behind_walls_and_leaves_nothing_behind() {
+async fn a_real_container_runs_code_with_all_restrictions_and_leaves_nothing_behind() {
     let Some(podman) = Podman::find() else {
         eprintln!("skipped: no podman, runc and static busybox that work here");
         return;
