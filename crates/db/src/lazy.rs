@@ -34,7 +34,7 @@ impl LazyDatabase {
         self.opened().is_some() || self.inner.path.exists()
     }
 
-    /// Opens the database, creates it where there is none, and brings it up to date. After a failure, the next call tries again.
+    /// Opens the database, creates it if it does not exist, and migrates it. After a failure, the next call tries again.
     pub fn open(&self) -> Result<Database, DatabaseError> {
         let mut opened = self.inner.opened.lock();
         if let Some(database) = &*opened {
@@ -45,7 +45,7 @@ impl LazyDatabase {
         Ok(database)
     }
 
-    /// The same where there is a database; `None` where there is none. Creates nothing.
+    /// Opens the database if it exists. Creates nothing.
     pub fn find(&self) -> Result<Option<Database>, DatabaseError> {
         if self.exists() { self.open().map(Some) } else { Ok(None) }
     }

@@ -1,5 +1,5 @@
-//! Protects `rmcp` from a server that is not trusted: it notices the end of a connection at once, reports a message that is too
-//! long, and limits the answers that a server does not read.
+//! Protects `rmcp` from an untrusted server: detects the end of a connection at once, reports a message that is too long, and
+//! limits the answers that a server does not read.
 
 use std::io;
 use std::pin::Pin;
@@ -16,10 +16,10 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// As many of our answers to a server's own requests as may wait until it reads them.
+/// Answers to requests of a server that may wait until it reads them.
 const MAX_UNREAD_ANSWERS: usize = 64;
 
-/// The longest farewell, such as ending a session over HTTP.
+/// The longest wait for a close, such as the end of an HTTP session.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Error)]
@@ -54,13 +54,13 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for GuardedTransport<T> {
             message,
             TxJsonRpcMessage::<RoleClient>::Response(_) | TxJsonRpcMessage::<RoleClient>::Error(_)
         );
-        let place = is_answer.then(|| Arc::clone(&self.unread_answers).try_acquire_owned());
-        // Who does not read its answers does not miss one.
-        let is_unwanted = matches!(place, Some(Err(_)));
-        let sending = (!is_unwanted).then(|| self.inner.send(message));
+        let slot = is_answer.then(|| Arc::clone(&self.unread_answers).try_acquire_owned());
+        // A server that does not read its answers needs no more of them.
+        let is_dropped = matches!(slot, Some(Err(_)));
+        let sending = (!is_dropped).then(|| self.inner.send(message));
         let down = self.down.clone();
         async move {
-            let _place = place;
+            let _slot = slot;
             let Some(sending) = sending else { return Ok(()) };
             tokio::select! {
                 () = down.cancelled() => Err(GuardError::Closed),
@@ -87,7 +87,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for GuardedTransport<T> {
     }
 }
 
-/// Notifies when a line is longer than `max`. `rmcp` drops such a line, so a caller would wait for its answer without end.
+/// Notifies when a line is longer than `max`. `rmcp` drops such a line, and its caller would wait forever.
 pub struct LineLengthWatch<R> {
     inner: R,
     max: usize,

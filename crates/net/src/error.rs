@@ -1,8 +1,8 @@
-//! What an error of a network request tells a person.
+//! Texts of network errors.
 
 use std::error::Error;
 
-/// The cause at the bottom: "Connection refused" rather than "error sending request".
+/// The innermost cause: "Connection refused" rather than "error sending request".
 pub fn root_cause(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {

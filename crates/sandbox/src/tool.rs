@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{Job, Sandbox, ScriptLanguage};
 
-/// The sandbox keeps its own time. This is for waiting until it is free, and for cleaning up.
+/// Added to the sandbox's own timeout, for the wait and the clean-up.
 const MARGIN: Duration = Duration::from_secs(30);
 
 /// The tool.
@@ -50,7 +50,7 @@ impl CodeInterpreter {
                 "additionalProperties": false
             }),
             reach: Reach::Act,
-            // It has no network, and what it writes is gone with the sandbox.
+            // It has no network, and its files are deleted.
             effect: Effect::None,
             untrusted_output: !readable.is_empty(),
             timeout: Some(sandbox.timeout() + MARGIN),
@@ -69,7 +69,7 @@ impl Tool for CodeInterpreter {
         let Arguments { language, code } = tool_arguments::read(arguments)?;
         let job = Job { mounts: self.sandbox.readable(), ..Job::new(language, code) };
         let outcome = self.sandbox.run(job).await;
-        // A program that fails is a result to learn from; only a sandbox that fails is an error.
-        outcome.map(|outcome| outcome.report()).map_err(|error| ToolError::new(error.to_string()))
+        // A program that fails is a result for the model; only a sandbox that fails is an error.
+        outcome.map(|outcome| outcome.report()).map_err(ToolError::new)
     }
 }

@@ -1,4 +1,4 @@
-//! Looks at a database without changing what is in it: is it there, can it be used, how old is it.
+//! Inspects a database without changing it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,21 +9,21 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior, ffi};
 use crate::error::DatabaseError;
 use crate::sqlite::migrations::{Migrations, SchemaState, state};
 
-/// A larger file is not read from end to end: somebody waits for the answer.
-const READ_WHOLE: u64 = 64 << 20;
+/// A larger file is not checked completely, because the user waits.
+const FULL_CHECK_BYTES: u64 = 64 << 20;
 
-/// How long to wait for another process: less than a process that has work to do.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long to wait for another process. Shorter than for real work.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A database that can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatabaseState {
     pub bytes: u64,
-    /// How many steps it lacks of those this Hob knows. Opening it takes them.
+    /// The number of missing migrations. Opening the database runs them.
     pub steps_behind: i64,
 }
 
-/// How the database at `path` is; `None` where there is none. Creates nothing, and brings nothing up to date. Blocks.
+/// The state of the database at `path`; `None` if it does not exist. Creates and migrates nothing. Blocks.
 pub fn inspect(path: &Path, migrations: &[Migrations]) -> Result<Option<DatabaseState>, DatabaseError> {
     let Ok(metadata) = path.metadata() else { return Ok(None) };
     let bytes = metadata.len();
@@ -36,8 +36,8 @@ pub fn inspect(path: &Path, migrations: &[Migrations]) -> Result<Option<Database
     }
 }
 
-/// Reads the database at `path` as it is; `None` where there is none. Creates nothing, and brings nothing up to date: tables may be
-/// missing. Blocks.
+/// Reads the database at `path` without migrations, so tables may be missing; `None` if it does not exist. Creates nothing.
+/// Blocks.
 pub fn peek<T>(
     path: &Path,
     read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -52,27 +52,27 @@ pub fn peek<T>(
 fn open(path: &Path) -> rusqlite::Result<Connection> {
     let access = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, access)?;
-    connection.busy_timeout(PATIENCE)?;
-    // Closing a database moves what stands beside it in, or deletes it. Of a damaged one that may be all there is.
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    // Closing a database moves or deletes its log. For a damaged database, the log may be all that is left.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, beside(path).exists())?;
     Ok(connection)
 }
 
-/// The file of what was written last.
+/// The write-ahead log.
 fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push("-wal");
     name.into()
 }
 
-/// How far the database is, if all is well with it.
+/// Checks the database.
 fn look(path: &Path, bytes: u64, migrations: &[Migrations]) -> rusqlite::Result<SchemaState> {
     let mut connection = open(path)?;
     let state = state(&connection, migrations)?;
-    if bytes <= READ_WHOLE {
+    if bytes <= FULL_CHECK_BYTES {
         check_pages(&connection)?;
     }
-    // Whether it could be written, without writing.
+    // Checks that the database is writable, without writing.
     connection.transaction_with_behavior(TransactionBehavior::Immediate)?.rollback()?;
     Ok(state)
 }

@@ -153,7 +153,7 @@ async fn too_many_calls_at_once_are_refused() {
         tools.began.notified().await;
     }
     let refused = text_of(&client, "say", json!({})).await.unwrap();
-    assert_eq!(refused, json!([true, "too many calls at once; wait until some are done"]));
+    assert_eq!(refused, json!([true, "too many concurrent calls; wait until some are done"]));
 }
 
 #[tokio::test]
