@@ -34,7 +34,7 @@ pub enum ToolRegistryError {
 const CONDITIONS: &[(&str, &str)] = &[
     (
         "code_interpreter",
-        "running code is switched off. Set [sandbox] enabled = true in config.toml to allow it",
+        "the sandbox is disabled. Set [sandbox] enabled = true in config.toml to run code",
     ),
     ("llm", "it calls the engine of the answer, so only agents have it: 'hob ask --tools llm QUESTION'"),
     ("channel_send", NO_CHANNEL),

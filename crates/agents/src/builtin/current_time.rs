@@ -1,4 +1,4 @@
-//! `current_time`: what the clock says, here or elsewhere.
+//! `current_time`: the time in any time zone.
 
 use std::sync::{Arc, LazyLock};
 
@@ -54,13 +54,13 @@ impl Tool for CurrentTime {
     }
 }
 
-fn tell(now: Timestamp, timezone: &str) -> Result<String, ToolError> {
+fn render(now: Timestamp, timezone: &str) -> Result<String, ToolError> {
     let zone = TimeZone::get(timezone).map_err(|_| {
         let shown: String = timezone.chars().take(60).collect();
         ToolError::new(format!("unknown time zone '{shown}'; use an IANA name such as Europe/Berlin or UTC"))
     })?;
     let time = now.to_zoned(zone).round(Unit::Second).map_err(|error| ToolError::new(error.to_string()))?;
-    // %:z, not the zone's abbreviation: BST is British in one mouth and Bangladeshi in another.
+    // `%:z`, because abbreviations such as BST are ambiguous.
     Ok(time.strftime("%Y-%m-%dT%H:%M:%S%:z, %A, ").to_string() + timezone)
 }
 
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_time_is_told_in_utc_and_elsewhere() {
+    async fn the_time_is_returned_in_utc_and_other_zones() {
         let clock = at(1_767_225_600);
         let told = clock.call(json!({})).await;
         assert_eq!(told.as_deref(), Ok("2026-01-01T00:00:00+00:00, Thursday, UTC"));
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_place_without_a_clock_is_an_error_the_model_can_mend() {
+    async fn an_unknown_time_zone_is_an_error_that_helps_the_model() {
         for unknown in ["Mars/Olympus", "", "../../etc/passwd"] {
             let told = at(0).call(json!({ "timezone": unknown })).await;
             assert!(told.is_err_and(|error| error.0.contains("IANA name")), "{unknown}");

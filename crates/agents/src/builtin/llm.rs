@@ -1,4 +1,4 @@
-//! `llm`: a question to the engine that stands apart from the conversation.
+//! `llm`: a question to the engine outside the conversation.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -12,10 +12,10 @@ use hob_core::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Says which model answers, at the time it is asked; `None` when there is none yet.
+/// The current default model; `None` if there is none yet.
 pub type DefaultModelFn = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
-/// Whom the tool asks.
+/// The engine and the model that the tool asks.
 #[derive(Clone)]
 pub struct LlmOptions {
     pub engine: Arc<dyn Engine>,
@@ -55,11 +55,11 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "required": ["prompt"],
             "additionalProperties": false
         }),
-        // It only computes: the engine gets no tools, so nothing can come of the answer but text.
+        // It only computes: the engine gets no tools.
         reach: Reach::Pure,
         effect: Effect::None,
         untrusted_output: false,
-        // As long as an engine may take.
+        // An engine may take this long.
         timeout: Some(Duration::from_secs(120)),
     }
 });
@@ -83,7 +83,7 @@ impl Tool for Llm {
         if prompt.trim().is_empty() {
             return Err(ToolError::new("the prompt is empty"));
         }
-        let model = (self.options.model)().ok_or_else(|| ToolError::new("there is no model to ask"))?;
+        let model = (self.options.model)().ok_or_else(|| ToolError::new("no model is available"))?;
         let system = system.filter(|words| !words.trim().is_empty());
         let messages = system.map(|words| Message::new(Role::System, words)).into_iter();
         let request = GenerateRequest {

@@ -1,4 +1,4 @@
-//! `think`: a place for a model to put its thoughts in order. It changes nothing and tells nobody.
+//! `think`: lets a model plan. It has no effect.
 
 use std::sync::LazyLock;
 
@@ -45,7 +45,7 @@ impl Tool for Think {
         if thought.trim().is_empty() {
             return Err(ToolError::new("the thought is empty"));
         }
-        // The thought is in the conversation already, as the arguments of the call: repeating it would cost its tokens twice.
-        Ok("Noted. Go on.".to_owned())
+        // The thought is already in the conversation, as the arguments of the call.
+        Ok("Noted. Continue.".to_owned())
     }
 }

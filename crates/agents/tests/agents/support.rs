@@ -175,8 +175,8 @@ impl TestRun {
         let bus = EventBus::new();
         let events: Arc<Mutex<Vec<String>>> = Arc::default();
         let writer = Arc::clone(&events);
-        let diary = bus.subscribe(move |happening| {
-            writer.lock().unwrap().push(format!("{} {}", happening.event.name(), happening.event.data()));
+        let diary = bus.subscribe(move |event| {
+            writer.lock().unwrap().push(format!("{} {}", event.event.name(), event.event.data()));
         });
         let engine = Arc::new(engine);
         let run = RunEvents::new(bus, "run-1");

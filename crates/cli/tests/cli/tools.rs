@@ -88,8 +88,8 @@ async fn a_tool_that_fails_says_why_and_prints_nothing() {
         (&["calculater", "{}"], "error: there is no tool 'calculater'; did you mean calculator?\n"),
         (
             &["code_interpreter", r#"{"code": "print(1)"}"#],
-            "error: the tool 'code_interpreter' is not available: running code is switched off. Set [sandbox] enabled = true \
-             in config.toml to allow it\n",
+            "error: the tool 'code_interpreter' is not available: the sandbox is disabled. Set [sandbox] enabled = true \
+             in config.toml to run code\n",
         ),
         (
             &["channel_list", "{}"],

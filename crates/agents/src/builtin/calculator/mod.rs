@@ -1,7 +1,6 @@
-//! `calculator`: arithmetic that is exact where it can be and bounded always.
+//! `calculator`: arithmetic that is exact if possible, and always bounded.
 //!
-//! Knows nothing but text and numbers: no names beyond its own functions, no assignment, no loops. That is why it may be
-//! used by anybody.
+//! Has no variables, no assignment and no loops, so everyone may use it.
 
 mod exact;
 mod functions;
@@ -18,7 +17,6 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use thiserror::Error;
 
-/// The longest expression that is looked at.
 const MAX_CHARACTERS: usize = 1_000;
 
 /// Why an expression has no value.
@@ -32,9 +30,9 @@ pub enum CalculationError {
     TooDeep,
     #[error("unexpected character '{0}'; use numbers, + - * / // % ** and parentheses")]
     Character(char),
-    #[error("'{0}' is no number")]
+    #[error("'{0}' is not a number")]
     Number(String),
-    #[error("unknown name '{0}'; there are the constants pi and e and the functions {names}", names = functions::names())]
+    #[error("unknown name '{0}'; known are pi, e, {names}", names = functions::names())]
     Name(String),
     #[error("'{0}' is a function: write {0}(...)")]
     FunctionWithoutArguments(String),
@@ -50,7 +48,7 @@ pub enum CalculationError {
     Undefined(&'static str),
 }
 
-/// The value of an expression, as text without the noise of binary fractions.
+/// The value of an expression as text, without rounding errors of binary fractions.
 pub fn evaluate(expression: &str) -> Result<String, CalculationError> {
     if expression.chars().nth(MAX_CHARACTERS).is_some() {
         return Err(CalculationError::TooLong);

@@ -1,4 +1,4 @@
-//! `file_read`: text files below directories that the owner of the machine named, and nothing else.
+//! `file_read`: text files in the directories that the owner allows.
 
 mod open;
 mod text;
@@ -66,7 +66,7 @@ impl Tool for FileRead {
         let Arguments { path, offset, limit } = tool_arguments::read(arguments)?;
         if self.options.roots.is_empty() {
             return Err(ToolError::new(format!(
-                "no file can be read: the user has allowed no directory. The setting is {SETTING} in config.toml."
+                "no file can be read: the user has allowed no directory. Set {SETTING} in config.toml."
             )));
         }
         let window = Window { first: offset.unwrap_or(1).max(1), count: limit.unwrap_or(usize::MAX) };
@@ -76,6 +76,6 @@ impl Tool for FileRead {
             let file = open::open(&place)?;
             text::read(file, window, &path)
         });
-        reading.await.map_err(|error| ToolError::new(format!("reading the file failed: {error}")))?
+        reading.await.map_err(|error| ToolError::new(format!("cannot read the file: {error}")))?
     }
 }
