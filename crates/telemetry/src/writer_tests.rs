@@ -134,13 +134,14 @@ fn a_database_that_can_be_opened_later_gets_what_was_recorded_meanwhile() {
 #[test]
 fn a_database_that_can_never_be_opened_costs_a_bounded_queue_and_is_counted() {
     let writer = TelemetryWriter::start(|| Err(locked()), keeping(0)).expect("started");
-    for _ in 0..BATCHES.capacity + 500 {
+    let most = (BATCHES.capacity + BATCHES.batch) as u64;
+    for _ in 0..most + 500 {
         writer.record(inference());
     }
-    assert_eq!(writer.dropped(), 500);
+    assert!(writer.dropped() >= 500);
     assert!(!writer.flush(LONG), "it cannot have been written");
-    assert_eq!(writer.close(), BATCHES.capacity as u64);
-    assert_eq!(writer.dropped(), BATCHES.capacity as u64 + 500);
+    assert!(writer.close() <= most);
+    assert_eq!(writer.dropped(), most + 500);
 }
 
 fn locked() -> DatabaseError {
