@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec, tool_arguments};
+use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -35,16 +35,14 @@ static SEND: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
         "channel_send",
         "Sends a message to a channel from channel_list.",
         Reach::Act,
-        json!({
-            "type": "object",
-            "properties": {
+        object_schema(
+            json!({
                 "channel": { "type": "string", "description": "A name from channel_list, followed by the recipient if needed, such as telegram:12345" },
                 "content": { "type": "string" },
                 "conversation_id": { "type": ["string", "null"], "description": "The thread of the message, if any" }
-            },
-            "required": ["channel", "content"],
-            "additionalProperties": false
-        }),
+            }),
+            &["channel", "content"],
+        ),
     )
 });
 
@@ -68,7 +66,7 @@ impl Tool for ChannelSend {
 struct ChannelList(Arc<ChannelService>);
 
 static LIST: LazyLock<ToolSpec> =
-    LazyLock::new(|| ToolSpec::new("channel_list", "Lists messaging channels.", Reach::Read, no_arguments()));
+    LazyLock::new(|| ToolSpec::new("channel_list", "Lists messaging channels.", Reach::Read, object_schema(json!({}), &[])));
 
 #[async_trait]
 impl Tool for ChannelList {
@@ -85,7 +83,7 @@ impl Tool for ChannelList {
 struct ChannelStatusTool(Arc<ChannelService>);
 
 static STATUS: LazyLock<ToolSpec> = LazyLock::new(|| {
-    ToolSpec::new("channel_status", "Shows whether messaging is connected.", Reach::Read, no_arguments())
+    ToolSpec::new("channel_status", "Shows whether messaging is connected.", Reach::Read, object_schema(json!({}), &[]))
 });
 
 #[async_trait]
@@ -101,8 +99,4 @@ impl Tool for ChannelStatusTool {
             None => report.status.to_string(),
         })
     }
-}
-
-fn no_arguments() -> Value {
-    json!({ "type": "object", "properties": {}, "additionalProperties": false })
 }

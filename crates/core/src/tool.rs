@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde_json::Value;
+use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::generate::ToolDefinition;
@@ -129,6 +129,16 @@ impl ToolSpec {
             strict: None,
         }
     }
+}
+
+/// The JSON schema of an object with these properties and no others.
+pub fn object_schema(properties: Value, required: &[&str]) -> Value {
+    let mut schema = json!({ "type": "object", "properties": properties });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema["additionalProperties"] = json!(false);
+    schema
 }
 
 /// Why a tool could not do it, in words that help the model to do better.

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_core::tool_arguments;
-use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -14,7 +13,6 @@ use crate::{Job, Sandbox, ScriptLanguage};
 /// Added to the sandbox's own timeout, for the wait and the clean-up.
 const MARGIN: Duration = Duration::from_secs(30);
 
-/// The tool.
 pub struct CodeInterpreter {
     sandbox: Arc<Sandbox>,
     spec: ToolSpec,
@@ -38,23 +36,19 @@ impl CodeInterpreter {
             "Runs code in a sandbox without network{files} and returns its output. Runs share no state. Only /tmp is writable."
         );
         let spec = ToolSpec {
-            name: "code_interpreter".to_owned(),
-            description,
-            parameters: json!({
-                "type": "object",
-                "properties": {
+        // No effect: it has no network, and its files are deleted.
+        untrusted_output: !readable.is_empty(),
+        timeout: Some(sandbox.timeout() + MARGIN),
+        ..ToolSpec::new(
+            "code_interpreter",
+            &description,
+            Reach::Act,
+            object_schema(json!({
                     "language": { "type": "string", "enum": ["python", "sh"] },
                     "code": { "type": "string", "description": "The whole program" }
-                },
-                "required": ["language", "code"],
-                "additionalProperties": false
-            }),
-            reach: Reach::Act,
-            // It has no network, and its files are deleted.
-            effect: Effect::None,
-            untrusted_output: !readable.is_empty(),
-            timeout: Some(sandbox.timeout() + MARGIN),
-        };
+                }), &["language", "code"]),
+        )
+    };
         CodeInterpreter { sandbox, spec }
     }
 }

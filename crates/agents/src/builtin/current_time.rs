@@ -3,14 +3,12 @@
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use hob_core::tool_arguments;
-use hob_core::{Clock, Effect, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Clock, Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Unit};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The tool.
 pub struct CurrentTime {
     clock: Arc<dyn Clock>,
 }
@@ -26,21 +24,14 @@ struct Arguments {
     timezone: Option<String>,
 }
 
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
-    name: "current_time".to_owned(),
-    description: "Returns the date, time and weekday.".to_owned(),
-    parameters: json!({
-        "type": "object",
-        "properties": {
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec::new(
+            "current_time",
+            "Returns the date, time and weekday.",
+            Reach::Pure,
+            object_schema(json!({
             "timezone": { "type": ["string", "null"], "description": "IANA name such as Europe/Berlin; UTC by default" }
-        },
-        "additionalProperties": false
-    }),
-    reach: Reach::Pure,
-    effect: Effect::None,
-    untrusted_output: false,
-    timeout: None,
-});
+        }), &[]),
+        ));
 
 #[async_trait]
 impl Tool for CurrentTime {
@@ -50,7 +41,7 @@ impl Tool for CurrentTime {
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
         let Arguments { timezone } = tool_arguments::read(arguments)?;
-        tell(self.clock.now(), timezone.as_deref().unwrap_or("UTC"))
+        render(self.clock.now(), timezone.as_deref().unwrap_or("UTC"))
     }
 }
 
@@ -59,7 +50,7 @@ fn render(now: Timestamp, timezone: &str) -> Result<String, ToolError> {
         let shown: String = timezone.chars().take(60).collect();
         ToolError::new(format!("unknown time zone '{shown}'; use an IANA name such as Europe/Berlin or UTC"))
     })?;
-    let time = now.to_zoned(zone).round(Unit::Second).map_err(|error| ToolError::new(error.to_string()))?;
+    let time = now.to_zoned(zone).round(Unit::Second).map_err(ToolError::new)?;
     // `%:z`, because abbreviations such as BST are ambiguous.
     Ok(time.strftime("%Y-%m-%dT%H:%M:%S%:z, %A, ").to_string() + timezone)
 }

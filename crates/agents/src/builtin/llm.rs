@@ -4,11 +4,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_core::tool_arguments;
-use hob_core::{
-    AnswerDefaults, Effect, Engine, FinishReason, GenerateRequest, Message, Reach, Role, Tool, ToolError,
-    ToolSpec,
-};
+use hob_core::{AnswerDefaults, Engine, FinishReason, GenerateRequest, Message, Reach, Role, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -23,7 +19,6 @@ pub struct LlmOptions {
     pub defaults: AnswerDefaults,
 }
 
-/// The tool.
 pub struct Llm {
     options: LlmOptions,
 }
@@ -42,25 +37,19 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec {
-        name: "llm".to_owned(),
-        description: "Asks a model that does not see this conversation. The prompt must contain everything it needs, such as the text to \
-                      summarise, translate or judge."
-           .to_owned(),
-        parameters: json!({
-            "type": "object",
-            "properties": {
-                "prompt": { "type": "string" },
-                "system": { "type": ["string", "null"], "description": "How to answer" }
-            },
-            "required": ["prompt"],
-            "additionalProperties": false
-        }),
-        // It only computes: the engine gets no tools.
-        reach: Reach::Pure,
-        effect: Effect::None,
-        untrusted_output: false,
         // An engine may take this long.
         timeout: Some(Duration::from_secs(120)),
+        ..ToolSpec::new(
+            "llm",
+            "Asks a model that does not see this conversation. The prompt must contain everything it needs, such as the text to \
+                      summarise, translate or judge.",
+            // It only computes: the engine gets no tools.
+            Reach::Pure,
+            object_schema(json!({
+                "prompt": { "type": "string" },
+                "system": { "type": ["string", "null"], "description": "How to answer" }
+            }), &["prompt"]),
+        )
     }
 });
 
@@ -97,7 +86,7 @@ impl Tool for Llm {
             .engine
             .generate(&request)
             .await
-            .map_err(|error| ToolError::new(error.to_string()))?;
+            .map_err(ToolError::new)?;
         let answer = generation.answer;
         Ok(match answer.finish_reason {
             FinishReason::Length => format!("{}\n[the answer was cut off here]", answer.content),

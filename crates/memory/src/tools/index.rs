@@ -6,12 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hob_core::allowed_path::{AllowedRoots, locate};
-use hob_core::tool_arguments;
-use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::told;
 use crate::service::MemoryService;
 use crate::types::IndexReport;
 
@@ -21,7 +19,6 @@ const SETTING: &str = "[tools] file_roots";
 /// Files that could not be read and are named to the model.
 const NAMED: usize = 5;
 
-/// The tool.
 pub struct MemoryIndexTool {
     memory: Arc<MemoryService>,
     files: Arc<AllowedRoots>,
@@ -41,24 +38,20 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec {
-        name: "memory_index".to_owned(),
-        description: "Makes a file or directory searchable. Only changed files are read again. The path must be in a directory that the \
-                      user allowed."
-           .to_owned(),
-        parameters: json!({
-            "type": "object",
-            "properties": {
-                "path": { "type": "string", "minLength": 1, "description": "Absolute, or relative to an allowed directory" }
-            },
-            "required": ["path"],
-            "additionalProperties": false
-        }),
-        reach: Reach::Act,
         effect: Effect::Persists,
         // The report names files.
         untrusted_output: true,
         // Large folders take long. What was indexed by then stays, and the next call continues from there.
         timeout: Some(Duration::from_secs(300)),
+        ..ToolSpec::new(
+            "memory_index",
+            "Makes a file or directory searchable. Only changed files are read again. The path must be in a directory that the \
+                      user allowed.",
+            Reach::Act,
+            object_schema(json!({
+                "path": { "type": "string", "minLength": 1, "description": "Absolute, or relative to an allowed directory" }
+            }), &["path"]),
+        )
     }
 });
 
@@ -81,7 +74,7 @@ impl Tool for MemoryIndexTool {
             .map_err(|error| ToolError::new(format!("looking for the path failed: {error}")))??;
         // By its parts, because a root itself is joined with nothing.
         let path: PathBuf = place.root.join(&place.below).components().collect();
-        let report = self.memory.index(&path).await.map_err(told)?;
+        let report = self.memory.index(&path).await.map_err(ToolError::new)?;
         Ok(summary(&report))
     }
 }

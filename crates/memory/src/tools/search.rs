@@ -4,12 +4,10 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hob_core::tool_arguments;
-use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::told;
 use crate::service::MemoryService;
 use crate::types::{MemoryError, MemoryQuery, SearchResults};
 
@@ -20,7 +18,6 @@ const MOST: usize = 20;
 /// The name that models are told of; any other is a second one.
 pub(super) const NAME: &str = "memory_search";
 
-/// The tool.
 pub struct MemorySearchTool {
     memory: Arc<MemoryService>,
     spec: ToolSpec,
@@ -30,25 +27,20 @@ impl MemorySearchTool {
     /// The tool under the name `name`.
     pub fn new(name: &str, memory: Arc<MemoryService>) -> Self {
         let spec = ToolSpec {
-            name: name.to_owned(),
-            description: "Searches the user's documents and notes. Returns the best matching passages with their sources.".to_owned(),
-            parameters: json!({
-                "type": "object",
-                "properties": {
+        untrusted_output: true,
+        ..ToolSpec::new(
+            name,
+            "Searches the user's documents and notes. Returns the best matching passages with their sources.",
+            Reach::Read,
+            object_schema(json!({
                     "query": { "type": "string", "description": "A question or keywords" },
                     "top_k": {
                         "type": ["integer", "null"], "minimum": 1, "maximum": MOST,
                         "description": format!("Number of passages; {USUAL} by default")
                     }
-                },
-                "required": ["query"],
-                "additionalProperties": false
-            }),
-            reach: Reach::Read,
-            effect: Effect::None,
-            untrusted_output: true,
-            timeout: None,
-        };
+                }), &["query"]),
+        )
+    };
         MemorySearchTool { memory, spec }
     }
 }
@@ -80,7 +72,7 @@ impl Tool for MemorySearchTool {
             Ok(found) => Ok(list(&found)),
             // To a model that is an answer like any other.
             Err(MemoryError::Empty) => Ok("The memory is empty: no documents were indexed.".to_owned()),
-            Err(error) => Err(told(error)),
+            Err(error) => Err(ToolError::new(error)),
         }
     }
 }

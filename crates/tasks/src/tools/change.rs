@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hob_core::tool_arguments;
-use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -31,19 +30,14 @@ impl ChangeTask {
     pub fn all(tasks: &TaskService) -> impl Iterator<Item = Arc<dyn Tool>> {
         FORMS.into_iter().map(|(name, change, description)| -> Arc<dyn Tool> {
             let spec = ToolSpec {
-                name: name.to_owned(),
-                description: description.to_owned(),
-                parameters: json!({
-                    "type": "object",
-                    "properties": { "task_id": { "type": "string", "description": "From list_scheduled_tasks" } },
-                    "required": ["task_id"],
-                    "additionalProperties": false
-                }),
-                reach: Reach::Act,
-                effect: Effect::Persists,
-                untrusted_output: false,
-                timeout: None,
-            };
+        effect: Effect::Persists,
+        ..ToolSpec::new(
+            name,
+            &description,
+            Reach::Act,
+            object_schema(json!({ "task_id": { "type": "string", "description": "From list_scheduled_tasks" } }), &["task_id"]),
+        )
+    };
             Arc::new(ChangeTask { tasks: tasks.clone(), change, spec })
         })
     }

@@ -3,8 +3,7 @@
 use std::sync::LazyLock;
 
 use async_trait::async_trait;
-use hob_core::tool_arguments;
-use hob_core::{Effect, Permit, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Effect, Permit, Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -13,7 +12,6 @@ use crate::schedule::{ScheduleType, parse_zone};
 use crate::service::TaskService;
 use crate::task::NewTask;
 
-/// The tool.
 pub struct ScheduleTask {
     tasks: TaskService,
 }
@@ -36,13 +34,13 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec {
-    name: "schedule_task".to_owned(),
-    description: "Schedules a prompt by cron '0 9 * * 1', interval in seconds, or once '2027-01-31T09:00'. It runs later without \
-                      this conversation, so it must contain everything that is needed."
-           .to_owned(),
-    parameters: json!({
-        "type": "object",
-        "properties": {
+        effect: Effect::Persists,
+        ..ToolSpec::new(
+            "schedule_task",
+            "Schedules a prompt by cron '0 9 * * 1', interval in seconds, or once '2027-01-31T09:00'. It runs later without \
+                      this conversation, so it must contain everything that is needed.",
+            Reach::Act,
+            object_schema(json!({
             "prompt": { "type": "string", "description": "What to do, with all details" },
             "schedule_type": { "type": "string", "enum": ["cron", "interval", "once"] },
             "schedule_value": {
@@ -54,15 +52,9 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "tools": {
                 "type": ["array", "null"], "items": { "type": "string" }, "description": "Tools that it may use; by default those that change nothing"
             }
-        },
-        "required": ["prompt", "schedule_type", "schedule_value"],
-        "additionalProperties": false
-    }),
-    reach: Reach::Act,
-    effect: Effect::Persists,
-    untrusted_output: false,
-    timeout: None,
-}
+        }), &["prompt", "schedule_type", "schedule_value"]),
+        )
+    }
 });
 
 #[async_trait]

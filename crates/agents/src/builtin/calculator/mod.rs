@@ -11,8 +11,7 @@ mod value;
 use std::sync::LazyLock;
 
 use async_trait::async_trait;
-use hob_core::tool_arguments;
-use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use thiserror::Error;
@@ -59,7 +58,6 @@ pub fn evaluate(expression: &str) -> Result<String, CalculationError> {
     parser::evaluate(expression).map(|value| value.to_string())
 }
 
-/// The tool.
 #[derive(Debug, Default)]
 pub struct Calculator;
 
@@ -68,26 +66,18 @@ struct Arguments {
     expression: String,
 }
 
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
-    name: "calculator".to_owned(),
-    description: format!(
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec::new(
+            "calculator",
+            &format!(
         "Evaluates arithmetic. Whole numbers and decimals are exact. Operators: + - * / // (floor division) % (remainder) ** \
          or ^ (power), parentheses. Constants: pi, e. Functions: {}. Angles are in radians.",
         functions::names()
     ),
-    parameters: json!({
-        "type": "object",
-        "properties": {
+            Reach::Pure,
+            object_schema(json!({
             "expression": { "type": "string", "description": "Such as (3 + 4) * 2 ** 10 or sqrt(2) / 3" }
-        },
-        "required": ["expression"],
-        "additionalProperties": false
-    }),
-    reach: Reach::Pure,
-    effect: Effect::None,
-    untrusted_output: false,
-    timeout: None,
-});
+        }), &["expression"]),
+        ));
 
 #[async_trait]
 impl Tool for Calculator {
@@ -97,7 +87,7 @@ impl Tool for Calculator {
 
     async fn call(&self, arguments: Json) -> Result<String, ToolError> {
         let Arguments { expression } = tool_arguments::read(arguments)?;
-        evaluate(&expression).map_err(|error| ToolError::new(error.to_string()))
+        evaluate(&expression).map_err(ToolError::new)
     }
 }
 

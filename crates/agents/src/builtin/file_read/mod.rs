@@ -8,8 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use hob_core::allowed_path::{AllowedRoots, locate};
-use hob_core::tool_arguments;
-use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -18,7 +17,6 @@ use text::Window;
 /// The setting that names the directories.
 const SETTING: &str = "[tools] file_roots";
 
-/// The tool.
 #[derive(Debug)]
 pub struct FileRead {
     options: Arc<AllowedRoots>,
@@ -38,23 +36,18 @@ struct Arguments {
 }
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
-    name: "file_read".to_owned(),
-    description: "Reads lines of a text file. Only files in directories that the user allowed.".to_owned(),
-    parameters: json!({
-        "type": "object",
-        "properties": {
+        untrusted_output: true,
+        ..ToolSpec::new(
+            "file_read",
+            "Reads lines of a text file. Only files in directories that the user allowed.",
+            Reach::Read,
+            object_schema(json!({
             "path": { "type": "string", "description": "Absolute, or relative to an allowed directory" },
             "offset": { "type": ["integer", "null"], "minimum": 1, "description": "First line, counted from 1" },
             "limit": { "type": ["integer", "null"], "minimum": 1, "description": "Number of lines; all by default" }
-        },
-        "required": ["path"],
-        "additionalProperties": false
-    }),
-    reach: Reach::Read,
-    effect: Effect::None,
-    untrusted_output: true,
-    timeout: None,
-});
+        }), &["path"]),
+        )
+    });
 
 #[async_trait]
 impl Tool for FileRead {

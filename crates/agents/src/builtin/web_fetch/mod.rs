@@ -9,15 +9,13 @@ mod owner_address;
 use std::sync::LazyLock;
 
 use async_trait::async_trait;
-use hob_core::tool_arguments;
-use hob_core::{Effect, Permit, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Effect, Permit, Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use hob_text::{charset, readable};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub use fetch::{FetchError, FetchedPage, Fetcher, Redirects, WebFetchOptions};
 
-/// The tool.
 pub struct WebFetch {
     fetcher: Fetcher,
 }
@@ -35,19 +33,15 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec {
-        name: "web_fetch".to_owned(),
-        description: "Fetches a web page as text. Headings and links stay; text and JSON are unchanged. Only public addresses are allowed.".to_owned(),
-        parameters: json!({
-            "type": "object",
-            "properties": { "url": { "type": "string", "description": "Begins with https:// or http://" } },
-            "required": ["url"],
-            "additionalProperties": false
-        }),
-        // The request reveals to a server what was asked for.
-        reach: Reach::Act,
         effect: Effect::Sends,
         untrusted_output: true,
-        timeout: None,
+        ..ToolSpec::new(
+            "web_fetch",
+            "Fetches a web page as text. Headings and links stay; text and JSON are unchanged. Only public addresses are allowed.",
+            // The request reveals to a server what was asked for.
+            Reach::Act,
+            object_schema(json!({ "url": { "type": "string", "description": "Begins with https:// or http://" } }), &["url"]),
+        )
     }
 });
 
@@ -78,7 +72,7 @@ impl WebFetch {
     async fn read(&self, arguments: Value, redirects: Redirects) -> Result<String, ToolError> {
         let Arguments { url } = tool_arguments::read(arguments)?;
         let page = self.fetcher.fetch(&url, redirects).await;
-        let page = page.map_err(|error| ToolError::new(error.to_string()))?;
+        let page = page.map_err(ToolError::new)?;
         // A large page takes a while, which must not block other requests.
         let rendering = tokio::task::spawn_blocking(move || render(&page));
         rendering.await.map_err(|error| ToolError::new(format!("cannot read the page: {error}")))?
