@@ -215,7 +215,7 @@ async fn a_name_with_one_private_address_among_public_ones_is_refused() {
     {
         let options = WebFetchOptions { lookup: names_at(addresses), ..options(&server) };
         let refused = fetch(options, "http://rebind.example/").await.unwrap_err();
-        assert!(refused.contains("which is no public address"), "{addresses:?}: {refused}");
+        assert!(refused.contains("which is not public"), "{addresses:?}: {refused}");
     }
 }
 

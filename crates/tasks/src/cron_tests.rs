@@ -112,7 +112,7 @@ fn a_refusal_names_the_field_and_what_it_takes() {
         ("@fortnightly", "there is no such nickname; write five fields"),
     ] {
         let error = CronSpec::parse(wrong).expect_err(wrong);
-        let whole = format!("'{wrong}' is no cron expression: {expected}");
+        let whole = format!("'{wrong}' is not a cron expression: {expected}");
         assert!(error.starts_with(&whole), "{error}");
     }
 }

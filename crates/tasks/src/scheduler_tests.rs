@@ -350,7 +350,7 @@ async fn a_result_is_delivered_and_one_that_cannot_be_is_kept_and_not_sent_twice
         if refuses {
             let error = log[0].error.as_deref().unwrap();
             assert!(
-                error.starts_with("the answer is not delivered: ") && error.contains("no wings"),
+                error.starts_with("the answer was not delivered: ") && error.contains("no wings"),
                 "{error}"
             );
         }
@@ -364,7 +364,7 @@ async fn a_run_by_hand_says_what_came_of_it_and_what_stands_in_its_way() {
     let begun = world.scheduler.run_now(&task.id).await.unwrap();
     assert_eq!(begun.outcome, None);
     let refused = world.scheduler.run_now(&task.id).await.unwrap_err().to_string();
-    assert_eq!(refused, format!("the task '{}' is running already", task.id));
+    assert_eq!(refused, format!("the task '{}' is already running", task.id));
     world.pass(25).await;
     let run = world.scheduler.run_to_end(&task.id).await.unwrap();
     assert_eq!((run.outcome, run.result.as_deref()), (Some(RunOutcome::Succeeded), Some("done")));

@@ -90,7 +90,7 @@ async fn what_is_wrong_is_told_so_that_the_model_can_do_better() {
     let id = answer(&tasks, "schedule_task", weekdays()).await["task_id"].take();
     answer(&tasks, "cancel_scheduled_task", json!({ "task_id": id })).await;
     let complaint = told("resume_scheduled_task", json!({ "task_id": id })).await;
-    assert_eq!(complaint, "a cancelled task stays cancelled");
+    assert_eq!(complaint, "a cancelled task cannot be changed");
 }
 
 #[tokio::test]

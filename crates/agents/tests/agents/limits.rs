@@ -72,7 +72,7 @@ async fn a_model_that_repeats_a_call_is_warned_and_then_stopped() {
     let same = || calls("Again.", &[call("c", "echo", r#"{"text":"x"}"#)]);
     let test = TestRun::new(script([same(), same(), same(), same()]), &[tool("echo")]);
     let done = test.run("orchestrator", &asking("go")).await.unwrap();
-    let told = "you have called echo three times with the same arguments, the result will not change; use what you have, or \
+    let told = "you called echo three times with the same arguments, and the result will not change; use what you have, or \
                 try something else";
     let results = vec![
         worked("echo", "echo: x"),

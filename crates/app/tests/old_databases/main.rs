@@ -173,7 +173,7 @@ fn databases_of_a_newer_hob_are_refused_and_left_alone() {
     assert_eq!(
         error,
         format!(
-            "the database {} was written by a newer Hob: its version is {one_more}, and this Hob knows none above {known}. \
+            "the database {} was written by a newer Hob: its version is {one_more}, but this Hob supports versions up to {known}. \
              Update Hob, or set HOB_HOME to another directory.",
             path.display()
         )

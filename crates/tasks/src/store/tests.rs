@@ -370,10 +370,10 @@ fn a_cancelled_task_stays_cancelled_and_its_run_is_told() {
     assert_eq!(claim(&tasks, after(100_000)), None);
     for change in [TaskChange::Pause, TaskChange::Resume] {
         let refused = tasks.change(&id, change, after(700)).expect("asked").expect_err("refused");
-        assert_eq!(refused.to_string(), "a cancelled task stays cancelled");
+        assert_eq!(refused.to_string(), "a cancelled task cannot be changed");
     }
     let refused = tasks.claim_now(&id, after(700), &claimant("a")).expect("asked").expect_err("refused");
-    assert_eq!(refused.to_string(), "a cancelled task stays cancelled");
+    assert_eq!(refused.to_string(), "a cancelled task cannot be changed");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `pause_scheduled_task`, `resume_scheduled_task`, `cancel_scheduled_task`: one tool in three forms.
+//! `pause_scheduled_task`, `resume_scheduled_task`, `cancel_scheduled_task`: one tool in three variants.
 
 use std::sync::Arc;
 
@@ -11,14 +11,13 @@ use super::tool_error;
 use crate::service::TaskService;
 use crate::types::{TaskChange, TaskId};
 
-/// Each form: its name, what it does, and in which words.
-const FORMS: [(&str, TaskChange, &str); 3] = [
+/// Name, change and description of each variant.
+const VARIANTS: [(&str, TaskChange, &str); 3] = [
     ("pause_scheduled_task", TaskChange::Pause, "Pauses a task. Resume it to run it again."),
     ("resume_scheduled_task", TaskChange::Resume, "Resumes a task. Recalculates its next run."),
     ("cancel_scheduled_task", TaskChange::Cancel, "Cancels a task permanently. Stops a current run."),
 ];
 
-/// The tool in one of its forms.
 pub struct ChangeTask {
     tasks: TaskService,
     change: TaskChange,
@@ -26,9 +25,8 @@ pub struct ChangeTask {
 }
 
 impl ChangeTask {
-    /// All forms.
     pub fn all(tasks: &TaskService) -> impl Iterator<Item = Arc<dyn Tool>> {
-        FORMS.into_iter().map(|(name, change, description)| -> Arc<dyn Tool> {
+        VARIANTS.into_iter().map(|(name, change, description)| -> Arc<dyn Tool> {
             let spec = ToolSpec {
         effect: Effect::Persists,
         ..ToolSpec::new(

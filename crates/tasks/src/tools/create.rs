@@ -1,4 +1,4 @@
-//! `schedule_task`: has a question asked later, once or again and again.
+//! `schedule_task`: schedules a prompt, once or repeatedly.
 
 use std::sync::LazyLock;
 
@@ -72,7 +72,7 @@ impl Tool for ScheduleTask {
         self.call_for(arguments, &Permit::up_to(Reach::Pure)).await
     }
 
-    /// The task can use what its maker can, and no more.
+    /// The task may use at most what its creator may use.
     async fn call_for(&self, arguments: Value, permit: &Permit) -> Result<String, ToolError> {
         let asked: Arguments = tool_arguments::read(arguments)?;
         let kind = ScheduleType::parse(&asked.schedule_type).map_err(tool_error)?;

@@ -1,4 +1,4 @@
-//! `list_scheduled_tasks`: what is planned.
+//! `list_scheduled_tasks`: lists the tasks.
 
 use std::sync::LazyLock;
 
@@ -33,7 +33,7 @@ struct Arguments {
 }
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
-        // A prompt may come from a run that had read text from outside.
+        // A prompt may come from a tainted run.
         untrusted_output: true,
         ..ToolSpec::new(
             "list_scheduled_tasks",
