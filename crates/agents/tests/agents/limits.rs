@@ -57,7 +57,7 @@ async fn calls_over_the_limit_are_not_run_and_every_call_is_answered() {
         (0..40).map(|n| call(&format!("c{n}"), "echo", &format!(r#"{{"text":"{n}"}}"#))).collect();
     let test = TestRun::new(script([calls("", &flood), says(&["Done."])]), &[tool("echo")]);
     let done = test.run("orchestrator", &asking("go")).await.unwrap();
-    let refusal = "not run: no more than 32 calls are run in one turn; make fewer at a time";
+    let refusal = "not run: the limit is 32 calls in one turn; make fewer calls at a time";
     let results = (0..40).map(|n| match n {
         0..32 => worked("echo", &format!("echo: {n}")),
         _ => failed("echo", refusal),
