@@ -27,7 +27,7 @@ fn by_rules(
 
 #[test]
 fn a_single_model_is_chosen_and_the_reason_says_so() {
-    let expected = Ok(("m".to_owned(), "heuristic: it is the only model there is".to_owned()));
+    let expected = Ok(("m".to_owned(), "heuristic: it is the only model".to_owned()));
     assert_eq!(by_rules(&QUESTION, &[model("m", None)]), expected);
 }
 
@@ -88,9 +88,9 @@ fn where_there_is_no_model_the_engine_is_named() {
 
 #[test]
 fn pictures_go_to_a_model_that_sees_where_one_is_known() {
-    let seeing = ModelCandidate { sees: true, ..model("z", None) };
+    let with_vision = ModelCandidate { sees: true, ..model("z", None) };
     let picture = QuestionProfile { pictures: true, ..QUESTION };
-    let house = [model("a", None), seeing, model("b", None)];
+    let house = [model("a", None), with_vision, model("b", None)];
     assert_eq!(by_rules(&picture, &house).map(|(model, _)| model), Ok("z".into()));
     assert_eq!(by_rules(&picture, &house[..1]).map(|(model, _)| model), Ok("a".into()));
 }

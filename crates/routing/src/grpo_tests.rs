@@ -119,8 +119,8 @@ fn weights_stay_within_bounds_however_long_it_goes_on() {
         learn(&mut policy.record, &RewardUpdate { strength: 3.0, ..update(model, &candidates, reward) });
     }
     let weights: Vec<f64> = policy.record.models.values().map(|known| known.weight).collect();
-    assert_eq!(weights, [MOST_WEIGHT, -MOST_WEIGHT]);
-    assert_eq!(policy.record.recent.len(), GROUP);
+    assert_eq!(weights, [MAX_WEIGHT, -MAX_WEIGHT]);
+    assert_eq!(policy.record.recent.len(), GROUP_SIZE);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Questions that models are still answering, by class. A choice counts them as tries, because their rewards are still to come.
+//! Questions that models are answering, by class. A choice counts them as tries.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -7,7 +7,6 @@ use parking_lot::Mutex;
 
 use crate::question_class::QuestionClass;
 
-/// Counts the questions that each model is answering, by class.
 #[derive(Clone, Default)]
 pub(crate) struct InFlight {
     counts: Arc<Mutex<Counts>>,

@@ -1,19 +1,18 @@
-//! By what a question is known again when it is asked once more.
+//! Recognises a repeated question.
 
 use hob_core::{Content, ContentPart, GenerateRequest, Role};
 
 /// Fields of the chat-completions format that identify the user: the older one and the newer one.
-const WHO_ASKS: [&str; 2] = ["user", "safety_identifier"];
+const USER_FIELDS: [&str; 2] = ["user", "safety_identifier"];
 
-/// A number by which the same question is known again when it is asked once more. All that the user said before belongs to it, and
-/// what the model was told to do, to the last word and picture; and who asks, where the client tells. `None` where the last word
-/// is not the user's, as when a client brings what its tools gave.
+/// A hash of the question with all earlier messages of the user, the system messages, the images, and the user if the client
+/// names one. `None` if the last message is not the user's.
 pub fn question_hash(request: &GenerateRequest) -> Option<u64> {
     if request.messages.last()?.role != Role::User {
         return None;
     }
     let mut print = Fingerprint::default();
-    for who in WHO_ASKS.iter().filter_map(|field| request.extra.get(*field)?.as_str()) {
+    for who in USER_FIELDS.iter().filter_map(|field| request.extra.get(*field)?.as_str()) {
         print.begin(b'@');
         print.add_words(who);
     }
@@ -21,7 +20,7 @@ pub fn question_hash(request: &GenerateRequest) -> Option<u64> {
         match message.role {
             Role::System => print.begin(b's'),
             Role::User => print.begin(b'u'),
-            // Another answer to the same question does not make it another one.
+            // A different answer does not change the question.
             Role::Assistant | Role::Tool => continue,
         }
         match &message.content {
@@ -41,7 +40,7 @@ pub fn question_hash(request: &GenerateRequest) -> Option<u64> {
     Some(print.0)
 }
 
-/// FNV-1a: the same in every process and in every version of the standard library.
+/// FNV-1a, which is the same in every process and version.
 struct Fingerprint(u64);
 
 impl Default for Fingerprint {
@@ -55,13 +54,13 @@ impl Fingerprint {
         self.0 = (self.0 ^ number).wrapping_mul(0x0000_0100_0000_01b3);
     }
 
-    /// What follows is of this kind. No text has such a byte.
+    /// Begins a part. No text contains such a byte.
     fn begin(&mut self, kind: u8) {
         self.add(0xff);
         self.add(kind.into());
     }
 
-    /// However they are spaced, and whatever their capitals.
+    /// Ignores spacing and case.
     fn add_words(&mut self, text: &str) {
         for word in text.split_whitespace() {
             word.bytes().for_each(|byte| self.add(byte.to_ascii_lowercase().into()));
@@ -69,13 +68,13 @@ impl Fingerprint {
         }
     }
 
-    /// Eight bytes at a time, since pictures are large.
+    /// Eight bytes at a time, because images are large.
     fn add_picture(&mut self, url: &str) {
         self.begin(b'p');
         let (blocks, rest) = url.as_bytes().as_chunks();
         for block in blocks {
             self.add(u64::from_le_bytes(*block));
-            // The product moves nothing down by itself.
+            // A multiplication alone does not change the low bits.
             self.0 ^= self.0 >> 32;
         }
         rest.iter().for_each(|byte| self.add((*byte).into()));
