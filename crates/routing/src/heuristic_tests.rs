@@ -86,14 +86,14 @@ fn the_choice_does_not_depend_on_the_order_of_the_list() {
 }
 
 #[test]
-fn among_models_for_code_the_largest_is_taken() {
+fn the_largest_model_for_code_is_chosen() {
     let house = [coder("small", 3), coder("large", 32), model("general", 70)];
     let chosen = choice(&about(QuestionTopic::Code, QuestionLength::Short), &house);
     assert_eq!(chosen.map(|(model, _)| model).as_deref(), Some("large"));
 }
 
 #[test]
-fn without_a_model_for_code_the_largest_has_to_do() {
+fn without_a_model_for_code_the_largest_answers() {
     let house = [model("small", 1), model("large", 70)];
     let why = "it is about code, and no model here is made for that, so the largest of 2 models";
     assert_eq!(
@@ -103,14 +103,14 @@ fn without_a_model_for_code_the_largest_has_to_do() {
 }
 
 #[test]
-fn models_for_code_answer_other_questions_only_where_there_is_nobody_else() {
+fn models_for_code_answer_other_questions_only_without_an_alternative() {
     let house = [coder("small", 1), coder("large", 7)];
     let chosen = choice(&about(QuestionTopic::Plain, QuestionLength::Short), &house);
     assert_eq!(chosen.map(|(model, _)| model).as_deref(), Some("small"));
 }
 
 #[test]
-fn of_models_that_are_about_as_small_the_fastest_answers() {
+fn the_fastest_of_the_small_models_answers() {
     let plain = about(QuestionTopic::Plain, QuestionLength::Short);
     let house = [at(20.0, model("a", 2)), at(90.0, model("b", 3)), at(200.0, model("c", 8))];
     let why = "the question is short and simple, so the fastest small one of 3 models";
@@ -120,7 +120,7 @@ fn of_models_that_are_about_as_small_the_fastest_answers() {
 }
 
 #[test]
-fn a_model_that_crawls_is_passed_over() {
+fn a_model_that_is_too_slow_is_skipped() {
     let hard = about(QuestionTopic::Maths, QuestionLength::Short);
     let house = [model("small", 1), at(12.0, model("medium", 8)), at(0.4, model("huge", 70))];
     let why = "it is about mathematics, so the largest that is not too slow of 3 models";

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_engine_says_goes_before_the_name_and_the_file_comes_last() {
+    fn the_engine_overrides_the_name_and_the_file_is_last() {
         let told = ModelInfo { parameters: Some(7_620_000_000), ..ModelInfo::named("m:7b") };
         assert_eq!(model_candidate(&told).and_then(|model| model.parameters), Some(7_620_000_000));
         let file = |quantization: &str| {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn models_for_code_and_models_that_see_are_known_by_name() {
+    fn models_for_code_and_with_vision_are_recognised_by_name() {
         let kinds = |name: &str| named(name).map(|model| (model.made_for, model.sees));
         for name in [
             "qwen2.5-coder:7b",

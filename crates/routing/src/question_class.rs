@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_class_is_read_as_it_is_written() {
+    fn every_class_is_parsed_from_its_written_form() {
         for topic in QuestionTopic::ALL {
             for length in QuestionLength::ALL {
                 for language in QuestionLanguage::ALL {

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_question_is_known_again_whatever_its_blanks_and_capitals() {
+    fn a_question_is_recognised_with_other_blanks_and_case() {
         let one = question_hash(&asking("Why is the  sky blue?"));
         assert_eq!(one, question_hash(&asking("why is the sky\nblue?")));
         assert_ne!(one, question_hash(&asking("Why is the sea blue?")));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_words_with_other_instructions_are_another_question() {
+    fn other_instructions_make_another_question() {
         let told =
             |what: &str| question_hash(&conversation(&[(Role::System, what), (Role::User, "Bonjour")]));
         assert_ne!(told("Translate into English."), told("Translate into German."));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_words_about_another_picture_are_another_question() {
+    fn another_image_makes_another_question() {
         let about = |url: &str| {
             let mut request = asking("");
             let picture = ContentPart::Image(Image { url: url.into(), detail: None });
@@ -139,13 +139,13 @@ mod tests {
     }
 
     #[test]
-    fn long_questions_that_differ_in_their_last_word_are_two() {
+    fn long_questions_that_differ_in_the_last_word_are_different() {
         let about = |last: &str| question_hash(&asking(&("word ".repeat(100_000) + last)));
         assert_ne!(about("Rome"), about("Athens"));
     }
 
     #[test]
-    fn the_same_question_of_somebody_else_is_another_one() {
+    fn another_user_makes_another_question() {
         let of = |user: &str| {
             let mut request = asking("Why is the sky blue?");
             request.extra.insert("user".into(), user.into());
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_words_in_another_conversation_are_another_question() {
+    fn another_conversation_makes_another_question() {
         let after = |before: &str| {
             question_hash(&conversation(&[
                 (Role::User, before),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_gave_is_no_question_asked_again() {
+    fn the_result_of_a_tool_is_not_a_repeated_question() {
         let loops = conversation(&[(Role::User, "What is 2 + 2?"), (Role::Assistant, ""), (Role::Tool, "4")]);
         assert_eq!(question_hash(&loops), None);
         assert_eq!(question_hash(&conversation(&[])), None);

@@ -146,7 +146,7 @@ mod tests {
     };
 
     #[test]
-    fn an_answer_like_the_others_is_worth_the_usual() {
+    fn an_average_answer_has_the_default_reward() {
         assert_eq!(reward(USUAL), ANSWERED);
         let alone = implicit("m", &AnswerOutcome::Answered(USUAL), &ClassRecord::default());
         assert_eq!(alone, ANSWERED, "there is nobody to compare with");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_that_nobody_knows_is_not_free() {
+    fn an_unknown_price_is_not_free() {
         assert_eq!(reward(AnswerEffort { dollars: None, ..USUAL }), reward(USUAL));
         let mut known = ModelRecord::default();
         record_effort(&mut known, &AnswerEffort { dollars: None, ..USUAL });
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_happens_a_reward_stays_between_failure_and_praise() {
+    fn a_reward_stays_between_failure_and_a_good_rating() {
         let dreadful = AnswerEffort {
             seconds: f64::MAX,
             dollars: Some(f64::MAX),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_counts_only_where_the_model_is_to_blame() {
+    fn a_failure_counts_only_if_the_model_is_the_cause() {
         let engine = || "ollama".to_owned();
         let refused = |status, message: &str| EngineError::Refused {
             engine: engine(),

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_cloud_has_a_price_and_not_always_one_that_is_known() {
+    fn only_the_cloud_has_a_price_which_may_be_unknown() {
         let service = RoutingService::new(
             Database::in_memory(&[MIGRATIONS]).expect("opened"),
             Some(Arc::new(PriceList)),

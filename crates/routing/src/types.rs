@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lot_is_always_below_one() {
+    fn a_random_draw_is_always_below_one() {
         for (drawn, draw) in [(0.0, 0.0), (0.5, 0.5), (-1.0, 0.0), (f64::NAN, 0.0)] {
             assert_eq!(RandomDraw::new(drawn).get(), draw, "{drawn}");
         }

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn only_scheduled_runs_that_failed_are_tried_again_while_tries_are_left() {
+    fn only_failed_scheduled_runs_with_retries_left_are_retried() {
         let result = |outcome, retry| RunResult { outcome, result: None, error: None, retry };
         let failed = result(RunOutcome::Failed, RetryPolicy::IfLeft);
         let waits = [1, 2, 3].map(|attempt| retry_at(&failed, RunCause::Schedule, attempt, 2, after(0)));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_that_have_run_are_passed_over_and_a_clock_that_was_ahead_settles_nothing() {
+    fn slots_that_have_run_are_skipped_and_a_clock_that_was_ahead_settles_nothing() {
         let task = task(Missed::Once);
         let next = |settled, now| next_slot(&task, settled, now, |slot| Ok::<_, ()>(slot == after(1200)));
         assert_eq!(next(after(600), after(700)), Ok(Some(after(1800))));

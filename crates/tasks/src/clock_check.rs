@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn after_a_jump_the_clock_is_not_believed_for_a_while() {
+    fn after_a_jump_the_clock_is_not_trusted_for_a_while() {
         let (wall, steady) = (Timestamp::UNIX_EPOCH, Instant::now());
         let mut watch = ClockCheck::new(Duration::from_secs(30));
         let mut look = |wall_seconds: i64, steady_seconds: u64| {

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_could_not_be_one_is_not_found_and_not_repeated_whole() {
+    fn an_invalid_id_is_not_found_and_not_repeated_completely() {
         for bad in ["", "a b", "../x", "x".repeat(65).as_str(), "\u{1b}[2J", "ü"] {
             let error = TaskId::parse(bad).unwrap_err().to_string();
             assert!(error.starts_with("there is no task '") && error.len() < 100, "{error}");

@@ -47,7 +47,7 @@ async fn answer(tasks: &TaskService, name: &str, arguments: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_model_makes_lists_and_changes_tasks() {
+async fn a_model_creates_lists_and_changes_tasks() {
     let tasks = service();
     let made = answer(&tasks, "schedule_task", weekdays()).await;
     let id = made["task_id"].as_str().unwrap().to_owned();
@@ -74,7 +74,7 @@ async fn a_model_makes_lists_and_changes_tasks() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_told_so_that_the_model_can_do_better() {
+async fn errors_help_the_model() {
     let tasks = service();
     let told = async |name: &str, arguments: Value| {
         let result = call(&tasks, &owner(), name, arguments).await;
@@ -94,7 +94,7 @@ async fn what_is_wrong_is_told_so_that_the_model_can_do_better() {
 }
 
 #[tokio::test]
-async fn strangers_schedule_nothing_and_a_task_reaches_no_further_than_its_maker() {
+async fn strangers_schedule_nothing_and_a_task_has_at_most_the_permit_of_its_creator() {
     let tasks = service();
     for name in ["schedule_task", "list_scheduled_tasks", "pause_scheduled_task"] {
         let refused = call(&tasks, &Permit::up_to(Reach::Read), name, json!({})).await;

@@ -109,7 +109,7 @@ fn ten_thousand_schedules_and_random_kills_count_every_slot_once() {
 
 /// The clock is far ahead again and again, and each time somebody puts it right.
 #[test]
-fn a_clock_that_is_far_ahead_now_and_then_stops_nothing_and_repeats_nothing() {
+fn a_clock_that_is_sometimes_far_ahead_stops_and_repeats_nothing() {
     let mut dice = Dice(0x5eed_1234_abcd_0002);
     let tasks = tasks();
     let every = |number: u64| (600 + 60 * number).to_string();
