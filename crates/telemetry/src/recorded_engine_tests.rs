@@ -72,7 +72,7 @@ async fn a_whole_answer_and_a_stream_are_recorded_once_each() {
 }
 
 #[tokio::test]
-async fn what_the_engine_does_not_count_is_estimated_and_said_to_be() {
+async fn missing_usage_is_estimated_and_marked() {
     let (engine, log) = recorded(without_usage());
     let generation = engine.generate(&asking()).await.unwrap();
     assert_eq!(generation.usage, Some(ESTIMATED));
@@ -84,7 +84,7 @@ async fn what_the_engine_does_not_count_is_estimated_and_said_to_be() {
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_is_recorded_as_gone_with_what_was_said_until_then() {
+async fn a_disconnected_caller_is_recorded_as_cancelled_with_the_text_so_far() {
     let (engine, log) = recorded(ScriptedEngine::saying(&["1234", "5678"]));
     let mut deltas = engine.stream(&asking()).await.unwrap().deltas;
     deltas.next().await;
@@ -105,7 +105,7 @@ async fn failures_are_recorded_before_and_in_the_middle_of_an_answer() {
 }
 
 #[tokio::test]
-async fn embeddings_are_recorded_as_questions_without_words_in_answer() {
+async fn embeddings_are_recorded_without_completion_tokens() {
     let (engine, log) = recorded(ScriptedEngine::saying(&[]));
     let request = EmbedRequest {
         model: "m".into(),
