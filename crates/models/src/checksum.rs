@@ -5,12 +5,11 @@ use std::io::{self, Read};
 
 use sha2::{Digest, Sha256};
 
-/// The sum itself, written as 64 hexadecimal digits.
+/// Written as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Checksum([u8; 32]);
 
 impl Checksum {
-    /// Reads 64 hexadecimal digits.
     pub const fn parse(text: &str) -> Option<Self> {
         let digits = text.as_bytes();
         if digits.len() != 64 {
@@ -44,7 +43,7 @@ impl fmt::Debug for Checksum {
     }
 }
 
-/// A sum over bytes that come in pieces.
+/// A checksum of bytes in pieces.
 #[derive(Clone, Default)]
 pub(crate) struct Summing(Sha256);
 
@@ -58,7 +57,7 @@ impl Summing {
     }
 }
 
-/// Hands everything there is to read to `each`, with the number of bytes so far; `each` may end it with an error.
+/// Passes everything to `each`, with the number of bytes so far; `each` may end it with an error.
 pub(crate) fn read_in_blocks(
     mut from: impl Read,
     mut each: impl FnMut(&[u8], u64) -> io::Result<()>,
