@@ -1,8 +1,8 @@
 //! Running totals of what engines did since Hob was started: plain atomics, so that counting costs an answer nothing that could
 //! be measured. Knows nothing of how the figures are shown.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
