@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn blanks_are_forwarded_only_before_a_word() {
+    fn blanks_are_heard_only_before_a_word() {
         let mut text_filter = ForwardAll::default();
         let forwarded: Vec<String> =
             ["\n", " ", "a", " ", "b"].iter().map(|piece| text_filter.pass(piece)).collect();

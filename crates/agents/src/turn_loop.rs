@@ -256,9 +256,7 @@ impl Drop for TurnEvents<'_> {
 fn not_run(call: &ToolCall) -> ToolResult {
     ToolResult {
         tool_name: call.name.clone(),
-        content: format!(
-            "not run: the limit is {MAX_CALLS} calls in one turn; make fewer calls at a time"
-        ),
+        content: format!("not run: the limit is {MAX_CALLS} calls in one turn; make fewer calls at a time"),
         success: false,
     }
 }

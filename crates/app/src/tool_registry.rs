@@ -32,10 +32,7 @@ pub enum ToolRegistryError {
 
 /// What brings the tools that are not always there.
 const CONDITIONS: &[(&str, &str)] = &[
-    (
-        "code_interpreter",
-        "the sandbox is disabled. Set [sandbox] enabled = true in config.toml to run code",
-    ),
+    ("code_interpreter", "the sandbox is disabled. Set [sandbox] enabled = true in config.toml to run code"),
     ("llm", "it calls the engine of the answer, so only agents have it: 'hob ask --tools llm QUESTION'"),
     ("channel_send", NO_CHANNEL),
     ("channel_list", NO_CHANNEL),

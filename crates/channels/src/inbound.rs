@@ -35,7 +35,8 @@ const MAX_NOTIFIED: usize = 10_000;
 const SYSTEM_PROMPT: &str =
     "You answer a person who writes to you in a messenger. Be brief and use plain text without tables.";
 
-const FAILURE_NOTE: &str = "I cannot answer right now: my model does not respond. The problem is logged for my owner.";
+const FAILURE_NOTE: &str =
+    "I cannot answer right now: my model does not respond. The problem is logged for my owner.";
 
 /// The rules for answering messages.
 #[derive(Debug, Clone)]
@@ -76,8 +77,7 @@ impl InboundHandler {
     /// Refuses a message if there are too many or it is too long. The inner value is the reply, if any.
     fn refusal(&self, message: &ChannelMessage) -> Option<Option<String>> {
         let sender = format!("{}:{}", message.channel, message.sender);
-        let checked =
-            self.limiter.lock().check(&sender, Instant::now());
+        let checked = self.limiter.lock().check(&sender, Instant::now());
         match checked {
             RateCheck::Allowed => {}
             RateCheck::FirstOverLimit => {

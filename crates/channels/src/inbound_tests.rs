@@ -264,13 +264,13 @@ mod hostile {
 async fn a_failing_engine_is_reported_once_and_without_details() {
     let (house, broken) = house(some_rules());
     broken.store(true, Ordering::SeqCst);
-    assert_eq!(house.says(&message("ann", "t1", "one")).await.as_deref(), Some(TROUBLE));
+    assert_eq!(house.says(&message("ann", "t1", "one")).await.as_deref(), Some(FAILURE_NOTE));
     assert_eq!(house.says(&message("ann", "t1", "two")).await, None, "once");
-    assert_eq!(house.says(&message("bob", "t2", "one")).await.as_deref(), Some(TROUBLE), "everybody");
+    assert_eq!(house.says(&message("bob", "t2", "one")).await.as_deref(), Some(FAILURE_NOTE), "everybody");
     broken.store(false, Ordering::SeqCst);
     assert_eq!(house.says(&message("ann", "t1", "three")).await.as_deref(), Some("re: three"));
     broken.store(true, Ordering::SeqCst);
-    assert_eq!(house.says(&message("ann", "t1", "four")).await.as_deref(), Some(TROUBLE), "new trouble");
+    assert_eq!(house.says(&message("ann", "t1", "four")).await.as_deref(), Some(FAILURE_NOTE), "new trouble");
 }
 
 #[tokio::test]

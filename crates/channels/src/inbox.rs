@@ -5,8 +5,8 @@
 mod queues;
 
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -36,7 +36,7 @@ pub struct InboxLimits {
     /// Conversations that are answered concurrently.
     pub concurrent: usize,
     /// How long a reply waits for a channel that is not connected.
-    pub reply_limit: Duration,
+    pub reply_timeout: Duration,
 }
 
 impl Default for InboxLimits {
@@ -46,7 +46,7 @@ impl Default for InboxLimits {
             messages: 16_384,
             bytes: 16 << 20,
             concurrent: 16,
-            reply_limit: Duration::from_secs(600),
+            reply_timeout: Duration::from_secs(600),
         }
     }
 }

@@ -108,6 +108,6 @@ mod tests {
         }
         assert!(messages.take(&message("a", &REMEMBERED.to_string())).await.is_none());
         assert!(messages.take(&message("a", "0")).await.is_some());
-        assert_eq!(messages.seen.lock().unwrap().identities.len(), REMEMBERED);
+        assert_eq!(messages.seen.lock().identities.len(), REMEMBERED);
     }
 }

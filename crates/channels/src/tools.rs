@@ -65,8 +65,9 @@ impl Tool for ChannelSend {
 
 struct ChannelList(Arc<ChannelService>);
 
-static LIST: LazyLock<ToolSpec> =
-    LazyLock::new(|| ToolSpec::new("channel_list", "Lists messaging channels.", Reach::Read, object_schema(json!({}), &[])));
+static LIST: LazyLock<ToolSpec> = LazyLock::new(|| {
+    ToolSpec::new("channel_list", "Lists messaging channels.", Reach::Read, object_schema(json!({}), &[]))
+});
 
 #[async_trait]
 impl Tool for ChannelList {
@@ -83,7 +84,12 @@ impl Tool for ChannelList {
 struct ChannelStatusTool(Arc<ChannelService>);
 
 static STATUS: LazyLock<ToolSpec> = LazyLock::new(|| {
-    ToolSpec::new("channel_status", "Shows whether messaging is connected.", Reach::Read, object_schema(json!({}), &[]))
+    ToolSpec::new(
+        "channel_status",
+        "Shows whether messaging is connected.",
+        Reach::Read,
+        object_schema(json!({}), &[]),
+    )
 });
 
 #[async_trait]

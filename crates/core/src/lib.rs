@@ -51,6 +51,8 @@ pub use passages::{PASSAGES_BEGIN, PASSAGES_END, without_passages};
 pub use secret::is_secret;
 pub use stream::{AgentStep, Collector, Delta, DeltaStream, GenerationStream, TextDelta, ToolCallDelta};
 pub use time::{Clock, Moment, SystemClock, UtcDay, Zone};
-pub use tool::{Effect, NoTools, Permit, Reach, Tool, ToolError, ToolResult, ToolRunner, ToolSpec, object_schema};
+pub use tool::{
+    Effect, NoTools, Permit, Reach, Tool, ToolError, ToolResult, ToolRunner, ToolSpec, object_schema,
+};
 pub use trace::TraceParent;
 pub use unplaced::{Unplaced, ignored_fields, unplaced_field, unplaced_message_field};

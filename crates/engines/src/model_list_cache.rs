@@ -9,7 +9,6 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use hob_core::{Engine, EngineError, ModelInfo, ModelKind};
 use parking_lot::Mutex;
-use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -56,7 +55,7 @@ pub enum Lookup {
 pub struct ModelListCache {
     cached: Arc<CachedList>,
     /// The task that requests a new list in the background, and when it started.
-    background: std::sync::Mutex<Option<(Instant, AbortOnDropHandle<()>)>>,
+    background: Mutex<Option<(Instant, AbortOnDropHandle<()>)>>,
 }
 
 /// The list, shared with the background task.
@@ -66,7 +65,7 @@ struct CachedList {
     /// Set if the latest request for the list failed.
     failure: ArcSwapOption<ListFailure>,
     /// Held during a request to the engine, so that concurrent callers share it.
-    asking: Mutex<()>,
+    asking: tokio::sync::Mutex<()>,
 }
 
 impl ModelListCache {
@@ -75,9 +74,9 @@ impl ModelListCache {
             engine,
             known: ArcSwapOption::empty(),
             failure: ArcSwapOption::empty(),
-            asking: Mutex::new(()),
+            asking: tokio::sync::Mutex::new(()),
         };
-        ModelListCache { cached: Arc::new(cached), background: std::sync::Mutex::new(None) }
+        ModelListCache { cached: Arc::new(cached), background: Mutex::new(None) }
     }
 
     pub fn engine(&self) -> &Arc<dyn Engine> {

@@ -144,7 +144,8 @@ impl Connection {
     fn subscribe(&mut self) {
         let peer = self.service.peer().clone();
         let Some(info) = peer.peer_info() else { return };
-        let reports_changes = info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed).unwrap_or(false);
+        let reports_changes =
+            info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed).unwrap_or(false);
         if !reports_changes || info.protocol_version.has_initialize() {
             return;
         }

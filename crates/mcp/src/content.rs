@@ -38,10 +38,7 @@ fn describe(block: ContentBlock) -> String {
                 format!("[the resource at {uri}]\n{text}")
             }
             ResourceContents::BlobResourceContents { uri, mime_type, .. } => {
-                format!(
-                    "[the resource at {uri} ({}), not text]",
-                    mime_type.as_deref().unwrap_or("unknown")
-                )
+                format!("[the resource at {uri} ({}), not text]", mime_type.as_deref().unwrap_or("unknown"))
             }
             _ => "[a resource of an unknown kind]".to_owned(),
         },

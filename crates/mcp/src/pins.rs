@@ -108,9 +108,8 @@ impl ToolPins {
         let Some(path) = &self.path else { return Ok(()) };
         match fs::read(path) {
             Ok(bytes) => {
-                let file: PinFile = serde_json::from_slice(&bytes).map_err(|error| {
-                    io::Error::other(format!("cannot read {}: {error}", path.display()))
-                })?;
+                let file: PinFile = serde_json::from_slice(&bytes)
+                    .map_err(|error| io::Error::other(format!("cannot read {}: {error}", path.display())))?;
                 *pinned = file.servers;
                 Ok(())
             }

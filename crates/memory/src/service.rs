@@ -210,8 +210,7 @@ impl MemoryService {
             }
             let (watch, stop) = (Arc::clone(&watch), indexing.stop.child_token());
             let _dropped = stop.clone().drop_guard();
-            let changed =
-                blocking(move || watch.lock().changed(&stop)).await?;
+            let changed = blocking(move || watch.lock().changed(&stop)).await?;
             if !changed {
                 return Ok(());
             }

@@ -193,14 +193,14 @@ async fn storing_and_searching_are_published() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let writer = Arc::clone(&heard);
     let _subscription =
-        fixture.bus.subscribe(move |happening| writer.lock().unwrap().push(happening.event.clone()));
+        fixture.bus.subscribe(move |happening| writer.lock().push(happening.event.clone()));
     fixture.memory.index(&fixture.notes()).await.unwrap();
     fixture.ask("tyres", MemoryBackend::Sqlite).await.unwrap();
     let expected = [
         Event::MemoryStore { backend: "sqlite".into(), count: 2 },
         Event::MemoryRetrieve { backend: "sqlite".into(), query: "tyres".into(), results: 1 },
     ];
-    assert_eq!(*heard.lock().unwrap(), expected);
+    assert_eq!(*heard.lock(), expected);
 }
 
 #[tokio::test]

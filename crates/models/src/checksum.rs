@@ -84,7 +84,7 @@ mod tests {
     const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
     #[test]
-    fn a_sum_in_pieces_is_the_sum_of_the_whole_and_reads_back() {
+    fn a_checksum_in_pieces_equals_the_whole_and_can_be_parsed() {
         let mut summing = Summing::default();
         summing.add(b"a");
         let read = read_in_blocks(&b"bc"[..], |block, _| {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sum_is_refused() {
+    fn an_invalid_checksum_is_refused() {
         for bad in ["", "ba78", &ABC[1..], &ABC.replace('b', "g"), &format!("{ABC}00"), "é"] {
             assert_eq!(Checksum::parse(bad), None, "{bad}");
         }

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shards_are_told_from_names_that_only_look_like_it() {
+    fn shards_are_distinguished_from_similar_names() {
         let shard = Shard::parse("llama-3-00002-of-00003").unwrap();
         assert_eq!(shard, Shard { stem: "llama-3".into(), number: 2, count: 3 });
         assert_eq!(Shard::file_name("llama-3", 2, 3), "llama-3-00002-of-00003.gguf");
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extension_is_dropped_in_any_case_and_only_there() {
+    fn an_extension_is_removed_ignoring_case() {
         assert_eq!(without_extension("a.gguf"), "a");
         assert_eq!(without_extension("a.GGUF"), "a");
         assert_eq!(without_extension("a.gguf.part"), "a.gguf.part");

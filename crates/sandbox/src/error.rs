@@ -29,9 +29,7 @@ pub enum SandboxError {
     #[error("{} cannot run code: {reason}", program.display())]
     Unusable { program: PathBuf, reason: String },
 
-    #[error(
-        "no runtime found. Install bubblewrap, or docker or podman with the image '{image}'. {tried}"
-    )]
+    #[error("no runtime found. Install bubblewrap, or docker or podman with the image '{image}'. {tried}")]
     NoRuntime { image: String, tried: String },
 
     #[error("no usable Python for the sandbox: {0}")]

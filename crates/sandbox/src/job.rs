@@ -119,7 +119,8 @@ mod tests {
             output_cut: true,
             ..quiet
         };
-        let expected = "stopped: timed out after 1.5 s\nsome of the output was dropped\nstderr:\nerr\nstdout:\nout\n";
+        let expected =
+            "stopped: timed out after 1.5 s\nsome of the output was dropped\nstderr:\nerr\nstdout:\nout\n";
         assert_eq!(noisy.report(), expected);
         assert_eq!((noisy.exit_code(), noisy.timed_out()), (None, true));
     }

@@ -57,10 +57,7 @@ pub struct Sandbox {
 impl Sandbox {
     pub fn new(options: SandboxOptions) -> Self {
         if options.allowlist.len() > MAX_MOUNTS {
-            tracing::warn!(
-                most = MAX_MOUNTS,
-                "only the first entries of [sandbox] allowlist are mounted"
-            );
+            tracing::warn!(most = MAX_MOUNTS, "only the first entries of [sandbox] allowlist are mounted");
         }
         let slots = options.max_concurrent.clamp(1, 1_024);
         Sandbox {

@@ -36,19 +36,22 @@ impl CodeInterpreter {
             "Runs code in a sandbox without network{files} and returns its output. Runs share no state. Only /tmp is writable."
         );
         let spec = ToolSpec {
-        // No effect: it has no network, and its files are deleted.
-        untrusted_output: !readable.is_empty(),
-        timeout: Some(sandbox.timeout() + MARGIN),
-        ..ToolSpec::new(
-            "code_interpreter",
-            &description,
-            Reach::Act,
-            object_schema(json!({
-                    "language": { "type": "string", "enum": ["python", "sh"] },
-                    "code": { "type": "string", "description": "The whole program" }
-                }), &["language", "code"]),
-        )
-    };
+            // No effect: it has no network, and its files are deleted.
+            untrusted_output: !readable.is_empty(),
+            timeout: Some(sandbox.timeout() + MARGIN),
+            ..ToolSpec::new(
+                "code_interpreter",
+                &description,
+                Reach::Act,
+                object_schema(
+                    json!({
+                        "language": { "type": "string", "enum": ["python", "sh"] },
+                        "code": { "type": "string", "description": "The whole program" }
+                    }),
+                    &["language", "code"],
+                ),
+            )
+        };
         CodeInterpreter { sandbox, spec }
     }
 }

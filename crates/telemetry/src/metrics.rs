@@ -1,8 +1,8 @@
 //! Running totals since the start of Hob, in atomics, so that counting costs next to nothing. Knows nothing of how the figures
 //! are displayed.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;

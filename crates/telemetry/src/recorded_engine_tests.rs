@@ -1,4 +1,3 @@
-
 use futures::StreamExt;
 use hob_core::{Message, Role};
 use hob_testkit::ScriptedEngine;
@@ -19,7 +18,7 @@ impl InferenceLog for Notebook {
 
 impl Notebook {
     fn endings(&self) -> Vec<(InferenceEnd, Usage, bool)> {
-        let kept = self.0.lock().unwrap();
+        let kept = self.0.lock();
         kept.iter().map(|kept| (kept.ending.clone(), kept.usage, kept.estimated)).collect()
     }
 }
@@ -66,7 +65,7 @@ async fn a_whole_answer_and_a_stream_are_recorded_once_each() {
     assert_eq!(deltas.len(), 3);
     let complete = (InferenceEnd::Complete(FinishReason::Stop), COUNTED, false);
     assert_eq!(log.endings(), [complete.clone(), complete]);
-    let kept = log.0.lock().unwrap();
+    let kept = log.0.lock();
     assert_eq!((kept[0].streamed, kept[0].first_token), (false, None));
     assert!(kept[1].streamed && kept[1].first_token.is_some());
 }

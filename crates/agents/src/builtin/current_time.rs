@@ -24,14 +24,19 @@ struct Arguments {
     timezone: Option<String>,
 }
 
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec::new(
-            "current_time",
-            "Returns the date, time and weekday.",
-            Reach::Pure,
-            object_schema(json!({
-            "timezone": { "type": ["string", "null"], "description": "IANA name such as Europe/Berlin; UTC by default" }
-        }), &[]),
-        ));
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    ToolSpec::new(
+        "current_time",
+        "Returns the date, time and weekday.",
+        Reach::Pure,
+        object_schema(
+            json!({
+                "timezone": { "type": ["string", "null"], "description": "IANA name such as Europe/Berlin; UTC by default" }
+            }),
+            &[],
+        ),
+    )
+});
 
 #[async_trait]
 impl Tool for CurrentTime {

@@ -4,7 +4,10 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_core::{AnswerDefaults, Engine, FinishReason, GenerateRequest, Message, Reach, Role, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
+use hob_core::{
+    AnswerDefaults, Engine, FinishReason, GenerateRequest, Message, Reach, Role, Tool, ToolError, ToolSpec,
+    object_schema, tool_arguments,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -45,10 +48,13 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
                       summarise, translate or judge.",
             // It only computes: the engine gets no tools.
             Reach::Pure,
-            object_schema(json!({
-                "prompt": { "type": "string" },
-                "system": { "type": ["string", "null"], "description": "How to answer" }
-            }), &["prompt"]),
+            object_schema(
+                json!({
+                    "prompt": { "type": "string" },
+                    "system": { "type": ["string", "null"], "description": "How to answer" }
+                }),
+                &["prompt"],
+            ),
         )
     }
 });
@@ -81,12 +87,7 @@ impl Tool for Llm {
             defaults: self.options.defaults,
             ..GenerateRequest::default()
         };
-        let generation = self
-            .options
-            .engine
-            .generate(&request)
-            .await
-            .map_err(ToolError::new)?;
+        let generation = self.options.engine.generate(&request).await.map_err(ToolError::new)?;
         let answer = generation.answer;
         Ok(match answer.finish_reason {
             FinishReason::Length => format!("{}\n[the answer was cut off here]", answer.content),

@@ -15,12 +15,14 @@ struct Arguments {
     thought: String,
 }
 
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec::new(
-            "think",
-            "Records a thought. Use it to plan or to check something before acting; it has no other effect.",
-            Reach::Pure,
-            object_schema(json!({ "thought": { "type": "string" } }), &["thought"]),
-        ));
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    ToolSpec::new(
+        "think",
+        "Records a thought. Use it to plan or to check something before acting; it has no other effect.",
+        Reach::Pure,
+        object_schema(json!({ "thought": { "type": "string" } }), &["thought"]),
+    )
+});
 
 #[async_trait]
 impl Tool for Think {

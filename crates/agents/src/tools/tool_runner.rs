@@ -31,7 +31,7 @@ pub struct PermittedTools {
     allowed_after_untrusted: AllowedAfterUntrusted,
     /// The text that the owner wrote in the request.
     owner_words: String,
-    most_engine_calls: u32,
+    max_engine_calls: u32,
     detail: Detail,
     progress: Mutex<RunState>,
 }
@@ -172,7 +172,10 @@ async fn finish_in_time(entry: &ToolEntry, arguments: Value, permit: &Permit) ->
         Ok(Ok(Err(error))) => Err(error.to_string()),
         Ok(Err(_panic)) => {
             tracing::error!(tool = %spec.name, "a tool panicked");
-            Err(format!("the tool '{}' crashed; this is an error of the tool, not of the arguments", spec.name))
+            Err(format!(
+                "the tool '{}' crashed; this is an error of the tool, not of the arguments",
+                spec.name
+            ))
         }
         Err(_elapsed) => Err(format!("{} did not finish within {} s", spec.name, limit.as_secs_f32())),
     }

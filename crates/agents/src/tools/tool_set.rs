@@ -25,11 +25,7 @@ pub enum ToolSetError {
     Absent { name: String, why: &'static str },
 
     #[error("there is no tool '{name}'{}", advice(near, known))]
-    Unknown {
-        name: String,
-        near: Vec<String>,
-        known: Vec<String>,
-    },
+    Unknown { name: String, near: Vec<String>, known: Vec<String> },
 }
 
 fn advice(near: &[String], known: &[String]) -> String {

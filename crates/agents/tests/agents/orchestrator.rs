@@ -143,7 +143,10 @@ async fn a_call_that_cannot_be_forced_is_refused() {
     assert_eq!(error.to_string(), "orchestrator does not support 'tool_choice': this caller has no tools");
     for agent in ["simple", "react"] {
         let error = test.run(agent, &forced(ToolChoice::Required)).await.unwrap_err();
-        assert!(error.to_string().ends_with("only the orchestrator supports a required tool call"), "{error}");
+        assert!(
+            error.to_string().ends_with("only the orchestrator supports a required tool call"),
+            "{error}"
+        );
     }
 }
 

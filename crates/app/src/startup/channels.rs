@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hob_channels::whatsapp::{WhatsappInstaller, WhatsappProgram};
 use hob_channels::{
-    ChannelError, ChannelOptions, ChannelService, ChannelStore, Channel, GatewayOptions, InboundRules,
+    Channel, ChannelError, ChannelOptions, ChannelService, ChannelStore, GatewayOptions, InboundRules,
     SqliteChannelStore, WhatsappOptions,
 };
 use hob_config::{ChannelConfig, Config};

@@ -84,7 +84,8 @@ struct SingleUse {
 #[async_trait]
 impl MessageSender for GatewaySender {
     async fn deliver(&self, message: &Outgoing) -> Result<(), SendFailure> {
-        let not_sent = match self.handle.lock().clone() {
+        let handle = self.handle.lock().clone();
+        let not_sent = match handle {
             Some(handle) => match handle.send(message).await {
                 Err(SendFailure::NotSent(reason)) => reason,
                 outcome => return outcome,
@@ -103,7 +104,8 @@ impl MessageSender for GatewaySender {
     }
 
     async fn channels(&self) -> Result<Vec<String>, String> {
-        if let Some(handle) = self.handle.lock().clone().filter(|handle| handle.protocol == Protocol::OpenClaw) {
+        let handle = self.handle.lock().clone();
+        if let Some(handle) = handle.filter(|handle| handle.protocol == Protocol::OpenClaw) {
             return handle.channels().await;
         }
         match self.http.channels().await? {

@@ -68,7 +68,7 @@ struct Queue {
     taken: usize,
     /// Whether a task answers this conversation.
     has_task: bool,
-   is_notified: bool,
+    is_notified: bool,
 }
 
 impl Queues {

@@ -83,8 +83,14 @@ mod tests {
             from_me: false,
         };
         for (line, expected) in [
-            (r#"{"type":"status","status":"connected"}"#, Event::Status { status: ReportedStatus::Connected }),
-            (r#"{"type":"status","status":"disconnected"}"#, Event::Status { status: ReportedStatus::Disconnected }),
+            (
+                r#"{"type":"status","status":"connected"}"#,
+                Event::Status { status: ReportedStatus::Connected },
+            ),
+            (
+                r#"{"type":"status","status":"disconnected"}"#,
+                Event::Status { status: ReportedStatus::Disconnected },
+            ),
             (r#"{"type":"qr","data":"2@x"}"#, Event::Qr { data: "2@x".into() }),
             (
                 r#"{"type":"message","jid":"4915@s.whatsapp.net","sender":"4915@s.whatsapp.net","text":"hi","message_id":"m"}"#,

@@ -35,7 +35,9 @@ pub enum InstallError {
     NoNpm { npm: PathBuf },
     #[error("cannot start npm: {0}")]
     Npm(#[source] io::Error),
-    #[error("npm could not download the packages of the bridge. Check the network and try again. Its output:\n{said}")]
+    #[error(
+        "npm could not download the packages of the bridge. Check the network and try again. Its output:\n{said}"
+    )]
     Fetch { said: String },
 }
 

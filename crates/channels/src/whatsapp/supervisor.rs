@@ -84,10 +84,11 @@ impl WhatsappSupervisor {
                 tracing::info!("connected to WhatsApp");
                 self.status.note(Trigger::SaysConnected);
             }
-            Ok(Event::Status { status: ReportedStatus::Disconnected }) => self.status.note(Trigger::SaysDisconnected),
+            Ok(Event::Status { status: ReportedStatus::Disconnected }) => {
+                self.status.note(Trigger::SaysDisconnected)
+            }
             Ok(Event::Qr { .. }) => {
-                let advice =
-                    "WhatsApp is not linked. Run 'hob channel login whatsapp' and scan the code that it shows";
+                let advice = "WhatsApp is not linked. Run 'hob channel login whatsapp' and scan the code that it shows";
                 if self.status.trouble(Trigger::SaysDisconnected, advice) {
                     tracing::warn!("{advice}");
                 }
@@ -112,7 +113,9 @@ impl WhatsappSupervisor {
         if received.from_me && self.sender.sent_recently(&received.text) {
             return;
         }
-        let Some(asked) = self.mention_rule.question(&received.text, is_group, received.from_me) else { return };
+        let Some(asked) = self.mention_rule.question(&received.text, is_group, received.from_me) else {
+            return;
+        };
         let message = ChannelMessage {
             channel: CHANNEL.to_owned(),
             sender: received.sender,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use hob_channels::{ChannelError, ChannelStatus};
 use hob_channels::{Channel, GatewayOptions};
+use hob_channels::{ChannelError, ChannelStatus};
 use hob_testkit::{Gateway, GatewayScript, Reply};
 use serde_json::{Value, json};
 use tokio::time::timeout;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_channels::{ChannelMessage, ChannelStatus};
 use hob_channels::{Channel, GatewayOptions, GatewayTimeouts, HandlerResult, MessageHandler};
+use hob_channels::{ChannelMessage, ChannelStatus};
 use hob_testkit::{Gateway, GatewayScript};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tokio::sync::Notify;

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_channels::{ChannelMessage, ChannelStatus};
 use hob_channels::{Channel, GatewayOptions, GatewayTimeouts, HandlerResult, MessageHandler};
+use hob_channels::{ChannelMessage, ChannelStatus};
 use hob_core::{EventBus, Subscription};
 use hob_testkit::Gateway;
 use serde_json::{Value, json};

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use hob_channels::whatsapp::WhatsappProgram;
-use hob_channels::{ChannelError, ChannelStatus};
 use hob_channels::{Channel, WhatsappOptions};
+use hob_channels::{ChannelError, ChannelStatus};
 use tokio::time::{Instant, timeout};
 
 use crate::support::{PATIENCE, node, part};

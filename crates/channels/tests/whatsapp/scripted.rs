@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use hob_channels::whatsapp::{LoginError, LoginStep, WhatsappProgram, login};
-use hob_channels::{ChannelError, ChannelStatus};
 use hob_channels::{Channel, WhatsappOptions};
+use hob_channels::{ChannelError, ChannelStatus};
 use serde_json::json;
 use tokio::time::timeout;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hob_channels::ChannelMessage;
 use hob_channels::whatsapp::WhatsappProgram;
-use hob_channels::{HandlerResult, Channel, MessageHandler, WhatsappOptions};
+use hob_channels::{Channel, HandlerResult, MessageHandler, WhatsappOptions};
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -205,7 +205,7 @@ fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
 
 /// The write-ahead log lets readers and the writer work concurrently.
 fn enable_write_ahead_log(connection: &Connection) -> rusqlite::Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + BUSY_TIMEOUT;
     // SQLite does not wait when two processes change the mode at once.
     loop {
         match connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())) {

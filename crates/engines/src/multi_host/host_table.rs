@@ -112,7 +112,7 @@ impl HostTable {
 
     /// Whether a host is healthy, by a check that is no older than `recent`.
     pub(super) async fn is_healthy(&self, index: usize, recent: Duration) -> bool {
-        let mut last = self.health_checks[index].entries.lock().await;
+        let mut last = self.health_checks[index].lock().await;
         if let Some(look) = &*last
             && look.at.elapsed() < recent
         {

@@ -48,9 +48,12 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "Makes a file or directory searchable. Only changed files are read again. The path must be in a directory that the \
                       user allowed.",
             Reach::Act,
-            object_schema(json!({
-                "path": { "type": "string", "minLength": 1, "description": "Absolute, or relative to an allowed directory" }
-            }), &["path"]),
+            object_schema(
+                json!({
+                    "path": { "type": "string", "minLength": 1, "description": "Absolute, or relative to an allowed directory" }
+                }),
+                &["path"],
+            ),
         )
     }
 });

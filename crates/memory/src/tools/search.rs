@@ -27,20 +27,23 @@ impl MemorySearchTool {
     /// The tool under the name `name`.
     pub fn new(name: &str, memory: Arc<MemoryService>) -> Self {
         let spec = ToolSpec {
-        untrusted_output: true,
-        ..ToolSpec::new(
-            name,
-            "Searches the user's documents and notes. Returns the best matching passages with their sources.",
-            Reach::Read,
-            object_schema(json!({
-                    "query": { "type": "string", "description": "A question or keywords" },
-                    "top_k": {
-                        "type": ["integer", "null"], "minimum": 1, "maximum": MOST,
-                        "description": format!("Number of passages; {USUAL} by default")
-                    }
-                }), &["query"]),
-        )
-    };
+            untrusted_output: true,
+            ..ToolSpec::new(
+                name,
+                "Searches the user's documents and notes. Returns the best matching passages with their sources.",
+                Reach::Read,
+                object_schema(
+                    json!({
+                        "query": { "type": "string", "description": "A question or keywords" },
+                        "top_k": {
+                            "type": ["integer", "null"], "minimum": 1, "maximum": MOST,
+                            "description": format!("Number of passages; {USUAL} by default")
+                        }
+                    }),
+                    &["query"],
+                ),
+            )
+        };
         MemorySearchTool { memory, spec }
     }
 }

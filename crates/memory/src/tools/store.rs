@@ -30,19 +30,22 @@ struct Arguments {
 }
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
-        effect: Effect::Persists,
-        ..ToolSpec::new(
-            "memory_store",
-            "Saves a note for later conversations. It may be a fact, a decision or a preference of the user.",
-            // Models read notes later, so a stranger must not be able to write one.
-            Reach::Act,
-            object_schema(json!({
-            "content": {
-                "type": "string", "minLength": 1, "maxLength": LONGEST, "description": "The note, clear without this conversation" },
-            "title": { "type": ["string", "null"], "maxLength": 200, "description": "The subject" }
-        }), &["content"]),
-        )
-    });
+    effect: Effect::Persists,
+    ..ToolSpec::new(
+        "memory_store",
+        "Saves a note for later conversations. It may be a fact, a decision or a preference of the user.",
+        // Models read notes later, so a stranger must not be able to write one.
+        Reach::Act,
+        object_schema(
+            json!({
+                "content": {
+                    "type": "string", "minLength": 1, "maxLength": LONGEST, "description": "The note, clear without this conversation" },
+                "title": { "type": ["string", "null"], "maxLength": 200, "description": "The subject" }
+            }),
+            &["content"],
+        ),
+    )
+});
 
 #[async_trait]
 impl Tool for MemoryStoreTool {

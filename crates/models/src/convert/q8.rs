@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn every_half_is_its_own_nearest_and_so_is_what_lies_near_it() {
+    fn every_half_and_its_neighbourhood_round_to_it() {
         for bits in 0..0x7bff_u16 {
             let (this, next) = (value(bits), value(bits + 1));
             assert_eq!(half(this), bits);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_come_back_to_within_half_a_step() {
+    fn numbers_are_exact_within_half_a_step() {
         let numbers: Vec<f32> = (0..64).map(|at| ((at * 37 % 101) as f32 - 50.0) / 7.0).collect();
         let bytes = quantise(&numbers);
         assert_eq!(bytes.len(), 2 * BLOCK_BYTES);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_zeros_stays_so() {
+    fn zeros_stay_zeros() {
         assert_eq!(quantise(&[0.0; BLOCK]), [0; BLOCK_BYTES]);
     }
 }

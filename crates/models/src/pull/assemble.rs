@@ -52,7 +52,7 @@ fn convert(job: &PullJob, work: &Path, members: &BertPublication, target: &Targe
     };
     bert_to_gguf(files, BufWriter::new(&part), |done, total| {
         job.report(DownloadStep::Converting, done, Some(total));
-        job.go_on()
+        job.check_active()
     })
     .map_err(|error| match error {
         ConvertError::Write(error) => unwritable(error),

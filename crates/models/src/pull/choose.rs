@@ -128,7 +128,7 @@ mod tests {
         &["README.md", "m-Q4_K_M.gguf", "m-Q4_K_S.gguf", "m-IQ4_XS.gguf", "m-Q8_0.gguf", "mmproj-m-f16.gguf"];
 
     #[test]
-    fn without_a_wish_it_is_the_usual_quantisation_or_the_only_file() {
+    fn by_default_the_usual_quantisation_or_the_only_file_is_chosen() {
         assert_eq!(chosen(USUAL, None).unwrap(), ["m-Q4_K_M.gguf"]);
         assert_eq!(chosen(&["x-q8_0.gguf", "mmproj-x.gguf"], None).unwrap(), ["x-q8_0.gguf"]);
         assert_eq!(
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_is_a_file_or_a_quantisation_in_any_case() {
+    fn a_file_or_a_quantisation_can_be_named_ignoring_case() {
         assert_eq!(chosen(USUAL, Some("q8_0")).unwrap(), ["m-Q8_0.gguf"]);
         assert_eq!(chosen(USUAL, Some("M-q4_k_s.GGUF")).unwrap(), ["m-Q4_K_S.gguf"]);
         assert_eq!(chosen(USUAL, Some("mmproj-m-f16")).unwrap(), ["mmproj-m-f16.gguf"]);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_come_together_and_in_order_or_not_at_all() {
+    fn parts_are_complete_and_in_order_or_skipped() {
         let parts = ["d/x-Q4_0-00002-of-00002.gguf", "d/x-Q4_0-00001-of-00002.gguf"];
         let whole = ["d/x-Q4_0-00001-of-00002.gguf", "d/x-Q4_0-00002-of-00002.gguf"];
         assert_eq!(chosen(&parts, None).unwrap(), whole);

@@ -216,7 +216,7 @@ impl Part {
                     let length = read_in_blocks(&mut file, |block, done| {
                         summing.add(block);
                         job.report(DownloadStep::Checking, done, Some(size));
-                        job.go_on()
+                        job.check_active()
                     })?;
                     file.seek(SeekFrom::Start(length))?;
                     Ok((file, length, summing))
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_pass_is_tried_again() {
+    fn only_temporary_errors_are_retried() {
         let refused = |status, retry_after| PullError::Refused {
             repo: String::new(),
             host: String::new(),

@@ -1,8 +1,7 @@
 //! Pulls a model into the directory of models.
 //!
-//! Whatever the source, a model is written under another name (`.part`), checked, and renamed when it is whole: a half
-//! file is never listed. One pull of a model runs at a time, across processes; the others wait for it. A pull that is
-//! cancelled, dropped or killed leaves what it has, and the next one resumes there.
+//! A model is written under another name (`.part`), checked, and renamed when it is complete. One pull of a model runs at a time,
+//! across processes; the others wait. An interrupted pull leaves its part, and the next one continues there.
 
 mod assemble;
 mod choose;
@@ -31,17 +30,16 @@ use crate::catalogue::{CatalogueEntry, ModelSource};
 use crate::directory::{ModelDirectory, StoredModel};
 use crate::lock::ModelLock;
 
-/// How often the lock of another pull is tried.
+/// The pause between two attempts to take the lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(200);
 
-/// Fetches the model that `spec` names and returns it as it is in the directory. A model that is there already is not fetched
-/// again.
+/// Pulls the model that `spec` names, unless it is in the directory, and returns it.
 pub async fn pull(
     spec: &PullSpec,
     directory: &ModelDirectory,
     options: &PullOptions,
 ) -> Result<StoredModel, PullError> {
-    // Work on other threads ends with this call, also when it is dropped in the middle.
+    // Work on other threads ends with this call, also if it is dropped.
     let stop = options.cancel.child_token();
     let _stop_at_end = stop.clone().drop_guard();
     let job = PullJob { directory: directory.clone(), options: options.clone(), stop, _lock: None };
@@ -64,7 +62,7 @@ async fn pull_entry(job: &PullJob, entry: &CatalogueEntry) -> Result<StoredModel
     match &entry.source {
         ModelSource::Pinned(pinned) => pinned::pull(job, entry.name, pinned).await,
         ModelSource::Hub { repo, wanted } => {
-            // Its name is ours, so that it is there needs no hub to say.
+            // No request to the hub is needed if the model exists.
             if let Some(model) = job.healthy(entry.name).await? {
                 return Ok(model);
             }
@@ -74,14 +72,13 @@ async fn pull_entry(job: &PullJob, entry: &CatalogueEntry) -> Result<StoredModel
     }
 }
 
-/// What every source works with.
 #[derive(Clone)]
 struct PullJob {
     directory: ModelDirectory,
     options: PullOptions,
     /// Cancelled when the pull ends for any reason.
     stop: CancellationToken,
-    /// With every thread that works for this pull, so that none writes after the next pull has begun.
+    /// Shared with every thread of this pull, so that none writes after the next pull has begun.
     _lock: Option<Arc<ModelLock>>,
 }
 
@@ -97,7 +94,7 @@ impl PullJob {
         }
     }
 
-    /// The same with the right to write the model `id`, once no other holder has it.
+    /// Waits for the lock of the model `id`.
     async fn locked(&self, id: &str) -> Result<PullJob, PullError> {
         loop {
             let (dir, name) = (self.directory.dir().to_owned(), id.to_owned());
@@ -114,21 +111,21 @@ impl PullJob {
         }
     }
 
-    /// The model `id` if it is in the directory and nothing is wrong with it.
+    /// The model `id` if it is in the directory and not broken.
     async fn healthy(&self, id: &str) -> Result<Option<StoredModel>, PullError> {
         let id = id.to_owned();
         let found = self.blocking(move |job| Ok(job.directory.find(&id)?)).await?;
         Ok(found.filter(|model| model.problem.is_none()))
     }
 
-    /// The model `id`, which was just put there.
+    /// The model `id`, which was just added.
     async fn arrived(&self, id: &str) -> Result<StoredModel, PullError> {
         self.healthy(id)
             .await?
             .ok_or_else(|| PullError::Vanished { id: id.to_owned(), dir: self.directory.dir().to_owned() })
     }
 
-    /// Runs what waits for the disk on a thread of its own.
+    /// Runs disk work on a blocking thread.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&PullJob) -> Result<T, PullError> + Send + 'static,
@@ -138,14 +135,14 @@ impl PullJob {
             Ok(done) => done,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime is going down.
+                // The runtime ends.
                 Err(_) => Err(PullError::Cancelled),
             },
         }
     }
 
-    /// For loops over a file: ends them soon after the pull has ended.
-    fn go_on(&self) -> std::io::Result<()> {
+    /// Called in loops over a file, to end them after the pull has ended.
+    fn check_active(&self) -> std::io::Result<()> {
         if self.stop.is_cancelled() {
             return Err(std::io::Error::other("the pull has ended"));
         }

@@ -32,7 +32,7 @@ async fn a_process_that_pulls_until_it_is_killed() {
 }
 
 #[tokio::test]
-async fn killed_in_the_middle_the_next_pull_goes_on_and_ends_right() {
+async fn after_a_kill_the_next_pull_continues_and_completes() {
     let half = model(1).len() / 2;
     let stalling =
         hub(vec![("m.gguf", model(1))], move |request, proper| match request.path.contains("/resolve/") {

@@ -32,29 +32,30 @@ struct Arguments {
     tools: Option<Vec<String>>,
 }
 
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
-    ToolSpec {
-        effect: Effect::Persists,
-        ..ToolSpec::new(
-            "schedule_task",
-            "Schedules a prompt by cron '0 9 * * 1', interval in seconds, or once '2027-01-31T09:00'. It runs later without \
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
+    effect: Effect::Persists,
+    ..ToolSpec::new(
+        "schedule_task",
+        "Schedules a prompt by cron '0 9 * * 1', interval in seconds, or once '2027-01-31T09:00'. It runs later without \
                       this conversation, so it must contain everything that is needed.",
-            Reach::Act,
-            object_schema(json!({
-            "prompt": { "type": "string", "description": "What to do, with all details" },
-            "schedule_type": { "type": "string", "enum": ["cron", "interval", "once"] },
-            "schedule_value": {
-                "type": "string",
-                "description": "cron: an expression such as '0 9 * * MON-FRI'; interval: seconds such as '3600'; once: a date such as '2027-01-31T09:00'"
-            },
-            "timezone": { "type": ["string", "null"], "description": "IANA name such as Europe/Berlin" },
-            "agent": { "type": ["string", "null"], "description": "simple, orchestrator, react or codeact; simple by default" },
-            "tools": {
-                "type": ["array", "null"], "items": { "type": "string" }, "description": "Tools that it may use; by default those that change nothing"
-            }
-        }), &["prompt", "schedule_type", "schedule_value"]),
-        )
-    }
+        Reach::Act,
+        object_schema(
+            json!({
+                "prompt": { "type": "string", "description": "What to do, with all details" },
+                "schedule_type": { "type": "string", "enum": ["cron", "interval", "once"] },
+                "schedule_value": {
+                    "type": "string",
+                    "description": "cron: an expression such as '0 9 * * MON-FRI'; interval: seconds such as '3600'; once: a date such as '2027-01-31T09:00'"
+                },
+                "timezone": { "type": ["string", "null"], "description": "IANA name such as Europe/Berlin" },
+                "agent": { "type": ["string", "null"], "description": "simple, orchestrator, react or codeact; simple by default" },
+                "tools": {
+                    "type": ["array", "null"], "items": { "type": "string" }, "description": "Tools that it may use; by default those that change nothing"
+                }
+            }),
+            &["prompt", "schedule_type", "schedule_value"],
+        ),
+    )
 });
 
 #[async_trait]

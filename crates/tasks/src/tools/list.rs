@@ -33,18 +33,21 @@ struct Arguments {
 }
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
-        // A prompt may come from a tainted run.
-        untrusted_output: true,
-        ..ToolSpec::new(
-            "list_scheduled_tasks",
-            "Lists scheduled tasks. Returns id, prompt, schedule, status and next run.",
-            Reach::Act,
-            object_schema(json!({
-            "status": {
-                "type": ["string", "null"], "enum": ["active", "paused", "completed", "cancelled", null], "description": "Only tasks in this state; all by default" }
-        }), &[]),
-        )
-    });
+    // A prompt may come from a tainted run.
+    untrusted_output: true,
+    ..ToolSpec::new(
+        "list_scheduled_tasks",
+        "Lists scheduled tasks. Returns id, prompt, schedule, status and next run.",
+        Reach::Act,
+        object_schema(
+            json!({
+                "status": {
+                    "type": ["string", "null"], "enum": ["active", "paused", "completed", "cancelled", null], "description": "Only tasks in this state; all by default" }
+            }),
+            &[],
+        ),
+    )
+});
 
 #[async_trait]
 impl Tool for ListTasks {

@@ -219,7 +219,7 @@ struct Notebook(Mutex<Vec<Option<Energy>>>);
 
 impl InferenceLog for Notebook {
     fn record(&self, inference: Inference) {
-        self.0.lock().unwrap().push(inference.energy);
+        self.0.lock().push(inference.energy);
     }
 }
 
@@ -230,7 +230,7 @@ async fn an_answer_is_recorded_with_its_energy() {
     // In time for whoever ends within the hour.
     let reading = Mutex::new((reader, Instant::now() + Duration::from_secs(3600)));
     let engine = ScriptedEngine::new(move |_| {
-        let (reader, now) = &mut *reading.lock().unwrap();
+        let (reader, now) = &mut *reading.lock();
         reader.take_reading(*now);
         dial.shows(dial.microjoules.load(Ordering::Relaxed) + 5);
         *now += Duration::from_secs(1);
@@ -252,7 +252,7 @@ async fn an_answer_is_recorded_with_its_energy() {
     engine.generate(&question).await.unwrap();
     // One that is left before its end has used what it has used.
     drop(engine.stream(&question).await.unwrap());
-    assert_eq!(*notebook.0.lock().unwrap(), [joules(5), joules(5)]);
+    assert_eq!(*notebook.0.lock(), [joules(5), joules(5)]);
 }
 
 #[test]

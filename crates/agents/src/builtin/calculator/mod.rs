@@ -66,18 +66,23 @@ struct Arguments {
     expression: String,
 }
 
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec::new(
-            "calculator",
-            &format!(
-        "Evaluates arithmetic. Whole numbers and decimals are exact. Operators: + - * / // (floor division) % (remainder) ** \
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    ToolSpec::new(
+        "calculator",
+        &format!(
+            "Evaluates arithmetic. Whole numbers and decimals are exact. Operators: + - * / // (floor division) % (remainder) ** \
          or ^ (power), parentheses. Constants: pi, e. Functions: {}. Angles are in radians.",
-        functions::names()
-    ),
-            Reach::Pure,
-            object_schema(json!({
-            "expression": { "type": "string", "description": "Such as (3 + 4) * 2 ** 10 or sqrt(2) / 3" }
-        }), &["expression"]),
-        ));
+            functions::names()
+        ),
+        Reach::Pure,
+        object_schema(
+            json!({
+                "expression": { "type": "string", "description": "Such as (3 + 4) * 2 ** 10 or sqrt(2) / 3" }
+            }),
+            &["expression"],
+        ),
+    )
+});
 
 #[async_trait]
 impl Tool for Calculator {

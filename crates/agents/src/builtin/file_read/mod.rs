@@ -36,18 +36,21 @@ struct Arguments {
 }
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
-        untrusted_output: true,
-        ..ToolSpec::new(
-            "file_read",
-            "Reads lines of a text file. Only files in directories that the user allowed.",
-            Reach::Read,
-            object_schema(json!({
-            "path": { "type": "string", "description": "Absolute, or relative to an allowed directory" },
-            "offset": { "type": ["integer", "null"], "minimum": 1, "description": "First line, counted from 1" },
-            "limit": { "type": ["integer", "null"], "minimum": 1, "description": "Number of lines; all by default" }
-        }), &["path"]),
-        )
-    });
+    untrusted_output: true,
+    ..ToolSpec::new(
+        "file_read",
+        "Reads lines of a text file. Only files in directories that the user allowed.",
+        Reach::Read,
+        object_schema(
+            json!({
+                "path": { "type": "string", "description": "Absolute, or relative to an allowed directory" },
+                "offset": { "type": ["integer", "null"], "minimum": 1, "description": "First line, counted from 1" },
+                "limit": { "type": ["integer", "null"], "minimum": 1, "description": "Number of lines; all by default" }
+            }),
+            &["path"],
+        ),
+    )
+});
 
 #[async_trait]
 impl Tool for FileRead {

@@ -170,10 +170,7 @@ impl Fetcher {
             }
             Some(Host::Domain(_)) => return Ok(()),
             None => {
-                return Err(FetchError::BadUrl {
-                    url: url.to_string(),
-                    reason: "it has no host".to_owned(),
-                });
+                return Err(FetchError::BadUrl { url: url.to_string(), reason: "it has no host".to_owned() });
             }
         };
         let port = url.port_or_known_default().unwrap_or(0);

@@ -40,7 +40,10 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "Fetches a web page as text. Headings and links stay; text and JSON are unchanged. Only public addresses are allowed.",
             // The request reveals to a server what was asked for.
             Reach::Act,
-            object_schema(json!({ "url": { "type": "string", "description": "Begins with https:// or http://" } }), &["url"]),
+            object_schema(
+                json!({ "url": { "type": "string", "description": "Begins with https:// or http://" } }),
+                &["url"],
+            ),
         )
     }
 });

@@ -16,10 +16,10 @@ mod words;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::RwLock;
 use std::time::{Duration, SystemTime};
 
 use hob_db::{Database, DatabaseError, Durability, Migrations};
+use parking_lot::RwLock;
 use rusqlite::{Connection, Transaction};
 
 use super::{

@@ -4,7 +4,7 @@ use super::*;
 use crate::store::tests::{add, chunk, near, scattered, source, sources_near};
 
 fn codes_in_memory(memory: &SqliteMemoryStore) -> usize {
-    memory.codes.read().unwrap().len()
+    memory.codes.read().len()
 }
 
 /// A memory in a file with many chunks about anything, so that not all vectors are compared.

@@ -1,7 +1,6 @@
 //! Chunks by their meaning. A vector is kept twice: in whole numbers on disk, and as its signs, which are searched first.
 
 use std::collections::HashSet;
-use std::sync::PoisonError;
 
 use hob_db::{DatabaseError, Durability};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
