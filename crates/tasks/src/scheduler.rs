@@ -265,7 +265,7 @@ impl Shared {
         let abort = abort.clone();
         active.spawn(async move {
             runner.run(claimed, &abort).await;
-            drop(place);
+            drop(slot);
             // After the slot is free, so that the next poll finds it.
             runner.service.notify_changed();
         });

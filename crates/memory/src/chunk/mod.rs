@@ -1,29 +1,29 @@
-//! A document in chunks that fit a search index and a prompt. Knows nothing of files.
+//! Cuts a document into chunks for a search index and a prompt. Knows nothing of files.
 
 mod pack;
 mod pieces;
 
 use crate::read::Document;
 
-/// How large chunks are, in tokens.
+/// The size of chunks in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkOptions {
     size: usize,
     overlap: usize,
 }
 
-/// Sizes that cannot be.
+/// Invalid sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkOptionsError {
-    #[error("a chunk of {size} tokens is too small to hold anything; the least is {MIN_SIZE}")]
+    #[error("a chunk of {size} tokens is too small; the minimum is {MIN_SIZE}")]
     Size { size: usize },
     #[error(
-        "an overlap of {overlap} tokens leaves no room in a chunk of {size}; choose a smaller overlap or larger chunks"
+        "an overlap of {overlap} tokens is too large for a chunk of {size}; choose a smaller overlap or larger chunks"
     )]
     Overlap { size: usize, overlap: usize },
 }
 
-/// Below this a chunk could not even hold the rarest single characters.
+/// A smaller chunk could not contain the rarest single characters.
 pub const MIN_SIZE: usize = 16;
 
 impl Default for ChunkOptions {
@@ -53,24 +53,23 @@ impl ChunkOptions {
     }
 }
 
-/// A piece of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
     pub text: String,
-    /// How many bytes at the beginning of the text repeat the end of the chunk before.
+    /// The bytes at the start of the text that repeat the chunk before.
     pub overlap: usize,
-    /// The title of the document and the headings above the chunk, joined with ` › `. Empty where there are none.
+    /// The title of the document and the headings above the chunk, joined with ` › `. May be empty.
     pub title: String,
-    /// The place of the first and last word that is not overlap: a line, or what [`Document::place`] says.
+    /// The position of the first and last word that is not overlap: a line, or the unit of [`Document::place`].
     pub line: u32,
     pub end_line: u32,
     pub tokens: u32,
 }
 
-/// Cuts a document. Nothing but blank space is left out, and no chunk has more than `size` tokens.
+/// Cuts a document. Only blank space is dropped, and no chunk has more than `size` tokens.
 ///
-/// What fits into a chunk is not torn. A heading stays with what follows it, and begins a chunk unless the one at hand is still
-/// small. A chunk that goes on in the middle of a section repeats the last sentences or lines of the one before.
+/// A block that fits into a chunk is not cut. A heading stays with its text, and begins a chunk unless the current one is small.
+/// A chunk that continues a section repeats the last sentences or lines of the one before.
 pub fn chunk(document: &Document, options: ChunkOptions) -> Vec<Chunk> {
     pack::pack(document, options)
 }

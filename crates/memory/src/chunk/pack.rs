@@ -1,11 +1,11 @@
-//! Pieces into chunks, as many as fit.
+//! Packs pieces into chunks.
 
 use super::pieces::{Piece, pieces, tail};
 use super::{Chunk, ChunkOptions};
 use crate::read::{BlockKind, Document};
 use crate::tokens;
 
-/// A chunk that is less than this part full goes on over a heading: sections of one line are no chunks of their own.
+/// A chunk that is less full than this fraction continues after a heading, because very short sections are not chunks.
 const SMALL: usize = 4;
 
 /// The longest title, in characters. It is stored with each chunk.
@@ -13,7 +13,7 @@ const MAX_TITLE: usize = 200;
 
 pub fn pack(document: &Document, options: ChunkOptions) -> Vec<Chunk> {
     let mut packer = Packer::new(document, options);
-    // Headings that wait for what follows them.
+    // Headings that wait for their text.
     let mut headings: Vec<Piece> = Vec::new();
     for block in &document.blocks {
         if let BlockKind::Heading(level) = block.kind {
@@ -36,19 +36,19 @@ pub fn pack(document: &Document, options: ChunkOptions) -> Vec<Chunk> {
             packer.add(&unit);
             unit.clear();
         }
-        // A block of blank space.
+        // A blank block.
         headings = unit;
     }
     packer.add(&headings);
     packer.finish()
 }
 
-/// At most how many tokens the pieces have together. Blank space may be a token.
+/// An upper bound of the tokens of the pieces. Blank space may be a token.
 fn cost(pieces: &[Piece]) -> usize {
     pieces.iter().map(|piece| piece.tokens + usize::from(!piece.gap.is_empty())).sum()
 }
 
-/// The headings above the place at hand.
+/// The current headings.
 struct Path<'a> {
     title: Option<&'a str>,
     headings: Vec<(u8, &'a str)>,
@@ -62,7 +62,7 @@ impl<'a> Path<'a> {
 
     fn title(&self) -> String {
         let headings = self.headings.iter().map(|(_, heading)| *heading);
-        // A document's title is often its first heading too.
+        // The title of a document is often also its first heading.
         let headings = headings.filter(|heading| Some(*heading) != self.title);
         let names = self.title.into_iter().chain(headings).filter(|name| !name.is_empty());
         let title = names.collect::<Vec<_>>().join(" › ");
@@ -77,12 +77,12 @@ struct Packer<'a> {
     options: ChunkOptions,
     path: Path<'a>,
     chunks: Vec<Chunk>,
-    /// The chunk at hand: what it repeats, what it adds, and what it is called.
+    /// The current chunk: its overlap, its own pieces, and its title.
     repeated: Vec<Piece<'a>>,
     own: Vec<Piece<'a>>,
     used: usize,
     title: String,
-    /// What the chunk before added, if this section goes on.
+    /// The own pieces of the chunk before, in the same section.
     before: Vec<Piece<'a>>,
 }
 
@@ -100,7 +100,6 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// A heading comes.
     fn begin_section(&mut self) {
         if self.used > self.options.size / SMALL {
             self.close();
@@ -108,14 +107,14 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// Adds pieces that stay together, if they fit into a chunk at all.
+    /// Adds pieces, which stay together if they fit into a chunk.
     fn add(&mut self, unit: &[Piece<'a>]) {
         let more = cost(unit);
         if more > self.options.size && unit.len() > 1 {
             unit.iter().for_each(|piece| self.add(std::slice::from_ref(piece)));
             return;
         }
-        // Closing may leave something behind.
+        // Closing may leave a rest.
         while !self.own.is_empty() && self.used + more > self.options.size {
             self.close();
         }
@@ -127,12 +126,12 @@ impl<'a> Packer<'a> {
         self.used += more;
     }
 
-    /// Begins a chunk with the end of the one before.
+    /// Starts a chunk with the end of the one before.
     fn repeat(&mut self, unit: &[Piece<'a>], more: usize) {
         self.used = 0;
         self.repeated.clear();
         let before = std::mem::take(&mut self.before);
-        // Headings begin something new, and a row of a table is whole by itself.
+        // Headings and rows of a table need no overlap.
         if !unit.first().is_some_and(|piece| matches!(piece.kind, BlockKind::Paragraph | BlockKind::Code)) {
             return;
         }
@@ -152,8 +151,7 @@ impl<'a> Packer<'a> {
         self.used = cost(&self.repeated);
     }
 
-    /// Ends the chunk at hand. The count of the whole can differ from the sum of its pieces: what is too much goes on to the
-    /// next chunk.
+    /// Ends the current chunk. The tokens of the whole can differ from the sum of its pieces: the excess moves to the next chunk.
     fn close(&mut self) {
         let mut late = Vec::new();
         while let Some((first, last)) = self.own.first().zip(self.own.last()) {
@@ -202,7 +200,7 @@ impl<'a> Packer<'a> {
     }
 }
 
-/// How many tokens the pieces have together, where that can be told without counting all of them again.
+/// The tokens of the pieces, if known without counting again.
 fn sum(repeated: &[Piece], own: &[Piece]) -> Option<usize> {
     let mut sum: usize = 0;
     let mut before: Option<&Piece> = None;
@@ -219,7 +217,7 @@ fn sum(repeated: &[Piece], own: &[Piece]) -> Option<usize> {
     Some(sum)
 }
 
-/// The pieces as they are read.
+/// The joined text.
 fn text(repeated: &[Piece], own: &[Piece]) -> String {
     let mut text = String::new();
     for piece in repeated.iter().chain(own) {

@@ -138,7 +138,7 @@ fn files_that_are_left_out_are_named_with_the_reason() {
         ("empty.txt", "the file has no text"),
         ("image.bin", "the file is binary, not text"),
         ("scan.pdf", "the file has no text; its pages may be scanned images"),
-        ("server.pem", "the file is named like a key or a password file, and those are never read"),
+        ("server.pem", "the file has the name of a key or password file, which are never read"),
     ]
     .map(|(name, reason)| (name.to_owned(), reason.to_owned()));
     for unchanged in [0, 1] {
@@ -164,8 +164,8 @@ fn a_reader_that_panics_costs_its_file_and_nothing_else() {
     let folder = Folder::with(&files);
     // Each takes so much of what may be in memory that none is left when two of them keep it.
     let huge = fs::File::create(folder.path().join("hostile.pdf")).unwrap();
-    huge.set_len(MOST_BYTES).unwrap();
-    fs::File::create(folder.path().join("hostile2.pdf")).unwrap().set_len(MOST_BYTES).unwrap();
+    huge.set_len(MAX_BYTES).unwrap();
+    fs::File::create(folder.path().join("hostile2.pdf")).unwrap().set_len(MAX_BYTES).unwrap();
     let options = IndexOptions::default();
     let looking = |path: &Path, metadata: &Metadata, known: &HashMap<String, SourceStamp>| {
         assert!(path.extension().is_some_and(|extension| extension == "md"), "a fault of the reader");

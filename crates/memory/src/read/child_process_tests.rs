@@ -34,7 +34,7 @@ fn a_file_that_is_read_apart_says_the_same() {
 #[test]
 fn what_is_wrong_with_a_file_is_said_from_afar() {
     let error = read_pdf(b"%PDF-1.7 nonsense", &in_a_process()).unwrap_err();
-    assert_eq!(error.to_string(), "the file is broken: it is no PDF that can be read");
+    assert_eq!(error.to_string(), "the file is broken: it is not a readable PDF");
     let short = ReadLimits { text_bytes: 10, ..in_a_process() };
     let error = read_pdf(&samples::pdf(&[&["More than ten letters."]]), &short).unwrap_err();
     assert_eq!(error.to_string(), "the file has more than 10 bytes of text in it, which is the limit");

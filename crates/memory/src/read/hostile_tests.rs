@@ -100,13 +100,13 @@ fn entities_that_grow_are_not_resolved() {
         lines.collect::<String>()
     );
     let said = quickly(|| sentence("bomb.docx", &samples::docx_of(&document)));
-    assert_eq!(said, "the file is broken: its XML defines a document type, which no DOCX does");
+    assert_eq!(said, "the file is broken: its XML has a document type, which is not allowed");
 }
 
 #[test]
 fn broken_documents_are_errors_that_say_so() {
     assert!(sentence("a.docx", b"no archive").starts_with("the file is broken: it is no DOCX archive"));
-    assert_eq!(sentence("a.pdf", b"%PDF-1.7\nnothing"), "the file is broken: it is no PDF that can be read");
+    assert_eq!(sentence("a.pdf", b"%PDF-1.7\nnothing"), "the file is broken: it is not a readable PDF");
     assert_eq!(sentence("a.eml", b""), "the file is broken: it has no header of an e-mail");
     let whole = samples::docx("<w:p><w:r><w:t>text</w:t></w:r></w:p>");
     assert!(matches!(read_as("a.docx", &whole[..whole.len() / 2]), Err(ReadError::Broken { .. })));

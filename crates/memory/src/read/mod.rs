@@ -1,6 +1,6 @@
-//! Files into text. Every reader takes bytes from outside and is bounded in time, memory and output.
+//! Reads files as text. Every reader gets untrusted bytes, and is limited in time, memory and output.
 //!
-//! Knows nothing of chunks, of the index or of what a text is for.
+//! Knows nothing of chunks or the index.
 
 pub mod child_process;
 mod code;
@@ -28,26 +28,24 @@ use child_process::ReaderProcess;
 pub use error::ReadError;
 pub use source::SourceFile;
 
-/// What a file says.
+/// The text of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Document {
     pub title: Option<String>,
     pub blocks: Vec<TextBlock>,
-    /// What the numbers in `TextBlock::line` count.
+    /// The unit of `TextBlock::line`.
     pub place: PositionUnit,
 }
 
-/// A part of a document that belongs together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextBlock {
     pub kind: BlockKind,
     pub text: String,
-    /// Where it begins and ends in the source, counted from 1.
+    /// The first and last position in the source, from 1.
     pub line: u32,
     pub end_line: u32,
 }
 
-/// What a block is to its reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BlockKind {
     /// From 1, the outermost, to 6.
@@ -58,18 +56,18 @@ pub enum BlockKind {
     Row,
 }
 
-/// What reading a file may cost.
+/// The limits of reading a file.
 #[derive(Debug, Clone)]
 pub struct ReadLimits {
-    /// The largest file that is read at all.
+    /// The largest file.
     pub file_bytes: u64,
-    /// The most text that is taken out of a document, and the most that is unpacked on the way.
+    /// The most text of a document, and the most unpacked bytes.
     pub text_bytes: usize,
     /// The most pages of a PDF.
     pub pages: usize,
-    /// The longest time for a file that a child process reads.
+    /// The time limit of the child process.
     pub time: Duration,
-    /// The process that reads files which a server should not read itself. Without it, this process reads them.
+    /// The child process for risky formats. Without it, this process reads them.
     pub reader_process: Option<ReaderProcess>,
 }
 
@@ -85,7 +83,7 @@ impl Default for ReadLimits {
     }
 }
 
-/// Reads a file. Blocks while it does.
+/// Reads a file. Blocks.
 pub fn read_file(path: &Path, limits: &ReadLimits) -> Result<Document, ReadError> {
     SourceFile::open(path, limits)?.document(limits)
 }

@@ -1,4 +1,4 @@
-//! `memory_store`: a note for later.
+//! `memory_store`: saves a note.
 
 use std::sync::{Arc, LazyLock};
 
@@ -57,7 +57,7 @@ impl Tool for MemoryStoreTool {
         &["title"]
     }
 
-    /// What the owner wrote may be saved whatever was read before.
+    /// The owner's own text may be saved also in a tainted run.
     fn is_named_by_owner(&self, arguments: &Value, owner_words: &str) -> bool {
         let words = plain(owner_words);
         let is_written = |text: &str| {
@@ -79,7 +79,7 @@ impl Tool for MemoryStoreTool {
     }
 }
 
-/// A text without what two people write differently: case, spacing, the full stop at the end.
+/// The text without case, spacing and final punctuation.
 fn plain(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").trim_end_matches(['.', '!']).to_lowercase()

@@ -33,7 +33,7 @@ struct Known {
 impl EnergyCounters {
     pub(super) fn new(counters: Vec<Box<dyn EnergyCounter>>) -> Self {
         let counters = counters.into_iter().map(|counter| Known { counter, last: None }).collect();
-        EnergyCounters { counters, looked: None, failing: false }
+        EnergyCounters { counters, read: None, failing: false }
     }
 
     pub(super) fn names(&self) -> Vec<String> {

@@ -2,11 +2,11 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `sources` | what is known of each file; a file's chunks come and go as a whole |
-//! | `words` | chunks by their words |
-//! | `vectors` | chunks by their meaning |
-//! | `passages` | chunks as people read them, with the words that were found |
-//! | `size` | how much there is |
+//! | `sources` | files and their chunks |
+//! | `words` | word search |
+//! | `vectors` | vector search |
+//! | `passages` | the text of chunks with marked words |
+//! | `size` | counts and sizes |
 
 mod passages;
 mod size;
@@ -29,7 +29,7 @@ use super::{
 use crate::vector_codes::VectorCodes;
 use crate::word_query::WordQuery;
 
-/// The steps that make its tables.
+/// The migrations of its tables.
 pub const MIGRATIONS: Migrations = Migrations {
     capability: "memory",
     steps: &[
@@ -40,45 +40,45 @@ pub const MIGRATIONS: Migrations = Migrations {
     legacy_versions: &[1, 2, 3],
 };
 
-/// Pages that the writer keeps in memory, in KiB: the index of words is merged as it grows.
+/// The page cache of the writer in KiB, for merging the word index.
 const WRITER_CACHE_KIB: i64 = 64 * 1024;
 
-/// How often a write is tried again when another process is at it; each try waits for seconds by itself.
+/// Retries of a write while another process writes; each waits for seconds.
 const TRIES: u32 = 12;
 
-/// How long the lock is left alone after a write, so that another process gets its turn.
+/// The pause after a write, so that another process can write.
 const TURN: Duration = Duration::from_millis(1);
 
-/// The memory in a SQLite file. Keeps the signs of all vectors in the process, so one store is shared by all callers.
+/// Holds the signs of all vectors in memory, so all callers share one store.
 pub struct SqliteMemoryStore {
     database: Database,
     codes: RwLock<VectorCodes>,
 }
 
 impl SqliteMemoryStore {
-    /// The memory in an open database, which gives its writer more room.
+    /// Uses an open database, with a larger cache for its writer.
     pub fn new(database: Database) -> Result<Self, DatabaseError> {
         let resized = database.writer().pragma_update(None, "cache_size", -WRITER_CACHE_KIB);
         resized.map_err(|error| database.explain(error))?;
         Ok(SqliteMemoryStore { database, codes: RwLock::default() })
     }
 
-    /// Opens the memory at `path`, and creates it where there is none.
+    /// Opens the memory at `path`, which is created if necessary.
     pub fn open(path: &Path) -> Result<Self, DatabaseError> {
         Self::new(Database::open(path, &[MIGRATIONS])?)
     }
 
-    /// The same where there is one already; creates nothing.
+    /// Opens an existing memory. Creates nothing.
     pub fn find(path: &Path) -> Result<Option<Self>, DatabaseError> {
         if path.exists() { Self::open(path).map(Some) } else { Ok(None) }
     }
 
-    /// A memory of this process only, which ends with the store.
+    /// A private memory.
     pub fn in_memory() -> Result<Self, DatabaseError> {
         Self::new(Database::in_memory(&[MIGRATIONS])?)
     }
 
-    /// Writes as soon as other processes that index allow it.
+    /// Writes, and retries while other processes write.
     fn write<T>(
         &self,
         durability: Durability,
@@ -88,7 +88,7 @@ impl SqliteMemoryStore {
     }
 }
 
-/// SQLite has no queue for writers. A process that writes often pauses after each write, and one that waits tries again.
+/// SQLite has no queue for writers, so a process pauses after each write, and a waiting one retries.
 fn retry_when_busy<T>(write: impl Fn() -> Result<T, DatabaseError>) -> Result<T, DatabaseError> {
     let mut tries = 0;
     loop {
@@ -159,7 +159,6 @@ impl MemoryStore for SqliteMemoryStore {
     }
 }
 
-/// The memory in one transaction that reads.
 struct SqliteSnapshot<'a> {
     connection: &'a Connection,
     database: &'a Database,
