@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn passages_are_numbered_with_their_sources_and_said_to_be_data() {
+    fn passages_are_numbered_with_their_sources_and_marked_as_data() {
         let context =
             context(&[passage("/n/a.md", "Bleed it."), passage("/n/b.md", "Call Ann.")], 500).unwrap();
         assert!(context.text.contains("\n[1] /n/a.md:12 — Heating\nBleed it.\n"), "{}", context.text);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn passages_stand_before_the_question_and_never_in_the_system_message() {
+    fn passages_precede_the_question_and_are_never_in_the_system_message() {
         let context = context(&[passage("/n/a.md", "Bleed it.")], 500).unwrap();
         let mut messages = vec![
             Message::new(Role::System, "Be brief."),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_or_passages_nothing_is_said() {
+    fn without_space_or_passages_there_is_no_context() {
         assert_eq!(context(&[], 500), None);
         assert_eq!(context(&[passage("/a", "text")], 10), None);
         assert_eq!(context(&[passage("/a", "  ")], 500), None);
@@ -200,7 +200,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
-        fn the_budget_holds(words in prop::collection::vec("[a-zé文 ]{0,400}", 1..6), most in 0_usize..700) {
+        fn the_token_limit_holds(words in prop::collection::vec("[a-zé文 ]{0,400}", 1..6), most in 0_usize..700) {
             let passages: Vec<Passage> = words.iter().map(|text| passage("/notes/a.md", text)).collect();
             if let Some(context) = context(&passages, most) {
                 // Tokens may join where two texts meet, and a line break between passages is one more each.

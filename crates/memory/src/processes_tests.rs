@@ -94,7 +94,7 @@ fn two_processes_index_and_a_third_searches_at_once() {
 }
 
 #[test]
-fn a_process_that_is_killed_leaves_a_good_index_and_the_next_goes_on() {
+fn a_killed_process_leaves_a_good_index_and_the_next_continues() {
     let root = folder();
     let ours = store(root.path());
     let mut child = start("indexes", root.path());

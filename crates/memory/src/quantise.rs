@@ -58,7 +58,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_quantised_vector_is_nearly_itself(vector in prop::collection::vec(-10.0_f32..10.0, 384)) {
+        fn a_quantised_vector_is_nearly_equal(vector in prop::collection::vec(-10.0_f32..10.0, 384)) {
             prop_assume!(vector.iter().any(|number| number.abs() > 0.01));
             let normal = normalise(&vector);
             let Quantised { scale, bytes } = quantise(&normal);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_that_points_nowhere_does_no_harm() {
+    fn an_invalid_vector_does_no_harm() {
         for broken in [[0.0; 3], [f32::NAN; 3], [f32::INFINITY; 3]] {
             let Quantised { scale, bytes } = quantise(&normalise(&broken));
             assert_eq!(similarity(&[1.0, 0.0, 0.0], scale, &bytes), 0.0);

@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_backend_is_known_by_its_word() {
+    fn a_backend_has_a_name() {
         for backend in MemoryBackend::ALL {
             assert_eq!(MemoryBackend::parse(backend.as_str()), Some(backend));
         }
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_named_in_the_terms_of_its_file() {
+    fn a_location_uses_the_unit_of_its_file() {
         let passage = Passage {
             source: "a.pdf".into(),
             title: String::new(),

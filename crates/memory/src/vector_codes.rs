@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_of_the_usual_lengths_are_compared_like_all_others() {
+    fn codes_of_common_lengths_are_compared_like_all_others() {
         for dimensions in [320, 384, 768, 1024] {
             let mut codes = VectorCodes::of_model(1, dimensions);
             let words = dimensions / 64;
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_of_another_length_is_no_match() {
+    fn a_code_of_another_length_does_not_match() {
         let mut codes = codes(&[1]);
         codes.push(9, [1, 2].into_iter());
         codes.push(10, std::iter::empty());
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn removed_codes_leave_the_others_as_they_are_and_give_their_memory_back() {
+    fn removed_codes_do_not_affect_others_and_free_memory() {
         for dimensions in [64, 320] {
             let words = dimensions / 64;
             let mut codes = VectorCodes::of_model(1, dimensions);

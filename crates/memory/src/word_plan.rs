@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_words_choose_and_common_ones_help() {
+    fn rare_words_select_and_common_ones_rank() {
         let plan = planned(&[("the", 900_000), ("boiler", 300), ("winter", 20_000), ("valve", 90)], 0);
         assert_eq!(
             plan,
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn common_words_are_looked_for_together() {
+    fn common_words_are_searched_together() {
         let common = [("house", 40_000), ("water", 30_000), ("time", 20_000), ("the", 900_000)];
         let plan = planned(&common, 4_000);
         assert_eq!(plan.expression, "time AND (water)");

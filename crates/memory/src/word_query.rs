@@ -109,12 +109,12 @@ mod tests {
     }
 
     #[test]
-    fn the_empty_words_are_in_order() {
+    fn the_stop_words_are_sorted() {
         assert!(STOP_WORDS.is_sorted());
     }
 
     #[test]
-    fn operators_are_words_and_punctuation_is_none() {
+    fn operators_are_words_and_punctuation_is_not() {
         assert_eq!(
             terms("NEAR(cat, 2) OR \"dog\" NOT title:x*"),
             ["\"near cat\"", "\"2\"", "\"dog\"", "\"title x\""]
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_say_nothing_are_left_out_unless_there_are_no_others() {
+    fn stop_words_are_ignored_unless_there_are_no_others() {
         assert_eq!(
             terms("the boiler's, O'Neill’s or file.txt"),
             ["\"boiler\"", "\"o neill\"", "\"file txt\""]
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn small_talk_and_sums_are_about_nothing() {
+    fn small_talk_and_arithmetic_have_no_topic() {
         let has_topic = |text: &str| WordQuery::of(text).is_some_and(|query| query.has_topic());
         for text in
             ["hi", "Hello!", "thanks", "what is 2+2", "What is 2 + 2?", "who are you?", "To be or not to be"]

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_larger_than_everything_still_gets_its_turn() {
+    fn a_file_larger_than_the_limit_is_still_read() {
         let budget = ByteBudget::new(100);
         let first = budget.take(30);
         assert_eq!(first.bytes, 30);

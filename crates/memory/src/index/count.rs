@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_grows_until_all_that_would_be_indexed_is_counted() {
+    fn the_count_grows_until_all_files_are_counted() {
         let root = tempfile::tempdir().unwrap();
         for number in 0..2_100 {
             fs::write(root.path().join(format!("{number}.md")), "x").unwrap();

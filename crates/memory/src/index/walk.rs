@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_and_ignored_files_are_left_out_and_links_are_not_followed() {
+    fn hidden_and_ignored_files_are_skipped_and_links_are_not_followed() {
         let root = tempfile::tempdir().unwrap();
         let at = |path: &str| root.path().join(path);
         for directory in ["notes", ".git", "target"] {

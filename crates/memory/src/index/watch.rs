@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_hidden_files_and_our_own_writing_are_no_news() {
+    fn reads_hidden_files_and_own_writes_are_ignored() {
         let created = EventKind::Create(CreateKind::File);
         assert!(news(created, "/home/me/notes/a.md"));
         assert!(news(created, "/home/me/.gitignore"));

@@ -75,13 +75,13 @@ mod tests {
     }
 
     #[test]
-    fn byte_order_marks_are_believed_and_left_out() {
+    fn byte_order_marks_are_used_and_removed() {
         assert_eq!(plain(b"\xef\xbb\xbfabc").as_deref(), Some("abc"));
         assert_eq!(plain(b"\xff\xfea\0b\0").as_deref(), Some("ab"));
     }
 
     #[test]
-    fn a_few_broken_bytes_do_not_spoil_a_text() {
+    fn a_few_broken_bytes_are_replaced() {
         let mut bytes = "früh und spät, häufig größer als möglich äöüßäöüß".as_bytes().to_vec();
         bytes.push(0xff);
         assert_eq!(
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_data_is_no_text() {
+    fn binary_data_is_not_text() {
         assert_eq!(plain(b"abc\0def"), None);
         let noise =
             (0..4_096_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8 | 1).collect::<Vec<_>>();

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_changes_while_it_is_read_is_not_believed() {
+    fn a_file_that_changes_while_it_is_read_is_refused() {
         let nobody: fn(&File) = |_| ();
         let grows: fn(&File) = |mut file| {
             let place = file.stream_position().unwrap();

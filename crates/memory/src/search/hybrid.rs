@@ -67,21 +67,21 @@ mod tests {
     }
 
     #[test]
-    fn what_both_lists_know_comes_first() {
+    fn hits_in_both_lists_come_first() {
         let fused = fuse(&[list(&[1, 2, 3]), list(&[4, 2, 5])]);
         assert_eq!(fused.iter().map(|hit| hit.chunk).collect::<Vec<_>>(), [2, 1, 4, 3, 5]);
         assert_eq!(fused[0].score, 2.0 / 62.0);
     }
 
     #[test]
-    fn of_equals_the_one_with_the_words_comes_first() {
+    fn ties_go_to_the_word_search() {
         let fused = fuse(&[list(&[9, 8]), list(&[1, 2])]);
         assert_eq!(fused.iter().map(|hit| hit.chunk).collect::<Vec<_>>(), [9, 1, 8, 2]);
     }
 
     proptest! {
         #[test]
-        fn nothing_is_lost_and_nothing_is_there_twice(
+        fn no_hit_is_lost_or_duplicated(
             one in prop::collection::hash_set(0_i64..50, 0..20), other in prop::collection::hash_set(0_i64..50, 0..20)
         ) {
             let lists = [&one, &other].map(|set| list(&set.iter().copied().collect::<Vec<_>>()));

@@ -71,7 +71,7 @@ fn memory_db_of_every_version_opens_and_keeps_its_rows() {
 }
 
 #[test]
-fn a_database_of_a_newer_hob_is_refused_and_left_alone() {
+fn a_database_of_a_newer_hob_is_refused_and_unchanged() {
     let (_root, path) = file("memory.db");
     let connection = left_at(&MEMORY, MEMORY.len(), &path);
     let one_more = MEMORY.len() as i64 + 1;

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_are_places_in_the_text_itself() {
+    fn marks_are_ranges_of_the_text() {
         assert_eq!(marks("ä \u{2}boiler\u{3}, \u{2}valve\u{3}."), [3..9, 11..16]);
         assert_eq!(marks("nothing"), [0..0; 0]);
     }
