@@ -1,4 +1,4 @@
-//! The engine: llama.cpp inside this process, behind the contract that all engines share.
+//! The engine: llama.cpp in this process.
 
 use std::sync::Arc;
 
@@ -24,19 +24,19 @@ use crate::texts::Texts;
 use crate::tune::tune_for_caller;
 use crate::worker::Order;
 
-/// Conversations beyond this many bytes are read on a thread of their own, so that others are not kept waiting.
+/// Longer conversations are tokenised on a blocking thread.
 const LONG: usize = 32 * 1024;
 
-/// How often a request is answered whose schema says more than a grammar holds, until an answer follows it.
-const TRIES: u64 = 3;
+/// Attempts at an answer whose schema is not completely enforced by a grammar.
+const ATTEMPTS: u64 = 3;
 
-/// The temperature of further tries: without chance they would all be the same.
+/// The temperature of further attempts, which would otherwise be the same.
 const RETRY_TEMPERATURE: f32 = 0.7;
 
-/// A token gives at most a few pieces: text held back by a stop string, a call that begins, its arguments.
+/// A token gives at most a few deltas: text that was held back, the start of a call, its arguments.
 const PIECES_PER_TOKEN: usize = 4;
 
-/// Models in this process. Dropping it waits for the models to be gone.
+/// Dropping it waits until the models are unloaded.
 pub struct LlamaEngine {
     cache: Arc<ModelCache>,
 }
@@ -46,30 +46,29 @@ impl LlamaEngine {
         LlamaEngine { cache: ModelCache::new(options) }
     }
 
-    /// The ids of the models that are in memory now.
+    /// The ids of the loaded models.
     pub fn loaded_models(&self) -> Vec<String> {
         self.cache.loaded()
     }
 
-    /// Tokens that went through the models in memory so far, of prompts and of answers, whether or not the
-    /// result was delivered.
+    /// The processed tokens of the loaded models, of prompts and answers.
     pub fn computed_tokens(&self) -> u64 {
         self.cache.computed()
     }
 
-    /// Measures two forms of a model's weights. The other one, if it is kept, is used from the next time the model is loaded.
-    /// Dropping the future ends it, and leaves nothing behind.
+    /// Measures the tuned form of a model. If it is kept, it is used when the model is loaded next. Dropping the future cancels
+    /// it.
     pub async fn tune(&self, model: &str, keep: KeepTuned) -> Result<TuneReport, EngineError> {
         let stored = self.cache.find(model.strip_suffix(".gguf").unwrap_or(model)).await?;
         tune_for_caller(stored, self.cache.options().clone(), keep).await
     }
 
-    /// Hands a request to its model; the answer comes out of the stream.
+    /// Sends a request to its model; the answer is a stream.
     async fn start(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
         let (handle, lease) = self.cache.acquire(&request.model).await?;
         if handle.loaded.embeds_only {
             return Err(bad_request(
-                format!("'{}' is an embedding model and writes no answers", request.model),
+                format!("'{}' is an embedding model and cannot answer", request.model),
                 Some("model"),
             ));
         }
@@ -85,7 +84,7 @@ impl LlamaEngine {
     }
 }
 
-/// Hands a request that was read to its model.
+/// Sends a prepared request to its model.
 fn write(
     handle: &Handle,
     prepared: Prepared,
@@ -99,7 +98,7 @@ fn write(
     if needed > cells {
         return Err(bad_request(
             format!(
-                "{answers} answers of up to {longest} tokens need room for {needed} tokens with the prompt, \
+                "{answers} answers of up to {longest} tokens need {needed} tokens with the prompt, \
                  and '{}' has room for {cells}",
                 handle.loaded.id
             ),
@@ -112,8 +111,8 @@ fn write(
     Ok(deltas)
 }
 
-/// Answers whose schema says more than a grammar holds: each is checked when it is whole, and made again within a bound until one
-/// follows the schema. Nothing of an answer is sent before that.
+/// Answers whose schema is not completely enforced by a grammar: each is checked when it is complete, and generated again a few
+/// times. Nothing is sent before that.
 async fn checked(
     handle: &Handle,
     lease: Lease,
@@ -122,7 +121,7 @@ async fn checked(
 ) -> Result<DeltaStream, EngineError> {
     let mut place = Some(place);
     let mut violation = String::new();
-    for attempt in 0..TRIES {
+    for attempt in 0..ATTEMPTS {
         let mut again = prepared.clone();
         if attempt > 0 {
             let sampling = &mut again.ask.sampling;
@@ -142,7 +141,7 @@ async fn checked(
                 break;
             }
         }
-        let whole = collector.finish(&handle.loaded.id).ok_or_else(|| interrupted("an answer has no end"))?;
+        let whole = collector.finish(&handle.loaded.id).ok_or_else(|| interrupted("an answer is incomplete"))?;
         let Some(check) = prepared.constraint.check.clone() else { break };
         match grammar_thread::check(move || check.violation(&whole)).await? {
             None => {
@@ -155,13 +154,13 @@ async fn checked(
     }
     Err(EngineError::Malformed {
         engine: KEY.into(),
-        reason: format!("none of {TRIES} answers of '{}' follows the schema: {violation}", handle.loaded.id),
+        reason: format!("none of {ATTEMPTS} answers of '{}' follows the schema: {violation}", handle.loaded.id),
     })
 }
 
 fn place_in_queue(handle: &Handle) -> Result<OwnedSemaphorePermit, EngineError> {
     Arc::clone(&handle.queue).try_acquire_owned().map_err(|_| {
-        busy(format!("the queue of the model '{}' is full; ask again in a moment", handle.loaded.id), 1)
+        busy(format!("the queue of the model '{}' is full; try again in a moment", handle.loaded.id), 1)
     })
 }
 
@@ -172,14 +171,14 @@ fn send(handle: &Handle, order: Order) -> Result<(), EngineError> {
         .map_err(|_| interrupted(format!("the thread of the model '{}' ended", handle.loaded.id)))
 }
 
-/// Template, tokens and grammar of a request.
+/// Renders, tokenises and reads the schemas of a request.
 async fn read(loaded: &Arc<LoadedModel>, request: &GenerateRequest) -> Result<Prepared, EngineError> {
     if let Some(field) = schema_field(request) {
-        // Made once for a model, which is not the schema's to answer for.
+        // Created once per model, outside the time limit of the schema.
         let warm = Arc::clone(loaded);
         tokio::task::spawn_blocking(move || warm.vocabulary().map(drop))
             .await
-            .map_err(|error| interrupted(format!("the vocabulary could not be read: {error}")))??;
+            .map_err(|error| interrupted(format!("cannot read the vocabulary: {error}")))??;
         let (loaded, request) = (Arc::clone(loaded), request.clone());
         return grammar_thread::run(field, move || prepare(&loaded, &request)).await?;
     }
@@ -190,10 +189,10 @@ async fn read(loaded: &Arc<LoadedModel>, request: &GenerateRequest) -> Result<Pr
     let (loaded, request) = (Arc::clone(loaded), request.clone());
     tokio::task::spawn_blocking(move || prepare(&loaded, &request))
         .await
-        .map_err(|error| interrupted(format!("the request could not be read: {error}")))?
+        .map_err(|error| interrupted(format!("cannot read the request: {error}")))?
 }
 
-/// The pieces until the end. Dropping it tells the worker to stop.
+/// The deltas until the end. Dropping it stops the worker.
 fn stream(deltas: mpsc::Receiver<Result<Delta, EngineError>>, lease: Lease) -> DeltaStream {
     let state = Some((deltas, lease));
     futures::stream::unfold(state, |state| async move {
@@ -225,7 +224,7 @@ impl Engine for LlamaEngine {
             collector.push(delta?);
         }
         let whole = collector.finish(request.model.as_str());
-        let whole = whole.ok_or_else(|| interrupted("an answer has no end"))?;
+        let whole = whole.ok_or_else(|| interrupted("an answer is incomplete"))?;
         Ok(Generation { warnings, ..whole })
     }
 
@@ -240,7 +239,7 @@ impl Engine for LlamaEngine {
         let (loaded, request) = (Arc::clone(&handle.loaded), request.clone());
         let texts = tokio::task::spawn_blocking(move || Texts::read(&loaded, &request))
             .await
-            .map_err(|error| interrupted(format!("the texts could not be read: {error}")))??;
+            .map_err(|error| interrupted(format!("cannot read the texts: {error}")))??;
         let prompt_tokens = texts.inputs.iter().map(|tokens| tokens.len() as u64).sum();
         let (reply, vectors) = oneshot::channel();
         send(&handle, Order::Embed(EmbedJob { inputs: texts.inputs, reply, _place: place }))?;
@@ -253,8 +252,7 @@ impl Engine for LlamaEngine {
         })
     }
 
-    /// Every file there is. Those that cannot be loaded come last, so that the first one works. A
-    /// request for one says why it cannot be loaded.
+    /// All files. Broken ones are last, and a request for one explains its problem.
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
         let directory = self.cache.directory.clone();
         let mut models = tokio::task::spawn_blocking(move || directory.list())
@@ -265,7 +263,7 @@ impl Engine for LlamaEngine {
         Ok(models.into_iter().map(describe).collect())
     }
 
-    /// Healthy only with a model that writes text.
+    /// Healthy only with a model that can answer.
     async fn health(&self) -> bool {
         let directory = self.cache.directory.clone();
         let listed = tokio::task::spawn_blocking(move || directory.list()).await;
@@ -282,7 +280,7 @@ impl Engine for LlamaEngine {
         self.cache.acquire(model).await.map(drop)
     }
 
-    /// Reads the prompt while the model is idle. What was read until the next request is kept. Dropping the future ends it.
+    /// Reads the prompt while the model is idle, until the next request. Dropping the future cancels it.
     async fn warm(&self, request: &GenerateRequest) -> Result<(), EngineError> {
         let (handle, _lease) = self.cache.acquire(&request.model).await?;
         if handle.loaded.embeds_only {
@@ -291,17 +289,17 @@ impl Engine for LlamaEngine {
         let (loaded, request) = (Arc::clone(&handle.loaded), request.clone());
         let read = move || {
             if schema_field(&request).is_some() {
-                // The first grammar needs it, and it takes a while to make.
+                // The first grammar needs it, and creating it takes a while.
                 loaded.vocabulary()?;
             }
             prompt_of(&loaded, &request)
         };
         let prompt = tokio::task::spawn_blocking(read)
             .await
-            .map_err(|error| interrupted(format!("the request could not be read: {error}")))??;
+            .map_err(|error| interrupted(format!("cannot read the request: {error}")))??;
         let (done, finished) = oneshot::channel();
         send(&handle, Order::Warm(WarmJob { prompt, done }))?;
-        // Dropped without an answer when another request came.
+        // Dropped when another request came.
         let _ = finished.await;
         Ok(())
     }

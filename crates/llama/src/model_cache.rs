@@ -1,7 +1,7 @@
-//! The models in memory: loaded on demand, within a budget, unloaded when idle for a while.
+//! The loaded models: loaded on demand, within a memory limit, unloaded when idle.
 //!
-//! A model in use is never unloaded. All decisions are taken under one lock; loading and unloading happen on the
-//! threads of the models themselves. Knows nothing of requests.
+//! A model in use is never unloaded. All decisions are made under one lock; models are loaded and unloaded on their own threads.
+//! Knows nothing of requests.
 
 use std::collections::HashMap;
 use std::io;
@@ -23,18 +23,18 @@ use crate::loaded_model::{ContextSize, LoadedModel};
 use crate::options::LlamaOptions;
 use crate::worker::{Idle, Order, Worker, serve};
 
-/// How long a request waits for others to finish with models that take its memory.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a request waits for memory that other models use.
+const MEMORY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Stack of a model's thread, on which answers are held against grammars that callers wrote. It is address space until it is used.
+/// The stack of a model's thread, which runs grammars of callers. It is address space until it is used.
 const STACK: usize = 64 << 20;
 
-/// A model ready to be asked.
+/// A loaded model.
 #[derive(Clone)]
 pub(crate) struct Handle {
     pub(crate) loaded: Arc<LoadedModel>,
     pub(crate) orders: orders::Sender<Order>,
-    /// Places for requests, answered and waiting together.
+    /// Slots for active and waiting requests.
     pub(crate) queue: Arc<Semaphore>,
 }
 
@@ -46,7 +46,7 @@ enum Loading {
 }
 
 struct Entry {
-    /// Tells this loading of a model from an earlier one.
+    /// Distinguishes this loading from earlier ones.
     number: u64,
     /// The file that was loaded.
     path: PathBuf,
@@ -62,13 +62,13 @@ pub(crate) struct ModelCache {
     options: LlamaOptions,
     pub(crate) directory: ModelDirectory,
     entries: Mutex<HashMap<String, Entry>>,
-    /// Rings when a user leaves or a model goes.
+    /// Notified when a lease ends or a model is unloaded.
     freed: Notify,
-    /// Starts the thread of a model.
+    /// The function that starts the thread of a model.
     spawn: fn(thread::Builder, ModelThread, watch::Sender<Loading>) -> io::Result<JoinHandle<()>>,
 }
 
-/// The right to use a model; as long as it lives, the model stays.
+/// Keeps a model loaded.
 pub(crate) struct Lease {
     cache: Arc<ModelCache>,
     id: String,
@@ -102,14 +102,12 @@ impl ModelCache {
         &self.options
     }
 
-    /// The ids of the models in memory.
     pub(crate) fn loaded(&self) -> Vec<String> {
         let mut ids: Vec<String> = self.entries.lock().keys().cloned().collect();
         ids.sort();
         ids
     }
 
-    /// Tokens that went through the models in memory.
     pub(crate) fn computed(&self) -> u64 {
         let of = |entry: &Entry| match &*entry.loading.borrow() {
             Loading::Ready(handle) => handle.loaded.computed.load(Ordering::Relaxed),
@@ -118,7 +116,7 @@ impl ModelCache {
         self.entries.lock().values().map(of).sum()
     }
 
-    /// Gives the model, loading it first if need be.
+    /// Returns the model, and loads it if necessary.
     pub(crate) async fn acquire(self: &Arc<Self>, model: &str) -> Result<(Handle, Lease), EngineError> {
         let id = model.strip_suffix(".gguf").unwrap_or(model);
         let (lease, mut loading) = match self.join(id) {
@@ -131,13 +129,13 @@ impl ModelCache {
             Ok(Loading::Ready(handle)) => Ok((handle, lease)),
             Ok(Loading::Failed(message)) => Err(unusable(message)),
             Ok(Loading::Pending) | Err(_) => {
-                Err(unusable(format!("the model '{id}' broke off while it was loaded")))
+                Err(unusable(format!("loading the model '{id}' was interrupted")))
             }
         }
     }
 
-    /// A place at a model that is loaded or being loaded. One whose file was removed takes no more requests, and leaves memory
-    /// when those under way have ended.
+    /// A lease of a model that is loaded or being loaded. A model whose file was deleted takes no more requests, and is unloaded
+    /// when the active ones have ended.
     fn join(self: &Arc<Self>, id: &str) -> Option<(Lease, watch::Receiver<Loading>)> {
         let mut entries = self.entries.lock();
         let entry = entries.get_mut(id).filter(|entry| entry.path.exists())?;
@@ -156,7 +154,7 @@ impl ModelCache {
         let budget = self.options.memory_budget;
         if stored.problem.is_none() && bytes > budget {
             return Err(unusable(format!(
-                "the model '{id}' needs {} of memory, and {} are set aside for models. \
+                "the model '{id}' needs {} of memory, but the limit for models is {}. \
                  Choose a smaller model or quantisation, or a smaller context.",
                 megabytes(bytes),
                 megabytes(budget)
@@ -166,16 +164,16 @@ impl ModelCache {
         loop {
             let freed = self.freed.notified();
             tokio::pin!(freed);
-            // Listening begins before looking, so that no ring is missed in between.
+            // Enabled before the check, so that no notification is missed.
             freed.as_mut().enable();
             if let Some(joined) = self.try_start(id, &stored, bytes)? {
                 return Ok(joined);
             }
-            let left = PATIENCE.saturating_sub(started.elapsed());
+            let left = MEMORY_TIMEOUT.saturating_sub(started.elapsed());
             if tokio::time::timeout(left, freed).await.is_err() {
                 return Err(busy(
                     format!(
-                        "there is no memory for the model '{id}' ({}) while others are in use: {}",
+                        "not enough memory for the model '{id}' ({}) while others are in use: {}",
                         megabytes(bytes),
                         self.loaded().join(", ")
                     ),
@@ -201,7 +199,7 @@ impl ModelCache {
         })
     }
 
-    /// Starts loading, if the memory is free or idle models can be unloaded for it; `None` when not.
+    /// Starts loading if enough memory is free or can be freed; otherwise `None`.
     fn try_start(
         self: &Arc<Self>,
         id: &str,
@@ -242,9 +240,9 @@ impl ModelCache {
         };
         let builder = thread::Builder::new().name(format!("model {id}")).stack_size(STACK);
         let thread = (self.spawn)(builder, thread, sender).map_err(|error| {
-            // Nothing is noted, so that the next request tries again.
-            tracing::error!(model = id, %error, "no thread for a model");
-            busy(format!("there is no thread to run the model '{id}' on: {error}"), 1)
+            // Not recorded, so that the next request tries again.
+            tracing::error!(model = id, %error, "cannot start the thread of a model");
+            busy(format!("cannot start a thread for the model '{id}': {error}"), 1)
         })?;
         let thread = Some(thread);
         let entry = Entry {
@@ -285,7 +283,7 @@ impl ModelCache {
 }
 
 impl Drop for ModelCache {
-    /// Waits for the models' threads: a process must not end while llama.cpp computes.
+    /// Waits for the threads: a process must not end while llama.cpp computes.
     fn drop(&mut self) {
         let entries = std::mem::take(&mut *self.entries.lock());
         for entry in entries.into_values() {
@@ -293,7 +291,7 @@ impl Drop for ModelCache {
             if let Some(thread) = entry.thread
                 && thread.thread().id() != thread::current().id()
             {
-                // A thread that panicked has said so itself.
+                // A panic is already logged.
                 let _ = thread.join();
             }
         }
@@ -308,7 +306,7 @@ struct ModelThread {
     options: LlamaOptions,
     stored: StoredModel,
     number: u64,
-    /// The threads of models that are unloaded to make room.
+    /// The threads of models that are being unloaded.
     leaving: Vec<JoinHandle<()>>,
 }
 
@@ -324,8 +322,8 @@ impl ModelThread {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(plain_message(error)),
             Err(_) => {
-                tracing::error!(model = %id, "the thread of a model panicked; the model is loaded anew when it is asked for");
-                Some(format!("the model '{id}' broke off"))
+                tracing::error!(model = %id, "the thread of a model panicked; the next request loads the model again");
+                Some(format!("the thread of the model '{id}' ended"))
             }
         };
         if let Some(cache) = self.cache.upgrade() {
@@ -336,8 +334,8 @@ impl ModelThread {
         }
     }
 
-    /// Loads the model, reports that it is ready, and serves. Drops `state` then: it holds a sender of orders, and this thread ends
-    /// when the last sender is gone.
+    /// Loads the model, reports it as ready, and serves. Drops `state` then: it has a sender of orders, and this thread ends with
+    /// the last sender.
     fn serve(&self, state: &mut Option<watch::Sender<Loading>>) -> Result<(), EngineError> {
         let id = &self.stored.id;
         let started = Instant::now();
@@ -365,12 +363,12 @@ impl ModelThread {
             return Idle::Wait(keep_alive - idle_for);
         }
         let retired = self.cache.upgrade().is_none_or(|cache| cache.retire(&self.stored.id, self.number));
-        // A model that has a new request, whose order has not arrived yet, stays.
+        // A model with a new request, whose order has not arrived yet, stays.
         if retired { Idle::Leave } else { Idle::Wait(keep_alive) }
     }
 }
 
-/// An error's own words, without the engine's name that will be put before them again.
+/// The error without the name of the engine, which is added again.
 fn plain_message(error: EngineError) -> String {
     match error {
         EngineError::Refused { message, .. } => message,

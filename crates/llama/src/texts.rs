@@ -1,4 +1,4 @@
-//! Texts as the tokens that are embedded: within the model's context, or refused.
+//! Tokenises texts to embed, within the context of the model.
 
 use hob_core::{EmbedInputs, EmbedRequest, EngineError, Overlong};
 
@@ -9,12 +9,12 @@ use crate::loaded_model::LoadedModel;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Texts {
     pub(crate) inputs: Vec<Vec<i32>>,
-    /// Those of which only the beginning is there.
+    /// The texts that were cut.
     pub(crate) cut: Vec<usize>,
 }
 
 impl Texts {
-    /// Takes time with long texts.
+    /// Slow with long texts.
     pub(crate) fn read(loaded: &LoadedModel, request: &EmbedRequest) -> Result<Self, EngineError> {
         check_dimensions(loaded, request.dimensions)?;
         let context = loaded.longest_embedded() as usize;
@@ -27,7 +27,7 @@ impl Texts {
             };
             if tokens.is_empty() {
                 return Err(bad_request(
-                    format!("input[{index}] is empty, and '{}' makes no vector of nothing", loaded.id),
+                    format!("input[{index}] is empty, which '{}' cannot embed", loaded.id),
                     Some("input"),
                 ));
             }
@@ -44,13 +44,13 @@ impl Texts {
     }
 }
 
-/// Tokens as a caller numbered them, if the model has them all.
+/// Checks the token ids of a caller.
 fn known_tokens(loaded: &LoadedModel, index: usize, tokens: &[u32]) -> Result<Vec<i32>, EngineError> {
     let vocabulary = loaded.model.n_vocab();
     let known = |token: &u32| i32::try_from(*token).ok().filter(|token| *token < vocabulary);
     tokens.iter().map(|token| known(token).ok_or(token)).collect::<Result<_, _>>().map_err(|token| {
         let message = format!(
-            "input[{index}] has the token {token}; those of '{}' are numbered from 0 to {}",
+            "input[{index}] has the token {token}; the tokens of '{}' are 0 to {}",
             loaded.id,
             vocabulary - 1
         );
@@ -62,7 +62,7 @@ fn check_dimensions(loaded: &LoadedModel, wanted: Option<u32>) -> Result<(), Eng
     let made = loaded.model.n_embd();
     match wanted {
         Some(wanted) if i64::from(wanted) != i64::from(made) => {
-            let hint = format!("'{}' makes vectors of {made} numbers and no others", loaded.id);
+            let hint = format!("'{}' has vectors of {made} numbers only", loaded.id);
             Err(unsupported("dimensions", Some(&hint)))
         }
         _ => Ok(()),
@@ -79,7 +79,7 @@ fn too_long(loaded: &LoadedModel, index: usize, tokens: usize, context: usize) -
     )
 }
 
-/// Keeps the beginning. The token that closes every text of the model, where it has one, closes this one too.
+/// Keeps the beginning, and the closing token of the model if it has one.
 fn cut(tokens: &mut Vec<i32>, context: usize, closing: Option<i32>) {
     let closed_by = tokens.last().copied().filter(|last| Some(*last) == closing);
     tokens.truncate(context);
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_text_is_still_closed_where_the_model_closes_texts() {
+    fn a_cut_text_keeps_the_closing_token() {
         let cut_of = |closing| {
             let mut tokens = vec![101, 1, 2, 3, 4, 102];
             cut(&mut tokens, 4, closing);

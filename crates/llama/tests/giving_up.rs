@@ -80,7 +80,7 @@ async fn computed_beside(engine: &LlamaEngine) -> u64 {
 }
 
 #[tokio::test]
-async fn a_prompt_that_is_given_up_is_read_no_further() {
+async fn a_cancelled_prompt_is_not_read_further() {
     for streamed in [false, true] {
         let (_dir, engine) = engine_with(2);
         let request = long();
@@ -102,7 +102,7 @@ async fn a_prompt_that_is_given_up_is_read_no_further() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_given_up_is_written_no_further() {
+async fn a_cancelled_answer_is_not_generated_further() {
     let (_dir, engine) = engine_with(2);
     for request in [ask("Count for ever.", 2_000), forced_call()] {
         let mut deltas = engine.stream(&request).await.expect("a stream").deltas;
@@ -115,7 +115,7 @@ async fn an_answer_that_is_given_up_is_written_no_further() {
 }
 
 #[tokio::test]
-async fn whoever_gives_up_while_waiting_is_never_begun_and_leaves_no_place_taken() {
+async fn a_request_cancelled_in_the_queue_is_never_started_and_frees_its_slot() {
     let (_dir, engine) = engine_with(1);
     let mut busy = engine.stream(&ask("Count for ever.", 2_000)).await.expect("a stream").deltas;
     assert!(busy.next().await.expect("a piece").is_ok());
@@ -129,7 +129,7 @@ async fn whoever_gives_up_while_waiting_is_never_begun_and_leaves_no_place_taken
 }
 
 #[tokio::test]
-async fn what_was_read_for_somebody_who_gave_up_is_not_read_again() {
+async fn the_prompt_of_a_cancelled_request_is_not_read_again() {
     let (_dir, engine) = engine_with(2);
     let request = ask(&"word ".repeat(600), 1);
     let mut deltas = engine.stream(&request).await.expect("a stream").deltas;
@@ -144,7 +144,7 @@ async fn what_was_read_for_somebody_who_gave_up_is_not_read_again() {
 }
 
 #[tokio::test]
-async fn prompts_that_begin_alike_are_read_once_also_when_they_come_together() {
+async fn a_common_prefix_of_concurrent_prompts_is_read_once() {
     let (_dir, engine) = engine_with(4);
     let beginning = "word ".repeat(600);
     let questions = ["one", "two", "three"].map(|last| ask(&format!("{beginning}{last}"), 1));

@@ -129,7 +129,7 @@ async fn alternatives_that_double_are_answered_in_time() {
 }
 
 #[tokio::test]
-async fn a_schema_that_refers_to_itself_is_followed() {
+async fn a_schema_that_refers_to_itself_is_enforced() {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string", "maxLength": 8},
         "children": {"type": "array", "items": {"$ref": "#"}, "maxItems": 1}}, "required": ["name", "children"],
         "additionalProperties": false});
@@ -143,7 +143,7 @@ async fn a_schema_that_refers_to_itself_is_followed() {
 }
 
 #[tokio::test]
-async fn bounds_of_numbers_hold_against_what_the_question_asks_for() {
+async fn bounds_of_numbers_are_enforced_against_the_question() {
     for (schema, question) in [
         (json!({"type": "number", "minimum": 0}), "Answer with the number -1 and nothing else."),
         (
@@ -166,7 +166,7 @@ async fn bounds_of_numbers_hold_against_what_the_question_asks_for() {
 }
 
 #[tokio::test]
-async fn what_a_grammar_cannot_hold_is_checked_before_anything_is_told() {
+async fn unenforced_keywords_are_checked_before_anything_is_sent() {
     let engine = engine().await;
     // No value follows it, which no grammar can know.
     let impossible = json!({"type": "integer", "minimum": 1, "maximum": 9, "not": {"type": "integer"}});
@@ -189,7 +189,7 @@ async fn what_a_grammar_cannot_hold_is_checked_before_anything_is_told() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_enforced_is_refused_with_its_name() {
+async fn unsupported_keywords_are_refused_by_name() {
     let engine = engine().await;
     for (schema, keyword) in [
         (json!({"type": "object", "unevaluatedProperties": false}), "unevaluatedProperties"),
@@ -214,7 +214,7 @@ async fn what_cannot_be_enforced_is_refused_with_its_name() {
 }
 
 #[tokio::test]
-async fn numbers_beyond_all_measure_are_harmless() {
+async fn huge_numbers_are_harmless() {
     let engine = engine().await;
     let biases: Map<String, Value> = (0..60_000).map(|n| (n.to_string(), json!(-1e300))).collect();
     for (field, value) in [
@@ -242,7 +242,7 @@ async fn numbers_beyond_all_measure_are_harmless() {
 }
 
 #[tokio::test]
-async fn a_field_that_nobody_documents_is_ignored_and_named() {
+async fn an_undocumented_field_is_ignored_and_named() {
     let extra = Map::from_iter([("future_field".to_owned(), json!([1]))]);
     let generation =
         engine().await.generate(&GenerateRequest { extra, ..ask("Hello", 1) }).await.expect("an answer");
@@ -250,7 +250,7 @@ async fn a_field_that_nobody_documents_is_ignored_and_named() {
 }
 
 #[tokio::test]
-async fn memory_grows_with_what_is_asked() {
+async fn memory_grows_with_the_requests() {
     let dir = models_dir();
     let engine = Arc::new(LlamaEngine::new(LlamaOptions {
         context: None,

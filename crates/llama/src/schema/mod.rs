@@ -1,8 +1,8 @@
-//! JSON schemas as the grammar engine takes them: which keywords a grammar holds, which are checked on the finished answer, and
-//! which are refused by name. Knows nothing of models, tokens or requests.
+//! Translates JSON schemas for the grammar engine: which keywords a grammar enforces, which are checked on the finished answer,
+//! and which are refused by name. Knows nothing of models, tokens or requests.
 //!
-//! A keyword is never ignored in silence, with three exceptions that JSON Schema itself makes: annotations, keywords that no
-//! specification knows, and names of formats that no specification knows.
+//! No keyword is ignored silently, with three exceptions of JSON Schema itself: annotations, unknown keywords, and unknown
+//! formats.
 
 mod check;
 mod disjoint;
@@ -18,7 +18,7 @@ use thiserror::Error;
 pub(crate) use check::{AnswerCheck, Validator};
 use exact::{BOUNDS, bound, counts, is_exact, is_exact_multiple, is_regular, whole, with_plain_blanks};
 
-/// The compiler works recursively, once for every level and for every reference.
+/// The compiler recurses for every level and reference.
 const MAX_DEPTH: usize = 64;
 
 /// Schemas within a schema.
@@ -27,13 +27,13 @@ const MAX_NODES: usize = 10_000;
 /// The schema as text, with the values of all enumerations.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// References that lead straight to other references.
+/// Chains of references.
 const MAX_REFERENCE_CHAIN: usize = 64;
 
-/// Properties that one object names: each may come next, so each costs time at every token.
+/// Properties of one object. Each costs time at every token.
 const MAX_PROPERTIES: usize = 1_000;
 
-/// The smallest length that may be asked for: no answer is longer.
+/// The largest minimum length.
 const MAX_LEAST: u64 = 100_000;
 
 /// Why a schema cannot be enforced.
@@ -43,13 +43,13 @@ pub(crate) enum SchemaError {
     TooDeep,
     #[error("the schema is larger than {MAX_BYTES} bytes or {MAX_NODES} schemas")]
     TooLarge,
-    #[error("an object of the schema names more than {MAX_PROPERTIES} properties")]
+    #[error("an object of the schema has more than {MAX_PROPERTIES} properties")]
     TooManyProperties,
-    #[error("more than {MAX_REFERENCE_CHAIN} '$ref' of the schema lead straight to one another")]
+    #[error("more than {MAX_REFERENCE_CHAIN} '$ref' of the schema form a chain")]
     ReferenceChain,
-    #[error("no value follows the schema: it refers to itself without an end")]
+    #[error("no value matches the schema: it refers to itself endlessly")]
     Endless,
-    #[error("no value follows the schema: {0}")]
+    #[error("no value matches the schema: {0}")]
     Unsatisfiable(String),
     #[error("the schema uses '{0}', which this engine does not support")]
     Unsupported(String),
@@ -57,21 +57,21 @@ pub(crate) enum SchemaError {
     Reference(String),
     #[error("'{keyword}' of the schema must be {expected}")]
     Malformed { keyword: String, expected: &'static str },
-    #[error("the schema cannot be made into a grammar: {0}")]
+    #[error("the schema cannot be converted to a grammar: {0}")]
     Grammar(String),
 }
 
 /// A schema that can be enforced.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Enforceable {
-    /// What the grammar holds. The first definition is the schema itself; references lead to definitions by number.
+    /// For the grammar. The first definition is the schema itself; references are numbers of definitions.
     pub(crate) definitions: Vec<Value>,
-    /// The keywords that the grammar does not hold. An answer must be checked for them when it is finished.
+    /// The keywords that must be checked on the finished answer.
     pub(crate) checked: BTreeSet<&'static str>,
 }
 
 impl Enforceable {
-    /// Reads a caller's schema. Recursive up to the limits above; for a thread with a large stack.
+    /// Reads a schema. Recursive up to the limits above; needs a large stack.
     pub(crate) fn read(schema: &Value) -> Result<Self, SchemaError> {
         if is_longer_than(schema, MAX_BYTES) {
             return Err(SchemaError::TooLarge);
@@ -96,12 +96,12 @@ impl Enforceable {
         Ok(Enforceable { definitions, checked })
     }
 
-    /// The schema of any object, for answers that are only asked to be JSON.
+    /// The schema of any object, for JSON mode.
     pub(crate) fn any_object() -> Self {
         Enforceable { definitions: vec![serde_json::json!({ "type": "object" })], checked: BTreeSet::new() }
     }
 
-    /// The definitions for the `$defs` of a document, under names that begin with `prefix`, to which their references lead.
+    /// The definitions for `$defs`, with names that begin with `prefix`.
     pub(crate) fn definitions_named(self, prefix: &str) -> Map<String, Value> {
         let numbered = self.definitions.into_iter().enumerate();
         numbered.map(|(at, definition)| (format!("{prefix}{at}"), renamed(definition, prefix))).collect()
@@ -113,7 +113,7 @@ pub(crate) fn reference(prefix: &str, number: usize) -> String {
     format!("#/$defs/{prefix}{number}")
 }
 
-/// Puts `prefix` before the number in every reference.
+/// Adds `prefix` to every reference.
 fn renamed(mut schema: Value, prefix: &str) -> Value {
     fn rename(schema: &mut Value, prefix: &str) {
         let Value::Object(fields) = schema else { return };
@@ -141,7 +141,7 @@ fn renamed(mut schema: Value, prefix: &str) -> Value {
     schema
 }
 
-/// Whether the text of a value has more bytes than that, found out without writing it.
+/// Whether the text of a value exceeds `limit` bytes, without writing it.
 fn is_longer_than(value: &Value, limit: usize) -> bool {
     struct Left(usize);
     impl std::io::Write for Left {
@@ -161,10 +161,10 @@ fn is_longer_than(value: &Value, limit: usize) -> bool {
 
 struct Reader<'a> {
     root: &'a Value,
-    /// Whether objects have only the properties they name unless they say otherwise. A model that may write further ones often
-    /// does not stop; and where schemas are not merged, nothing is lost.
+    /// Whether objects are closed by default. A model that may add properties often does not stop; and without merged schemas,
+    /// nothing is lost.
     closes: bool,
-    /// What references lead to, in the order in which they were found.
+    /// The targets of references, in order of discovery.
     targets: Vec<&'a Value>,
     numbers: HashMap<String, usize>,
     nodes: usize,
@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
             _ => return Err(malformed("schema", "an object, true or false")),
         };
         let mut out = Map::new();
-        // Further schemas that the value must follow.
+        // Further schemas for the value.
         let mut also = Vec::new();
         for (keyword, value) in fields {
             self.keyword(keyword, value, fields, depth, &mut out, &mut also)?;
@@ -297,7 +297,7 @@ impl<'a> Reader<'a> {
                     keep(count.min(u64::from(u32::MAX / 2)).into());
                 }
             }
-            // The older form, in which a flag says that `minimum` itself is excluded.
+            // The older form with a flag.
             "exclusiveMinimum" | "exclusiveMaximum" if value.is_boolean() => keep(value.clone()),
             "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
                 let number = value.as_f64().ok_or_else(|| malformed(keyword, "a number"))?;
@@ -349,7 +349,7 @@ impl<'a> Reader<'a> {
             "unevaluatedProperties" | "unevaluatedItems" | "$dynamicRef" | "$recursiveRef" => {
                 return Err(SchemaError::Unsupported(keyword.to_owned()));
             }
-            // A schema with an address of its own, from which its references would count.
+            // A schema with its own base address for references.
             "$id" if !std::ptr::eq(fields, self.root_fields()) => {
                 return Err(SchemaError::Unsupported("$id".to_owned()));
             }
@@ -368,7 +368,7 @@ impl<'a> Reader<'a> {
         schemas.iter().map(|schema| self.read(schema, depth + 1)).collect()
     }
 
-    /// Numbers that the grammar would write less exactly than they are given are checked too.
+    /// Numbers that the grammar does not write exactly are also checked.
     fn values(&mut self, values: &[Value]) {
         let mut open: Vec<&Value> = values.iter().collect();
         while let Some(value) = open.pop() {
@@ -383,7 +383,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The reference under which the grammar knows what a reference of the caller leads to.
+    /// The reference in the grammar for a reference of the caller.
     fn reference(&mut self, value: &Value) -> Result<String, SchemaError> {
         let target = value.as_str().ok_or_else(|| malformed("$ref", "a reference"))?;
         let Some(pointer) = target.strip_prefix('#') else {
@@ -394,7 +394,7 @@ impl<'a> Reader<'a> {
             return Ok(reference("", number));
         }
         let found = self.root.pointer(&pointer).ok_or_else(|| SchemaError::Reference(target.to_owned()))?;
-        // A name with a tilde has many spellings, and all of them lead here.
+        // Compared by address, because a name may have several spellings.
         let known = self.targets.iter().position(|target| std::ptr::eq(*target, found));
         let number = known.unwrap_or(self.targets.len());
         if known.is_none() {
@@ -409,7 +409,7 @@ fn malformed(keyword: &str, expected: &'static str) -> SchemaError {
     SchemaError::Malformed { keyword: keyword.to_owned(), expected }
 }
 
-/// The keyword as a name that lives as long as the program.
+/// The keyword as a static name.
 fn named(keyword: &str) -> &'static str {
     const CHECKED: [&str; 15] = [
         "contains",
@@ -441,7 +441,7 @@ fn types(value: &Value) -> Result<Value, SchemaError> {
     if right { Ok(value.clone()) } else { Err(malformed("type", "the name of a type, or a list of them")) }
 }
 
-/// Whether an object has properties that it may do without. The grammar counts properties only where it has none.
+/// Whether an object has optional properties. The grammar counts properties only without any.
 fn has_optional(fields: &Map<String, Value>) -> bool {
     let required: Vec<&str> = fields
         .get("required")
@@ -455,8 +455,7 @@ fn has_optional(fields: &Map<String, Value>) -> bool {
     elsewhere || named.is_some_and(|named| named.keys().any(|name| !required.contains(&name.as_str())))
 }
 
-/// Whether a schema has places where an object must follow two schemas at once. A value or a property that looks like such a place
-/// counts as one, which does no harm.
+/// Whether an object may have to match two schemas at once. False positives do no harm.
 fn merges(schema: &Value) -> bool {
     let mut open = vec![schema];
     while let Some(value) = open.pop() {
@@ -480,7 +479,7 @@ fn merges(schema: &Value) -> bool {
     false
 }
 
-/// Whether an object names properties and does not say whether it may have others, while it needs none.
+/// Whether an object may have other properties although it needs none.
 fn is_open(schema: &Map<String, Value>) -> bool {
     let Some(named) = schema.get("properties").and_then(Value::as_object) else { return false };
     let says = ["additionalProperties", "patternProperties", "minProperties", "const", "enum"];
@@ -490,7 +489,7 @@ fn is_open(schema: &Map<String, Value>) -> bool {
         && required.filter_map(Value::as_str).all(|name| named.contains_key(name))
 }
 
-/// The pointer of a reference, without the escapes of an address; `None` when they are none.
+/// Decodes percent-encoding; `None` if it is invalid.
 fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -506,7 +505,7 @@ fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// References that lead straight to references are followed one within the other.
+/// The compiler follows chains of references recursively.
 fn check_reference_chains(definitions: &[Value]) -> Result<(), SchemaError> {
     let next = |at: usize| definitions.get(at).and_then(|definition| number_of(definition.get("$ref")?));
     for start in 0..definitions.len() {
@@ -526,7 +525,7 @@ fn check_reference_chains(definitions: &[Value]) -> Result<(), SchemaError> {
     Ok(())
 }
 
-/// The definition that a reference leads to.
+/// The definition of a reference.
 fn number_of(reference: &Value) -> Option<usize> {
     reference.as_str()?.strip_prefix("#/$defs/")?.parse().ok()
 }
