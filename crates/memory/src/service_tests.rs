@@ -192,8 +192,7 @@ async fn storing_and_searching_are_published() {
     let fixture = Fixture::new(MemoryBackend::Sqlite);
     let heard = Arc::new(Mutex::new(Vec::new()));
     let writer = Arc::clone(&heard);
-    let _subscription =
-        fixture.bus.subscribe(move |happening| writer.lock().push(happening.event.clone()));
+    let _subscription = fixture.bus.subscribe(move |happening| writer.lock().push(happening.event.clone()));
     fixture.memory.index(&fixture.notes()).await.unwrap();
     fixture.ask("tyres", MemoryBackend::Sqlite).await.unwrap();
     let expected = [

@@ -84,7 +84,8 @@ fn able<'a>(
         });
     }
     // Vision is known for a few names only, so if there are none, no model is excluded.
-    let with_vision: Vec<&ModelCandidate> = fitting.iter().copied().filter(|candidate| candidate.sees).collect();
+    let with_vision: Vec<&ModelCandidate> =
+        fitting.iter().copied().filter(|candidate| candidate.sees).collect();
     Ok(if query.pictures && !with_vision.is_empty() { with_vision } else { fitting })
 }
 

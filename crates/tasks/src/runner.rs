@@ -118,7 +118,9 @@ impl Runner {
         let sending = self.service.delivery().deliver(answer, to);
         match tokio::time::timeout(DELIVERY, sending).await {
             Ok(sent) => sent.map_err(|error| error.to_string()),
-            Err(_elapsed) => Err(format!("'{}' did not accept it within {} s", to.channel, DELIVERY.as_secs())),
+            Err(_elapsed) => {
+                Err(format!("'{}' did not accept it within {} s", to.channel, DELIVERY.as_secs()))
+            }
         }
     }
 

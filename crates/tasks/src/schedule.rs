@@ -181,8 +181,9 @@ fn parse_date(text: &str, zone: &Zone) -> Result<Timestamp, String> {
     }
     // A date with an offset was parsed above.
     let shown: String = text.chars().take(60).collect();
-    let wrong =
-        || format!("'{shown}' is not a date; write one such as 2027-01-31T09:00 or 2027-01-31T09:00:00+01:00");
+    let wrong = || {
+        format!("'{shown}' is not a date; write one such as 2027-01-31T09:00 or 2027-01-31T09:00:00+01:00")
+    };
     let local: DateTime = text.parse().map_err(|_| wrong())?;
     zone.time_zone().to_ambiguous_timestamp(local).compatible().map(as_kept).map_err(|_| wrong())
 }

@@ -161,10 +161,7 @@ impl NewTask {
         if let Some(tools) = &self.tools
             && (tools.len() > MOST_TOOLS || !tools.iter().all(|tool| is_name(tool)))
         {
-            return refuse(
-                TaskField::Tools,
-                "at most 64 tools, each with a name of at most 128 letters",
-            );
+            return refuse(TaskField::Tools, "at most 64 tools, each with a name of at most 128 letters");
         }
         if let Some(DeliverTo { channel, conversation }) = &self.deliver_to
             && (!is_name(channel) || conversation.as_ref().is_some_and(|name| name.len() > 1024))

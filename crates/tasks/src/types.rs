@@ -157,9 +157,7 @@ fn refusal(change: TaskChange, from: TaskStatus) -> &'static str {
         (_, TaskStatus::Cancelled) => "a cancelled task cannot be changed",
         (TaskChange::Pause, TaskStatus::Paused) => "the task is already paused",
         (TaskChange::Resume, TaskStatus::Active) => "the task is already active",
-        (TaskChange::Pause, TaskStatus::Completed) => {
-            "a completed task cannot be paused"
-        }
+        (TaskChange::Pause, TaskStatus::Completed) => "a completed task cannot be paused",
         (_, TaskStatus::Completed) => "a completed task cannot be changed",
         (TaskChange::Run, _) => "the task cannot be run now",
         (TaskChange::Pause | TaskChange::Cancel, TaskStatus::Active)

@@ -34,7 +34,8 @@ impl Retention {
     /// Deletes one old day, if there is one. A failure is logged and retried later.
     pub(crate) fn step(&mut self, store: &dyn TelemetryStore, now: SystemTime, clock: Instant) -> Pruning {
         let today = UtcDay::of(now);
-        let too_soon = self.refused.is_some_and(|last| clock.saturating_duration_since(last) < RETRY_INTERVAL);
+        let too_soon =
+            self.refused.is_some_and(|last| clock.saturating_duration_since(last) < RETRY_INTERVAL);
         if self.days == 0 || self.done == Some(today) || too_soon {
             return Pruning::Rests;
         }

@@ -89,8 +89,7 @@ impl TelemetryService {
     /// Why figures are missing, and what to do; `None` if all calls are recorded.
     pub fn why_not(&self) -> Option<String> {
         let Some(_) = &self.kept else {
-            let why =
-                "calls are not recorded. Set [telemetry] enabled = true";
+            let why = "calls are not recorded. Set [telemetry] enabled = true";
             return Some(why.to_owned());
         };
         match (self.store(), self.dropped()) {

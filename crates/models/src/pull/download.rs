@@ -125,8 +125,8 @@ impl Download<'_> {
         if response.status() == StatusCode::PARTIAL_CONTENT {
             let range = response.headers().get(CONTENT_RANGE);
             let range = range.and_then(|range| ContentRange::parse(range.to_str().ok()?));
-            let range = range
-                .ok_or_else(|| self.client.malformed(self.repo, "it sent a part without its range"))?;
+            let range =
+                range.ok_or_else(|| self.client.malformed(self.repo, "it sent a part without its range"))?;
             return match range {
                 ContentRange { total: Some(total), .. } if total != target.size => {
                     Err(changed(target, total))

@@ -33,9 +33,7 @@ pub enum PullSpecError {
         catalogue()
     )]
     Unknown { name: String },
-    #[error(
-        "'{text}' has no repository. Write hf:owner/repo, or hf:owner/repo:Q4_K_M for one quantisation."
-    )]
+    #[error("'{text}' has no repository. Write hf:owner/repo, or hf:owner/repo:Q4_K_M for one quantisation.")]
     Repository { text: String },
 }
 

@@ -59,7 +59,9 @@ impl<'t> Pages<'t> {
 
     fn is_closed_to(&self, entry: &Entry<'_>) -> bool {
         self.span.as_ref().is_some_and(|span| {
-            span.count >= MAX_INFERENCES || self.text.len() >= MAX_BYTES || span.first.day() != entry.started.day()
+            span.count >= MAX_INFERENCES
+                || self.text.len() >= MAX_BYTES
+                || span.first.day() != entry.started.day()
         })
     }
 
