@@ -141,7 +141,8 @@ async fn checked(
                 break;
             }
         }
-        let whole = collector.finish(&handle.loaded.id).ok_or_else(|| interrupted("an answer is incomplete"))?;
+        let whole =
+            collector.finish(&handle.loaded.id).ok_or_else(|| interrupted("an answer is incomplete"))?;
         let Some(check) = prepared.constraint.check.clone() else { break };
         match grammar_thread::check(move || check.violation(&whole)).await? {
             None => {
@@ -154,7 +155,10 @@ async fn checked(
     }
     Err(EngineError::Malformed {
         engine: KEY.into(),
-        reason: format!("none of {ATTEMPTS} answers of '{}' follows the schema: {violation}", handle.loaded.id),
+        reason: format!(
+            "none of {ATTEMPTS} answers of '{}' follows the schema: {violation}",
+            handle.loaded.id
+        ),
     })
 }
 

@@ -147,8 +147,7 @@ impl LoadedModel {
         }
         let backend = backend()?;
         let params = LlamaModelParams::default().with_n_gpu_layers(options.gpu_layers);
-        let (loaded, errors) =
-            log::with_errors(|| LlamaModel::load_from_file(backend, file, &params));
+        let (loaded, errors) = log::with_errors(|| LlamaModel::load_from_file(backend, file, &params));
         let model = loaded.map_err(|_| {
             let said = match errors.first() {
                 Some(first) => first.as_str(),

@@ -132,10 +132,7 @@ fn render(
         }
         Template::BuiltIn(template) => {
             if !ask.template_variables.is_empty() {
-                return Err(unsupported(
-                    "chat_template_kwargs",
-                    Some("this model has no chat template"),
-                ));
+                return Err(unsupported("chat_template_kwargs", Some("this model has no chat template")));
             }
             let chat: Result<Vec<LlamaChatMessage>, _> = tools::spelled_out(messages, tools)
                 .iter()

@@ -39,14 +39,12 @@ impl AnswerOptions {
         }
         let answers = request.answers() as usize;
         if answers > most_answers {
-            return Err(bad_request(
-                format!("'n' is {answers}, but the limit is {most_answers}"),
-                Some("n"),
-            ));
+            return Err(bad_request(format!("'n' is {answers}, but the limit is {most_answers}"), Some("n")));
         }
         let wants = &request.sampling;
         let seed = wants.seed.map_or_else(|| fastrand::u64(..), i64::cast_unsigned);
-        let mut sampling = SamplingParams::new(request.temperature().unwrap_or(DEFAULT_TEMPERATURE) as f32, seed);
+        let mut sampling =
+            SamplingParams::new(request.temperature().unwrap_or(DEFAULT_TEMPERATURE) as f32, seed);
         let set = |field: &mut f32, value: Option<f64>| {
             if let Some(value) = value {
                 *field = (value as f32).clamp(-MAX_BIAS, MAX_BIAS);

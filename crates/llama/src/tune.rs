@@ -74,7 +74,11 @@ impl<'a> Tuning<'a> {
         // Also captures the log of the library.
         backend()?;
         if stored.header.as_ref().is_some_and(|header| header.is_embedding) {
-            return Err(failed(stored, "it is an embedding model", &"only models that generate text can be tuned"));
+            return Err(failed(
+                stored,
+                "it is an embedding model",
+                &"only models that generate text can be tuned",
+            ));
         }
         if stored.files.len() != 1 {
             return Err(failed(stored, "it consists of several files", &stored.files.len()));
@@ -82,8 +86,7 @@ impl<'a> Tuning<'a> {
         let target = tuned_form(&stored.path)
             .ok_or_else(|| failed(stored, "it has no directory", &stored.path.display()))?;
         if let Some(dir) = target.parent() {
-            fs::create_dir_all(dir)
-                .map_err(|error| failed(stored, "cannot create a directory", &error))?;
+            fs::create_dir_all(dir).map_err(|error| failed(stored, "cannot create a directory", &error))?;
         }
         let lock = ModelLock::try_take(&options.models_dir, &stored.id)
             .map_err(|error| failed(stored, "cannot lock it", &error))?
@@ -92,8 +95,7 @@ impl<'a> Tuning<'a> {
             .ok_or_else(|| failed(stored, "it has no directory", &stored.path.display()))?;
         // Of an interrupted run.
         clear(&directory);
-        fs::create_dir(&directory)
-            .map_err(|error| failed(stored, "cannot create a directory", &error))?;
+        fs::create_dir(&directory).map_err(|error| failed(stored, "cannot create a directory", &error))?;
         Ok(Tuning { stored, options, target, directory, _lock: lock })
     }
 

@@ -119,10 +119,7 @@ async fn errors_suggest_what_works() {
     let home = Home::empty();
     let empty = home.run(&["memory", "search", "anything"]).await;
     assert_eq!(empty.code, Some(1));
-    assert_eq!(
-        empty.stderr,
-        "error: the memory is empty. Fill it with 'hob memory index PATH'.\n"
-    );
+    assert_eq!(empty.stderr, "error: the memory is empty. Fill it with 'hob memory index PATH'.\n");
     assert!(!home.directory().join("memory.db").exists(), "a look makes no database");
 
     let ran = home.run(&["memory", "index", "/nowhere/at/all"]).await;

@@ -36,8 +36,7 @@ impl<'a> Batch<'a> {
         self.chunks += source.chunks.len().max(1);
         self.bytes += source.chunks.iter().map(|chunk| chunk.text.len()).sum::<usize>();
         self.sources.push(source);
-        let is_full =
-            self.chunks >= MAX_CHUNKS || self.bytes >= MAX_BYTES || self.began.elapsed() >= LONGEST;
+        let is_full = self.chunks >= MAX_CHUNKS || self.bytes >= MAX_BYTES || self.began.elapsed() >= LONGEST;
         if is_full { self.write() } else { Ok(()) }
     }
 
