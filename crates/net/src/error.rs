@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_the_cause_at_the_bottom() {
+    fn the_innermost_cause_is_reported() {
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
         assert_eq!(root_cause(&Wrapped(Wrapped(refused()))), refused().to_string());
         assert_eq!(root_cause(&refused()), refused().to_string());

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_listens_elsewhere_is_not_us() {
+    fn another_address_is_not_hobs_own() {
         assert!(!own("http://localhost:8001", "0.0.0.0"), "another port");
         assert!(!own("http://localhost", "0.0.0.0"), "port 80");
         assert!(!own("http://192.168.1.9:8000", "0.0.0.0"), "another machine");
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_known_by_its_names_and_its_addresses() {
+    fn this_machine_is_recognised_by_names_and_addresses() {
         for (address, expected) in [
             ("http://localhost:11434", true),
             ("http://ollama.localhost", true),

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_server_the_page_and_utf_8_are_believed_in_this_order() {
+    fn the_server_the_page_and_utf_8_are_used_in_this_order() {
         let latin = b"caf\xe9";
         assert_eq!(decode(latin, Some("text/html; charset=ISO-8859-1")), "café");
         assert_eq!(decode(latin, Some("text/html; Charset=\"latin1\"")), "café");

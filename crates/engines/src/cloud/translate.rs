@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_no_object_are_refused_by_their_place() {
+    fn arguments_that_are_not_an_object_are_refused_with_their_position() {
         assert_eq!(arguments(&call(" "), 0, 0), Ok(Map::new()));
         for bad in ["{", "[1]", "7", "null", "{} {}"] {
             let refused = arguments(&call(bad), 3, 1).unwrap_err();
