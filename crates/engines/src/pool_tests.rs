@@ -216,8 +216,7 @@ async fn a_name_that_both_have_is_answered_here_wherever_the_cloud_is_in_the_ord
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_local_model_is_not_sent_to_the_cloud_unless_named_or_allowed()
-{
+async fn a_local_model_is_not_sent_to_the_cloud_unless_named_or_allowed() {
     let engines = || (engine("ollama", &["small"]), engine("vllm", &["both"]), cloud(&["both"]));
     for (down, allowed, named_by, key) in [
         ("vllm", false, NamedBy::Hob, Err("cannot reach vllm")),
