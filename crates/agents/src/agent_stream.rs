@@ -118,7 +118,7 @@ mod tests {
         let bus = EventBus::new();
         let (_sink, mut pieces) = delta_channel(&bus, "mine");
         let [mine, other] = ["mine", "other"].map(|run| RunEvents::new(bus.clone(), run));
-        assert!(!other.are_heard(), "nobody makes an event for it");
+        assert!(!other.are_heard(), "no event is created for it");
         let call = || Event::ToolCallStart { tool: "think".into(), arguments: "{}".into() };
         other.publish(call());
         mine.publish(call());

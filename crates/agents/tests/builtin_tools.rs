@@ -182,7 +182,7 @@ async fn secrets_pipes_directories_and_binaries_are_refused() {
         ".aws/credentials",
         ".ssh/config",
         ".docker/config.json",
-        // The home of this very program, under a name of its own.
+        // The home directory of Hob under another name.
         "house/hob.toml",
     ] {
         std::fs::create_dir_all(open.join(secret).parent().unwrap()).unwrap();

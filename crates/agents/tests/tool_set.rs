@@ -14,7 +14,7 @@ use hob_core::{
 };
 use serde_json::{Value, json};
 
-/// Says how often it was called, or something of its own.
+/// Returns how often it was called, or a given text.
 struct Counter {
     spec: ToolSpec,
     calls: AtomicUsize,

@@ -21,7 +21,7 @@ const PRIVATE: &str = "
     １２７.0.0.2 127。0。0。2 localhost LOCALHOST localhost. a.localhost printer.local
     metadata.google.internal";
 
-/// Nobody in these tests may ask the network for a name.
+/// No test may resolve a name.
 fn no_names() -> AddressLookup {
     Arc::new(|name| panic!("looked up {name}"))
 }
@@ -225,7 +225,7 @@ async fn a_name_is_resolved_once_and_the_connection_uses_the_checked_address() {
     let port = server.address().port();
     let lookups = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&lookups);
-    // The first answer is allowed; whoever asks again is sent into the private network.
+    // The first answer is allowed; the second one is a private address.
     let rebinding: AddressLookup = Arc::new(move |_| {
         let first = counted.fetch_add(1, Ordering::SeqCst) == 0;
         let address: IpAddr = if first { "127.0.0.1" } else { "10.0.0.1" }.parse().unwrap();

@@ -73,7 +73,7 @@ struct House {
     inbound: InboundHandler,
 }
 
-/// Says back what it is asked; fails while it is told to.
+/// Echoes the question, or fails on request.
 fn house(rules: InboundRules) -> (House, Arc<AtomicBool>) {
     let broken = Arc::new(AtomicBool::new(false));
     let is_broken = Arc::clone(&broken);
@@ -110,7 +110,7 @@ impl House {
         self.inbound.handle(message).await.unwrap()
     }
 
-    /// What the engine was last told, without our own manners.
+    /// The last request to the engine, without the system prompt.
     fn last_told(&self) -> Vec<(Role, String)> {
         let requests = self.engine.requests();
         let messages = &requests.last().unwrap().messages;
@@ -147,7 +147,7 @@ async fn without_a_thread_each_sender_has_a_conversation() {
     house.says(&message("ann", "", "secret")).await;
     house.says(&message("bob", "", "hello")).await;
     assert_eq!(house.last_told(), [(Role::User, "hello".to_owned())]);
-    // A thread that happens to be called like a sender is not that sender's.
+    // A thread with the name of a sender is not that sender's.
     house.says(&message("eve", "ann", "hello")).await;
     assert_eq!(house.last_told(), [(Role::User, "hello".to_owned())]);
 }
@@ -215,7 +215,7 @@ async fn messages_of_strangers_are_not_read_with_the_trust_of_a_friend() {
     house.says(&message("friend", "group", "hello")).await;
     assert_eq!(house.last_told(), [(Role::User, "hello".to_owned())]);
     house.says(&message("friend", "group", "again")).await;
-    assert_eq!(house.last_told().len(), 3, "the friend's own words are told");
+    assert_eq!(house.last_told().len(), 3, "the friend's own messages are included");
     house.says(&message("stranger", "group", "and me")).await;
     assert_eq!(house.last_told().len(), 7, "a stranger may know what was said in the group");
 }

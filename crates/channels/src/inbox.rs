@@ -22,34 +22,8 @@ use tokio_util::task::TaskTracker;
 use crate::outgoing::{MessageSender, Outgoing, SendFailure, deliver};
 use crate::seen_messages::{EntryId, SeenMessages, identity};
 use crate::types::{ChannelError, ChannelMessage};
+pub use queues::InboxLimits;
 use queues::{Admission, ConversationKey, Queues, Waiting};
-
-/// The limits of an inbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InboxLimits {
-    /// Messages of one conversation.
-    pub per_conversation: usize,
-    /// Messages of all conversations.
-    pub messages: usize,
-    /// Their text, in bytes.
-    pub bytes: usize,
-    /// Conversations that are answered concurrently.
-    pub concurrent: usize,
-    /// How long a reply waits for a channel that is not connected.
-    pub reply_timeout: Duration,
-}
-
-impl Default for InboxLimits {
-    fn default() -> Self {
-        InboxLimits {
-            per_conversation: 100,
-            messages: 16_384,
-            bytes: 16 << 20,
-            concurrent: 16,
-            reply_timeout: Duration::from_secs(600),
-        }
-    }
-}
 
 /// The pause between two attempts to send a reply.
 const REPLY_PAUSE: Duration = Duration::from_secs(2);

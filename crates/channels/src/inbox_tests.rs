@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 use super::*;
 use crate::seen_messages::RecentMessages;
 
-/// Remembers what went out, or fails as told.
+/// Records sent messages, or fails on request.
 #[derive(Default)]
 struct Post {
     delivered: Mutex<Vec<Outgoing>>,
@@ -60,7 +60,7 @@ fn message(conversation: &str, number: usize) -> ChannelMessage {
     }
 }
 
-/// Waits until nobody is at work.
+/// Waits until no task runs.
 async fn quiet(inbox: &Inbox) {
     while inbox.tasks() > 0 {
         tokio::task::yield_now().await;
@@ -250,7 +250,7 @@ async fn stopping_leaves_no_task_behind() {
     assert_eq!((inbox.tasks(), post.contents().len()), (0, 0));
 }
 
-/// Remembers what it is told of the one message there is.
+/// Records the calls for a single message.
 #[derive(Default)]
 struct Diary {
     is_settled: AtomicBool,

@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(
             limiter.check("ann", later),
             RateCheck::FirstOverLimit,
-            "told again, because it was fine in between"
+            "notified again after an answer"
         );
         let long_after = now + Duration::from_secs(3_600);
         let course: Vec<RateCheck> = (0..4).map(|_| limiter.check("ann", long_after)).collect();
@@ -121,6 +121,6 @@ mod tests {
         }
         assert_eq!(limiter.senders.len(), MAX_SENDERS);
         assert_eq!(limiter.check("new", now + 2 * MINUTE), RateCheck::Allowed);
-        assert!(limiter.senders.len() < MAX_SENDERS, "those who rested are forgotten together");
+        assert!(limiter.senders.len() < MAX_SENDERS, "idle senders are removed together");
     }
 }

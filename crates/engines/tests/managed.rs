@@ -182,7 +182,7 @@ async fn children_of_a_wrapper_script_end_with_it() {
     server.shutdown().await;
     tokio::time::timeout(PATIENCE, async { while TcpStream::connect(&bench.address).await.is_ok() {} })
         .await
-        .expect("nobody listens any more");
+        .expect("the listener is closed");
 }
 
 #[tokio::test]

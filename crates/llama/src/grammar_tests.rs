@@ -25,7 +25,7 @@ fn walk(mut grammar: Grammar, random: &mut fastrand::Rng) -> Option<String> {
     for step in 0..3000 {
         let mut candidates: Vec<TokenCandidate> =
             (0..257).map(|token| TokenCandidate { token, score: 0.0 }).collect();
-        grammar.forbid(&mut candidates).expect("a grammar that goes on");
+        grammar.forbid(&mut candidates).expect("a grammar that continues");
         let allowed: Vec<i32> = candidates.iter().filter(|c| c.score == 0.0).map(|c| c.token).collect();
         assert!(!allowed.is_empty(), "a dead end after {:?}", String::from_utf8_lossy(&text));
         let closing = |token: &i32| [256, i32::from(b'"'), i32::from(b'}'), i32::from(b']')].contains(token);

@@ -84,7 +84,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn work_that_takes_too_long_is_not_waited_for() {
         let (done, finished) = std::sync::mpsc::channel::<()>();
-        // Time passes by itself while everybody waits, so the limit is reached long before this is.
+        // Paused time advances while all wait, so the limit is reached first.
         let outcome = run("tools", move || finished.recv().is_ok()).await.map_err(|error| error.to_string());
         assert!(outcome.as_ref().is_err_and(|error| error.contains("takes more than 5 s")), "{outcome:?}");
         drop(done);

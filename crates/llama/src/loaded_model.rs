@@ -132,7 +132,7 @@ pub(crate) struct LoadedModel {
 impl LoadedModel {
     /// Loads a model, in its tuned form if there is one. Blocks.
     pub(crate) fn load(stored: &StoredModel, options: &LlamaOptions) -> Result<Self, EngineError> {
-        Self::load_file(stored, &file_to_load(stored), options)
+        Self::load_file(stored, &file_to_load(&stored.path), options)
     }
 
     /// Loads this file of a model.

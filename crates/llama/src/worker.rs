@@ -395,7 +395,7 @@ impl<'model> Worker<'model> {
         });
     }
 
-    /// The library cannot go on with this batch: every sequence in it fails, and the memory is cleared.
+    /// A batch failed: every sequence in it fails, and the memory is cleared.
     fn fail_all(&mut self, error: DecodeError) {
         tracing::error!(model = %self.loaded.id, %error, sequences = self.alive.len(), "a step of the model failed");
         for sequence in self.alive.drain(..) {

@@ -197,7 +197,7 @@ async fn it_is_listed_as_an_embedding_model_and_does_not_answer() {
     let models = engine.list_models().await.expect("a list");
     assert_eq!((models[0].kind, models[0].context), (ModelKind::Embedding, Some(512)));
     assert!(models[0].parameters.is_some_and(|count| count > 22_000_000));
-    assert!(!engine.health().await, "a house with nothing but this has nobody to answer");
+    assert!(!engine.health().await, "an embedding model alone is not healthy");
 
     let question = GenerateRequest {
         model: EMBEDDING.name.into(),

@@ -165,12 +165,12 @@ async fn a_disconnect_frees_the_slot_within_a_step() {
     let engine = LlamaEngine::new(LlamaOptions { parallel: 1, ..options(&dir) });
     let endless = GenerateRequest {
         extra: Map::from_iter([("ignore_eos".to_owned(), json!(true))]),
-        ..ask("Count for ever.", 900)
+        ..ask("Count forever.", 900)
     };
     let mut stream = engine.stream(&endless).await.expect("a stream").deltas;
     assert!(stream.next().await.expect("a piece").is_ok());
     drop(stream);
-    // With one slot, this only begins once the other has ended. Its 900 tokens were not computed for nobody.
+    // With one slot, this begins when the other has ended. Its 900 tokens were not computed.
     engine.generate(&ask("Hello", 1)).await.expect("an answer");
     let computed = engine.computed_tokens();
     assert!(computed < 600, "{computed} tokens were computed");
@@ -410,7 +410,7 @@ async fn a_full_queue_refuses_with_retry_after() {
     let engine = Arc::new(LlamaEngine::new(LlamaOptions { parallel: 1, queue: 1, ..options(&dir) }));
     let endless = GenerateRequest {
         extra: Map::from_iter([("ignore_eos".to_owned(), json!(true))]),
-        ..ask("Count for ever.", 900)
+        ..ask("Count forever.", 900)
     };
     let mut first = engine.stream(&endless).await.expect("a stream").deltas;
     assert!(first.next().await.expect("a piece").is_ok());
@@ -445,7 +445,7 @@ async fn a_second_model_takes_the_place_of_an_idle_one_but_not_of_a_busy_one() {
     let engine = LlamaEngine::new(LlamaOptions { memory_budget: one, ..options });
     let endless = GenerateRequest {
         extra: Map::from_iter([("ignore_eos".to_owned(), json!(true))]),
-        ..ask("Count for ever.", 900)
+        ..ask("Count forever.", 900)
     };
     let mut busy = engine.stream(&endless).await.expect("a stream").deltas;
     assert!(busy.next().await.expect("a piece").is_ok());

@@ -1,5 +1,4 @@
-//! A caller who gives up ends the engine's work on the answer. What is counted is work, not time: the tokens that went through
-//! the model for nobody.
+//! A caller that disconnects ends the work of the engine. These tests count the tokens that were computed afterwards.
 #![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
 #![cfg(unix)]
 
@@ -17,7 +16,7 @@ use tempfile::TempDir;
 /// No step of the worker is larger. The one under way cannot be interrupted.
 const STEP: u64 = 128;
 
-/// Half a minute of reading where these tests run, so that nobody is through with it before it is given up.
+/// Long enough that it is cancelled before it is read.
 const LONG: usize = 7_000;
 
 /// An engine with a model that writes so many answers at a time, and the directory that this lies in.
@@ -74,7 +73,7 @@ async fn at_work(engine: &LlamaEngine) {
 async fn computed_beside(engine: &LlamaEngine) -> u64 {
     let before = engine.computed_tokens();
     let usage = engine.generate(&ask("Hello", 16)).await.expect("an answer").usage.expect("usage");
-    // The last token is told, and nothing is computed from it.
+    // The last token is sent, but not computed.
     let own = usage.prompt_tokens - usage.cached_tokens.unwrap_or(0) + usage.completion_tokens - 1;
     engine.computed_tokens() - before - own
 }
@@ -97,27 +96,27 @@ async fn a_cancelled_prompt_is_not_read_further() {
             () = at_work(&engine) => {}
         }
         let beside = computed_beside(&engine).await;
-        assert!(beside <= STEP, "{beside} tokens for nobody, streamed: {streamed}");
+        assert!(beside <= STEP, "{beside} tokens without a caller, streamed: {streamed}");
     }
 }
 
 #[tokio::test]
 async fn a_cancelled_answer_is_not_generated_further() {
     let (_dir, engine) = engine_with(2);
-    for request in [ask("Count for ever.", 2_000), forced_call()] {
+    for request in [ask("Count forever.", 2_000), forced_call()] {
         let mut deltas = engine.stream(&request).await.expect("a stream").deltas;
         let begun = deltas.next().await.expect("a piece").expect("no error");
         assert!(matches!(begun, Delta::Text(_) | Delta::ToolCall(_)), "{begun:?}");
         drop(deltas);
         let beside = computed_beside(&engine).await;
-        assert!(beside <= 1, "{beside} tokens for nobody");
+        assert!(beside <= 1, "{beside} tokens without a caller");
     }
 }
 
 #[tokio::test]
 async fn a_request_cancelled_in_the_queue_is_never_started_and_frees_its_slot() {
     let (_dir, engine) = engine_with(1);
-    let mut busy = engine.stream(&ask("Count for ever.", 2_000)).await.expect("a stream").deltas;
+    let mut busy = engine.stream(&ask("Count forever.", 2_000)).await.expect("a stream").deltas;
     assert!(busy.next().await.expect("a piece").is_ok());
     // With one slot, these wait.
     for _ in 0..3 {
@@ -125,7 +124,7 @@ async fn a_request_cancelled_in_the_queue_is_never_started_and_frees_its_slot() 
     }
     drop(busy);
     let beside = computed_beside(&engine).await;
-    assert!(beside <= 1, "{beside} tokens for nobody");
+    assert!(beside <= 1, "{beside} tokens without a caller");
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! Hostile schemas and requests against the embedded engine with a real model: each is answered or refused, and the engine goes on.
+//! Hostile schemas and requests against the embedded engine with a real model: each is answered or refused, and the engine
+//! continues.
 #![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
 #![cfg(unix)]
 
@@ -286,7 +287,7 @@ async fn a_prompt_that_was_read_ahead_is_not_read_again() {
     let usage = engine.generate(&request).await.expect("an answer").usage.expect("usage");
     let cached = usage.cached_tokens.expect("told");
     assert!(read > 150 && cached + 20 >= usage.prompt_tokens, "{cached} of {} tokens", usage.prompt_tokens);
-    // Nobody waits for what is read ahead, and what is given up leaves nothing behind.
+    // Reading ahead blocks no request, and leaves nothing behind when cancelled.
     let long = GenerateRequest {
         messages: vec![Message::new(Role::System, "Once upon a time. ".repeat(150))],
         ..ask("", 1)
@@ -297,7 +298,7 @@ async fn a_prompt_that_was_read_ahead_is_not_read_again() {
     answered.expect("an answer");
 }
 
-/// Makes schemas and requests that nobody would write.
+/// Generates unusual schemas and requests.
 struct Nasty(fastrand::Rng);
 
 impl Nasty {

@@ -11,6 +11,7 @@ mod pins;
 mod process;
 mod server;
 mod servers;
+mod status;
 mod supervisor;
 mod tool;
 mod tool_list;
@@ -20,7 +21,8 @@ pub use error::McpError;
 pub use options::{McpServerOptions, McpTransport};
 pub use pins::{ToolChange, ToolPins, WithheldTool};
 pub use server::{McpServeError, serve, serve_stdio};
-pub use servers::{McpServerStatus, McpServers, McpState};
+pub use servers::McpServers;
+pub use status::{McpServerStatus, McpState};
 
 /// The longest message that is read.
 const MAX_MESSAGE_BYTES: usize = 4 << 20;

@@ -9,31 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::McpServerOptions;
 use crate::names::prefixes;
-use crate::pins::{ToolPins, WithheldTool};
+use crate::pins::ToolPins;
+use crate::status::{McpServerStatus, McpState};
 use crate::supervisor::{McpSupervisor, StatusSlot};
-
-/// The state of a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum McpState {
-    /// Not ready yet, and not failed yet.
-    Starting,
-    Ready,
-    /// It failed or died, and will be restarted.
-    Down {
-        reason: String,
-    },
-    Stopped,
-}
-
-#[derive(Clone)]
-pub struct McpServerStatus {
-    pub name: String,
-    pub state: McpState,
-    /// Its current tools, or those of its last run.
-    pub tools: Vec<Arc<dyn Tool>>,
-    /// New and changed tools, which are not offered.
-    pub withheld: Vec<WithheldTool>,
-}
 
 /// All servers. Dropping this kills child processes; [`Self::shutdown`] stops them properly.
 pub struct McpServers {

@@ -29,7 +29,7 @@ pub use chunk::{Chunk, ChunkOptions, ChunkOptionsError, chunk};
 pub use context::ContextBudget;
 pub use embed::{Embedder, EmbedderSource, NoEmbedder};
 pub use index::{IndexOptions, IndexProgress, IndexProgressFn};
-pub use read::child_process::ReaderProcess;
+pub use read::ReaderProcess;
 pub use read::{Document, ReadError, ReadLimits, read_file};
 pub use search::SearchPurpose;
 pub use service::{IndexRequest, MemoryOptions, MemoryService, ProgressListener};

@@ -86,7 +86,7 @@ async fn irrelevant_passages_are_not_returned() {
         }
         assert!(told("Which tyres does the car need?", backend).await > 0, "{backend:?}");
     }
-    // Who asks for it gets what there is, but from both together nothing that neither would vouch for.
+    // Each search alone returns its best hits, but hybrid search returns nothing irrelevant.
     assert_eq!(fixture.ask("hi", MemoryBackend::Sqlite).await.unwrap(), [fixture.file("mail.md:1")]);
     assert_eq!(fixture.ask("chromodynamics", MemoryBackend::Hybrid).await.unwrap(), [""; 0]);
 }

@@ -12,7 +12,7 @@ use hob_core::{
 use hob_memory::{IndexOptions, MemoryBackend, MemoryOptions, MemoryService, NoEmbedder, Note, memory_tools};
 use serde_json::{Value, json};
 
-/// A memory in a directory of its own, and what happened in it.
+/// A memory in its own directory, and its events.
 struct Fixture {
     root: tempfile::TempDir,
     memory: Arc<MemoryService>,

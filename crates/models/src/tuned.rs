@@ -6,7 +6,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::directory::StoredModel;
 
 /// When the tuned form is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,14 +70,14 @@ pub(crate) fn unchanged_note(file: &Path) -> Option<PathBuf> {
 }
 
 /// The file to load: the tuned form, if it exists and is not older than the model.
-pub fn file_to_load(stored: &StoredModel) -> PathBuf {
+pub fn file_to_load(original: &Path) -> PathBuf {
     let modified = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
-    tuned_form(&stored.path)
-        .filter(|tuned| match (modified(tuned), modified(&stored.path)) {
+    tuned_form(original)
+        .filter(|tuned| match (modified(tuned), modified(original)) {
             (Some(tuned), Some(original)) => tuned >= original,
             _ => false,
         })
-        .unwrap_or_else(|| stored.path.clone())
+        .unwrap_or_else(|| original.to_owned())
 }
 
 /// Deletes the temporary directory of a tuning. A failure is not reported: the next tuning deletes it.

@@ -154,7 +154,7 @@ fn absent_models_keep_their_knowledge() {
     learn(&mut policy.record, &update("a", &present, 0.9));
     assert_eq!(policy.record.models["away"].weight, 2.0);
     let shares: f64 = probabilities(&policy.record, &present).iter().sum();
-    assert!((shares - 1.0).abs() < 1e-9, "those who are there share everything");
+    assert!((shares - 1.0).abs() < 1e-9, "the present models share everything");
 }
 
 #[test]

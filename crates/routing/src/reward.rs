@@ -149,7 +149,7 @@ mod tests {
     fn an_average_answer_has_the_default_reward() {
         assert_eq!(reward(USUAL), ANSWERED);
         let alone = implicit("m", &AnswerOutcome::Answered(USUAL), &ClassRecord::default());
-        assert_eq!(alone, ANSWERED, "there is nobody to compare with");
+        assert_eq!(alone, ANSWERED, "there is no model to compare with");
     }
 
     #[test]

@@ -159,7 +159,7 @@ mod tests {
         );
         let usage = Some(Usage { prompt_tokens: 1000, completion_tokens: 1000, ..Usage::default() });
         assert_eq!(service.price("ollama", "m", None), Some(0.0));
-        assert_eq!(service.price(CLOUD, "a model that nobody has heard of", usage), None);
+        assert_eq!(service.price(CLOUD, "an unknown model", usage), None);
         assert_eq!(service.price(CLOUD, "gpt-5.2", usage), Some(1000.0));
         assert_eq!(service.price(CLOUD, "gpt-5.2", None), None);
         assert_eq!(RoutingService::default().price(CLOUD, "gpt-5.2", usage), None);

@@ -17,7 +17,8 @@ use crate::options::SandboxLimits;
 use crate::process::{self, ProcessBounds};
 use crate::python::{self, Python};
 use crate::runtime_check::{last_error_line, run_probe};
-use crate::{CheckedJob, memory};
+use crate::checked_job::CheckedJob;
+use crate::memory;
 
 /// The user `nobody`: inside and, if Hob runs as root, outside too.
 const NOBODY: u32 = 65_534;

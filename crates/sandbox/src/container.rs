@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use hob_process::{Need, command, std_command};
 use tokio::process::Command;
 
-use crate::CheckedJob;
+use crate::checked_job::CheckedJob;
 use crate::error::SandboxError;
 use crate::job::{ExitReason, JobResult};
 use crate::launch::{self, CODE_VARIABLE};

@@ -4,6 +4,7 @@
 //! `code_interpreter`. It knows nothing of agents.
 
 mod bwrap;
+mod checked_job;
 mod container;
 mod error;
 mod job;
@@ -27,22 +28,15 @@ pub use job::{ExitReason, Job, JobResult, Mount, ScriptLanguage};
 pub use options::{Runtime, SandboxLimits, SandboxOptions};
 pub use tool::CodeInterpreter;
 
+use checked_job::CheckedJob;
 use launch::MAX_CODE_BYTES;
-use mounts::{AllowedMount, MAX_MOUNTS};
+use mounts::MAX_MOUNTS;
 use runner::Runner;
 
 /// The number of waiting programs for each that may run.
 const WAITING_PER_SLOT: usize = 4;
 
 const MAX_STDIN_BYTES: usize = 1 << 20;
-
-/// A job that passed every check.
-#[derive(Debug, Clone, Copy)]
-struct CheckedJob<'a> {
-    job: &'a Job,
-    mounts: &'a [AllowedMount],
-    timeout: Duration,
-}
 
 /// Runs programs, a limited number concurrently. The runtime is found on first use.
 pub struct Sandbox {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::CheckedJob;
+use crate::checked_job::CheckedJob;
 use crate::bwrap::Bwrap;
 use crate::container::Container;
 use crate::error::SandboxError;

@@ -1,4 +1,4 @@
-//! Cron against a reckoning of its own: every minute of a year is looked at, one by one.
+//! Cron against an independent calculation: every minute of a year is checked.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Days of tasks in moments: the clock is the runtime's, which runs ahead whenever nobody has anything to do.
+//! Simulated days: the clock is the paused clock of the runtime.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -249,7 +249,7 @@ async fn slow_tasks_do_not_hold_others_and_none_overlaps_itself() {
     for task in &tasks {
         let mut log = world.log(task).await;
         log.reverse();
-        assert!(log.len() >= 4, "nobody is forgotten: {}", log.len());
+        assert!(log.len() >= 4, "idle tasks are removed: {}", log.len());
         for pair in log.windows(2) {
             assert!(pair[1].started_at >= pair[0].finished_at.unwrap(), "{pair:?}");
         }

@@ -100,7 +100,7 @@ async fn strangers_schedule_nothing_and_a_task_has_at_most_the_permit_of_its_cre
         let refused = call(&tasks, &Permit::up_to(Reach::Read), name, json!({})).await;
         assert!(refused.content.contains("not available to this caller"), "{}", refused.content);
     }
-    // One who may do nothing else that acts.
+    // A caller without other acting tools.
     let trusted = Permit { also: vec!["schedule_task".into()], ..Permit::up_to(Reach::Pure) };
     let mut grasping = weekdays();
     grasping["tools"] = json!(["web_fetch", "code_interpreter"]);

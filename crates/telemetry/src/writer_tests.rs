@@ -110,7 +110,7 @@ fn records_lost_on_a_full_disk_are_counted_at_the_end() {
     assert_eq!(writer.close(), 3000);
     assert_eq!((writer.dropped(), calls(&telemetry)), (3000, 10));
     writer.record(inference());
-    assert_eq!(writer.dropped(), 3001, "nobody writes any more");
+    assert_eq!(writer.dropped(), 3001, "the writer is closed");
     assert_eq!(writer.close(), 0, "it is closed already");
 }
 

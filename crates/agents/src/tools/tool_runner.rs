@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use super::loop_guard::{LoopGuard, LoopVerdict};
 use super::schema_check;
 use super::taint::{AllowedAfterUntrusted, SETTING, Taint};
-use super::tool_set::{Detail, ToolEntry};
+use super::tool_set::{Detail, ToolEntry, ToolSet, ToolSetError};
 use super::truncate::{MAX_CHARACTERS, truncate};
 
 /// The default timeout of a call.
@@ -44,8 +44,22 @@ struct RunState {
     engine_calls: u32,
 }
 
+impl ToolSet {
+    /// The tools of one run. Its calls are counted, so every run needs its own.
+    pub fn for_run(&self, permit: Permit, events: RunEvents) -> Result<PermittedTools, ToolSetError> {
+        let unknown = permit.only.iter().flatten().find(|name| self.find(name).is_none());
+        match unknown {
+            Some(name) => Err(self.unknown(name)),
+            None => {
+                let allowed = self.allowed_after_untrusted.clone();
+                Ok(PermittedTools::new(self.tools.clone(), permit, events, allowed))
+            }
+        }
+    }
+}
+
 impl PermittedTools {
-    pub(super) fn new(
+    fn new(
         tools: Vec<Arc<ToolEntry>>,
         permit: Permit,
         events: RunEvents,

@@ -3,13 +3,12 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use hob_core::{AskError, Permit, RunEvents, Tool, ToolDefinition, ToolSpec};
+use hob_core::{AskError, Tool, ToolDefinition, ToolSpec};
 use jsonschema::Validator;
 use thiserror::Error;
 
 use super::short_schema::{short_description, short_schema};
 use super::taint::AllowedAfterUntrusted;
-use super::tool_runner::PermittedTools;
 
 /// Why a tool cannot be added or selected.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -105,10 +104,10 @@ pub(super) enum Detail {
 /// All tools. Clones share them.
 #[derive(Clone, Default)]
 pub struct ToolSet {
-    tools: Vec<Arc<ToolEntry>>,
+    pub(super) tools: Vec<Arc<ToolEntry>>,
     /// Names of optional tools, each with its condition.
     conditions: &'static [(&'static str, &'static str)],
-    allowed_after_untrusted: AllowedAfterUntrusted,
+    pub(super) allowed_after_untrusted: AllowedAfterUntrusted,
 }
 
 impl fmt::Debug for ToolSet {
@@ -161,23 +160,11 @@ impl ToolSet {
         self.conditions.iter().copied().filter(|(name, _)| self.find(name).is_none())
     }
 
-    /// The tools of one run. Its calls are counted, so every run needs its own.
-    pub fn for_run(&self, permit: Permit, events: RunEvents) -> Result<PermittedTools, ToolSetError> {
-        let unknown = permit.only.iter().flatten().find(|name| self.find(name).is_none());
-        match unknown {
-            Some(name) => Err(self.unknown(name)),
-            None => {
-                let allowed = self.allowed_after_untrusted.clone();
-                Ok(PermittedTools::new(self.tools.clone(), permit, events, allowed))
-            }
-        }
-    }
-
-    fn find(&self, name: &str) -> Option<&Arc<ToolEntry>> {
+    pub(super) fn find(&self, name: &str) -> Option<&Arc<ToolEntry>> {
         self.tools.iter().find(|entry| entry.spec().name == name)
     }
 
-    fn unknown(&self, name: &str) -> ToolSetError {
+    pub(super) fn unknown(&self, name: &str) -> ToolSetError {
         if let Some((_, why)) = self.conditions.iter().find(|(conditional, _)| *conditional == name) {
             return ToolSetError::Absent { name: name.to_owned(), why };
         }

@@ -105,7 +105,7 @@ async fn a_document_cannot_send_another_to_the_web() {
         let outcome = test.run(agent, &asking("When is the rent due?")).await.unwrap();
         assert_eq!(outcome.tool_results[1], refused("web_get", "memory_search"), "{agent}");
         assert_eq!(*asked.lock().unwrap(), [r#"memory_search {"query":"rent"}"#], "{agent}");
-        assert_eq!(outcome.generation.answer.content, "the 3rd", "the run goes on");
+        assert_eq!(outcome.generation.answer.content, "the 3rd", "the run continues");
     }
 }
 
@@ -226,7 +226,7 @@ async fn the_engine_calls_of_tools_are_limited() {
         tool_set.for_run(Permit::up_to(Reach::Pure), run).unwrap()
     });
     let outcome = test.run("orchestrator", &asking("go")).await.unwrap();
-    assert_eq!(asked.requests().len(), 4, "few, unless somebody allows more");
+    assert_eq!(asked.requests().len(), 4, "few by default");
     assert_eq!(outcome.tool_results.iter().filter(|result| result.success).count(), 4);
     let told = &outcome.tool_results[63].content;
     assert_eq!(told, "llm was called 4 times, which is all that one run may; use what you have");

@@ -210,7 +210,7 @@ impl TestRun {
         self.events.lock().unwrap().clone()
     }
 
-    /// The texts of the messages of a turn, with who said them.
+    /// The messages of a turn, with their roles.
     pub fn messages(&self, turn: usize) -> Vec<String> {
         let spoken = |message: &Message| format!("{}: {}", message.role.as_str(), message.content.text());
         self.engine.requests()[turn].messages.iter().map(spoken).collect()

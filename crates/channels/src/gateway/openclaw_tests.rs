@@ -74,7 +74,7 @@ fn an_invalid_frame_is_an_error() {
     for frame in ["", "{}", "[]", r#"{"type":"req","id":"1"}"#, r#"{"type":3}"#] {
         assert!(read(frame).is_err(), "{frame}");
     }
-    // A message without the parts that make it one is nobody's business.
+    // A message without its required parts is ignored.
     for payload in ["null", "{}", r#"{"message":"x"}"#, r#"{"message":{"role":"user","content":"x"}}"#] {
         let frame = format!(r#"{{"type":"event","event":"session.message","payload":{payload}}}"#);
         assert_eq!(read(&frame), Ok(Incoming::Other), "{frame}");

@@ -1,12 +1,39 @@
 //! The waiting messages, by conversation, within limits. The lock is never held across an await.
 
 use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::InboxLimits;
 use crate::seen_messages::EntryId;
 use crate::types::ChannelMessage;
+
+/// The limits of an inbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InboxLimits {
+    /// Messages of one conversation.
+    pub per_conversation: usize,
+    /// Messages of all conversations.
+    pub messages: usize,
+    /// Their text, in bytes.
+    pub bytes: usize,
+    /// Conversations that are answered concurrently.
+    pub concurrent: usize,
+    /// How long a reply waits for a channel that is not connected.
+    pub reply_timeout: Duration,
+}
+
+impl Default for InboxLimits {
+    fn default() -> Self {
+        InboxLimits {
+            per_conversation: 100,
+            messages: 16_384,
+            bytes: 16 << 20,
+            concurrent: 16,
+            reply_timeout: Duration::from_secs(600),
+        }
+    }
+}
 
 /// The key of a conversation. Without a thread id, each sender has a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -1,5 +1,12 @@
 //! WhatsApp's addresses: `4915112345678@s.whatsapp.net` for a person, `120363041234567890@g.us` for a group.
 
+pub const CHANNEL: &str = "whatsapp";
+
+/// Whether `channel` is WhatsApp or one of its addresses.
+pub fn is_ours(channel: &str) -> bool {
+    channel == CHANNEL || is_jid(channel)
+}
+
 const PEOPLE: [&str; 2] = ["s.whatsapp.net", "lid"];
 const GROUPS: &str = "g.us";
 

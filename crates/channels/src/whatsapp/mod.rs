@@ -23,16 +23,10 @@ use mention::MentionRule;
 use sender::WhatsappSender;
 use supervisor::WhatsappSupervisor;
 
+pub use jid::{CHANNEL, is_ours};
 pub use install::{InstallError, WhatsappInstaller};
 pub use login::{LoginError, LoginStep, login};
 pub use process::{WhatsappProgram, WhatsappStartError};
-
-pub const CHANNEL: &str = "whatsapp";
-
-/// Whether `channel` is WhatsApp or one of its addresses.
-pub fn is_ours(channel: &str) -> bool {
-    channel == CHANNEL || jid::is_jid(channel)
-}
 
 /// The options of [`Channel::whatsapp`].
 #[derive(Clone)]

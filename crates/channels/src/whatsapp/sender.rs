@@ -8,9 +8,8 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::CHANNEL;
 use super::event::Order;
-use super::jid::is_jid;
+use super::jid::{CHANNEL, is_jid};
 use super::mention::MentionRule;
 use crate::outgoing::{MessageSender, Outgoing, SendFailure};
 use crate::status::StatusCell;

@@ -15,7 +15,7 @@ use super::event::{self, Event, Order, Received, ReportedStatus};
 use super::mention::MentionRule;
 use super::process::{Lines, Process, Session, WhatsappProgram, WhatsappStartError};
 use super::sender::WhatsappSender;
-use super::{CHANNEL, jid};
+use super::jid::{self, CHANNEL};
 use crate::channel::Listener;
 use crate::inbox::Inbox;
 use crate::status::StatusCell;

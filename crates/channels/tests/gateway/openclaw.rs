@@ -96,7 +96,7 @@ async fn a_message_is_answered_in_its_conversation() {
     for frame in &recorded()[2..] {
         gateway.push(frame.to_string());
     }
-    // The gateway tells of the same message again, as it does after a reconnect.
+    // The gateway repeats the message, as after a reconnect.
     gateway.push(recorded_event("session.message").to_string());
     let frames = timeout(PATIENCE, gateway.received(3)).await.unwrap();
     let key = "hob-reply:telegram:telegram:777:d52e9942-b41a-4b12-b935-99d269b65c26-0";

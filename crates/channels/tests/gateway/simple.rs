@@ -23,7 +23,7 @@ async fn a_message_is_answered_in_the_same_conversation_and_both_are_published()
     let expected =
         json!({ "channel": "telegram", "content": "re: t1-1", "conversation_id": "t1", "metadata": {} });
     assert_eq!(frames, [expected]);
-    until("both were told", || heard.lock().unwrap().len() == 2).await;
+    until("both were notified", || heard.lock().unwrap().len() == 2).await;
     client.close().await;
     let received = json!({ "channel": "telegram", "sender": "ann", "content": "t1-1", "message_id": "t1-1" });
     let sent = json!({ "channel": "telegram", "content": "re: t1-1", "conversation_id": "t1" });

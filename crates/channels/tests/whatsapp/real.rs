@@ -1,5 +1,4 @@
-//! The bridge that people run, on the real library: where there is no network it says so, tries again, and ends when it is
-//! told to.
+//! The real bridge with its library: without a network it reports that, retries, and ends on request.
 
 use std::path::{Path, PathBuf};
 

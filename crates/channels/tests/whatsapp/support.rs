@@ -1,4 +1,4 @@
-//! A subprocess that says what a test tells it to.
+//! A scripted subprocess.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Script {
         WhatsappOptions { restart_delay: Duration::from_millis(10), ..WhatsappOptions::new(self.program()) }
     }
 
-    /// What the subprocess was told so far.
+    /// The orders to the subprocess so far.
     pub fn orders(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.directory.path().join("orders.jsonl")).unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -58,7 +58,7 @@ fn readers_and_the_writer_do_not_block_each_other() {
     let database = Database::open(&path, NOTES).expect("opened");
     let seen = database.read(|report| {
         let before = count(report)?;
-        // From another thread, as it would be; the report goes on meanwhile, and sees what it saw.
+        // From another thread; the report continues with its snapshot.
         let writer = database.clone();
         thread::spawn(move || writer.write(|transaction| add(transaction, "a")))
             .join()

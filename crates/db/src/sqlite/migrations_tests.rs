@@ -129,7 +129,7 @@ fn a_capability_added_later_gets_its_tables() {
     drop(Database::open(&path, &FRUIT[..1]).expect("opened"));
     let database = Database::open(&path, FRUIT).expect("opened again");
     assert_eq!(versions(&database.writer()), newest());
-    // And those who know only one of them are not disturbed.
+    // A process that knows only one of them still works.
     assert!(Database::open(&path, &FRUIT[..1]).is_ok());
     assert_eq!(versions(&database.writer()), newest());
 }

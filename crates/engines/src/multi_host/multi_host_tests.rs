@@ -222,7 +222,7 @@ async fn a_lost_host_affects_no_caller_and_is_found_again() {
     assert_eq!(answer(&engine, &request).await.unwrap(), elsewhere, "not before the pause is over");
     tokio::time::advance(BreakerOptions::default().pauses.first).await;
     assert_eq!(answer(&engine, &request).await.unwrap(), hosts[1].address);
-    assert_eq!(hosts[1].heard(), 2, "who was away is heard before it is asked");
+    assert_eq!(hosts[1].heard(), 2, "a host that returned is checked before it is asked");
 }
 
 #[tokio::test(start_paused = true)]
@@ -505,7 +505,7 @@ async fn a_stream_counts_until_it_ends_or_is_dropped() {
     hosts[1].set(Behaviour::Hangs);
     let waiting = timeout(Duration::from_secs(1), multi_host.generate(&request)).await;
     assert!(waiting.is_err());
-    assert_eq!(table.in_flight(), [0, 0, 0], "who left is not waited for");
+    assert_eq!(table.in_flight(), [0, 0, 0], "a caller that disconnected is not waited for");
 }
 
 #[tokio::test(start_paused = true)]

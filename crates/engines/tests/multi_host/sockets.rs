@@ -60,7 +60,7 @@ async fn ask_the_bad_one(engine: &Arc<dyn Engine>, bad: &FakeServer) -> (Vec<Del
             return outcome;
         }
     }
-    panic!("nobody asks the bad server")
+    panic!("the bad server gets no request")
 }
 
 #[tokio::test]
@@ -155,6 +155,6 @@ async fn a_caller_that_disconnects_closes_the_connection_to_the_host() {
     tokio::select! {
         () = servers[0].hung_up(1) => {}
         () = servers[1].hung_up(1) => {}
-        () = tokio::time::sleep(std::time::Duration::from_secs(60)) => panic!("the host goes on for nobody"),
+        () = tokio::time::sleep(std::time::Duration::from_secs(60)) => panic!("the host continues without a caller"),
     }
 }

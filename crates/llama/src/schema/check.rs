@@ -8,7 +8,7 @@ use jsonschema::PatternOptions;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::SchemaError;
+use super::error::SchemaError;
 
 /// The backtracking limit of a caller's pattern.
 const MAX_BACKTRACKING: usize = 100_000;

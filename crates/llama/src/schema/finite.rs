@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::number_of;
+use super::references::number_of;
 
 /// Whether the first definition has a finite value.
 pub(super) fn is_finite(definitions: &[Value]) -> bool {

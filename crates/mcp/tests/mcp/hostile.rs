@@ -33,7 +33,7 @@ async fn a_tool_that_appears_later_is_not_offered() {
     let status = until(&servers, |status| !status.withheld.is_empty()).await;
     assert_eq!(status.withheld, withheld("grown", ToolChange::New));
     assert!(!offers(&status, "files__grown"));
-    assert_eq!(echo(&servers, "files").await.unwrap(), "hello", "those it had go on working");
+    assert_eq!(echo(&servers, "files").await.unwrap(), "hello", "its earlier tools still work");
     servers.shutdown().await;
 }
 

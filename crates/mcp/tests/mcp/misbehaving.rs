@@ -185,12 +185,12 @@ async fn family(servers: &McpServers) -> [String; 2] {
 
 #[cfg(target_os = "linux")]
 fn is_alive(pid: &str) -> bool {
-    // `number (name) state ...`; the dead whom nobody has buried yet are zombies.
+    // `pid (name) state ...`; `Z` is a zombie.
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     status.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
-/// Those who are killed need a moment to die.
+/// Killed processes need a moment to end.
 #[cfg(target_os = "linux")]
 async fn are_gone(family: [String; 2]) {
     let gone = async {
@@ -198,7 +198,7 @@ async fn are_gone(family: [String; 2]) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(PATIENCE, gone).await.expect("nobody lives on");
+    timeout(PATIENCE, gone).await.expect("no process is left");
 }
 
 #[cfg(target_os = "linux")]

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::support::PATIENCE;
 
-/// Says what it was called with, fails, or waits for ever.
+/// Returns its arguments, fails, or waits forever.
 #[derive(Default)]
 struct Scripted {
     began: Notify,

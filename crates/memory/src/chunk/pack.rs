@@ -1,7 +1,7 @@
 //! Packs pieces into chunks.
 
 use super::pieces::{Piece, pieces, tail};
-use super::{Chunk, ChunkOptions};
+use super::types::{Chunk, ChunkOptions};
 use crate::read::{BlockKind, Document};
 use crate::tokens;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 use super::walk::{Step, walk};
-use super::{IndexProgress, IndexProgressFn};
+use super::options::{IndexProgress, IndexProgressFn};
 
 /// The count is reported after this many files.
 const REPORT_INTERVAL: u64 = 1_000;

@@ -112,7 +112,7 @@ fn an_unreadable_file_is_a_warning_and_does_not_affect_others() {
     assert_eq!(folder.found("apples"), ["good.md"]);
 }
 
-/// What a run says of single files: of those it left out, and of those it could not read.
+/// The skipped and failed files of a run.
 fn told(folder: &Folder) -> (IndexReport, Vec<(String, String)>) {
     let skipped = Mutex::new(Vec::new());
     let listener = |progress: IndexProgress<'_>| {

@@ -5,7 +5,7 @@ use std::fs::Metadata;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::IndexOptions;
+use super::options::IndexOptions;
 use crate::chunk::{Chunk, chunk};
 use crate::read::{ReadError, SourceFile};
 use crate::store::{NewChunk, NewSource, SourceStamp};

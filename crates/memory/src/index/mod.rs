@@ -6,6 +6,7 @@ mod batch;
 mod byte_budget;
 mod count;
 mod look;
+mod options;
 mod walk;
 pub mod watch;
 
@@ -19,9 +20,7 @@ use std::thread;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::chunk::ChunkOptions;
 use crate::open::store_failed;
-use crate::read::ReadLimits;
 use crate::store::{MemoryStore, SourceStamp};
 use crate::types::{IndexReport, IndexWarning, MemoryError};
 use batch::Batch;
@@ -29,6 +28,7 @@ use byte_budget::{ByteBudget, TakenBytes};
 pub use count::count;
 use look::{Seen, look};
 pub(crate) use look::{nanoseconds, recipe, stored};
+pub use options::{IndexOptions, IndexProgress, IndexProgressFn};
 use walk::{Step, walk};
 
 /// Paths that wait to be read, and files that wait to be written.
@@ -49,32 +49,6 @@ const MAX_WARNINGS: usize = 1_000;
 
 /// Files per deletion.
 const REMOVED_AT_ONCE: usize = 128;
-
-/// How files are indexed.
-#[derive(Debug, Clone, Default)]
-pub struct IndexOptions {
-    pub chunks: ChunkOptions,
-    pub limits: ReadLimits,
-    /// Directories that are never indexed, without links: Hob's own home.
-    pub private: Vec<PathBuf>,
-}
-
-/// The progress of indexing.
-pub enum IndexProgress<'a> {
-    /// A file was checked.
-    Files(&'a IndexReport),
-    /// A file could not be read.
-    Warning(&'a IndexWarning),
-    /// A file was skipped, which is not an error.
-    Skipped(&'a IndexWarning),
-    /// The number of files so far, and whether it is final.
-    Total { files: u64, is_final: bool },
-    /// Missing vectors, done and in total.
-    Vectors { done: u64, of: u64 },
-}
-
-/// Called from any thread.
-pub type IndexProgressFn<'a> = &'a (dyn Fn(IndexProgress<'_>) + Send + Sync);
 
 /// Indexes changed files below `root`, and removes deleted ones. Blocks.
 pub fn index(

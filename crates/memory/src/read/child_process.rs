@@ -27,13 +27,6 @@ const MAX_ESCAPE: u64 = 6;
 /// Begins the answer. Other code may print before it, and JSON never contains it.
 const MARK: u8 = 0x1e;
 
-/// A command that calls [`serve`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReaderProcess {
-    pub program: PathBuf,
-    pub arguments: Vec<String>,
-}
-
 /// The order to the process. The bytes of the file follow.
 #[derive(Debug, Serialize, Deserialize)]
 struct Order {

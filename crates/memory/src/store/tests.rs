@@ -133,7 +133,7 @@ fn a_new_date_of_an_unchanged_file_is_saved() {
     assert_eq!(memory.known_below("/a").unwrap()["/a"], touched);
 }
 
-/// A vector that points to a corner of its own.
+/// A vector with its own direction.
 fn towards(corner: usize) -> Vec<f32> {
     (0..128).map(|index| if index == corner { 1.0 } else { 0.01 }).collect()
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::ConvertError;
+use super::error::ConvertError;
 use super::gguf_file::{GgufFile, Storage};
 use super::q8;
 use super::vocabulary::Vocabulary;

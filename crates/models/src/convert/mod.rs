@@ -6,6 +6,7 @@
 //! sources.
 
 mod bert;
+mod error;
 mod gguf_file;
 mod q8;
 mod safetensors;
@@ -14,6 +15,7 @@ mod vocabulary;
 use std::io::{self, Read, Seek, Write};
 
 use self::bert::{Settings, TensorSource};
+pub use self::error::ConvertError;
 use self::gguf_file::{GgufFile, Storage, TensorInfo};
 use self::safetensors::Safetensors;
 use self::vocabulary::Vocabulary;
@@ -27,23 +29,6 @@ pub struct BertFiles<'a, R> {
     pub vocabulary: &'a [u8],
     /// `model.safetensors`.
     pub weights: R,
-}
-
-/// Why a conversion failed.
-#[derive(Debug, thiserror::Error)]
-pub enum ConvertError {
-    #[error("cannot read its weights ({0})")]
-    Read(#[source] io::Error),
-    #[error("cannot write the new file ({0})")]
-    Write(#[source] io::Error),
-    #[error("its {file} is not valid: {reason}")]
-    Bad { file: &'static str, reason: String },
-}
-
-impl ConvertError {
-    fn bad(file: &'static str, reason: impl Into<String>) -> Self {
-        ConvertError::Bad { file, reason: reason.into() }
-    }
 }
 
 /// Writes the GGUF file. `progress` gets the bytes of weights done and in total, and may end it with an error.

@@ -6,7 +6,7 @@ use std::io::{Read, Seek, SeekFrom};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::ConvertError;
+use super::error::ConvertError;
 
 const FILE: &str = "model.safetensors";
 

@@ -1,6 +1,6 @@
 //! Converts a WordPiece vocabulary to the form of llama.cpp.
 
-use super::ConvertError;
+use super::error::ConvertError;
 
 const FILE: &str = "vocab.txt";
 

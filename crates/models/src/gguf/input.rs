@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, ErrorKind, Read};
 
-use super::GgufError;
+use super::error::GgufError;
 
 /// Headers with the largest tokenizers have some 20 MiB.
 pub const MAX_HEADER_BYTES: u64 = 64 << 20;

@@ -1,6 +1,6 @@
 //! Estimates the memory of a model before it is loaded. Pure.
 
-use super::GgufHeader;
+use super::header::GgufHeader;
 
 /// Bytes of a number in the KV cache.
 const F16: u64 = 2;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use super::input::Input;
-use super::{GgufError, GgufHeader, GgufSplit, PerLayer};
+use super::error::GgufError;
+use super::header::{GgufHeader, GgufSplit, PerLayer};
 
 /// Real models have about fifty.
 pub(super) const MAX_ENTRIES: u64 = 1 << 14;

@@ -3,15 +3,19 @@
 //! Versions 2 and 3, little-endian. The file is not trusted: it can cause no allocation beyond a few megabytes, and no more work
 //! than reading [`MAX_HEADER_BYTES`]. Knows nothing of llama.cpp, and does not read the weights.
 
+mod error;
+mod header;
 mod input;
 mod memory;
 mod metadata;
 mod types;
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
+pub use self::error::GgufError;
+pub use self::header::{GgufHeader, GgufSplit, PerLayer};
 use self::input::Input;
 pub use self::input::MAX_HEADER_BYTES;
 pub use self::memory::MemoryEstimate;
@@ -28,91 +32,6 @@ const MAX_DIMENSIONS: u32 = 4;
 
 /// The alignment if the file has none.
 const DEFAULT_ALIGNMENT: u64 = 32;
-
-/// Why a file is not a valid model.
-#[derive(Debug, thiserror::Error)]
-pub enum GgufError {
-    #[error("cannot read it ({0})")]
-    Io(#[source] io::Error),
-    #[error("it is not a GGUF file but {0}")]
-    Foreign(&'static str),
-    #[error("it is a big-endian GGUF file, which this machine cannot run")]
-    BigEndian,
-    #[error("it has GGUF version {0}; only versions 2 and 3 are supported")]
-    Version(u32),
-    #[error("it ends inside its header")]
-    CutShort,
-    #[error("its header has {what} = {found}, but the limit is {limit}")]
-    TooBig { what: &'static str, found: u64, limit: u64 },
-    #[error("its header is malformed: {0}")]
-    Malformed(&'static str),
-}
-
-/// One number for all layers, or one for each.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PerLayer {
-    Same(u64),
-    Each(Vec<u64>),
-}
-
-impl PerLayer {
-    pub fn max(&self) -> u64 {
-        match self {
-            PerLayer::Same(number) => *number,
-            PerLayer::Each(numbers) => numbers.iter().copied().max().unwrap_or(0),
-        }
-    }
-
-    /// Over `layers` layers.
-    pub fn sum(&self, layers: u64) -> u64 {
-        match self {
-            PerLayer::Same(number) => number.saturating_mul(layers),
-            PerLayer::Each(numbers) => numbers.iter().fold(0, |sum, number| sum.saturating_add(*number)),
-        }
-    }
-}
-
-/// The part of a model in several files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GgufSplit {
-    /// From 0.
-    pub number: u64,
-    pub count: u64,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GgufHeader {
-    pub version: u32,
-    /// Such as `llama`. Only the first of several files has it.
-    pub architecture: Option<String>,
-    pub name: Option<String>,
-    pub license: Option<String>,
-    /// Such as `Q4_K_M`.
-    pub quantization: Option<&'static str>,
-    /// Counted over the tensors of this file.
-    pub parameters: u64,
-    pub tensors: u64,
-    /// The longest context the model was trained for.
-    pub context_length: Option<u64>,
-    pub embedding_length: Option<u64>,
-    pub block_count: Option<u64>,
-    pub head_count: Option<PerLayer>,
-    pub head_count_kv: Option<PerLayer>,
-    /// The length of the key of a head, if it is not `embedding_length / head_count`.
-    pub key_length: Option<u64>,
-    pub value_length: Option<u64>,
-    pub expert_count: Option<u64>,
-    /// The size of the vocabulary.
-    pub vocabulary: Option<u64>,
-    pub has_chat_template: bool,
-    /// Whether tokens attend to earlier tokens only. Embedding models often attend to both sides.
-    pub is_causal: bool,
-    /// Whether it is an embedding model.
-    pub is_embedding: bool,
-    pub split: Option<GgufSplit>,
-    /// A shorter file is incomplete.
-    pub expected_size: u64,
-}
 
 impl GgufHeader {
     /// Reads the header of a file. Also returns the size of the file.

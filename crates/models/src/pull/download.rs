@@ -11,7 +11,7 @@ use tokio::io::{AsyncSeekExt, AsyncWriteExt};
 use tokio::time::Instant;
 use url::Url;
 
-use super::PullJob;
+use super::job::PullJob;
 use super::client::HubClient;
 use super::error::PullError;
 use super::options::{DownloadRetry, DownloadStep};

@@ -10,7 +10,7 @@ use crate::directory::ModelDirectoryError;
 pub enum PullError {
     #[error("{what} needs the network, and this runs offline. Leave --offline out to fetch it.")]
     Offline { what: String },
-    #[error("the pull was cancelled. What was fetched so far is kept: pull again to go on.")]
+    #[error("the pull was cancelled. Pull again to continue.")]
     Cancelled,
 
     #[error("the model hub at {host} cannot be reached ({reason}). Check the network or HF_ENDPOINT.")]

@@ -5,7 +5,7 @@ use reqwest::header::LINK;
 use serde::Deserialize;
 use url::Url;
 
-use super::PullJob;
+use super::job::PullJob;
 use super::choose::{self, HubCandidate, HubFile, Undecided};
 use super::client::HubClient;
 use super::download::Download;

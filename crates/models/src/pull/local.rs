@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::PullJob;
+use super::job::PullJob;
 use super::error::PullError;
 use super::options::DownloadStep;
 use super::target::{self, Content, PullPlan, Target};

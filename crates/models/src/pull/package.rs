@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use zip::ZipArchive;
 
-use super::PullJob;
+use super::job::PullJob;
 use super::error::PullError;
 use super::options::DownloadStep;
 use crate::catalogue::{PublishedFile, PythonPackage};

@@ -12,7 +12,8 @@ use super::download::Download;
 use super::error::PullError;
 use super::options::{DownloadPolicy, PullOptions};
 use super::target::{Content, PullPlan, Target};
-use super::{PullJob, assemble, hub, package, pip};
+use super::job::PullJob;
+use super::{assemble, hub, package, pip};
 use crate::catalogue::{CatalogueEntry, HubRevision, ModelSource, PinnedModel, PublishedFile};
 use crate::directory::StoredModel;
 

@@ -9,7 +9,7 @@ use hob_process::{Need, OutputTail, drain};
 use tokio::process::Command;
 use tokio::task::JoinSet;
 
-use super::PullJob;
+use super::job::PullJob;
 use super::error::PullError;
 use super::options::DownloadStep;
 use super::package::named;

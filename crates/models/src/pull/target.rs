@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::PullJob;
+use super::job::PullJob;
 use super::error::PullError;
 use super::options::DownloadStep;
 use crate::checksum::{Checksum, Summing, read_in_blocks};

@@ -149,7 +149,7 @@ fn a_directory_is_not_a_model() {
     assert!(error.to_string().contains("not a file"), "{error}");
 }
 
-/// A header that claims `tensors` and `entries`, then goes on with `rest`.
+/// A header that claims `tensors` and `entries`, followed by `rest`.
 fn claiming(tensors: u64, entries: u64, rest: &[&[u8]]) -> Vec<u8> {
     let counts = [tensors.to_le_bytes(), entries.to_le_bytes()].concat();
     [b"GGUF\x03\0\0\0", &counts[..], &rest.concat()].concat()
@@ -185,7 +185,7 @@ fn hostile_lengths_end_at_once() {
 
 #[test]
 fn an_endless_header_is_refused() {
-    // Empty texts for ever: each is only eight bytes of nothing.
+    // Endless empty texts of eight bytes each.
     let start = claiming(0, 1, &[KEY, &ARRAY.to_le_bytes(), &TEXT.to_le_bytes(), &u64::MAX.to_le_bytes()]);
     let endless = std::io::Read::chain(&start[..], std::io::BufReader::new(std::io::repeat(0)));
     assert!(matches!(GgufHeader::read(endless), Err(GgufError::TooBig { what: "its own length", .. })));

@@ -89,7 +89,7 @@ async fn another_model_with_the_same_name_stays() {
     let setup = PullSetup::with(&[("own.gguf", &model(1))]);
     setup.pull("own.gguf").await.unwrap();
     let other = PullSetup { dir: tempfile::tempdir().unwrap(), directory: setup.directory.clone() };
-    // Of the same size, so that only the content tells them apart.
+    // Of the same size, so that only the content differs.
     fs::write(other.dir.path().join("own.gguf"), model(2)).unwrap();
     let error = other.pull("own.gguf").await.unwrap_err();
     assert!(matches!(error, PullError::NameTaken { .. }), "{error}");

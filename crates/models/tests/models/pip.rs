@@ -46,7 +46,7 @@ impl PullSetup {
         zip.start_file(MEMBER, SimpleFileOptions::default()).unwrap();
         zip.write_all(bytes).unwrap();
         zip.finish().unwrap();
-        // As pip does: first into its temporary directory, then to where it was told.
+        // Like pip: first into its temporary directory, then to the destination.
         let script = format!(
             r#"
             echo "$@" >> '{0}/calls'
@@ -224,7 +224,7 @@ async fn without_a_hub_and_without_pip_it_says_what_to_do() {
 async fn a_cancelled_pull_ends_pip_and_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let fifo = dir.path().join("alive");
-    // Its end is seen by whoever reads the pipe: the program holds it open as long as it lives.
+    // The reader of the pipe sees its end, because the program holds it open.
     let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
     assert!(made.success());
     let script = format!("exec 3> '{}'; echo started >&3; exec sleep 600", fifo.display());

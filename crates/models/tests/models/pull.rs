@@ -517,7 +517,7 @@ async fn two_pulls_of_the_same_model_download_it_once() {
     })
     .await;
     let (_dir, directory) = directory();
-    // Whichever comes second says that it waits, which lets the first go on.
+    // The second one reports that it waits, which lets the first continue.
     let waited = CancellationToken::new();
     let told = waited.clone();
     let options = PullOptions {

@@ -114,7 +114,7 @@ fn the_same_question_is_found_within_its_time_and_not_in_itself() {
     assert_eq!(asked(RoutingDecision { question: Some(1), ..decision("third", 90) }), None);
     assert_eq!(asked(RoutingDecision { question: None, ..decision("third", 90) }), None, "nothing was asked");
     let elsewhere = RoutingDecision { source: RequestSource::Channel, ..decision("third", 90) };
-    assert_eq!(asked(elsewhere), None, "somebody else asks the same");
+    assert_eq!(asked(elsewhere), None, "another user asks the same");
 }
 
 #[test]

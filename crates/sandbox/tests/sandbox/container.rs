@@ -131,7 +131,7 @@ async fn a_failing_client_is_not_a_result_of_the_program() {
 #[tokio::test]
 async fn containers_of_dead_owners_are_removed_at_the_first_use_and_no_others() {
     let client = Client::new("true");
-    // A first run tells how this system's containers are named.
+    // A first run shows the names of this system's containers.
     client.sandbox().run(Job::new(ScriptLanguage::Sh, "true")).await.unwrap();
     let name = client
         .calls()

@@ -18,8 +18,8 @@ struct Place {
     sandbox: Sandbox,
 }
 
-/// A directory `allowed` that is on the allowlist, beside one that is not. Everybody may read both, so that only the
-/// allowlist counts.
+/// A directory `allowed` that is on the allowlist, beside one that is not. Both are world-readable, so that only the allowlist
+/// counts.
 fn place() -> Place {
     let home = tempfile::tempdir().unwrap();
     let root = home.path().canonicalize().unwrap();

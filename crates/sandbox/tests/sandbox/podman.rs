@@ -1,4 +1,4 @@
-//! A real container, where Podman is installed and can work; a machine without it has the stand-in of `container.rs`.
+//! A real container, if Podman is installed and works; other machines use the script of `container.rs`.
 //!
 //! The image is made here: a static busybox and nothing else.
 

@@ -13,7 +13,7 @@ use super::{Claimed, MIGRATIONS, SqliteTaskStore, TaskStore};
 use crate::schedule::ScheduleType;
 use crate::task::{RunOutcome, Task};
 
-/// Tells the other process which file it is about, and who it is.
+/// The file and the owner for the other process.
 const FILE: &str = "HOB_TEST_STORE";
 const OWNER: &str = "HOB_TEST_OWNER";
 
@@ -73,7 +73,7 @@ fn runs_due_tasks() {
     let (tasks, owner) = of_this_process();
     let owner = claimant(&owner);
     loop {
-        // The clock of this world is always at the next slot, and past the lease of whoever was killed.
+        // The simulated clock is always at the next slot, and after the lease of killed processes.
         let Some(now) = once_free(|| tasks.next_due()) else {
             once_free(|| tasks.expire_leases(after(UNTIL + 3600), Duration::from_secs(30)));
             continue;

@@ -400,7 +400,7 @@ fn a_manual_run_does_not_change_the_schedule() {
     let on_schedule = claim(&tasks, after(607)).expect("due");
     assert_eq!(on_schedule.run.slot, after(600));
     finish(&tasks, &on_schedule, &success(), after(608));
-    // Another at the very moment of a slot finds a slot of its own.
+    // A second one at the moment of a slot gets another slot.
     let at_once = tasks.claim_now(&id, after(600), &claimant("a")).expect("asked").expect("allowed");
     assert!(at_once.run.slot > after(600));
     finish(&tasks, &at_once, &success(), after(609));

@@ -31,7 +31,7 @@ impl ChangeTask {
         effect: Effect::Persists,
         ..ToolSpec::new(
             name,
-            &description,
+            description,
             Reach::Act,
             object_schema(json!({ "task_id": { "type": "string", "description": "From list_scheduled_tasks" } }), &["task_id"]),
         )

@@ -18,6 +18,14 @@ pub(super) trait EnergyCounter: Send {
     fn wraps_after(&self) -> Option<u64>;
 }
 
+/// The meters of a machine.
+#[derive(Default)]
+pub(super) struct FoundMeters {
+    pub(super) counters: Vec<Box<dyn EnergyCounter>>,
+    /// Why other meters cannot be used.
+    pub(super) refused: Vec<String>,
+}
+
 /// All counters of a machine, which are read together: a figure includes all of them.
 pub(super) struct EnergyCounters {
     counters: Vec<Known>,

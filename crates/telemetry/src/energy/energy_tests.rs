@@ -134,7 +134,7 @@ fn a_missing_meter_loses_the_figure_and_not_the_answer() {
     reader.take_reading(at(2));
     dial.shows(10);
     reader.take_reading(at(3));
-    assert_eq!(unlucky.end_at(at(3)), None, "when it began nobody could look");
+    assert_eq!(unlucky.end_at(at(3)), None, "there was no reading at its start");
     let lucky = MeterSet::begin(&meter_set);
     reader.take_reading(at(4));
     dial.shows(17);
@@ -146,7 +146,7 @@ fn a_missing_meter_loses_the_figure_and_not_the_answer() {
 struct Observed {
     dial: Dial,
     read: SyncSender<()>,
-    /// Once nobody holds the other end, readings go through.
+    /// Readings continue when the other end is dropped.
     held: Receiver<()>,
 }
 
@@ -195,7 +195,7 @@ fn a_driver_that_hangs_blocks_no_call() {
         let second = meters.begin(&engine).unwrap();
         tell.send([first.end(), second.end(), meters.begin(&engine).unwrap().end()]).unwrap();
     });
-    assert_eq!(told.recv_timeout(LONG), Ok([None; 3]), "nobody looked, so nothing is known");
+    assert_eq!(told.recv_timeout(LONG), Ok([None; 3]), "without a reading nothing is known");
 }
 
 #[test]
@@ -227,7 +227,7 @@ impl InferenceLog for Notebook {
 async fn an_answer_is_recorded_with_its_energy() {
     let dial = dial("processor", 0);
     let (meters, reader) = meters(&[&dial]);
-    // In time for whoever ends within the hour.
+    // Valid for an hour.
     let reading = Mutex::new((reader, Instant::now() + Duration::from_secs(3600)));
     let engine = ScriptedEngine::new(move |_| {
         let (reader, now) = &mut *reading.lock();

@@ -27,7 +27,7 @@ use hob_core::Engine;
 use hob_net::is_on_this_machine;
 use parking_lot::{Mutex, MutexGuard};
 
-use self::counter::{EnergyCounter, EnergyCounters};
+use self::counter::{EnergyCounters, FoundMeters};
 use self::energy_shares::{EnergyShares, ShareId};
 
 use crate::inference::Energy;
@@ -38,21 +38,11 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Engines that forward requests to other machines.
 const FORWARDING_ENGINES: [&str; 2] = ["cloud", "litellm"];
 
-/// The meters of a machine.
-#[derive(Default)]
-struct FoundMeters {
-    counters: Vec<Box<dyn EnergyCounter>>,
-    /// Why other meters cannot be used.
-    refused: Vec<String>,
-}
-
-impl FoundMeters {
-    fn on_this_machine() -> Self {
-        let (mut found, cards) = (rapl::find(Path::new(rapl::POWERCAP)), nvml::find());
-        found.counters.extend(cards.counters);
-        found.refused.extend(cards.refused);
-        found
-    }
+fn find_meters() -> FoundMeters {
+    let (mut found, cards) = (rapl::find(Path::new(rapl::POWERCAP)), nvml::find());
+    found.counters.extend(cards.counters);
+    found.refused.extend(cards.refused);
+    found
 }
 
 /// The meters of this machine, and why others cannot be used.
@@ -64,7 +54,7 @@ pub struct EnergySurvey {
 
 /// Finds the meters. Blocks, perhaps for a second.
 pub fn survey() -> EnergySurvey {
-    let FoundMeters { counters, refused } = FoundMeters::on_this_machine();
+    let FoundMeters { counters, refused } = find_meters();
     EnergySurvey { meters: counters.iter().map(|counter| counter.name()).collect(), refused }
 }
 
@@ -78,7 +68,7 @@ pub struct EnergyMeters {
 impl EnergyMeters {
     /// Searches for meters in the background. A call before they are found has no figure.
     pub(crate) fn open() -> Self {
-        Self::found_by(FoundMeters::on_this_machine)
+        Self::found_by(find_meters)
     }
 
     fn found_by(find: impl FnOnce() -> FoundMeters + Send + 'static) -> Self {

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use nvml_wrapper::Nvml;
 use nvml_wrapper::error::NvmlError;
 
-use super::FoundMeters;
-use super::counter::EnergyCounter;
+use super::counter::{EnergyCounter, FoundMeters};
 
 /// The used functions of the driver.
 trait Driver: Send + Sync {

@@ -4,8 +4,7 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::FoundMeters;
-use super::counter::EnergyCounter;
+use super::counter::{EnergyCounter, FoundMeters};
 
 pub(super) const POWERCAP: &str = "/sys/class/powercap";
 
@@ -135,7 +134,7 @@ mod tests {
         let directory = powercap(&[("intel-rapl:0", "package-0"), ("intel-rapl:1", "package-1")]);
         let energy = directory.path().join("intel-rapl:0/energy_uj");
         fs::remove_file(&energy).unwrap();
-        // Not readable for root either, who may read a file of any mode.
+        // Also unreadable for root, who may read any file.
         fs::create_dir(&energy).unwrap();
         let found = find(directory.path());
         assert_eq!(names(&found), ["package-1 (RAPL)"]);

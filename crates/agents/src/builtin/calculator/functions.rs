@@ -4,7 +4,7 @@ use std::f64::consts;
 
 use num_bigint::BigInt;
 
-use super::CalculationError;
+use super::error::CalculationError;
 use super::value::Value;
 
 /// The largest number whose factorial is computed. It has 2,568 digits.
@@ -56,11 +56,6 @@ const FUNCTIONS: &[Function] = &[
     Function::of_one("tan", |of| Value::approximate(without_rounding_error(of[0].to_f64().tan()))),
     Function::of_one("factorial", |of| factorial(&of[0])),
 ];
-
-/// The names of all functions, as text.
-pub fn names() -> String {
-    FUNCTIONS.iter().map(|function| function.name).collect::<Vec<_>>().join(", ")
-}
 
 pub fn constant(name: &str) -> Result<Value, CalculationError> {
     match name {
@@ -157,5 +152,16 @@ fn factorial(value: &Value) -> Result<Value, CalculationError> {
     match u32::try_from(whole) {
         Ok(number) if number <= MAX_FACTORIAL => Ok(Value::integer((1..=number).product::<BigInt>())),
         _ => Err(CalculationError::TooLarge),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::error::FUNCTION_NAMES;
+    use super::*;
+
+    #[test]
+    fn errors_and_the_description_name_every_function() {
+        assert_eq!(FUNCTIONS.iter().map(|function| function.name).collect::<Vec<_>>().join(", "), FUNCTION_NAMES);
     }
 }

@@ -1,6 +1,6 @@
 //! Splits text into tokens.
 
-use super::CalculationError;
+use super::error::CalculationError;
 use super::value::Value;
 
 #[derive(Debug, Clone, PartialEq)]

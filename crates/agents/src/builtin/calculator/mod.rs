@@ -2,6 +2,7 @@
 //!
 //! Has no variables, no assignment and no loops, so everyone may use it.
 
+mod error;
 mod exact;
 mod functions;
 mod lexer;
@@ -14,38 +15,9 @@ use async_trait::async_trait;
 use hob_core::{Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
-use thiserror::Error;
 
-const MAX_CHARACTERS: usize = 1_000;
-
-/// Why an expression has no value.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum CalculationError {
-    #[error("the expression is empty")]
-    Empty,
-    #[error("the expression is longer than {MAX_CHARACTERS} characters")]
-    TooLong,
-    #[error("the expression is nested too deeply")]
-    TooDeep,
-    #[error("unexpected character '{0}'; use numbers, + - * / // % ** and parentheses")]
-    Character(char),
-    #[error("'{0}' is not a number")]
-    Number(String),
-    #[error("unknown name '{0}'; known are pi, e, {names}", names = functions::names())]
-    Name(String),
-    #[error("'{0}' is a function: write {0}(...)")]
-    FunctionWithoutArguments(String),
-    #[error("{function} takes {expected}, not {given}")]
-    ArgumentCount { function: &'static str, expected: &'static str, given: usize },
-    #[error("expected {expected}, found {found}")]
-    Unexpected { expected: &'static str, found: String },
-    #[error("division by zero")]
-    DivisionByZero,
-    #[error("the result is too large")]
-    TooLarge,
-    #[error("{0}")]
-    Undefined(&'static str),
-}
+pub use error::CalculationError;
+use error::{FUNCTION_NAMES, MAX_CHARACTERS};
 
 /// The value of an expression as text, without rounding errors of binary fractions.
 pub fn evaluate(expression: &str) -> Result<String, CalculationError> {
@@ -71,8 +43,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
         "calculator",
         &format!(
             "Evaluates arithmetic. Whole numbers and decimals are exact. Operators: + - * / // (floor division) % (remainder) ** \
-         or ^ (power), parentheses. Constants: pi, e. Functions: {}. Angles are in radians.",
-            functions::names()
+             or ^ (power), parentheses. Constants: pi, e. Functions: {FUNCTION_NAMES}. Angles are in radians."
         ),
         Reach::Pure,
         object_schema(

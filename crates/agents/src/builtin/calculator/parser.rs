@@ -1,6 +1,6 @@
 //! A Pratt parser that evaluates while it parses.
 
-use super::CalculationError;
+use super::error::CalculationError;
 use super::functions;
 use super::lexer::{Lexer, Operator, Token};
 use super::value::Value;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use num_bigint::BigInt;
 
-use super::CalculationError;
+use super::error::CalculationError;
 use super::exact::{Exact, Inexact};
 
 /// The most digits after the decimal point that are shown.

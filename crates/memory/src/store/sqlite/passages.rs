@@ -5,7 +5,7 @@ use std::ops::Range;
 use hob_db::DatabaseError;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::SqliteSnapshot;
+use super::memory_file::SqliteSnapshot;
 use crate::store::StoredPassage;
 use crate::types::PositionUnit;
 use crate::word_query::WordQuery;

@@ -3,7 +3,7 @@
 use hob_core::time::Moment;
 use hob_db::{DatabaseError, Durability};
 
-use super::SqliteMemoryStore;
+use super::memory_file::SqliteMemoryStore;
 use crate::store::MemorySize;
 
 pub(super) fn size(store: &SqliteMemoryStore) -> Result<MemorySize, DatabaseError> {

@@ -8,9 +8,10 @@ use hob_core::time::Moment;
 use hob_db::{DatabaseError, Durability};
 use rusqlite::{OptionalExtension, Transaction, params};
 
+use super::memory_file::SqliteMemoryStore;
 use super::passages::{MARK_END, MARK_START, unit_name};
 use super::vectors::shorten_deleted_list;
-use super::{SqliteMemoryStore, words};
+use super::words;
 use crate::store::{NewChunk, NewSource, RemovedSources, SourceStamp};
 
 pub(super) fn known_below(

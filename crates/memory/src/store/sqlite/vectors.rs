@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use hob_db::{DatabaseError, Durability};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
-use super::{SqliteMemoryStore, SqliteSnapshot};
+use super::memory_file::{SqliteMemoryStore, SqliteSnapshot};
 use crate::quantise::{code, from_bytes, normalise, quantise, similarity, to_bytes};
 use crate::store::{ChunkHit, ChunkText, NewVector};
 use crate::vector_codes::{CodesVersion, VectorCodes};

@@ -3,7 +3,7 @@
 use hob_db::DatabaseError;
 use rusqlite::{Connection, Transaction, params};
 
-use super::SqliteSnapshot;
+use super::memory_file::SqliteSnapshot;
 use crate::store::ChunkHit;
 use crate::word_plan::{MAX_RANKED, plan};
 use crate::word_query::WordQuery;

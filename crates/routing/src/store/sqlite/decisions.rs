@@ -7,7 +7,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
-use super::unexpected_value;
+use super::knowledge::unexpected_value;
 use crate::question_class::QuestionClass;
 use crate::records::RoutingDecision;
 use crate::store::StoredDecision;

@@ -6,7 +6,6 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
-use super::unexpected_value;
 use crate::question_class::QuestionClass;
 use crate::records::{ClassRecord, Knowledge, ModelRecord};
 
@@ -102,4 +101,9 @@ fn read_model(row: &Row<'_>, first: usize) -> rusqlite::Result<(String, ModelRec
         dollars: row.get(first + 6)?,
     };
     Ok((row.get(first)?, known))
+}
+
+/// The error for an invalid value in a row.
+pub(super) fn unexpected_value(column: usize, kind: Type) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, kind, "not a valid value".into())
 }

@@ -15,7 +15,6 @@ use std::time::SystemTime;
 use hob_core::{Moment, RequestSource};
 use hob_db::{Database, DatabaseError, Durability, Migrations};
 use rusqlite::Connection;
-use rusqlite::types::Type;
 
 use super::{LearnFn, NewRating, Ratings, RoutingStore, StoredDecision};
 use crate::records::{Knowledge, RoutingDecision};
@@ -122,11 +121,6 @@ fn learn(transaction: &Connection, run: &str, learn_fn: LearnFn<'_>) -> rusqlite
     decisions::update(transaction, &stored)?;
     knowledge::write_class(transaction, stored.decision.class, &record)?;
     Ok(true)
-}
-
-/// The error for an invalid value in a row.
-fn unexpected_value(column: usize, kind: Type) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, kind, "not a valid value".into())
 }
 
 #[cfg(test)]

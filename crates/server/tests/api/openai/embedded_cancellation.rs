@@ -71,6 +71,6 @@ async fn hanging_up_ends_the_embedded_engines_work_on_every_way_to_it() {
             () = at_work => {}
         }
         let beside = computed_beside(&server, &engine).await;
-        assert!(beside <= FEW_STEPS, "{way}: {beside} tokens for nobody");
+        assert!(beside <= FEW_STEPS, "{way}: {beside} tokens without a caller");
     }
 }

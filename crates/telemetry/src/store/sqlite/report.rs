@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use hob_core::{Moment, UtcDay};
 use rusqlite::Connection;
 
-use super::timing::durations;
+use super::timing::{Group, Grouping, durations};
 use crate::figures::{AgentFigures, CallFigures, CallOverview, DayFigures, EngineFigures, ModelFigures};
 use crate::inference::Energy;
 use crate::savings::Dollars;
@@ -78,37 +78,6 @@ pub(super) fn first_moment(connection: &Connection) -> rusqlite::Result<Option<M
     let first =
         connection.query_row("SELECT min(first_started) FROM telemetry_page", [], |row| row.get(0))?;
     Ok(Option::<i64>::map(first, Moment::from_microseconds))
-}
-
-#[derive(Clone, Copy)]
-pub(super) enum Grouping {
-    Together,
-    Model,
-    Engine,
-    Agent,
-    Day,
-}
-
-impl Grouping {
-    /// The two columns of a [`Group`].
-    pub(super) fn columns(self) -> &'static str {
-        match self {
-            Grouping::Together => "'', ''",
-            Grouping::Model => "model, engine",
-            Grouping::Engine => "engine, ''",
-            Grouping::Agent => "agent, ''",
-            Grouping::Day => "cast(day AS TEXT), ''",
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Group(pub(super) String, pub(super) String);
-
-impl Group {
-    pub(super) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Group(row.get(0)?, row.get(1)?))
-    }
 }
 
 fn groups(

@@ -6,9 +6,39 @@ use hob_core::engine::CLOUD;
 use hob_core::{RequestSource, UtcDay};
 use rusqlite::Connection;
 
-use super::report::{Group, Grouping};
 use crate::latency_histogram::Durations;
 use crate::timings::{CallTimings, ModelSpeed, TimingSums};
+
+#[derive(Clone, Copy)]
+pub(super) enum Grouping {
+    Together,
+    Model,
+    Engine,
+    Agent,
+    Day,
+}
+
+impl Grouping {
+    /// The two columns of a [`Group`].
+    pub(super) fn columns(self) -> &'static str {
+        match self {
+            Grouping::Together => "'', ''",
+            Grouping::Model => "model, engine",
+            Grouping::Engine => "engine, ''",
+            Grouping::Agent => "agent, ''",
+            Grouping::Day => "cast(day AS TEXT), ''",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Group(pub(super) String, pub(super) String);
+
+impl Group {
+    pub(super) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Group(row.get(0)?, row.get(1)?))
+    }
+}
 
 /// Only calls with a time count: a cancelled call has tokens, but no time. Days without the tokens of completed calls are
 /// skipped.
