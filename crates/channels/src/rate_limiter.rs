@@ -98,11 +98,7 @@ mod tests {
         assert_eq!(limiter.check("bob", now), RateCheck::Allowed);
         let later = now + Duration::from_secs(20);
         assert_eq!(limiter.check("ann", later), RateCheck::Allowed, "a third of a minute is room for one");
-        assert_eq!(
-            limiter.check("ann", later),
-            RateCheck::FirstOverLimit,
-            "notified again after an answer"
-        );
+        assert_eq!(limiter.check("ann", later), RateCheck::FirstOverLimit, "notified again after an answer");
         let long_after = now + Duration::from_secs(3_600);
         let course: Vec<RateCheck> = (0..4).map(|_| limiter.check("ann", long_after)).collect();
         assert_eq!(

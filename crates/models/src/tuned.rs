@@ -6,7 +6,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-
 /// When the tuned form is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeepTuned {

@@ -9,16 +9,16 @@ use hob_process::{Need, command};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
+use crate::checked_job::CheckedJob;
 use crate::error::SandboxError;
 use crate::job::{ExitReason, JobResult, ScriptLanguage};
 use crate::launch::{self, CODE_VARIABLE, MOUNT_CHANGED, MOUNT_CHANGED_TEXT};
+use crate::memory;
 use crate::mounts::AllowedMount;
 use crate::options::SandboxLimits;
 use crate::process::{self, ProcessBounds};
 use crate::python::{self, Python};
 use crate::runtime_check::{last_error_line, run_probe};
-use crate::checked_job::CheckedJob;
-use crate::memory;
 
 /// The user `nobody`: inside and, if Hob runs as root, outside too.
 const NOBODY: u32 = 65_534;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::checked_job::CheckedJob;
 use crate::bwrap::Bwrap;
+use crate::checked_job::CheckedJob;
 use crate::container::Container;
 use crate::error::SandboxError;
 use crate::job::JobResult;

@@ -23,8 +23,8 @@ use mention::MentionRule;
 use sender::WhatsappSender;
 use supervisor::WhatsappSupervisor;
 
-pub use jid::{CHANNEL, is_ours};
 pub use install::{InstallError, WhatsappInstaller};
+pub use jid::{CHANNEL, is_ours};
 pub use login::{LoginError, LoginStep, login};
 pub use process::{WhatsappProgram, WhatsappStartError};
 

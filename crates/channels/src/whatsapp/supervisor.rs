@@ -12,10 +12,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::event::{self, Event, Order, Received, ReportedStatus};
+use super::jid::{self, CHANNEL};
 use super::mention::MentionRule;
 use super::process::{Lines, Process, Session, WhatsappProgram, WhatsappStartError};
 use super::sender::WhatsappSender;
-use super::jid::{self, CHANNEL};
 use crate::channel::Listener;
 use crate::inbox::Inbox;
 use crate::status::StatusCell;

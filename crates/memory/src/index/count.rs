@@ -4,8 +4,8 @@ use std::path::Path;
 
 use tokio_util::sync::CancellationToken;
 
-use super::walk::{Step, walk};
 use super::options::{IndexProgress, IndexProgressFn};
+use super::walk::{Step, walk};
 
 /// The count is reported after this many files.
 const REPORT_INTERVAL: u64 = 1_000;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-use super::input::Input;
 use super::error::GgufError;
 use super::header::{GgufHeader, GgufSplit, PerLayer};
+use super::input::Input;
 
 /// Real models have about fifty.
 pub(super) const MAX_ENTRIES: u64 = 1 << 14;

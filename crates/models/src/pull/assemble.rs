@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 
-use super::job::PullJob;
 use super::error::PullError;
+use super::job::PullJob;
 use super::options::DownloadStep;
 use super::target::{self, Target};
 use crate::catalogue::{BertPublication, PinnedModel, PublishedFile, PublishedForm};

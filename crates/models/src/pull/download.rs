@@ -11,9 +11,9 @@ use tokio::io::{AsyncSeekExt, AsyncWriteExt};
 use tokio::time::Instant;
 use url::Url;
 
-use super::job::PullJob;
 use super::client::HubClient;
 use super::error::PullError;
+use super::job::PullJob;
 use super::options::{DownloadRetry, DownloadStep};
 use super::target::Target;
 use crate::checksum::{Checksum, Summing, read_in_blocks};

@@ -5,11 +5,11 @@ use reqwest::header::LINK;
 use serde::Deserialize;
 use url::Url;
 
-use super::job::PullJob;
 use super::choose::{self, HubCandidate, HubFile, Undecided};
 use super::client::HubClient;
 use super::download::Download;
 use super::error::PullError;
+use super::job::PullJob;
 use super::options::DownloadStep;
 use super::spec::HubSpec;
 use super::target::{Content, PullPlan};

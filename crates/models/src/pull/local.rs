@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::job::PullJob;
 use super::error::PullError;
+use super::job::PullJob;
 use super::options::DownloadStep;
 use super::target::{self, Content, PullPlan, Target};
 use crate::checksum::read_in_blocks;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use zip::ZipArchive;
 
-use super::job::PullJob;
 use super::error::PullError;
+use super::job::PullJob;
 use super::options::DownloadStep;
 use crate::catalogue::{PublishedFile, PythonPackage};
 use crate::checksum::{Summing, read_in_blocks};

@@ -9,8 +9,8 @@ use hob_process::{Need, OutputTail, drain};
 use tokio::process::Command;
 use tokio::task::JoinSet;
 
-use super::job::PullJob;
 use super::error::PullError;
+use super::job::PullJob;
 use super::options::DownloadStep;
 use super::package::named;
 use crate::catalogue::PythonPackage;

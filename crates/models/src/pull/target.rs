@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::job::PullJob;
 use super::error::PullError;
+use super::job::PullJob;
 use super::options::DownloadStep;
 use crate::checksum::{Checksum, Summing, read_in_blocks};
 use crate::directory;

@@ -162,6 +162,9 @@ mod tests {
 
     #[test]
     fn errors_and_the_description_name_every_function() {
-        assert_eq!(FUNCTIONS.iter().map(|function| function.name).collect::<Vec<_>>().join(", "), FUNCTION_NAMES);
+        assert_eq!(
+            FUNCTIONS.iter().map(|function| function.name).collect::<Vec<_>>().join(", "),
+            FUNCTION_NAMES
+        );
     }
 }
