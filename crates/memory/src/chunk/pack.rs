@@ -17,8 +17,8 @@ pub fn pack(document: &Document, options: ChunkOptions) -> Vec<Chunk> {
     let mut headings: Vec<Piece> = Vec::new();
     for block in &document.blocks {
         if let BlockKind::Heading(level) = block.kind {
-            let found = pieces(block, options.size);
-            if cost(&headings) + cost(&found) > options.size / 2 {
+            let found = pieces(block, options.size());
+            if cost(&headings) + cost(&found) > options.size() / 2 {
                 packer.add(&headings);
                 headings.clear();
             }
@@ -29,7 +29,7 @@ pub fn pack(document: &Document, options: ChunkOptions) -> Vec<Chunk> {
             headings.extend(found);
             continue;
         }
-        let room = options.size.saturating_sub(cost(&headings) + 1).max(options.size / 3);
+        let room = options.size().saturating_sub(cost(&headings) + 1).max(options.size() / 3);
         let mut unit = std::mem::take(&mut headings);
         for piece in pieces(block, room) {
             unit.push(piece);
@@ -101,7 +101,7 @@ impl<'a> Packer<'a> {
     }
 
     fn begin_section(&mut self) {
-        if self.used > self.options.size / SMALL {
+        if self.used > self.options.size() / SMALL {
             self.close();
             self.before.clear();
         }
@@ -110,12 +110,12 @@ impl<'a> Packer<'a> {
     /// Adds pieces, which stay together if they fit into a chunk.
     fn add(&mut self, unit: &[Piece<'a>]) {
         let more = cost(unit);
-        if more > self.options.size && unit.len() > 1 {
+        if more > self.options.size() && unit.len() > 1 {
             unit.iter().for_each(|piece| self.add(std::slice::from_ref(piece)));
             return;
         }
         // Closing may leave a rest.
-        while !self.own.is_empty() && self.used + more > self.options.size {
+        while !self.own.is_empty() && self.used + more > self.options.size() {
             self.close();
         }
         if self.own.is_empty() && !unit.is_empty() {
@@ -135,7 +135,7 @@ impl<'a> Packer<'a> {
         if !unit.first().is_some_and(|piece| matches!(piece.kind, BlockKind::Paragraph | BlockKind::Code)) {
             return;
         }
-        let mut room = self.options.overlap.min(self.options.size.saturating_sub(more));
+        let mut room = self.options.overlap().min(self.options.size().saturating_sub(more));
         for piece in before.iter().rev() {
             // One for the gap.
             let Some(end) = room.checked_sub(1).and_then(|room| tail(piece, room)) else {
@@ -158,8 +158,8 @@ impl<'a> Packer<'a> {
             let overlap = text(&self.repeated, &[]);
             let text = text(&self.repeated, &self.own);
             let found = match sum(&self.repeated, &self.own) {
-                Some(sum) => Some(sum).filter(|sum| *sum <= self.options.size),
-                None => tokens::count_up_to(&text, self.options.size),
+                Some(sum) => Some(sum).filter(|sum| *sum <= self.options.size()),
+                None => tokens::count_up_to(&text, self.options.size()),
             };
             match found {
                 None if !self.repeated.is_empty() => {
@@ -167,7 +167,7 @@ impl<'a> Packer<'a> {
                 }
                 None if self.own.len() > 1 => late.extend(self.own.pop()),
                 _ => {
-                    let tokens = found.unwrap_or(self.options.size);
+                    let tokens = found.unwrap_or(self.options.size());
                     let overlap = match overlap.len() {
                         0 => 0,
                         length => length + first.gap.len(),

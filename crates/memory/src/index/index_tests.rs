@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use super::watch::DirectoryWatch;
 use super::*;
+use crate::chunk::ChunkOptions;
 use crate::store::SqliteMemoryStore;
 use crate::types::IndexWarning;
 use crate::word_query::WordQuery;

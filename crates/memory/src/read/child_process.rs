@@ -4,7 +4,6 @@
 //! stdin, and sets its limits before it reads them.
 
 use std::io::{self, BufRead, Read, Write};
-use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -13,7 +12,7 @@ use std::time::Duration;
 use hob_process::{Need, std_command};
 use serde::{Deserialize, Serialize};
 
-use super::{Document, ReadError, ReadLimits, pdf};
+use super::{Document, ReadError, ReadLimits, ReaderProcess, pdf};
 
 /// The memory limit. A scanned book of a thousand pages needs a tenth.
 const MEMORY_BYTES: u64 = 768 << 20;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::*;
+use crate::types::PositionUnit;
 use crate::read::samples;
 
 struct Folder(TempDir);

@@ -10,6 +10,7 @@ use hob_core::{
 };
 use hob_testkit::ScriptedEngine;
 
+use super::counter::EnergyCounter;
 use super::*;
 use crate::inference::{Inference, InferenceLog};
 use crate::recorded_engine::{RecordContext, RecordedEngine};
