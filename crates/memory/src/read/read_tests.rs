@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::*;
-use crate::types::PositionUnit;
 use crate::read::samples;
+use crate::types::PositionUnit;
 
 struct Folder(TempDir);
 
