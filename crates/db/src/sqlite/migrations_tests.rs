@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::thread;
 
+use hob_testkit::old_database::{schema, versions};
+
 use super::*;
 use crate::sqlite::database::Database;
 
@@ -38,21 +40,6 @@ const FRUIT: &[Migrations] = &[
 
 /// How many steps the list for all tables has.
 const SINGLE_LIST: i64 = 5;
-
-/// The tables and indexes as SQLite has them.
-fn schema(connection: &Connection) -> Vec<String> {
-    let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
-    let mut statement = connection.prepare(sql).expect("the schema can be asked for");
-    let lines = statement.query_map([], |row| row.get(0)).expect("it has rows");
-    lines.collect::<Result<_, _>>().expect("of text")
-}
-
-fn versions(connection: &Connection) -> Vec<(String, i64)> {
-    let sql = "SELECT capability, version FROM schema_version ORDER BY capability";
-    let mut statement = connection.prepare(sql).expect("the versions can be asked for");
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("it has rows");
-    rows.collect::<Result<_, _>>().expect("of versions")
-}
 
 fn names(connection: &Connection, table: &str) -> Vec<String> {
     let sql = format!("SELECT name FROM {table} ORDER BY name");

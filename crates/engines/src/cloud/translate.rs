@@ -3,9 +3,7 @@
 
 use std::borrow::Cow;
 
-use hob_core::{
-    AnswerWarning, Content, ContentPart, GenerateRequest, JsonSchema, Message, Role, ToolCall, ignored_fields,
-};
+use hob_core::{AnswerWarning, Content, ContentPart, GenerateRequest, Image, JsonSchema, Message, Role, ToolCall, ignored_fields};
 use serde_json::{Map, Value};
 
 use crate::wire::unsupported_field::UnsupportedField;
@@ -73,8 +71,30 @@ pub(super) fn texts(message: &Message, index: usize) -> Result<Vec<&str>, Unsupp
     }
 }
 
+/// The text and images of a message in a format's own pieces. `text` may drop an empty text.
+pub(super) fn text_and_images<'a, P>(
+    message: &'a Message,
+    index: usize,
+    text: impl Fn(&'a str) -> Option<P>,
+    picture: impl Fn(&'a Image, usize, usize) -> Result<P, UnsupportedField>,
+) -> Result<Vec<P>, UnsupportedField> {
+    match &message.content {
+        Content::Empty => Ok(Vec::new()),
+        Content::Text(words) => Ok(text(words).into_iter().collect()),
+        Content::Parts(parts) => parts
+            .iter()
+            .enumerate()
+            .filter_map(|(part, content)| match content {
+                ContentPart::Text(words) => text(words).map(Ok),
+                ContentPart::Image(image) => Some(picture(image, index, part)),
+                ContentPart::Other(other) => Some(Err(unknown_part(other, index, part))),
+            })
+            .collect(),
+    }
+}
+
 /// The error for a part of an unknown type.
-pub(super) fn unknown_part(part: &Value, message: usize, position: usize) -> UnsupportedField {
+fn unknown_part(part: &Value, message: usize, position: usize) -> UnsupportedField {
     let kind = part.get("type").and_then(Value::as_str).unwrap_or("type");
     UnsupportedField::because(
         format!("messages[{message}].content[{position}].{kind}"),

@@ -1,7 +1,7 @@
 //! The conversation in Anthropic's format: turns of blocks that alternate between `user` and `assistant`. System
 //! messages are separate, and tool results are part of the user's turn.
 
-use hob_core::{Content, ContentPart, Image, Message, Role};
+use hob_core::{Image, Message, Role};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -77,19 +77,7 @@ fn text(text: &str) -> Option<Block<'_>> {
 
 /// Text and images.
 fn blocks(message: &Message, index: usize) -> Result<Vec<Block<'_>>, UnsupportedField> {
-    match &message.content {
-        Content::Empty => Ok(Vec::new()),
-        Content::Text(words) => Ok(text(words).into_iter().collect()),
-        Content::Parts(parts) => parts
-            .iter()
-            .enumerate()
-            .filter_map(|(part, content)| match content {
-                ContentPart::Text(words) => text(words).map(Ok),
-                ContentPart::Image(image) => Some(picture(image, index, part)),
-                ContentPart::Other(other) => Some(Err(translate::unknown_part(other, index, part))),
-            })
-            .collect(),
-    }
+    translate::text_and_images(message, index, text, picture)
 }
 
 fn picture(image: &Image, message: usize, part: usize) -> Result<Block<'_>, UnsupportedField> {

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use hob_core::{Content, ContentPart, Image, Message, Role};
+use hob_core::{Image, Message, Role};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -96,19 +96,7 @@ fn text(text: &str) -> Option<RequestPart<'_>> {
 
 /// Text and images.
 fn parts(message: &Message, index: usize) -> Result<Vec<RequestPart<'_>>, UnsupportedField> {
-    match &message.content {
-        Content::Empty => Ok(Vec::new()),
-        Content::Text(words) => Ok(text(words).into_iter().collect()),
-        Content::Parts(parts) => parts
-            .iter()
-            .enumerate()
-            .filter_map(|(part, content)| match content {
-                ContentPart::Text(words) => text(words).map(Ok),
-                ContentPart::Image(image) => Some(picture(image, index, part)),
-                ContentPart::Other(other) => Some(Err(translate::unknown_part(other, index, part))),
-            })
-            .collect(),
-    }
+    translate::text_and_images(message, index, text, picture)
 }
 
 fn picture(image: &Image, message: usize, part: usize) -> Result<RequestPart<'_>, UnsupportedField> {
