@@ -3,7 +3,10 @@
 
 use std::borrow::Cow;
 
-use hob_core::{AnswerWarning, Content, ContentPart, GenerateRequest, Image, JsonSchema, Message, Role, ToolCall, ignored_fields};
+use hob_core::{
+    AnswerWarning, Content, ContentPart, GenerateRequest, Image, JsonSchema, Message, Role, ToolCall,
+    ignored_fields,
+};
 use serde_json::{Map, Value};
 
 use crate::wire::unsupported_field::UnsupportedField;
