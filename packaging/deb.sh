@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# deb.sh BINARY DIRECTORY [FILE...]: makes the Debian package of a built hob in DIRECTORY; FILEs go among its documentation.
+# deb.sh BINARY DIRECTORY [FILE...]: builds the Debian package of a hob binary in DIRECTORY; FILEs become part of its documentation.
 #
-# $HOB_CPU says what the binary was built for (x86-64-v3): the package refuses processors that cannot run it. $HOB_DEB_COMPRESSION is
-# xz unless it is set otherwise; none is quick. $HOB_MAINTAINER is who answers for it, as 'Name <address>'.
+# $HOB_CPU: the processor that the binary was built for (x86-64-v3); the package refuses older ones. $HOB_DEB_COMPRESSION: xz by
+# default; none is fast. $HOB_MAINTAINER: the maintainer, as 'Name <address>'.
 set -euo pipefail
 umask 022
 
@@ -23,7 +23,7 @@ for file in "$here/../CHANGELOG.md" "$@"; do gzip -9nc "$file" >"$doc/$(basename
 version=$("$root/usr/bin/hob" --version | cut -d ' ' -f 2)
 architecture=$(dpkg --print-architecture)
 maintainer=${HOB_MAINTAINER:-The Hob project <hob@localhost>}
-# Debian wants a list of changes in a form of its own; ours lies beside it.
+# Debian requires a changelog in its own format; CHANGELOG.md is included beside it.
 gzip -9n >"$doc/changelog.gz" <<END
 hob ($version) unstable; urgency=medium
 
@@ -32,7 +32,7 @@ hob ($version) unstable; urgency=medium
  -- $maintainer  $(LC_ALL=C date -u -R -d "@${SOURCE_DATE_EPOCH:-$(date +%s)}")
 END
 
-# The oldest C library with every symbol that the program uses; those of C++ and of GCC come from the same GCC as any.
+# The oldest C library that has every symbol that the program uses.
 newest() { objdump -T "$root/usr/bin/hob" | grep -o "$1_[0-9.]*" | sed "s/$1_//" | sort -Vu | tail -n 1; }
 depends="libc6 (>= $(newest GLIBC)), libgcc-s1"
 case $(objdump -p "$root/usr/bin/hob") in
@@ -47,7 +47,7 @@ x86-64-v4) flags='avx512f avx512bw avx512vl' ;;
 esac
 
 mkdir -p "$root/DEBIAN" "$out"
-# By length: how many blocks a file takes differs from one time to the next.
+# By apparent size, because the number of disk blocks differs between builds.
 size=$(du -sk --apparent-size "$root" | cut -f 1)
 fill() {
     sed -e "s/@VERSION@/$version/" -e "s/@MAINTAINER@/$maintainer/" -e "s/@ARCHITECTURE@/$architecture/" -e "s/@SIZE@/$size/" -e "s/@DEPENDS@/$depends/" \
@@ -63,6 +63,6 @@ echo /etc/hob/config.toml >"$root/DEBIAN/conffiles"
 (cd "$root" && find usr etc -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
 
 package=$out/hob_${version}_$architecture.deb
-# Every build of the same files gives the same bytes where SOURCE_DATE_EPOCH is set.
+# With SOURCE_DATE_EPOCH set, the same files always give the same package.
 dpkg-deb --root-owner-group "-Z${HOB_DEB_COMPRESSION:-xz}" --build "$root" "$package" >&2
 echo "$package"

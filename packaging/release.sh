@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# release.sh [DIRECTORY]: everything that a release has, for machines like this one but not only for this one.
+# release.sh [DIRECTORY]: builds all files of a release, for machines with the same architecture as this one.
 #
 #   packaging/release.sh                         into dist/
 #   HOB_CPU=x86-64 packaging/release.sh          for any x86-64, slower; see docs/embedded.md
-#   HOB_BINARY=.../hob packaging/release.sh      of a hob that is built already, to try the script
+#   HOB_BINARY=.../hob packaging/release.sh      use an existing binary, to test the script
 #
 # hob-VERSION-MACHINE-linux.tar.gz, the Debian package, the bill of materials, the licences, and SHA256SUMS over all of them.
 set -euo pipefail
@@ -17,7 +17,7 @@ cd "$here/.."
 say() { printf '== %s\n' "$*" >&2; }
 
 if [ "$(uname -s)" != Linux ]; then
-    echo "!! a release is packed on Linux. Elsewhere 'cargo install --path crates/cli' builds hob for this machine." >&2
+    echo "!! a release can be built only on Linux. On other systems, 'cargo install --locked --path crates/cli' builds hob for this machine." >&2
     exit 1
 fi
 
@@ -27,18 +27,17 @@ x86_64) cpu=${HOB_CPU:-x86-64-v3} ;;
 *) cpu=${HOB_CPU:-generic} ;;
 esac
 
-# The moment of the last commit stands for the moment of the build: the same sources give the same archives.
+# Uses the time of the last commit as the build time, so that the same sources give the same archives.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
 
 if [ -z "${HOB_BINARY:-}" ]; then
     say "building for $cpu"
-    # Replaces 'target-cpu=native' of .cargo/config.toml, for Rust and for llama.cpp: a release is for other machines.
-    # Paths of this machine have no place in the program.
-    # Encoded, as a path may have spaces.
+    # Replaces 'target-cpu=native' of .cargo/config.toml, for Rust and for llama.cpp, because a release is for other machines.
+    # Removes the paths of this machine from the program. Encoded, because a path may contain spaces.
     flags=$(printf '%s\037' -C "target-cpu=$cpu" "--remap-path-prefix=$PWD=." \
         "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo")
-    # The complaints of llama.cpp name its files. Its build knows no paths with spaces, which stay as they are.
+    # Messages of llama.cpp contain file names. Its build does not support paths with spaces, so those stay unchanged.
     case ${CARGO_HOME:-$HOME/.cargo} in
     *' '*) map='' ;;
     *) map=-ffile-prefix-map=${CARGO_HOME:-$HOME/.cargo}=cargo ;;
@@ -48,7 +47,7 @@ if [ -z "${HOB_BINARY:-}" ]; then
     HOB_BINARY=${CARGO_TARGET_DIR:-target}/release/hob
 fi
 
-say 'writing down what it is made of'
+say 'writing the bill of materials'
 target=$(rustc -vV | sed -n 's/^host: //p')
 python3 packaging/inventory.py "$out" --target "$target" >&2
 
@@ -71,7 +70,7 @@ else
     say 'no dpkg-deb here, so no Debian package'
 fi
 
-# Of this release's files, whatever else lies there.
+# Only the files of this release, not others in the directory.
 (cd "$out" && sha256sum "${files[@]}" >SHA256SUMS)
 say "done: $out"
 cat "$out/SHA256SUMS"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# stage.sh BINARY DIRECTORY: lays out what every package has, below DIRECTORY: the program, manual pages, completions, the unit.
+# stage.sh BINARY DIRECTORY: writes the files of every package to DIRECTORY: the program, manual pages, completions, the systemd unit.
 #
-# The program itself writes the pages and completions, so that they are those of this version.
+# The program itself writes the manual pages and completions, so that they match its version.
 set -euo pipefail
 umask 022
 
 if [ "$(uname -s)" != Linux ]; then
-    echo '!! packages are laid out on Linux, with the tools of GNU.' >&2
+    echo '!! packages can be built only on Linux, with GNU tools.' >&2
     exit 1
 fi
 
@@ -14,11 +14,11 @@ here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 binary=$1 root=$2
 
 install -D -m 0755 "$binary" "$root/bin/hob"
-# Without debug information, which is most of it; a release build has none.
+# Removes debug information, which is most of the file. A release build has none.
 strip --strip-unneeded "$root/bin/hob"
 
 mkdir -p "$root/share/man/man1"
-# Run from a directory without settings: what it writes depends on the version only.
+# With an empty home directory, so that the output depends only on the version.
 HOB_HOME=$root/nowhere "$root/bin/hob" man "$root/share/man/man1"
 gzip -9n "$root"/share/man/man1/*.1
 

@@ -21,7 +21,7 @@ use hob_telemetry::{RecordContext, RecordedEngine, Recorder, TelemetryService, T
 use thiserror::Error;
 
 use crate::ask::default_model::DefaultModel;
-use crate::ask::{AskService, AskServiceParts};
+use crate::ask::{AskService, AskServiceParts, ModelAliases};
 use crate::databases::{DATABASE, hob_database};
 use crate::feedback::FeedbackService;
 use crate::startup::channels::{ChannelParts, open_channels};
@@ -42,15 +42,15 @@ const LLM_TOOL: &str = "llm";
 /// What the command line asks for beyond the configuration.
 #[derive(Clone, Default)]
 pub struct AppOptions {
-    /// This engine and no other.
+    /// Only this engine.
     pub engine: Option<EngineName>,
-    /// What to do on a machine where nothing answers and nothing was chosen.
+    /// What to do if no engine answers and none was chosen.
     pub first_run: FirstRun,
-    /// How files are read that nobody should read inside a server; `None` reads them here.
+    /// The process that reads files that a server should not read itself; `None` reads them in this process.
     pub reader: Option<ReaderProcess>,
 }
 
-/// Whether a machine without any engine is given a small model to start with.
+/// Whether Hob downloads the starter model if there is no engine.
 #[derive(Clone, Default)]
 pub enum FirstRun {
     /// Nothing is downloaded.
@@ -73,11 +73,11 @@ pub enum OpenError {
     Tools(#[from] ToolRegistryError),
     #[error(transparent)]
     Channels(#[from] ChannelError),
-    /// The settings of the memory cannot be.
+    /// The settings of the memory are invalid.
     #[error("[memory] chunk_size and chunk_overlap do not fit: {0}")]
     Memory(#[from] ChunkOptionsError),
-    /// The first model cannot be had.
-    #[error("no engine runs here, and the starter model cannot be fetched: {0}")]
+    /// The starter model cannot be downloaded.
+    #[error("no engine is running, and the starter model cannot be downloaded: {0}")]
     FirstRun(#[from] PullError),
 }
 
@@ -86,26 +86,26 @@ pub struct App {
     pub system: Arc<AskService>,
     /// Why this engine was chosen.
     pub because: SelectionReason,
-    /// What was asked and answered.
+    /// The recorded calls.
     pub record: TelemetryService,
     /// Runs nothing until it is started.
     pub scheduler: Arc<Scheduler>,
     managed: Option<ManagedServer>,
     traces: TraceExporter,
     workshop: ToolRegistry,
-    /// `None` when none is configured.
+    /// `None` if none is configured.
     channels: Option<Arc<ChannelService>>,
 }
 
 impl App {
-    /// `home` is where Hob keeps its files.
+    /// `home` is Hob's home directory.
     pub async fn open(config: &Config, home: &Path, wishes: &AppOptions) -> Result<Self, OpenError> {
         let engines = engines(config, home)?;
         let managed = start_managed(config, wishes).await?;
         let chosen = choose(&engines, config, wishes).await;
         let chosen = match chosen {
             Err(NoEngine::NoneHealthy { tried }) => first_run(config, home, wishes, tried).await,
-            // Nobody needs to hear at every question that a recommendation was not followed.
+            // An unused recommendation needs no warning at every question.
             Ok(SelectedEngine { engine, because: SelectionReason::Fallback { .. } })
                 if !is_default_missed(config, home) =>
             {
@@ -130,7 +130,7 @@ impl App {
         let default_model = config.default_model().map(str::to_owned);
         let bus = EventBus::new();
         let others = match wishes.engine {
-            // This engine and no other.
+            // Only this engine.
             Some(_) => Vec::new(),
             None => beside(&engine, &engines, config),
         };
@@ -140,7 +140,7 @@ impl App {
         let wiring = MemoryWiring {
             bus: bus.clone(),
             embedder: embedder.clone(),
-            // Nobody who waits for an answer waits for a download.
+            // An answer does not wait for a download.
             first_use: FirstRun::Refuse,
             reader: wishes.reader.clone(),
         };
@@ -181,6 +181,7 @@ impl App {
             log: Arc::clone(&recorder.log),
         });
         let system = system.with_recorder(recorder).with_pool(pool);
+        let system = system.with_aliases(ModelAliases::new(&config.models.aliases));
         let system = system.recording_default_at(home).with_cloud_tools(cloud_tools).with_defaults(defaults);
         let system = system.with_fallback(fallback(config, &engines)).for_want_of(for_want(&because, &key));
         let system =
@@ -201,14 +202,14 @@ impl App {
         Ok(App { system, because, record, scheduler, managed, traces, workshop, channels })
     }
 
-    /// Connects the channels, and answers the messages that come in.
+    /// Connects the channels and answers incoming messages.
     pub fn listen(&self) {
         if let Some(channels) = &self.channels {
             channels.listen(&(Arc::clone(&self.system) as Arc<dyn Ask>));
         }
     }
 
-    /// Has the engine read what every whole answer begins with, in the background, until the app is closed.
+    /// Warms up the embedded engine in the background, until the app is closed.
     pub fn warm(&self) {
         self.workshop.warm(&self.system);
     }
@@ -232,7 +233,7 @@ impl App {
     }
 }
 
-/// Gives a machine on which nothing runs, and whose owner chose nothing, a model to start with.
+/// Downloads the starter model if no engine is running and none was chosen.
 async fn first_run(
     config: &Config,
     home: &Path,
@@ -249,14 +250,14 @@ async fn first_run(
     Err(NoEngine::NoneHealthy { tried }.into())
 }
 
-/// Who answers for the default model when that is not to be had.
+/// The fallback for the default model.
 fn fallback(config: &Config, engines: &[Arc<dyn Engine>]) -> Option<Fallback> {
     let model = config.intelligence.fallback_model.as_deref()?;
     let cloud = engines.iter().find(|engine| engine.key() == CLOUD);
     Some(Fallback::new(model, cloud.filter(|_| config.intelligence.allow_cloud_fallback).cloned()))
 }
 
-/// What callers are told where the cloud answers only because nobody else did.
+/// What answers report if the cloud was selected only because no other engine answered.
 fn for_want(because: &SelectionReason, key: &str) -> Option<ModelReason> {
     match because {
         SelectionReason::Fallback { instead_of } if key == CLOUD => {
@@ -270,8 +271,8 @@ fn for_want(because: &SelectionReason, key: &str) -> Option<ModelReason> {
     }
 }
 
-/// The engine of the pool that makes vectors: the one with the model that the user named, else the one inside this process,
-/// where it is in the pool.
+/// The engine of the pool that makes vectors: the one with the configured embedding model, else the embedded engine,
+/// if it is in the pool.
 async fn embedding_engine(config: &Config, pool: &EnginePool) -> Arc<dyn Engine> {
     match &config.memory.embedding_model {
         Some(model) => pool.engine_for(Some(model)).await,
@@ -279,7 +280,7 @@ async fn embedding_engine(config: &Config, pool: &EnginePool) -> Arc<dyn Engine>
     }
 }
 
-/// The tool `llm` asks one and the same model, of the engine that has it, and what it asks is recorded like everything else.
+/// The tool `llm` always uses the same model, on the engine that has it. Its calls are recorded like all others.
 async fn llm_tool(pool: &EnginePool, default: &DefaultModel, recorder: &Recorder) -> LlmOptions {
     let model = default.steady(pool).await.ok().flatten();
     let engine = pool.engine_for(model.as_deref()).await;
@@ -298,18 +299,18 @@ async fn llm_tool(pool: &EnginePool, default: &DefaultModel, recorder: &Recorder
     }
 }
 
-/// Whether it matters that the default engine does not answer: somebody chose it, or it has answered here before. What
-/// `hob init` recommends and nobody ever set up is not missed. Blocks for a look into the record.
+/// Whether to report that the default engine does not answer: the user chose it, or it has answered before. An engine that
+/// `hob init` recommended and that was never set up is not reported. Reads the database, so it blocks.
 pub fn is_default_missed(config: &Config, home: &Path) -> bool {
     let engine = &config.engine;
-    // Where there is no record, or it does not tell, saying too much is better than too little.
+    // Without records, an unnecessary warning is better than none.
     let has_answered = |key: EngineName| {
         !config.telemetry.enabled || has_answered(&home.join(DATABASE), key.as_str()).unwrap_or(true)
     };
     engine.is_chosen() || engine.default.is_some_and(has_answered)
 }
 
-/// Who answers, by the rules of selection.
+/// Selects the engine.
 pub async fn choose(
     engines: &[Arc<dyn Engine>],
     config: &Config,
@@ -317,7 +318,7 @@ pub async fn choose(
 ) -> Result<SelectedEngine, NoEngine> {
     let wanted = SelectionRules {
         key: wishes.engine.map(|key| key.to_string()),
-        // Who names a pool and no default means its first.
+        // With a pool and no default, the first engine of the pool is the default.
         default: config.engine.default.or(config.engine.pool.first().copied()).map(|key| key.to_string()),
         own_address: Some(BindAddress { host: config.server.host.clone(), port: config.server.port }),
         allow_cloud_fallback: config.intelligence.allow_cloud_fallback,
@@ -325,7 +326,7 @@ pub async fn choose(
     select(engines, &wanted).await
 }
 
-/// Starts llama.cpp's server where the user gave us one to start and may want it to answer.
+/// Starts the llama.cpp server if one is configured and may be used.
 async fn start_managed(config: &Config, wishes: &AppOptions) -> Result<Option<ManagedServer>, ManagedError> {
     let llamacpp = &config.engine.llamacpp;
     let Some(binary) = &llamacpp.binary_path else { return Ok(None) };
@@ -341,7 +342,7 @@ async fn start_managed(config: &Config, wishes: &AppOptions) -> Result<Option<Ma
     };
     match ManagedServer::start(options).await {
         Ok(managed) => Ok(Some(managed)),
-        // Another Hob of this user has started it; whether it is healthy shows when it is probed.
+        // Another Hob process of this user has started it; the health check shows its state.
         Err(error @ ManagedError::AddressTaken { .. }) => {
             tracing::info!(%error, "using the llama.cpp server that runs already");
             Ok(None)

@@ -6,7 +6,7 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn the_tool_llm_asks_the_engine_that_has_its_model() {
     let ollama = Arc::new(ScriptedEngine::saying(&["hi"]).called("ollama").with_models(&["small"]));
-    // It gets every name that nobody lists, and `auto` is one.
+    // It gets every name that no engine lists, such as `auto`.
     let litellm = ScriptedEngine::saying(&["hi"]).called("litellm").with_models(&["large"]);
     let litellm = Arc::new(litellm.with_unlisted_models());
     let pool = EnginePool::new(ollama, vec![litellm]);

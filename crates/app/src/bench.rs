@@ -1,4 +1,4 @@
-//! How fast an engine answers, measured through the same way that every request takes.
+//! Measures how fast an engine answers, on the same path as every request.
 
 use std::time::{Duration, Instant};
 
@@ -10,20 +10,20 @@ use hob_core::{
 
 use crate::ask::AskService;
 
-/// How long an answer may get. Long enough for a rate to settle, short enough for a slow machine.
+/// The length of an answer in tokens: long enough for a stable rate, short enough for a slow machine.
 const ANSWER_TOKENS: i64 = 128;
 
 /// One question and its answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
-    /// Until the whole answer was there.
+    /// Time to the complete answer.
     pub latency: Duration,
-    /// Until its first piece was.
+    /// Time to the first piece.
     pub first_token: Duration,
     pub tokens: u64,
 }
 
-/// Times at a glance.
+/// A summary of times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
     pub mean: Duration,
@@ -34,7 +34,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// `None` of nothing. A percentile is a time that was measured: the smallest with that share at or below it.
+    /// `None` without times. A percentile is a measured time: the smallest one with that share at or below it.
     pub fn of(times: impl IntoIterator<Item = Duration>) -> Option<Self> {
         let mut times: Vec<Duration> = times.into_iter().collect();
         times.sort_unstable();
@@ -45,7 +45,7 @@ impl Spread {
     }
 }
 
-/// Answers that were asked for at once.
+/// Answers to concurrent requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rush {
     pub samples: Vec<Sample>,
@@ -70,8 +70,8 @@ pub struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Asks `samples` questions, at most `at_once` at a time, and tells of every answer. The first failure ends it: figures of
-    /// an engine that fails would be of something else.
+    /// Asks `samples` questions, at most `at_once` at a time, and reports every answer. The first failure ends the bench, because
+    /// the figures of a failing engine would be misleading.
     pub async fn rush(
         &self,
         samples: usize,
@@ -88,13 +88,13 @@ impl Bench<'_> {
         Ok(Rush { samples, time: clock.elapsed() })
     }
 
-    /// One question, which loads the model and is not counted.
+    /// One question that loads the model and is not counted.
     pub async fn warm_up(&self) -> Result<(), AskError> {
         self.ask(usize::MAX).await.map(drop)
     }
 
     async fn ask(&self, number: usize) -> Result<Sample, AskError> {
-        // Each begins differently, so that no cache of a prompt's beginning flatters the engine.
+        // Each question starts differently, so that a prefix cache does not improve the figures.
         let question =
             format!("Exercise {number}. Explain in about a hundred words how a bicycle stays upright.");
         let request = GenerateRequest {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_times_that_were_measured() {
+    fn percentiles_are_measured_values() {
         let all: Vec<u64> = (1..=100).rev().collect();
         let spread = |mean, p50, p95, min, max| {
             let [p50, p95, min, max] = [p50, p95, min, max].map(Duration::from_secs);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_question_is_asked_of_the_engine_itself_and_begins_differently() {
+    async fn every_question_goes_to_the_engine_and_starts_differently() {
         let engine = Arc::new(ScriptedEngine::saying(&["one", "two"]));
         let system = AskService::new(AskServiceParts {
             engine: Arc::clone(&engine) as _,

@@ -9,7 +9,7 @@ use crate::startup::memory;
 /// The file of the calls, tasks and conversations, in the configuration directory.
 pub(crate) const DATABASE: &str = "hob.db";
 
-/// The tables of `hob.db`: calls, tasks, conversations and what was learnt of models.
+/// The tables of `hob.db`: calls, tasks, conversations and what the router learned.
 pub const HOB_MIGRATIONS: &[Migrations] = &[
     hob_telemetry::MIGRATIONS,
     hob_tasks::MIGRATIONS,
@@ -18,7 +18,7 @@ pub const HOB_MIGRATIONS: &[Migrations] = &[
     hob_conversations::MIGRATIONS,
 ];
 
-/// The tables of `memory.db`: the user's documents. A file of its own, because it is large and can be rebuilt.
+/// The tables of `memory.db`: the user's documents. A separate file, because it is large and can be rebuilt.
 pub const MEMORY_MIGRATIONS: &[Migrations] = &[hob_memory::MIGRATIONS];
 
 /// The database of the calls, tasks and conversations in `home`. Opens and creates nothing yet.
@@ -31,7 +31,7 @@ pub fn hob_database(home: &Path) -> LazyDatabase {
 pub struct DatabaseReport {
     pub path: PathBuf,
     pub kind: DatabaseKind,
-    /// `None` where there is no file yet.
+    /// `None` if there is no file yet.
     pub state: Result<Option<DatabaseState>, DatabaseError>,
 }
 
@@ -39,11 +39,11 @@ pub struct DatabaseReport {
 pub enum DatabaseKind {
     /// Calls, tasks, conversations.
     Record,
-    /// What is known of the user's documents.
+    /// The index of the user's documents.
     Memory,
 }
 
-/// How the databases in `home` are. Creates nothing. Blocks.
+/// The state of the databases in `home`. Creates nothing. Blocks.
 pub fn inspect_databases(home: &Path) -> Vec<DatabaseReport> {
     let kinds = [
         (DatabaseKind::Record, DATABASE, HOB_MIGRATIONS),

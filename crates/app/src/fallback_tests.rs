@@ -1,4 +1,4 @@
-//! Which model answers when the default one is not available, and what the caller learns of it.
+//! Which model answers if the default model is not available, and what the answer reports about it.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,11 +15,11 @@ use hob_testkit::ScriptedEngine;
 
 use crate::ask::{AskService, AskServiceParts};
 
-/// Remembers which model of which engine was asked.
+/// Records which model of which engine was used.
 #[derive(Default)]
-struct Book(Mutex<Vec<String>>);
+struct CallLog(Mutex<Vec<String>>);
 
-impl InferenceLog for Book {
+impl InferenceLog for CallLog {
     fn record(&self, inference: Inference) {
         let Inference { engine, model, ending, .. } = inference;
         let well = matches!(ending, hob_telemetry::InferenceEnd::Complete(_));
@@ -27,34 +27,34 @@ impl InferenceLog for Book {
     }
 }
 
-struct House {
+struct TestSetup {
     system: AskService,
     vllm: Arc<ScriptedEngine>,
     ollama: Arc<ScriptedEngine>,
     cloud: Arc<ScriptedEngine>,
-    book: Arc<Book>,
+    calls: Arc<CallLog>,
 }
 
-/// Whether the owner lets the cloud answer for others.
+/// Whether the configuration allows the cloud as a fallback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CloudUse {
     Allowed,
     Forbidden,
 }
 
-/// vLLM was chosen and has the default model `large`; Ollama is beside it and has `small`; the cloud has `gpt`.
-fn house(fallback: &str, cloud_use: CloudUse) -> House {
-    house_with("large", fallback, cloud_use)
+/// vLLM is selected and has the default model `large`; Ollama is in the pool and has `small`; the cloud has `gpt`.
+fn setup(fallback: &str, cloud_use: CloudUse) -> TestSetup {
+    setup_with("large", fallback, cloud_use)
 }
 
-fn house_with(default: &str, fallback: &str, cloud_use: CloudUse) -> House {
+fn setup_with(default: &str, fallback: &str, cloud_use: CloudUse) -> TestSetup {
     let engine =
         |key: &str, model: &str| Arc::new(ScriptedEngine::saying(&["hi"]).called(key).with_models(&[model]));
     let (vllm, ollama) = (engine("vllm", "large"), engine("ollama", "small"));
     let cloud = ScriptedEngine::saying(&["hi"]).called(CLOUD).with_models(&["gpt"]);
     let cloud = Arc::new(cloud.with_unlisted_models());
     let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
-    let book = Arc::new(Book::default());
+    let calls = Arc::new(CallLog::default());
     let system = AskService::new(AskServiceParts {
         engine: shared(&vllm),
         default_model: Some(default.into()),
@@ -62,12 +62,12 @@ fn house_with(default: &str, fallback: &str, cloud_use: CloudUse) -> House {
         tools: ToolSet::default(),
         max_turns: 10,
         bus: EventBus::new(),
-        log: Arc::clone(&book) as Arc<dyn InferenceLog>,
+        log: Arc::clone(&calls) as Arc<dyn InferenceLog>,
     });
     let pool = EnginePool::new(shared(&vllm), vec![shared(&ollama)]);
     let allowed = (cloud_use == CloudUse::Allowed).then(|| shared(&cloud));
     let system = system.with_pool(Arc::new(pool)).with_fallback(Some(Fallback::new(fallback, allowed)));
-    House { system, vllm, ollama, cloud, book }
+    TestSetup { system, vllm, ollama, cloud, calls }
 }
 
 fn asking(model: &str) -> GenerateRequest {
@@ -82,8 +82,8 @@ fn caller() -> Caller {
     Caller::trusted(RequestSource::Server, "run")
 }
 
-impl House {
-    /// Who answered what, and with what remark.
+impl TestSetup {
+    /// The engine and model that answered, and the warnings.
     async fn ask(
         &self,
         model: &str,
@@ -98,39 +98,39 @@ const WHY: &str =
     "small on ollama answers in place of large: cannot reach vllm at http://vllm: Connection refused";
 
 #[tokio::test(start_paused = true)]
-async fn while_the_default_model_is_there_nobody_stands_in() {
-    let house = house("small", CloudUse::Forbidden);
-    let answer = house.ask("default").await.unwrap();
+async fn an_available_default_model_is_not_replaced() {
+    let setup = setup("small", CloudUse::Forbidden);
+    let answer = setup.ask("default").await.unwrap();
     assert_eq!(answer, ("vllm".into(), "large".into(), None, Vec::new()));
-    assert_eq!(*house.book.0.lock().unwrap(), ["vllm/large answered"]);
+    assert_eq!(*setup.calls.0.lock().unwrap(), ["vllm/large answered"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_default_model_whose_engine_is_gone_is_answered_for_and_the_caller_is_told() {
-    let house = house("small", CloudUse::Forbidden);
-    house.ask("default").await.unwrap();
-    // Gone after its models were listed, so that it is missed only when it is asked.
-    house.vllm.set_gone(true);
-    let (engine, model, reason, warnings) = house.ask("default").await.unwrap();
+async fn the_fallback_answers_for_an_unreachable_engine_and_the_answer_says_so() {
+    let setup = setup("small", CloudUse::Forbidden);
+    setup.ask("default").await.unwrap();
+    // Stopped after its models were listed, so that only a request notices it.
+    setup.vllm.set_gone(true);
+    let (engine, model, reason, warnings) = setup.ask("default").await.unwrap();
     assert_eq!((engine.as_str(), model.as_str(), reason.as_deref()), ("ollama", "small", Some(WHY)));
     assert_eq!(warnings, [AnswerWarning::FallbackModel]);
 
-    let streaming = house.system.stream(asking("default"), &caller()).await.unwrap();
+    let streaming = setup.system.stream(asking("default"), &caller()).await.unwrap();
     assert_eq!((streaming.engine.as_str(), streaming.model.as_str()), ("ollama", "small"));
     assert_eq!(streaming.reason.as_ref().map(ModelReason::as_str), Some(WHY));
     assert_eq!(streaming.warnings, [AnswerWarning::FallbackModel]);
     let deltas: Vec<Delta> = streaming.deltas.map(Result::unwrap).collect().await;
     assert_eq!(deltas[0], Delta::text("hi"));
-    // The record names who was asked in vain and who answered.
-    let [_, rest @ ..] = &house.book.0.lock().unwrap()[..] else { panic!("nothing recorded") };
+    // The record has the failed call and the successful one.
+    let [_, rest @ ..] = &setup.calls.0.lock().unwrap()[..] else { panic!("nothing recorded") };
     let both = ["vllm/large failed", "ollama/small answered"];
     assert_eq!(rest, [both, both].concat());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_default_model_that_is_no_longer_there_is_answered_for() {
-    let house = house_with("huge", "small", CloudUse::Forbidden);
-    let answered = house.system.complete(asking("default"), &caller()).await.unwrap();
+async fn the_fallback_answers_for_a_removed_default_model() {
+    let setup = setup_with("huge", "small", CloudUse::Forbidden);
+    let answered = setup.system.complete(asking("default"), &caller()).await.unwrap();
     assert_eq!((answered.engine.as_str(), answered.generation.model.as_str()), ("ollama", "small"));
     let reason = answered.reason.unwrap();
     assert!(
@@ -142,56 +142,56 @@ async fn a_default_model_that_is_no_longer_there_is_answered_for() {
 
 #[tokio::test(start_paused = true)]
 async fn a_model_that_the_caller_named_is_never_replaced() {
-    let house = house("small", CloudUse::Allowed);
-    house.ask("large").await.unwrap();
-    house.vllm.set_gone(true);
+    let setup = setup("small", CloudUse::Allowed);
+    setup.ask("large").await.unwrap();
+    setup.vllm.set_gone(true);
     for model in ["large", "huge"] {
-        let error = house.ask(model).await.unwrap_err();
+        let error = setup.ask(model).await.unwrap_err();
         assert!(matches!(error, AskError::Engine(_)), "{error}");
     }
-    assert_eq!(house.ollama.requests(), []);
-    assert_eq!(house.cloud.requests(), []);
+    assert_eq!(setup.ollama.requests(), []);
+    assert_eq!(setup.cloud.requests(), []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_cloud_stands_in_only_where_the_owner_allows_it() {
-    let forbidden = house("gpt", CloudUse::Forbidden);
+async fn the_cloud_is_a_fallback_only_with_permission() {
+    let forbidden = setup("gpt", CloudUse::Forbidden);
     forbidden.vllm.set_gone(true);
     let error = forbidden.ask("default").await.unwrap_err();
     assert!(error.to_string().starts_with("cannot reach vllm"), "{error}");
     assert_eq!(forbidden.cloud.requests(), []);
 
-    let allowed = house("gpt", CloudUse::Allowed);
+    let allowed = setup("gpt", CloudUse::Allowed);
     allowed.vllm.set_gone(true);
     let (engine, model, reason, warnings) = allowed.ask("default").await.unwrap();
     assert_eq!((engine.as_str(), model.as_str()), (CLOUD, "gpt"));
     assert!(reason.is_some_and(|reason| reason.contains("on cloud answers in place of large")));
     assert_eq!(warnings, [AnswerWarning::CloudFallback]);
-    assert_eq!(allowed.book.0.lock().unwrap().last().map(String::as_str), Some("cloud/gpt answered"));
+    assert_eq!(allowed.calls.0.lock().unwrap().last().map(String::as_str), Some("cloud/gpt answered"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cloud_of_the_pool_needs_leave_to_stand_in_too() {
-    let house = house("gpt", CloudUse::Forbidden);
+async fn a_cloud_in_the_pool_needs_permission_as_a_fallback() {
+    let setup = setup("gpt", CloudUse::Forbidden);
     let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
-    let pool = EnginePool::new(shared(&house.vllm), vec![shared(&house.cloud)]);
-    let system = house.system.with_pool(Arc::new(pool));
-    // Asked for by name it answers: that is what it is in the pool for.
+    let pool = EnginePool::new(shared(&setup.vllm), vec![shared(&setup.cloud)]);
+    let system = setup.system.with_pool(Arc::new(pool));
+    // A named model of the pool answers.
     assert_eq!(system.complete(asking("gpt"), &caller()).await.unwrap().engine, CLOUD);
-    house.vllm.set_gone(true);
+    setup.vllm.set_gone(true);
     assert!(system.complete(asking("default"), &caller()).await.is_err());
-    assert_eq!(house.cloud.requests().len(), 1);
+    assert_eq!(setup.cloud.requests().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_default_model_that_might_be_here_is_asked_of_the_cloud_with_leave_and_in_the_open() {
+async fn a_default_model_that_may_be_local_goes_to_the_cloud_only_with_permission_and_a_warning() {
     for allowed in [false, true] {
-        let house = house_with("gpt", "small", CloudUse::Forbidden);
+        let setup = setup_with("gpt", "small", CloudUse::Forbidden);
         let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
-        // Nobody has heard vLLM yet: the model may be its own.
-        house.vllm.set_gone(true);
-        let pool = EnginePool::new(shared(&house.vllm), vec![shared(&house.cloud)]);
-        let system = house.system.with_pool(Arc::new(pool.allow_cloud(allowed)));
+        // vLLM has not listed its models yet, so the model may be one of them.
+        setup.vllm.set_gone(true);
+        let pool = EnginePool::new(shared(&setup.vllm), vec![shared(&setup.cloud)]);
+        let system = setup.system.with_pool(Arc::new(pool.allow_cloud(allowed)));
         let answered = system.complete(asking("default"), &caller()).await;
         assert_eq!(answered.is_ok(), allowed);
         if let Ok(answered) = answered {
@@ -199,28 +199,28 @@ async fn a_default_model_that_might_be_here_is_asked_of_the_cloud_with_leave_and
             let reason = answered.reason.unwrap();
             assert!(reason.as_str().starts_with("the cloud answers: cannot reach vllm"), "{reason}");
         }
-        assert_eq!(house.cloud.requests().len(), usize::from(allowed));
-        // Whoever names it wants it.
+        assert_eq!(setup.cloud.requests().len(), usize::from(allowed));
+        // A named model answers.
         let named = system.complete(asking("gpt"), &caller()).await.unwrap();
         assert_eq!((named.engine.as_str(), named.generation.warnings), (CLOUD, Vec::new()));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cloud_that_was_chosen_needs_leave_to_answer_for_an_engine_of_the_house() {
+async fn a_selected_cloud_needs_permission_to_answer_for_a_local_engine() {
     for cloud_use in [CloudUse::Forbidden, CloudUse::Allowed] {
-        let house = house("gpt", cloud_use);
+        let setup = setup("gpt", cloud_use);
         let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
-        let pool = EnginePool::new(shared(&house.cloud), vec![shared(&house.vllm)]);
-        let system = house.system.with_pool(Arc::new(pool));
+        let pool = EnginePool::new(shared(&setup.cloud), vec![shared(&setup.vllm)]);
+        let system = setup.system.with_pool(Arc::new(pool));
         assert_eq!(system.complete(asking("default"), &caller()).await.unwrap().engine, "vllm");
-        house.vllm.set_gone(true);
+        setup.vllm.set_gone(true);
         let answered = system.complete(asking("default"), &caller()).await;
         match cloud_use {
             CloudUse::Forbidden => {
                 let error = answered.err().unwrap().to_string();
                 assert!(error.starts_with("cannot reach vllm"), "{error}");
-                assert_eq!(house.cloud.requests(), []);
+                assert_eq!(setup.cloud.requests(), []);
             }
             CloudUse::Allowed => {
                 assert_eq!(answered.unwrap().generation.warnings, [AnswerWarning::CloudFallback]);
@@ -230,16 +230,16 @@ async fn a_cloud_that_was_chosen_needs_leave_to_answer_for_an_engine_of_the_hous
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_the_cloud_does_not_list_is_not_told_to_it() {
-    let house = house("small", CloudUse::Allowed);
-    house.vllm.set_gone(true);
-    house.ollama.set_gone(true);
-    assert!(house.ask("default").await.is_err());
-    assert_eq!(house.cloud.requests(), []);
+async fn a_fallback_model_that_the_cloud_does_not_list_is_not_sent_to_it() {
+    let setup = setup("small", CloudUse::Allowed);
+    setup.vllm.set_gone(true);
+    setup.ollama.set_gone(true);
+    assert!(setup.ask("default").await.is_err());
+    assert_eq!(setup.cloud.requests(), []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_wrong_with_the_request_is_nobody_elses_to_answer() {
+async fn an_invalid_request_is_not_sent_to_the_fallback() {
     let refusing = ScriptedEngine::new(|_| {
         vec![Err(EngineError::Refused {
             engine: "vllm".into(),
@@ -251,44 +251,44 @@ async fn what_is_wrong_with_the_request_is_nobody_elses_to_answer() {
         })]
     });
     let refusing: Arc<dyn Engine> = Arc::new(refusing.called("vllm").with_models(&["large"]));
-    let house = house("small", CloudUse::Allowed);
-    let pool = EnginePool::new(refusing, vec![Arc::clone(&house.ollama) as Arc<dyn Engine>]);
-    let system = house.system.with_pool(Arc::new(pool));
+    let setup = setup("small", CloudUse::Allowed);
+    let pool = EnginePool::new(refusing, vec![Arc::clone(&setup.ollama) as Arc<dyn Engine>]);
+    let system = setup.system.with_pool(Arc::new(pool));
     let error = system.complete(asking("default"), &caller()).await.unwrap_err();
     assert_eq!(error.to_string(), "vllm answered 400: too long");
-    assert_eq!(house.ollama.requests(), []);
+    assert_eq!(setup.ollama.requests(), []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_nobody_can_stand_in_the_first_failure_is_told() {
-    let house = house("small", CloudUse::Forbidden);
-    house.ask("default").await.unwrap();
-    house.vllm.set_gone(true);
-    house.ollama.set_gone(true);
-    let error = house.ask("default").await.unwrap_err();
+async fn without_a_fallback_the_first_failure_is_returned() {
+    let setup = setup("small", CloudUse::Forbidden);
+    setup.ask("default").await.unwrap();
+    setup.vllm.set_gone(true);
+    setup.ollama.set_gone(true);
+    let error = setup.ask("default").await.unwrap_err();
     assert_eq!(error.to_string(), "cannot reach vllm at http://vllm: Connection refused");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agents_run_goes_on_with_the_stand_in() {
-    let house = house("small", CloudUse::Forbidden);
-    house.ask("default").await.unwrap();
-    house.vllm.set_gone(true);
+async fn an_agents_run_continues_with_the_fallback() {
+    let setup = setup("small", CloudUse::Forbidden);
+    setup.ask("default").await.unwrap();
+    setup.vllm.set_gone(true);
     let caller = Caller { agent: AgentPreference::Named("simple".into()), ..caller() };
-    let answered = house.system.complete(asking("default"), &caller).await.unwrap();
+    let answered = setup.system.complete(asking("default"), &caller).await.unwrap();
     assert_eq!(
         (answered.engine.as_str(), answered.reason.as_ref().map(ModelReason::as_str)),
         ("ollama", Some(WHY))
     );
-    assert_eq!(house.ollama.requests().len(), 1);
+    assert_eq!(setup.ollama.requests().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cloud_that_was_opened_for_want_of_an_engine_says_so_in_every_answer() {
-    let house = house("small", CloudUse::Forbidden);
-    let pool = EnginePool::new(Arc::clone(&house.cloud) as Arc<dyn Engine>, Vec::new());
+async fn a_cloud_selected_because_no_engine_answered_is_reported_in_every_answer() {
+    let setup = setup("small", CloudUse::Forbidden);
+    let pool = EnginePool::new(Arc::clone(&setup.cloud) as Arc<dyn Engine>, Vec::new());
     let why = ModelReason::new("the cloud answers: ollama did not answer when Hob was started");
-    let system = house.system.with_pool(Arc::new(pool)).for_want_of(Some(why.clone()));
+    let system = setup.system.with_pool(Arc::new(pool)).for_want_of(Some(why.clone()));
     let answered = system.complete(asking("gpt"), &caller()).await.unwrap();
     assert_eq!((answered.engine.as_str(), answered.reason), (CLOUD, Some(why)));
     assert_eq!(answered.generation.warnings, [AnswerWarning::CloudFallback]);

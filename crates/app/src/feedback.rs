@@ -1,4 +1,4 @@
-//! Rates answers. A rating is of an answer whose model the router chose, or of any other call that telemetry recorded. Knows
+//! Rates answers: those whose model the router chose, and any other call that telemetry recorded. Knows
 //! nothing of learning.
 
 use std::time::{Duration, SystemTime};
@@ -11,13 +11,13 @@ use thiserror::Error;
 
 use crate::startup::routing::RecordedCalls;
 
-/// How long an answer can be rated whose model the router did not choose: it is searched for in the record of all calls.
+/// How long an answer can be rated if the router did not choose its model: it is searched in all recorded calls.
 const RATABLE_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Sources of requests whose answers no person reads.
 const UNATTENDED_SOURCES: [RequestSource; 2] = [RequestSource::Scheduler, RequestSource::Bench];
 
-/// Runs of the command line once shared these names, so that they do not identify a run.
+/// Older versions gave these ids to every run of the command line, so they do not identify a run.
 const SHARED_RUN_NAMES: [&str; 3] = ["", "ask", "chat"];
 
 /// An answer that a person can rate.
@@ -35,7 +35,7 @@ pub struct RatableAnswer {
 pub struct RatingResult {
     pub answer: RatableAnswer,
     pub rating: Rating,
-    /// Whether the router learnt from it, which it does if it chose the model.
+    /// Whether the router learned from it: only if it chose the model.
     pub learnt: bool,
 }
 
@@ -50,11 +50,11 @@ pub enum RateError {
     Store(#[from] DatabaseError),
 }
 
-/// Rates answers. Cheap to clone. The default one finds none.
+/// Rates answers. Cheap to clone. The default finds no answers.
 #[derive(Clone, Default)]
 pub struct FeedbackService {
     routing: RoutingService,
-    /// `None` where no calls are recorded.
+    /// `None` if no calls are recorded.
     calls: Option<RecordedCalls>,
 }
 
@@ -85,7 +85,7 @@ impl FeedbackService {
         Ok(RatingResult { answer, rating, learnt })
     }
 
-    /// The answer of a run; `None` where there is none, or it is too old.
+    /// The answer of a run; `None` if there is none, or if it is too old.
     fn answer(
         &self,
         store: &dyn RoutingStore,

@@ -15,7 +15,7 @@ fn at(seconds: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(1_800_000_000 + seconds)
 }
 
-/// A database whose calls were recorded before recording was switched off.
+/// A database whose calls were recorded before recording was disabled.
 struct Home {
     _root: tempfile::TempDir,
     routing: SqliteRoutingStore,
@@ -67,7 +67,7 @@ fn decision(run: &str, seconds: u64) -> RoutingDecision {
     }
 }
 
-/// A call on record whose model the caller chose.
+/// A recorded call whose model the caller chose.
 fn recorded(home: &Home, run: &str, source: RequestSource, seconds: u64) {
     let inference = Inference {
         started: at(seconds),
@@ -88,7 +88,7 @@ fn recorded(home: &Home, run: &str, source: RequestSource, seconds: u64) {
 }
 
 #[test]
-fn any_answer_on_record_is_found_for_some_days() {
+fn any_recorded_answer_can_be_rated_for_a_week() {
     let home = Home::new();
     recorded(&home, "chatcmpl-1", RequestSource::Server, 5);
     let expected = RatableAnswer {
@@ -104,7 +104,7 @@ fn any_answer_on_record_is_found_for_some_days() {
 }
 
 #[test]
-fn an_answer_whose_model_the_router_chose_is_found_however_old() {
+fn an_answer_of_a_routed_model_can_be_rated_at_any_age() {
     let home = Home::new();
     home.routing.save(&decision("ask-1", 4)).expect("kept");
     let expected = RatableAnswer {
@@ -118,7 +118,7 @@ fn an_answer_whose_model_the_router_chose_is_found_however_old() {
 }
 
 #[test]
-fn the_last_answer_is_one_that_somebody_may_have_read() {
+fn the_last_answer_excludes_tasks_benches_and_failures() {
     let home = Home::new();
     let last = || home.last(at(100));
     assert_eq!(last(), None);
@@ -127,7 +127,7 @@ fn the_last_answer_is_one_that_somebody_may_have_read() {
     recorded(&home, "measured", RequestSource::Bench, 3);
     assert_eq!(last().as_deref(), Some("chatcmpl-1"));
     home.routing.save(&decision("ask-1", 4)).expect("kept");
-    assert_eq!(last().as_deref(), Some("chatcmpl-1"), "nobody can have read what was not answered");
+    assert_eq!(last().as_deref(), Some("chatcmpl-1"), "a choice without an answer cannot be rated");
     home.routing.learn("ask-1", &mut |kept, _| kept.answered = true).expect("learnt");
     assert_eq!(last().as_deref(), Some("ask-1"));
     recorded(&home, "ask-2", RequestSource::Ask, 5);

@@ -26,7 +26,7 @@ pub use app::{App, AppOptions, FirstRun, OpenError, choose, is_default_missed};
 pub use ask::agent_or_engine::{AgentSelection, AnswerPath, answer_path};
 pub use ask::default_model::default_model;
 pub use ask::images::ImageFetcher;
-pub use ask::{AnswerStream, AskService, AskServiceParts};
+pub use ask::{AnswerStream, AskService, AskServiceParts, ModelAliases, Reranked, TextRequest, TokenCount};
 pub use databases::{
     DatabaseKind, DatabaseReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS, hob_database, inspect_databases,
 };

@@ -1,4 +1,4 @@
-//! What an agent's prompt costs before anybody has asked anything.
+//! The size of an agent's prompt without a question.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::startup::memory::{MemoryWiring, open_memory};
 use crate::startup::tasks::open_tasks;
 use crate::{AskService, AskServiceParts, ToolRegistry, ToolRegistryParts};
 
-/// The most that the agent for whole answers may cost, with every built-in tool.
+/// The largest prompt of the agent for complete answers, with every built-in tool.
 const MOST_TOKENS: usize = 800;
 
-/// Every built-in tool, and what an agent makes of them before the first question.
+/// Every built-in tool, and the prompt that an agent makes of them.
 async fn prompt(agent: &str) -> GenerateRequest {
     let home = tempfile::tempdir().unwrap();
     let mut config = Config::default();
@@ -61,8 +61,8 @@ async fn prompt(agent: &str) -> GenerateRequest {
     engine.requests().remove(0)
 }
 
-/// What a model is told: the words of the messages, and the tools as JSON without the envelope of the API.
-fn told(request: &GenerateRequest) -> String {
+/// What a model gets: the text of the messages, and the tools as JSON without the envelope of the API.
+fn prompt_text(request: &GenerateRequest) -> String {
     let tool = |tool: &ToolDefinition| {
         json!({ "name": tool.name, "description": tool.description, "parameters": tool.parameters })
             .to_string()
@@ -75,14 +75,14 @@ fn told(request: &GenerateRequest) -> String {
 async fn an_agents_prompt_with_every_tool_stays_small() {
     for agent in ["orchestrator", "react"] {
         let request = prompt(agent).await;
-        let text = told(&request);
+        let text = prompt_text(&request);
         let count = tokens::count(&text);
         assert!(count <= MOST_TOKENS, "{agent}: {count} tokens\n{text}");
     }
 }
 
 #[tokio::test]
-async fn a_model_is_told_of_each_tool_once_and_how_to_call_it() {
+async fn the_prompt_describes_each_tool_once() {
     let request = prompt("orchestrator").await;
     let names: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert!(names.contains(&"memory_search") && !names.contains(&"retrieval"), "{names:?}");

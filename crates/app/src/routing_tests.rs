@@ -51,7 +51,7 @@ fn system(engine: ScriptedEngine, default_model: Option<&str>) -> (AskService, A
     (AskService::new(parts), engine)
 }
 
-/// A house that learns, with random numbers that are the same every time.
+/// A service that learns, with the same random numbers in every run.
 fn learning(engine: ScriptedEngine) -> AskService {
     let service = RoutingService::new(Database::in_memory(HOB_MIGRATIONS).unwrap(), None);
     let drawn = Mutex::new(fastrand::Rng::with_seed(7));
@@ -59,7 +59,7 @@ fn learning(engine: ScriptedEngine) -> AskService {
     system(engine, None).0.with_router(Router::new(PolicyName::Grpo, service).with_draws(draw_fn))
 }
 
-/// What was learnt, once everything is written.
+/// What the router learned, after everything is written.
 async fn learnt(system: &AskService) -> Knowledge {
     let service = system.router().service();
     service.clone().close().await;
@@ -88,7 +88,7 @@ fn failing_so(model: &'static str, error: fn() -> EngineError) -> ScriptedEngine
 }
 
 #[tokio::test]
-async fn auto_is_answered_by_the_model_that_suits_the_question_and_says_why() {
+async fn auto_uses_the_suitable_model_and_reports_the_reason() {
     let (system, engine) = system(engine(), None);
     let plain = system.complete(asking("auto", "Hello there"), &run("1")).await.unwrap();
     assert_eq!(plain.generation.model, SMALL);
@@ -104,7 +104,7 @@ async fn auto_is_answered_by_the_model_that_suits_the_question_and_says_why() {
 }
 
 #[tokio::test]
-async fn auto_goes_through_agents_too() {
+async fn auto_works_with_agents() {
     let (system, engine) = system(engine(), None);
     let by_agent = Caller::trusted(RequestSource::Server, "run");
     let answer = system.complete(asking("auto", "Hello there"), &by_agent).await.unwrap();
@@ -113,19 +113,19 @@ async fn auto_goes_through_agents_too() {
 }
 
 #[tokio::test]
-async fn who_names_no_model_gets_auto_only_where_the_owner_says_so() {
+async fn requests_without_a_model_use_auto_only_if_configured() {
     let (plain, engine) = system(engine(), None);
     assert!(plain.complete(asking("default", "Hello there"), &run("1")).await.unwrap().reason.is_none());
     assert_eq!(engine.requests()[0].model, LARGE, "the first of the engine");
 
-    let (house, engine) = system(self::engine(), Some("auto"));
-    let answer = house.complete(asking("default", "Hello there"), &run("2")).await.unwrap();
+    let (service, engine) = system(self::engine(), Some("auto"));
+    let answer = service.complete(asking("default", "Hello there"), &run("2")).await.unwrap();
     assert_eq!((engine.requests()[0].model.as_str(), answer.reason.is_some()), (SMALL, true));
-    assert_eq!(house.steady_model().await.unwrap().as_deref(), Some(LARGE));
+    assert_eq!(service.steady_model().await.unwrap().as_deref(), Some(LARGE));
 }
 
 #[tokio::test]
-async fn a_model_that_was_asked_for_is_never_replaced() {
+async fn a_requested_model_is_never_replaced() {
     let (system, engine) = system(engine(), Some("auto"));
     let answer = system.complete(asking(LARGE, "Hello there"), &run("1")).await.unwrap();
     assert_eq!((answer.reason, engine.requests()[0].model.as_str()), (None, LARGE));
@@ -134,27 +134,27 @@ async fn a_model_that_was_asked_for_is_never_replaced() {
 }
 
 #[tokio::test]
-async fn an_engine_that_has_a_model_called_auto_keeps_it() {
+async fn an_engines_own_model_named_auto_has_priority() {
     let (system, engine) = system(engine().with_models(&["auto", SMALL]), None);
     let answer = system.complete(asking("auto", "Hello there"), &run("1")).await.unwrap();
     assert_eq!((answer.reason, engine.requests()[0].model.as_str()), (None, "auto"));
 }
 
 #[tokio::test]
-async fn without_a_model_that_can_answer_auto_says_so() {
+async fn auto_without_a_suitable_model_is_an_error() {
     let (system, _engine) = system(ScriptedEngine::saying(&[]).with_models(&["nomic-embed-text"]), None);
     let refused = system.complete(asking("auto", "Hello there"), &run("1")).await.unwrap_err();
-    let told = "'auto' leaves the choice of a model to Hob, but scripted has none that can answer. ";
-    assert!(refused.to_string().starts_with(told), "{refused}");
+    let expected = "'auto' leaves the choice of a model to Hob, but scripted has none that can answer. ";
+    assert!(refused.to_string().starts_with(expected), "{refused}");
 }
 
 #[tokio::test]
-async fn a_model_that_fails_is_chosen_less_and_less() {
+async fn a_failing_model_is_chosen_less_often() {
     let system = learning(failing(LARGE));
     for number in 0..60 {
         let question = format!("Tell me about number {number}");
         let _ = system.complete(asking("auto", &question), &run(&number.to_string())).await;
-        // What was learnt is known to the next.
+        // The next choice uses what was learned.
         system.router().service().clone().close().await;
     }
     let knowledge = learnt(&system).await;
@@ -170,7 +170,7 @@ fn refused(status: u16) -> EngineError {
     EngineError::Refused { engine, status, message: "no".into(), code: None, param: None, retry_after: None }
 }
 
-/// How often the model that answers was asked among 40 questions.
+/// How many of 40 questions went to the model that answers.
 async fn asked_among_40(system: &AskService) -> u64 {
     for number in 0..40 {
         let question = format!("Tell me about number {number}");
@@ -181,7 +181,7 @@ async fn asked_among_40(system: &AskService) -> u64 {
 }
 
 #[tokio::test]
-async fn a_model_whose_failures_teach_nothing_is_not_tried_for_ever() {
+async fn failures_without_a_reward_do_not_keep_a_model_exploring() {
     let away = || EngineError::Unreachable {
         engine: "scripted".into(),
         address: String::new(),
@@ -194,7 +194,7 @@ async fn a_model_whose_failures_teach_nothing_is_not_tried_for_ever() {
 }
 
 #[tokio::test]
-async fn a_model_that_refuses_what_others_answer_is_hardly_asked_any_more() {
+async fn a_model_that_refuses_questions_is_chosen_less_often() {
     let unsupported =
         || EngineError::Unsupported { engine: "scripted".into(), field: "tools".into(), hint: None };
     for error in [unsupported, || refused(400), || refused(404)] {
@@ -207,7 +207,7 @@ async fn a_model_that_refuses_what_others_answer_is_hardly_asked_any_more() {
 }
 
 #[tokio::test]
-async fn a_model_whose_answers_nobody_waits_for_is_not_tried_for_ever() {
+async fn cancelled_answers_do_not_keep_a_model_exploring() {
     let system = learning(failing("none"));
     for number in 0..40 {
         let question = format!("Tell me about number {number}");
@@ -224,7 +224,7 @@ async fn a_model_whose_answers_nobody_waits_for_is_not_tried_for_ever() {
 }
 
 #[tokio::test]
-async fn a_stream_teaches_when_it_ends_and_not_when_nobody_listens() {
+async fn a_complete_stream_gives_a_reward_and_a_cancelled_one_does_not() {
     let system = learning(failing("none"));
     let mut heard = system.stream(asking("auto", "Hello there"), &run("1")).await.unwrap().deltas;
     while heard.next().await.is_some() {}
@@ -248,7 +248,7 @@ async fn a_stream_teaches_when_it_ends_and_not_when_nobody_listens() {
 }
 
 #[tokio::test]
-async fn a_rating_finds_the_answer_it_is_of_and_counts_for_more_than_the_rest() {
+async fn a_rating_applies_to_its_answer_and_counts_more_than_other_signals() {
     let system = learning(failing("none"));
     let answered = system.complete(asking("auto", "Hello there"), &run("chatcmpl-1")).await.unwrap();
     let feedback = system.feedback().clone();
@@ -275,7 +275,7 @@ async fn a_rating_finds_the_answer_it_is_of_and_counts_for_more_than_the_rest() 
 }
 
 #[tokio::test]
-async fn a_question_that_is_asked_again_was_not_answered_well() {
+async fn a_repeated_question_lowers_the_reward() {
     let system = learning(failing("none"));
     system.complete(asking("auto", "Hello there"), &run("1")).await.unwrap();
     let (retried, before) = kept(&system, "1").await;
@@ -286,7 +286,7 @@ async fn a_question_that_is_asked_again_was_not_answered_well() {
 }
 
 #[tokio::test]
-async fn the_same_question_from_elsewhere_says_nothing_of_the_answer() {
+async fn the_same_question_from_another_source_does_not_lower_the_reward() {
     let system = learning(failing("none"));
     system.complete(asking("auto", "Hello there"), &run("1")).await.unwrap();
     let before = kept(&system, "1").await;
@@ -296,7 +296,7 @@ async fn the_same_question_from_elsewhere_says_nothing_of_the_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_praised_stays_praised_when_its_question_is_asked_again() {
+async fn a_repeated_question_does_not_change_a_good_rating() {
     let system = learning(failing("none"));
     system.complete(asking("auto", "Hello there"), &run("1")).await.unwrap();
     let feedback = system.feedback().clone();
@@ -307,7 +307,7 @@ async fn an_answer_that_was_praised_stays_praised_when_its_question_is_asked_aga
 }
 
 #[tokio::test]
-async fn a_task_that_asks_the_same_every_day_says_nothing_of_the_answers() {
+async fn a_repeating_task_does_not_lower_the_reward() {
     let system = learning(failing("none"));
     let task = |name: &str| Caller { source: RequestSource::Scheduler, ..run(name) };
     system.complete(asking("auto", "Hello there"), &task("1")).await.unwrap();
@@ -317,7 +317,7 @@ async fn a_task_that_asks_the_same_every_day_says_nothing_of_the_answers() {
 }
 
 #[tokio::test]
-async fn a_client_that_brings_what_its_tools_gave_does_not_ask_again() {
+async fn tool_results_are_not_a_repeated_question() {
     let system = learning(failing("none"));
     let mut request = asking("auto", "Hello there");
     system.complete(request.clone(), &run("1")).await.unwrap();
@@ -329,7 +329,7 @@ async fn a_client_that_brings_what_its_tools_gave_does_not_ask_again() {
     assert_eq!((kept(&system, "1").await, kept(&system, "2").await.0), (before, false));
 }
 
-/// Whether the question of a run was asked again, and the reward of its answer.
+/// Whether the question of a run was repeated, and the reward of its answer.
 async fn kept(system: &AskService, run: &str) -> (bool, Option<f64>) {
     let service = system.router().service();
     service.clone().close().await;
@@ -340,13 +340,13 @@ async fn kept(system: &AskService, run: &str) -> (bool, Option<f64>) {
 }
 
 #[tokio::test]
-async fn while_an_engine_of_the_house_answers_auto_never_leaves_it() {
+async fn auto_does_not_use_the_cloud_while_a_local_engine_answers() {
     let local = engine();
     let cloud = Arc::new(ScriptedEngine::saying(&["yes"]).called(CLOUD).with_models(&["gpt:900b", SMALL]));
     let shared = || Arc::clone(&cloud) as Arc<dyn Engine>;
     let (system, local) = system(local, None);
     let pool = EnginePool::new(Arc::clone(&local) as Arc<dyn Engine>, vec![shared()]);
-    // The cloud may answer when the house cannot, which is no leave to answer when it can.
+    // The setting allows the cloud only if no local engine can answer.
     let fallback = Fallback::new("gpt:900b", Some(shared()));
     let system = system.with_pool(Arc::new(pool)).with_fallback(Some(fallback));
     for (question, expected) in [("What is 17 * 23?", LARGE), ("Hello there", SMALL)] {
@@ -357,7 +357,7 @@ async fn while_an_engine_of_the_house_answers_auto_never_leaves_it() {
     assert!(cloud.requests().is_empty());
 }
 
-/// vLLM has the large model and goes away once it has answered a question; Ollama stands in for it with the small one.
+/// vLLM has the large model and stops after one answer; Ollama has the fallback model.
 async fn handing_over(stand_in: ScriptedEngine) -> AskService {
     let vllm = Arc::new(ScriptedEngine::saying(&["yes"]).called("vllm").with_models(&[LARGE]));
     let shared = || Arc::clone(&vllm) as Arc<dyn Engine>;
@@ -374,7 +374,7 @@ async fn handing_over(stand_in: ScriptedEngine) -> AskService {
 }
 
 #[tokio::test]
-async fn the_answer_of_a_stand_in_is_not_put_down_to_the_model_that_was_chosen() {
+async fn a_fallback_answer_gives_the_chosen_model_no_reward() {
     let system = handing_over(ScriptedEngine::saying(&["yes"])).await;
     let answer = system.complete(asking("auto", "What is 18 * 23?"), &run("whole")).await.unwrap();
     assert_eq!(answer.generation.model, SMALL);
@@ -394,7 +394,7 @@ async fn the_answer_of_a_stand_in_is_not_put_down_to_the_model_that_was_chosen()
 }
 
 #[tokio::test]
-async fn a_stand_in_that_breaks_off_is_not_the_chosen_models_failure() {
+async fn a_failing_fallback_is_not_the_chosen_models_failure() {
     let broken = ScriptedEngine::new(|_: &GenerateRequest| {
         vec![Err(EngineError::Interrupted { engine: "ollama".into(), reason: "it fell over".into() })]
     });
@@ -405,7 +405,7 @@ async fn a_stand_in_that_breaks_off_is_not_the_chosen_models_failure() {
 }
 
 #[tokio::test]
-async fn an_answer_that_never_came_is_not_the_last_one() {
+async fn a_failed_answer_is_not_the_last_answer() {
     let system = learning(failing(LARGE));
     let mut answered = Vec::new();
     for number in 0..8 {
@@ -428,8 +428,8 @@ async fn an_answer_that_never_came_is_not_the_last_one() {
 }
 
 #[tokio::test]
-async fn tools_that_fail_speak_against_the_model_that_called_them() {
-    // Calls a tool that is not there, then answers.
+async fn failed_tool_calls_lower_the_reward() {
+    // Calls an unknown tool, then answers.
     let script = |request: &GenerateRequest| {
         let used = request.messages.iter().any(|message| message.role == Role::Tool);
         let call = ToolCallDelta {

@@ -1,4 +1,4 @@
-//! Tasks, what answers them and the channels that take their results, together.
+//! Tasks together with the agents that answer them and the channels that deliver their results.
 
 use std::sync::{Arc, Mutex};
 
@@ -27,7 +27,7 @@ impl InferenceLog for Remembered {
     }
 }
 
-/// A gateway with two channels. It takes what it is sent, or refuses it.
+/// A gateway with two channels that accepts or refuses messages.
 async fn gateway(refuses: bool) -> Gateway {
     let http = move |request: &Recorded| match request.path.as_str() {
         "/send" if refuses => Reply::json(400, r#"{"detail":"no wings"}"#),
@@ -110,7 +110,7 @@ fn greeter() -> Arc<ScriptedEngine> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_is_recorded_as_the_schedulers_and_its_agents() {
+async fn a_run_is_recorded_with_its_source_and_agent() {
     let world = World::with(greeter(), None);
     let task = world.tasks.create(every(90)).await.unwrap();
     let run = world.scheduler.run_to_end(&task.id).await.unwrap();
@@ -123,7 +123,7 @@ async fn a_run_is_recorded_as_the_schedulers_and_its_agents() {
 }
 
 #[tokio::test]
-async fn a_result_goes_to_its_channel_and_the_log_says_why_it_cannot() {
+async fn a_result_is_sent_to_its_channel_and_a_failure_is_logged() {
     for (refuses, expected) in [(false, RunOutcome::Succeeded), (true, RunOutcome::Failed)] {
         let gateway = gateway(refuses).await;
         let world = World::with(greeter(), channels(&gateway));
@@ -143,7 +143,7 @@ async fn a_result_goes_to_its_channel_and_the_log_says_why_it_cannot() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_has_the_selected_tools_and_without_a_selection_those_that_change_nothing() {
+async fn a_run_has_the_selected_tools_or_the_tools_without_side_effects() {
     let offered = async |tools: Option<Vec<String>>, permit: Permit| -> Vec<String> {
         let engine = greeter();
         let world = World::with(Arc::clone(&engine), None);
@@ -167,7 +167,7 @@ async fn a_run_has_the_selected_tools_and_without_a_selection_those_that_change_
 }
 
 #[tokio::test]
-async fn a_task_for_a_channel_that_is_not_there_is_refused_with_those_that_are() {
+async fn a_task_for_an_unknown_channel_is_refused_with_the_known_ones() {
     let deliver_to = |channel: &str| NewTask {
         deliver_to: Some(DeliverTo { channel: channel.to_owned(), conversation: None }),
         ..every(1000)

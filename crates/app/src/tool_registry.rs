@@ -30,10 +30,13 @@ pub enum ToolRegistryError {
     Serve(#[from] McpServeError),
 }
 
-/// What brings the tools that are not always there.
+/// The tools that are not always available, and what they need.
 const CONDITIONS: &[(&str, &str)] = &[
-    ("code_interpreter", "the sandbox is disabled. Set [sandbox] enabled = true in config.toml to run code"),
-    ("llm", "it calls the engine of the answer, so only agents have it: 'hob ask --tools llm QUESTION'"),
+    ("code_interpreter", "running code is disabled. Set [sandbox] enabled = true in config.toml to allow it"),
+    (
+        "llm",
+        "only agents can use it, because it calls the engine of the answer. Try 'hob ask --tools llm QUESTION'",
+    ),
     ("channel_send", NO_CHANNEL),
     ("channel_list", NO_CHANNEL),
     ("channel_status", NO_CHANNEL),
@@ -41,18 +44,18 @@ const CONDITIONS: &[(&str, &str)] = &[
 const NO_CHANNEL: &str =
     "no channel is configured. Set enabled = true under [channel] or [channel.whatsapp] in config.toml";
 
-/// The file in the configuration directory with the tools that MCP servers were first seen with.
+/// The file in the configuration directory with the accepted tools of MCP servers.
 const PINS: &str = "mcp_tools.json";
 
-/// Believes the tools that an MCP server lists next. `false` when nothing was known of it.
+/// Accepts the tools that an MCP server lists next. `false` if the server was not known.
 pub fn accept_mcp_tools(home: &Path, server: &str) -> std::io::Result<bool> {
     ToolPins::in_file(home.join(PINS)).forget(server)
 }
 
-/// What some tools work with. One that lacks its part is left out.
+/// What some tools need. A tool without it is not available.
 #[derive(Clone, Default)]
 pub struct ToolRegistryParts {
-    /// Where Hob keeps its files. No tool reads below it, and what MCP servers were first seen with is remembered there.
+    /// Hob's home directory. No tool reads files in it. The accepted tools of MCP servers are saved there.
     pub home: Option<PathBuf>,
     /// For the tool `llm`.
     pub llm: Option<LlmOptions>,
@@ -70,12 +73,12 @@ pub struct ToolRegistry {
     allowed: AllowedAfterUntrusted,
     servers: Arc<McpServers>,
     stop: DropGuard,
-    /// Those that keep a system up to date.
+    /// The tasks that keep a service up to date.
     keeping_up: TaskTracker,
 }
 
 impl ToolRegistry {
-    /// Makes the built-in tools and starts the configured servers; their tools come when they are ready.
+    /// Creates the built-in tools and starts the configured servers, whose tools are added when they are ready.
     pub fn open(config: &Config, parts: ToolRegistryParts) -> Self {
         let pins = parts.home.as_ref().map(|home| ToolPins::in_file(home.join(PINS))).unwrap_or_default();
         let servers = config.mcp.servers.iter().map(|(name, server)| server_options(name, server)).collect();
@@ -88,7 +91,7 @@ impl ToolRegistry {
         }
     }
 
-    /// The tools there are at this moment.
+    /// The tools that are available now.
     pub fn tools(&self) -> Result<ToolSet, ToolRegistryError> {
         Ok(tool_set(&self.built_in, &self.allowed, &self.servers)?)
     }
@@ -99,7 +102,7 @@ impl ToolRegistry {
         changed.map(|server| (server.name, server.withheld)).collect()
     }
 
-    /// How a configured server is.
+    /// The state of a configured server.
     pub fn server(&self, name: &str) -> Option<McpServerStatus> {
         self.servers.status().into_iter().find(|server| server.name == name)
     }
@@ -109,7 +112,7 @@ impl ToolRegistry {
         self.servers.settled().await;
     }
 
-    /// Gives the system the tools of servers as they come and go, for as long as the workshop is open.
+    /// Updates the tools of the service when servers start and stop, until the registry is closed.
     pub fn keep_up(&self, system: &Arc<AskService>) {
         let (built_in, servers) = (self.built_in.clone(), Arc::clone(&self.servers));
         let allowed = self.allowed.clone();
@@ -127,7 +130,7 @@ impl ToolRegistry {
         });
     }
 
-    /// Has the engine read what every whole answer begins with, once all tools are there. Nobody waits for it.
+    /// Warms up the embedded engine when all tools are available. Runs in the background.
     pub fn warm(&self, system: &Arc<AskService>) {
         let (built_in, servers) = (self.built_in.clone(), Arc::clone(&self.servers));
         let (allowed, stop) = (self.allowed.clone(), self.stop.token().clone());
@@ -161,8 +164,8 @@ impl ToolRegistry {
 
 /// Serves all of Hob's own tools on stdin and stdout until the client disconnects.
 ///
-/// Those of configured MCP servers are left out: a client can have them without us, and if one of the servers is this very
-/// program, it would start itself without end.
+/// Tools of configured MCP servers are not included: a client can connect to those servers itself, and if one of them is this
+/// program, it would start itself endlessly.
 pub async fn serve_mcp(
     config: &Config,
     parts: ToolRegistryParts,
@@ -179,13 +182,13 @@ pub async fn serve_mcp(
     Ok(serve_stdio(for_one_request, version).await?)
 }
 
-/// What would run the code of a model, or why nothing can; `None` where no code is to be run.
+/// The sandbox, or the reason why there is none; `None` if running code is disabled.
 pub async fn check_sandbox(config: &Config) -> Option<Result<String, SandboxError>> {
     let sandbox = config.sandbox.enabled.then(|| Sandbox::new(sandbox_options(&config.sandbox)))?;
     Some(sandbox.check().await)
 }
 
-/// The tools that come with Hob, in the order in which a model reads them.
+/// Hob's own tools, in the order in which a model gets them.
 fn built_in(config: &Config, parts: ToolRegistryParts) -> Vec<Arc<dyn Tool>> {
     let files =
         AllowedRoots { roots: config.tools.file_roots.clone(), private: parts.home.into_iter().collect() };
@@ -209,7 +212,7 @@ fn built_in(config: &Config, parts: ToolRegistryParts) -> Vec<Arc<dyn Tool>> {
     tools
 }
 
-/// A tool of a server that cannot be taken costs itself only.
+/// A tool of a server that cannot be registered is skipped; the others are not affected.
 fn tool_set(
     built_in: &[Arc<dyn Tool>],
     allowed: &AllowedAfterUntrusted,

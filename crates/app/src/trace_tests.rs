@@ -1,4 +1,4 @@
-//! Traces of whole requests, as a collector sees them.
+//! Traces of complete requests, as a collector receives them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::ask::{AskService, AskServiceParts};
 const SECRET: &str = "a question that is nobody's business";
 const INCOMING: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-/// A vLLM that wants the calculator used once, and then says what came of it.
+/// A vLLM that calls the calculator once and then answers with the result.
 fn vllm(request: &Recorded) -> Reply {
     let text = request.text();
     let message = match request.path.as_str() {
@@ -44,14 +44,14 @@ fn vllm(request: &Recorded) -> Reply {
     Reply::json(200, json!({ "model": "m-q4", "choices": [message], "usage": usage }).to_string())
 }
 
-struct House {
+struct TestSetup {
     engine: FakeServer,
     collector: FakeServer,
     traces: TraceExporter,
     system: AskService,
 }
 
-impl House {
+impl TestSetup {
     async fn open() -> Self {
         Self::with(FakeServer::start(vllm).await, FakeServer::replying(Reply::json(200, "{}")).await)
     }
@@ -70,11 +70,11 @@ impl House {
             log: Arc::new(NoInferenceLog),
         });
         let system = system.with_recorder(recorder(&traces));
-        House { engine, collector, traces, system }
+        TestSetup { engine, collector, traces, system }
     }
 
-    /// What the engine was told of the trace, in the order of its questions.
-    fn told(&self) -> Vec<Option<TraceParent>> {
+    /// The trace headers that the engine received, in the order of its requests.
+    fn trace_headers(&self) -> Vec<Option<TraceParent>> {
         let asked = self.engine.requests().into_iter().filter(|request| request.method == "POST");
         asked.map(|request| TraceParent::parse(request.header("traceparent")?)).collect()
     }
@@ -115,14 +115,15 @@ fn caller(traceparent: &str) -> Caller {
 }
 
 fn attributes(span: &Value) -> Vec<(String, String)> {
-    let told = span["attributes"].as_array().unwrap().iter();
-    told.map(|told| {
-        let value = told["value"].as_object().unwrap().values().next().unwrap();
-        let text =
-            value.as_str().map_or_else(|| value["values"][0]["stringValue"].to_string(), str::to_owned);
-        (told["key"].as_str().unwrap().to_owned(), text)
-    })
-    .collect()
+    let attributes = span["attributes"].as_array().unwrap().iter();
+    attributes
+        .map(|attribute| {
+            let value = attribute["value"].as_object().unwrap().values().next().unwrap();
+            let text =
+                value.as_str().map_or_else(|| value["values"][0]["stringValue"].to_string(), str::to_owned);
+            (attribute["key"].as_str().unwrap().to_owned(), text)
+        })
+        .collect()
 }
 
 fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -130,12 +131,12 @@ fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn an_agents_request_is_a_trace_of_its_questions_and_its_tools() {
-    let house = House::open().await;
+async fn a_trace_of_an_agent_has_its_engine_calls_and_tool_calls() {
+    let setup = TestSetup::open().await;
     let caller = Caller { request_id: Some("req_7".into()), ..caller(INCOMING) };
-    house.system.complete(asking(), &caller).await.unwrap();
-    let told = house.told();
-    let spans = house.close().await;
+    setup.system.complete(asking(), &caller).await.unwrap();
+    let headers = setup.trace_headers();
+    let spans = setup.close().await;
 
     let names: Vec<&str> = spans.iter().map(|span| span["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["chat m", "execute_tool calculator", "chat m", "invoke_agent orchestrator"]);
@@ -172,22 +173,22 @@ async fn an_agents_request_is_a_trace_of_its_questions_and_its_tools() {
             ("gen_ai.tool.call.id", "c1"),
         ])
     );
-    // The engine is told which span its work is a part of.
+    // The engine receives the id of the span that its work belongs to.
     let expected: Vec<Option<String>> =
         [&spans[0], &spans[2]].map(|span| Some(span["spanId"].as_str().unwrap().to_owned())).into();
-    let told: Vec<Option<String>> =
-        told.iter().map(|told| Some(format!("{:016x}", told.as_ref()?.span))).collect();
-    assert_eq!(told, expected);
+    let received: Vec<Option<String>> =
+        headers.iter().map(|header| Some(format!("{:016x}", header.as_ref()?.span))).collect();
+    assert_eq!(received, expected);
 }
 
 #[tokio::test]
-async fn a_stream_ends_its_spans_and_one_that_is_left_is_cancelled() {
-    let house = House::open().await;
-    let whole = house.system.stream(asking(), &caller("")).await.unwrap();
+async fn a_stream_ends_its_spans_and_a_dropped_stream_is_cancelled() {
+    let setup = TestSetup::open().await;
+    let whole = setup.system.stream(asking(), &caller("")).await.unwrap();
     assert!(whole.deltas.all(|delta| async move { delta.is_ok() }).await);
-    let left = house.system.stream(asking(), &caller("")).await.unwrap();
+    let left = setup.system.stream(asking(), &caller("")).await.unwrap();
     drop(left);
-    let spans = house.close().await;
+    let spans = setup.close().await;
     let endings: Vec<_> =
         spans.iter().map(|span| (span["name"].as_str().unwrap(), span["status"]["code"].as_u64())).collect();
     assert_eq!(
@@ -201,71 +202,71 @@ async fn a_stream_ends_its_spans_and_one_that_is_left_is_cancelled() {
 }
 
 #[tokio::test]
-async fn trouble_is_told_by_its_kind_and_not_in_the_engines_words() {
+async fn a_span_has_the_error_type_but_not_the_engines_message() {
     let engine = FakeServer::start(|request| match request.path.as_str() {
         "/v1/models" => Reply::json(200, r#"{"data":[{"id":"m"}]}"#),
         _ => Reply::json(400, json!({ "error": { "message": SECRET } }).to_string()),
     })
     .await;
-    let house = House::with(engine, FakeServer::replying(Reply::json(200, "{}")).await);
+    let setup = TestSetup::with(engine, FakeServer::replying(Reply::json(200, "{}")).await);
     let unknown = GenerateRequest { model: "nobody".into(), ..asking() };
     let direct = Caller { agent: AgentPreference::None, ..caller("") };
-    assert!(house.system.complete(asking(), &direct).await.is_err());
-    assert!(house.system.complete(unknown, &direct).await.is_err());
-    let spans = house.close().await;
+    assert!(setup.system.complete(asking(), &direct).await.is_err());
+    assert!(setup.system.complete(unknown, &direct).await.is_err());
+    let spans = setup.close().await;
     let kinds: Vec<_> = spans.iter().map(|span| attributes(span).pop().unwrap()).collect();
     let kind = |word: &str| ("error.type".to_owned(), word.to_owned());
-    // What the engine was asked has its tokens after its error.
+    // The span of the engine call has its tokens after its error.
     assert_eq!(kinds[1..], [kind("400"), kind("model_not_found")]);
     assert!(attributes(&spans[0]).contains(&kind("400")));
 }
 
 #[tokio::test]
-async fn a_name_without_end_does_not_make_a_span_without_end() {
-    let house = House::open().await;
+async fn long_names_are_shortened_in_spans() {
+    let setup = TestSetup::open().await;
     let unknown = GenerateRequest { model: "x".repeat(1 << 20), ..asking() };
-    assert!(house.system.complete(unknown, &caller("")).await.is_err());
-    let spans = house.close().await;
+    assert!(setup.system.complete(unknown, &caller("")).await.is_err());
+    let spans = setup.close().await;
     assert_eq!(spans.len(), 1);
     assert!(spans[0].to_string().len() < 2_000);
 }
 
 #[tokio::test]
-async fn a_trace_that_nobody_wants_is_passed_on_and_not_kept() {
-    let house = House::open().await;
-    house.system.complete(asking(), &caller(&INCOMING.replace("-01", "-00"))).await.unwrap();
-    let told = house.told();
-    assert_eq!(told.len(), 2);
-    for told in told.into_iter().flatten() {
-        assert_eq!((told.trace, told.sampled), (0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736, false));
+async fn an_unsampled_trace_is_passed_on_and_not_exported() {
+    let setup = TestSetup::open().await;
+    setup.system.complete(asking(), &caller(&INCOMING.replace("-01", "-00"))).await.unwrap();
+    let headers = setup.trace_headers();
+    assert_eq!(headers.len(), 2);
+    for header in headers.into_iter().flatten() {
+        assert_eq!((header.trace, header.sampled), (0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736, false));
     }
-    assert_eq!(house.close().await, Vec::<Value>::new());
+    assert_eq!(setup.close().await, Vec::<Value>::new());
 }
 
 #[tokio::test]
-async fn a_collector_that_is_gone_costs_spans_and_no_answer() {
+async fn an_unreachable_collector_loses_spans_but_no_answer() {
     let collector = FakeServer::replying(Reply::json(503, "{}")).await;
-    let house = House::with(FakeServer::start(vllm).await, collector);
-    assert!(house.system.complete(asking(), &caller("")).await.is_ok());
-    let tracer = house.traces.tracer().clone();
-    house.close().await;
+    let setup = TestSetup::with(FakeServer::start(vllm).await, collector);
+    assert!(setup.system.complete(asking(), &caller("")).await.is_ok());
+    let tracer = setup.traces.tracer().clone();
+    setup.close().await;
     assert_eq!(tracer.dropped(), 4);
 }
 
 #[tokio::test]
-async fn a_collector_that_hangs_does_not_hold_up_the_end() {
-    let house = House::with(FakeServer::start(vllm).await, FakeServer::replying(Reply::silence()).await);
-    assert!(house.system.complete(asking(), &caller("")).await.is_ok());
-    let closed = tokio::time::timeout(Duration::from_secs(8), house.close()).await;
+async fn a_hanging_collector_does_not_delay_shutdown() {
+    let setup = TestSetup::with(FakeServer::start(vllm).await, FakeServer::replying(Reply::silence()).await);
+    assert!(setup.system.complete(asking(), &caller("")).await.is_ok());
+    let closed = tokio::time::timeout(Duration::from_secs(8), setup.close()).await;
     assert!(closed.is_ok(), "well before the collector's own time is up");
 }
 
 #[tokio::test]
-async fn without_a_collector_nothing_is_traced_and_no_engine_told() {
-    let house = House::open().await;
+async fn without_a_collector_there_are_no_spans_and_no_trace_headers() {
+    let setup = TestSetup::open().await;
     let silent = TraceExporter::open(None);
-    let house = House { system: house.system.with_recorder(recorder(&silent)), ..house };
-    house.system.complete(asking(), &caller(INCOMING)).await.unwrap();
-    assert_eq!(house.told(), [None, None]);
-    assert_eq!(house.close().await, Vec::<Value>::new());
+    let setup = TestSetup { system: setup.system.with_recorder(recorder(&silent)), ..setup };
+    setup.system.complete(asking(), &caller(INCOMING)).await.unwrap();
+    assert_eq!(setup.trace_headers(), [None, None]);
+    assert_eq!(setup.close().await, Vec::<Value>::new());
 }

@@ -1,4 +1,4 @@
-//! What a power cut leaves of the last write of each store.
+//! Which writes of each store survive a power cut.
 
 #![expect(clippy::expect_used, reason = "a setting that cannot be read is a failed test")]
 
@@ -10,7 +10,7 @@ use hob_routing::{RoutingStore, SqliteRoutingStore};
 use hob_tasks::store::{SqliteTaskStore, TaskStore};
 use hob_telemetry::{Prices, SqliteTelemetryStore, TelemetryStore};
 
-/// SQLite's FULL brings each commit to the disk, NORMAL does not.
+/// SQLite syncs each commit to the disk with FULL, but not with NORMAL.
 fn survives_power_cut(database: &Database) -> bool {
     let synchronous: i64 =
         database.writer().pragma_query_value(None, "synchronous", |row| row.get(0)).expect("set");
@@ -18,7 +18,7 @@ fn survives_power_cut(database: &Database) -> bool {
 }
 
 #[test]
-fn tasks_conversations_and_chats_are_on_the_disk_and_telemetry_may_be_late() {
+fn tasks_and_conversations_are_durable_before_the_answer_and_telemetry_later() {
     let root = tempfile::tempdir().expect("a directory");
     let database = Database::open(&root.path().join("hob.db"), HOB_MIGRATIONS).expect("opened");
     let telemetry = SqliteTelemetryStore::new(database.clone());

@@ -1,4 +1,4 @@
-//! What must not bring the database down: files that are not what they should be.
+//! Damaged and unexpected database files are errors, never panics.
 
 mod files {
     use std::fs;
@@ -38,7 +38,7 @@ mod files {
     }
 
     #[test]
-    fn something_else_in_the_place_of_a_database_is_an_error_and_stays_as_it_is() {
+    fn a_file_that_is_not_a_database_is_an_error_and_stays_unchanged() {
         let root = tempfile::tempdir().unwrap();
         for (name, bytes) in [
             ("text", b"not a database, but somebody's diary of more than a hundred bytes. ".repeat(20)),
@@ -61,14 +61,14 @@ mod files {
     }
 
     #[test]
-    fn a_log_that_was_cut_anywhere_leaves_whole_records() {
+    fn a_truncated_log_keeps_complete_records() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("hob.db");
         let open = telemetry(&path).unwrap();
         for _ in 0..20 {
             open.record_batch(&[inference()], &Prices::standard()).unwrap();
         }
-        // As a power cut leaves them: nobody has closed the database.
+        // As after a power cut: the database is not closed.
         let (database, log) = (fs::read(&path).unwrap(), fs::read(log_of(&path)).unwrap());
         let mut seen = Vec::new();
         for part in 0..=16 {
@@ -88,7 +88,7 @@ mod files {
     }
 
     #[test]
-    fn a_database_that_is_cut_short_is_an_error_and_no_panic() {
+    fn a_truncated_database_is_an_error_and_no_panic() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("hob.db");
         telemetry(&path).unwrap().record_batch(&[inference()], &Prices::standard()).unwrap();
@@ -98,7 +98,7 @@ mod files {
             let copy = root.path().join("cut.db");
             fs::write(&copy, &bytes[..length]).unwrap();
             if let Ok(left) = telemetry(&copy) {
-                // What is missing may be noticed only when it is read.
+                // The damage may be noticed only when the missing part is read.
                 let _ = left.overview(None);
                 let _ = left.record_batch(&[inference()], &Prices::standard());
             }

@@ -8,6 +8,7 @@ use crate::intelligence::IntelligenceConfig;
 use crate::listing::{ListedSection, list};
 use crate::mcp::McpConfig;
 use crate::memory::MemoryConfig;
+use crate::models::ModelsConfig;
 use crate::sandbox::SandboxConfig;
 use crate::savings::SavingsConfig;
 use crate::scheduler::SchedulerConfig;
@@ -22,6 +23,7 @@ pub struct Config {
     pub server: ServerConfig,
     pub engine: EngineConfig,
     pub intelligence: IntelligenceConfig,
+    pub models: ModelsConfig,
     pub agent: AgentConfig,
     pub memory: MemoryConfig,
     pub channel: ChannelConfig,
@@ -77,6 +79,7 @@ impl Section for Config {
             server,
             engine,
             intelligence,
+            models,
             agent,
             memory,
             channel,
@@ -96,6 +99,7 @@ impl Section for Config {
             "The engines that answer: ollama, vllm, sglang, llamacpp, litellm, cloud, embedded.",
         );
         keys.section("intelligence", intelligence, "Which model answers when a request names none.");
+        keys.section("models", models, "Names of models that clients send.");
         keys.section("agent", agent, "Agents: answers that take several turns and use tools.");
         keys.section("memory", memory, "The memory: documents indexed with 'hob memory index'.");
         keys.section("channel", channel, "Messaging through a gateway.");

@@ -28,6 +28,7 @@ mod listing;
 mod load;
 mod mcp;
 mod memory;
+mod models;
 mod nearest;
 mod read;
 mod recommend;

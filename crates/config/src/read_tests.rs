@@ -100,6 +100,7 @@ fn the_defaults_are_the_documented_ones() {
     intelligence.allow_cloud_fallback = false
     intelligence.temperature = 0.7
     intelligence.max_tokens = 1024
+    models.aliases = {}
     agent.max_turns = 10
     memory.backend = "sqlite"
     memory.chunk_size = 512

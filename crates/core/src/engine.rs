@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::completion::CompletionRequest;
 use crate::embed::{EmbedRequest, Embeddings};
 use crate::engine_error::EngineError;
 use crate::generate::{GenerateRequest, Generation};
 use crate::model::ModelInfo;
+use crate::rerank::{RerankRequest, Reranking};
 use crate::stream::GenerationStream;
+use crate::tokenize::{DetokenizeRequest, TokenizeRequest, Tokenized};
 
 /// The key of the engine that sends conversations to cloud providers. It never replaces another engine silently.
 pub const CLOUD: &str = "cloud";
@@ -37,11 +40,32 @@ pub trait Engine: Send + Sync {
 
     /// Texts as vectors, where the engine can.
     async fn embed(&self, _request: &EmbedRequest) -> Result<Embeddings, EngineError> {
-        Err(EngineError::Unsupported {
-            engine: self.key().to_owned(),
-            field: "embeddings".to_owned(),
-            hint: None,
-        })
+        Err(cannot(self.key(), "embeddings"))
+    }
+
+    /// A text continued as it stands, where the engine can.
+    async fn complete(&self, _request: &CompletionRequest) -> Result<Generation, EngineError> {
+        Err(cannot(self.key(), "completions"))
+    }
+
+    /// The same as it comes. An error here means that nothing was written yet.
+    async fn stream_completion(&self, _request: &CompletionRequest) -> Result<GenerationStream, EngineError> {
+        Err(cannot(self.key(), "completions"))
+    }
+
+    /// A text as the tokens of a model, where the engine can.
+    async fn tokenize(&self, _request: &TokenizeRequest) -> Result<Tokenized, EngineError> {
+        Err(cannot(self.key(), "tokenize"))
+    }
+
+    /// Tokens of a model as text, where the engine can.
+    async fn detokenize(&self, _request: &DetokenizeRequest) -> Result<String, EngineError> {
+        Err(cannot(self.key(), "detokenize"))
+    }
+
+    /// Documents in the order in which they answer a question, where the engine can.
+    async fn rerank(&self, _request: &RerankRequest) -> Result<Reranking, EngineError> {
+        Err(cannot(self.key(), "rerank"))
     }
 
     /// The models it has.
@@ -72,4 +96,9 @@ pub trait Engine: Send + Sync {
     async fn warm(&self, _request: &GenerateRequest) -> Result<(), EngineError> {
         Ok(())
     }
+}
+
+/// The error of an engine that cannot do something at all.
+fn cannot(engine: &str, what: &str) -> EngineError {
+    EngineError::Unsupported { engine: engine.to_owned(), field: what.to_owned(), hint: None }
 }

@@ -219,6 +219,8 @@ pub fn is_documented_message_field(field: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FinishReason {
     Stop,
+    /// One of the caller's stop sequences, where the engine says which.
+    StopSequence(String),
     Length,
     ToolCalls,
     ContentFilter,
@@ -229,7 +231,7 @@ pub enum FinishReason {
 impl FinishReason {
     pub fn as_str(&self) -> &str {
         match self {
-            FinishReason::Stop => "stop",
+            FinishReason::Stop | FinishReason::StopSequence(_) => "stop",
             FinishReason::Length => "length",
             FinishReason::ToolCalls => "tool_calls",
             FinishReason::ContentFilter => "content_filter",
@@ -277,6 +279,10 @@ pub enum AnswerWarning {
     FallbackModel,
     /// No local engine could answer, and the cloud did, as the owner allows.
     CloudFallback,
+    /// A number that was asked for is an estimate, because the engine cannot count.
+    Estimated,
+    /// The engine compares no texts, and their vectors were compared instead.
+    RerankedByEmbeddings,
     /// A field of the request that has no effect on this answer, by its name.
     Ignored(String),
 }
@@ -290,6 +296,8 @@ impl AnswerWarning {
             AnswerWarning::LoopStopped => "loop-stopped",
             AnswerWarning::FallbackModel => "fallback-model",
             AnswerWarning::CloudFallback => "cloud-fallback",
+            AnswerWarning::Estimated => "estimated",
+            AnswerWarning::RerankedByEmbeddings => "reranked-by-embeddings",
             AnswerWarning::Ignored(field) => return Cow::Owned(format!("ignored={field}")),
         })
     }

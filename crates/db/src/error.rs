@@ -18,15 +18,15 @@ pub enum DatabaseError {
     Open { path: PathBuf, source: rusqlite::Error },
 
     #[error(
-        "the database {} was written by a newer Hob: its version is {found}, but this Hob supports versions up to {known}. \
+        "the database {} was written by a newer Hob: its version is {found}, and this Hob supports versions up to {known}. \
          Update Hob, or set HOB_HOME to another directory.",
         path.display()
     )]
     Newer { path: PathBuf, found: i64, known: i64 },
 
     #[error(
-        "the file {0} is damaged, or not a database of Hob. Stop Hob, move the file away with its -wal and -shm files, and \
-         Hob creates a new one. 'sqlite3 {0} .recover' shows what can still be read.",
+        "the file {0} is damaged or is not a Hob database. Stop Hob and move it away with its -wal and -shm files; Hob then \
+         creates a new one. 'sqlite3 {0} .recover' shows what can still be read.",
         path.display()
     )]
     Damaged { path: PathBuf, source: rusqlite::Error },
@@ -34,7 +34,7 @@ pub enum DatabaseError {
     #[error("the database {} is locked by another process. Wait until it is done, or stop it.", path.display())]
     Busy { path: PathBuf, source: rusqlite::Error },
 
-    #[error("no space left on the disk of the database {}. Free some space.", path.display())]
+    #[error("there is no space left for the database {}. Free some space on its disk.", path.display())]
     Full { path: PathBuf, source: rusqlite::Error },
 
     #[error(

@@ -6,14 +6,17 @@
 //!
 //! Knows nothing of records: the caller wraps each engine that answers.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use hob_core::engine::CLOUD;
 use hob_core::{
-    AnswerWarning, CallerRole, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation,
-    GenerationStream, ModelInfo, ModelReason,
+    AnswerWarning, CallerRole, CompletionRequest, DetokenizeRequest, EmbedRequest, Embeddings, Engine,
+    EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo, ModelReason, RerankRequest,
+    Reranking, TokenizeRequest, Tokenized,
 };
 
 use crate::model_list_cache::{Lookup, ModelListCache};
@@ -151,26 +154,60 @@ pub struct FallbackEngine {
 
 impl FallbackEngine {
     /// The fallback model after this error of the first engine; `None` when the error is final.
-    async fn fallback_model(&self, request: &GenerateRequest, error: &EngineError) -> Option<FallbackModel> {
+    async fn fallback_model(&self, asked: &str, error: &EngineError) -> Option<FallbackModel> {
         if !is_unavailable(error) || self.switch.closed.load(Ordering::Relaxed) {
             return None;
         }
-        self.fallback.find(&self.pool, &request.model, error, self.role).await
+        self.fallback.find(&self.pool, asked, error, self.role).await
     }
 
-    /// The wrapped engine of the fallback model, and the request for it.
-    fn second(
-        &self,
-        fallback_model: &FallbackModel,
-        request: &GenerateRequest,
-    ) -> (Arc<dyn Engine>, GenerateRequest) {
-        let engine = (self.wrap)(Arc::clone(&fallback_model.engine));
-        (engine, GenerateRequest { model: fallback_model.model.clone(), ..request.clone() })
+    /// Asks the first engine, and the fallback model if the first is not available. `ask` sends the request with the
+    /// name of another model where it gets one.
+    async fn answered<'a, T>(
+        &'a self,
+        model: &str,
+        ask: impl Fn(Arc<dyn Engine>, Option<String>) -> BoxFuture<'a, Result<T, EngineError>> + Send,
+    ) -> Result<T, EngineError> {
+        if let Some(fallback_model) = self.switch.model() {
+            return ask(self.wrapped(fallback_model), Some(fallback_model.model.clone())).await;
+        }
+        let error = match ask(Arc::clone(&self.first), None).await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        let Some(fallback_model) = self.fallback_model(model, &error).await else { return Err(error) };
+        let answered = ask(self.wrapped(&fallback_model), Some(fallback_model.model.clone())).await;
+        match answered {
+            Ok(answer) => {
+                self.switch_to(fallback_model);
+                Ok(answer)
+            }
+            Err(second) => Err(fallback_failed(error, &second)),
+        }
+    }
+
+    fn wrapped(&self, fallback_model: &FallbackModel) -> Arc<dyn Engine> {
+        (self.wrap)(Arc::clone(&fallback_model.engine))
     }
 
     fn switch_to(&self, fallback_model: FallbackModel) {
         // Concurrent requests of one run find the same fallback model.
         let _ = self.switch.model.set(fallback_model);
+    }
+}
+
+/// The request, for another model where one is named.
+fn with_model(request: &GenerateRequest, model: Option<String>) -> Cow<'_, GenerateRequest> {
+    match model {
+        None => Cow::Borrowed(request),
+        Some(model) => Cow::Owned(GenerateRequest { model, ..request.clone() }),
+    }
+}
+
+fn completion_with_model(request: &CompletionRequest, model: Option<String>) -> Cow<'_, CompletionRequest> {
+    match model {
+        None => Cow::Borrowed(request),
+        Some(model) => Cow::Owned(CompletionRequest { model, ..request.clone() }),
     }
 }
 
@@ -191,39 +228,43 @@ impl Engine for FallbackEngine {
     }
 
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
-        if let Some(fallback_model) = self.switch.model() {
-            let (engine, request) = self.second(fallback_model, request);
-            return engine.generate(&request).await;
-        }
-        let error = match self.first.generate(request).await {
-            Ok(generation) => return Ok(generation),
-            Err(error) => error,
-        };
-        let Some(fallback_model) = self.fallback_model(request, &error).await else { return Err(error) };
-        let (engine, request) = self.second(&fallback_model, request);
-        let answered = engine.generate(&request).await.map_err(|second| fallback_failed(error, &second));
-        if answered.is_ok() {
-            self.switch_to(fallback_model);
-        }
-        answered
+        self.answered(&request.model, |engine, model| {
+            Box::pin(async move { engine.generate(&with_model(request, model)).await })
+        })
+        .await
     }
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
-        if let Some(fallback_model) = self.switch.model() {
-            let (engine, request) = self.second(fallback_model, request);
-            return engine.stream(&request).await;
-        }
-        let error = match self.first.stream(request).await {
-            Ok(stream) => return Ok(stream),
-            Err(error) => error,
-        };
-        let Some(fallback_model) = self.fallback_model(request, &error).await else { return Err(error) };
-        let (engine, request) = self.second(&fallback_model, request);
-        let answered = engine.stream(&request).await.map_err(|second| fallback_failed(error, &second));
-        if answered.is_ok() {
-            self.switch_to(fallback_model);
-        }
-        answered
+        self.answered(&request.model, |engine, model| {
+            Box::pin(async move { engine.stream(&with_model(request, model)).await })
+        })
+        .await
+    }
+
+    async fn complete(&self, request: &CompletionRequest) -> Result<Generation, EngineError> {
+        self.answered(&request.model, |engine, model| {
+            Box::pin(async move { engine.complete(&completion_with_model(request, model)).await })
+        })
+        .await
+    }
+
+    async fn stream_completion(&self, request: &CompletionRequest) -> Result<GenerationStream, EngineError> {
+        self.answered(&request.model, |engine, model| {
+            Box::pin(async move { engine.stream_completion(&completion_with_model(request, model)).await })
+        })
+        .await
+    }
+
+    async fn tokenize(&self, request: &TokenizeRequest) -> Result<Tokenized, EngineError> {
+        self.first.tokenize(request).await
+    }
+
+    async fn detokenize(&self, request: &DetokenizeRequest) -> Result<String, EngineError> {
+        self.first.detokenize(request).await
+    }
+
+    async fn rerank(&self, request: &RerankRequest) -> Result<Reranking, EngineError> {
+        self.first.rerank(request).await
     }
 
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {

@@ -15,6 +15,7 @@ mod health_cache;
 pub mod managed;
 pub mod model_list_cache;
 pub mod multi_host;
+mod multiple_choices;
 pub mod ollama;
 pub mod openai_compat;
 pub mod pool;

@@ -8,7 +8,7 @@ use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
 
 use crate::error::unusable;
-use crate::job::EmbedJob;
+use crate::job::{EmbedJob, VectorForm};
 use crate::loaded_model::LoadedModel;
 
 /// Embeds texts. Its context is created on first use.
@@ -42,7 +42,9 @@ impl<'model> Embedder<'model> {
         let Some(mut running) = self.waiting.pop_front() else {
             return;
         };
-        let outcome = self.embed_some(&running.job.inputs[running.vectors.len()..], &mut running.vectors);
+        let form = running.job.form;
+        let outcome =
+            self.embed_some(&running.job.inputs[running.vectors.len()..], form, &mut running.vectors);
         match outcome {
             Ok(()) if running.vectors.len() < running.job.inputs.len() => self.waiting.push_back(running),
             // The caller may have disconnected.
@@ -51,7 +53,12 @@ impl<'model> Embedder<'model> {
         }
     }
 
-    fn embed_some(&mut self, inputs: &[Vec<i32>], vectors: &mut Vec<Vec<f32>>) -> Result<(), EngineError> {
+    fn embed_some(
+        &mut self,
+        inputs: &[Vec<i32>],
+        form: VectorForm,
+        vectors: &mut Vec<Vec<f32>>,
+    ) -> Result<(), EngineError> {
         if inputs.is_empty() {
             return Ok(());
         }
@@ -61,8 +68,13 @@ impl<'model> Embedder<'model> {
         };
         let most_tokens = self.loaded.longest_embedded() as usize;
         let now = together(inputs, self.loaded.embedded_together(), most_tokens);
-        embed_batch(context, &inputs[..now], most_tokens, vectors)
-            .map_err(|reason| unusable(format!("'{}' cannot embed: {reason}", self.loaded.id)))
+        let made = embed_batch(context, &inputs[..now], most_tokens)
+            .map_err(|reason| unusable(format!("'{}' cannot embed: {reason}", self.loaded.id)))?;
+        vectors.extend(made.into_iter().map(|vector| match form {
+            VectorForm::Normalised => normalised(&vector),
+            VectorForm::Raw => vector,
+        }));
+        Ok(())
     }
 }
 
@@ -84,8 +96,7 @@ fn embed_batch(
     context: &mut LlamaContext<'_>,
     inputs: &[Vec<i32>],
     most_tokens: usize,
-    vectors: &mut Vec<Vec<f32>>,
-) -> Result<(), String> {
+) -> Result<Vec<Vec<f32>>, String> {
     let mut batch = LlamaBatch::new(most_tokens, 1);
     for (seq, input) in (0..).zip(inputs) {
         for (position, &token) in (0..).zip(input) {
@@ -94,11 +105,8 @@ fn embed_batch(
     }
     context.clear_kv_cache();
     context.decode(&mut batch).map_err(|error| error.to_string())?;
-    for (seq, _) in (0..).zip(inputs) {
-        let vector = context.embeddings_seq_ith(seq).map_err(|error| error.to_string())?;
-        vectors.push(normalised(vector));
-    }
-    Ok(())
+    let vector = |(seq, _)| Ok(context.embeddings_seq_ith(seq).map_err(|error| error.to_string())?.to_vec());
+    (0..).zip(inputs).map(vector).collect()
 }
 
 /// Scales to length one, so that a dot product compares texts.

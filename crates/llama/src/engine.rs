@@ -5,8 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::StreamExt;
 use hob_core::{
-    Collector, Cut, Delta, DeltaStream, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest,
-    Generation, GenerationStream, ModelInfo, ModelKind,
+    Collector, CompletionRequest, Cut, Delta, DeltaStream, DetokenizeRequest, EmbedRequest, Embeddings,
+    Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo, ModelKind, RerankRequest,
+    Reranking, TokenizeRequest, Tokenized,
 };
 use hob_models::StoredModel;
 use hob_models::tuned::{KeepTuned, TuneReport};
@@ -15,12 +16,14 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use crate::constraint::schema_field;
 use crate::error::{KEY, bad_request, busy, interrupted, unusable};
 use crate::grammar_thread;
-use crate::job::{EmbedJob, Job, WarmJob};
+use crate::job::{EmbedJob, Job, VectorForm, WarmJob};
 use crate::loaded_model::{LoadedModel, backend};
 use crate::model_cache::{Handle, Lease, ModelCache};
 use crate::options::LlamaOptions;
-use crate::prompt::{Prepared, prepare, prompt_of};
+use crate::prompt::{Prepared, prepare, prepare_completion, prompt_of};
+use crate::rerank;
 use crate::texts::Texts;
+use crate::tokens;
 use crate::tune::tune_for_caller;
 use crate::worker::Order;
 
@@ -63,17 +66,17 @@ impl LlamaEngine {
         tune_for_caller(stored, self.cache.options().clone(), keep).await
     }
 
-    /// Sends a request to its model; the answer is a stream.
-    async fn start(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
-        let (handle, lease) = self.cache.acquire(&request.model).await?;
+    /// Hands a request to its model; the answer comes out of the stream.
+    async fn start(&self, question: Question) -> Result<GenerationStream, EngineError> {
+        let (handle, lease) = self.cache.acquire(question.model()).await?;
         if handle.loaded.embeds_only {
             return Err(bad_request(
-                format!("'{}' is an embedding model and cannot answer", request.model),
+                format!("'{}' is an embedding model and writes no answers", question.model()),
                 Some("model"),
             ));
         }
         let place = place_in_queue(&handle)?;
-        let mut prepared = read(&handle.loaded, request).await?;
+        let mut prepared = read(&handle.loaded, question).await?;
         let warnings = std::mem::take(&mut prepared.ask.warnings);
         let deltas = if prepared.constraint.check.is_some() {
             checked(&handle, lease, prepared, place).await?
@@ -81,6 +84,74 @@ impl LlamaEngine {
             stream(write(&handle, prepared, place)?, lease)
         };
         Ok(GenerationStream { warnings, deltas })
+    }
+
+    /// The same as a whole.
+    async fn whole(&self, question: Question) -> Result<Generation, EngineError> {
+        let model = question.model().to_owned();
+        let GenerationStream { warnings, mut deltas } = self.start(question).await?;
+        let mut collector = Collector::default();
+        while let Some(delta) = deltas.next().await {
+            collector.push(delta?);
+        }
+        let whole = collector.finish(model);
+        let whole = whole.ok_or_else(|| interrupted("an answer has no end"))?;
+        Ok(Generation { warnings, ..whole })
+    }
+
+    /// The vectors of texts that were read, or their scores.
+    async fn vectors(
+        &self,
+        handle: &Handle,
+        place: OwnedSemaphorePermit,
+        (inputs, form): (Vec<Vec<i32>>, VectorForm),
+    ) -> Result<Vec<Vec<f32>>, EngineError> {
+        let (reply, vectors) = oneshot::channel();
+        send(handle, Order::Embed(EmbedJob { inputs, form, reply, _place: place }))?;
+        vectors.await.unwrap_or_else(|_| Err(interrupted("the model's thread ended")))
+    }
+}
+
+/// What a model is to answer.
+#[derive(Clone)]
+enum Question {
+    Conversation(Arc<GenerateRequest>),
+    Text(Arc<CompletionRequest>),
+}
+
+impl Question {
+    fn model(&self) -> &str {
+        match self {
+            Question::Conversation(request) => &request.model,
+            Question::Text(request) => &request.model,
+        }
+    }
+
+    /// About how much there is to read.
+    fn bytes(&self) -> usize {
+        match self {
+            Question::Conversation(request) => {
+                request.messages.iter().map(|message| message.content.text().len()).sum()
+            }
+            Question::Text(request) => {
+                let suffix = request.suffix.as_ref().map_or(0, String::len);
+                suffix + request.prompt.text().map_or(0, str::len)
+            }
+        }
+    }
+
+    fn schema_field(&self) -> Option<&'static str> {
+        match self {
+            Question::Conversation(request) => schema_field(request),
+            Question::Text(request) => schema_field(&request.settings()),
+        }
+    }
+
+    fn prepare(&self, loaded: &LoadedModel) -> Result<Prepared, EngineError> {
+        match self {
+            Question::Conversation(request) => prepare(loaded, request),
+            Question::Text(request) => prepare_completion(loaded, request),
+        }
     }
 }
 
@@ -175,23 +246,27 @@ fn send(handle: &Handle, order: Order) -> Result<(), EngineError> {
         .map_err(|_| interrupted(format!("the thread of the model '{}' ended", handle.loaded.id)))
 }
 
-/// Renders, tokenises and reads the schemas of a request.
-async fn read(loaded: &Arc<LoadedModel>, request: &GenerateRequest) -> Result<Prepared, EngineError> {
-    if let Some(field) = schema_field(request) {
-        // Created once per model, outside the time limit of the schema.
+/// Template, tokens and grammar of a request.
+async fn read(loaded: &Arc<LoadedModel>, question: Question) -> Result<Prepared, EngineError> {
+    if let Some(field) = question.schema_field() {
+        // Made once for a model, which is not the schema's to answer for.
         let warm = Arc::clone(loaded);
-        tokio::task::spawn_blocking(move || warm.vocabulary().map(drop))
-            .await
-            .map_err(|error| interrupted(format!("cannot read the vocabulary: {error}")))??;
-        let (loaded, request) = (Arc::clone(loaded), request.clone());
-        return grammar_thread::run(field, move || prepare(&loaded, &request)).await?;
+        blocking(move || warm.vocabulary().map(drop)).await?;
+        let loaded = Arc::clone(loaded);
+        return grammar_thread::run(field, move || question.prepare(&loaded)).await?;
     }
-    let length: usize = request.messages.iter().map(|message| message.content.text().len()).sum();
-    if length <= LONG {
-        return prepare(loaded, request);
+    if question.bytes() <= LONG {
+        return question.prepare(loaded);
     }
-    let (loaded, request) = (Arc::clone(loaded), request.clone());
-    tokio::task::spawn_blocking(move || prepare(&loaded, &request))
+    let loaded = Arc::clone(loaded);
+    blocking(move || question.prepare(&loaded)).await
+}
+
+/// Reads a request on a thread of its own.
+async fn blocking<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
+) -> Result<T, EngineError> {
+    tokio::task::spawn_blocking(read)
         .await
         .map_err(|error| interrupted(format!("cannot read the request: {error}")))?
 }
@@ -222,18 +297,41 @@ impl Engine for LlamaEngine {
     }
 
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
-        let GenerationStream { warnings, mut deltas } = self.start(request).await?;
-        let mut collector = Collector::default();
-        while let Some(delta) = deltas.next().await {
-            collector.push(delta?);
-        }
-        let whole = collector.finish(request.model.as_str());
-        let whole = whole.ok_or_else(|| interrupted("an answer is incomplete"))?;
-        Ok(Generation { warnings, ..whole })
+        self.whole(Question::Conversation(Arc::new(request.clone()))).await
     }
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
-        self.start(request).await
+        self.start(Question::Conversation(Arc::new(request.clone()))).await
+    }
+
+    async fn complete(&self, request: &CompletionRequest) -> Result<Generation, EngineError> {
+        self.whole(Question::Text(Arc::new(request.clone()))).await
+    }
+
+    async fn stream_completion(&self, request: &CompletionRequest) -> Result<GenerationStream, EngineError> {
+        self.start(Question::Text(Arc::new(request.clone()))).await
+    }
+
+    async fn tokenize(&self, request: &TokenizeRequest) -> Result<Tokenized, EngineError> {
+        let (handle, _lease) = self.cache.acquire(&request.model).await?;
+        let (loaded, request) = (Arc::clone(&handle.loaded), request.clone());
+        blocking(move || tokens::split(&loaded, &request)).await
+    }
+
+    async fn detokenize(&self, request: &DetokenizeRequest) -> Result<String, EngineError> {
+        let (handle, _lease) = self.cache.acquire(&request.model).await?;
+        let (loaded, request) = (Arc::clone(&handle.loaded), request.clone());
+        blocking(move || tokens::join(&loaded, &request)).await
+    }
+
+    async fn rerank(&self, request: &RerankRequest) -> Result<Reranking, EngineError> {
+        let (handle, _lease) = self.cache.acquire(&request.model).await?;
+        let place = place_in_queue(&handle)?;
+        let (loaded, request) = (Arc::clone(&handle.loaded), request.clone());
+        let inputs = blocking(move || rerank::pairs(&loaded, &request)).await?;
+        let prompt_tokens = inputs.iter().map(|tokens| tokens.len() as u64).sum();
+        let vectors = self.vectors(&handle, place, (inputs, VectorForm::Raw)).await?;
+        Ok(rerank::ranking(&handle.loaded.id, &vectors, prompt_tokens))
     }
 
     /// Vectors of length one.
@@ -241,13 +339,9 @@ impl Engine for LlamaEngine {
         let (handle, _lease) = self.cache.acquire(&request.model).await?;
         let place = place_in_queue(&handle)?;
         let (loaded, request) = (Arc::clone(&handle.loaded), request.clone());
-        let texts = tokio::task::spawn_blocking(move || Texts::read(&loaded, &request))
-            .await
-            .map_err(|error| interrupted(format!("cannot read the texts: {error}")))??;
+        let texts = blocking(move || Texts::read(&loaded, &request)).await?;
         let prompt_tokens = texts.inputs.iter().map(|tokens| tokens.len() as u64).sum();
-        let (reply, vectors) = oneshot::channel();
-        send(&handle, Order::Embed(EmbedJob { inputs: texts.inputs, reply, _place: place }))?;
-        let vectors = vectors.await.unwrap_or_else(|_| Err(interrupted("the model's thread ended")))?;
+        let vectors = self.vectors(&handle, place, (texts.inputs, VectorForm::Normalised)).await?;
         Ok(Embeddings {
             model: handle.loaded.id.clone(),
             vectors,
@@ -298,9 +392,7 @@ impl Engine for LlamaEngine {
             }
             prompt_of(&loaded, &request)
         };
-        let prompt = tokio::task::spawn_blocking(read)
-            .await
-            .map_err(|error| interrupted(format!("cannot read the request: {error}")))??;
+        let prompt = blocking(read).await?;
         let (done, finished) = oneshot::channel();
         send(&handle, Order::Warm(WarmJob { prompt, done }))?;
         // Dropped when another request came.

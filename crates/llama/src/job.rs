@@ -25,9 +25,19 @@ impl Job {
     }
 }
 
+/// How vectors are handed out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum VectorForm {
+    /// With length one.
+    Normalised,
+    /// As the model gives them: scores.
+    Raw,
+}
+
 /// A request for embeddings.
 pub(crate) struct EmbedJob {
     pub(crate) inputs: Vec<Vec<i32>>,
+    pub(crate) form: VectorForm,
     pub(crate) reply: oneshot::Sender<Result<Vec<Vec<f32>>, EngineError>>,
     pub(crate) _place: OwnedSemaphorePermit,
 }

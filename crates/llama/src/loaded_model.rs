@@ -19,7 +19,7 @@ use llama_cpp_2::token_type::LlamaTokenAttr;
 
 use crate::batch_plan::StepSize;
 use crate::control_tokens::ControlTokens;
-use crate::error::unusable;
+use crate::error::{bad_request, unusable};
 use crate::grammar::{GrammarError, Spelling, Vocabulary};
 use crate::log;
 use crate::options::LlamaOptions;
@@ -41,6 +41,9 @@ pub(crate) const STEP: StepSize = if cfg!(any(feature = "cuda", feature = "metal
 
 /// The longest text to embed.
 const MAX_EMBEDDED: u32 = 2048;
+
+/// llama.cpp's number for models that give a score in the place of a vector.
+const RANK_POOLING: &str = "4";
 
 /// Short texts per batch.
 const EMBED_BATCH: usize = 64;
@@ -125,7 +128,9 @@ pub(crate) struct LoadedModel {
     /// An embedding model, which cannot generate.
     pub(crate) embeds_only: bool,
     pooling: LlamaPoolingType,
-    /// The processed tokens.
+    /// Made to score a document for a question.
+    compares_texts: bool,
+    /// Tokens that went through the model, of prompts and answers.
     pub(crate) computed: AtomicU64,
 }
 
@@ -162,8 +167,9 @@ impl LoadedModel {
             _ => ToolFormat::Tagged,
         };
         let architecture = header.and_then(|header| header.architecture.clone()).unwrap_or_default();
-        // A model without pooling is not an embedding model; the mean is the usual choice.
-        let pooling = match model.meta_val_str(&format!("{architecture}.pooling_type")).as_deref() {
+        // A model that names no pooling was not made for embeddings; the mean of its tokens is the usual way then.
+        let named_pooling = model.meta_val_str(&format!("{architecture}.pooling_type"));
+        let pooling = match named_pooling.as_deref() {
             Err(_) | Ok("0") => LlamaPoolingType::Mean,
             Ok(_) => LlamaPoolingType::Unspecified,
         };
@@ -180,6 +186,7 @@ impl LoadedModel {
             threads: i32::try_from(options.threads.max(1)).unwrap_or(1),
             embeds_only: header.is_some_and(|header| header.is_embedding),
             pooling,
+            compares_texts: named_pooling.as_deref() == Ok(RANK_POOLING),
             computed: AtomicU64::new(0),
             model,
         })
@@ -281,7 +288,26 @@ impl LoadedModel {
         self.model.vocab().is_eog(LlamaToken(token))
     }
 
-    /// The tokens of text without control tokens.
+    /// Tokens of `place` in the request as the caller numbered them, if the model has them all.
+    pub(crate) fn known_tokens(&self, place: &str, tokens: &[u32]) -> Result<Vec<i32>, EngineError> {
+        let vocabulary = self.model.n_vocab();
+        let known = |token: &u32| i32::try_from(*token).ok().filter(|token| *token < vocabulary);
+        tokens.iter().map(|token| known(token).ok_or(token)).collect::<Result<_, _>>().map_err(|token| {
+            let message = format!(
+                "{place} has the token {token}; those of '{}' are numbered from 0 to {}",
+                self.id,
+                vocabulary - 1
+            );
+            bad_request(message, Some(place.split('[').next().unwrap_or(place)))
+        })
+    }
+
+    /// Whether the model was made to score a document for a question.
+    pub(crate) fn compares_texts(&self) -> bool {
+        self.compares_texts
+    }
+
+    /// The tokens of text in which nothing that looks like a control token is one.
     pub(crate) fn tokens_of_words(&self, text: &str, add_special: bool) -> Vec<i32> {
         let tokens = self.model.vocab().tokenize(text.as_bytes(), add_special, false);
         tokens.into_iter().map(|token| token.0).collect()

@@ -1,6 +1,6 @@
 //! Prepares a request: the tokens of its prompt and the constraint of its answer.
 
-use hob_core::{EngineError, GenerateRequest, Message, ToolDefinition};
+use hob_core::{CompletionRequest, EngineError, GenerateRequest, Message, Prompt, ToolDefinition};
 use llama_cpp_2::model::LlamaChatMessage;
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::constraint::{self, Constraint};
 use crate::control_tokens::{self, Origin};
 use crate::error::{bad_request, context_exceeded, unsupported};
 use crate::loaded_model::{LoadedModel, Template};
-use crate::reasoning;
+use crate::reasoning::{self, Thought};
 use crate::request::AnswerOptions;
 use crate::template::{Conversation, TemplateError};
 use crate::tools;
@@ -19,13 +19,69 @@ pub(crate) struct Prepared {
     pub(crate) prompt: Vec<i32>,
     pub(crate) ask: AnswerOptions,
     pub(crate) constraint: Constraint,
-    /// Whether the prompt ends inside reasoning.
-    pub(crate) thinks: bool,
+    pub(crate) thought: Thought,
 }
 
 /// Prepares a request. Slow with long conversations. One with schemas must run in `grammar_thread`.
 pub(crate) fn prepare(loaded: &LoadedModel, request: &GenerateRequest) -> Result<Prepared, EngineError> {
+    let ask = answer_options(loaded, request)?;
+    let constraint = Constraint::read(loaded, request)?;
+    let text = render(loaded, &request.messages, constraint::offered(request), &ask)?;
+    let prompt = tokenize(loaded, &text);
+    check_length(loaded, &prompt, "messages")?;
+    // A grammar is that of the answer: it leaves no room for a thought before it.
+    let thinks = constraint.grammar.is_none() && reasoning::is_begun_by(&text);
+    let thought = if thinks { Thought::Begun } else { Thought::Possible };
+    Ok(Prepared { prompt, ask, constraint, thought })
+}
+
+/// Reads a text to continue, as [`prepare`] does a conversation.
+pub(crate) fn prepare_completion(
+    loaded: &LoadedModel,
+    request: &CompletionRequest,
+) -> Result<Prepared, EngineError> {
+    if request.echo {
+        let hint = "it returns no probabilities of the prompt; leave out 'echo' or 'logprobs'";
+        return Err(unsupported("echo", Some(hint)));
+    }
+    let settings = request.settings();
+    let ask = answer_options(loaded, &settings)?;
+    let constraint = Constraint::read(loaded, &settings)?;
+    let prompt = match (&request.prompt, &request.suffix) {
+        (Prompt::Text(text), None) => loaded.tokens(text, true),
+        (Prompt::Tokens(tokens), None) => loaded.known_tokens("prompt", tokens)?,
+        (Prompt::Text(prefix), Some(suffix)) => around_gap(loaded, prefix, suffix)?,
+        (Prompt::Tokens(_), Some(_)) => {
+            return Err(unsupported("prompt", Some("with a suffix it must be text, not tokens")));
+        }
+    };
+    check_length(loaded, &prompt, "prompt")?;
+    Ok(Prepared { prompt, ask, constraint, thought: Thought::None })
+}
+
+/// The texts around a gap, between the model's own tokens for that. Nothing in the texts is a control token.
+fn around_gap(loaded: &LoadedModel, prefix: &str, suffix: &str) -> Result<Vec<i32>, EngineError> {
+    let vocab = loaded.model.vocab();
+    let [before, after, gap] = [vocab.fim_pre(), vocab.fim_suf(), vocab.fim_mid()].map(|token| token.0);
+    if before < 0 || after < 0 || gap < 0 {
+        let hint = format!(
+            "'{}' has no tokens to fill in the middle; choose a model for code, such as one of Qwen-Coder",
+            loaded.id
+        );
+        return Err(unsupported("suffix", Some(&hint)));
+    }
+    let begin = Some(vocab.bos().0).filter(|bos| vocab.should_add_bos() && *bos >= 0);
+    let mut tokens: Vec<i32> = begin.into_iter().chain([before]).collect();
+    tokens.extend(loaded.tokens_of_words(prefix, false));
+    tokens.push(after);
+    tokens.extend(loaded.tokens_of_words(suffix, false));
+    tokens.push(gap);
+    Ok(tokens)
+}
+
+fn answer_options(loaded: &LoadedModel, request: &GenerateRequest) -> Result<AnswerOptions, EngineError> {
     let mut ask = AnswerOptions::read(request, loaded.parallel)?;
+    ask.place_effort(template_source(loaded));
     if ask.ignore_eos {
         let vocab = loaded.model.vocab();
         let ends = [vocab.eos(), vocab.eot()];
@@ -33,41 +89,46 @@ pub(crate) fn prepare(loaded: &LoadedModel, request: &GenerateRequest) -> Result
             .bias
             .extend(ends.iter().filter(|token| token.0 >= 0).map(|token| (token.0, f32::NEG_INFINITY)));
     }
-    let constraint = Constraint::read(loaded, request)?;
-    let text = render(loaded, &request.messages, constraint::offered(request), &ask)?;
-    let prompt = tokenize(loaded, &text);
-    check_length(loaded, &prompt)?;
-    // A grammar applies to the whole text, so there is no reasoning.
-    let thinks = constraint.grammar.is_none() && reasoning::is_begun_by(&text);
-    Ok(Prepared { prompt, ask, constraint, thinks })
+    Ok(ask)
 }
 
 /// The tokens of the prompt, to read them ahead.
 pub(crate) fn prompt_of(loaded: &LoadedModel, request: &GenerateRequest) -> Result<Vec<i32>, EngineError> {
-    let ask = AnswerOptions::read(request, loaded.parallel)?;
+    let mut ask = AnswerOptions::read(request, loaded.parallel)?;
+    ask.place_effort(template_source(loaded));
     let text = render(loaded, &request.messages, constraint::offered(request), &ask)?;
     let prompt = tokenize(loaded, &text);
-    check_length(loaded, &prompt)?;
+    check_length(loaded, &prompt, "messages")?;
     Ok(prompt)
 }
 
-fn check_length(loaded: &LoadedModel, prompt: &[i32]) -> Result<(), EngineError> {
+/// The program of the model's own template, which can have variables.
+fn template_source(loaded: &LoadedModel) -> Option<&str> {
+    match &loaded.template {
+        Template::Own(template) => Some(template.source()),
+        Template::BuiltIn(_) => None,
+    }
+}
+
+/// Whether the prompt of `field` is neither empty nor too long.
+fn check_length(loaded: &LoadedModel, prompt: &[i32], field: &str) -> Result<(), EngineError> {
     let context = loaded.context_size.context as usize;
     if prompt.is_empty() {
-        return Err(bad_request(
-            "the conversation is empty once the model's template is applied",
-            Some("messages"),
-        ));
+        let message = match field {
+            "messages" => "the conversation is empty once the model's template is applied",
+            _ => "the prompt is empty, and the model has no token to begin a text with",
+        };
+        return Err(bad_request(message, Some(field)));
     }
     if prompt.len() >= context {
         return Err(context_exceeded(
             format!(
-                "This model's maximum context length is {context} tokens. However, your messages resulted in {} tokens, which \
-                 leaves '{}' no room for an answer. Please reduce the length of the messages.",
+                "This model's maximum context length is {context} tokens. However, your {field} resulted in {} tokens, which \
+                 leaves '{}' no room for an answer. Please reduce the length of the {field}.",
                 prompt.len(),
                 loaded.id
             ),
-            "messages",
+            field,
         ));
     }
     Ok(())

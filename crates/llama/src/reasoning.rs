@@ -37,13 +37,26 @@ pub(crate) struct ReasoningParser {
     held: String,
 }
 
+/// Whether an answer has a thought in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Thought {
+    /// The answer shows it.
+    #[default]
+    Possible,
+    /// The prompt ends inside a thought.
+    Begun,
+    /// The answer is text as it stands, whatever it looks like.
+    None,
+}
+
 impl ReasoningParser {
-    /// `begun`: the prompt ends inside reasoning.
-    pub(crate) fn new(begun: bool) -> Self {
-        ReasoningParser {
-            stage: if begun { Stage::BeforeReasoning } else { Stage::Undecided },
-            held: String::new(),
-        }
+    pub(crate) fn new(thought: Thought) -> Self {
+        let stage = match thought {
+            Thought::Possible => Stage::Undecided,
+            Thought::Begun => Stage::BeforeReasoning,
+            Thought::None => Stage::Answer,
+        };
+        ReasoningParser { stage, held: String::new() }
     }
 
     pub(crate) fn push(&mut self, text: String) -> Vec<AnswerPart> {
@@ -141,7 +154,7 @@ mod tests {
 
     /// Thought and words of an answer that comes in these pieces.
     fn hear<'a>(begun: bool, pieces: impl IntoIterator<Item = &'a str>) -> (String, String) {
-        let mut parser = ReasoningParser::new(begun);
+        let mut parser = ReasoningParser::new(if begun { Thought::Begun } else { Thought::Possible });
         let mut parts: Vec<AnswerPart> =
             pieces.into_iter().flat_map(|piece| parser.push(piece.to_owned())).collect();
         parts.extend(parser.finish());
@@ -177,7 +190,7 @@ mod tests {
         assert_eq!(hear(false, ["\n <b>", "Yes</think>"]), heard("", "\n <b>Yes</think>"));
         assert_eq!(hear(false, ["Say <think>x</think>"]), heard("", "Say <think>x</think>"));
         assert_eq!(hear(false, ["<thi"]), heard("", "<thi"));
-        let mut parser = ReasoningParser::new(false);
+        let mut parser = ReasoningParser::new(Thought::Possible);
         assert_eq!(parser.push("Yes".into()), [AnswerPart::Text("Yes".into())]);
     }
 
@@ -187,8 +200,8 @@ mod tests {
     }
 
     #[test]
-    fn reasoning_is_streamed() {
-        let mut parser = ReasoningParser::new(true);
+    fn a_thought_is_heard_while_it_is_thought() {
+        let mut parser = ReasoningParser::new(Thought::Begun);
         assert_eq!(parser.push("\n Hm".into()), [AnswerPart::Reasoning("Hm".into())]);
         assert_eq!(parser.push(" a < b".into()), [AnswerPart::Reasoning(" a < b".into())]);
     }

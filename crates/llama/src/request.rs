@@ -14,7 +14,10 @@ const MAX_BIAS: f32 = 1e6;
 /// The default temperature, as in llama.cpp's server.
 const DEFAULT_TEMPERATURE: f64 = 0.8;
 
-/// The options of an answer.
+/// How much a model reasons, by the name of chat completions and of the templates that know it.
+const REASONING_EFFORT: &str = "reasoning_effort";
+
+/// How an answer is to be made.
 #[derive(Debug, Clone)]
 pub(crate) struct AnswerOptions {
     pub(crate) sampling: SamplingParams,
@@ -25,11 +28,35 @@ pub(crate) struct AnswerOptions {
     pub(crate) logprobs: Option<usize>,
     pub(crate) ignore_eos: bool,
     pub(crate) template_variables: Map<String, Value>,
-    /// Fields without effect.
+    /// How much the model should reason, as the caller wrote it.
+    pub(crate) effort: Option<String>,
+    /// Fields that have no effect here.
     pub(crate) warnings: Vec<AnswerWarning>,
 }
 
 impl AnswerOptions {
+    /// Tells the model's template, whose program is `source`, how much to reason. `None` is for a template without variables.
+    pub(crate) fn place_effort(&mut self, source: Option<&str>) {
+        let Some(effort) = self.effort.take() else { return };
+        let level = match effort.as_str() {
+            "none" | "minimal" | "low" => "low",
+            "xhigh" | "max" => "high",
+            level => level,
+        };
+        let variables =
+            [("enable_thinking", Value::from(effort != "none")), (REASONING_EFFORT, level.into())];
+        let mut is_placed = false;
+        for (name, value) in variables {
+            if source.is_some_and(|source| source.contains(name)) {
+                self.template_variables.entry(name).or_insert(value);
+                is_placed = true;
+            }
+        }
+        if !is_placed {
+            self.warnings.push(AnswerWarning::Ignored(REASONING_EFFORT.to_owned()));
+        }
+    }
+
     pub(crate) fn read(request: &GenerateRequest, most_answers: usize) -> Result<Self, EngineError> {
         if let Some(part) = request.messages.iter().find_map(part_beyond_text) {
             return Err(unsupported(
@@ -63,6 +90,7 @@ impl AnswerOptions {
             logprobs: wants.logprobs.then_some(wants.top_logprobs.unwrap_or(0).min(20) as usize),
             ignore_eos: false,
             template_variables: Map::new(),
+            effort: None,
             warnings: Vec::new(),
         };
         for (field, value) in &request.extra {
@@ -98,6 +126,9 @@ impl AnswerOptions {
             "ignore_eos" => self.ignore_eos = value.as_bool().ok_or_else(|| wrong("true or false"))?,
             "chat_template_kwargs" => {
                 self.template_variables = value.as_object().ok_or_else(|| wrong("an object"))?.clone();
+            }
+            REASONING_EFFORT => {
+                self.effort = Some(value.as_str().ok_or_else(|| wrong("a string"))?.to_owned());
             }
             _ => match unplaced_field(field, value) {
                 Unplaced::LeftOut => {}
@@ -178,9 +209,38 @@ mod tests {
     }
 
     #[test]
-    fn an_unsupported_field_is_refused_by_name() {
-        let error = with_extra(json!({"reasoning_effort": "high"})).expect_err("refused");
-        assert_eq!(error.to_string(), "embedded does not support 'reasoning_effort'");
+    fn a_field_that_means_nothing_here_is_refused_by_name() {
+        let error = with_extra(json!({"min_tokens": 3})).expect_err("refused");
+        assert_eq!(error.to_string(), "embedded does not support 'min_tokens'");
+    }
+
+    #[test]
+    fn the_effort_goes_to_templates_that_know_it() {
+        let placed = |effort: &str, source: Option<&str>| {
+            let given = json!({"reasoning_effort": effort, "chat_template_kwargs": {"style": "brief"}});
+            let mut ask = with_extra(given).expect("understood");
+            ask.place_effort(source);
+            (Value::Object(ask.template_variables), ask.warnings)
+        };
+        let ignored = vec![AnswerWarning::Ignored("reasoning_effort".into())];
+        assert_eq!(
+            placed("max", Some("{{ reasoning_effort }}")),
+            (json!({"style": "brief", "reasoning_effort": "high"}), Vec::new())
+        );
+        assert_eq!(
+            placed("none", Some("{% if enable_thinking %}")),
+            (json!({"style": "brief", "enable_thinking": false}), Vec::new())
+        );
+        assert_eq!(placed("low", Some("{{ messages }}")), (json!({"style": "brief"}), ignored.clone()));
+        assert_eq!(placed("low", None), (json!({"style": "brief"}), ignored));
+    }
+
+    #[test]
+    fn what_the_caller_tells_the_template_wins() {
+        let given = json!({"reasoning_effort": "high", "chat_template_kwargs": {"enable_thinking": false}});
+        let mut ask = with_extra(given).expect("understood");
+        ask.place_effort(Some("{% if enable_thinking %}"));
+        assert_eq!(Value::Object(ask.template_variables), json!({"enable_thinking": false}));
     }
 
     #[test]

@@ -85,7 +85,7 @@ pub(crate) struct Sequence {
 impl Sequence {
     /// The answers of a request, one in each slot. The first reads the prompt after the `reused` tokens.
     pub(crate) fn all(job: Job, slots: &[usize], reused: usize) -> Vec<Self> {
-        let Prepared { prompt, ask, constraint, thinks } = job.prepared;
+        let Prepared { prompt, ask, constraint, thought } = job.prepared;
         let Constraint { grammar, tools, check: _ } = constraint;
         let shared = Rc::new(Shared {
             output: job.output,
@@ -96,7 +96,7 @@ impl Sequence {
             _place: job.place,
         });
         let tools = tools.map(Rc::new);
-        let reading = Reading { stops: ask.stops, tools: tools.as_ref().map(|tools| tools.format), thinks };
+        let reading = Reading { stops: ask.stops, tools: tools.as_ref().map(|tools| tools.format), thought };
         let build = |(choice, &slot): (u32, &usize)| {
             let mut sampling = ask.sampling.clone();
             // Each answer has its own seed, derived from the request's.

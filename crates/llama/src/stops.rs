@@ -11,6 +11,8 @@ pub(crate) struct StopMatcher {
     /// The current state.
     at: usize,
     held: String,
+    /// The stop string that ended the answer.
+    matched: Option<String>,
 }
 
 /// A prefix of stop strings.
@@ -34,7 +36,7 @@ pub(crate) struct Passed {
 
 impl StopMatcher {
     pub(crate) fn new(stops: &[String]) -> Self {
-        StopMatcher { states: states(stops), at: 0, held: String::new() }
+        StopMatcher { states: states(stops), at: 0, held: String::new(), matched: None }
     }
 
     pub(crate) fn push(&mut self, text: String) -> Passed {
@@ -47,7 +49,9 @@ impl StopMatcher {
         for (offset, byte) in text.bytes().enumerate() {
             self.at = step(&self.states, self.at, byte);
             if let Some(length) = self.states[self.at].complete {
-                self.held.truncate(before + offset + 1 - length);
+                let end = before + offset + 1;
+                self.matched = self.held.get(end - length..end).map(str::to_owned);
+                self.held.truncate(end - length);
                 return Passed { text: std::mem::take(&mut self.held), stopped: true };
             }
         }
@@ -57,7 +61,12 @@ impl StopMatcher {
         Passed { text: std::mem::replace(&mut self.held, kept), stopped: false }
     }
 
-    /// The answer has ended. Returns the held text.
+    /// The stop string that ended the answer.
+    pub(crate) fn take_matched(&mut self) -> Option<String> {
+        self.matched.take()
+    }
+
+    /// The answer is over: what was held back is part of it after all.
     pub(crate) fn finish(&mut self) -> String {
         self.at = 0;
         std::mem::take(&mut self.held)

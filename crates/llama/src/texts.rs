@@ -16,6 +16,10 @@ pub(crate) struct Texts {
 impl Texts {
     /// Slow with long texts.
     pub(crate) fn read(loaded: &LoadedModel, request: &EmbedRequest) -> Result<Self, EngineError> {
+        if loaded.compares_texts() {
+            let message = format!("'{}' compares texts and makes no vectors; use it to rerank", loaded.id);
+            return Err(bad_request(message, Some("model")));
+        }
         check_dimensions(loaded, request.dimensions)?;
         let context = loaded.longest_embedded() as usize;
         let closing = loaded.tokens("", true).last().copied();
@@ -23,7 +27,9 @@ impl Texts {
         for index in 0..request.inputs.len() {
             let mut tokens = match &request.inputs {
                 EmbedInputs::Texts(inputs) => loaded.tokens(&inputs[index], true),
-                EmbedInputs::Tokens(inputs) => known_tokens(loaded, index, &inputs[index])?,
+                EmbedInputs::Tokens(inputs) => {
+                    loaded.known_tokens(&format!("input[{index}]"), &inputs[index])?
+                }
             };
             if tokens.is_empty() {
                 return Err(bad_request(
@@ -42,20 +48,6 @@ impl Texts {
         }
         Ok(texts)
     }
-}
-
-/// Checks the token ids of a caller.
-fn known_tokens(loaded: &LoadedModel, index: usize, tokens: &[u32]) -> Result<Vec<i32>, EngineError> {
-    let vocabulary = loaded.model.n_vocab();
-    let known = |token: &u32| i32::try_from(*token).ok().filter(|token| *token < vocabulary);
-    tokens.iter().map(|token| known(token).ok_or(token)).collect::<Result<_, _>>().map_err(|token| {
-        let message = format!(
-            "input[{index}] has the token {token}; the tokens of '{}' are 0 to {}",
-            loaded.id,
-            vocabulary - 1
-        );
-        bad_request(message, Some("input"))
-    })
 }
 
 fn check_dimensions(loaded: &LoadedModel, wanted: Option<u32>) -> Result<(), EngineError> {

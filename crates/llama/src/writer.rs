@@ -3,7 +3,7 @@
 use hob_core::{Delta, FinishReason, TextDelta, ToolCallDelta};
 use serde_json::{Value, json};
 
-use crate::reasoning::{AnswerPart, ReasoningParser};
+use crate::reasoning::{AnswerPart, ReasoningParser, Thought};
 use crate::stops::StopMatcher;
 use crate::tool_parser::{Piece, ToolParser};
 use crate::tools::ToolFormat;
@@ -24,8 +24,7 @@ pub(crate) struct Writer {
 pub(crate) struct Reading {
     pub(crate) stops: Vec<String>,
     pub(crate) tools: Option<ToolFormat>,
-    /// Whether the prompt ends inside reasoning.
-    pub(crate) thinks: bool,
+    pub(crate) thought: Thought,
 }
 
 /// The result of a token.
@@ -41,7 +40,7 @@ impl Writer {
         Writer {
             choice,
             utf8: Utf8Buffer::default(),
-            reasoning: ReasoningParser::new(reading.thinks),
+            reasoning: ReasoningParser::new(reading.thought),
             stops: StopMatcher::new(&reading.stops),
             tools: reading.tools.map(ToolParser::new),
             probabilities: Vec::new(),
@@ -105,6 +104,9 @@ impl Writer {
         let called = self.tools.as_ref().is_some_and(|parser| parser.calls() > 0);
         let reason = match reason {
             FinishReason::Stop if called => FinishReason::ToolCalls,
+            FinishReason::Stop => {
+                self.stops.take_matched().map_or(FinishReason::Stop, FinishReason::StopSequence)
+            }
             other => other,
         };
         written.deltas.push(Delta::Finish { choice: self.choice, reason });
@@ -175,7 +177,7 @@ mod tests {
         assert_eq!(text(&writer.push(b"one ST", None).deltas), "one ");
         let written = writer.push(b"OP two", None);
         assert!(written.stopped && written.deltas.is_empty());
-        let finish = Delta::Finish { choice: 0, reason: FinishReason::Stop };
+        let finish = Delta::Finish { choice: 0, reason: FinishReason::StopSequence("STOP".into()) };
         assert_eq!(writer.finish(FinishReason::Stop), [finish]);
     }
 
@@ -199,7 +201,7 @@ mod tests {
         let written = writer.push(b"OP</think>\n\nfour", Some(json!(2)));
         let four = TextDelta { choice: 0, text: "four".into(), logprobs: None };
         assert_eq!((written.stopped, written.deltas), (false, vec![thought("OP"), Delta::Text(four)]));
-        let mut cut_off = Writer::new(0, &Reading { thinks: true, ..Reading::default() });
+        let mut cut_off = Writer::new(0, &Reading { thought: Thought::Begun, ..Reading::default() });
         assert_eq!(cut_off.push(b"hm </", None).deltas, [thought("hm")]);
         let finish = Delta::Finish { choice: 0, reason: FinishReason::Length };
         assert_eq!(cut_off.finish(FinishReason::Length), [thought(" </"), finish]);

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use hob_core::{
-    Delta, EmbedRequest, Engine, EngineError, FinishReason, GenerateRequest, Generation, JsonSchema,
-    MaxTokens, Message, ResponseFormat, Role, Sampling, Temperature, ToolCall, ToolChoice, ToolDefinition,
+    CompletionRequest, Delta, DetokenizeRequest, EmbedRequest, Engine, EngineError, FinishReason,
+    GenerateRequest, Generation, JsonSchema, MaxTokens, Message, Prompt, RerankRequest, ResponseFormat, Role,
+    Sampling, Temperature, TokenizeInput, TokenizeRequest, ToolCall, ToolChoice, ToolDefinition,
 };
 use hob_llama::{LlamaEngine, LlamaOptions};
 use hob_models::tuned::KeepTuned;
@@ -306,7 +307,10 @@ async fn a_stop_string_ends_the_answer_also_across_tokens() {
         ..ask(question, 32)
     };
     let stopped = answer(&request).await.answer;
-    assert_eq!((stopped.content.as_str(), stopped.finish_reason), (&whole[..at + 3], FinishReason::Stop));
+    assert_eq!(
+        (stopped.content.as_str(), stopped.finish_reason),
+        (&whole[..at + 3], FinishReason::StopSequence(stop))
+    );
 }
 
 #[tokio::test]
@@ -593,4 +597,98 @@ async fn tuning_measures_speed_and_quality() {
     assert!(tuned.exists());
     assert_eq!(engine.list_models().await.expect("a list").len(), 1);
     engine.generate(&ask("Hello", 1)).await.expect("an answer from the other form");
+}
+
+fn text(prompt: &str, max_tokens: i64) -> CompletionRequest {
+    CompletionRequest {
+        model: MODEL.into(),
+        prompt: prompt.into(),
+        temperature: Some(Temperature::new(0.0).expect("zero is allowed")),
+        max_tokens: Some(MaxTokens::new(max_tokens).expect("positive")),
+        ..CompletionRequest::default()
+    }
+}
+
+async fn split(input: TokenizeInput) -> Vec<u32> {
+    let request = TokenizeRequest { model: MODEL.into(), input, pieces: false };
+    engine().await.tokenize(&request).await.expect("tokens").tokens
+}
+
+#[tokio::test]
+async fn a_text_is_continued_as_it_stands_from_text_and_from_tokens() {
+    let engine = engine().await;
+    let whole = engine.complete(&text("1, 2, 3, 4,", 6)).await.expect("an answer");
+    assert!(whole.answer.content.starts_with(" 5, 6"), "got: {}", whole.answer.content);
+    assert_eq!(whole.answer.finish_reason, FinishReason::Length);
+    let usage = whole.usage.expect("usage");
+
+    let input = TokenizeInput::Text { text: "1, 2, 3, 4,".into(), add_special: true, parse_special: true };
+    let tokens = split(input).await;
+    assert_eq!(usage.prompt_tokens, tokens.len() as u64, "no template is around it");
+    let from_tokens = CompletionRequest { prompt: Prompt::Tokens(tokens), ..text("", 6) };
+    let again = engine.complete(&from_tokens).await.expect("an answer");
+    assert_eq!(again.answer, whole.answer);
+
+    let mut stream = engine.stream_completion(&text("1, 2, 3, 4,", 6)).await.expect("a stream").deltas;
+    let mut streamed = String::new();
+    while let Some(delta) = stream.next().await {
+        if let Delta::Text(piece) = delta.expect("a piece") {
+            streamed.push_str(&piece.text);
+        }
+    }
+    assert_eq!(streamed, whole.answer.content);
+}
+
+#[tokio::test]
+async fn a_continued_text_has_probabilities_and_keeps_what_looks_like_a_thought() {
+    let mut request = text("1, 2, 3, 4,", 2);
+    request.sampling = Sampling { logprobs: true, top_logprobs: Some(2), ..Sampling::default() };
+    let whole = engine().await.complete(&request).await.expect("an answer");
+    let logprobs = whole.answer.logprobs.expect("probabilities");
+    let tokens = logprobs["content"].as_array().expect("tokens");
+    assert_eq!((tokens.len(), tokens[0]["top_logprobs"].as_array().map(Vec::len)), (2, Some(2)));
+    assert_eq!(whole.answer.reasoning, None);
+}
+
+#[tokio::test]
+async fn a_model_without_tokens_for_gaps_refuses_the_suffix_by_name() {
+    let request = CompletionRequest { suffix: Some("}".into()), ..text("{", 4) };
+    let error = engine().await.complete(&request).await.expect_err("refused");
+    assert!(matches!(&error, EngineError::Unsupported { field, .. } if field == "suffix"), "{error}");
+    let request = CompletionRequest { echo: true, ..text("{", 4) };
+    let error = engine().await.complete(&request).await.expect_err("refused");
+    assert!(matches!(&error, EngineError::Unsupported { field, .. } if field == "echo"), "{error}");
+    let request = CompletionRequest { prompt: Prompt::Tokens(vec![4_000_000]), ..text("", 4) };
+    let error = engine().await.complete(&request).await.expect_err("refused");
+    assert!(
+        matches!(&error, EngineError::Refused { status: 400, param: Some(param), .. } if param == "prompt")
+    );
+}
+
+#[tokio::test]
+async fn a_text_becomes_tokens_and_text_again() {
+    let engine = engine().await;
+    let written = "Grüße, <|im_end|> world";
+    let of = |parse_special| TokenizeInput::Text { text: written.into(), add_special: false, parse_special };
+    let (parsed, words) = (split(of(true)).await, split(of(false)).await);
+    assert!(parsed.len() < words.len(), "a control token is one token: {parsed:?} {words:?}");
+    for tokens in [parsed, words] {
+        let request = DetokenizeRequest { model: MODEL.into(), tokens };
+        assert_eq!(engine.detokenize(&request).await.expect("text"), written);
+    }
+    let request = TokenizeRequest { model: MODEL.into(), input: of(true), pieces: true };
+    let tokenized = engine.tokenize(&request).await.expect("tokens");
+    assert_eq!(tokenized.pieces.map(|pieces| pieces.concat()), Some(written.as_bytes().to_vec()));
+    assert_eq!(tokenized.context, Some(1024));
+
+    let conversation = TokenizeInput::Conversation(Box::new(ask("hi", 4)));
+    let counted = split(conversation).await.len() as u64;
+    assert_eq!(answer(&ask("hi", 4)).await.usage.expect("usage").prompt_tokens, counted);
+}
+
+#[tokio::test]
+async fn a_model_that_was_not_made_to_compare_texts_says_so() {
+    let request = RerankRequest { model: MODEL.into(), query: "q".into(), documents: vec!["d".into()] };
+    let error = engine().await.rerank(&request).await.expect_err("refused");
+    assert!(matches!(&error, EngineError::Unsupported { field, .. } if field == "rerank"), "{error}");
 }

@@ -168,11 +168,11 @@ pub struct MemoryStats {
 /// Errors of the memory.
 #[derive(Debug, Error)]
 pub enum MemoryError {
-    #[error("the memory is empty. Fill it with 'hob memory index PATH'.")]
+    #[error("the memory is empty. Index documents with 'hob memory index PATH'.")]
     Empty,
 
     #[error(
-        "the memory has no vectors of the model '{model}', so a search by meaning is not possible. Create them with 'hob memory \
+        "the memory has no vectors of the model '{model}', so it cannot be searched by meaning. Create them with 'hob memory \
          index PATH -b vector', or search with '-b sqlite'."
     )]
     NoVectors { model: String },

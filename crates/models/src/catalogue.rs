@@ -258,4 +258,20 @@ mod tests {
         }
         assert_eq!((STARTER.name, EMBEDDING.name), ("smollm2-135m-instruct", "all-minilm-l6-v2"));
     }
+
+    #[test]
+    fn the_documentation_lists_every_entry() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/embedded.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let mut listed: Vec<&str> = page
+            .lines()
+            .skip_while(|line| *line != "| Name | Download | Use |")
+            .take_while(|line| line.starts_with('|'))
+            .filter_map(|line| line.split('`').nth(1))
+            .collect();
+        let mut names: Vec<&str> = CATALOGUE.iter().map(|entry| entry.name).collect();
+        listed.sort_unstable();
+        names.sort_unstable();
+        assert_eq!(listed, names);
+    }
 }

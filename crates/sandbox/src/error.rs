@@ -7,7 +7,7 @@ use thiserror::Error;
 
 #[derive(Debug, Error)]
 pub enum SandboxError {
-    #[error("the sandbox is disabled. Set [sandbox] enabled = true in config.toml to run code")]
+    #[error("running code is disabled. Set [sandbox] enabled = true in config.toml to allow it")]
     Disabled,
 
     #[error("cannot mount '{}': {reason}", host.display())]
@@ -29,7 +29,9 @@ pub enum SandboxError {
     #[error("{} cannot run code: {reason}", program.display())]
     Unusable { program: PathBuf, reason: String },
 
-    #[error("no runtime found. Install bubblewrap, or docker or podman with the image '{image}'. {tried}")]
+    #[error(
+        "no sandbox for code is available. Install bubblewrap, or docker or podman with the image '{image}'. {tried}"
+    )]
     NoRuntime { image: String, tried: String },
 
     #[error("no usable Python for the sandbox: {0}")]

@@ -2,6 +2,7 @@
 
 mod admin;
 mod answer;
+mod anthropic;
 mod blocking_pool;
 mod caller;
 mod connection;

@@ -27,13 +27,13 @@ use tracing::Instrument;
 
 use crate::caller::RequestOrigin;
 use crate::connection::{ClientSocket, ConnectionState, LastBody};
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorFormat};
 use crate::limits::log_limit::LogLimit;
 use crate::limits::peer_share::{ConnectionShare, ConnectionShares};
 use crate::pipeline::Pipeline;
 use crate::reload::ServerControl;
 use crate::request_context::RequestContext;
-use crate::request_id::{REQUEST_ID, RequestId};
+use crate::request_id::{ANTHROPIC_REQUEST_ID, ANTHROPIC_VERSION, REQUEST_ID, RequestId};
 use crate::router::router;
 use crate::state::ServerParts;
 use crate::worker_threads::WorkerThreads;
@@ -279,6 +279,7 @@ fn answer<'a>(
     async move {
         let version = request.version();
         let id = RequestId::of(request.headers());
+        let is_anthropic = is_anthropic(&request);
         // The span is at the level `error` so that it is always on. It adds the id to other lines.
         let span = tracing::error_span!("request", request_id = %id);
         let header = id.header();
@@ -299,7 +300,16 @@ fn answer<'a>(
             response.headers_mut().remove(header::CONNECTION);
         }
         response.headers_mut().insert(header::SERVER, SERVER_HEADER);
+        if is_anthropic {
+            response.headers_mut().insert(ANTHROPIC_REQUEST_ID, header.clone());
+        }
         response.headers_mut().insert(REQUEST_ID, header);
         Ok(response)
     }
+}
+
+/// Whether the client is one of Anthropic's API, which looks for the id of a request under another name.
+fn is_anthropic(request: &Request<Incoming>) -> bool {
+    ErrorFormat::of_path(request.uri().path()) == ErrorFormat::Anthropic
+        || request.headers().contains_key(ANTHROPIC_VERSION)
 }

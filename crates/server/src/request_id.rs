@@ -6,6 +6,12 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
+/// The same for clients of Anthropic's API.
+pub(crate) const ANTHROPIC_REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
+
+/// Every client of Anthropic's API sends it.
+pub(crate) const ANTHROPIC_VERSION: &str = "anthropic-version";
+
 /// Longer ids are replaced, because every log line repeats the id.
 const MAX_LENGTH: usize = 128;
 

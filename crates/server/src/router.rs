@@ -12,9 +12,10 @@ use hob_config::ServerConfig;
 use tokio_util::sync::CancellationToken;
 
 use crate::admin::{channels, events, feedback, health, memory, metrics, openapi, savings, tasks};
+use crate::anthropic::{self, messages};
 use crate::error::{ApiError, ErrorFormat};
 use crate::limits::log_limit::LogLimit;
-use crate::openai::{chat, embeddings, models};
+use crate::openai::{chat, embeddings};
 use crate::pages::{chat_page, dashboard};
 use crate::pipeline::Pipeline;
 use crate::reload::AccessRules;
@@ -27,8 +28,10 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<ServerState>>)> {
     vec![
         ("/v1/chat/completions", post(chat::create)),
         ("/v1/embeddings", post(embeddings::create)),
-        ("/v1/models", get(models::list)),
-        ("/v1/models/{*id}", get(models::show)),
+        ("/v1/models", get(anthropic::models::list)),
+        ("/v1/models/{*id}", get(anthropic::models::show)),
+        ("/v1/messages", post(messages::create)),
+        ("/v1/messages/count_tokens", post(messages::count_tokens)),
         ("/v1/events", get(events::watch)),
         ("/v1/channels", get(channels::list)),
         ("/v1/channels/send", post(channels::send)),

@@ -11,9 +11,10 @@ use async_trait::async_trait;
 use futures::Stream;
 use hob_core::token_estimate::{prompt_tokens, tokens_of};
 use hob_core::{
-    Answer, Delta, DeltaStream, EmbedInputs, EmbedRequest, Embeddings, Engine, EngineError, Event,
-    FinishReason, GenerateRequest, Generation, GenerationStream, ModelInfo, RequestSource, RunEvents,
-    TraceParent, Usage,
+    Answer, CompletionRequest, Delta, DeltaStream, DetokenizeRequest, EmbedInputs, EmbedRequest, Embeddings,
+    Engine, EngineError, Event, FinishReason, GenerateRequest, Generation, GenerationStream, ModelInfo,
+    Prompt, RequestSource, RerankRequest, Reranking, RunEvents, TokenizeRequest, Tokenized, TraceParent,
+    Usage,
 };
 use hob_net::trace_context::{current, within};
 
@@ -38,7 +39,10 @@ pub struct RecordContext {
 enum Operation {
     Generate,
     Stream,
+    Complete,
+    StreamCompletion,
     Embed,
+    Rerank,
 }
 
 impl Operation {
@@ -46,7 +50,9 @@ impl Operation {
     fn as_str(self) -> &'static str {
         match self {
             Operation::Generate | Operation::Stream => "chat",
+            Operation::Complete | Operation::StreamCompletion => "text_completion",
             Operation::Embed => "embeddings",
+            Operation::Rerank => "rerank",
         }
     }
 }
@@ -72,7 +78,7 @@ impl RecordedEngine {
             context: Arc::clone(&self.context),
             engine,
             model: model.to_owned(),
-            streamed: operation == Operation::Stream,
+            streamed: matches!(operation, Operation::Stream | Operation::StreamCompletion),
             started: SystemTime::now(),
             clock: Instant::now(),
             first_token: None,
@@ -113,28 +119,44 @@ impl Engine for RecordedEngine {
     }
 
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
-        let mut inference = self.begin(Operation::Generate, &request.model, prompt_tokens(request));
-        match within(inference.span.trace_parent(), self.engine.generate(request)).await {
-            Ok(mut generation) => {
-                inference.written = generation.answers().map(written).sum();
-                inference.usage = generation.usage;
-                generation.usage = Some(inference.counted().0);
-                inference.span.set("gen_ai.response.model", generation.model.as_str());
-                inference.settle(InferenceEnd::Complete(generation.answer.finish_reason.clone()));
-                Ok(generation)
-            }
-            Err(error) => {
-                inference.fail(&error);
-                Err(error)
-            }
-        }
+        let inference = self.begin(Operation::Generate, &request.model, prompt_tokens(request));
+        inference.whole(self.engine.generate(request)).await
     }
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
-        let mut inference = self.begin(Operation::Stream, &request.model, prompt_tokens(request));
-        match within(inference.span.trace_parent(), self.engine.stream(request)).await {
-            Ok(GenerationStream { warnings, deltas }) => {
-                Ok(GenerationStream { warnings, deltas: Box::pin(RecordedStream { deltas, inference }) })
+        let inference = self.begin(Operation::Stream, &request.model, prompt_tokens(request));
+        inference.streamed(self.engine.stream(request)).await
+    }
+
+    async fn complete(&self, request: &CompletionRequest) -> Result<Generation, EngineError> {
+        let inference = self.begin(Operation::Complete, &request.model, completion_tokens(request));
+        inference.whole(self.engine.complete(request)).await
+    }
+
+    async fn stream_completion(&self, request: &CompletionRequest) -> Result<GenerationStream, EngineError> {
+        let inference = self.begin(Operation::StreamCompletion, &request.model, completion_tokens(request));
+        inference.streamed(self.engine.stream_completion(request)).await
+    }
+
+    /// Splitting a text asks nothing of the model, so it is no inference.
+    async fn tokenize(&self, request: &TokenizeRequest) -> Result<Tokenized, EngineError> {
+        self.engine.tokenize(request).await
+    }
+
+    async fn detokenize(&self, request: &DetokenizeRequest) -> Result<String, EngineError> {
+        self.engine.detokenize(request).await
+    }
+
+    /// A question without an answer in words, so nothing was written.
+    async fn rerank(&self, request: &RerankRequest) -> Result<Reranking, EngineError> {
+        // The model reads the question with every document.
+        let documents: usize = request.documents.iter().map(String::len).sum();
+        let bytes = documents + request.query.len() * request.documents.len();
+        let mut inference = self.begin(Operation::Rerank, &request.model, tokens_of(bytes as u64));
+        match within(inference.span.trace_parent(), self.engine.rerank(request)).await {
+            Ok(mut reranking) => {
+                inference.read_only(&mut reranking.prompt_tokens);
+                Ok(reranking)
             }
             Err(error) => {
                 inference.fail(&error);
@@ -152,13 +174,7 @@ impl Engine for RecordedEngine {
         let mut inference = self.begin(Operation::Embed, &request.model, tokens);
         match within(inference.span.trace_parent(), self.engine.embed(request)).await {
             Ok(mut embeddings) => {
-                inference.usage = embeddings.prompt_tokens.map(|prompt_tokens| Usage {
-                    prompt_tokens,
-                    completion_tokens: 0,
-                    cached_tokens: None,
-                });
-                embeddings.prompt_tokens = Some(inference.counted().0.prompt_tokens);
-                inference.settle(InferenceEnd::Complete(FinishReason::Stop));
+                inference.read_only(&mut embeddings.prompt_tokens);
                 Ok(embeddings)
             }
             Err(error) => {
@@ -189,7 +205,16 @@ impl Engine for RecordedEngine {
     }
 }
 
-/// The bytes of an answer: text, reasoning and tool calls.
+/// About how many tokens a text to continue has, should the engine not say.
+fn completion_tokens(request: &CompletionRequest) -> u64 {
+    let prompt = match &request.prompt {
+        Prompt::Text(text) => tokens_of(text.len() as u64),
+        Prompt::Tokens(tokens) => tokens.len() as u64,
+    };
+    prompt + request.suffix.as_ref().map_or(0, |suffix| tokens_of(suffix.len() as u64))
+}
+
+/// Bytes of an answer: what it says, what it thought, what it wants done.
 fn written(answer: &Answer) -> u64 {
     let thought = answer.reasoning.as_ref().map_or(0, String::len);
     let calls: usize = answer.tool_calls.iter().map(|call| call.arguments.len()).sum();
@@ -217,6 +242,56 @@ struct InferenceInProgress {
 }
 
 impl InferenceInProgress {
+    /// Waits for a whole answer, and records it.
+    async fn whole(
+        mut self,
+        answer: impl Future<Output = Result<Generation, EngineError>>,
+    ) -> Result<Generation, EngineError> {
+        match within(self.span.trace_parent(), answer).await {
+            Ok(mut generation) => {
+                self.written = generation.answers().map(written).sum();
+                self.usage = generation.usage;
+                generation.usage = Some(self.counted().0);
+                self.span.set("gen_ai.response.model", generation.model.as_str());
+                self.settle(InferenceEnd::Complete(generation.answer.finish_reason.clone()));
+                Ok(generation)
+            }
+            Err(error) => {
+                self.fail(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits for a stream, which is recorded at its end.
+    async fn streamed(
+        mut self,
+        stream: impl Future<Output = Result<GenerationStream, EngineError>>,
+    ) -> Result<GenerationStream, EngineError> {
+        match within(self.span.trace_parent(), stream).await {
+            Ok(GenerationStream { warnings, deltas }) => Ok(GenerationStream {
+                warnings,
+                deltas: Box::pin(RecordedStream { deltas, inference: self }),
+            }),
+            Err(error) => {
+                self.fail(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Records an inference that wrote nothing, and gives its count of tokens where the engine gave none.
+    fn read_only(&mut self, prompt_tokens: &mut Option<u64>) {
+        self.usage = prompt_tokens.map(|prompt_tokens| Usage {
+            prompt_tokens,
+            completion_tokens: 0,
+            cached_tokens: None,
+        });
+        *prompt_tokens = Some(self.counted().0.prompt_tokens);
+        self.settle(InferenceEnd::Complete(FinishReason::Stop));
+    }
+
+    /// The usage, and whether it is an estimate.
     fn counted(&self) -> (Usage, bool) {
         match self.usage {
             Some(usage) => (usage, false),

@@ -6,8 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use futures::stream;
 use hob_core::{
-    AnswerWarning, Collector, Cut, Delta, EmbedInputs, EmbedRequest, Embeddings, Engine, EngineError,
-    FinishReason, GenerateRequest, Generation, GenerationStream, ModelInfo, ModelKind, Usage,
+    AnswerWarning, Collector, CompletionRequest, Cut, Delta, DetokenizeRequest, EmbedInputs, EmbedRequest,
+    Embeddings, Engine, EngineError, FinishReason, GenerateRequest, Generation, GenerationStream, ModelInfo,
+    ModelKind, RelevanceScore, RerankRequest, Reranking, TokenizeInput, TokenizeRequest, Tokenized, Usage,
 };
 
 type Script = dyn Fn(&GenerateRequest) -> Vec<Result<Delta, EngineError>> + Send + Sync;
@@ -21,6 +22,8 @@ pub struct ScriptedEngine {
     script: Box<Script>,
     requests: Mutex<Vec<GenerateRequest>>,
     embed_requests: Mutex<Vec<EmbedRequest>>,
+    completion_requests: Mutex<Vec<CompletionRequest>>,
+    reranks: bool,
     lists: AtomicUsize,
     healthy: AtomicBool,
     gone: AtomicBool,
@@ -39,6 +42,8 @@ impl ScriptedEngine {
             script: Box::new(script),
             requests: Mutex::new(Vec::new()),
             embed_requests: Mutex::new(Vec::new()),
+            completion_requests: Mutex::new(Vec::new()),
+            reranks: false,
             lists: AtomicUsize::new(0),
             healthy: AtomicBool::new(true),
             gone: AtomicBool::new(false),
@@ -106,6 +111,17 @@ impl ScriptedEngine {
         self.embed_requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// It compares texts: the shorter the document, the better.
+    pub fn with_rerank(mut self) -> Self {
+        self.reranks = true;
+        self
+    }
+
+    /// The texts to continue so far.
+    pub fn completion_requests(&self) -> Vec<CompletionRequest> {
+        self.completion_requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// How often the models were listed.
     pub fn lists(&self) -> usize {
         self.lists.load(Ordering::Relaxed)
@@ -156,6 +172,54 @@ impl Engine for ScriptedEngine {
             warnings: self.warnings.clone(),
             deltas: Box::pin(stream::iter(self.answer(request)?)),
         })
+    }
+
+    /// A text is answered by the script as a question would be.
+    async fn complete(&self, request: &CompletionRequest) -> Result<Generation, EngineError> {
+        self.completion_requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+        self.generate(&request.as_question().unwrap_or_else(|| request.settings())).await
+    }
+
+    async fn stream_completion(&self, request: &CompletionRequest) -> Result<GenerationStream, EngineError> {
+        self.completion_requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+        self.stream(&request.as_question().unwrap_or_else(|| request.settings())).await
+    }
+
+    /// Every byte is a token.
+    async fn tokenize(&self, request: &TokenizeRequest) -> Result<Tokenized, EngineError> {
+        let text = match &request.input {
+            TokenizeInput::Text { text, .. } => text.clone(),
+            TokenizeInput::Conversation(conversation) => {
+                conversation.messages.iter().map(|message| message.content.text().into_owned()).collect()
+            }
+        };
+        Ok(Tokenized {
+            tokens: text.bytes().map(u32::from).collect(),
+            pieces: request.pieces.then(|| text.bytes().map(|byte| vec![byte]).collect()),
+            context: Some(2048),
+        })
+    }
+
+    async fn detokenize(&self, request: &DetokenizeRequest) -> Result<String, EngineError> {
+        let bytes: Vec<u8> =
+            request.tokens.iter().map(|token| u8::try_from(*token).unwrap_or(b'?')).collect();
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    async fn rerank(&self, request: &RerankRequest) -> Result<Reranking, EngineError> {
+        if !self.reranks {
+            return Err(EngineError::Unsupported {
+                engine: self.key.clone(),
+                field: "rerank".into(),
+                hint: None,
+            });
+        }
+        let score = |(index, document): (usize, &String)| RelevanceScore {
+            index,
+            score: 1.0 / (1.0 + document.len() as f64),
+        };
+        let scores = request.documents.iter().enumerate().map(score).collect();
+        Ok(Reranking { model: request.model.clone(), scores, prompt_tokens: Some(7) }.sorted())
     }
 
     /// A vector tells how many bytes and words its text has; a word is a token. Tokens count as words of one byte.

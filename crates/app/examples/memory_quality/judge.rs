@@ -1,4 +1,4 @@
-//! Asks a question of every backend, and says how good the answers are.
+//! Runs a question on every backend and measures the quality of the results.
 
 use hob_memory::{MemoryBackend, MemoryQuery, MemoryService, Passage};
 use serde::Serialize;
@@ -6,11 +6,11 @@ use serde::Serialize;
 use crate::Result;
 use crate::set::{Question, Set};
 
-/// Passages that are looked at.
+/// Passages that count.
 const TOP: usize = 5;
 
-/// Passages among which the first right one is looked for. Not more than what is fused for anybody who asks for five, or this
-/// would judge another fusion than theirs.
+/// Passages among which the first right one is searched. Not more than the fusion uses for five passages, because that
+/// would measure another fusion.
 const DEPTH: usize = 20;
 
 /// How well one backend answered one question.
@@ -18,7 +18,7 @@ const DEPTH: usize = 20;
 pub struct Answer {
     /// The share of the right files among the first five passages.
     pub recall_at_5: f64,
-    /// The place of the first right passage, from 1 on.
+    /// The rank of the first right passage, from 1.
     pub rank: Option<usize>,
 }
 
@@ -83,7 +83,7 @@ async fn search(
     Ok(memory.search(&query).await?.passages)
 }
 
-/// What both lists have for a question, as the fusion gets them.
+/// Both result lists for a question, as the fusion gets them.
 #[derive(Serialize)]
 pub struct Listed {
     #[serde(flatten)]
@@ -101,7 +101,7 @@ struct Entry {
 }
 
 pub async fn listed(memory: &MemoryService, set: &Set, question: &Question) -> Result<Listed> {
-    /// As many as any fusion would want.
+    /// As many as any fusion would need.
     const LISTED: usize = 100;
     let entry = |passage: Passage| Entry {
         is_right: set.answer(question, &passage).is_some(),

@@ -2,9 +2,9 @@
 //! backends and each kind of question, over the judged sets in `benches/memory`. `./dev bench memory quality` runs it; by hand:
 //! `memory_quality SETS HOME [--out FILE] [--lists FILE]`.
 //!
-//! The files take the whole way through reading, chunks and the real embedding model, which is kept in HOME. `--lists` writes down
-//! what words and meaning found for the questions of the known set, so that another way to fuse them can be tried; the
-//! others have no such lists, because nothing may be chosen by them.
+//! The files go through reading, chunking and the real embedding model, which is stored in HOME. `--lists` writes
+//! the results of both searches for the questions of the known set, so that another fusion can be tried. The
+//! other sets have no such lists, because they must not be used for tuning.
 
 mod judge;
 mod report;
@@ -77,7 +77,7 @@ fn memory(home: &Path) -> Result<Arc<MemoryService>> {
     Ok(open_memory(&Config::default(), home, wiring)?)
 }
 
-/// Takes the set's files in, asks its questions of each backend, and forgets the files again.
+/// Indexes the files of the set, runs its questions on each backend, and removes the files again.
 async fn judge_set(memory: &MemoryService, set: &Set, lists: Option<&str>) -> Result<Report> {
     let indexing = IndexRequest {
         backend: MemoryBackend::Hybrid,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::judge::Answered;
 use crate::set::Set;
 
-/// How often the questions are drawn anew.
+/// How often the bootstrap draws the questions.
 const DRAWS: usize = 10_000;
 
 #[derive(Serialize)]
@@ -37,7 +37,7 @@ struct Quality {
     mrr: f64,
 }
 
-/// Questions whose first right passage hybrid has before the other backend, and behind it.
+/// Questions for which hybrid ranks the first right passage higher than the other backend, and lower.
 #[derive(Serialize)]
 struct Tally {
     with: MemoryBackend,
@@ -45,7 +45,7 @@ struct Tally {
     losses: usize,
 }
 
-/// By how much hybrid's mean reciprocal rank is higher, and between what limits that stays in 95 of 100 draws of as many
+/// By how much hybrid's mean reciprocal rank is higher, with the limits for 95 of 100 draws of as many
 /// questions from these.
 #[derive(Serialize)]
 struct Comparison {
@@ -128,7 +128,7 @@ fn gain(asked: &Answered, with: MemoryBackend) -> f64 {
     asked.hybrid.reciprocal_rank() - asked.by(with).reciprocal_rank()
 }
 
-/// A paired bootstrap: the same questions for both, drawn with replacement. The same limits every time.
+/// A paired bootstrap: the same questions for both, drawn with replacement. Deterministic.
 fn compare(questions: &[Answered], with: MemoryBackend) -> Comparison {
     let gains: Vec<f64> = questions.iter().map(|asked| gain(asked, with)).collect();
     let mut random = fastrand::Rng::with_seed(11);

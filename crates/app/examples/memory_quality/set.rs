@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::Result;
 
-/// The set by which the search was made what it is.
+/// The set that the search was tuned with.
 pub const KNOWN: &str = "known";
 
-/// Sets by which nothing is chosen; their heads say what was seen when.
+/// Sets that are not used for tuning; their heads say what was seen when.
 pub const HELD_OUT: &str = "held_out";
 pub const CONFIRMING: &str = "confirming";
 
@@ -45,7 +45,7 @@ impl Set {
         Ok(set)
     }
 
-    /// A question that nothing can answer would count as a fault of the search.
+    /// A question without an answer in the files would count as a fault of the search.
     fn check(&self, question: &Question) -> Result<()> {
         for source in &question.sources {
             let text = std::fs::read_to_string(self.files.join(source))
@@ -57,7 +57,7 @@ impl Set {
         Ok(())
     }
 
-    /// Which of the files that answer the question this passage is of, if it is right.
+    /// The file of this passage among those that answer the question, if the passage is right.
     pub fn answer<'a>(&self, question: &'a Question, passage: &Passage) -> Option<&'a str> {
         let path = Path::new(&passage.source).strip_prefix(&self.files).ok()?;
         let source = question.sources.iter().find(|source| Path::new(source) == path)?;
@@ -65,7 +65,7 @@ impl Set {
         is_right.then_some(source)
     }
 
-    /// Kinds of questions, in the order in which they come.
+    /// Kinds of questions, in the order of the set.
     pub fn kinds(&self) -> Vec<&str> {
         let mut kinds: Vec<&str> = Vec::new();
         for question in &self.questions {
@@ -77,7 +77,7 @@ impl Set {
     }
 }
 
-/// Every run of blanks and line breaks as one blank: files break lines where passages need not.
+/// Replaces every run of whitespace by one space, because files and passages break lines differently.
 fn spaced(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,8 +1,8 @@
-//! Which way a request takes: through an agent, or straight to the engine.
+//! Decides whether an agent or the engine answers a request.
 
 use hob_core::{GenerateRequest, ReplyMode};
 
-/// Which agent the caller wants.
+/// Which agent the caller requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentSelection<A> {
     /// The configured agent, which may be none.
@@ -11,16 +11,16 @@ pub enum AgentSelection<A> {
     None,
 }
 
-/// The two ways.
+/// What answers a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AnswerPath<A> {
     Engine,
     Agent(A),
 }
 
-/// Decides. A caller who brings tools wants the calls back, so an agent must not swallow them; a stream, and a request for
-/// what an agent does not give (several answers, probabilities), goes straight to the engine unless an agent was asked
-/// for by name; everything else goes through the agent, where there is one.
+/// A caller who sends tools expects the calls back, so an agent must not run them. A stream, and a request for
+/// what an agent does not support (several answers, probabilities), goes to the engine unless it names
+/// an agent. Everything else goes to the agent, if there is one.
 pub fn answer_path<A>(
     request: &GenerateRequest,
     reply_mode: ReplyMode,
@@ -48,7 +48,7 @@ mod tests {
     const CONFIGURED: AgentSelection<&str> = AgentSelection::Configured(Some("simple"));
 
     #[test]
-    fn only_a_whole_answer_without_the_callers_tools_goes_through_an_agent() {
+    fn only_a_complete_answer_without_the_callers_tools_uses_the_agent() {
         let plain = GenerateRequest::default();
         assert_eq!(answer_path(&plain, ReplyMode::Complete, CONFIGURED), AnswerPath::Agent("simple"));
         assert_eq!(answer_path(&plain, ReplyMode::Streamed, CONFIGURED), AnswerPath::Engine);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_callers_tools_always_come_back_to_the_caller() {
+    fn calls_of_the_callers_tools_are_always_returned() {
         let tool = ToolDefinition { name: "f".into(), description: None, parameters: None, strict: None };
         let with_tools = GenerateRequest { tools: vec![tool], ..GenerateRequest::default() };
         for reply_mode in [ReplyMode::Complete, ReplyMode::Streamed] {

@@ -16,20 +16,20 @@ use crate::ask::caller_policy::admit;
 use crate::ask::engine_for_request::RequestTarget;
 use hob_telemetry::trace::{Span, TracedStream, ask_error_type, request_span, under};
 
-/// An answer under way.
+/// An answer in progress.
 pub struct AnswerStream {
     /// The key of the engine that answers.
     pub engine: String,
     /// The model that answers.
     pub model: String,
-    /// Why this model; `None` when it is the one that was asked for.
+    /// Why this model; `None` if the caller requested it.
     pub reason: Option<ModelReason>,
     pub warnings: Vec<AnswerWarning>,
     pub deltas: DeltaStream,
 }
 
 impl AskService {
-    /// The whole answer, and how an agent got to it.
+    /// The complete answer, and the steps of the agent.
     pub async fn complete(&self, request: GenerateRequest, caller: &Caller) -> Result<Answered, AskError> {
         let mut span = request_span(&self.recorder.tracer, caller, &request.model);
         let caller = under(caller, &span);
@@ -84,8 +84,8 @@ impl AskService {
         }
     }
 
-    /// The answer as it comes. Returns once the first piece is there, so that trouble before it is an error and not a
-    /// stream that breaks at once.
+    /// The answer as a stream. Returns with the first piece, so that a failure before it is an error and not a
+    /// broken stream.
     pub async fn stream(&self, request: GenerateRequest, caller: &Caller) -> Result<AnswerStream, AskError> {
         let mut span = request_span(&self.recorder.tracer, caller, &request.model);
         let caller = under(caller, &span);
@@ -130,7 +130,7 @@ impl AskService {
         Ok(AnswerStream { engine: told.engine, model, reason: told.reason, warnings, deltas })
     }
 
-    /// A stream whose first piece is there.
+    /// A stream whose first piece has arrived.
     async fn first_piece(
         &self,
         route: &RequestTarget,
@@ -139,8 +139,7 @@ impl AskService {
         caller: &Caller,
         span: &mut Span,
     ) -> Result<GenerationStream, AskError> {
-        let GenerationStream { warnings, mut deltas } = match answer_path(&request, ReplyMode::Streamed, wish)
-        {
+        let stream = match answer_path(&request, ReplyMode::Streamed, wish) {
             AnswerPath::Engine => route.recorded(self.record_context(caller, None)).stream(&request).await?,
             AnswerPath::Agent(agent) => {
                 by_agent(span, agent.name());
@@ -148,16 +147,24 @@ impl AskService {
                 self.agent_stream(route, request, agent, caller)?
             }
         };
-        let first = match deltas.next().await {
-            Some(first) => first?,
-            None => {
-                let engine = route.engine().to_owned();
-                let reason = "it ended before it began".to_owned();
-                return Err(EngineError::Interrupted { engine, reason }.into());
-            }
-        };
-        Ok(GenerationStream { warnings, deltas: Box::pin(stream::iter([Ok(first)]).chain(deltas)) })
+        with_first_piece(stream, route.engine()).await
     }
+}
+
+/// The same stream, once its first piece is there.
+pub(super) async fn with_first_piece(
+    stream: GenerationStream,
+    engine: &str,
+) -> Result<GenerationStream, AskError> {
+    let GenerationStream { warnings, mut deltas } = stream;
+    let first = match deltas.next().await {
+        Some(first) => first?,
+        None => {
+            let reason = "it ended before it began".to_owned();
+            return Err(EngineError::Interrupted { engine: engine.to_owned(), reason }.into());
+        }
+    };
+    Ok(GenerationStream { warnings, deltas: Box::pin(stream::iter([Ok(first)]).chain(deltas)) })
 }
 
 #[async_trait]
@@ -167,7 +174,7 @@ impl Ask for AskService {
     }
 }
 
-/// The request is an agent's to answer.
+/// An agent answers the request.
 fn by_agent(span: &mut Span, agent: &str) {
     span.rename(|| format!("invoke_agent {agent}"));
     span.set("gen_ai.operation.name", "invoke_agent");

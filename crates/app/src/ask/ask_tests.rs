@@ -55,7 +55,7 @@ fn asking(model: &str) -> GenerateRequest {
 }
 
 #[tokio::test]
-async fn the_agent_answers_whole_requests_and_the_callers_tools_pass_it_by() {
+async fn the_agent_answers_complete_requests_without_the_callers_tools() {
     let (system, _engine) = system(ScriptedEngine::saying(&["dinner ", "is served"]), Some(Arc::new(Butler)));
     let answer = system.complete(asking("m"), &caller()).await.unwrap().generation.answer.content;
     assert_eq!(answer, "Sir, dinner is served");
@@ -69,11 +69,11 @@ async fn the_agent_answers_whole_requests_and_the_callers_tools_pass_it_by() {
 }
 
 #[tokio::test]
-async fn the_owners_defaults_hold_where_a_caller_says_nothing() {
+async fn configured_defaults_apply_to_values_that_the_caller_omits() {
     let (system, engine) = system(ScriptedEngine::saying(&["yes"]), Some(Arc::new(Butler)));
     let defaults = AnswerDefaults { temperature: hob_core::Temperature::new(0.2).ok(), max_tokens: None };
     let system = system.with_defaults(defaults);
-    // Through an agent, and straight to the engine.
+    // With an agent, and directly.
     system.complete(asking("m"), &caller()).await.unwrap();
     system.stream(asking("m"), &caller()).await.unwrap();
     let own = GenerateRequest { max_tokens: hob_core::MaxTokens::new(5).ok(), ..asking("m") };
@@ -84,7 +84,7 @@ async fn the_owners_defaults_hold_where_a_caller_says_nothing() {
 }
 
 #[tokio::test]
-async fn trouble_before_the_first_piece_is_an_error_and_not_a_stream() {
+async fn a_failure_before_the_first_piece_is_an_error_and_not_a_stream() {
     let broken = ScriptedEngine::new(|_| {
         vec![Err(EngineError::Interrupted { engine: "scripted".into(), reason: "cable".into() })]
     });
@@ -113,7 +113,7 @@ async fn default_means_the_first_model_of_the_engine() {
 }
 
 #[tokio::test]
-async fn a_model_nobody_has_is_never_replaced_by_another() {
+async fn an_unknown_model_is_never_replaced_by_another() {
     let (system, engine) = system(ScriptedEngine::saying(&["hi"]), None);
     let error = system.complete(asking("gpt-4"), &caller()).await.unwrap_err();
     assert!(matches!(error, AskError::Engine(EngineError::ModelNotFound { .. })), "{error}");
@@ -129,11 +129,11 @@ async fn default_never_means_a_model_that_cannot_answer() {
 }
 
 #[tokio::test]
-async fn texts_are_embedded_by_the_house_or_by_the_model_that_was_named() {
-    let house = Arc::new(ScriptedEngine::saying(&[]).with_embedding_models(&["minilm"]));
+async fn texts_are_embedded_by_the_default_embedder_or_the_named_model() {
+    let embedding_engine = Arc::new(ScriptedEngine::saying(&[]).with_embedding_models(&["minilm"]));
     let (system, engine) = system(ScriptedEngine::saying(&[]).with_embedding_models(&["other"]), None);
     let system = system.with_embedder(Some(Embedder {
-        engine: Arc::clone(&house) as Arc<dyn Engine>,
+        engine: Arc::clone(&embedding_engine) as Arc<dyn Engine>,
         model: "minilm".into(),
     }));
     let caller = caller();
@@ -149,7 +149,7 @@ async fn texts_are_embedded_by_the_house_or_by_the_model_that_was_named() {
         let named = if model == "default" { "minilm" } else { model };
         assert_eq!(embed(model).await.unwrap().model, named);
     }
-    assert_eq!((house.embed_requests().len(), engine.embed_requests().len()), (2, 1));
+    assert_eq!((embedding_engine.embed_requests().len(), engine.embed_requests().len()), (2, 1));
     let error = embed("nope").await.unwrap_err();
     assert!(matches!(error, AskError::Engine(EngineError::ModelNotFound { .. })), "{error}");
 }

@@ -1,23 +1,23 @@
-//! What a request may have done on behalf of its caller: which of its fields reach an engine, which addresses in it are fetched, and
-//! whether it may go to the cloud. Every request passes here first, whether it comes over HTTP, from the terminal, a channel or
-//! the scheduler. Who the caller is, and what each role may do, is `hob_core::CallerRole`'s to say.
+//! What a request may do for its caller: which of its fields reach an engine, which URLs Hob downloads, and
+//! whether it may go to the cloud. Every request passes here first, from HTTP, the terminal, a channel or
+//! the scheduler. `hob_core::CallerRole` defines the roles and their rights.
 
 use std::collections::HashSet;
 
 use hob_core::{
-    AnswerWarning, AskError, Caller, CallerRole, Content, ContentPart, Engine, GenerateRequest,
-    is_documented_field, is_documented_message_field,
+    AnswerWarning, AskError, Caller, CallerRole, CompletionRequest, Content, ContentPart, Engine,
+    GenerateRequest, is_documented_field, is_documented_message_field,
 };
 use serde_json::{Map, Value};
 
 use crate::ask::images::ImageFetcher;
 
-/// So many ignored fields are named in an answer, each by so many characters: their names are the caller's to choose.
+/// The number of ignored fields that an answer names, and the length of each name. Limited, because callers choose the names.
 const MAX_NAMED: usize = 16;
 const MAX_NAME: usize = 64;
 
-/// Makes a request what its caller may send: drops what may not reach an engine, refuses what may not be fetched, and brings in
-/// the pictures that the owner named by address. The warnings name what was dropped.
+/// Applies the rights of the caller: drops fields that may not reach an engine, refuses URLs that may not be downloaded, and downloads
+/// the images that the owner named by URL. The warnings name what was dropped.
 pub(crate) async fn admit(
     request: &mut GenerateRequest,
     caller: &Caller,
@@ -32,6 +32,18 @@ pub(crate) async fn admit(
     Ok(warnings)
 }
 
+/// The same for a text to continue, which names nothing that could be fetched.
+pub(crate) fn admit_text(request: &mut CompletionRequest, role: CallerRole) -> Vec<AnswerWarning> {
+    if role.may_send_any_field() {
+        return Vec::new();
+    }
+    let mut fields =
+        GenerateRequest { extra: std::mem::take(&mut request.extra), ..GenerateRequest::default() };
+    let warnings = drop_undocumented(&mut fields);
+    request.extra = fields.extra;
+    warnings
+}
+
 /// Refuses an engine that this caller may not use.
 pub(crate) fn check_engine(engine: &dyn Engine, model: &str, role: CallerRole) -> Result<(), AskError> {
     match role.may_use_engine(engine.key()) {
@@ -40,7 +52,7 @@ pub(crate) fn check_engine(engine: &dyn Engine, model: &str, role: CallerRole) -
     }
 }
 
-/// Takes out every field that the API does not document.
+/// Removes every field that the API does not document.
 fn drop_undocumented(request: &mut GenerateRequest) -> Vec<AnswerWarning> {
     let mut dropped = Vec::new();
     retain(&mut request.extra, is_documented_field, |field| dropped.push(shown(field)));
@@ -71,13 +83,13 @@ fn retain(fields: &mut Map<String, Value>, is_documented: fn(&str) -> bool, mut 
     });
 }
 
-/// A field's name as a header can have it.
+/// The name of a field with only characters that a header allows.
 fn shown(field: &str) -> String {
     let plain = |c: char| if c.is_ascii_graphic() { c } else { '?' };
     field.chars().take(MAX_NAME).map(plain).collect()
 }
 
-/// Refuses addresses that nobody fetches, and those that this caller may not name. An engine that got one would connect to it
+/// Refuses URLs that Hob never downloads, and those that this caller may not send. An engine that got such a URL would connect to it
 /// from inside the owner's network, or read a file of its own machine.
 fn check_attachments(request: &GenerateRequest, role: CallerRole) -> Result<(), AskError> {
     for (index, message) in request.messages.iter().enumerate() {
@@ -130,7 +142,7 @@ fn check_image(url: &str, role: CallerRole) -> Result<(), Refused> {
     }
 }
 
-/// A part that only some engines take, of somebody who may name addresses: still none of the engine's own files.
+/// A part that only some engines support, from a caller who may send URLs, but not URLs of the engine's own files.
 fn check_schemes(part: &Value) -> Result<(), Refused> {
     let kind = part["type"].as_str().unwrap_or_default();
     match part[kind]["url"].as_str() {
@@ -141,8 +153,8 @@ fn check_schemes(part: &Value) -> Result<(), Refused> {
     }
 }
 
-/// A part that only some engines take, of somebody who may not name addresses: the kinds that are known, with their content
-/// inside and nothing else.
+/// A part that only some engines support, from a caller who may not send URLs: only known kinds, with their content
+/// inline.
 fn check_strangers_part(part: &Value) -> Result<(), Refused> {
     let kind = part["type"].as_str().unwrap_or_default();
     let fields: &[&str] = match kind {
@@ -170,7 +182,7 @@ fn check_strangers_part(part: &Value) -> Result<(), Refused> {
         let is_inside = match (name.as_str(), value.as_str()) {
             (_, None) => false,
             ("url", Some(url)) => is_inline(url),
-            // Base64 has no colon, and an address has one.
+            // Base64 has no colon, but a URL has one.
             ("data" | "file_data", Some(data)) => is_inline(data) || !data.contains(':'),
             (_, Some(_)) => true,
         };
@@ -186,7 +198,7 @@ fn is_inline(url: &str) -> bool {
     url.starts_with("data:")
 }
 
-/// Whether this is an address that Hob may fetch from, as far as its scheme tells.
+/// Whether Hob may download from this URL, by its scheme.
 pub(crate) fn is_web_address(url: &str) -> bool {
     let begins_with =
         |scheme: &str| url.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme));

@@ -56,13 +56,13 @@ fn engine(key: &str, models: &[&str]) -> Arc<ScriptedEngine> {
     Arc::new(ScriptedEngine::saying(&["hi"]).called(key).with_models(models))
 }
 
-/// A house with one engine.
-fn house() -> (AskService, Arc<ScriptedEngine>) {
+/// A service with one engine.
+fn local_service() -> (AskService, Arc<ScriptedEngine>) {
     let engine = engine("vllm", &["m"]);
     (AskService::new(parts(&engine, None)), engine)
 }
 
-/// A house with an engine of its own, and the cloud beside it.
+/// A service with a local engine and the cloud.
 fn house_with_cloud(default_model: Option<&str>) -> (AskService, Arc<ScriptedEngine>, Arc<ScriptedEngine>) {
     let (here, cloud) = (engine("vllm", &["m"]), engine("cloud", &["gpt-5.2"]));
     let pool =
@@ -95,7 +95,7 @@ fn param(error: &AskError) -> &str {
 }
 
 #[tokio::test]
-async fn fields_that_no_api_documents_reach_the_engine_for_the_owner_only() {
+async fn unknown_fields_reach_the_engine_only_for_the_owner() {
     let mut request = asking("m");
     for (field, value) in [
         ("user_config", json!({ "model_list": [] })),
@@ -111,7 +111,7 @@ async fn fields_that_no_api_documents_reach_the_engine_for_the_owner_only() {
     }
     request.messages[0].extra.insert("cache_control".into(), json!({ "type": "ephemeral" }));
     request.messages[0].extra.insert("refusal".into(), json!("no"));
-    let (system, engine) = house();
+    let (system, engine) = local_service();
 
     system.complete(request.clone(), &owner()).await.unwrap();
     assert_eq!(engine.requests()[0].extra, request.extra, "everything for the owner");
@@ -151,7 +151,7 @@ mod hostile {
         for number in 0..5_000 {
             request.extra.insert(format!("{number}\r\nset-cookie: x{}", "y".repeat(200)), json!(1));
         }
-        let (system, _engine) = house();
+        let (system, _engine) = local_service();
         let warnings = system.complete(request, &stranger()).await.unwrap().generation.warnings;
         assert_eq!(warnings.len(), MAX_NAMED + 1);
         assert_eq!(warnings[MAX_NAMED].text(), "ignored=4984 more");
@@ -162,8 +162,8 @@ mod hostile {
     }
 
     #[tokio::test]
-    async fn nobody_but_the_owner_names_the_address_of_an_image() {
-        let (system, engine) = house();
+    async fn only_the_owner_may_send_image_urls() {
+        let (system, engine) = local_service();
         for role in [CallerRole::Stranger, CallerRole::ChannelSender] {
             for url in [
                 "http://169.254.169.254/latest/meta-data/",
@@ -186,8 +186,8 @@ mod hostile {
 
     #[tokio::test]
     async fn files_and_private_addresses_are_refused_for_the_owner_too() {
-        let (system, engine) = house();
-        for (url, told) in [
+        let (system, engine) = local_service();
+        for (url, expected) in [
             ("file:///etc/passwd", "data: URL"),
             ("ftp://example.org/cat.png", "data: URL"),
             ("http://127.0.0.1:1/cat.png", "no public address"),
@@ -197,14 +197,14 @@ mod hostile {
         ] {
             let refused = system.complete(showing(url), &owner()).await.unwrap_err();
             assert_eq!(param(&refused), "messages[1].content[1].image_url", "{url}");
-            assert!(refused.to_string().contains(told), "{url}: {refused}");
+            assert!(refused.to_string().contains(expected), "{url}: {refused}");
         }
         assert_eq!(engine.requests(), []);
     }
 
     #[tokio::test]
-    async fn a_stranger_sends_the_content_of_other_parts_and_no_address() {
-        let (system, engine) = house();
+    async fn a_stranger_may_send_content_but_no_urls() {
+        let (system, engine) = local_service();
         let ask = |part: Value, role: CallerRole| {
             let system = &system;
             async move { system.complete(with_part(ContentPart::Other(part)), &caller(role)).await }
@@ -263,7 +263,7 @@ mod hostile {
     }
 
     #[tokio::test]
-    async fn where_the_cloud_is_all_there_is_a_stranger_gets_nothing() {
+    async fn a_stranger_gets_nothing_if_only_the_cloud_is_available() {
         for asked in ["gpt-5.2", "gpt-unlisted", "default", "auto"] {
             let cloud = ScriptedEngine::saying(&["hi"]).called("cloud").with_models(&["gpt-5.2"]);
             let cloud = Arc::new(cloud.with_unlisted_models());
@@ -276,9 +276,9 @@ mod hostile {
     }
 
     #[tokio::test]
-    async fn auto_never_means_the_cloud_for_a_stranger() {
+    async fn auto_never_chooses_the_cloud_for_a_stranger() {
         let (here, cloud) = (engine("vllm", &["m"]), engine("cloud", &["gpt-5.2"]));
-        // The cloud is the engine of the house here, and the router may choose it for the owner.
+        // The cloud is the selected engine, and the router may choose it for the owner.
         let others = vec![Arc::clone(&here) as Arc<dyn Engine>];
         let pool = EnginePool::new(Arc::clone(&cloud) as Arc<dyn Engine>, others);
         let system = AskService::new(parts(&cloud, Some("auto"))).with_pool(Arc::new(pool));
@@ -289,7 +289,7 @@ mod hostile {
     }
 
     #[tokio::test]
-    async fn the_cloud_does_not_stand_in_for_a_stranger() {
+    async fn the_cloud_is_no_fallback_for_a_stranger() {
         let (here, cloud) = (engine("vllm", &["m"]), engine("cloud", &["gpt-5.2"]));
         let fallback = Fallback::new("gpt-5.2", Some(Arc::clone(&cloud) as Arc<dyn Engine>));
         let system = AskService::new(parts(&here, Some("m"))).with_fallback(Some(fallback));
@@ -312,7 +312,7 @@ mod hostile {
             Arc::new(ScriptedEngine::saying(&[]).called(key).with_embedding_models(&[model]))
         };
         let (here, cloud) = (embedding("vllm", "e"), embedding("cloud", "text-embedding-3"));
-        let house =
+        let embedder =
             Embedder { engine: Arc::clone(&cloud) as Arc<dyn Engine>, model: "text-embedding-3".into() };
         let others = vec![Arc::clone(&cloud) as Arc<dyn Engine>];
         let pool = EnginePool::new(Arc::clone(&here) as Arc<dyn Engine>, others);
@@ -329,7 +329,7 @@ mod hostile {
         };
         assert!(matches!(embed(&system, "text-embedding-3"), Err(AskError::CloudNotAllowed { .. })));
         embed(&system, "e").unwrap();
-        let system = system.with_embedder(Some(house));
+        let system = system.with_embedder(Some(embedder));
         assert!(matches!(embed(&system, "default"), Err(AskError::CloudNotAllowed { .. })));
         assert_eq!(cloud.embed_requests().len(), 0);
     }
@@ -351,7 +351,7 @@ async fn a_caller_sees_the_models_that_it_may_use() {
     assert_eq!(system.listed_model("default", CallerRole::Stranger).await.unwrap().unwrap().model.id, "m");
 }
 
-/// A house that may fetch from this server of the test, and the address of a path on it.
+/// A service that may download from this test server, and the address of a path on it.
 async fn fetching_from(
     reply: impl Fn(&str) -> Reply + Send + Sync + 'static,
 ) -> (AskService, Arc<ScriptedEngine>, FakeServer) {
@@ -360,7 +360,7 @@ async fn fetching_from(
         policy: AddressPolicy::public_only().with_exception(server.address()),
         ..WebFetchOptions::default()
     };
-    let (system, engine) = house();
+    let (system, engine) = local_service();
     (system.with_images(ImageFetcher::new(options)), engine, server)
 }
 
@@ -384,7 +384,7 @@ async fn an_image_that_the_owner_names_is_fetched_and_passed_on_as_data() {
         let bytes = BASE64_STANDARD.decode(payload).unwrap();
         assert_eq!((media_type, bytes.as_slice()), ("image/png", PNG));
     }
-    for (path, told) in [
+    for (path, expected) in [
         ("/inside", "no public address"),
         ("/page", "no PNG"),
         ("/missing", "404"),
@@ -392,7 +392,7 @@ async fn an_image_that_the_owner_names_is_fetched_and_passed_on_as_data() {
     ] {
         let refused = system.complete(showing(&format!("{url}{path}")), &owner()).await.unwrap_err();
         assert_eq!(param(&refused), "messages[1].content[1].image_url");
-        assert!(refused.to_string().contains(told), "{path}: {refused}");
+        assert!(refused.to_string().contains(expected), "{path}: {refused}");
     }
     let mut many = showing(&url);
     let Content::Parts(parts) = &mut many.messages[1].content else { unreachable!() };

@@ -1,8 +1,8 @@
-//! The model that `default` stands for.
+//! The model that `default` means.
 //!
 //! A model that the owner named is the default. Otherwise the first model of the engine is chosen once and recorded in the home
 //! directory, for each engine: a model that is pulled later never becomes the default because of its name. A recorded model that
-//! has gone is replaced, and the log says so.
+//! was removed is replaced, and the log says so.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,14 +25,14 @@ const FILE: &str = "default_models.json";
 
 /// The default model of an engine, whatever else is in the pool.
 pub(crate) struct DefaultModel {
-    /// As the owner named it, which may be `auto`.
+    /// As configured, which may be `auto`.
     configured: Option<String>,
-    /// Where choices are recorded; `None` keeps them in memory only.
+    /// The file with recorded choices; `None` keeps them in memory only.
     file: Option<PathBuf>,
     /// Whether a choice is written there, or only read.
     recording: Recording,
     chosen: ArcSwapOption<String>,
-    /// Held by whoever chooses, so that a crowd chooses once.
+    /// Held during a choice, so that concurrent requests choose once.
     choosing: Mutex<()>,
 }
 
@@ -53,12 +53,12 @@ impl DefaultModel {
         }
     }
 
-    /// The same with a home directory that keeps the choice.
+    /// The same with a home directory in which the choice is recorded.
     pub(crate) fn recorded_at(self, home: &Path) -> Self {
         DefaultModel { file: Some(home.join(FILE)), ..self }
     }
 
-    /// As the owner named it, which may be `auto`.
+    /// As configured, which may be `auto`.
     pub(crate) fn configured(&self) -> Option<&str> {
         self.configured.as_deref()
     }
@@ -71,7 +71,7 @@ impl DefaultModel {
         }
     }
 
-    /// The model for work that needs one and the same: the default, or where that is `auto`, the one that was chosen.
+    /// The model for work that always needs the same model: the default, or the chosen model if that is `auto`.
     pub(crate) async fn steady(&self, pool: &EnginePool) -> Result<Option<String>, EngineError> {
         match &self.configured {
             Some(model) if model != AUTO => Ok(Some(model.clone())),
@@ -79,7 +79,7 @@ impl DefaultModel {
         }
     }
 
-    /// The model that was chosen for an engine, chosen now where none was.
+    /// The model that was chosen for an engine. Chooses one if there is none yet.
     async fn chosen(&self, catalog: &ModelListCache) -> Result<Option<String>, EngineError> {
         if let Some(model) = self.chosen.load_full()
             && catalog.contains(&model) != Some(false)
@@ -113,7 +113,7 @@ impl DefaultModel {
         Ok(first)
     }
 
-    /// The recorded choices. A file that cannot be read counts as empty: choosing anew harms less than not answering.
+    /// The recorded choices. A file that cannot be read counts as empty: a new choice is better than no answer.
     fn read(&self) -> BTreeMap<String, String> {
         let Some(file) = &self.file else { return BTreeMap::new() };
         match fs::read(file) {
@@ -129,7 +129,7 @@ impl DefaultModel {
         }
     }
 
-    /// Records a choice. Where that is not possible it lasts as long as the process.
+    /// Records a choice. If that is not possible, the choice lasts as long as the process.
     fn record(&self, engine: &str, model: Option<&str>) {
         let Some(file) = self.file.as_deref().filter(|_| self.recording == Recording::On) else { return };
         let mut choices = self.read();
@@ -147,7 +147,7 @@ impl DefaultModel {
     }
 }
 
-/// The model that `default` stands for when this engine answers, for those who only look: nothing is recorded.
+/// The model that `default` means for this engine, for display: nothing is recorded.
 pub async fn default_model(
     config: &Config,
     home: &Path,

@@ -6,7 +6,7 @@ fn engine(models: &[&str]) -> Arc<dyn Engine> {
     Arc::new(ScriptedEngine::saying(&["hi"]).with_models(models))
 }
 
-/// What `default` stands for in a process that has just been started.
+/// The model that `default` means in a new process.
 async fn started(home: &Path, models: &[&str]) -> Option<String> {
     let default = DefaultModel::new(None).recorded_at(home);
     default.get(&EnginePool::new(engine(models), Vec::new())).await.unwrap()
@@ -25,7 +25,7 @@ async fn a_model_that_is_pulled_later_does_not_become_the_default() {
 }
 
 #[tokio::test]
-async fn a_default_that_is_gone_is_replaced_once() {
+async fn a_removed_default_is_replaced_once() {
     let home = tempfile::tempdir().unwrap();
     started(home.path(), &["mistral"]).await;
     assert_eq!(started(home.path(), &["b", "c"]).await.as_deref(), Some("b"));
@@ -35,7 +35,7 @@ async fn a_default_that_is_gone_is_replaced_once() {
 }
 
 #[tokio::test]
-async fn each_engine_has_a_default_of_its_own() {
+async fn each_engine_has_its_own_default() {
     let home = tempfile::tempdir().unwrap();
     started(home.path(), &["mistral"]).await;
     let other: Arc<dyn Engine> = Arc::new(ScriptedEngine::saying(&[]).called("other").with_models(&["x"]));
@@ -56,7 +56,7 @@ async fn an_engine_that_does_not_answer_keeps_its_default() {
 }
 
 #[tokio::test]
-async fn what_the_owner_named_is_neither_replaced_nor_recorded() {
+async fn a_configured_default_is_neither_replaced_nor_recorded() {
     let home = tempfile::tempdir().unwrap();
     let default = DefaultModel::new(Some("named".into())).recorded_at(home.path());
     let pool = EnginePool::new(engine(&["a"]), Vec::new());
@@ -69,7 +69,7 @@ async fn what_the_owner_named_is_neither_replaced_nor_recorded() {
 }
 
 #[tokio::test]
-async fn looking_records_nothing_and_a_damaged_record_is_no_obstacle() {
+async fn reading_records_nothing_and_a_damaged_record_is_ignored() {
     let home = tempfile::tempdir().unwrap();
     let (config, engine) = (Config::default(), engine(&["b"]));
     assert_eq!(default_model(&config, home.path(), &engine).await.unwrap().as_deref(), Some("b"));

@@ -9,7 +9,7 @@ use hob_core::model::DEFAULT_MODEL;
 use hob_telemetry::trace::{ask_error_type, request_span, under};
 
 impl AskService {
-    /// Texts as vectors. `default`, and the name of the model it stands for, mean the configured embedder; any other name
+    /// Texts as vectors. `default`, and the name of the configured embedding model, mean the configured embedder; any other name
     /// is a model of the engine.
     pub async fn embed(&self, request: EmbedRequest, caller: &Caller) -> Result<Embeddings, AskError> {
         let mut span = request_span(&self.recorder.tracer, caller, &request.model);
@@ -22,6 +22,8 @@ impl AskService {
     }
 
     async fn vectors(&self, mut request: EmbedRequest, caller: &Caller) -> Result<Embeddings, AskError> {
+        // The answer names the model that made the vectors.
+        self.aliases.apply(&mut request.model);
         let embedder = match &self.embedder {
             None if request.model == DEFAULT_MODEL => return Err(embedder::not_configured().into()),
             Some(embedder) if request.model == DEFAULT_MODEL || request.model == embedder.model => embedder,

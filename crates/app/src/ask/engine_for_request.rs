@@ -35,7 +35,7 @@ struct Behind {
 pub(crate) struct AnswerNotes {
     /// The key of the engine that answered.
     pub(crate) engine: String,
-    /// The model that answered, where it is another than the one that was asked.
+    /// The model that answered, if it is not the one that was requested.
     pub(crate) model: Option<String>,
     pub(crate) reason: Option<ModelReason>,
     pub(crate) warning: Option<AnswerWarning>,
@@ -58,7 +58,7 @@ impl RequestTarget {
         RequestTarget { reporter: Some(reporter), ..self }
     }
 
-    /// The reporter of how the answer ends. Where another model than the chosen one has answered, the choice is withdrawn instead.
+    /// The reporter of how the answer ends. If another model than the chosen one answered, the choice is withdrawn instead.
     pub(crate) fn take_outcome_reporter(&mut self) -> Option<OutcomeReporter> {
         let reporter = self.reporter.take()?;
         if self.stand_in().is_some() {
@@ -94,6 +94,15 @@ impl RequestTarget {
             reason: Some(reason.after(self.reason)),
             ..self
         }
+    }
+
+    /// The same, if the caller's name for the model is an alias.
+    pub(crate) fn after_alias(self, alias: Option<ModelReason>) -> Self {
+        let reason = match (alias, self.reason) {
+            (alias, None) => alias,
+            (alias, Some(reason)) => Some(reason.after(alias)),
+        };
+        RequestTarget { reason, ..self }
     }
 
     /// The key of the engine that is asked first.

@@ -1,6 +1,6 @@
-//! Pictures that a request names by their address. Hob fetches them itself, by the same guarded way as `web_fetch`, and passes them
-//! on as `data:` URLs. No engine gets an address: it would connect from inside the owner's network, and nothing would check
-//! where to.
+//! Images that a request names by URL. Hob downloads them itself, with the same checks as `web_fetch`, and passes them
+//! on as `data:` URLs. An engine never gets the URL: it would connect from inside the owner's network, and nothing would check
+//! the target.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use hob_core::{AskError, Content, ContentPart, GenerateRequest, Image};
 
 use crate::ask::caller_policy::is_web_address;
 
-/// Pictures that one request may name by address.
+/// Images that one request may name by URL.
 const MAX_IMAGES: usize = 16;
 
-/// Bytes of a picture.
+/// Bytes of an image.
 const MAX_IMAGE_BYTES: usize = 10 << 20;
 
-/// The time for a picture, redirects included.
+/// The time for an image, redirects included.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Pictures of a request that are fetched at once.
+/// Images of a request that are downloaded at the same time.
 const AT_ONCE: usize = 4;
 
-/// The beginnings of the files that models can look at.
+/// The first bytes of the image formats that models support.
 const SIGNATURES: [(&[u8], &str); 5] = [
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -34,27 +34,27 @@ const SIGNATURES: [(&[u8], &str); 5] = [
     (b"BM", "image/bmp"),
 ];
 
-/// Fetches pictures. Whether a caller may name addresses is decided before.
+/// Downloads images. The caller policy has already checked whether the caller may name URLs.
 pub struct ImageFetcher {
     fetcher: Fetcher,
 }
 
 impl Default for ImageFetcher {
-    /// Fetches from the public internet only.
+    /// Downloads from public addresses only.
     fn default() -> Self {
         ImageFetcher::new(WebFetchOptions::default())
     }
 }
 
 impl ImageFetcher {
-    /// Fetches from where `options` allow. Size, time and kind are those of pictures.
+    /// Downloads from the addresses that `options` allow, with the limits for images.
     pub fn new(options: WebFetchOptions) -> Self {
         let options =
             WebFetchOptions { timeout: TIMEOUT, max_bytes: MAX_IMAGE_BYTES, accept: "image/*", ..options };
         ImageFetcher { fetcher: Fetcher::new(options) }
     }
 
-    /// Puts the pictures themselves in the place of their addresses.
+    /// Replaces the URLs of images by the images.
     pub(crate) async fn fetch_all(&self, request: &mut GenerateRequest) -> Result<(), AskError> {
         let named = named_by_address(request);
         if let Some((param, _)) = named.get(MAX_IMAGES) {
@@ -76,7 +76,7 @@ impl ImageFetcher {
         Ok(())
     }
 
-    /// A picture as a `data:` URL, or why not.
+    /// An image as a `data:` URL, or the reason why not.
     async fn fetch(&self, address: &str) -> Result<String, String> {
         let page = self.fetcher.fetch(address, Redirects::Anywhere).await;
         let page = page.map_err(|error| format!("the image cannot be fetched: {error}"))?;
@@ -90,7 +90,7 @@ impl ImageFetcher {
     }
 }
 
-/// The pictures that are addresses, each with its place in the request.
+/// The images that are URLs, each with its position in the request.
 fn named_by_address(request: &mut GenerateRequest) -> Vec<(String, &mut Image)> {
     let mut named = Vec::new();
     for (index, message) in request.messages.iter_mut().enumerate() {
@@ -106,7 +106,7 @@ fn named_by_address(request: &mut GenerateRequest) -> Vec<(String, &mut Image)> 
     named
 }
 
-/// What kind of picture this is, by its bytes: what a server says of it may be wrong, or a lie.
+/// The format of an image by its bytes, because the server's content type may be wrong.
 fn media_type(bytes: &[u8]) -> Option<&'static str> {
     if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
         return Some("image/webp");

@@ -1,4 +1,4 @@
-//! What the memory has on a question, for callers who may know it.
+//! Passages from the memory for a question, for callers who may read the memory.
 
 use hob_core::{Caller, GenerateRequest, MemoryUse, Permit, Reach, RequestSource};
 use hob_memory::Passage;
@@ -7,8 +7,8 @@ use super::AskService;
 use hob_core::tool::MEMORY_SEARCH_TOOLS;
 
 impl AskService {
-    /// Puts what the memory has on the question into the request, where the caller may know it, and says what that was.
-    /// Agents are told by themselves; a request that was told already is left as it is.
+    /// Adds passages from the memory to the request, if the caller may read the memory, and returns them.
+    /// Agents get passages automatically; a request that already has passages does not change.
     pub async fn recall(&self, request: &mut GenerateRequest, caller: &Caller) -> Vec<Passage> {
         match &self.memory {
             Some(memory) if may_recall(caller) => memory.add_context(request, &self.events(caller)).await,
@@ -17,9 +17,9 @@ impl AskService {
     }
 }
 
-/// Whether the caller may know what is in the memory. Whoever writes on a channel needs leave by name, because there trust in
-/// tools is given to everybody at once; and so does a task whose tools were chosen, because somebody on a channel may have
-/// made it.
+/// Whether the caller may read the memory. A channel sender needs permission by name, because there trust in
+/// tools applies to all senders. So does a task with selected tools, because a channel sender may have
+/// created it.
 fn may_recall(caller: &Caller) -> bool {
     let reads_memory =
         |names: &Vec<String>| names.iter().any(|name| MEMORY_SEARCH_TOOLS.contains(&name.as_str()));

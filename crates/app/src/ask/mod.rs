@@ -1,16 +1,21 @@
-//! The app: one engine, its models, the agents and their tools. What it is made of is here; what it does is in the files
+//! The service that answers requests: engines, models, agents and tools. Its parts are defined here, its functions in the files
 //! below.
 
 pub(crate) mod agent_or_engine;
 mod answer;
 pub(crate) mod caller_policy;
+mod complete_text;
+mod count_tokens;
 pub(crate) mod default_model;
 mod embed;
 pub(crate) mod engine_for_request;
 pub(crate) mod images;
 mod memory_context;
+mod model_aliases;
+mod rerank;
 mod resolve_model;
 mod run_context;
+mod tokens;
 mod warm_up;
 
 use std::path::Path;
@@ -29,6 +34,10 @@ use hob_telemetry::metrics::InferenceMetrics;
 use hob_telemetry::{EnergyMeters, InferenceLog, Recorder, Tracer};
 
 pub use answer::AnswerStream;
+pub use complete_text::TextRequest;
+pub use count_tokens::TokenCount;
+pub use model_aliases::ModelAliases;
+pub use rerank::Reranked;
 
 use crate::ask::default_model::DefaultModel;
 use crate::ask::images::ImageFetcher;
@@ -37,15 +46,15 @@ use crate::startup::embedder::Embedder;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
 
-/// What a [`AskService`] is made of.
+/// The parts of an [`AskService`].
 pub struct AskServiceParts {
     pub engine: Arc<dyn Engine>,
-    /// The model meant by `default`, as the owner named it; `None` has one chosen, the first on the engine.
+    /// The configured default model; `None` chooses the first model of the engine.
     pub default_model: Option<String>,
-    /// Who answers requests that are neither streamed nor bring tools; `None` for the engine itself.
+    /// The agent for requests that are not streamed and have no tools; `None` for the engine itself.
     pub agent: Option<Arc<dyn Agent>>,
     pub tools: ToolSet,
-    /// How often an agent may ask the engine for one answer.
+    /// The maximum number of turns of an agent.
     pub max_turns: u32,
     pub bus: EventBus,
     pub log: Arc<dyn InferenceLog>,
@@ -53,31 +62,33 @@ pub struct AskServiceParts {
 
 /// Answers requests.
 pub struct AskService {
-    /// The engine that was chosen, and those beside it.
+    /// The selected engine, and the others of the pool.
     pool: Arc<EnginePool>,
-    /// Who answers for the default model when that is not to be had.
+    /// The fallback for the default model.
     fallback: Option<Arc<Fallback>>,
-    /// Why the cloud is the chosen engine, where it is that only for want of another.
+    /// Why the cloud is the selected engine, if that is only because no other engine answered.
     for_want: Option<ModelReason>,
     default: DefaultModel,
+    /// Names that stand for other models.
+    aliases: ModelAliases,
     /// Who makes vectors when the caller asks for the default; `None` where nobody can.
     embedder: Option<Embedder>,
     agent: Option<Arc<dyn Agent>>,
-    /// Replaced as a whole when tools come or go.
+    /// Replaced when tools are added or removed.
     tools: ArcSwap<ToolSet>,
     max_turns: u32,
     bus: EventBus,
     recorder: Recorder,
     memory: Option<Arc<MemoryService>>,
     channels: Option<Arc<ChannelService>>,
-    /// Chooses where the model is `auto`.
+    /// Chooses the model for `auto`.
     router: Router,
     /// Rates answers.
     feedback: FeedbackService,
     images: ImageFetcher,
-    /// What holds where a caller gives no temperature or limit.
+    /// The defaults for requests without a temperature or a token limit.
     defaults: AnswerDefaults,
-    /// Tools that ask the cloud, which only some callers may have done.
+    /// Tools that use the cloud, which only some callers may use.
     cloud_tools: Vec<String>,
 }
 
@@ -88,6 +99,7 @@ impl AskService {
             fallback: None,
             for_want: None,
             default: DefaultModel::new(parts.default_model),
+            aliases: ModelAliases::default(),
             embedder: None,
             agent: parts.agent,
             tools: ArcSwap::from_pointee(parts.tools),
@@ -104,22 +116,27 @@ impl AskService {
         }
     }
 
-    /// The same with further engines, which answer for models that those before them do not have.
+    /// The same with further engines, which answer for models that earlier ones do not have.
     pub fn with_pool(self, pool: Arc<EnginePool>) -> Self {
         AskService { pool, ..self }
     }
 
-    /// The same with a model that answers for the default one when that is not to be had.
+    /// The same with names that stand for other models.
+    pub fn with_aliases(self, aliases: ModelAliases) -> Self {
+        AskService { aliases, ..self }
+    }
+
+    /// The same with a fallback for the default model.
     pub fn with_fallback(self, fallback: Option<Fallback>) -> Self {
         AskService { fallback: fallback.map(Arc::new), ..self }
     }
 
-    /// The same with a cloud that answers for want of another engine, which callers are told.
+    /// The same with a cloud that was selected only because no other engine answered. Answers report this.
     pub fn for_want_of(self, reason: Option<ModelReason>) -> Self {
         AskService { for_want: reason, ..self }
     }
 
-    /// The same with somebody who makes vectors.
+    /// The same with an embedder.
     pub fn with_embedder(self, embedder: Option<Embedder>) -> Self {
         AskService { embedder, ..self }
     }
@@ -129,43 +146,43 @@ impl AskService {
         AskService { memory: Some(memory), ..self }
     }
 
-    /// The same with another way of choosing a model where that is left to us.
+    /// The same with another router.
     pub fn with_router(self, router: Router) -> Self {
         let feedback = FeedbackService::new(router.service().clone(), None);
         AskService { router, feedback, ..self }
     }
 
-    /// The same with other answers that can be rated than those whose model the router chose.
+    /// The same with another source of answers that can be rated.
     pub fn with_feedback(self, feedback: FeedbackService) -> Self {
         AskService { feedback, ..self }
     }
 
-    /// The same with other defaults for requests that give no temperature or limit.
+    /// The same with other defaults for requests without a temperature or a token limit.
     pub fn with_defaults(self, defaults: AnswerDefaults) -> Self {
         AskService { defaults, ..self }
     }
 
-    /// What holds where a caller gives no temperature or limit.
+    /// The defaults for requests without a temperature or a token limit.
     pub fn defaults(&self) -> AnswerDefaults {
         self.defaults
     }
 
-    /// The same with another way of fetching the images that a request names by their address.
+    /// The same with another downloader for image URLs.
     pub fn with_images(self, images: ImageFetcher) -> Self {
         AskService { images, ..self }
     }
 
-    /// The same with tools that ask the cloud. Callers who may not use the cloud do not get them.
+    /// The same with tools that use the cloud. Callers who may not use the cloud do not get them.
     pub fn with_cloud_tools(self, cloud_tools: Vec<String>) -> Self {
         AskService { cloud_tools, ..self }
     }
 
-    /// The same with a home directory in which the default model is recorded where the owner named none.
+    /// The same with a home directory in which the chosen default model is recorded.
     pub(crate) fn recording_default_at(self, home: &Path) -> Self {
         AskService { default: self.default.recorded_at(home), ..self }
     }
 
-    /// The same with a recorder that others use too.
+    /// The same with a shared recorder.
     pub(crate) fn with_recorder(self, recorder: Recorder) -> Self {
         AskService { recorder, ..self }
     }
@@ -175,17 +192,17 @@ impl AskService {
         AskService { channels, ..self }
     }
 
-    /// The engine that was chosen.
+    /// The selected engine.
     pub fn engine(&self) -> &dyn Engine {
         self.pool.selected().as_ref()
     }
 
-    /// The chosen engine, and those beside it.
+    /// The selected engine, and the others of the pool.
     pub fn pool(&self) -> &EnginePool {
         &self.pool
     }
 
-    /// The agent's name, where there is one.
+    /// The name of the agent, if there is one.
     pub fn agent(&self) -> Option<&str> {
         self.agent.as_deref().map(Agent::name)
     }
@@ -195,12 +212,12 @@ impl AskService {
         &self.bus
     }
 
-    /// What the engines did since the start; `None` where that is not counted.
+    /// The metrics of the engines since the start; `None` if metrics are off.
     pub fn metrics(&self) -> Option<&InferenceMetrics> {
         self.recorder.metrics.as_deref()
     }
 
-    /// The way of traces to their collector.
+    /// Sends traces to the collector.
     pub fn tracer(&self) -> &Tracer {
         &self.recorder.tracer
     }
@@ -210,17 +227,17 @@ impl AskService {
         &self.recorder.meters
     }
 
-    /// The tools there are now.
+    /// The current tools.
     pub fn tools(&self) -> Arc<ToolSet> {
         self.tools.load_full()
     }
 
-    /// Runs that begin from now on have these tools.
+    /// Replaces the tools for runs that start from now on.
     pub fn replace_tools(&self, tools: ToolSet) {
         self.tools.store(Arc::new(tools));
     }
 
-    /// Who chooses where the model is `auto`.
+    /// The router, which chooses the model for `auto`.
     pub fn router(&self) -> &Router {
         &self.router
     }
@@ -230,7 +247,7 @@ impl AskService {
         &self.feedback
     }
 
-    /// The ways out for messages.
+    /// The messaging channels.
     pub fn channels(&self) -> Option<&Arc<ChannelService>> {
         self.channels.as_ref()
     }
@@ -240,7 +257,7 @@ impl AskService {
         self.memory.as_ref()
     }
 
-    /// The models of the chosen engine, and of those beside it.
+    /// The models of the selected engine, and of the others of the pool.
     pub async fn models(&self) -> Result<Vec<ModelInfo>, EngineError> {
         Ok(self.pool.list().await?.into_iter().map(|listed| listed.model).collect())
     }
@@ -258,8 +275,9 @@ impl AskService {
         listed.iter().position(|listed| self.pool.means(&default, listed))
     }
 
-    /// The model that a caller means by `id`, `default` included, if an engine lists it and the caller may use it.
+    /// The model that a caller means by `id`, `default` and aliases included, if an engine lists it and the caller may use it.
     pub async fn listed_model(&self, id: &str, role: CallerRole) -> Result<Option<ListedModel>, EngineError> {
+        let id = self.aliases.resolve(id).unwrap_or(id);
         let default = match id {
             DEFAULT_MODEL => self.default_model().await?,
             _ => None,
@@ -268,23 +286,23 @@ impl AskService {
         Ok(self.listed_models(role).await?.into_iter().find(|listed| self.pool.means(meant, listed)))
     }
 
-    /// Whether the chosen engine answers.
+    /// Whether the selected engine answers.
     pub async fn healthy(&self) -> bool {
         self.engine().health().await
     }
 
-    /// The model that `default` stands for; `None` when the engine has none.
+    /// The model that `default` means; `None` if the engine has no model.
     pub async fn default_model(&self) -> Result<Option<String>, EngineError> {
         self.default.get(&self.pool).await
     }
 
-    /// Whether the router chooses for those who name no model.
+    /// Whether the router chooses the model for requests that name none.
     pub fn defaults_to_auto(&self) -> bool {
         self.default.configured() == Some(AUTO)
     }
 
-    /// The model for work that needs one and the same: the default, or where that is `auto`, the one that was chosen
-    /// for the engine.
+    /// The model for work that always needs the same model: the default, or the chosen model
+    /// of the engine if that is `auto`.
     pub async fn steady_model(&self) -> Result<Option<String>, EngineError> {
         self.default.steady(&self.pool).await
     }

@@ -1,4 +1,4 @@
-//! Which model is meant, and which engine answers for it.
+//! Resolves the requested model and the engine that has it.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use hob_engines::fallback::is_unresolved;
 use hob_engines::pool::{EngineMatch, NamedBy};
 
 impl AskService {
-    /// Puts the name of a real model in the place of the one asked for, and says why where that was for us to choose.
+    /// Replaces `default` and `auto` by the name of a model, and returns the reason if Hob chose it.
     async fn resolve_model(
         &self,
         request: &mut GenerateRequest,
@@ -29,11 +29,11 @@ impl AskService {
         }
         let mut models = self.pool.recent().await?;
         models.retain(|listed| caller.role.may_use_engine(&listed.engine));
-        // Who has a model of this name means that one.
+        // A model with this name has priority.
         if models.iter().any(|listed| listed.model.id == AUTO) {
             return Ok(None);
         }
-        // Without the cloud there may be nothing to choose from; then that is the reason.
+        // Without the cloud there may be no candidates; the error then says so.
         if models.is_empty() {
             check_engine(self.engine(), AUTO, caller.role)?;
         }
@@ -42,13 +42,14 @@ impl AskService {
         Ok(Some(routed))
     }
 
-    /// Who answers, and with which defaults. Where the model was ours to choose, and cannot be had, the fallback does.
+    /// The engine that answers, with the defaults. If Hob chose the model and it is not available, this is the fallback.
     pub(super) async fn route(
         &self,
         request: &mut GenerateRequest,
         caller: &Caller,
     ) -> Result<RequestTarget, AskError> {
         request.defaults = self.defaults;
+        let alias = self.aliases.apply(&mut request.model);
         let fallback = self.fallback.as_ref().filter(|_| is_ours_to_choose(&request.model));
         let route = match (self.find(request, caller).await, fallback) {
             (Ok(route), None) => route,
@@ -63,7 +64,7 @@ impl AskService {
             }
             (Err(error), _) => return Err(error),
         };
-        Ok(route.instead_of(self.for_want.as_ref()))
+        Ok(route.instead_of(self.for_want.as_ref()).after_alias(alias))
     }
 
     async fn find(&self, request: &mut GenerateRequest, caller: &Caller) -> Result<RequestTarget, AskError> {
@@ -78,7 +79,7 @@ impl AskService {
                 None => route,
             });
         };
-        // The engine whose model was chosen, whoever else has one of that name.
+        // The engine of the chosen model, even if other engines have a model with that name.
         let engine = match self.pool.with_key(&engine) {
             Some(engine) => Arc::clone(engine),
             None => self.pool.find(&request.model, named_by).await?.engine,
@@ -88,7 +89,7 @@ impl AskService {
     }
 }
 
-/// Whether this name leaves the choice of a model to us.
+/// Whether this name leaves the choice of the model to Hob.
 fn is_ours_to_choose(model: &str) -> bool {
     model == DEFAULT_MODEL || model == AUTO
 }

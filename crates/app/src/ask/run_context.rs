@@ -1,4 +1,4 @@
-//! What one run works with: its agent, its tools, its engine with the meter on, and the events it is heard by.
+//! What one run uses: its agent, its tools, its recorded engine and its events.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::AskService;
 use crate::ask::agent_or_engine::AgentSelection;
 use crate::ask::engine_for_request::RequestTarget;
 
-/// What is to be answered, and for whom.
+/// The request and its caller.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) request: &'a GenerateRequest,
@@ -23,7 +23,7 @@ pub(super) struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Whether the request has text from outside in it: passages of documents, results of tools, or the message of somebody who is
+    /// Whether the request contains untrusted text: passages of documents, results of tools, or the message of a sender who is
     /// not trusted.
     fn is_tainted(self) -> bool {
         let messages = &self.request.messages;
@@ -31,7 +31,7 @@ impl Asked<'_> {
         self.caller.permit.tainted || has_results || has_context(messages)
     }
 
-    /// What a caller who is trusted wrote, without the passages that were put beside it.
+    /// What a trusted caller wrote, without the passages that Hob added.
     fn owner_words(self) -> String {
         if self.caller.permit.tainted {
             return String::new();
@@ -99,7 +99,7 @@ impl AskService {
         })
     }
 
-    /// An engine, with its work put down to this caller.
+    /// An engine whose calls are recorded for this caller.
     pub(super) fn recorded_on(&self, engine: &Arc<dyn Engine>, caller: &Caller) -> RecordedEngine {
         RecordedEngine::new(Arc::clone(engine), self.record_context(caller, None))
     }

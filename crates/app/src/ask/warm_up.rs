@@ -1,4 +1,4 @@
-//! The prompt that every whole answer begins with, read by the engine before anybody asks.
+//! Warm-up: the embedded engine processes the beginning of the agent's prompt before the first request.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use super::AskService;
 use super::run_context::Asked;
 
 impl AskService {
-    /// Has the embedded engine read the configured agent's instructions and tools, as the owner's whole answers send them. It is no
-    /// inference: nothing is generated and nothing is recorded. Other engines keep their own caches.
+    /// Lets the embedded engine process the configured agent's instructions and tools, as the owner's complete answers send them. This
+    /// generates and records nothing. Other engines have their own caches.
     pub async fn warm(&self) -> Result<(), AskError> {
         let engine = self.pool.selected();
         let Some(agent) = self.agent.as_ref().filter(|_| engine.key() == EngineName::Embedded.as_str())
@@ -38,7 +38,7 @@ impl AskService {
     }
 }
 
-/// An engine whose answers are empty: it only reads the prompt. So an agent's prompt is exactly what a real run sends.
+/// An engine with empty answers that only processes the prompt, so that the agent's prompt is exactly that of a real run.
 struct Warming(Arc<dyn Engine>);
 
 #[async_trait]
@@ -98,7 +98,7 @@ mod tests {
     use crate::AskServiceParts;
     use hob_agents::ToolSet;
 
-    /// An engine that writes down the prompts it is to read.
+    /// An engine that records the prompts that it is to process.
     struct Reader {
         key: &'static str,
         asked: ScriptedEngine,
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_read_early_is_what_a_whole_answer_begins_with() {
+    async fn the_warm_up_prompt_is_the_beginning_of_a_complete_answers_prompt() {
         for agent in ["orchestrator", "react"] {
             let (system, engine, log) = service("embedded", agent);
             system.warm().await.unwrap();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_engine_outside_this_process_is_left_alone() {
+    async fn an_external_engine_is_not_warmed_up() {
         let (system, engine, _) = service("ollama", "orchestrator");
         system.warm().await.unwrap();
         assert!(engine.read.lock().unwrap().is_empty());

@@ -23,7 +23,7 @@ pub struct ChannelParts {
     pub events: EventBus,
 }
 
-/// Makes the channels that are enabled, and connects none yet; `None` when there are none.
+/// Creates the enabled channels without connecting them; `None` if there are none.
 pub fn open_channels(
     config: &Config,
     home: &Path,
@@ -48,7 +48,7 @@ pub fn open_channels(
 pub fn gateway(config: &ChannelConfig, url: Option<&str>) -> Result<Channel, ChannelError> {
     let configured = config.gateway_url.as_str();
     let options = match url {
-        // The token is for the gateway it was made for.
+        // The token is only for the configured gateway.
         Some(url) if url != configured => GatewayOptions { token: None, ..gateway_options(config, url) },
         _ => gateway_options(config, configured),
     };

@@ -13,19 +13,19 @@ pub use hob_memory::Embedder;
 use crate::app::FirstRun;
 use crate::startup::local_models;
 
-/// Why there is none.
+/// Why there is no embedder.
 #[derive(Debug, Error)]
 pub enum EmbedderError {
-    /// The model that comes with Hob cannot be had.
+    /// Hob's own embedding model cannot be downloaded.
     #[error("the embedding model cannot be fetched: {0}")]
     Fetch(#[from] PullError),
-    /// Nobody here makes vectors.
+    /// No engine here makes vectors.
     #[error(transparent)]
     Nobody(#[from] EngineError),
 }
 
-/// The embedder by the configuration, whether or not its model is there yet; `None` in a build without the embedded engine
-/// when the user named no model. `engine` is the one that answers: the model that the user names is one of its own.
+/// The configured embedder, even if its model is not downloaded yet; `None` in a build without the embedded engine
+/// if the user configured no model. `engine` is the selected engine: a configured model is one of its models.
 pub fn embedder(config: &Config, home: &Path, engine: &Arc<dyn Engine>) -> Option<Embedder> {
     match &config.memory.embedding_model {
         Some(model) => Some(Embedder { engine: Arc::clone(engine), model: model.clone() }),
@@ -33,8 +33,8 @@ pub fn embedder(config: &Config, home: &Path, engine: &Arc<dyn Engine>) -> Optio
     }
 }
 
-/// The same with its model ready to be asked. The one that comes with Hob is fetched on its first use, where `first_use` allows
-/// it; a model that the user named is never fetched or replaced.
+/// The same with its model ready for use. Hob's own model is downloaded on its first use, if `first_use` allows
+/// it. A configured model is never downloaded or replaced.
 pub async fn open_embedder(
     config: &Config,
     home: &Path,
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_model_that_the_user_names_is_one_of_the_engine_that_answers() {
+    async fn a_configured_embedding_model_belongs_to_the_selected_engine() {
         let home = tempfile::tempdir().unwrap();
         let mut config = Config::default();
         config.memory.embedding_model = Some("nomic".into());
@@ -91,7 +91,7 @@ mod tests {
 
     #[cfg(feature = "embedded")]
     #[tokio::test]
-    async fn offline_the_model_that_comes_with_hob_is_not_fetched() {
+    async fn the_default_embedding_model_is_not_downloaded_offline() {
         let home = tempfile::tempdir().unwrap();
         let (config, engine) = (Config::default(), answering());
         let refused = open_embedder(&config, home.path(), &engine, &FirstRun::Refuse).await.err().unwrap();

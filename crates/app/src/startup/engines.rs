@@ -1,4 +1,4 @@
-//! Every engine there is, made from the configuration. One line per engine.
+//! Creates every engine from the configuration. One line per engine.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use hob_net::{BindAddress, is_own_address};
 
 use crate::startup::local_models;
 
-/// Whether a question whose answer was lost may be asked again: not behind a proxy, which may have paid for it.
+/// Whether a request may be repeated if its answer was lost: not for a proxy, because the request may cost money.
 fn resend(key: EngineName) -> Resend {
     match key {
         EngineName::Litellm | EngineName::Cloud => Resend::Never,
@@ -26,7 +26,7 @@ fn resend(key: EngineName) -> Resend {
     }
 }
 
-/// All engines, in the order in which they are tried when the user prefers none. `home` is where Hob keeps its files.
+/// All engines, in the order in which they are tried if none is configured. `home` is Hob's home directory.
 pub fn engines(config: &Config, home: &Path) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
     let mut engines: Vec<Arc<dyn Engine>> = Vec::new();
     engines.extend(served(config, EngineName::Ollama, Ollama::new)?);
@@ -40,7 +40,7 @@ pub fn engines(config: &Config, home: &Path) -> Result<Vec<Arc<dyn Engine>>, Eng
     Ok(engines)
 }
 
-/// The engines that answer beside the chosen one, in the order of `[engine] pool`. One that is Hob itself is left out.
+/// The engines besides the selected one, in the order of `[engine] pool`. An engine at Hob's own address is skipped.
 pub fn beside(
     chosen: &Arc<dyn Engine>,
     engines: &[Arc<dyn Engine>],
@@ -68,7 +68,7 @@ pub fn ollama(config: &Config) -> Result<Ollama, EngineError> {
     Ok(Ollama::new(endpoint(EngineName::Ollama, &config.engine.ollama, address)?))
 }
 
-/// The engine at one or several addresses. Where some of them are Hob's own, the others are meant.
+/// The engine at one or several addresses, without those that are Hob's own.
 fn served<E: Engine + 'static>(
     config: &Config,
     key: EngineName,

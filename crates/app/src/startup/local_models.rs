@@ -1,6 +1,6 @@
-//! Model files on this machine's own disk, and the engine inside this process that answers with them.
+//! Model files on the local disk, and the embedded engine that runs them.
 //!
-//! The files are always there to list, pull and remove. Whether this build has the engine is known here and nowhere else in this
+//! Every build can list, pull and remove the files. Whether this build has the engine is known only here in this
 //! crate.
 
 use std::path::Path;
@@ -24,15 +24,15 @@ use crate::startup::embedder::Embedder;
 /// The directory in the configuration directory.
 const DIRECTORY: &str = "models";
 
-/// Hears how far a download is. Called from any thread.
+/// Receives the progress of a download. Called from any thread.
 pub type DownloadProgressFn = Arc<dyn Fn(DownloadProgress) + Send + Sync>;
 
-/// The engine inside this process; `None` in a build without it.
+/// The embedded engine; `None` in a build without it.
 pub(crate) fn engine(config: &Config, home: &Path) -> Option<Arc<dyn Engine>> {
     LocalModels::new(config, home).engine()
 }
 
-/// Fetches the model that a fresh machine starts with, and gives the engine that answers with it. Fetches nothing in a build without
+/// Downloads the starter model and returns the engine that runs it. Downloads nothing in a build without
 /// the engine.
 pub(crate) async fn fetch_starter(
     config: &Config,
@@ -45,16 +45,16 @@ pub(crate) async fn fetch_starter(
     Ok(Some(engine))
 }
 
-/// The model for embeddings that comes with Hob, on the engine that answers where that is the one inside this process. `None` in a
+/// Hob's own embedding model, on the embedded engine; on the selected one if that is embedded. `None` in a
 /// build without it.
 pub(crate) fn embedder(config: &Config, home: &Path, engine: &Arc<dyn Engine>) -> Option<Embedder> {
-    // A second one would not know what memory the first has taken.
+    // A second engine would not know how much memory the first one uses.
     let inside = engine.key() == EngineName::Embedded.as_str();
     let engine = if inside { Arc::clone(engine) } else { LocalModels::new(config, home).engine()? };
     Some(Embedder { engine, model: EMBEDDING.name.to_owned() })
 }
 
-/// Makes sure that the model for embeddings that comes with Hob is on the disk. Fetches nothing in a build without the engine.
+/// Makes sure that Hob's own embedding model is on the disk. Downloads nothing in a build without the engine.
 pub(crate) async fn fetch_embedding_model(
     config: &Config,
     home: &Path,
@@ -64,7 +64,7 @@ pub(crate) async fn fetch_embedding_model(
     if models.engine().is_none() {
         return Ok(());
     }
-    // Being there is enough: its checksum was looked at when it came.
+    // An existing file is enough: its checksum was verified when it was downloaded.
     if let Ok(Some(StoredModel { problem: None, .. })) = models.directory.find(EMBEDDING.name) {
         return Ok(());
     }
@@ -78,7 +78,7 @@ pub(crate) async fn fetch_embedding_model(
     models.pull(&PullSpec::Catalogue(EMBEDDING), progress).await.map(drop)
 }
 
-/// Whether this is the name of the model for embeddings that comes with Hob.
+/// Whether this is the name of Hob's own embedding model.
 pub(crate) fn comes_with_hob(model: &str) -> bool {
     model == EMBEDDING.name
 }
@@ -119,7 +119,7 @@ impl LocalModels {
         None
     }
 
-    /// All models, the broken ones too.
+    /// All models, including broken ones.
     pub fn list(&self) -> Result<Vec<StoredModel>, ModelDirectoryError> {
         self.directory.list()
     }
@@ -129,7 +129,7 @@ impl LocalModels {
         self.directory.remove(id)
     }
 
-    /// Fetches a model.
+    /// Downloads a model.
     pub async fn pull(
         &self,
         spec: &PullSpec,
@@ -138,17 +138,17 @@ impl LocalModels {
         pull(spec, &self.directory, &PullOptions { progress, ..self.pull_options.clone() }).await
     }
 
-    /// Whether the model that a fresh machine starts with could be fetched and used now, as far as one can know without doing it.
+    /// Whether the starter model could be downloaded and used now, as far as this is known without a download.
     pub async fn can_fetch_starter(&self) -> bool {
         self.engine().is_some() && is_within_reach(STARTER, &self.pull_options).await
     }
 
-    /// From now on nothing is fetched from the network.
+    /// From now on nothing is downloaded.
     pub fn go_offline(&mut self) {
         self.pull_options.network = DownloadPolicy::Offline;
     }
 
-    /// Finds the form of a model's weights that this machine runs fastest.
+    /// Finds the weight format of a model that is fastest on this machine.
     #[cfg(feature = "embedded")]
     pub async fn tune(&self, model: &str, keep: KeepTuned) -> Result<TuneReport, EngineError> {
         self.engine.tune(model, keep).await

@@ -1,4 +1,4 @@
-//! The memory, as the configuration wants it, and the engine that makes its vectors.
+//! The memory according to the configuration, and the engine that makes its vectors.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::app::{AppOptions, FirstRun, choose};
 use crate::startup::embedder::open_embedder;
 use crate::startup::engines::engines;
 
-/// The file in the configuration directory. A file of its own, because it is large and indexing makes it again.
+/// The file in the configuration directory. A separate file, because it is large and indexing can rebuild it.
 pub(crate) const FILE: &str = "memory.db";
 
 /// What the memory is connected to.
@@ -32,7 +32,7 @@ pub struct MemoryWiring {
     pub reader: Option<ReaderProcess>,
 }
 
-/// The memory as the configuration wants it. Opens nothing yet. `home` is where Hob keeps its files.
+/// The memory according to the configuration. Opens nothing yet. `home` is Hob's home directory.
 pub fn open_memory(
     config: &Config,
     home: &Path,
@@ -83,7 +83,7 @@ impl ConfiguredEmbedder {
             .map_err(|error| none(error.to_string()))
     }
 
-    /// A model that the user named is one of the engine that answers; the one that comes with Hob runs in this process.
+    /// A configured model belongs to the selected engine; Hob's own model runs in this process.
     async fn find_engine(&self) -> Result<Arc<dyn Engine>, String> {
         let engines = engines(&self.config, &self.home).map_err(|error| error.to_string())?;
         if self.config.memory.embedding_model.is_some() {

@@ -14,17 +14,17 @@ use super::*;
 use crate::{AskService, AskServiceParts};
 use hob_agents::ToolSet;
 
-/// Where Hob keeps its files, beside the notes.
+/// Hob's home directory, and the notes beside it.
 const HOME: &str = "home";
 
-struct House {
+struct TestSetup {
     root: tempfile::TempDir,
     bus: EventBus,
     engine: Arc<ScriptedEngine>,
     system: AskService,
 }
 
-impl House {
+impl TestSetup {
     async fn new(config: &Config) -> Self {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join(HOME)).unwrap();
@@ -45,19 +45,19 @@ impl House {
             bus: bus.clone(),
             log: Arc::new(NoInferenceLog),
         });
-        House { system: system.with_memory(memory), root, bus, engine }
+        TestSetup { system: system.with_memory(memory), root, bus, engine }
     }
 
     async fn with_note(config: &Config) -> Self {
-        let house = Self::new(config).await;
-        let note = house.root.path().join("gate.md");
+        let setup = Self::new(config).await;
+        let note = setup.root.path().join("gate.md");
         std::fs::write(&note, "# Garden gate\n\nThe code of the gate is 4711.").unwrap();
-        house.system.memory().unwrap().index(&note).await.unwrap();
-        house
+        setup.system.memory().unwrap().index(&note).await.unwrap();
+        setup
     }
 
-    /// What the engine was told in its last question.
-    fn told(&self) -> Vec<Message> {
+    /// The messages of the last request to the engine.
+    fn last_messages(&self) -> Vec<Message> {
         self.engine.requests().last().expect("it was asked").messages.clone()
     }
 
@@ -79,19 +79,19 @@ fn owner() -> Caller {
 }
 
 #[tokio::test]
-async fn an_agent_is_told_what_the_memory_has_and_from_where() {
-    let house = House::with_note(&Config::default()).await;
+async fn an_agent_gets_passages_with_their_sources() {
+    let setup = TestSetup::with_note(&Config::default()).await;
     let heard = Arc::new(Mutex::new(Vec::new()));
     let writer = Arc::clone(&heard);
-    let _subscription = house.bus.subscribe(move |happening| {
+    let _subscription = setup.bus.subscribe(move |happening| {
         if let Event::MemoryRetrieve { .. } = happening.event {
             writer.lock().unwrap().push((happening.run.to_string(), happening.event.data()));
         }
     });
-    house.ask(&owner()).await;
-    let told = house.told();
-    assert_eq!(told.iter().map(|message| message.role).collect::<Vec<_>>(), [Role::User]);
-    let text = told[0].content.text();
+    setup.ask(&owner()).await;
+    let messages = setup.last_messages();
+    assert_eq!(messages.iter().map(|message| message.role).collect::<Vec<_>>(), [Role::User]);
+    let text = messages[0].content.text();
     assert!(text.contains("gate.md:1") && text.contains("4711"), "{text}");
     assert!(text.ends_with("</documents>\n\nWhat is the code of the gate?"), "{text}");
     let expected = serde_json::json!({
@@ -101,67 +101,67 @@ async fn an_agent_is_told_what_the_memory_has_and_from_where() {
 }
 
 #[tokio::test]
-async fn strangers_and_requests_that_pass_agents_by_are_told_nothing() {
-    let house = House::with_note(&Config::default()).await;
-    house.ask(&Caller { permit: Permit::up_to(Reach::Pure), ..owner() }).await;
-    assert_eq!(house.told(), question().messages);
-    house.ask(&Caller { agent: AgentPreference::None, ..owner() }).await;
-    assert_eq!(house.told(), question().messages);
+async fn strangers_and_plain_engine_requests_get_no_passages() {
+    let setup = TestSetup::with_note(&Config::default()).await;
+    setup.ask(&Caller { permit: Permit::up_to(Reach::Pure), ..owner() }).await;
+    assert_eq!(setup.last_messages(), question().messages);
+    setup.ask(&Caller { agent: AgentPreference::None, ..owner() }).await;
+    assert_eq!(setup.last_messages(), question().messages);
 }
 
 #[tokio::test]
-async fn whoever_does_not_want_it_is_told_nothing() {
+async fn memory_can_be_disabled_by_configuration_or_caller() {
     let mut config = Config::default();
     config.memory.context = false;
-    let house = House::with_note(&config).await;
-    house.ask(&owner()).await;
-    assert_eq!(house.told(), question().messages);
+    let setup = TestSetup::with_note(&config).await;
+    setup.ask(&owner()).await;
+    assert_eq!(setup.last_messages(), question().messages);
 
-    let house = House::with_note(&Config::default()).await;
-    house.ask(&Caller { memory: MemoryUse::Unwanted, ..owner() }).await;
-    assert_eq!(house.told(), question().messages);
+    let setup = TestSetup::with_note(&Config::default()).await;
+    setup.ask(&Caller { memory: MemoryUse::Unwanted, ..owner() }).await;
+    assert_eq!(setup.last_messages(), question().messages);
 }
 
 #[tokio::test]
-async fn what_was_recalled_is_said_and_not_recalled_twice() {
-    let house = House::with_note(&Config::default()).await;
+async fn used_passages_are_reported_and_added_only_once() {
+    let setup = TestSetup::with_note(&Config::default()).await;
     let mut request = question();
-    let passages = house.system.recall(&mut request, &owner()).await;
+    let passages = setup.system.recall(&mut request, &owner()).await;
     assert_eq!(passages.len(), 1);
     assert!(passages[0].text.contains("4711"));
     let once = request.clone();
-    assert!(house.system.recall(&mut request, &owner()).await.is_empty());
+    assert!(setup.system.recall(&mut request, &owner()).await.is_empty());
     assert_eq!(request, once);
 }
 
 #[tokio::test]
-async fn without_vectors_a_hybrid_memory_is_asked_by_words() {
+async fn without_vectors_a_hybrid_memory_searches_by_words() {
     let mut config = Config::default();
     config.memory.backend = MemoryBackendName::Hybrid;
-    let house = House::new(&config).await;
-    let memory = house.system.memory().unwrap();
+    let setup = TestSetup::new(&config).await;
+    let memory = setup.system.memory().unwrap();
     memory.store(Note { title: None, text: "The code of the gate is 4711.".into() }).await.unwrap();
-    house.ask(&owner()).await;
-    assert!(house.told()[0].content.text().contains("4711"));
+    setup.ask(&owner()).await;
+    assert!(setup.last_messages()[0].content.text().contains("4711"));
 }
 
 #[tokio::test]
-async fn a_house_without_documents_answers_as_ever_and_makes_no_database() {
-    let house = House::new(&Config::default()).await;
-    house.ask(&owner()).await;
-    assert_eq!(house.told(), question().messages);
-    assert!(!house.root.path().join(HOME).join(FILE).exists());
+async fn an_empty_memory_changes_no_answer_and_creates_no_database() {
+    let setup = TestSetup::new(&Config::default()).await;
+    setup.ask(&owner()).await;
+    assert_eq!(setup.last_messages(), question().messages);
+    assert!(!setup.root.path().join(HOME).join(FILE).exists());
 }
 
 #[tokio::test]
-async fn the_house_never_indexes_its_own_files() {
-    let house = House::new(&Config::default()).await;
-    let own = house.root.path().join(HOME).join("config.toml");
+async fn hob_never_indexes_its_own_files() {
+    let setup = TestSetup::new(&Config::default()).await;
+    let own = setup.root.path().join(HOME).join("config.toml");
     std::fs::write(&own, "api_key = \"the code of the gate is 4711\"").unwrap();
-    for path in [house.root.path(), own.as_path()] {
-        let report = house.system.memory().unwrap().index(path).await.unwrap();
+    for path in [setup.root.path(), own.as_path()] {
+        let report = setup.system.memory().unwrap().index(path).await.unwrap();
         assert_eq!(report.indexed, 0, "{}", path.display());
     }
-    house.ask(&owner()).await;
-    assert_eq!(house.told(), question().messages);
+    setup.ask(&owner()).await;
+    assert_eq!(setup.last_messages(), question().messages);
 }

@@ -1,4 +1,4 @@
-//! The router, as the configuration wants it, with what the record of calls tells of models.
+//! The router according to the configuration, with measurements from the recorded calls.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use hob_telemetry::{CallRecord, SqliteTelemetryStore, TelemetryService, Telemetr
 use crate::databases::hob_database;
 use crate::feedback::FeedbackService;
 
-/// Chooses where the model is `auto`. Rules have nothing to learn, so where no call is recorded, no choice is stored either.
+/// Chooses the model for `auto`. Rules learn nothing, so no choice is stored if no call is recorded.
 pub(crate) fn open_router(config: &Config, calls: &RecordedCalls) -> Router {
     let policy = policy(config.intelligence.router);
     let service = match config.telemetry.enabled || policy == PolicyName::Grpo {
@@ -23,7 +23,7 @@ pub(crate) fn open_router(config: &Config, calls: &RecordedCalls) -> Router {
     Router::new(policy, service)
 }
 
-/// The choices in `home`, and what was learnt from them.
+/// The choices in `home`, and what was learned from them.
 pub fn open_routing_service(home: &Path, record: TelemetryService) -> RoutingService {
     routing_service(RecordedCalls::new(hob_database(home), record))
 }
@@ -49,7 +49,7 @@ fn policy(key: RouterName) -> PolicyName {
 #[derive(Clone)]
 pub struct RecordedCalls {
     record: TelemetryService,
-    /// Has what was recorded before recording was switched off.
+    /// Also has the calls from before recording was disabled.
     database: LazyDatabase,
 }
 
@@ -80,7 +80,7 @@ impl RecordedCalls {
         self.record.settle();
     }
 
-    /// `None` where nothing was ever recorded.
+    /// `None` if nothing was ever recorded.
     fn store(&self) -> Result<Option<Arc<dyn TelemetryStore>>, DatabaseError> {
         if let Some(store) = self.record.store() {
             return Ok(Some(Arc::clone(store)));
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_of_the_cloud_costs_what_its_model_does() {
+    fn a_cloud_answer_has_the_price_of_its_model() {
         let calls = RecordedCalls::new(hob_database(Path::new("never-opened")), TelemetryService::default());
         let usage = Usage { prompt_tokens: 1000, completion_tokens: 1000, ..Usage::default() };
         assert!(calls.price("gpt-5.2", usage).is_some_and(|dollars| dollars > 0.0));

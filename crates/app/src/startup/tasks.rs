@@ -1,4 +1,4 @@
-//! The tasks of a home: the agents that may answer them, and the channels that take their results.
+//! The tasks of a home directory: the agents that answer them, and the channels that deliver their results.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use hob_tasks::{Deliver, DeliverError, DeliverTo, TaskOptions, TaskService};
 use crate::databases::hob_database;
 use crate::startup::channels::is_whatsapp;
 
-/// How long a gateway may take to say which channels it has.
+/// How long a gateway may take to list its channels.
 const LISTING: Duration = Duration::from_secs(5);
 
 /// The name under which WhatsApp is listed.
 const WHATSAPP: &str = "whatsapp";
 
-/// The tasks in `home`. Creates nothing until a task is made.
+/// The tasks in `home`. Creates nothing until a task is created.
 pub fn open_tasks(home: &Path, options: TaskOptions) -> TaskService {
     task_service(hob_database(home), options)
 }
@@ -58,7 +58,7 @@ impl Deliver for ChannelDelivery {
                 refuse(format!("there is no channel '{shown}'; there are none"))
             }
             Ok(Ok(names)) => refuse(format!("there is no channel '{shown}'; there are {}", names.join(", "))),
-            // The gateway does not answer now; when the task runs, it may.
+            // The gateway does not answer now, but it may when the task runs.
             Ok(Err(error)) => {
                 tracing::warn!(%error, channel = shown, "a task's channel cannot be checked");
                 Ok(())
@@ -82,7 +82,7 @@ impl Deliver for ChannelDelivery {
     }
 }
 
-/// Whether a target is on this channel: WhatsApp's are numbers, and others may name a recipient after a colon.
+/// Whether a target is on this channel. WhatsApp targets are numbers; others may name a recipient after a colon.
 fn reaches(name: &str, target: &str) -> bool {
     target == name
         || target.split_once(':').is_some_and(|(channel, _)| channel == name)

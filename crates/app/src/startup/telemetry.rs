@@ -1,4 +1,4 @@
-//! The record of calls, as the configuration wants it.
+//! The recorded calls, according to the configuration.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use hob_telemetry::{
 
 use crate::databases::hob_database;
 
-/// Opens the record in `home`, where calls are recorded.
+/// Opens the database in `home` that calls are recorded in.
 pub fn open_record(config: &Config, home: &Path) -> TelemetryService {
     TelemetryService::open(&telemetry_options(config), &hob_database(home))
 }
 
-/// The record in `home`, for those who only read it; `None` where nothing was ever recorded. Creates nothing.
+/// The records in `home`, for reading only; `None` if nothing was ever recorded. Creates nothing.
 pub fn find_telemetry(home: &Path) -> Result<Option<Arc<dyn TelemetryStore>>, DatabaseError> {
     let database = hob_database(home).find()?;
     Ok(database.map(|database| Arc::new(SqliteTelemetryStore::new(database)) as Arc<dyn TelemetryStore>))

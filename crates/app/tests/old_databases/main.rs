@@ -1,4 +1,4 @@
-//! Databases of every older version, with rows: they open, and keep their rows. `hob` has what a Hob of each version
+//! Databases of every older version, with rows: they open and keep their rows. `hob` has what Hob of each version
 //! added to the database of the version before: its migration as it was released, its rows, and its version.
 
 #![allow(clippy::disallowed_methods, reason = "a test starts this program again")]
@@ -32,13 +32,13 @@ const HOB: [&str; 10] = [
     include_str!("hob/10.sql"),
 ];
 
-/// Versions whose Hob wrote calls.
+/// Versions in which Hob recorded calls.
 const CALLS: [u64; 5] = [1, 6, 7, 8, 10];
 
-/// Tells the other process which file it is about.
+/// The variable that names the file for the other process.
 const FILE: &str = "HOB_TEST_OLD_DATABASE";
 
-/// Everything that Hobs up to this version wrote is there.
+/// Asserts that everything that versions up to this one wrote is there.
 fn expect_rows_up_to(version: u64, database: &Database) {
     let calls: Vec<u64> = CALLS.into_iter().filter(|written| *written <= version).collect();
     let telemetry = SqliteTelemetryStore::new(database.clone());
@@ -106,7 +106,7 @@ fn expect_rows_up_to(version: u64, database: &Database) {
 }
 
 #[test]
-fn hob_db_of_every_version_opens_and_keeps_its_rows() {
+fn every_version_of_hob_db_opens_and_keeps_its_rows() {
     let fresh = schema(&Database::in_memory(HOB_MIGRATIONS).expect("opened").writer());
     let expected = [("channels", 1), ("conversations", 1), ("routing", 2), ("tasks", 1), ("telemetry", 5)];
     let expected = expected.map(|(capability, version)| (capability.to_owned(), version));
@@ -128,7 +128,7 @@ fn hob_db_of_every_version_opens_and_keeps_its_rows() {
 }
 
 #[test]
-fn databases_of_a_newer_hob_are_refused_and_left_alone() {
+fn databases_of_a_newer_hob_are_refused_and_unchanged() {
     let (_root, path) = file("hob.db");
     let connection = left_at(&HOB, HOB.len(), &path);
     let one_more = HOB.len() as i64 + 1;
@@ -139,7 +139,7 @@ fn databases_of_a_newer_hob_are_refused_and_left_alone() {
     assert_eq!(
         error,
         format!(
-            "the database {} was written by a newer Hob: its version is {one_more}, but this Hob supports versions up to {known}. \
+            "the database {} was written by a newer Hob: its version is {one_more}, and this Hob supports versions up to {known}. \
              Update Hob, or set HOB_HOME to another directory.",
             path.display()
         )

@@ -80,7 +80,7 @@ pub enum SchedulerCommand {
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob scheduler create 'Say good morning.' --type cron --value '0 9 * * MON-FRI'"
-    "hob scheduler create 'Anything new?' --type interval --value 3600 -a orchestrator --tools web_fetch"
+    "hob scheduler create 'Anything new?' -t interval --value 3600 -a orchestrator --tools web_fetch"
     "hob scheduler create 'Time to leave.' --type once --value 2027-01-31T17:30 --channel telegram"
 })]
 pub struct SchedulerCreateArgs {

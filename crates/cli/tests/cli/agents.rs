@@ -8,7 +8,7 @@ use crate::terminal::Terminal;
 
 const CALL: &str = r#"{"id":"c1","type":"function","function":{"name":"calculator","arguments":"{\"expression\":\"17 * 23\"}"}}"#;
 
-/// A vLLM with the model `smollm2` that wants something calculated and then says what it is.
+/// A vLLM with the model `smollm2` that calls the calculator and then answers with the result.
 async fn calculating() -> FakeServer {
     FakeServer::start(|request| match request.path.as_str() {
         "/v1/models" => Reply::transcript("vllm/models"),

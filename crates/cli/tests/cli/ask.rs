@@ -40,7 +40,7 @@ async fn an_answer_streams_to_stdout_and_ends_with_a_newline() {
 }
 
 #[tokio::test]
-async fn a_piece_is_printed_before_the_next_one_comes() {
+async fn a_piece_is_printed_before_the_next_one_arrives() {
     let hold = Hold::new();
     let reply = Reply::ndjson(piece("first")).then_held(&hold, END);
     let ollama = fakes::ollama_chatting(move |_| reply.clone()).await;
@@ -55,7 +55,7 @@ async fn a_piece_is_printed_before_the_next_one_comes() {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_cut_short_says_so() {
+async fn a_truncated_answer_is_reported() {
     let ollama = fakes::ollama().await;
     let ran = home(&ollama).run(&["ask", "--max-tokens", "8", "Capital?"]).await;
     let stderr = "The answer was cut off at 8 tokens. Raise the limit with --max-tokens.\n";
@@ -65,7 +65,9 @@ async fn an_answer_that_was_cut_short_says_so() {
 #[tokio::test]
 async fn no_answer_is_a_failure_and_says_so() {
     let ended = |reason: &str| END.replace("\"stop\"", &format!("\"{reason}\""));
-    for (reason, told) in [("stop", "the model returned no answer"), ("length", "the model gave no answer")] {
+    for (reason, expected) in
+        [("stop", "the model returned no answer"), ("length", "the model gave no answer")]
+    {
         let body = format!("{}{}", piece(" "), ended(reason));
         let ollama = fakes::ollama_chatting(move |request| {
             let is_streamed = request.text().contains("\"stream\":true");
@@ -76,13 +78,13 @@ async fn no_answer_is_a_failure_and_says_so() {
         for arguments in [&["ask", "q"][..], &["ask", "--no-stream", "q"], &["ask", "--json", "q"]] {
             let ran = home.run(arguments).await;
             assert_eq!(ran.code, Some(1), "{arguments:?}: {}", ran.stdout);
-            assert!(ran.stderr.contains(told), "{arguments:?}: {}", ran.stderr);
+            assert!(ran.stderr.contains(expected), "{arguments:?}: {}", ran.stderr);
         }
     }
 }
 
 #[tokio::test]
-async fn without_a_stream_the_answer_comes_whole() {
+async fn without_a_stream_the_answer_is_printed_at_once() {
     let ollama = fakes::ollama().await;
     let ran = home(&ollama).run(&["ask", "--no-stream", "Capital?"]).await;
     assert_eq!(ran, Ran { code: Some(0), stdout: format!("{WHOLE}\n"), stderr: String::new() });
@@ -158,7 +160,7 @@ async fn a_stream_that_breaks_never_looks_complete() {
 }
 
 #[tokio::test]
-async fn an_unknown_model_is_named_with_what_there_is() {
+async fn the_error_for_an_unknown_model_lists_the_available_ones() {
     let ollama = fakes::ollama().await;
     let ran = home(&ollama).run(&["ask", "-m", "nope", "q"]).await;
     let stderr = "error: ollama has no model 'nope'; it has smollm2:latest, smollm2-tools:latest. \
@@ -183,7 +185,7 @@ async fn a_log_line_does_not_split_a_line_of_the_answer() {
     let hold = Hold::new();
     let reply = Reply::ndjson(piece("Par")).then_held(&hold, piece("is.") + END);
     let ollama = fakes::ollama_chatting(move |_| reply.clone()).await;
-    // A server of tools that has something to say when the test wants it.
+    // An MCP server that logs something when the test asks for it.
     let home = Home::empty();
     let pipe = home.directory().join("noise");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
@@ -240,7 +242,7 @@ async fn a_reader_that_closes_the_pipe_is_not_a_failure() {
 }
 
 #[tokio::test]
-async fn another_engine_than_the_default_is_mentioned() {
+async fn an_engine_other_than_the_default_is_reported() {
     let vllm = fakes::vllm().await;
     let ran = Home::with_engines(&[("ollama", NOWHERE), ("vllm", &vllm.url())]).run(&["ask", "q"]).await;
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -249,7 +251,7 @@ async fn another_engine_than_the_default_is_mentioned() {
 }
 
 #[tokio::test]
-async fn an_engine_by_name_is_the_only_one() {
+async fn a_named_engine_has_no_fallback() {
     let ollama = fakes::ollama().await;
     let ran = home(&ollama).run(&["ask", "-e", "vllm", "q"]).await;
     let stderr = "error: no engine answered on http://127.0.0.1:9 (vllm). \

@@ -57,7 +57,7 @@ async fn a_message_is_sent_and_confirmed() {
 }
 
 #[tokio::test]
-async fn status_says_what_is_wrong_and_ends_with_one() {
+async fn status_reports_the_problem_and_exits_with_1() {
     let gateway = Gateway::start(GatewayScript::default()).await;
     let url = gateway.url();
     let home = Home::empty();
@@ -83,7 +83,7 @@ async fn status_says_what_is_wrong_and_ends_with_one() {
     assert!(wrong.code == Some(1) && wrong.stderr.contains("'ws:' or 'wss:'"), "{}", wrong.stderr);
 }
 
-/// Inside bubblewrap, where nothing listens at the default address of a gateway.
+/// Runs in bubblewrap, where nothing listens at the default address of a gateway.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn without_a_configured_gateway_the_error_says_so() {
@@ -97,11 +97,14 @@ async fn without_a_configured_gateway_the_error_says_so() {
     let status = alone(&["status"]).await;
     assert_eq!(status.code, Some(1));
     assert!(status.stdout.starts_with("Status    not_configured\n"), "{}", status.stdout);
-    let told = "no gateway is configured. Set 'enabled = true' and gateway_url under [channel] in config.toml, or pass one with --gateway\n";
-    assert_eq!(status.stderr, format!("warning: {told}"));
+    let message = "no gateway is configured. Set 'enabled = true' and gateway_url under [channel] in config.toml, or pass one with --gateway\n";
+    assert_eq!(status.stderr, format!("warning: {message}"));
     for arguments in [&["list"][..], &["send", "telegram", "hello"]] {
         let refused = alone(arguments).await;
-        assert_eq!(refused, Ran { code: Some(1), stdout: String::new(), stderr: format!("error: {told}") });
+        assert_eq!(
+            refused,
+            Ran { code: Some(1), stdout: String::new(), stderr: format!("error: {message}") }
+        );
     }
 }
 
@@ -146,7 +149,7 @@ async fn linking_whatsapp_installs_the_bridge_and_shows_the_code() {
     let home = Home::empty();
     let bin = home.directory().join("bin");
     std::fs::create_dir(&bin).expect("a directory");
-    program(&bin.join("npm"), "#!/bin/sh\necho \"$@\" > npm-was-told\n");
+    program(&bin.join("npm"), "#!/bin/sh\necho \"$@\" > npm-arguments\n");
     let says = "echo '{\"type\":\"qr\",\"data\":\"2@abcdef\"}'; echo '{\"type\":\"status\",\"status\":\"connected\"}'";
     program(&bin.join("node"), &format!("#!/bin/sh\n{says}\ncat > /dev/null\n"));
     let path = std::env::var("PATH").expect("a path");
@@ -163,8 +166,8 @@ async fn linking_whatsapp_installs_the_bridge_and_shows_the_code() {
     assert!(ran.stderr.contains("enabled = true"), "{}", ran.stderr);
     let installed = home.directory().join("bridges/whatsapp");
     assert!(installed.join("bridge.mjs").is_file() && installed.join("package-lock.json").is_file());
-    let told = std::fs::read_to_string(installed.join("npm-was-told")).expect("npm ran there");
-    assert!(told.starts_with("ci --omit=optional --omit=peer --ignore-scripts"), "{told}");
+    let arguments = std::fs::read_to_string(installed.join("npm-arguments")).expect("npm ran there");
+    assert!(arguments.starts_with("ci --omit=optional --omit=peer --ignore-scripts"), "{arguments}");
 }
 
 fn program(path: &Path, text: &str) {
@@ -175,7 +178,7 @@ fn program(path: &Path, text: &str) {
 
 /// The example of `docs/channels.md`, as a reader would try it.
 #[tokio::test]
-async fn the_worked_example_works() {
+async fn the_example_gateway_of_the_documentation_works() {
     let part = |name: &str| {
         std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run this test with './dev test'"))
     };

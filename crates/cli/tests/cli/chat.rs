@@ -18,7 +18,7 @@ fn home(ollama: &FakeServer) -> Home {
     Home::with_engines(&[("ollama", &ollama.url())])
 }
 
-/// An Ollama that gives these answers, one after the other, and the last one again and again.
+/// An Ollama that gives these answers in order, and then repeats the last one.
 async fn answering(replies: impl IntoIterator<Item = Reply>) -> FakeServer {
     let replies: Vec<Reply> = replies.into_iter().collect();
     let count = AtomicUsize::new(0);
@@ -29,7 +29,7 @@ async fn answering(replies: impl IntoIterator<Item = Reply>) -> FakeServer {
     .await
 }
 
-/// An answer in one piece. What is written is JSON.
+/// An answer in one piece, as JSON.
 fn saying(text: &str) -> Reply {
     Reply::ndjson(piece(text) + END)
 }
@@ -51,7 +51,7 @@ fn assistant(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn an_answer_is_shown_as_it_comes_and_the_next_question_knows_it() {
+async fn an_answer_streams_and_the_next_question_has_it_as_context() {
     let hold = Hold::new();
     let first = Reply::ndjson(piece("It is **Paris** of ")).then_held(&hold, piece("course.") + END);
     let ollama = answering([first, saying("Madrid.")]).await;
@@ -103,7 +103,7 @@ async fn ctrl_c_stops_the_answer_and_not_the_program() {
 }
 
 #[tokio::test]
-async fn an_engine_that_fails_in_the_middle_leaves_the_prompt_and_the_question() {
+async fn an_engine_failure_in_the_middle_returns_to_the_prompt_and_keeps_the_question() {
     let ollama = answering([Reply::ndjson(piece("Par ")).then_cut(), saying("Paris.")]).await;
     let home = home(&ollama);
     let mut terminal = Terminal::start(&home, &["chat"]);
@@ -169,7 +169,7 @@ async fn commands_show_and_change_the_settings() {
 }
 
 #[tokio::test]
-async fn answers_use_the_memory_until_it_is_switched_off() {
+async fn answers_use_the_memory_until_it_is_disabled() {
     let ollama = answering([saying("It is 4711.")]).await;
     let home = home(&ollama);
     let notes = home.documents().join("notes");
@@ -259,7 +259,7 @@ async fn a_message_may_have_several_lines() {
     ] {
         terminal.keys("/new\r").await;
         terminal.sees("Started a new conversation.").await;
-        // From the prompt on, keys are keys.
+        // After the prompt, Ctrl-C and others are keys again.
         terminal.sees("> ").await;
         terminal.keys(&keys).await;
         terminal.sees("Yes.").await;
@@ -293,7 +293,7 @@ async fn the_history_is_readable_by_its_owner_only() {
 }
 
 #[tokio::test]
-async fn without_colours_the_markdown_signs_stay() {
+async fn without_colours_markdown_marks_are_printed() {
     let ollama = answering([saying("It is **Paris**.\\n\\n- one\\n- `two`")]).await;
     let home = home(&ollama);
     let mut command = home.hob(&["chat"]);
@@ -332,7 +332,7 @@ async fn a_chat_works_without_a_database() {
 }
 
 #[tokio::test]
-async fn piped_in_there_is_a_message_and_an_answer_and_nothing_else() {
+async fn piped_input_is_one_message_and_only_the_answer_is_printed() {
     let ollama = answering([saying("**Paris**, \\u001b[31mof course.")]).await;
     let home = home(&ollama);
     let ran = home.run_with_stdin(&["chat"], b"Capital?\nOf France.\n").await;
@@ -342,7 +342,7 @@ async fn piped_in_there_is_a_message_and_an_answer_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn piped_in_a_signal_ends_it_and_the_partial_answer_is_saved() {
+async fn with_piped_input_a_signal_stops_the_answer_and_saves_the_part() {
     let ollama = answering([Reply::ndjson(piece("Half")).then_silence(), saying("The rest.")]).await;
     let home = home(&ollama);
     let mut child = home.hob(&["chat"]).stdin(Stdio::piped()).spawn().expect("hob starts");
@@ -362,7 +362,7 @@ async fn piped_in_a_signal_ends_it_and_the_partial_answer_is_saved() {
 }
 
 #[tokio::test]
-async fn an_answer_whose_reader_leaves_is_saved() {
+async fn an_answer_is_saved_if_its_reader_closes_the_pipe() {
     let hold = Hold::new();
     let first = Reply::ndjson(piece("One.\\n")).then_held(&hold, piece("Two.\\n") + END);
     let ollama = answering([first, saying("Three.")]).await;
@@ -393,7 +393,7 @@ async fn a_missing_conversation_fails_before_stdin_is_read() {
 }
 
 #[tokio::test]
-async fn piped_in_the_exit_code_reports_failure() {
+async fn with_piped_input_the_exit_code_reports_failure() {
     let ollama = answering([Reply::ndjson(piece("Par")).then_cut()]).await;
     let home = home(&ollama);
     let ran = home.run_with_stdin(&["chat"], b"q").await;
@@ -410,8 +410,8 @@ async fn piped_in_the_exit_code_reports_failure() {
     assert_eq!(home.run(&["chat", "--resume", "x"]).await.code, Some(2));
 }
 
-/// An Ollama that does not tell its models, except for whoever asks first and wants to know whether it is there at all. Whenever
-/// it is asked in vain, the test hears of it.
+/// An Ollama that lists its models only for the first request, which checks whether it is running. For every
+/// later request, the test gets a message.
 async fn falling_silent() -> (FakeServer, UnboundedReceiver<()>) {
     let (asked, in_vain) = unbounded_channel();
     let is_first = AtomicBool::new(true);
@@ -426,7 +426,7 @@ async fn falling_silent() -> (FakeServer, UnboundedReceiver<()>) {
 }
 
 #[tokio::test]
-async fn a_signal_ends_the_wait_for_the_model_that_will_answer() {
+async fn a_signal_ends_the_wait_for_the_first_model() {
     let (ollama, mut in_vain) = falling_silent().await;
     let home = home(&ollama);
     let mut terminal = Terminal::start(&home, &["chat"]);
@@ -436,7 +436,7 @@ async fn a_signal_ends_the_wait_for_the_model_that_will_answer() {
 }
 
 #[tokio::test]
-async fn ctrl_c_ends_the_wait_for_a_command_and_a_signal_ends_all() {
+async fn ctrl_c_stops_a_waiting_command_and_a_signal_stops_the_program() {
     let (ollama, mut in_vain) = falling_silent().await;
     let home = home(&ollama);
     // With -m, no list of models is requested before the prompt.
@@ -462,7 +462,7 @@ async fn a_retry_leaves_turns_of_other_processes_unchanged() {
     let mut terminal = Terminal::start(&home, &["chat"]);
     terminal.line("Well?").await;
     terminal.sees("Bad.").await;
-    // The turn is kept by the time the next line is waited for.
+    // The turn is saved before the next prompt.
     terminal.sees("> ").await;
     let elsewhere = home.run_with_stdin(&["chat", "-c"], b"Elsewhere?").await;
     assert_eq!(elsewhere.stdout, "There.\n", "{}", elsewhere.stderr);

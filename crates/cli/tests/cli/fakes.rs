@@ -1,11 +1,11 @@
-//! Engines that answer what real ones answered.
+//! Engines that replay answers of real ones.
 
 use hob_testkit::{FakeServer, Recorded, Reply};
 
-/// What the fake Ollama says when it streams.
+/// The streamed answer of the fake Ollama.
 pub const STREAMED: &str = "The capital of France is Paris, a";
 
-/// What it says in one piece.
+/// Its complete answer.
 pub const WHOLE: &str =
     "The capital of France is Paris, a city known for its historical landmarks and cultural institutions.";
 
@@ -18,7 +18,7 @@ pub async fn ollama() -> FakeServer {
     .await
 }
 
-/// The same with a chat of the test's choosing.
+/// The same with another answer to chats.
 pub async fn ollama_chatting(chat: impl Fn(&Recorded) -> Reply + Send + Sync + 'static) -> FakeServer {
     FakeServer::start(move |request| match request.path.as_str() {
         "/api/tags" => Reply::transcript("ollama/tags"),

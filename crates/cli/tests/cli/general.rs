@@ -1,9 +1,9 @@
-//! What holds for all commands: help, version, the configuration file, completions.
+//! Behaviour of all commands: help, version, the configuration file, completions.
 
 use crate::home::{Home, finish};
 
 #[tokio::test]
-async fn help_says_what_there_is_and_gives_examples() {
+async fn help_lists_commands_and_examples() {
     let ran = Home::empty().run(&["--help"]).await;
     assert_eq!(ran.code, Some(0));
     insta::assert_snapshot!(ran.stdout, @r"
@@ -47,7 +47,7 @@ async fn help_says_what_there_is_and_gives_examples() {
 }
 
 #[tokio::test]
-async fn ask_and_chat_say_what_they_take() {
+async fn help_of_ask_and_chat_lists_their_options() {
     let home = Home::empty();
     let help = async |command: &str| {
         let text = home.run(&[command, "--help"]).await.stdout;
@@ -199,7 +199,7 @@ async fn every_command_explains_itself() {
 }
 
 #[tokio::test]
-async fn a_bad_value_names_file_key_and_what_was_expected() {
+async fn an_invalid_value_is_reported_with_file_key_and_expected_value() {
     let home = Home::with_config("[server]\nport = \"many\"\n");
     for arguments in [&["serve"][..], &["ask", "hi"], &["model", "list"]] {
         let ran = home.run(arguments).await;
@@ -212,7 +212,7 @@ async fn a_bad_value_names_file_key_and_what_was_expected() {
 }
 
 #[tokio::test]
-async fn an_unknown_key_is_a_warning_with_the_nearest_one() {
+async fn an_unknown_key_is_a_warning_with_a_suggestion() {
     let home = Home::with_config("[server]\nprot = 1\n");
     let ran = home.run(&["model", "info", "x"]).await;
     assert!(
@@ -224,7 +224,7 @@ async fn an_unknown_key_is_a_warning_with_the_nearest_one() {
 }
 
 #[tokio::test]
-async fn a_log_filter_that_cannot_be_read_is_an_error() {
+async fn an_invalid_log_filter_is_an_error() {
     let home = Home::empty();
     let mut command = home.hob(&["model", "list"]);
     command.env("HOB_LOG", "hob=[[[");
@@ -234,7 +234,7 @@ async fn a_log_filter_that_cannot_be_read_is_an_error() {
 }
 
 #[tokio::test]
-async fn completions_know_the_commands() {
+async fn completions_contain_the_commands() {
     let home = Home::empty();
     for shell in ["bash", "zsh", "fish"] {
         let ran = home.run(&["completions", shell]).await;

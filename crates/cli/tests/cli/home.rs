@@ -16,7 +16,7 @@ pub const NOWHERE: &str = "http://127.0.0.1:9";
 /// Engines with a server.
 const ENGINES: [&str; 5] = ["ollama", "vllm", "sglang", "llamacpp", "litellm"];
 
-/// What a run of `hob` left behind.
+/// The result of a run of `hob`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ran {
     pub code: Option<i32>,
@@ -66,7 +66,7 @@ impl Home {
         self.program(env!("CARGO_BIN_EXE_hob"), arguments)
     }
 
-    /// `hob`, started by a shell after these commands, in its place.
+    /// `hob`, started with `exec` by a shell after these commands.
     pub fn hob_after(&self, commands: &str, arguments: &[&str]) -> Command {
         let script = format!("{commands} && exec \"$0\" \"$@\"");
         let arguments =
@@ -82,9 +82,9 @@ impl Home {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.directory.path())
             .env("HOB_HOME", self.directory.path())
-            // Not that of the machine the tests run on.
+            // Not that of the test machine.
             .env("TZ", "UTC")
-            // The model hub, which no test may ask.
+            // The model hub, which no test may use.
             .env("HF_ENDPOINT", NOWHERE)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -93,7 +93,7 @@ impl Home {
         command
     }
 
-    /// Runs `hob` to its end.
+    /// Runs `hob` and waits for its end.
     pub async fn run(&self, arguments: &[&str]) -> Ran {
         finish(self.hob(arguments)).await
     }
@@ -102,7 +102,7 @@ impl Home {
     pub async fn run_with_stdin(&self, arguments: &[&str], stdin: &[u8]) -> Ran {
         let mut child = self.hob(arguments).stdin(Stdio::piped()).spawn().expect("hob starts");
         let mut pipe = child.stdin.take().expect("a pipe");
-        // A command that knows its answer already reads nothing, and may have ended.
+        // A command that reads nothing may have ended already.
         match pipe.write_all(stdin).await {
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
             written => written.expect("hob reads"),

@@ -1,3 +1,3 @@
-//! What must not get out, or in, by way of the programs that Hob starts.
+//! Programs that Hob starts get no secrets, and cannot be replaced by files of the current directory.
 
 mod children;

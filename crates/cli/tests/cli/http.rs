@@ -3,7 +3,7 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// An answer that is coming in.
+/// An answer that is arriving.
 pub struct Answer {
     socket: TcpStream,
     text: String,
@@ -27,20 +27,20 @@ pub async fn get(address: &str, path: &str) -> Answer {
 }
 
 async fn send(address: &str, request: &str) -> Answer {
-    let mut socket = TcpStream::connect(address).await.expect("somebody listens");
-    socket.write_all(request.as_bytes()).await.expect("somebody reads");
+    let mut socket = TcpStream::connect(address).await.expect("the server listens");
+    socket.write_all(request.as_bytes()).await.expect("the server reads");
     Answer { socket, text: String::new() }
 }
 
 impl Answer {
-    /// Reads until `needle` came.
+    /// Reads until `needle` has arrived.
     pub async fn until(&mut self, needle: &str) {
         while !self.text.contains(needle) {
             assert!(self.more().await, "the answer ended without '{needle}':\n{}", self.text);
         }
     }
 
-    /// Everything, the head included.
+    /// The complete answer, including the head.
     pub async fn all(mut self) -> String {
         while self.more().await {}
         self.text

@@ -1,6 +1,6 @@
-//! The program as people run it: real processes, a home of their own, and engines that are faked on real sockets.
+//! The program as users run it: real processes, separate home directories, and fake engines on real sockets.
 
-// They send signals.
+// These tests send signals.
 #![allow(clippy::disallowed_methods, reason = "tests start programs with the environment they were given")]
 #![cfg(unix)]
 

@@ -1,4 +1,4 @@
-//! `hob mcp`, spoken to line by line as a client does.
+//! `hob mcp`, with a client that sends line by line.
 
 use std::process::Stdio;
 
@@ -15,7 +15,7 @@ struct Client {
 }
 
 impl Client {
-    /// Starts `hob mcp` and greets it.
+    /// Starts `hob mcp` and does the handshake.
     async fn start(home: &Home) -> Self {
         let mut child = home.hob(&["mcp"]).stdin(Stdio::piped()).spawn().expect("hob starts");
         let stdin = child.stdin.take().expect("a pipe");
@@ -36,7 +36,7 @@ impl Client {
         self.stdin.write_all(format!("{message}\n").as_bytes()).await.expect("hob reads");
     }
 
-    /// Every line on stdout is an answer: nothing else may be there.
+    /// Every line on stdout must be an answer.
     async fn ask(&mut self, id: u32, method: &str, params: Value) -> Value {
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
         let line = self.stdout.next_line().await.expect("text").expect("an answer");
@@ -47,7 +47,7 @@ impl Client {
 }
 
 #[tokio::test]
-async fn a_client_lists_our_tools_uses_one_and_leaves() {
+async fn a_client_lists_and_calls_tools_and_disconnects() {
     let home = Home::empty();
     let mut client = Client::start(&home).await;
     let listed = client.ask(2, "tools/list", json!({})).await;
@@ -72,9 +72,9 @@ async fn a_client_lists_our_tools_uses_one_and_leaves() {
 }
 
 #[tokio::test]
-async fn all_reaches_are_served_but_no_tools_of_other_servers() {
+async fn tools_of_every_reach_are_served_but_not_those_of_other_servers() {
     let hob = env!("CARGO_BIN_EXE_hob");
-    // One that lists itself must not start itself for ever.
+    // A server that lists itself must not start itself endlessly.
     let home = Home::with_config(&format!("[mcp.servers.self]\ncommand = \"{hob}\"\nargs = [\"mcp\"]\n"));
     let mut client = Client::start(&home).await;
     let listed = client.ask(2, "tools/list", json!({})).await;

@@ -31,7 +31,7 @@ fn path(path: &std::path::Path) -> &str {
     path.to_str().expect("text")
 }
 
-/// The line without how long it took.
+/// The line without the duration.
 fn without_time(line: &str) -> String {
     line.split(' ')
         .map(|word| if word.parse::<f64>().is_ok_and(|_| word.contains('.')) { "T" } else { word })
@@ -46,7 +46,7 @@ async fn index(home: &Home, directory: &std::path::Path) -> String {
 }
 
 #[tokio::test]
-async fn what_was_indexed_is_found_and_what_was_forgotten_is_not() {
+async fn indexed_documents_are_found_and_forgotten_ones_are_not() {
     let home = Home::empty();
     let notes = notes(&home);
     assert_eq!(
@@ -92,7 +92,7 @@ async fn what_was_indexed_is_found_and_what_was_forgotten_is_not() {
 }
 
 #[tokio::test]
-async fn stats_say_how_much_there_is() {
+async fn stats_show_the_size_of_the_memory() {
     let home = Home::empty();
     let ran = home.run(&["memory", "stats"]).await;
     assert_eq!(ran.stderr, "The memory is empty. Index documents with 'hob memory index PATH'.\n");
@@ -119,7 +119,7 @@ async fn errors_suggest_what_works() {
     let home = Home::empty();
     let empty = home.run(&["memory", "search", "anything"]).await;
     assert_eq!(empty.code, Some(1));
-    assert_eq!(empty.stderr, "error: the memory is empty. Fill it with 'hob memory index PATH'.\n");
+    assert_eq!(empty.stderr, "error: the memory is empty. Index documents with 'hob memory index PATH'.\n");
     assert!(!home.directory().join("memory.db").exists(), "a look makes no database");
 
     let ran = home.run(&["memory", "index", "/nowhere/at/all"]).await;
@@ -167,7 +167,7 @@ async fn verbose_output_names_skipped_files_with_the_reason() {
 }
 
 #[tokio::test]
-async fn a_question_uses_the_memory_unless_it_is_switched_off() {
+async fn a_question_uses_the_memory_unless_it_is_disabled() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
     let asked = || {
@@ -189,8 +189,11 @@ async fn a_question_uses_the_memory_unless_it_is_switched_off() {
     assert!(ran.stderr.contains(&format!("[1] {place}")), "{}", ran.stderr);
     let messages = asked();
     assert_eq!((messages.as_array().expect("messages").len(), &messages[0]["role"]), (1, &json!("user")));
-    let told = messages[0]["content"].as_str().expect("text");
-    assert!(told.contains(&place) && told.contains("Ann Miller") && told.ends_with(question), "{told}");
+    let content = messages[0]["content"].as_str().expect("text");
+    assert!(
+        content.contains(&place) && content.contains("Ann Miller") && content.ends_with(question),
+        "{content}"
+    );
 
     let ran = home.run(&["ask", "--json", question]).await;
     let object: Value = serde_json::from_str(&ran.stdout).expect("JSON");

@@ -16,7 +16,7 @@ async fn two_engines() -> (FakeServer, FakeServer, Home) {
 }
 
 #[tokio::test]
-async fn the_models_of_all_engines_stand_in_one_table() {
+async fn one_table_lists_the_models_of_all_engines() {
     let (_ollama, _vllm, home) = two_engines().await;
     let ran = home.run(&["model", "list"]).await;
     assert_eq!(ran.code, Some(0));
@@ -72,7 +72,7 @@ async fn a_model_is_chosen_by_name_and_the_file_keeps_its_comments() {
 }
 
 #[tokio::test]
-async fn only_a_model_that_can_answer_is_chosen() {
+async fn only_an_existing_model_can_become_the_default() {
     let (_ollama, _vllm, home) = two_engines().await;
     let before = std::fs::read_to_string(home.config_file()).expect("a file");
     for (name, said) in [("smolm2", "Did you mean smollm2"), ("default", "is an alias for the default model")]
@@ -85,7 +85,7 @@ async fn only_a_model_that_can_answer_is_chosen() {
 }
 
 #[tokio::test]
-async fn a_chosen_model_that_will_not_be_used_is_a_warning() {
+async fn a_chosen_model_without_effect_is_a_warning() {
     let (_ollama, vllm, home) = two_engines().await;
     let only_there = FakeServer::start(|request| match request.path.as_str() {
         "/v1/models" => Reply::json(200, r#"{"object":"list","data":[{"id":"large","object":"model"}]}"#),
@@ -118,7 +118,7 @@ async fn the_default_stays_when_another_model_is_pulled() {
     let before = ollama_with(&["mistral:latest"]).await;
     let home = Home::with_engines(&[("ollama", &before.url())]);
     assert_eq!(home.run(&["ask", "hello"]).await.code, Some(0));
-    // The same machine, with a model more that comes first in the list.
+    // The same machine with another model, which is first in the list.
     let after = ollama_with(&["alpha:latest", "mistral:latest"]).await;
     std::fs::write(home.config_file(), engines_config(&[("ollama", &after.url())])).expect("written");
     let listed = home.run(&["model", "list"]).await.stdout;
@@ -129,7 +129,7 @@ async fn the_default_stays_when_another_model_is_pulled() {
         let asked = after.requests().into_iter().rfind(|request| request.path == "/api/chat").expect("asked");
         assert!(asked.text().contains("mistral:latest"), "{}", asked.text());
     }
-    // What is gone cannot stay.
+    // A removed model cannot stay the default.
     let without = ollama_with(&["alpha:latest", "beta:latest"]).await;
     std::fs::write(home.config_file(), engines_config(&[("ollama", &without.url())])).expect("written");
     let ran = home.run(&["ask", "hello"]).await;
@@ -265,7 +265,7 @@ async fn a_download_needs_ollama() {
 }
 
 #[tokio::test]
-async fn a_tuning_that_is_stopped_leaves_nothing_behind() {
+async fn an_interrupted_tuning_leaves_no_files() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let home = Home::with_engines(&[]);
         let models = home.directory().join("models");

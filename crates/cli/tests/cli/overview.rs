@@ -1,4 +1,4 @@
-//! `hob` alone.
+//! `hob` without a command.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::fakes;
 use crate::home::{Home, engines_config, free_port};
 use crate::running::Running;
 
-/// A home whose server has a port of its own.
+/// A home directory with its own server port.
 fn home(ollama: &str, port: u16) -> Home {
     let config = engines_config(&[("ollama", ollama)]);
     Home::with_config(&config.replace("[server]\n", &format!("[server]\nport = {port}\n")))
@@ -49,7 +49,7 @@ Model   smollm2:latest
 }
 
 #[tokio::test]
-async fn a_server_on_another_port_than_the_configured_is_found() {
+async fn a_server_on_a_port_other_than_the_configured_one_is_found() {
     let ollama = fakes::ollama().await;
     let usual = free_port();
     let home = home(&ollama.url(), usual);

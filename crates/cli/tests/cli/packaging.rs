@@ -1,4 +1,4 @@
-//! What goes into packages: manual pages, the Debian package, the unit for systemd, the bill of materials.
+//! Packages: manual pages, the Debian package, the systemd unit, the bill of materials.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ use tokio::process::Command;
 
 use crate::home::Home;
 
-/// Runs a program of the system; `None` where it is not there.
+/// Runs a program of the system; `None` if it is not installed.
 async fn run(program: &str, arguments: &[&str]) -> Option<Output> {
     match Command::new(program).args(arguments).kill_on_drop(true).output().await {
         Ok(output) => Some(output),
@@ -42,7 +42,7 @@ async fn commands(home: &Home, of: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_command_has_a_page_in_the_manual() {
+async fn every_command_has_a_manual_page() {
     let home = Home::empty();
     let directory = home.directory().join("deep/man1");
     let ran = home.run(&["man", path(&directory)]).await;
@@ -71,10 +71,10 @@ async fn every_command_has_a_page_in_the_manual() {
     );
 }
 
-/// Needs Debian's tools, and is about nothing where they are not.
+/// Needs Debian's tools. Does nothing without them.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn the_debian_package_has_everything_in_its_place() {
+async fn the_debian_package_has_all_files() {
     if run("dpkg-deb", &["--version"]).await.is_none() || run("objdump", &["--version"]).await.is_none() {
         return;
     }
@@ -131,16 +131,16 @@ async fn the_debian_package_has_everything_in_its_place() {
         let checked = run("sh", &["-n", path(&control.join(script))]).await.expect("a shell");
         assert!(checked.status.success(), "{script}: {}", text(&checked));
     }
-    // What the service would read is a configuration without a word of complaint.
+    // The configuration of the service is valid and causes no warning.
     let mut doctor = home.hob(&["model", "info", "x"]);
     let ran = doctor.env("HOB_CONFIG", root.join("etc/hob/config.toml")).output().await.expect("hob runs");
     assert!(!text(&ran).contains("warning"), "{}", text(&ran));
 }
 
-/// Needs systemd's tool, and is about nothing where it is not.
+/// Needs a tool of systemd. Does nothing without it.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn the_unit_is_one_that_systemd_understands_and_gives_little_away() {
+async fn the_unit_is_valid_and_restricts_permissions() {
     if run("systemd-analyze", &["--version"]).await.is_none() {
         return;
     }
@@ -161,7 +161,7 @@ async fn the_unit_is_one_that_systemd_understands_and_gives_little_away() {
 }
 
 #[tokio::test]
-async fn a_release_says_what_it_is_made_of() {
+async fn a_release_has_a_bill_of_materials() {
     let home = Home::empty();
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let directory =
@@ -191,14 +191,14 @@ async fn a_release_says_what_it_is_made_of() {
     for inside in ["tokio", "rusqlite", "llama-cpp-sys-2", "hob-server"] {
         assert!(names.contains(inside), "{inside} is missing");
     }
-    // What scanners look for: the library that has the flaw, not the crate around it.
+    // Scanners search for the library that has the vulnerability, not for the crate around it.
     let inside = components.iter().filter_map(|component| component["components"][0]["purl"].as_str());
     let inside: BTreeSet<&str> = inside.filter_map(|purl| purl.split('@').next()).collect();
     assert_eq!(inside, BTreeSet::from(["pkg:generic/ggml", "pkg:generic/mimalloc", "pkg:generic/sqlite"]));
     for outside in ["insta", "proptest", "hob-testkit"] {
         assert!(!names.contains(outside), "{outside} is for tests only");
     }
-    // Every library is named once, and what depends on what leads nowhere else.
+    // Every library is listed once, and every dependency refers to a listed library.
     let references: BTreeSet<&str> = components
         .iter()
         .chain([&bill["metadata"]["component"]])
@@ -211,7 +211,7 @@ async fn a_release_says_what_it_is_made_of() {
         }
     }
     let licences = std::fs::read_to_string(home.directory().join("third-party-licences.txt")).expect("text");
-    // The last two lie below crates of another name.
+    // The last two are in crates with another name.
     for needle in
         ["Permission is hereby granted", "llama-cpp-sys-2 ", "The ggml authors", "Microsoft Corporation"]
     {

@@ -8,7 +8,7 @@ use crate::home::{Home, NOWHERE, engines_config};
 use crate::http::{chat, get};
 use crate::running::Running;
 
-/// Ollama is the default, with a host that is away beside the one that runs; vLLM is in the pool.
+/// Ollama is the default, with one host that is running and one that is down; vLLM is in the pool.
 fn home(ollama: &FakeServer, vllm: &FakeServer) -> Home {
     let config = engines_config(&[("ollama", &ollama.url()), ("vllm", &vllm.url())]);
     let config = config.replace("[engine]\n", "[engine]\npool = [\"ollama\", \"vllm\"]\n");
@@ -47,7 +47,7 @@ async fn a_pool_with_a_host_that_is_down_answers_and_lists_all_hosts() {
 }
 
 #[tokio::test]
-async fn an_engine_that_is_named_is_asked_alone_whatever_the_pool() {
+async fn a_named_engine_is_used_alone_even_with_a_pool() {
     let (ollama, vllm) = (fakes::ollama().await, fakes::vllm().await);
     let home = home(&ollama, &vllm);
     let server = Running::start(&home, &["-e", "vllm", "-a", "none"]).await;

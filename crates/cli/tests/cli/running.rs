@@ -1,4 +1,4 @@
-//! A `hob serve` that runs.
+//! A running `hob serve`.
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader, Lines};
@@ -6,7 +6,7 @@ use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
 use crate::home::{Home, Ran};
 
-/// The server. It is killed with its value.
+/// The server. It is killed when the value is dropped.
 pub struct Running {
     child: Child,
     stdout: ChildStdout,
@@ -60,7 +60,7 @@ impl Running {
         }
     }
 
-    /// Waits for its end. What it printed after the summary, and all it said.
+    /// Waits for its end. Returns what it printed after the summary, and all of stderr.
     pub async fn end(mut self) -> Ran {
         let mut stdout = String::new();
         self.stdout.read_to_string(&mut stdout).await.expect("text");
@@ -77,7 +77,7 @@ impl Running {
     }
 }
 
-/// Byte by byte, so that nothing behind it is lost; `None` when there are fewer lines.
+/// Reads byte by byte, so that nothing after the summary is lost; `None` if there are fewer lines.
 async fn read_summary(stdout: &mut (impl AsyncRead + Unpin)) -> Option<[String; 4]> {
     let mut text = String::new();
     while text.matches('\n').count() < 4 {

@@ -28,7 +28,7 @@ fn id(task: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn a_task_is_made_listed_shown_and_changed() {
+async fn a_task_is_created_listed_shown_and_changed() {
     let home = Home::empty();
     let ran = home
         .run(&[
@@ -60,13 +60,13 @@ async fn a_task_is_made_listed_shown_and_changed() {
     let shown = home.run(&["scheduler", "show", id]).await.stdout;
     assert!(shown.contains("tools without side effects"), "{shown}");
 
-    for (word, status, told) in [
+    for (word, status, expected) in [
         ("pause", "paused", format!("Paused {id}. Resume it with 'hob scheduler resume {id}'.\n")),
         ("resume", "active", format!("Resumed {id}. Its next run is in ")),
         ("cancel", "cancelled", format!("Cancelled {id}.\n")),
     ] {
         let ran = home.run(&["scheduler", word, id]).await;
-        assert!(ran.code == Some(0) && ran.stdout.starts_with(&told), "{ran:?}");
+        assert!(ran.code == Some(0) && ran.stdout.starts_with(&expected), "{ran:?}");
         assert_eq!(json_of(&home, &["scheduler", "show", id, "--json"]).await["status"], status);
     }
     let ran = home.run(&["scheduler", "resume", id]).await;
@@ -182,7 +182,7 @@ async fn invalid_tasks_are_refused_with_a_reason_and_not_saved() {
 }
 
 #[tokio::test]
-async fn a_run_by_hand_prints_the_answer_and_a_failure_is_a_failure() {
+async fn a_manual_run_prints_the_answer_or_fails() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
     let task = create(&home, &["--type", "interval", "--value", "3600"]).await;
@@ -204,7 +204,7 @@ async fn a_run_by_hand_prints_the_answer_and_a_failure_is_a_failure() {
     assert_eq!((logs.as_array().map(Vec::len), &logs[0]["success"]), (Some(2), &json!(false)));
 }
 
-/// Waits until the task has so many runs that have ended.
+/// Waits until the task has this many finished runs.
 async fn runs(home: &Home, id: &str, count: usize) -> Vec<Value> {
     loop {
         let logs = json_of(home, &["scheduler", "logs", id, "-n", "1000", "--json"]).await;
@@ -227,7 +227,7 @@ fn signal(child: &Child, signal: Signal) {
 }
 
 #[tokio::test]
-async fn two_daemons_on_one_home_run_every_slot_once_and_one_may_be_killed() {
+async fn two_schedulers_on_one_home_run_every_slot_once_even_if_one_is_killed() {
     let ollama = fakes::ollama().await;
     let home = Home::with_config(
         &(engines_config(&[("ollama", &ollama.url())]) + "[scheduler]\npoll_interval = 1\n"),

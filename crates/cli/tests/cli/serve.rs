@@ -18,7 +18,7 @@ const STREAMED_QUESTION: &str =
     r#"{"model": "default", "stream": true, "messages": [{"role": "user", "content": "Capital?"}]}"#;
 
 #[tokio::test]
-async fn four_lines_say_who_answers_where_and_a_chat_goes_through() {
+async fn the_summary_has_four_lines_and_a_chat_is_answered() {
     let ollama = fakes::ollama().await;
     let server = Running::start(&Home::with_engines(&[("ollama", &ollama.url())]), &[]).await;
     let summary = server.summary.join("\n").replace(&ollama.url(), "http://OLLAMA");
@@ -85,10 +85,10 @@ async fn a_missing_default_model_is_a_warning() {
 }
 
 #[tokio::test]
-async fn an_engine_that_does_not_list_its_models_at_the_start_is_served_all_the_same() {
+async fn an_engine_that_does_not_list_its_models_at_the_start_is_still_served() {
     let is_probe = AtomicBool::new(true);
     let ollama = FakeServer::start(move |request| match request.path.as_str() {
-        // It was healthy when it was chosen, and is in trouble since.
+        // It was healthy when it was selected, and fails since then.
         "/api/tags" if is_probe.swap(false, Ordering::SeqCst) => Reply::transcript("ollama/tags"),
         "/api/tags" => Reply::json(500, r#"{"error":"out of memory"}"#),
         _ => Reply::json(404, "{}"),
@@ -102,18 +102,18 @@ async fn an_engine_that_does_not_list_its_models_at_the_start_is_served_all_the_
 }
 
 #[tokio::test]
-async fn the_agent_that_was_asked_for_answers() {
+async fn the_agent_of_the_command_line_answers() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
-    for (asked, told) in [("react", "Agent   react"), ("none", "Agent   none (directly to the engine)")] {
+    for (asked, expected) in [("react", "Agent   react"), ("none", "Agent   none (directly to the engine)")] {
         let server = Running::start(&home, &["-a", asked]).await;
-        assert_eq!(server.summary[2], told);
+        assert_eq!(server.summary[2], expected);
         assert_eq!(server.terminate().await.stderr, "");
     }
 }
 
 #[tokio::test]
-async fn a_public_address_without_a_key_is_mentioned() {
+async fn a_public_address_without_a_key_prints_a_warning() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
     let warning = "warning: Anyone on your network can use this server: no API key is set. \
@@ -140,7 +140,7 @@ async fn allowed_hosts_without_a_key_print_a_warning() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_named() {
+async fn a_port_in_use_is_an_error_that_names_it() {
     let ollama = fakes::ollama().await;
     let port = ollama.address().port().to_string();
     let vllm = fakes::vllm().await;
@@ -157,7 +157,7 @@ async fn a_port_used_by_hob_is_recognised() {
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
     let server = Running::start(&home, &[]).await;
     let (_, port) = server.address().rsplit_once(':').expect("a port");
-    // Nothing else is looked for: neither home has an engine that answers.
+    // No engine is needed: neither home directory has one that answers.
     let ran = Home::with_engines(&[]).run(&["serve", "-p", port]).await;
     let next = port.parse::<u16>().expect("a port") + 1;
     let stderr = format!(
@@ -216,7 +216,7 @@ async fn a_second_signal_stops_immediately() {
 }
 
 #[tokio::test]
-async fn a_key_never_shows() {
+async fn a_key_is_never_printed() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
     let mut command = home.hob(&["-vvv", "serve", "--port", "0"]);
@@ -236,7 +236,7 @@ async fn a_key_never_shows() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_server_ends_with_its_terminal_unless_nohup_started_it() {
+async fn a_server_stops_with_its_terminal_unless_nohup_started_it() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
     let mut terminal = Terminal::start(&home, &["serve", "--port", "0"]);
@@ -294,7 +294,7 @@ async fn sighup_reloads_the_configuration_and_drops_no_connection() {
     server.says("server.max_in_flight: takes effect after a restart").await;
     assert!(get(server.address(), "/v1/models").await.all().await.starts_with("HTTP/1.1 401"));
 
-    // One that cannot be read changes nothing.
+    // An invalid file changes nothing.
     write("[server]\napi_key = 7\n");
     server.signal(Signal::HUP);
     server.says("the configuration was not reloaded; the old one stays in effect").await;
@@ -339,7 +339,7 @@ async fn a_server_without_telemetry_says_so() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_low_limit_of_open_files_is_raised_as_far_as_it_may_be() {
+async fn a_low_limit_of_open_files_is_raised_to_the_hard_limit() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
     let mut command = home.hob_after("ulimit -S -n 128 && ulimit -H -n 512", &["serve", "--port", "0"]);

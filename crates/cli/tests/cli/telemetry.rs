@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::fakes;
 use crate::home::{Home, NOWHERE, Ran};
 
-/// A home in which two questions were answered, one of them as a stream.
+/// A home directory with two answered questions, one of them streamed.
 async fn used() -> Home {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
@@ -26,7 +26,7 @@ async fn stats(home: &Home) -> Value {
 }
 
 #[tokio::test]
-async fn nothing_recorded_is_no_error_and_leaves_no_file() {
+async fn without_records_there_is_no_error_and_no_file() {
     let home = Home::empty();
     assert_eq!(home.run(&["telemetry", "stats"]).await, nothing(""));
     assert_eq!(home.run(&["telemetry", "export"]).await, nothing("[\n]\n"));
@@ -90,7 +90,7 @@ async fn every_call_is_exported_as_json_and_as_csv() {
 }
 
 #[tokio::test]
-async fn words_of_an_engine_cannot_break_a_line_of_csv() {
+async fn text_of_an_engine_cannot_break_a_csv_line() {
     let ollama = fakes::ollama_chatting(|_| {
         hob_testkit::Reply::json(400, r#"{"error": "no, \"really\",\nnot today"}"#)
     })

@@ -12,20 +12,20 @@ use tokio::time::timeout;
 
 use crate::home::Home;
 
-/// Long enough on a machine that has much to do.
+/// Long enough on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is typed for keys that are no letters.
+/// The bytes of special keys.
 pub const CTRL_C: &str = "\x03";
 pub const CTRL_D: &str = "\x04";
 pub const ALT_ENTER: &str = "\x1b\r";
 
-/// The terminal. The program in it is killed with its value.
+/// The terminal. The program in it is killed when the value is dropped.
 pub struct Terminal {
     pty: Pty,
     child: Child,
     shown: Vec<u8>,
-    /// As much of the text as was looked for.
+    /// The part of the text that was already searched.
     looked_at: usize,
 }
 
@@ -52,17 +52,17 @@ impl Terminal {
         self.keys(&format!("{line}\r")).await;
     }
 
-    /// Everything that was shown, as it came.
+    /// The complete output.
     pub fn raw(&self) -> String {
         String::from_utf8_lossy(&self.shown).into_owned()
     }
 
-    /// The same without colours and the moves of the cursor.
+    /// The same without colours and cursor movements.
     pub fn text(&self) -> String {
         strip_str(&self.raw()).to_string().replace('\r', "")
     }
 
-    /// Waits until this is shown, below what was looked for before. Returns what stands between.
+    /// Waits until this is shown after the last match. Returns the text in between.
     pub async fn sees(&mut self, needle: &str) -> String {
         loop {
             let text = self.text();
@@ -77,7 +77,7 @@ impl Terminal {
         }
     }
 
-    /// Reads on; `false` when the program has ended.
+    /// Reads more; `false` if the program has ended.
     async fn read(&mut self) -> bool {
         let mut buffer = [0; 4096];
         match timeout(PATIENCE, self.pty.read(&mut buffer)).await {
@@ -85,7 +85,7 @@ impl Terminal {
                 self.shown.extend_from_slice(&buffer[..count]);
                 count > 0
             }
-            // A terminal whose program is gone cannot be read.
+            // A terminal cannot be read after its program has ended.
             Ok(Err(_)) => false,
             Err(_) => panic!("nothing more is shown:\n{}", self.text()),
         }
@@ -103,7 +103,7 @@ impl Terminal {
         self.child.wait().await.expect("hob ends").code()
     }
 
-    /// Takes the terminal away, as a window that is closed does, and waits for the end of the program.
+    /// Closes the terminal like a closed window, and waits for the end of the program.
     pub async fn close(self) -> Option<i32> {
         let Terminal { pty, mut child, .. } = self;
         drop(pty);

@@ -1,4 +1,4 @@
-//! `hob tools`, without any engine; and the page of the documentation that is made from it.
+//! `hob tools`, without an engine; and the generated page `docs/tools.md`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::home::{Home, Ran};
 
-/// With everything on that brings a tool.
+/// With every setting that adds a tool.
 fn home() -> Home {
     Home::with_config("[sandbox]\nenabled = true\n[channel]\nenabled = true\n")
 }
@@ -36,7 +36,7 @@ async fn tools_are_listed_with_their_reach() {
     }
     insta::assert_snapshot!(absent, @r"
     Not available:
-    llm  it calls the engine of the answer, so only agents have it: 'hob ask --tools llm QUESTION'
+    llm  only agents can use it, because it calls the engine of the answer. Try 'hob ask --tools llm QUESTION'
     ");
 }
 
@@ -70,7 +70,7 @@ async fn a_tool_runs_and_prints_its_result() {
     let home = Home::empty();
     let ran = home.run(&["tools", "run", "calculator", r#"{"expression": "17 * 23"}"#]).await;
     assert_eq!(ran, Ran { code: Some(0), stdout: "391\n".into(), stderr: String::new() });
-    // A tool without arguments needs none.
+    // Arguments are optional for a tool without arguments.
     assert_eq!(home.run(&["tools", "run", "current_time"]).await.code, Some(0));
 }
 
@@ -88,14 +88,14 @@ async fn a_tool_that_fails_says_why_and_prints_nothing() {
         (&["calculater", "{}"], "error: there is no tool 'calculater'; did you mean calculator?\n"),
         (
             &["code_interpreter", r#"{"code": "print(1)"}"#],
-            "error: the tool 'code_interpreter' is not available: the sandbox is disabled. Set [sandbox] enabled = true \
-             in config.toml to run code\n",
+            "error: the tool 'code_interpreter' is not available: running code is disabled. Set [sandbox] enabled = true \
+             in config.toml to allow it\n",
         ),
         (
             &["channel_list", "{}"],
             "error: the tool 'channel_list' is not available: no channel is configured.",
         ),
-        (&["llm", "{}"], "error: the tool 'llm' is not available: it calls the engine of the answer"),
+        (&["llm", "{}"], "error: the tool 'llm' is not available: only agents can use it"),
         (&["zzz", "{}"], "error: there is no tool 'zzz'; the tools are calculator, "),
     ] {
         let ran = home.run(&[&["tools", "run"], arguments].concat()).await;
@@ -108,7 +108,7 @@ async fn a_tool_that_fails_says_why_and_prints_nothing() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_start_costs_its_own_tools_only() {
+async fn an_mcp_server_that_does_not_start_affects_only_its_own_tools() {
     let home = Home::with_config("[mcp.servers.broken]\ncommand = \"/nowhere/at/all\"\n");
     let ran = home.run(&["tools", "list"]).await;
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -135,7 +135,7 @@ async fn changed_mcp_tools_are_reported_and_can_be_accepted() {
     let hob = env!("CARGO_BIN_EXE_hob");
     let home = Home::with_config(&format!("[mcp.servers.twin]\ncommand = \"{hob}\"\nargs = [\"mcp\"]\n"));
     listed(&home).await;
-    // As if the tool had read differently when it was first seen.
+    // As if the tool had another description when it was first seen.
     let path = home.directory().join("mcp_tools.json");
     let mut kept: Value =
         serde_json::from_str(&std::fs::read_to_string(&path).expect("it is kept")).expect("JSON");

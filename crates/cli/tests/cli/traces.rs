@@ -49,7 +49,7 @@ async fn a_trace_goes_from_the_caller_through_hob_to_the_engine() {
 }
 
 #[tokio::test]
-async fn a_collector_that_is_not_there_costs_a_line_in_the_log() {
+async fn an_unreachable_collector_causes_one_log_line() {
     let ollama = fakes::ollama().await;
     let home = home(&ollama.url(), NOWHERE);
     let server = Running::start(&home, &[]).await;

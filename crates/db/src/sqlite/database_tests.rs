@@ -119,8 +119,8 @@ fn a_file_that_is_not_a_database_is_named_and_unchanged() {
     assert_eq!(
         error,
         format!(
-            "the file {0} is damaged, or no database of Hob's. Stop Hob and move it away with its -wal and -shm files, and Hob \
-             starts with a new one; 'sqlite3 {0} .recover' shows what can still be read of it.",
+            "the file {0} is damaged or is not a Hob database. Stop Hob and move it away with its -wal and -shm files; Hob then \
+             creates a new one. 'sqlite3 {0} .recover' shows what can still be read.",
             path.display()
         )
     );

@@ -180,7 +180,7 @@ fn a_database_of_a_newer_hob_is_unchanged() {
     assert_eq!(
         refused(&path).to_string(),
         format!(
-            "the database {} was written by a newer Hob: its version is 4711, but this Hob supports versions up to 11. \
+            "the database {} was written by a newer Hob: its version is 4711, and this Hob supports versions up to 11. \
              Update Hob, or set HOB_HOME to another directory.",
             path.display()
         )

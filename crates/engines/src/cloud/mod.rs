@@ -15,7 +15,8 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use futures::stream::{FuturesUnordered, StreamExt};
 use hob_core::{
-    EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
+    CompletionRequest, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation,
+    GenerationStream, ModelInfo,
 };
 use secrecy::{ExposeSecret, SecretString};
 
@@ -175,6 +176,15 @@ impl Engine for Cloud {
         self.provider(&request.model)?.embed(request).await
     }
 
+    /// No provider continues a text as it stands any more, so the text is sent as a question.
+    async fn complete(&self, request: &CompletionRequest) -> Result<Generation, EngineError> {
+        self.generate(&as_question(request)?).await
+    }
+
+    async fn stream_completion(&self, request: &CompletionRequest) -> Result<GenerationStream, EngineError> {
+        self.stream(&as_question(request)?).await
+    }
+
     /// The models of every provider. If one provider fails, the others are still listed.
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
         let lists = join_all(
@@ -215,6 +225,32 @@ impl Engine for Cloud {
     fn lists_every_model(&self) -> bool {
         false
     }
+}
+
+/// The text as a question. What only a text that is continued can have is refused by name.
+fn as_question(request: &CompletionRequest) -> Result<GenerateRequest, EngineError> {
+    let unsupported = |field: &str, hint: &str| EngineError::Unsupported {
+        engine: KEY.to_owned(),
+        field: field.to_owned(),
+        hint: Some(hint.to_owned()),
+    };
+    let asked = [
+        (
+            "suffix",
+            request.suffix.is_some(),
+            "its models do not fill in the middle; choose a local model for code",
+        ),
+        ("echo", request.echo, "it returns no probabilities of the prompt"),
+        (
+            "logprobs",
+            request.sampling.logprobs,
+            "it returns no probabilities for a text; send a conversation",
+        ),
+    ];
+    if let Some((field, _, hint)) = asked.into_iter().find(|(_, asked, _)| *asked) {
+        return Err(unsupported(field, hint));
+    }
+    request.as_question().ok_or_else(|| unsupported("prompt", "it accepts text, not tokens"))
 }
 
 fn without_any_key() -> EngineError {

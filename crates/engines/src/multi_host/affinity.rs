@@ -8,7 +8,10 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use hob_core::{Content, ContentPart, GenerateRequest, Message, PASSAGES_BEGIN, Role, without_passages};
+use hob_core::{
+    CompletionRequest, Content, ContentPart, GenerateRequest, Message, PASSAGES_BEGIN, Prompt, Role,
+    without_passages,
+};
 
 /// This many bytes of each message identify the conversation.
 const HASHED_BYTES: usize = 16 << 10;
@@ -25,6 +28,20 @@ pub(super) fn conversation(request: &GenerateRequest) -> u64 {
         None => {
             beginning(&request.messages).into_iter().for_each(|message| hash_message(message, &mut hasher))
         }
+    }
+    hasher.finish()
+}
+
+/// This many bytes of a text to continue choose its host.
+const PROMPT_BYTES: usize = 1 << 10;
+
+/// A hash that all versions of a text share while its beginning stays.
+pub(super) fn prompt(request: &CompletionRequest) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    request.model.hash(&mut hasher);
+    match &request.prompt {
+        Prompt::Text(text) => hasher.write(&text.as_bytes()[..text.len().min(PROMPT_BYTES)]),
+        Prompt::Tokens(tokens) => tokens[..tokens.len().min(PROMPT_BYTES / 4)].hash(&mut hasher),
     }
     hasher.finish()
 }

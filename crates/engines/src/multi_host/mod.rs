@@ -22,7 +22,8 @@ use async_trait::async_trait;
 use futures::future::{BoxFuture, join_all};
 use futures::stream::{FuturesUnordered, StreamExt};
 use hob_core::{
-    EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
+    CompletionRequest, DetokenizeRequest, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest,
+    Generation, GenerationStream, ModelInfo, RerankRequest, Reranking, TokenizeRequest, Tokenized,
 };
 use tokio::time::{Instant, timeout};
 
@@ -204,6 +205,17 @@ impl MultiHost {
         }
     }
 
+    /// The whole answer of any host that has the model.
+    async fn anywhere<'a, T>(
+        &'a self,
+        model: &'a str,
+        ask: impl Fn(Arc<dyn Engine>) -> BoxFuture<'a, Result<T, EngineError>> + Send + 'a,
+    ) -> Result<T, EngineError> {
+        let (answer, mut slot) = self.ask(self.without_affinity(model), RequestKind::Whole, ask).await?;
+        slot.succeeded();
+        Ok(answer)
+    }
+
     /// A request without affinity.
     fn without_affinity<'a>(&self, model: &'a str) -> HostRequest<'a> {
         HostRequest {
@@ -218,6 +230,15 @@ fn with_affinity(request: &GenerateRequest) -> HostRequest<'_> {
     HostRequest {
         model: &request.model,
         conversation: affinity::conversation(request),
+        loyalty: CacheAffinity::Home,
+    }
+}
+
+/// Editors send the same file again and again, so its beginning chooses the host.
+fn completion_affinity(request: &CompletionRequest) -> HostRequest<'_> {
+    HostRequest {
+        model: &request.model,
+        conversation: affinity::prompt(request),
         loyalty: CacheAffinity::Home,
     }
 }
@@ -294,21 +315,47 @@ impl Engine for MultiHost {
     /// Waits for the first delta, because until then the request can be sent to another host.
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
         let ask = |host: Arc<dyn Engine>| -> BoxFuture<'_, _> {
-            Box::pin(async move { StartedStream::with(host.as_ref(), request).await })
+            Box::pin(async move { StartedStream::of(host.as_ref(), host.stream(request).await?).await })
         };
         let (StartedStream { warnings, first, deltas }, slot) =
             self.ask(with_affinity(request), RequestKind::Stream, ask).await?;
         Ok(GenerationStream { warnings, deltas: Box::pin(TrackedStream::new(first, deltas, slot)) })
     }
 
-    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+    async fn complete(&self, request: &CompletionRequest) -> Result<Generation, EngineError> {
         let ask = |host: Arc<dyn Engine>| -> BoxFuture<'_, _> {
-            Box::pin(async move { host.embed(request).await })
+            Box::pin(async move { host.complete(request).await })
         };
-        let (embeddings, mut slot) =
-            self.ask(self.without_affinity(&request.model), RequestKind::Whole, ask).await?;
+        let (generation, mut slot) = self.ask(completion_affinity(request), RequestKind::Whole, ask).await?;
         slot.succeeded();
-        Ok(embeddings)
+        Ok(generation)
+    }
+
+    async fn stream_completion(&self, request: &CompletionRequest) -> Result<GenerationStream, EngineError> {
+        let ask = |host: Arc<dyn Engine>| -> BoxFuture<'_, _> {
+            Box::pin(
+                async move { StartedStream::of(host.as_ref(), host.stream_completion(request).await?).await },
+            )
+        };
+        let (StartedStream { warnings, first, deltas }, slot) =
+            self.ask(completion_affinity(request), RequestKind::Stream, ask).await?;
+        Ok(GenerationStream { warnings, deltas: Box::pin(TrackedStream::new(first, deltas, slot)) })
+    }
+
+    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        self.anywhere(&request.model, |host| Box::pin(async move { host.embed(request).await })).await
+    }
+
+    async fn tokenize(&self, request: &TokenizeRequest) -> Result<Tokenized, EngineError> {
+        self.anywhere(&request.model, |host| Box::pin(async move { host.tokenize(request).await })).await
+    }
+
+    async fn detokenize(&self, request: &DetokenizeRequest) -> Result<String, EngineError> {
+        self.anywhere(&request.model, |host| Box::pin(async move { host.detokenize(request).await })).await
+    }
+
+    async fn rerank(&self, request: &RerankRequest) -> Result<Reranking, EngineError> {
+        self.anywhere(&request.model, |host| Box::pin(async move { host.rerank(request).await })).await
     }
 
     /// The models of all hosts that answer, without duplicates.

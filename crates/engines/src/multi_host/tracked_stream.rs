@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use futures::{Stream, StreamExt};
-use hob_core::{AnswerWarning, Delta, DeltaStream, Engine, EngineError, GenerateRequest, GenerationStream};
+use hob_core::{AnswerWarning, Delta, DeltaStream, Engine, EngineError, GenerationStream};
 use tokio::time::Instant;
 
 use super::failure_class::{RequestKind, classify};
@@ -18,9 +18,9 @@ pub(super) struct StartedStream {
 }
 
 impl StartedStream {
-    /// Sends the request and waits for the first delta.
-    pub(super) async fn with(host: &dyn Engine, request: &GenerateRequest) -> Result<Self, EngineError> {
-        let GenerationStream { warnings, mut deltas } = host.stream(request).await?;
+    /// Waits for the first delta of a host's stream.
+    pub(super) async fn of(host: &dyn Engine, stream: GenerationStream) -> Result<Self, EngineError> {
+        let GenerationStream { warnings, mut deltas } = stream;
         match deltas.next().await {
             Some(first) => Ok(StartedStream { warnings, first: first?, deltas }),
             None => Err(EngineError::Interrupted {

@@ -1,4 +1,4 @@
-//! Responses of `POST /api/chat`: one JSON object for a complete answer, one object per line for a stream.
+//! Responses of `POST /api/chat` and `POST /api/generate`: one JSON object for a complete answer, one object per line for a stream.
 
 use std::collections::VecDeque;
 
@@ -21,6 +21,11 @@ struct Line {
     model: Option<String>,
     #[serde(default)]
     message: Option<Piece>,
+    /// In the place of `message` in the answer to `/api/generate`.
+    #[serde(default)]
+    response: Option<String>,
+    #[serde(default)]
+    thinking: Option<String>,
     #[serde(default)]
     done: bool,
     #[serde(default)]
@@ -122,9 +127,13 @@ impl OllamaDecoder {
         }
     }
 
-    fn line(&mut self, line: Line, deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
+    fn line(&mut self, mut line: Line, deltas: &mut VecDeque<Delta>) -> Result<(), DecodeError> {
         if let Some(error) = &line.error {
             return Err(DecodeError::reported(EngineErrorBody::of(error)));
+        }
+        if let Some(response) = line.response.take() {
+            let thinking = line.thinking.take();
+            line.message = Some(Piece { content: Some(response), thinking, tool_calls: None });
         }
         if line.message.is_none() && !line.done {
             return Err(DecodeError::Malformed("a line has neither 'message' nor 'done'".to_owned()));

@@ -4,8 +4,8 @@
 mod chat_response;
 mod embed;
 mod forced_tool_call;
+mod generate;
 mod models;
-mod multiple_choices;
 mod options;
 mod pull;
 mod request;
@@ -15,8 +15,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::stream::{StreamExt, TryStreamExt};
 use hob_core::{
-    AnswerWarning, DeltaStream, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation,
-    GenerationStream, ModelInfo, ReplyMode,
+    AnswerWarning, CompletionRequest, DeltaStream, EmbedRequest, Embeddings, Engine, EngineError,
+    GenerateRequest, Generation, GenerationStream, ModelInfo, ReplyMode,
 };
 
 use serde_json::json;
@@ -25,6 +25,7 @@ use self::chat_response::OllamaDecoder;
 use self::options::REASONING_EFFORT;
 use self::request::{Body, OllamaBodyOptions, Thinking};
 use crate::embeddings::{EmbeddingCollector, MAX_INPUTS, ONLY_TEXT, OverlongPolicy, batches};
+use crate::multiple_choices;
 use crate::wire::client::Endpoint;
 use crate::wire::deltas::deltas;
 use crate::wire::engine_error::unknown_model;
@@ -113,6 +114,56 @@ impl Ollama {
         })
     }
 
+    /// Requests the continuation with the index `answer`. The response is read with the settings of the request.
+    async fn continuation(
+        &self,
+        request: &CompletionRequest,
+        reply_mode: ReplyMode,
+        answer: u32,
+    ) -> Result<(Response, GenerateRequest, Vec<AnswerWarning>), EngineError> {
+        let settings = request.settings();
+        let unsupported = |refused: UnsupportedField| refused.into_error(&self.endpoint);
+        let warnings = generate::check(request, &settings).map_err(unsupported)?;
+        let body = generate::Body::of(request, &settings, reply_mode, answer).map_err(unsupported)?;
+        let json = serde_json::to_vec(&body).map_err(|error| self.endpoint.malformed(error.to_string()))?;
+        let response =
+            self.post("/api/generate", json, &request.model).await.map_err(|error| match error {
+                EngineError::Refused { status: 400, message, .. }
+                    if message.contains("does not support insert") =>
+                {
+                    self.endpoint.unsupported("suffix", Some(&message))
+                }
+                other => other,
+            })?;
+        Ok((response, settings, warnings))
+    }
+
+    async fn continued(&self, request: &CompletionRequest, answer: u32) -> Result<Generation, EngineError> {
+        let (response, settings, warnings) = self.continuation(request, ReplyMode::Complete, answer).await?;
+        let body = self.endpoint.body(response).await?;
+        let generation = chat_response::read_whole(&body, &settings)
+            .map_err(|error| error.into_engine_error(&self.endpoint, false))?;
+        Ok(Generation { warnings, ..generation })
+    }
+
+    async fn stream_continued(
+        &self,
+        request: &CompletionRequest,
+        answer: u32,
+    ) -> Result<GenerationStream, EngineError> {
+        let (response, settings, warnings) = self.continuation(request, ReplyMode::Streamed, answer).await?;
+        let deltas = deltas(&self.endpoint, response, OllamaDecoder::new(&settings));
+        Ok(GenerationStream { warnings, deltas })
+    }
+
+    /// A stream that sends its request when it is first polled.
+    fn stream_continued_later(&self, request: Arc<CompletionRequest>, answer: u32) -> DeltaStream {
+        let ollama = self.clone();
+        let begun =
+            async move { ollama.stream_continued(&request, answer).await.map(|stream| stream.deltas) };
+        futures::stream::once(begun).try_flatten().boxed()
+    }
+
     /// A stream that sends its request when it is first polled.
     fn streamed_later(&self, request: Arc<GenerateRequest>, answer: u32) -> DeltaStream {
         let ollama = self.clone();
@@ -154,6 +205,28 @@ impl Engine for Ollama {
         }
         let shared = Arc::new(request.clone());
         let others = (1..request.answers()).map(|answer| self.streamed_later(Arc::clone(&shared), answer));
+        let streams = std::iter::once(deltas).chain(others).collect();
+        Ok(GenerationStream { warnings, deltas: multiple_choices::interleaved(streams) })
+    }
+
+    async fn complete(&self, request: &CompletionRequest) -> Result<Generation, EngineError> {
+        let answers = futures::stream::iter(0..request.answers())
+            .map(|answer| self.continued(request, answer))
+            .buffered(multiple_choices::MAX_CONCURRENT)
+            .try_collect()
+            .await?;
+        multiple_choices::joined(answers)
+            .ok_or_else(|| self.endpoint.malformed("the request asks for no answer"))
+    }
+
+    async fn stream_completion(&self, request: &CompletionRequest) -> Result<GenerationStream, EngineError> {
+        let GenerationStream { warnings, deltas } = self.stream_continued(request, 0).await?;
+        if request.answers() <= 1 {
+            return Ok(GenerationStream { warnings, deltas });
+        }
+        let shared = Arc::new(request.clone());
+        let others =
+            (1..request.answers()).map(|answer| self.stream_continued_later(Arc::clone(&shared), answer));
         let streams = std::iter::once(deltas).chain(others).collect();
         Ok(GenerationStream { warnings, deltas: multiple_choices::interleaved(streams) })
     }

@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::forced_tool_call::ForcedCall;
-use super::multiple_choices::MAX_ANSWERS;
 use super::options::{OWN_FIELDS, OWN_OPTIONS, REASONING_EFFORT, options};
+use crate::multiple_choices::MAX_ANSWERS;
 use crate::openai_compat::request::tool;
 use crate::wire::unsupported_field::UnsupportedField;
 

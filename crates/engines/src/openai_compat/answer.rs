@@ -4,6 +4,7 @@ use hob_core::{Answer, FinishReason, Generation, ModelInfo, ModelKind, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::legacy_logprobs;
 use super::tool_calls::WireCall;
 use crate::wire::deltas::DecodeError;
 
@@ -18,14 +19,24 @@ struct Completion {
 
 #[derive(Deserialize)]
 struct Choice {
-    message: WireAnswer,
+    #[serde(default)]
+    message: Option<WireAnswer>,
+    /// In the place of `message` in a text completion.
+    #[serde(default)]
+    text: Option<String>,
     #[serde(default)]
     finish_reason: Option<String>,
+    /// The stop sequence, in vLLM; a token's number in place of it is the end of a turn.
+    #[serde(default)]
+    stop_reason: Option<Value>,
+    /// The same in SGLang.
+    #[serde(default)]
+    matched_stop: Option<Value>,
     #[serde(default)]
     logprobs: Option<Value>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 struct WireAnswer {
     #[serde(default)]
     content: Option<String>,
@@ -75,6 +86,9 @@ pub fn read(body: &[u8], requested_model: &str) -> Result<Generation, DecodeErro
     let malformed = |reason: &str| DecodeError::Malformed(reason.to_owned());
     let mut answers = Vec::with_capacity(completion.choices.len());
     for choice in completion.choices {
+        if choice.message.is_none() && choice.text.is_none() {
+            return Err(malformed("a choice has neither 'message' nor 'text'"));
+        }
         answers.push(choice.into_answer().ok_or_else(|| malformed("a choice has no finish_reason"))?);
     }
     let mut answers = answers.into_iter();
@@ -91,19 +105,24 @@ impl Choice {
     /// `None` without a finish reason.
     fn into_answer(self) -> Option<Answer> {
         let finish_reason = self.finish_reason?;
-        let calls = self.message.tool_calls.unwrap_or_default();
+        let message = self.message.unwrap_or_default();
+        let calls = message.tool_calls.unwrap_or_default();
         Some(Answer {
             // A refusal is the whole answer.
-            content: self.message.content.or(self.message.refusal).unwrap_or_default(),
-            reasoning: self
-                .message
-                .reasoning_content
-                .or(self.message.reasoning)
-                .filter(|text| !text.is_empty()),
+            content: message.content.or(message.refusal).or(self.text).unwrap_or_default(),
+            reasoning: message.reasoning_content.or(message.reasoning).filter(|text| !text.is_empty()),
             tool_calls: calls.into_iter().map(WireCall::into_tool_call).collect(),
-            finish_reason: FinishReason::parse(&finish_reason),
-            logprobs: self.logprobs.filter(|value| !value.is_null()),
+            finish_reason: finish(&finish_reason, self.stop_reason.or(self.matched_stop)),
+            logprobs: self.logprobs.filter(|value| !value.is_null()).map(legacy_logprobs::in_chat_form),
         })
+    }
+}
+
+/// The finish reason, with the stop sequence if the engine names one.
+pub(super) fn finish(reason: &str, stop: Option<Value>) -> FinishReason {
+    match (FinishReason::parse(reason), stop) {
+        (FinishReason::Stop, Some(Value::String(stop))) => FinishReason::StopSequence(stop),
+        (reason, _) => reason,
     }
 }
 

@@ -1,14 +1,15 @@
-//! The stream: chunks as server-sent events, with `[DONE]` at the end.
+//! The stream of a conversation or of a text completion: chunks as server-sent events, with `[DONE]` at the end.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
-use hob_core::{Delta, FinishReason, TextDelta, ToolCallDelta, Usage};
+use hob_core::{Delta, TextDelta, ToolCallDelta, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::answer::WireUsage;
+use super::answer::{WireUsage, finish};
 use super::chunk_template::ChunkTemplate;
+use super::legacy_logprobs;
 use super::tool_calls::{CallTracker, WireCall};
 use crate::wire::deltas::{DecodeError, Decoder};
 use crate::wire::engine_error::EngineErrorBody;
@@ -35,8 +36,16 @@ struct Choice<'a> {
     index: u32,
     #[serde(borrow, default)]
     delta: Option<Piece<'a>>,
+    /// In the place of `delta` in the stream of a text completion.
+    #[serde(borrow, default)]
+    text: Option<Text<'a>>,
     #[serde(borrow, default)]
     finish_reason: Option<Text<'a>>,
+    /// The stop sequence, in vLLM and SGLang.
+    #[serde(default)]
+    stop_reason: Option<Value>,
+    #[serde(default)]
+    matched_stop: Option<Value>,
     #[serde(default)]
     logprobs: Option<Box<Value>>,
 }
@@ -46,14 +55,18 @@ impl Choice<'_> {
     fn only_text(&self) -> Option<&str> {
         let plain =
             self.finish_reason.is_none() && self.logprobs.as_ref().is_none_or(|value| value.is_null());
-        match &self.delta {
-            Some(Piece {
-                content: Some(Text(text)),
-                reasoning_content: None,
-                reasoning: None,
-                tool_calls,
-                ..
-            }) if plain && tool_calls.as_ref().is_none_or(Vec::is_empty) => Some(text),
+        match (&self.delta, &self.text) {
+            (None, Some(Text(text))) if plain => Some(text),
+            (
+                Some(Piece {
+                    content: Some(Text(text)),
+                    reasoning_content: None,
+                    reasoning: None,
+                    tool_calls,
+                    ..
+                }),
+                None,
+            ) if plain && tool_calls.as_ref().is_none_or(Vec::is_empty) => Some(text),
             _ => None,
         }
     }
@@ -139,7 +152,15 @@ impl ChatChunkDecoder {
         if !self.begun.contains(&index) {
             self.begun.push(index);
         }
-        let mut logprobs = choice.logprobs.filter(|value| !value.is_null());
+        let mut logprobs = choice
+            .logprobs
+            .filter(|value| !value.is_null())
+            .map(|value| Box::new(legacy_logprobs::in_chat_form(*value)));
+        let text = choice.text.filter(|Text(text)| !text.is_empty());
+        if let Some(Text(text)) = text {
+            let text = text.into_owned();
+            deltas.push_back(Delta::Text(TextDelta { choice: index, text, logprobs: logprobs.take() }));
+        }
         if let Some(piece) = choice.delta {
             let thought = piece.reasoning_content.or(piece.reasoning);
             if let Some(Text(text)) = thought.filter(|Text(text)| !text.is_empty()) {
@@ -157,7 +178,8 @@ impl ChatChunkDecoder {
         }
         if let Some(Text(reason)) = choice.finish_reason {
             self.finished.push(index);
-            deltas.push_back(Delta::Finish { choice: index, reason: FinishReason::parse(&reason) });
+            let reason = finish(&reason, choice.stop_reason.or(choice.matched_stop));
+            deltas.push_back(Delta::Finish { choice: index, reason });
         }
     }
 

@@ -1,3 +1,5 @@
+use hob_core::FinishReason;
+
 use super::*;
 
 fn decode(answers: u32, blocks: &[&str]) -> Result<Vec<Delta>, DecodeError> {

@@ -7,23 +7,44 @@
 pub mod answer;
 mod chunk_template;
 pub mod chunks;
+mod completions;
 pub(crate) mod embeddings;
+mod fill_in_middle;
+mod infill;
+mod legacy_logprobs;
 pub mod request;
+mod rerank;
+mod tokens;
 pub mod tool_calls;
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use async_trait::async_trait;
+use futures::stream::{StreamExt, TryStreamExt};
 use hob_core::{
-    AnswerWarning, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation,
-    GenerationStream, ModelInfo, ReplyMode,
+    AnswerWarning, CompletionRequest, DeltaStream, DetokenizeRequest, EmbedRequest, Embeddings, Engine,
+    EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo, Prompt, ReplyMode, RerankRequest,
+    Reranking, TokenizeRequest, Tokenized,
 };
 
 use self::chunks::ChatChunkDecoder;
+use self::completions::CompletionBodyOptions;
+use self::fill_in_middle::GapMarkers;
+use self::infill::InfillDecoder;
 use self::request::{ChatBodyOptions, LengthField, ToolsField, body};
 use crate::embeddings::OverlongPolicy;
+use crate::multiple_choices;
 use crate::wire::client::Endpoint;
 use crate::wire::deltas::deltas;
 use crate::wire::engine_error::unknown_model;
 use crate::wire::response::Response;
+
+/// The models whose markers are remembered. A server has far fewer.
+const MAX_KNOWN_MARKERS: usize = 64;
+
+const NO_MARKERS: &str =
+    "the model has no tokens to fill in the middle; choose a model for code, such as one of Qwen-Coder";
 
 /// How these engines differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,25 +54,46 @@ pub struct Style {
     pub lists_every_model: bool,
     /// Whether the engine can truncate a text that is too long to embed.
     pub cuts_overlong: bool,
+    pub server: ServerKind,
+}
+
+/// Whose own API a server has beside the common one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerKind {
+    LlamaCpp,
+    Vllm,
+    Sglang,
+    /// Nothing but the common API.
+    Generic,
 }
 
 impl Style {
-    pub const VLLM: Style = Style { key: "vllm", lists_every_model: true, cuts_overlong: true };
-    pub const SGLANG: Style = Style { key: "sglang", lists_every_model: true, cuts_overlong: false };
-    pub const LLAMACPP: Style = Style { key: "llamacpp", lists_every_model: true, cuts_overlong: false };
-    pub const LITELLM: Style = Style { key: "litellm", lists_every_model: false, cuts_overlong: false };
+    pub const VLLM: Style =
+        Style { key: "vllm", lists_every_model: true, cuts_overlong: true, server: ServerKind::Vllm };
+    pub const SGLANG: Style =
+        Style { key: "sglang", lists_every_model: true, cuts_overlong: false, server: ServerKind::Sglang };
+    pub const LLAMACPP: Style = Style {
+        key: "llamacpp",
+        lists_every_model: true,
+        cuts_overlong: false,
+        server: ServerKind::LlamaCpp,
+    };
+    pub const LITELLM: Style =
+        Style { key: "litellm", lists_every_model: false, cuts_overlong: false, server: ServerKind::Generic };
 }
 
 /// An engine with an OpenAI-compatible API.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct OpenAiCompat {
     style: Style,
     endpoint: Endpoint,
+    /// The markers of the gap to fill, of the models that were asked to fill one; `None` for those without.
+    gap_markers: Arc<Mutex<HashMap<String, Option<&'static GapMarkers>>>>,
 }
 
 impl OpenAiCompat {
     pub fn new(style: Style, endpoint: Endpoint) -> Self {
-        OpenAiCompat { style, endpoint }
+        OpenAiCompat { style, endpoint, gap_markers: Arc::default() }
     }
 
     /// Sends the request, and retries once without tools if the engine rejects them.
@@ -91,6 +133,104 @@ impl OpenAiCompat {
     ) -> Result<Response, EngineError> {
         post_chat(&self.endpoint, "/v1/chat/completions", request, options).await
     }
+
+    /// Sends a text to continue, with its suffix in the form that the server takes.
+    async fn ask_to_complete(
+        &self,
+        request: &CompletionRequest,
+        reply_mode: ReplyMode,
+    ) -> Result<Response, EngineError> {
+        let options = CompletionBodyOptions { reply_mode, server: self.style.server };
+        match &request.suffix {
+            Some(suffix) if self.style.server != ServerKind::Generic => {
+                let Some(prefix) = request.prompt.text() else {
+                    let hint = "with a suffix it must be text, not tokens";
+                    return Err(self.endpoint.unsupported("prompt", Some(hint)));
+                };
+                let markers = self.gap_markers(&request.model).await?;
+                let prompt = Prompt::Text(markers.prompt(prefix, suffix));
+                completions::post(&self.endpoint, request, &prompt, options).await
+            }
+            _ => completions::post(&self.endpoint, request, &request.prompt, options).await,
+        }
+    }
+
+    /// The markers that a model has for the texts around a gap.
+    async fn gap_markers(&self, model: &str) -> Result<&'static GapMarkers, EngineError> {
+        let known = self.gap_markers.lock().unwrap_or_else(PoisonError::into_inner).get(model).copied();
+        let markers = match known {
+            Some(markers) => markers,
+            None => {
+                let found = self.find_gap_markers(model).await?;
+                let mut known = self.gap_markers.lock().unwrap_or_else(PoisonError::into_inner);
+                if known.len() >= MAX_KNOWN_MARKERS {
+                    known.clear();
+                }
+                known.insert(model.to_owned(), found);
+                found
+            }
+        };
+        markers.ok_or_else(|| self.endpoint.unsupported("suffix", Some(NO_MARKERS)))
+    }
+
+    async fn find_gap_markers(&self, model: &str) -> Result<Option<&'static GapMarkers>, EngineError> {
+        for markers in &fill_in_middle::KNOWN {
+            let mut has_all = true;
+            for marker in markers.each() {
+                has_all =
+                    has_all && tokens::is_one_token(&self.endpoint, self.style.server, model, marker).await?;
+            }
+            if has_all {
+                return Ok(Some(markers));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sends the texts around a gap to llama.cpp, for the answer with the index `answer`.
+    async fn ask_to_fill(
+        &self,
+        request: &CompletionRequest,
+        reply_mode: ReplyMode,
+        answer: u32,
+    ) -> Result<Response, EngineError> {
+        let json =
+            infill::body(request, reply_mode, answer).map_err(|field| field.into_error(&self.endpoint))?;
+        let response = self.endpoint.post("/infill", json).await?;
+        self.endpoint.accept(response).await.map_err(|error| match error {
+            EngineError::Refused { status: 501, message, .. } => {
+                self.endpoint.unsupported("suffix", Some(&message))
+            }
+            other => unknown_model(other, &request.model),
+        })
+    }
+
+    async fn filled(&self, request: &CompletionRequest, answer: u32) -> Result<Generation, EngineError> {
+        let response = self.ask_to_fill(request, ReplyMode::Complete, answer).await?;
+        let body = self.endpoint.body(response).await?;
+        infill::read(&body, &request.model).map_err(|error| error.into_engine_error(&self.endpoint, false))
+    }
+
+    async fn stream_filled(
+        &self,
+        request: &CompletionRequest,
+        answer: u32,
+    ) -> Result<DeltaStream, EngineError> {
+        let response = self.ask_to_fill(request, ReplyMode::Streamed, answer).await?;
+        Ok(deltas(&self.endpoint, response, InfillDecoder))
+    }
+
+    /// A stream that sends its request when it is first polled.
+    fn stream_filled_later(&self, request: Arc<CompletionRequest>, answer: u32) -> DeltaStream {
+        let engine = self.clone();
+        let begun = async move { engine.stream_filled(&request, answer).await };
+        futures::stream::once(begun).try_flatten().boxed()
+    }
+
+    /// Whether the request goes to llama.cpp's own path for gaps.
+    fn has_gap_path(&self, request: &CompletionRequest) -> bool {
+        request.suffix.is_some() && self.style.server == ServerKind::LlamaCpp
+    }
 }
 
 /// Sends a chat request and checks the status of the response.
@@ -129,6 +269,52 @@ impl Engine for OpenAiCompat {
             warnings,
             deltas: deltas(&self.endpoint, response, ChatChunkDecoder::new(request.answers())),
         })
+    }
+
+    async fn complete(&self, request: &CompletionRequest) -> Result<Generation, EngineError> {
+        if self.has_gap_path(request) {
+            let answers = futures::stream::iter(0..request.answers())
+                .map(|answer| self.filled(request, answer))
+                .buffered(multiple_choices::MAX_CONCURRENT)
+                .try_collect()
+                .await?;
+            return multiple_choices::joined(answers)
+                .ok_or_else(|| self.endpoint.malformed("the request asks for no answer"));
+        }
+        let response = self.ask_to_complete(request, ReplyMode::Complete).await?;
+        let body = self.endpoint.body(response).await?;
+        answer::read(&body, &request.model).map_err(|error| error.into_engine_error(&self.endpoint, false))
+    }
+
+    async fn stream_completion(&self, request: &CompletionRequest) -> Result<GenerationStream, EngineError> {
+        if self.has_gap_path(request) {
+            let first = self.stream_filled(request, 0).await?;
+            let shared = Arc::new(request.clone());
+            let others =
+                (1..request.answers()).map(|answer| self.stream_filled_later(Arc::clone(&shared), answer));
+            let streams: Vec<DeltaStream> = std::iter::once(first).chain(others).collect();
+            return Ok(GenerationStream {
+                warnings: Vec::new(),
+                deltas: multiple_choices::interleaved(streams),
+            });
+        }
+        let response = self.ask_to_complete(request, ReplyMode::Streamed).await?;
+        Ok(GenerationStream {
+            warnings: Vec::new(),
+            deltas: deltas(&self.endpoint, response, ChatChunkDecoder::new(request.answers())),
+        })
+    }
+
+    async fn tokenize(&self, request: &TokenizeRequest) -> Result<Tokenized, EngineError> {
+        tokens::tokenize(&self.endpoint, self.style.server, request).await
+    }
+
+    async fn detokenize(&self, request: &DetokenizeRequest) -> Result<String, EngineError> {
+        tokens::detokenize(&self.endpoint, self.style.server, request).await
+    }
+
+    async fn rerank(&self, request: &RerankRequest) -> Result<Reranking, EngineError> {
+        rerank::post(&self.endpoint, request).await
     }
 
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {

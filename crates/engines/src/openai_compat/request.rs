@@ -1,8 +1,8 @@
 //! The request body, serialized from [`GenerateRequest`] without a copy of the conversation.
 
 use hob_core::{
-    Content, ContentPart, GenerateRequest, Message, ReplyMode, ResponseFormat, Role, ToolCall, ToolChoice,
-    ToolDefinition,
+    Content, ContentPart, GenerateRequest, JsonSchema, Message, ReplyMode, ResponseFormat, Role, ToolCall,
+    ToolChoice, ToolDefinition,
 };
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -77,15 +77,9 @@ impl Serialize for Body<'_> {
             ResponseFormat::JsonObject => {
                 map.serialize_entry("response_format", &json!({ "type": "json_object" }))?
             }
-            ResponseFormat::JsonSchema(schema) => map.serialize_entry(
-                "response_format",
-                &json!({ "type": "json_schema", "json_schema": with_present([
-                    ("name", Some(json!(schema.name))),
-                    ("description", schema.description.as_ref().map(|text| json!(text))),
-                    ("schema", Some(schema.schema.clone())),
-                    ("strict", schema.strict.map(|strict| json!(strict))),
-                ]) }),
-            )?,
+            ResponseFormat::JsonSchema(schema) => {
+                map.serialize_entry("response_format", &schema_format(schema))?
+            }
         }
         if options.tools == ToolsField::Offered && !request.tools.is_empty() {
             map.serialize_entry("tools", &request.tools.iter().map(tool).collect::<Vec<_>>())?;
@@ -101,15 +95,29 @@ impl Serialize for Body<'_> {
     }
 }
 
-fn entry<M: SerializeMap, T: Serialize>(map: &mut M, name: &str, value: Option<&T>) -> Result<(), M::Error> {
+pub(super) fn entry<M: SerializeMap, T: Serialize>(
+    map: &mut M,
+    name: &str,
+    value: Option<&T>,
+) -> Result<(), M::Error> {
     match value {
         Some(value) => map.serialize_entry(name, value),
         None => Ok(()),
     }
 }
 
-fn with_present<const N: usize>(fields: [(&str, Option<Value>); N]) -> Map<String, Value> {
+pub(super) fn with_present<const N: usize>(fields: [(&str, Option<Value>); N]) -> Map<String, Value> {
     fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+/// `response_format` with a schema.
+pub(super) fn schema_format(schema: &JsonSchema) -> Value {
+    json!({ "type": "json_schema", "json_schema": with_present([
+        ("name", Some(json!(schema.name))),
+        ("description", schema.description.as_ref().map(|text| json!(text))),
+        ("schema", Some(schema.schema.clone())),
+        ("strict", schema.strict.map(|strict| json!(strict))),
+    ]) })
 }
 
 /// A tool definition in this format, which other formats use too.

@@ -1,6 +1,6 @@
 //! What applies to the cloud engine as a whole.
 
-use hob_core::ModelInfo;
+use hob_core::{CompletionRequest, ModelInfo, Prompt};
 use hob_testkit::Recorded;
 
 use super::*;
@@ -146,4 +146,28 @@ async fn a_redirect_is_not_followed_with_the_key() {
 #[test]
 fn options_never_show_a_key() {
     assert!(!format!("{:?}", options("http://localhost:1")).contains("-key"));
+}
+
+#[tokio::test]
+async fn a_text_to_continue_is_sent_as_a_question_and_what_only_a_text_has_is_refused_by_name() {
+    let reply = r#"{"model":"gpt-5.2","choices":[{"message":{"content":"there"},"finish_reason":"stop"}]}"#;
+    let server = FakeServer::replying(Reply::json(200, reply)).await;
+    let cloud = cloud(&server);
+    let text = || CompletionRequest { model: "gpt-5.2".into(), prompt: "hi".into(), ..Default::default() };
+    assert_eq!(cloud.complete(&text()).await.unwrap().answer.content, "there");
+    let sent: Value = serde_json::from_slice(&server.requests()[0].body).unwrap();
+    assert_eq!(sent["messages"], serde_json::json!([{ "role": "user", "content": "hi" }]));
+
+    let mut with_logprobs = text();
+    with_logprobs.sampling.logprobs = true;
+    for (request, field) in [
+        (CompletionRequest { suffix: Some("b".into()), ..text() }, "suffix"),
+        (CompletionRequest { echo: true, ..text() }, "echo"),
+        (with_logprobs, "logprobs"),
+        (CompletionRequest { prompt: Prompt::Tokens(vec![1]), ..text() }, "prompt"),
+    ] {
+        let error = cloud.stream_completion(&request).await.err().expect("refused");
+        assert!(matches!(&error, EngineError::Unsupported { field: named, .. } if named == field), "{error}");
+    }
+    assert_eq!(server.requests().len(), 1, "nothing else was sent");
 }

@@ -47,7 +47,7 @@ fn a_database_of_a_newer_hob_is_refused_and_unchanged() {
     assert_eq!(
         error,
         format!(
-            "the database {} was written by a newer Hob: its version is {one_more}, but this Hob supports versions up to {known}. \
+            "the database {} was written by a newer Hob: its version is {one_more}, and this Hob supports versions up to {known}. \
              Update Hob, or set HOB_HOME to another directory.",
             path.display()
         )

@@ -8,6 +8,11 @@ use super::ApiError;
 /// The kind of errors that report trouble of an engine, not of the request.
 const ENGINE_ERROR: &str = "engine_error";
 
+/// Whether clients of Anthropic and OpenAI have a name of this kind built in, so that changing the request is not the way out.
+fn is_built_in(model: &str) -> bool {
+    ["claude-", "gpt-"].iter().any(|family| model.starts_with(family))
+}
+
 impl From<EngineError> for ApiError {
     fn from(error: EngineError) -> Self {
         let message = error.to_string();
@@ -25,11 +30,19 @@ impl From<EngineError> for ApiError {
             EngineError::NotConfigured { .. } => {
                 failed(StatusCode::SERVICE_UNAVAILABLE, "engine_not_configured")
             }
-            EngineError::ModelNotFound { .. } => ApiError {
-                param: Some("model".into()),
-                code: Some("model_not_found"),
-                ..Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
-            },
+            EngineError::ModelNotFound { model, .. } => {
+                let message = match is_built_in(&model) {
+                    true => format!(
+                        "{message}. To let another model answer for this name, add it to [models.aliases]"
+                    ),
+                    false => message,
+                };
+                ApiError {
+                    param: Some("model".into()),
+                    code: Some("model_not_found"),
+                    ..Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
+                }
+            }
             EngineError::Unsupported { field, .. } => {
                 ApiError { code: Some("unsupported_by_engine"), ..Self::invalid(field, message) }
             }

@@ -1,5 +1,7 @@
 //! The shapes of an error body. Clients of each API show the message only if they find it where they expect it.
 
+use std::borrow::Cow;
+
 use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::json;
@@ -45,7 +47,7 @@ impl ErrorFormat {
             ErrorFormat::OpenAi => to_vec(&ErrorEvent { error: Details::of(error) }),
             ErrorFormat::Anthropic => to_vec(&json!({
                 "type": "error",
-                "error": { "type": anthropic_type(error), "message": error.message },
+                "error": { "type": anthropic_type(error), "message": naming_field(error) },
             })),
             ErrorFormat::Ollama => to_vec(&json!({ "error": error.message })),
         }
@@ -54,6 +56,16 @@ impl ErrorFormat {
 
 fn to_vec(body: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(body).unwrap_or_else(|_| br#"{"error":{}}"#.to_vec())
+}
+
+/// The message with the field at fault, for which this shape has no place of its own.
+fn naming_field(error: &ApiError) -> Cow<'_, str> {
+    match &error.param {
+        Some(param) if !error.message.starts_with(param.as_str()) => {
+            Cow::Owned(format!("{param}: {}", error.message))
+        }
+        _ => Cow::Borrowed(&error.message),
+    }
 }
 
 /// The error types that Anthropic documents. Its clients choose by them, and by the status, whether to try again.

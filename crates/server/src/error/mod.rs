@@ -72,6 +72,11 @@ impl ApiError {
         format.event(self)
     }
 
+    #[cfg(test)]
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The code, as clients compare it. An engine's own comes first.
     fn code(&self) -> Option<&str> {
         self.engine_code.as_deref().or(self.code)

@@ -8,7 +8,7 @@ mod chat_response;
 mod content;
 pub(crate) mod embeddings;
 mod embeddings_body;
-mod ignored_fields;
+pub(crate) mod ignored_fields;
 mod message;
 mod model_list;
 pub(crate) mod models;
@@ -17,7 +17,7 @@ mod tools;
 use crate::error::ApiError;
 
 /// The required field `model`.
-fn required_model(model: Option<String>) -> Result<String, ApiError> {
+pub(crate) fn required_model(model: Option<String>) -> Result<String, ApiError> {
     let named = model.filter(|model| !model.trim().is_empty());
     named.ok_or_else(|| ApiError::invalid("model", "'model' is required: the id of a model, or 'default'"))
 }

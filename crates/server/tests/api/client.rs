@@ -1,4 +1,4 @@
-//! The client's side: requests, answers without random parts, and raw connections.
+//! Helpers for clients: requests, answers without random parts, and raw connections.
 
 use std::net::SocketAddr;
 
@@ -22,7 +22,7 @@ pub fn chunk(delta: &str) -> String {
     format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta},\"finish_reason\":null}}]}}\n\n")
 }
 
-/// The body of a whole answer with its `id` and `created` checked and made the same in every run.
+/// The body of a complete answer, with `id` and `created` checked and replaced by fixed values.
 pub async fn completion(response: reqwest::Response) -> Value {
     assert_eq!(response.headers()["content-type"], "application/json");
     let mut body: Value = response.json().await.unwrap();
@@ -32,7 +32,7 @@ pub async fn completion(response: reqwest::Response) -> Value {
     body
 }
 
-/// The text of a stream, likewise. All of its chunks have the same identity.
+/// The text of a stream, in the same way. All of its chunks have the same id.
 pub async fn events(response: reqwest::Response) -> String {
     let text = response.text().await.unwrap();
     let first = text.split("\n\n").next().and_then(|event| event.strip_prefix("data: ")).unwrap();
@@ -49,7 +49,7 @@ fn check_identity(body: &Value) {
     assert!(body["created"].as_u64().unwrap().abs_diff(now) < 60, "{}", body["created"]);
 }
 
-/// A connection of the test's own.
+/// A raw TCP connection to the server.
 pub struct RawConnection(TcpStream);
 
 impl RawConnection {
@@ -65,22 +65,22 @@ impl RawConnection {
         self.0.write_all(bytes.as_ref()).await.unwrap();
     }
 
-    /// Sends as much as the server takes before it closes.
+    /// Sends as much as the server accepts before it closes.
     pub async fn send_what_is_taken(&mut self, bytes: &[u8]) {
         let _ = self.0.write_all(bytes).await;
     }
 
-    /// Sends a whole chat request of HTTP/1.1.
+    /// Sends a complete HTTP/1.1 chat request.
     pub async fn send_chat(&mut self, body: &Value) {
         self.send(post_chat("HTTP/1.1", body)).await;
     }
 
-    /// Says that nothing more will be sent, and still listens.
+    /// Closes the sending side only.
     pub async fn half_close(&mut self) {
         self.0.shutdown().await.unwrap();
     }
 
-    /// Everything until the server closes. A connection that is cut counts as closed.
+    /// Everything until the server closes. A reset connection counts as closed.
     pub async fn rest(&mut self) -> String {
         let mut bytes = Vec::new();
         let ended = tokio::time::timeout(PATIENCE, self.0.read_to_end(&mut bytes)).await;
@@ -88,14 +88,14 @@ impl RawConnection {
         String::from_utf8(bytes).unwrap()
     }
 
-    /// What the server has said up to now, if it said anything.
+    /// What the server has sent so far, if anything.
     pub async fn ready(&mut self) -> Option<String> {
         let mut bytes = vec![0; 16 << 10];
         let read = self.0.try_read(&mut bytes).ok().filter(|read| *read > 0)?;
         Some(String::from_utf8_lossy(&bytes[..read]).into_owned())
     }
 
-    /// Reads until `mark` has come, and gives back all of it.
+    /// Reads until `mark` has arrived, and returns everything.
     pub async fn until(&mut self, mark: &str) -> String {
         let mut bytes = Vec::new();
         let reading = async {

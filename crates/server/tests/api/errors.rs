@@ -1,4 +1,4 @@
-//! Errors have one body everywhere and a fitting status, and never look like an answer.
+//! Errors have the same body everywhere and a suitable status, and never look like an answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ async fn in_front_of(reply: Reply) -> (TestServer, FakeServer) {
     (TestServer::start(engine_at(&fake, Style::VLLM)).await, fake)
 }
 
-/// Status, type, param, code and message, once the body is known to have exactly the documented shape.
+/// Status, type, param, code and message. Asserts that the body has exactly the documented format.
 async fn error(response: Response) -> (u16, String, Option<String>, Option<String>, String) {
     let status = response.status().as_u16();
     assert_eq!(response.headers()["content-type"], "application/json");
@@ -40,7 +40,7 @@ async fn error(response: Response) -> (u16, String, Option<String>, Option<Strin
     (status, text("type").unwrap(), text("param"), text("code"), text("message").unwrap())
 }
 
-fn told(
+fn err(
     status: u16,
     kind: &str,
     param: Option<&str>,
@@ -68,7 +68,7 @@ async fn an_error_names_the_wrong_field() {
     "#);
     assert_eq!(
         error(server.chat(&body).await).await,
-        told(
+        err(
             400,
             "invalid_request_error",
             Some("messages[2].role"),
@@ -78,7 +78,7 @@ async fn an_error_names_the_wrong_field() {
     );
 }
 
-/// A base address with `/v1` too few or too many is what people get wrong first.
+/// A base URL with a missing or a second `/v1` is the most common mistake.
 #[tokio::test]
 async fn a_mistyped_path_gets_a_suggestion() {
     let server = scripted().await;
@@ -92,19 +92,19 @@ async fn a_mistyped_path_gets_a_suggestion() {
     ] {
         let answer = server.client.post(server.url(path)).send().await.unwrap();
         let message = format!("{path} does not exist. Did you mean {meant}?");
-        assert_eq!(error(answer).await, told(404, "invalid_request_error", None, None, &message));
+        assert_eq!(error(answer).await, err(404, "invalid_request_error", None, None, &message));
     }
 }
 
 #[tokio::test]
-async fn paths_and_methods_that_are_not_there_say_so() {
+async fn unknown_paths_and_methods_are_errors() {
     let server = scripted().await;
     let asked = async |method: Method, path: &str| {
         server.client.request(method, server.url(path)).send().await.unwrap()
     };
     assert_eq!(
         error(asked(Method::GET, "/v2/nothing").await).await,
-        told(
+        err(
             404,
             "invalid_request_error",
             None,
@@ -114,7 +114,7 @@ async fn paths_and_methods_that_are_not_there_say_so() {
     );
     assert_eq!(
         error(asked(Method::GET, "/v1/models/nope").await).await,
-        told(
+        err(
             404,
             "invalid_request_error",
             Some("model"),
@@ -124,13 +124,13 @@ async fn paths_and_methods_that_are_not_there_say_so() {
     );
     assert_eq!(
         error(asked(Method::GET, "/v1/models/%ff").await).await,
-        told(400, "invalid_request_error", None, None, "the model's id in the path is not valid UTF-8")
+        err(400, "invalid_request_error", None, None, "the model's id in the path is not valid UTF-8")
     );
     let wrong = asked(Method::GET, "/v1/chat/completions").await;
     assert_eq!(wrong.headers()["allow"], "POST");
     assert_eq!(
         error(wrong).await,
-        told(
+        err(
             405,
             "invalid_request_error",
             None,
@@ -142,12 +142,12 @@ async fn paths_and_methods_that_are_not_there_say_so() {
 }
 
 #[tokio::test]
-async fn an_unknown_model_is_named_with_the_known_ones() {
+async fn the_error_for_an_unknown_model_lists_the_known_ones() {
     let server = scripted().await;
     for stream in [false, true] {
         assert_eq!(
             error(server.chat(&asking(json!({ "model": "gpt-4", "stream": stream }))).await).await,
-            told(
+            err(
                 404,
                 "invalid_request_error",
                 Some("model"),
@@ -172,7 +172,7 @@ async fn a_body_over_the_limit_is_refused_however_it_is_sent() {
         let response = request.header("content-type", "application/json").body(body).send().await.unwrap();
         assert_eq!(
             error(response).await,
-            told(
+            err(
                 413,
                 "invalid_request_error",
                 None,
@@ -184,7 +184,7 @@ async fn a_body_over_the_limit_is_refused_however_it_is_sent() {
 }
 
 #[tokio::test]
-async fn a_body_at_the_limit_is_taken() {
+async fn a_body_at_the_limit_is_accepted() {
     let config = ServerConfig { max_body_mb: 1, ..ServerConfig::default() };
     let server = TestServer::start_with(Arc::new(ScriptedEngine::saying(&["hi"])), config).await;
     let empty = asking(json!({ "user": "" })).to_string().len();
@@ -194,13 +194,13 @@ async fn a_body_at_the_limit_is_taken() {
 }
 
 #[tokio::test]
-async fn what_does_not_say_it_is_json_is_refused() {
+async fn a_body_without_a_json_content_type_is_refused() {
     let server = scripted().await;
     let form = server.client.post(server.url("/v1/chat/completions"));
     let form = form.header("content-type", "application/x-www-form-urlencoded").body("model=m");
     assert_eq!(
         error(form.send().await.unwrap()).await,
-        told(
+        err(
             415,
             "invalid_request_error",
             None,
@@ -213,7 +213,7 @@ async fn what_does_not_say_it_is_json_is_refused() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_not_waited_for() {
+async fn a_body_that_never_arrives_times_out() {
     let config = ServerConfig { body_timeout: Duration::from_millis(50), ..ServerConfig::default() };
     let server = TestServer::start_with(Arc::new(ScriptedEngine::saying(&["hi"])), config).await;
     let mut raw = RawConnection::connect(&server).await;
@@ -225,7 +225,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn an_engine_that_is_not_there_is_a_bad_gateway_before_any_stream() {
+async fn an_unreachable_engine_is_a_bad_gateway_and_not_a_broken_stream() {
     let free = format!("127.0.0.1:{}", hob_testkit::free_port());
     let options = EndpointOptions::new("vllm", format!("http://{free}"));
     let server = TestServer::start(engine_with(options, Style::VLLM)).await;
@@ -239,7 +239,7 @@ async fn an_engine_that_is_not_there_is_a_bad_gateway_before_any_stream() {
 }
 
 #[tokio::test]
-async fn an_engine_that_says_nothing_is_a_gateway_timeout() {
+async fn a_silent_engine_is_a_gateway_timeout() {
     let fake = FakeServer::start(|request| match request.method.as_str() {
         "GET" => models(),
         _ => Reply::silence(),
@@ -251,17 +251,17 @@ async fn an_engine_that_says_nothing_is_a_gateway_timeout() {
     for stream in [false, true] {
         assert_eq!(
             error(server.chat(&asking(json!({ "stream": stream }))).await).await,
-            told(504, "engine_error", None, Some("engine_timeout"), "vllm did not answer within 1 s")
+            err(504, "engine_error", None, Some("engine_timeout"), "vllm did not answer within 1 s")
         );
     }
 }
 
 #[tokio::test]
-async fn the_engines_own_complaint_keeps_its_words() {
+async fn an_engines_error_message_is_unchanged() {
     for (reply, expected) in [
         (
             Reply::transcript("llama-server/err_ctx_overflow"),
-            told(
+            err(
                 400,
                 "invalid_request_error",
                 Some("messages"),
@@ -273,7 +273,7 @@ async fn the_engines_own_complaint_keeps_its_words() {
         ),
         (
             Reply::json(400, r#"{"error":{"message":"the input length exceeds the context length"}}"#),
-            told(
+            err(
                 400,
                 "invalid_request_error",
                 Some("messages"),
@@ -286,15 +286,15 @@ async fn the_engines_own_complaint_keeps_its_words() {
                 400,
                 r#"{"error":{"message":"not that","type":"invalid_request_error","code":"content_filter"}}"#,
             ),
-            told(400, "invalid_request_error", None, Some("content_filter"), "vllm answered 400: not that"),
+            err(400, "invalid_request_error", None, Some("content_filter"), "vllm answered 400: not that"),
         ),
         (
             Reply::json(503, r#"{"error":{"message":"loading","type":"unavailable_error","code":503}}"#),
-            told(502, "engine_error", None, Some("unavailable_error"), "vllm answered 503: loading"),
+            err(502, "engine_error", None, Some("unavailable_error"), "vllm answered 503: loading"),
         ),
         (
             Reply::json(401, r#"{"error":{"message":"bad key","code":"invalid_api_key"}}"#),
-            told(
+            err(
                 502,
                 "engine_error",
                 None,
@@ -304,7 +304,7 @@ async fn the_engines_own_complaint_keeps_its_words() {
         ),
         (
             Reply::json(422, r#"{"error":{"message":"no such knob","param":"top_k"}}"#),
-            told(
+            err(
                 422,
                 "invalid_request_error",
                 Some("top_k"),
@@ -314,11 +314,11 @@ async fn the_engines_own_complaint_keeps_its_words() {
         ),
         (
             Reply::json(500, r#"{"error":"out of memory"}"#),
-            told(502, "engine_error", None, Some("engine_failed"), "vllm answered 500: out of memory"),
+            err(502, "engine_error", None, Some("engine_failed"), "vllm answered 500: out of memory"),
         ),
         (
             Reply::json(401, r#"{"error":"bad key"}"#),
-            told(
+            err(
                 502,
                 "engine_error",
                 None,
@@ -328,7 +328,7 @@ async fn the_engines_own_complaint_keeps_its_words() {
         ),
         (
             Reply::json(200, "not json"),
-            told(
+            err(
                 502,
                 "engine_error",
                 None,
@@ -343,7 +343,7 @@ async fn the_engines_own_complaint_keeps_its_words() {
 }
 
 #[tokio::test]
-async fn a_busy_engines_wish_to_be_left_alone_is_passed_on() {
+async fn the_retry_after_header_of_a_busy_engine_is_passed_on() {
     for (own_code, code) in
         [("null", "rate_limit_exceeded"), ("\"insufficient_quota\"", "insufficient_quota")]
     {
@@ -354,24 +354,24 @@ async fn a_busy_engines_wish_to_be_left_alone_is_passed_on() {
             assert_eq!(response.headers()["retry-after"], "17");
             assert_eq!(
                 error(response).await,
-                told(429, "rate_limit_error", None, Some(code), "vllm answered 429: slow down")
+                err(429, "rate_limit_error", None, Some(code), "vllm answered 429: slow down")
             );
         }
     }
 }
 
 #[tokio::test]
-async fn trouble_in_the_first_event_is_a_status_and_not_a_stream() {
+async fn an_error_in_the_first_event_is_a_status_and_not_a_stream() {
     let (server, _fake) =
         in_front_of(Reply::sse("data: {\"error\":{\"message\":\"no slot\",\"code\":503}}\n\n")).await;
     assert_eq!(
         error(server.chat(&asking(json!({ "stream": true }))).await).await,
-        told(502, "engine_error", None, Some("engine_failed"), "vllm answered 503: no slot")
+        err(502, "engine_error", None, Some("engine_failed"), "vllm answered 503: no slot")
     );
     let (server, _fake) = in_front_of(Reply::sse("")).await;
     assert_eq!(
         error(server.chat(&asking(json!({ "stream": true }))).await).await,
-        told(
+        err(
             502,
             "engine_error",
             None,
@@ -393,7 +393,7 @@ async fn a_stream_that_breaks_never_looks_complete() {
     for (reply, (message, code)) in [
         (Reply::sse(half.as_str()), cut),
         (Reply::sse(format!("{half}data: [DONE]\n\n")), cut),
-        // The engine's own error is no lost connection.
+        // An error that the engine reports is not a lost connection.
         (Reply::sse(reported), ("vllm answered 500: out of memory", "no_memory")),
     ] {
         let (server, _fake) = in_front_of(reply).await;
@@ -420,7 +420,7 @@ async fn a_connection_cut_in_the_middle_of_a_stream_is_an_error_event() {
 }
 
 #[tokio::test]
-async fn tools_the_engine_refuses_are_dropped_with_a_warning_and_once() {
+async fn tools_that_the_engine_refuses_are_dropped_once_with_a_warning() {
     let answer = r#"{"model":"m","choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}"#;
     let fake = FakeServer::start(move |request| match request.method.as_str() {
         "GET" => models(),

@@ -31,7 +31,7 @@ fn has_result(request: &GenerateRequest) -> bool {
     request.messages.iter().any(|message| message.role == Role::Tool)
 }
 
-/// An engine that wants `tool` called when it has tools, and then says what it is.
+/// An engine that calls `tool` if it has tools, and then answers with the result.
 pub fn calling(tool: &'static str, arguments: &'static str) -> Arc<ScriptedEngine> {
     Arc::new(ScriptedEngine::new(move |request| {
         let deltas = if request.tools.is_empty() || has_result(request) {
@@ -63,7 +63,7 @@ pub fn calculating() -> Arc<ScriptedEngine> {
     calling("calculator", ARGUMENTS)
 }
 
-/// A system whose agent is `orchestrator`, with a tool that computes and one that reads.
+/// A service whose agent is `orchestrator`, with a pure tool and a tool that reads.
 pub fn parts(engine: Arc<dyn Engine>) -> AskServiceParts {
     let tools: [Arc<dyn Tool>; 2] = [Arc::new(Calculator), Arc::new(FileRead::new(AllowedRoots::default()))];
     AskServiceParts {
@@ -102,7 +102,7 @@ impl DerefMut for NetworkServer {
     }
 }
 
-/// A server that listens on all addresses, and is asked by one that is not loopback.
+/// A server that listens on all addresses, with a client whose address is not loopback.
 pub async fn reached_from_network(engine: &Arc<ScriptedEngine>, config: ServerConfig) -> NetworkServer {
     parts_reached_from_network(
         Arc::new(AskService::new(parts(Arc::clone(engine) as Arc<dyn Engine>))),
@@ -111,7 +111,7 @@ pub async fn reached_from_network(engine: &Arc<ScriptedEngine>, config: ServerCo
     .await
 }
 
-/// The same with everything a server may have.
+/// The same with all services of a server.
 pub async fn parts_reached_from_network(
     parts: impl Into<ServerParts>,
     config: ServerConfig,

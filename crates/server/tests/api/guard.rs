@@ -21,7 +21,7 @@ async fn asked(server: &TestServer, method: Method, path: &str, headers: &[(&str
 }
 
 #[tokio::test]
-async fn a_rebound_name_and_a_foreign_page_are_refused_with_advice() {
+async fn unknown_hosts_and_origins_are_refused_with_advice() {
     let server = scripted(ServerConfig::default()).await;
     let response = get(&server, "/v1/models", &[("host", "evil.example")]).await;
     assert_eq!(response.status(), 403);
@@ -39,17 +39,17 @@ async fn a_rebound_name_and_a_foreign_page_are_refused_with_advice() {
     let page = get(&server, "/v1/models", &[("origin", "https://evil.example")]).await;
     assert_eq!(page.status(), 403);
     assert!(!page.headers().contains_key("access-control-allow-origin"));
-    let told = page.json::<Value>().await.unwrap()["detail"].take();
+    let detail = page.json::<Value>().await.unwrap()["detail"].take();
     let advice = "the Origin header names 'https://evil.example', which is not a page of this server. To allow that page, add \
         its address to [server] cors_origins. If it is this server behind a proxy, let the proxy pass the Host header on";
-    assert_eq!(told, advice);
+    assert_eq!(detail, advice);
     let file = get(&server, "/v1/models", &[("origin", "null")]).await.text().await.unwrap();
     assert!(file.contains("Serve that page from an address"), "{file}");
     assert_eq!(get(&server, "/v1/models", &[("host", "localhost:8000")]).await.status(), 200);
 }
 
 #[tokio::test]
-async fn a_key_is_asked_for_by_name_and_health_is_open() {
+async fn every_path_except_health_needs_the_key() {
     let api_key = Some("s3cret".to_owned().into());
     let server = scripted(ServerConfig { api_key, ..ServerConfig::default() }).await;
     let refused = server.chat(&asking(json!({}))).await;
@@ -66,7 +66,7 @@ async fn a_key_is_asked_for_by_name_and_health_is_open() {
 }
 
 #[tokio::test]
-async fn pages_may_read_answers_only_where_they_are_invited() {
+async fn only_listed_origins_may_read_answers() {
     let app = "https://app.example.org";
     let closed = scripted(ServerConfig::default()).await;
     let answer = get(&closed, "/v1/models", &[("origin", "http://localhost:5173")]).await;
@@ -83,7 +83,7 @@ async fn pages_may_read_answers_only_where_they_are_invited() {
 }
 
 #[tokio::test]
-async fn an_unlisted_page_is_a_stranger_in_the_owners_own_browser() {
+async fn an_unlisted_page_is_a_stranger_even_in_the_owners_browser() {
     let app = "https://app.example.org";
     let cors_origins = vec![app.to_owned(), "*".to_owned()];
     let api_key = Some("s3cret".to_owned().into());
@@ -113,9 +113,9 @@ async fn a_browser_gets_the_same_error_as_a_program() {
         bodies.push(answer.json::<Value>().await.unwrap());
     }
     assert_eq!(bodies[0], bodies[1]);
-    let told = bodies[0]["detail"].as_str().unwrap();
-    assert!(told.contains("the Origin header names '<script>alert(1)</script>'"), "{told}");
-    assert!(told.contains("add its address to [server] cors_origins"), "{told}");
+    let detail = bodies[0]["detail"].as_str().unwrap();
+    assert!(detail.contains("the Origin header names '<script>alert(1)</script>'"), "{detail}");
+    assert!(detail.contains("add its address to [server] cors_origins"), "{detail}");
 
     let api_key = Some("s3cret".to_owned().into());
     let locked = scripted(ServerConfig { api_key, ..ServerConfig::default() }).await;
@@ -128,7 +128,7 @@ async fn a_browser_gets_the_same_error_as_a_program() {
 }
 
 #[tokio::test]
-async fn a_browser_that_asks_beforehand_may_send_what_client_libraries_send() {
+async fn a_preflight_allows_the_headers_of_client_libraries() {
     let app = "https://app.example.org";
     let config = ServerConfig {
         cors_origins: vec![app.to_owned()],
@@ -150,7 +150,7 @@ async fn a_browser_that_asks_beforehand_may_send_what_client_libraries_send() {
 }
 
 #[tokio::test]
-async fn an_invited_page_may_read_why_it_was_refused() {
+async fn a_listed_page_may_read_its_error() {
     let app = "https://app.example.org";
     let config = ServerConfig {
         cors_origins: vec![app.to_owned()],

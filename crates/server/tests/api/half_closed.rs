@@ -12,13 +12,13 @@ use crate::client::{RawConnection, asking, chunk, post_chat};
 use crate::fixtures::scripted;
 use crate::support::{FINISH, PATIENCE, TestServer, engine_at, models};
 
-/// The ways to say that no other request follows.
+/// Requests that announce that no other request follows.
 fn last_requests(body: &Value) -> [String; 2] {
     let close = post_chat("HTTP/1.1", body).replacen("\r\n", "\r\nconnection: close\r\n", 1);
     [post_chat("HTTP/1.0", body), close]
 }
 
-/// An engine whose answers wait in their middle for `hold`.
+/// An engine whose answers pause in the middle until `hold` is released.
 async fn held(hold: &Hold, stream: bool) -> FakeServer {
     let hold = hold.clone();
     let choice = json!({ "index": 0, "message": { "role": "assistant", "content": "all of it" }, "finish_reason": "stop" });
@@ -34,7 +34,7 @@ async fn held(hold: &Hold, stream: bool) -> FakeServer {
 }
 
 #[tokio::test]
-async fn a_client_that_has_said_all_still_gets_its_answer() {
+async fn a_half_closed_client_still_gets_its_answer() {
     for stream in [false, true] {
         for request in last_requests(&asking(json!({ "stream": stream }))) {
             let hold = Hold::new();
@@ -58,7 +58,7 @@ async fn a_client_that_has_said_all_still_gets_its_answer() {
 }
 
 #[tokio::test]
-async fn a_client_that_has_said_all_is_answered_however_its_bytes_arrive() {
+async fn a_half_closed_client_is_answered_however_its_bytes_arrive() {
     let server = scripted(ServerConfig::default()).await;
     for request in last_requests(&asking(json!({}))) {
         for cut in [1, request.len() / 2, request.len() - 1] {
@@ -74,22 +74,22 @@ async fn a_client_that_has_said_all_is_answered_however_its_bytes_arrive() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_noticed_at_once() {
+async fn a_truncated_body_is_noticed_immediately() {
     let server = scripted(ServerConfig::default()).await;
     for request in last_requests(&asking(json!({}))) {
         let mut raw = RawConnection::connect(&server).await;
         raw.send(&request[..request.len() - 1]).await;
         raw.half_close().await;
-        // Far sooner than the body's time-out, which is as long as this test waits three times over.
+        // Much earlier than the timeout of the body, which is three times as long as this test waits.
         let answer = raw.rest().await;
         assert!(answer.contains(" 400 Bad Request\r\n") && answer.contains("is incomplete"), "{answer:?}");
     }
 }
 
 #[tokio::test]
-async fn a_client_that_is_gone_is_noticed_by_what_is_written_to_it() {
+async fn a_disconnected_client_is_noticed_at_the_next_write() {
     for request in last_requests(&asking(json!({ "stream": true }))) {
-        // More than the buffers of all sockets hold.
+        // More than fits into the buffers of all sockets.
         let piece = chunk(&format!(r#"{{"content":"{}"}}"#, "x".repeat(64 << 10)));
         let endless = Reply::sse(piece.repeat(48 * 16)).in_packets_of(piece.len());
         let fake = FakeServer::start(move |request| match request.method.as_str() {

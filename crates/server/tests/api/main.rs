@@ -8,6 +8,7 @@
 )]
 
 mod admin;
+mod anthropic;
 mod caller;
 mod client;
 mod errors;

@@ -6,7 +6,7 @@ use crate::client::RawConnection;
 use crate::fixtures::scripted;
 use crate::support::TestServer;
 
-/// The first line of what the server says to these bytes.
+/// The first line of the server's answer to these bytes.
 async fn first_line(server: &TestServer, bytes: &str) -> String {
     let mut raw = RawConnection::connect(server).await;
     raw.send_what_is_taken(bytes.as_bytes()).await;
@@ -15,7 +15,7 @@ async fn first_line(server: &TestServer, bytes: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_request_names_its_host_once_and_well() {
+async fn a_request_needs_exactly_one_valid_host() {
     let server = scripted(ServerConfig::default()).await;
     for (head, status) in [
         ("GET /health HTTP/1.1\r\nhost: localhost\r\n", "200"),
@@ -28,7 +28,7 @@ async fn a_request_names_its_host_once_and_well() {
         ("GET /health HTTP/1.1\r\nhost: user@localhost\r\n", "400"),
         ("GET /health HTTP/1.0\r\nhost: localhost\r\nhost: localhost\r\n", "400"),
         ("GET /health HTTP/1.0\r\n", "200"),
-        // The address in the first line is the one that counts.
+        // The address in the request line has priority.
         ("GET http://evil.example/health HTTP/1.1\r\nhost: localhost\r\n", "403"),
         ("GET http://localhost/health HTTP/1.1\r\nhost: evil.example\r\n", "200"),
         ("GET http://localhost/health HTTP/1.1\r\n", "400"),
@@ -41,7 +41,7 @@ async fn a_request_names_its_host_once_and_well() {
 }
 
 #[tokio::test]
-async fn a_length_that_can_be_read_in_two_ways_is_read_in_none() {
+async fn ambiguous_content_lengths_are_refused() {
     let server = scripted(ServerConfig::default()).await;
     let chat = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
     for lengths in [

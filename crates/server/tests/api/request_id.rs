@@ -17,7 +17,7 @@ fn id_of(answer: &Response) -> String {
 }
 
 #[tokio::test]
-async fn every_answer_has_a_name_of_its_own() {
+async fn every_answer_has_its_own_request_id() {
     let cors_origins = vec!["https://app.example.org".to_owned()];
     let config = ServerConfig { cors_origins, ..ServerConfig::default() };
     let server = TestServer::start_with(Arc::new(ScriptedEngine::saying(&["hi"])), config).await;
@@ -46,7 +46,7 @@ async fn every_answer_has_a_name_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_name_that_the_caller_gives_is_kept_if_it_is_plain() {
+async fn a_valid_request_id_of_the_caller_is_kept() {
     let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     let named = |id: String| server.client.get(server.url("/health")).header("x-request-id", id).send();
     assert_eq!(id_of(&named("order-66/a".to_owned()).await.unwrap()), "order-66/a");
@@ -60,7 +60,7 @@ async fn a_name_that_the_caller_gives_is_kept_if_it_is_plain() {
     assert!(raw.rest().await.contains("x-request-id: req_"));
 }
 
-/// What was logged by this process.
+/// The log of this process.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -76,7 +76,7 @@ impl io::Write for Log {
 }
 
 impl Log {
-    /// The one of this process: the threads that serve have no other.
+    /// The log of this process, because the server's threads have no other.
     fn start() -> Self {
         static LOG: std::sync::OnceLock<Log> = std::sync::OnceLock::new();
         LOG.get_or_init(|| {
@@ -90,7 +90,7 @@ impl Log {
         .clone()
     }
 
-    /// The lines with this word in them.
+    /// The lines that contain this word.
     fn lines(&self, word: &str) -> Vec<String> {
         let bytes = self.0.lock().unwrap();
         let text = String::from_utf8_lossy(&bytes);
@@ -99,7 +99,7 @@ impl Log {
 }
 
 #[tokio::test]
-async fn what_is_logged_of_a_request_has_its_name_and_who_was_refused_is_logged() {
+async fn log_lines_have_the_request_id_and_refusals_are_logged() {
     let log = Log::start();
     let engine = ScriptedEngine::new(|_| {
         let (engine, reason) = ("vllm".to_owned(), "gone".to_owned());
@@ -126,7 +126,7 @@ async fn what_is_logged_of_a_request_has_its_name_and_who_was_refused_is_logged(
     }
     assert!(!log.lines("s3cret").iter().any(|line| !line.is_empty()), "no key is ever logged");
 
-    // A flood writes few lines.
+    // Many refusals write few lines.
     for _ in 0..100 {
         let flood = server.client.get(server.url("/v1/models")).header("x-request-id", "flood");
         assert_eq!(flood.send().await.unwrap().status(), 401);

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use crate::client::{RawConnection, asking, chunk};
 use crate::support::{FINISH, PATIENCE, TestServer, engine_at, models};
 
-/// An engine whose answers wait in their middle for `hold`.
+/// An engine whose answers pause in the middle until `hold` is released.
 async fn held(hold: &Hold) -> FakeServer {
     let hold = hold.clone();
     FakeServer::start(move |request| match request.method.as_str() {
@@ -23,14 +23,14 @@ async fn held(hold: &Hold) -> FakeServer {
 }
 
 #[tokio::test]
-async fn a_running_stream_ends_whole_while_new_connections_are_refused() {
+async fn a_running_stream_completes_while_new_connections_are_refused() {
     let hold = Hold::new();
     let fake = held(&hold).await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
     let response = server.chat(&asking(json!({ "stream": true }))).await;
     server.shutdown.cancel();
     let refused = async { while TcpStream::connect(server.address).await.is_ok() {} };
-    tokio::time::timeout(PATIENCE, refused).await.expect("nobody is let in any more");
+    tokio::time::timeout(PATIENCE, refused).await.expect("new connections are refused");
 
     hold.release();
     assert!(response.text().await.unwrap().ends_with("data: [DONE]\n\n"));
@@ -38,14 +38,14 @@ async fn a_running_stream_ends_whole_while_new_connections_are_refused() {
 }
 
 #[tokio::test]
-async fn connections_without_a_request_do_not_hold_it_up() {
+async fn idle_connections_do_not_delay_shutdown() {
     let fake = held(&Hold::new()).await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
     let mut used = RawConnection::connect(&server).await;
     used.send("GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     used.until(r#"{"status":"ok"}"#).await;
     let mut fresh = RawConnection::connect(&server).await;
-    // Proof that the fresh one is accepted: connections are taken in the order they came.
+    // Proves that the new connection is accepted: connections are accepted in the order of arrival.
     assert_eq!(server.client.get(server.url("/health")).send().await.unwrap().status(), 200);
 
     let stopped = tokio::time::timeout(PATIENCE, server.stop()).await;
@@ -54,7 +54,7 @@ async fn connections_without_a_request_do_not_hold_it_up() {
 }
 
 #[tokio::test]
-async fn an_answer_that_outlasts_the_grace_period_is_cut_and_counted() {
+async fn a_stream_that_exceeds_the_grace_period_ends_with_an_error_and_is_counted() {
     let fake = held(&Hold::new()).await;
     let shutdown_grace = Duration::from_millis(50);
     let config = ServerConfig { shutdown_grace, ..ServerConfig::default() };
@@ -72,7 +72,7 @@ async fn an_answer_that_outlasts_the_grace_period_is_cut_and_counted() {
 }
 
 #[tokio::test]
-async fn a_whole_answer_that_outlasts_the_grace_period_is_a_status() {
+async fn a_complete_answer_that_exceeds_the_grace_period_is_a_503() {
     let fake = FakeServer::start(|request| match request.method.as_str() {
         "GET" => models(),
         _ => Reply::silence(),
@@ -97,11 +97,11 @@ async fn a_whole_answer_that_outlasts_the_grace_period_is_a_status() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thread_that_something_holds_up_does_not_hold_up_the_end() {
+async fn a_blocked_thread_does_not_delay_shutdown() {
     let (held_up, mut seen) = tokio::sync::mpsc::unbounded_channel();
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
-    // Gives the thread of its connection back when the test is over.
+    // Releases the thread of the connection at the end of the test.
     let engine = ScriptedEngine::new(move |_| {
         held_up.send(()).unwrap();
         let _ = released.lock().unwrap().recv();

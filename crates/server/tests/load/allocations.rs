@@ -1,6 +1,6 @@
-//! How often a request asks for memory: the part of its cost that can be counted, and so watched without a clock.
+//! The number of allocations of a request: the part of its cost that can be checked without a clock.
 //!
-//! Engine and client of this test are bare sockets that allocate nothing while they are counted; what is left is the server.
+//! Engine and client of this test are plain sockets that allocate nothing during the count, so all allocations are the server's.
 
 use std::alloc::System;
 use std::io::{Read, Write};
@@ -18,11 +18,11 @@ pub static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const REQUESTS: usize = 200;
 const EVENTS: usize = 64;
 
-/// What a whole answer may take.
+/// The limit for a complete answer.
 const MOST_FOR_AN_ANSWER: usize = 100;
-/// What a stream may take besides its events.
+/// The limit for a stream without its events.
 const MOST_FOR_A_STREAM: usize = 120;
-/// What each event of a stream may take: its text, and some room for it among the others.
+/// The limit for each event of a stream.
 const MOST_FOR_AN_EVENT: usize = 2;
 
 const MODELS: &str =
@@ -48,7 +48,7 @@ fn stream(events: usize) -> String {
     answer + "0\r\n\r\n"
 }
 
-/// An engine that gives every question the same answer.
+/// An engine that gives the same answer to every question.
 fn engine(answer: String) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -67,7 +67,7 @@ fn engine(answer: String) -> SocketAddr {
     address
 }
 
-/// Asks on a connection of its own; gives how often memory was asked for, per request.
+/// Sends requests on its own connection and returns the number of allocations per request.
 fn ask(server: SocketAddr, kind: &str, end: &[u8]) -> usize {
     let body = format!(
         r#"{{"model":"m","messages":[{{"role":"user","content":"Why is the sky blue?"}}],"stream":{kind}}}"#
@@ -88,7 +88,7 @@ fn ask(server: SocketAddr, kind: &str, end: &[u8]) -> usize {
         }
         assert!(answer.starts_with(b"HTTP/1.1 200"));
     };
-    // The first ones open connections and fill caches.
+    // The first requests open connections and fill caches.
     (0..20).for_each(|_| once());
     let region = Region::new(ALLOCATOR);
     (0..REQUESTS).for_each(|_| once());
@@ -106,7 +106,7 @@ async fn counted(answer: String, kind: &'static str, end: &'static [u8]) -> usiz
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_ask_for_memory_no_more_often_than_they_need() {
+async fn requests_stay_within_their_number_of_allocations() {
     let _turn = TURN.lock().await;
     let answer = counted(whole(), "false", b"\"total_tokens\":21}}").await;
     let short = counted(stream(1), "true", b"\r\n0\r\n\r\n").await;

@@ -1,7 +1,7 @@
-//! Many clients at once, and many that leave: everything arrives as it was sent, and nothing stays behind.
+//! Many concurrent clients, and many that disconnect: everything arrives unchanged, and nothing leaks.
 //!
-//! Client, server and engine are all in this process, so what any of them leaves behind is seen here. The tests take turns, as
-//! some of them count what the process holds.
+//! Client, server and engine are all in this process, so a leak of any of them is visible. The tests run one at a time, because
+//! some of them count the resources of the process.
 
 #![expect(
     clippy::unwrap_used,
@@ -26,7 +26,7 @@ use crate::support::{FINISH, PATIENCE, TestServer, engine_at, models};
 
 static TURN: Mutex<()> = Mutex::const_new(());
 
-/// The `count` tokens that the engine says to `prompt`. No two prompts get the same.
+/// The `count` tokens of the engine's answer to `prompt`, different for every prompt.
 fn tokens(prompt: &str, count: usize) -> impl Iterator<Item = String> {
     let prompt = prompt.to_owned();
     (0..count).map(move |index| format!("{prompt}·{index} \"\\\n\u{1f600}"))
@@ -50,7 +50,7 @@ fn asking(prompt: &str) -> Value {
     json!({ "model": "m", "stream": true, "messages": [{ "role": "user", "content": prompt }] })
 }
 
-/// The whole body that the server owes for `prompt`, given the identity its stream chose.
+/// The complete body that the server must send for `prompt`, with the id of its stream.
 fn expected(prompt: &str, count: usize, got: &str) -> String {
     let first = got.split("\n\n").next().and_then(|event| event.strip_prefix("data: ")).unwrap();
     let first: Value = serde_json::from_str(first).unwrap();
@@ -72,7 +72,7 @@ async fn two_hundred_streams_at_once_arrive_byte_for_byte() {
     let _turn = TURN.lock().await;
     let fake = FakeServer::start(|request| match request.method.as_str() {
         "GET" => models(),
-        // Packets end where they like, in the middle of events and characters.
+        // Packets end anywhere, also in the middle of events and characters.
         _ => Reply::sse(chunks(&prompt_of(request), TOKENS) + FINISH).in_packets_of(997),
     })
     .await;
@@ -85,14 +85,14 @@ async fn two_hundred_streams_at_once_arrive_byte_for_byte() {
     futures::future::join_all(streams).await;
 }
 
-/// What this process holds.
+/// The resources of this process.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     /// Entries of `/proc/self/fd`: sockets, mostly.
     files: usize,
     /// Tasks of the runtime that have not ended.
     tasks: usize,
-    /// Bytes in use. How many the system keeps for the process differs by the machine.
+    /// Allocated bytes. The resident size depends on the machine.
     memory: usize,
 }
 
@@ -107,12 +107,12 @@ impl Held {
     }
 }
 
-/// Sends `count` requests, 50 at a time. Every tenth is hung up in the middle of its stream.
+/// Sends `count` requests, 50 at a time. Every tenth disconnects in the middle of its stream.
 async fn ask_and_leave(server: &TestServer, fake: &FakeServer, count: usize) {
     stream::iter(0..count)
         .for_each_concurrent(50, async |number| {
             if number % 10 == 0 {
-                // What the fake remembers of its requests is not what is measured.
+                // The requests that the fake records must not be measured.
                 fake.forget();
                 let mut response = server.chat(&asking("endless")).await;
                 let beginning = response.chunk().await.unwrap().expect("the stream has begun");
@@ -125,13 +125,13 @@ async fn ask_and_leave(server: &TestServer, fake: &FakeServer, count: usize) {
         .await;
 }
 
-/// How it is measured: a first thousand requests warm everything up, then client and server are stopped, the engine's
-/// idle connections run out, and the process is looked at. The same again after ten thousand. Sockets and tasks must be
-/// back at the same number, which is that of the fake engine alone. Memory in use may differ by tables that have grown, and
+/// A first thousand requests warm everything up. Then client and server are stopped, the engine's
+/// idle connections time out, and the resources are counted. The same again after ten thousand. Sockets and tasks must be
+/// at the same number, which is that of the fake engine alone. Memory in use may differ by tables that have grown, and
 /// by less than a hundred bytes for each request.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_requests_with_every_tenth_hung_up_leave_nothing_behind() {
+async fn ten_thousand_requests_with_disconnects_leak_nothing() {
     let _turn = TURN.lock().await;
     let fake = FakeServer::start(|request| match request.method.as_str() {
         "GET" => models(),
@@ -153,12 +153,12 @@ async fn ten_thousand_requests_with_every_tenth_hung_up_leave_nothing_behind() {
         held.push(settled(alone).await);
     }
     let (warm, after) = (held[0], held[1]);
-    assert_eq!(fake.hang_ups(), hang_ups, "nobody else was cut off");
+    assert_eq!(fake.hang_ups(), hang_ups, "no other connection was closed");
     assert!(after.memory < warm.memory + (1 << 20), "{warm:?} → {after:?}");
 }
 
-/// What is held once sockets and tasks are back at those of `alone`. Closing takes a moment on both sides of a
-/// connection, so it is looked at until it is so.
+/// The resources after sockets and tasks are back at those of `alone`. Closing takes a moment on both sides of a
+/// connection, so this polls.
 async fn settled(alone: Held) -> Held {
     let began = Instant::now();
     loop {

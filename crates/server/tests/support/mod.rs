@@ -31,18 +31,18 @@ impl TestServer {
         Self::start_with(engine, ServerConfig::default()).await
     }
 
-    /// The same with other settings; `host` and `port` are seen to.
+    /// The same with other settings; `host` and `port` are overwritten.
     pub async fn start_with(engine: Arc<dyn Engine>, config: ServerConfig) -> Self {
         Self::start_system(plain_parts(engine), ServerConfig { host: "127.0.0.1".into(), port: 0, ..config })
             .await
     }
 
-    /// The same with a whole system, on exactly the address of `config`.
+    /// The same with this service, on exactly the address of `config`.
     pub async fn start_system(parts: AskServiceParts, config: ServerConfig) -> Self {
         Self::start_parts(Arc::new(AskService::new(parts)), config).await
     }
 
-    /// The same with everything a server may have.
+    /// The same with all services of a server.
     pub async fn start_parts(parts: impl Into<ServerParts>, config: ServerConfig) -> Self {
         let server = Server::bind(parts, &config).await.unwrap();
         let address = server.address();
@@ -60,7 +60,7 @@ impl TestServer {
         self.client.post(self.url("/v1/chat/completions")).json(body).send().await.unwrap()
     }
 
-    /// Stops, and says how many connections had to be cut.
+    /// Stops, and returns how many connections had to be closed early.
     pub async fn stop(self) -> usize {
         self.shutdown.cancel();
         self.serving.await.unwrap().cut
@@ -72,7 +72,7 @@ fn client() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
-/// A system without an agent, without tools and without a record.
+/// A service without an agent, tools and telemetry.
 pub fn plain_parts(engine: Arc<dyn Engine>) -> AskServiceParts {
     AskServiceParts {
         engine,
@@ -88,16 +88,16 @@ pub fn plain_parts(engine: Arc<dyn Engine>) -> AskServiceParts {
 /// Far longer than anything here takes: a test that waits this long has failed.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a chat-completions style engine says to `GET /v1/models`.
+/// The answer of an OpenAI-compatible engine to `GET /v1/models`.
 pub fn models() -> Reply {
     Reply::json(200, r#"{"object":"list","data":[{"id":"m"}]}"#)
 }
 
-/// How such an engine ends a stream.
+/// The end of a stream of such an engine.
 pub const FINISH: &str =
     "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
-/// An engine of the kind `style` that talks to `fake`.
+/// An engine of the kind `style` that connects to `fake`.
 pub fn engine_at(fake: &FakeServer, style: Style) -> Arc<dyn Engine> {
     engine_with(EndpointOptions::new(style.key, fake.url()), style)
 }

@@ -354,7 +354,10 @@ pub fn note_truncation(reason: &FinishReason, max_tokens: Option<u32>) {
             None => output::note("The answer was cut off: the model's context is full."),
         },
         FinishReason::ContentFilter => output::note("The provider's content filter ended the answer."),
-        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other(_) => {}
+        FinishReason::Stop
+        | FinishReason::StopSequence(_)
+        | FinishReason::ToolCalls
+        | FinishReason::Other(_) => {}
     }
 }
 

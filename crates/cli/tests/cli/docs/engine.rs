@@ -1,9 +1,9 @@
-//! An Ollama that gives the answers which the documentation shows.
+//! An Ollama that gives the answers that the documentation shows.
 
 use hob_testkit::{FakeServer, Recorded, Reply};
 use serde_json::{Value, json};
 
-/// What it says when a word of the conversation is among these; else the last.
+/// The answers, each with a word of the conversation that selects it; the last one is the default.
 const ANSWERS: &[(&str, &str)] = &[
     ("boiler", "The boiler was serviced on 3 March; the next service is due in March 2028."),
     ("capital of France", "The capital of France is Paris."),
@@ -11,7 +11,7 @@ const ANSWERS: &[(&str, &str)] = &[
     ("", "Good day to you."),
 ];
 
-/// With models that tell their size behind a colon, such as `qwen3:8b`.
+/// The names of its models contain their size after a colon, such as `qwen3:8b`.
 pub async fn start(models: &'static [&'static str]) -> FakeServer {
     FakeServer::start(move |request| match request.path.as_str() {
         "/api/tags" => Reply::json(200, tags(models).to_string()),

@@ -1,8 +1,8 @@
-//! The documentation does what it says: the commands of its pages are run as a reader would, in order, and their output is
-//! compared with what the page shows. `page.rs` and CONTRIBUTING.md describe how fences are marked.
+//! Tests the documentation: runs the commands of each page in order, as a reader would, and compares their output
+//! with the page. `page.rs` and CONTRIBUTING.md describe how code blocks are marked.
 
 mod engine;
-mod likeness;
+mod output_match;
 mod page;
 mod session;
 
@@ -11,52 +11,52 @@ use std::path::Path;
 
 use hob_testkit::repository::{pages, root};
 
-use self::page::{Deed, parts};
-use self::session::{Scene, Session};
+use self::page::{Action, parts};
+use self::session::{Session, Setup};
 
-/// An Ollama runs, and that is all.
-const OLLAMA: Scene = Scene { ollama: &["qwen3:8b"], hub: false, gateway: false };
+/// Only an Ollama is running.
+const OLLAMA: Setup = Setup { ollama: &["qwen3:8b"], hub: false, gateway: false };
 
-/// Nothing runs; models can be fetched.
-const ALONE: Scene = Scene { ollama: &[], hub: true, gateway: false };
+/// Nothing is running; models can be downloaded.
+const ALONE: Setup = Setup { ollama: &[], hub: true, gateway: false };
 
-/// A test for each page with something to do.
+/// A test for each page with commands.
 macro_rules! pages {
-    ($($name:ident: $file:literal, $scene:expr;)*) => {
+    ($($name:ident: $file:literal, $setup:expr;)*) => {
         const PAGES: &[&str] = &[$($file),*];
         $(
             #[tokio::test]
             async fn $name() {
-                follow($file, $scene).await;
+                follow($file, $setup).await;
             }
         )*
     };
 }
 
 pages! {
-    the_front_page: "README.md", OLLAMA;
-    the_page_on_agents: "docs/agents.md", OLLAMA;
-    the_page_on_talking: "docs/chat.md", OLLAMA;
-    the_page_to_talk_to: "docs/chat-page.md", OLLAMA;
-    the_page_on_channels: "docs/channels.md", Scene { gateway: true, ..OLLAMA };
-    the_page_on_engines: "docs/engines.md", OLLAMA;
-    the_page_on_installing: "docs/install.md", OLLAMA;
-    the_page_on_memory: "docs/memory.md", Scene { hub: true, ..OLLAMA };
-    the_page_on_operations: "docs/operations.md", OLLAMA;
-    the_page_on_routing: "docs/routing.md", Scene { ollama: &["qwen3:0.6b", "qwen3:8b", "qwen2.5-coder:7b"], ..OLLAMA };
-    the_page_on_security: "docs/security.md", OLLAMA;
-    the_page_on_serving: "docs/serving.md", OLLAMA;
-    the_page_on_tasks: "docs/scheduler.md", OLLAMA;
-    the_page_on_telemetry: "docs/telemetry.md", OLLAMA;
-    the_page_on_trouble: "docs/troubleshooting.md", OLLAMA;
-    // With the real model, inside the program.
-    with_a_real_model_the_first_ten_minutes: "docs/first-ten-minutes.md", ALONE;
-    with_a_real_model_the_page_on_the_embedded_engine: "docs/embedded.md", ALONE;
+    readme: "README.md", OLLAMA;
+    agents_page: "docs/agents.md", OLLAMA;
+    terminal_chat_page: "docs/chat.md", OLLAMA;
+    browser_chat_page: "docs/chat-page.md", OLLAMA;
+    channels_page: "docs/channels.md", Setup { gateway: true, ..OLLAMA };
+    engines_page: "docs/engines.md", OLLAMA;
+    install_page: "docs/install.md", OLLAMA;
+    memory_page: "docs/memory.md", Setup { hub: true, ..OLLAMA };
+    operations_page: "docs/operations.md", OLLAMA;
+    routing_page: "docs/routing.md", Setup { ollama: &["qwen3:0.6b", "qwen3:8b", "qwen2.5-coder:7b"], ..OLLAMA };
+    security_page: "docs/security.md", OLLAMA;
+    serving_page: "docs/serving.md", OLLAMA;
+    scheduler_page: "docs/scheduler.md", OLLAMA;
+    telemetry_page: "docs/telemetry.md", OLLAMA;
+    troubleshooting_page: "docs/troubleshooting.md", OLLAMA;
+    // With the real model, in the embedded engine.
+    with_a_real_model_first_ten_minutes_page: "docs/first-ten-minutes.md", ALONE;
+    with_a_real_model_embedded_page: "docs/embedded.md", ALONE;
 }
 
-async fn follow(file: &str, scene: Scene) {
+async fn follow(file: &str, setup: Setup) {
     let text = std::fs::read_to_string(root().join(file)).expect("the page is there");
-    let mut session = Session::start(scene).await;
+    let mut session = Session::start(setup).await;
     for part in parts(&text) {
         if let Err(complaint) = session.follow(&part).await {
             panic!("{file}:{}: {complaint}", part.line);
@@ -65,14 +65,14 @@ async fn follow(file: &str, scene: Scene) {
 }
 
 #[test]
-fn every_page_with_commands_is_followed() {
+fn every_page_with_commands_is_tested() {
     let mut files = vec![root().join("README.md")];
     files.extend(pages());
     let with_commands: BTreeSet<String> = files
         .iter()
         .filter(|file| {
             let text = std::fs::read_to_string(file).expect("text");
-            parts(&text).iter().any(|part| !matches!(part.deed, Deed::Configure(_)))
+            parts(&text).iter().any(|part| !matches!(part.action, Action::Configure(_)))
         })
         .map(|file| file.strip_prefix(root()).expect("below the root").display().to_string())
         .collect();
@@ -84,7 +84,7 @@ fn every_page_with_commands_is_followed() {
     );
 }
 
-/// The lines of the fences marked `text`.
+/// The lines of the code blocks marked `text`.
 fn quoted(page: &str) -> Vec<&str> {
     let mut quoted = Vec::new();
     let mut lines = page.lines();
@@ -105,7 +105,7 @@ fn sources_below(directory: &Path, found: &mut String) {
     }
 }
 
-/// A string of the code may go on in the next line.
+/// Joins strings that continue on the next line.
 fn on_one_line(code: &str) -> String {
     let mut pieces = code.split("\\\n");
     let first = pieces.next().unwrap_or_default().to_owned();
@@ -113,7 +113,7 @@ fn on_one_line(code: &str) -> String {
 }
 
 #[test]
-fn the_page_on_trouble_has_the_texts_of_the_program() {
+fn the_troubleshooting_page_quotes_real_messages() {
     let page = std::fs::read_to_string(root().join("docs/troubleshooting.md")).expect("the page is there");
     let mut code = String::new();
     for entry in std::fs::read_dir(root().join("crates")).expect("the crates") {
@@ -123,7 +123,7 @@ fn the_page_on_trouble_has_the_texts_of_the_program() {
     let quoted = quoted(&page);
     assert!(!quoted.is_empty());
     for line in quoted {
-        // What differs is a placeholder in the code, and a few letters prove nothing.
+        // Varying parts are placeholders in the code, and very short pieces would match anything.
         for piece in line.split('…').map(str::trim).filter(|piece| piece.len() > 6) {
             assert!(code.contains(piece), "no error of the program says '{piece}'");
         }

@@ -1,23 +1,23 @@
-//! A page of the documentation, read for what its reader does: run commands, and write lines into the configuration.
+//! Finds what a page of the documentation asks its reader to do: run commands and change the configuration.
 //!
-//! - A fence marked `sh` is a script.
-//! - One marked `console` shows commands behind `$ `, each with what it prints; `> ` goes on with a command.
-//! - A comment on the line before says more: `<!-- not run: WHY -->`, the path of a test's own program (`<!-- tests/… -->`),
-//!   `<!-- fails -->` where the last command must fail, and `<!-- config.toml -->` for settings that the reader makes.
+//! - A code block marked `sh` is a script.
+//! - A block marked `console` shows commands after `$ `, each with its output; `> ` continues a command.
+//! - A comment on the line before a block changes this: `<!-- not run: WHY -->`, the path of a tested program (`<!-- tests/… -->`),
+//!   `<!-- fails -->` if the last command must fail, and `<!-- config.toml -->` for settings.
 
-/// What is done with a fence.
+/// A code block and what to do with it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The line of the page it begins on.
+    /// The first line of the block on the page.
     pub line: usize,
-    pub deed: Deed,
+    pub action: Action,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Deed {
-    /// A script that must succeed; what it prints is not compared.
+pub enum Action {
+    /// A script that must succeed; its output is not compared.
     Script(String),
-    Dialogue {
+    Console {
         steps: Vec<Step>,
         outcome: Outcome,
     },
@@ -31,7 +31,7 @@ pub enum Outcome {
     Failure,
 }
 
-/// A command, and what the page shows of its output. Nothing shown is nothing compared.
+/// A command and the output on the page. Without output on the page, nothing is compared.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Step {
     pub command: String,
@@ -55,8 +55,8 @@ pub fn parts(text: &str) -> Vec<Part> {
         let fence = &line[..ticks];
         let body: Vec<&str> =
             lines.by_ref().map(|(_, line)| line).take_while(|line| !line.starts_with(fence)).collect();
-        if let Some(deed) = deed(line[ticks..].trim(), &body, comment(remark)) {
-            parts.push(Part { line: index + 1, deed });
+        if let Some(action) = action(line[ticks..].trim(), &body, comment(remark)) {
+            parts.push(Part { line: index + 1, action });
         }
         remark = "";
     }
@@ -68,23 +68,23 @@ fn comment(line: &str) -> &str {
     inner.unwrap_or_default().trim()
 }
 
-fn deed(language: &str, body: &[&str], remark: &str) -> Option<Deed> {
+fn action(language: &str, body: &[&str], remark: &str) -> Option<Action> {
     if let Some(reason) = remark.strip_prefix("not run") {
         let reason = reason.trim_start_matches(':').trim();
         assert!(!reason.is_empty(), "what is not run needs a reason: {body:?}");
         return None;
     }
-    // Shown from there, and run there.
+    // The page shows a program of the tests, which run it.
     if remark.starts_with("tests/") {
         return None;
     }
     match language {
-        "sh" | "bash" | "shell" => Some(Deed::Script(body.join("\n"))),
+        "sh" | "bash" | "shell" => Some(Action::Script(body.join("\n"))),
         "console" => {
             let outcome = if remark == "fails" { Outcome::Failure } else { Outcome::Success };
-            Some(Deed::Dialogue { steps: steps(body), outcome })
+            Some(Action::Console { steps: steps(body), outcome })
         }
-        "toml" if remark == "config.toml" => Some(Deed::Configure(body.join("\n"))),
+        "toml" if remark == "config.toml" => Some(Action::Configure(body.join("\n"))),
         _ => None,
     }
 }
@@ -92,7 +92,7 @@ fn deed(language: &str, body: &[&str], remark: &str) -> Option<Deed> {
 fn steps(body: &[&str]) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for line in body {
-        // An editor takes the blank from the end of an empty line.
+        // Editors remove the space at the end of a line.
         let more = if *line == ">" { Some("") } else { line.strip_prefix("> ") };
         match (line.strip_prefix("$ "), more, steps.last_mut()) {
             (Some(command), _, _) => steps.push(Step { command: command.to_owned(), shown: Vec::new() }),
@@ -155,7 +155,7 @@ moonwalk
         let expected = [
             Part {
                 line: 3,
-                deed: Deed::Dialogue {
+                action: Action::Console {
                     steps: vec![
                         step("cat > a.txt <<END\none\n\nEND", &[]),
                         step("hob a", &["first", "> second"]),
@@ -165,10 +165,10 @@ moonwalk
             },
             Part {
                 line: 14,
-                deed: Deed::Dialogue { steps: vec![step("hob b", &[])], outcome: Outcome::Failure },
+                action: Action::Console { steps: vec![step("hob b", &[])], outcome: Outcome::Failure },
             },
-            Part { line: 19, deed: Deed::Configure("[server]".to_owned()) },
-            Part { line: 27, deed: Deed::Script("```".to_owned()) },
+            Part { line: 19, action: Action::Configure("[server]".to_owned()) },
+            Part { line: 27, action: Action::Script("```".to_owned()) },
         ];
         assert_eq!(parts(page), expected);
     }

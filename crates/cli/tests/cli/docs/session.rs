@@ -1,4 +1,4 @@
-//! A reader who follows a page: a home directory, a shell, and the servers that the page starts.
+//! Runs a page as a reader would, with a home directory, a shell, and the servers that the page starts.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,35 +11,35 @@ use tokio::time::timeout;
 use toml::{Table, Value};
 
 use super::engine;
-use super::likeness::is_like;
-use super::page::{Deed, Outcome, Part, Step};
+use super::output_match::matches_output;
+use super::page::{Action, Outcome, Part, Step};
 use crate::home::{Home, NOWHERE, engines_config, free_port};
 use crate::real_engine::directory_with_pip;
 use crate::running::Running;
 
-/// The longest a fence may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The time limit for a code block.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Printed behind each command, before its exit code.
+/// Printed after each command, before its exit code.
 const END_OF_STEP: char = '\u{1e}';
 
-/// What a page presumes to be there.
+/// What a page needs to be running.
 #[derive(Debug, Clone, Copy)]
-pub struct Scene {
-    /// The models of the Ollama that runs; none runs where there are none.
+pub struct Setup {
+    /// The models of the Ollama; without models, none is running.
     pub ollama: &'static [&'static str],
-    /// Whether models can be fetched.
+    /// Whether models can be downloaded.
     pub hub: bool,
-    /// Whether a messaging gateway runs.
+    /// Whether a messaging gateway is running.
     pub gateway: bool,
 }
 
 pub struct Session {
     home: Home,
     path: String,
-    /// The settings that keep it to itself.
+    /// The settings that isolate the test from this machine.
     settings: Table,
-    /// Addresses of the page, and those of this run.
+    /// The addresses on the page, and those of this run.
     places: Vec<(String, String)>,
     server: Option<Running>,
     _ollama: Option<FakeServer>,
@@ -47,14 +47,14 @@ pub struct Session {
 }
 
 impl Session {
-    pub async fn start(scene: Scene) -> Self {
+    pub async fn start(setup: Setup) -> Self {
         let home = Home::empty();
-        let ollama = if scene.ollama.is_empty() { None } else { Some(engine::start(scene.ollama).await) };
+        let ollama = if setup.ollama.is_empty() { None } else { Some(engine::start(setup.ollama).await) };
         let engines = match &ollama {
             Some(ollama) => engines_config(&[("ollama", &ollama.url())]),
             None => engines_config(&[]),
         };
-        let gateway = if scene.gateway { Some(Gateway::start(GatewayScript::default()).await) } else { None };
+        let gateway = if setup.gateway { Some(Gateway::start(GatewayScript::default()).await) } else { None };
         let mut places = Vec::new();
         if let Some(ollama) = &ollama {
             places.push(("localhost:11434".to_owned(), ollama.address().to_string()));
@@ -64,7 +64,7 @@ impl Session {
             places.push(("127.0.0.1:18789".to_owned(), address));
         }
         let mut directories = vec![parent(env!("CARGO_BIN_EXE_hob"))];
-        if scene.hub {
+        if setup.hub {
             directories.push(directory_with_pip(&home));
         }
         let path =
@@ -76,24 +76,24 @@ impl Session {
         Session { home, path, settings, places, server: None, _ollama: ollama, _gateway: gateway }
     }
 
-    /// Does what the page says there. What is wrong with it, if something is.
+    /// Runs the block. The error says what is wrong with the page.
     pub async fn follow(&mut self, part: &Part) -> Result<(), String> {
-        match timeout(PATIENCE, self.perform(&part.deed)).await {
+        match timeout(TIMEOUT, self.perform(&part.action)).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(format!("it takes longer than {} s", PATIENCE.as_secs())),
+            Err(_) => Err(format!("it takes longer than {} s", TIMEOUT.as_secs())),
         }
     }
 
-    async fn perform(&mut self, deed: &Deed) -> Result<(), String> {
-        match deed {
-            Deed::Configure(text) => {
-                self.keep_to_itself();
+    async fn perform(&mut self, action: &Action) -> Result<(), String> {
+        match action {
+            Action::Configure(text) => {
+                self.isolate();
                 let settings: Table =
                     toml::from_str(&self.here(text)).map_err(|error| format!("this is no TOML: {error}"))?;
                 self.configure(settings);
                 Ok(())
             }
-            Deed::Script(text) => {
+            Action::Script(text) => {
                 let mut pending = String::new();
                 for line in text.lines() {
                     if let Some(arguments) = serve_arguments(line) {
@@ -107,7 +107,7 @@ impl Session {
                 }
                 self.run_script(&pending).await
             }
-            Deed::Dialogue { steps, outcome } => {
+            Action::Console { steps, outcome } => {
                 for steps in steps.chunk_by(|one, other| !is_serve(one) && !is_serve(other)) {
                     match serve_arguments(&steps[0].command) {
                         Some(arguments) => {
@@ -152,7 +152,7 @@ impl Session {
 
     fn compare(&self, step: &Step, printed: &str) -> Result<(), String> {
         let shown: Vec<String> = step.shown.iter().map(|line| self.here(line)).collect();
-        if shown.is_empty() || is_like(&shown, printed) {
+        if shown.is_empty() || matches_output(&shown, printed) {
             return Ok(());
         }
         Err(format!(
@@ -162,12 +162,12 @@ impl Session {
         ))
     }
 
-    /// Starts the server as told, on a port of its own. One that runs already is stopped first, as its reader would.
+    /// Starts the server with these arguments on a free port. Stops a running one first, as a reader would.
     async fn serve(&mut self, arguments: &[String]) {
         if let Some(running) = self.server.take() {
             running.terminate().await;
         }
-        self.keep_to_itself();
+        self.isolate();
         let mut arguments = arguments.to_vec();
         let mut port = "8000".to_owned();
         if let Some(at) = arguments.iter().position(|argument| argument == "--port") {
@@ -181,9 +181,9 @@ impl Session {
         for host in ["localhost", "127.0.0.1", "0.0.0.0"] {
             self.places.push((format!("{host}:{port}"), address.to_string()));
         }
-        // Where commands that ask the configuration look for it.
+        // For commands that read the port from the configuration.
         merge(&mut self.settings, listening_on(address.port()));
-        self.keep_to_itself();
+        self.isolate();
         self.server = Some(running);
     }
 
@@ -191,17 +191,17 @@ impl Session {
         self.server.as_ref().map(|running| running.summary.join("\n")).unwrap_or_default()
     }
 
-    /// Whether it ended well, and what it printed.
+    /// Whether the script succeeded, and its output.
     async fn bash(&self, script: &str) -> (bool, String) {
         if script.contains("hob init") {
-            // Its reader has no configuration yet; ours is not there to be seen.
+            // The reader has no configuration yet, so the test removes its own.
             let _ = std::fs::remove_file(self.config_file());
         } else {
-            self.keep_to_itself();
+            self.isolate();
         }
         let output = self
             .command(Path::new("bash"))
-            // Both streams come in the order in which a terminal would show them.
+            // Both streams in the order of a terminal.
             .args(["-c", &format!("exec 2>&1\n{}", self.here(script))])
             .output()
             .await
@@ -234,8 +234,8 @@ impl Session {
         self.home.directory().join(".hob/config.toml")
     }
 
-    /// Sees to it that nothing is asked but what belongs to the test.
-    fn keep_to_itself(&self) {
+    /// Makes sure that only servers of the test are used.
+    fn isolate(&self) {
         self.configure(self.settings.clone());
     }
 
@@ -274,7 +274,7 @@ fn is_serve(step: &Step) -> bool {
     serve_arguments(&step.command).is_some()
 }
 
-/// The arguments of a command that starts the server and stays there.
+/// The arguments of a command that starts the server; `None` for other commands.
 fn serve_arguments(command: &str) -> Option<Vec<String>> {
     let command = command.split(" #").next().unwrap_or_default().trim().trim_end_matches('&');
     let rest = command.strip_prefix("hob serve").or_else(|| command.strip_prefix("./dev serve"))?;

@@ -12,7 +12,7 @@ use crate::home::Home;
 #[cfg(target_os = "linux")]
 use crate::home::finish;
 
-/// A network of its own, so that nothing of this machine is found.
+/// A separate network namespace, so that nothing on this machine is found.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_fresh_machine_gets_first_steps() {

@@ -27,7 +27,7 @@ impl Diagnosis {
         Self::from(home.hob(&["doctor", "--json"])).await
     }
 
-    /// By a command that is already put together. The code and the verdict always agree.
+    /// Runs this command. Asserts that the exit code and the verdict agree.
     pub async fn from(command: Command) -> Self {
         let ran = finish(command).await;
         assert_eq!(ran.stderr, "", "all it has to say is in the report");
@@ -36,7 +36,7 @@ impl Diagnosis {
         found
     }
 
-    /// Fails unless there is a check of this name and status whose message has these words.
+    /// Fails unless there is a check with this name and status whose message contains these words.
     pub fn shows(&self, name: &str, status: &str, words: &str) -> &Self {
         let is_there = self
             .checks
@@ -51,12 +51,12 @@ impl Diagnosis {
         self
     }
 
-    /// Fails unless a question can be answered, and this is the next thing to do.
+    /// Fails unless Hob is ready and this is the next step.
     pub fn is_ready_and_next_is(&self, words: &str) {
         assert!(self.ok && self.next.contains(words), "not ready, or not '{words}': {self:#?}");
     }
 
-    /// Fails unless no question can be answered, and this is the next thing to do.
+    /// Fails unless Hob is not ready and this is the next step.
     pub fn is_not_ready_and_next_is(&self, words: &str) {
         assert!(!self.ok && self.next.contains(words), "ready, or not '{words}': {self:#?}");
     }
@@ -66,7 +66,7 @@ impl Diagnosis {
     }
 }
 
-/// `hob doctor` behind walls that bubblewrap puts up: another network, a small disk, a directory that cannot be written.
+/// `hob doctor` in a bubblewrap sandbox: another network, a small disk, a directory that cannot be written.
 #[cfg(target_os = "linux")]
 pub fn behind_walls(home: &Home, walls: &[&str], arguments: &[&str]) -> Command {
     let mut command = Command::new("bwrap");

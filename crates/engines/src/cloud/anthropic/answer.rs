@@ -14,6 +14,8 @@ struct WireMessage {
     #[serde(default)]
     stop_reason: Option<String>,
     #[serde(default)]
+    stop_sequence: Option<String>,
+    #[serde(default)]
     usage: Option<WireUsage>,
 }
 
@@ -78,9 +80,10 @@ impl From<WireUsage> for Usage {
     }
 }
 
-pub(super) fn finish_reason(word: &str) -> FinishReason {
+pub(super) fn finish_reason(word: &str, stop_sequence: Option<String>) -> FinishReason {
     match word {
-        "end_turn" | "stop_sequence" => FinishReason::Stop,
+        "end_turn" => FinishReason::Stop,
+        "stop_sequence" => stop_sequence.map_or(FinishReason::Stop, FinishReason::StopSequence),
         // The second is the model's own limit, not the caller's. Both cut the answer off.
         "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
         "tool_use" => FinishReason::ToolCalls,
@@ -99,7 +102,7 @@ pub(super) fn read(body: &[u8], requested_model: &str) -> Result<Generation, Dec
         content: String::new(),
         reasoning: None,
         tool_calls: Vec::new(),
-        finish_reason: finish_reason(&stop_reason),
+        finish_reason: finish_reason(&stop_reason, message.stop_sequence),
         logprobs: None,
     };
     for block in message.content {

@@ -77,6 +77,8 @@ struct Piece<'a> {
     partial_json: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     stop_reason: Option<Cow<'a, str>>,
+    #[serde(default)]
+    stop_sequence: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -226,9 +228,10 @@ impl Decoder for AnthropicDecoder {
             "content_block_stop" => self.close(event.index, deltas),
             "message_delta" => {
                 self.count(event.usage);
-                if let Some(reason) = event.delta.and_then(|delta| delta.stop_reason) {
+                if let Some(Piece { stop_reason: Some(reason), stop_sequence, .. }) = event.delta {
                     self.finished = true;
-                    deltas.push_back(Delta::Finish { choice: 0, reason: finish_reason(&reason) });
+                    let reason = finish_reason(&reason, stop_sequence);
+                    deltas.push_back(Delta::Finish { choice: 0, reason });
                 }
             }
             "message_stop" if self.finished => {

@@ -16,7 +16,7 @@ use crate::support::{PATIENCE, TestServer, plain_parts};
 /// A server with channels.
 pub struct ChannelServer {
     http: TestServer,
-    /// `None` where no gateway answers.
+    /// `None` if no gateway answers.
     gateway: Option<Gateway>,
 }
 
@@ -78,7 +78,7 @@ async fn channels_and_their_status_have_the_documented_bodies() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_is_away_is_no_error_of_the_server() {
+async fn a_disconnected_gateway_is_not_a_server_error() {
     let server = server(ChannelStatus::Error, loopback_config()).await;
     let (code, listed) = get(&server, "/v1/channels").await;
     assert_eq!((code, &listed["channels"], &listed["status"]), (200, &json!([]), &json!("error")));
@@ -101,7 +101,7 @@ async fn without_channels_the_list_is_empty_and_the_rest_is_not_available() {
 }
 
 #[tokio::test]
-async fn both_shapes_send_and_the_first_wins() {
+async fn both_body_formats_send_a_message_and_the_first_has_priority() {
     let server = server(ChannelStatus::Connected, loopback_config()).await;
     let first = json!({ "channel": "telegram", "content": "one", "conversation_id": "t1" });
     assert_eq!(send(&server, first).await, (200, json!({ "status": "sent", "channel": "telegram" })));
@@ -118,7 +118,7 @@ async fn both_shapes_send_and_the_first_wins() {
 }
 
 #[tokio::test]
-async fn a_wrong_message_names_its_field() {
+async fn an_invalid_message_names_its_field() {
     let server = server(ChannelStatus::Connected, loopback_config()).await;
     for (body, param) in [
         (json!({}), "channel"),
@@ -137,7 +137,7 @@ async fn a_wrong_message_names_its_field() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_not_delivered_says_why() {
+async fn an_undelivered_message_is_an_error_with_the_reason() {
     let server = server(ChannelStatus::Error, loopback_config()).await;
     let (code, error) = send(&server, json!({ "channel": "telegram", "content": "x" })).await;
     assert_eq!((code, &error["error"]["code"]), (502, &json!("delivery_failed")));
@@ -146,7 +146,7 @@ async fn a_message_that_is_not_delivered_says_why() {
 }
 
 #[tokio::test]
-async fn strangers_may_look_and_not_send() {
+async fn strangers_can_list_channels_but_not_send() {
     let network = Outside::find();
     let config = ServerConfig { host: "0.0.0.0".into(), port: 0, ..ServerConfig::default() };
     for (status, names) in
@@ -157,9 +157,9 @@ async fn strangers_may_look_and_not_send() {
         let word = status.as_str();
         let listed = get(&server, "/v1/channels").await;
         assert_eq!(listed, (200, json!({ "channels": names, "status": word })));
-        let told = get(&server, "/v1/channels/status").await;
+        let answer = get(&server, "/v1/channels/status").await;
         let connected = status == ChannelStatus::Connected;
-        assert_eq!(told, (200, json!({ "status": word, "connected": connected, "channels": names })));
+        assert_eq!(answer, (200, json!({ "status": word, "connected": connected, "channels": names })));
     }
     let mut server = server(ChannelStatus::Connected, config).await;
     server.http.address.set_ip(network.address());

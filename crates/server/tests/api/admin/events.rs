@@ -9,7 +9,7 @@ use crate::client::asking;
 use crate::fixtures::{calculating, loopback_config, parts, reached_from_network};
 use crate::support::{PATIENCE, TestServer};
 
-/// Reads events until `count` have come.
+/// Reads `count` events.
 async fn read(response: &mut reqwest::Response, count: usize) -> Vec<Value> {
     let mut text = String::new();
     let reading = async {
@@ -31,7 +31,7 @@ async fn read(response: &mut reqwest::Response, count: usize) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn the_owner_sees_an_agent_at_work_in_the_order_of_things() {
+async fn the_owner_receives_the_events_of_an_agent_in_order() {
     let server = TestServer::start_system(parts(calculating()), loopback_config()).await;
     let mut watching = server.client.get(server.url("/v1/events")).send().await.unwrap();
     assert_eq!(
@@ -63,7 +63,7 @@ async fn the_owner_sees_an_agent_at_work_in_the_order_of_things() {
 }
 
 #[tokio::test]
-async fn strangers_see_nothing() {
+async fn strangers_receive_no_events() {
     let engine = calculating();
     let server = reached_from_network(&engine, ServerConfig::default()).await;
     let response = server.client.get(server.url("/v1/events")).send().await.unwrap();
@@ -74,8 +74,8 @@ async fn strangers_see_nothing() {
 }
 
 #[tokio::test]
-async fn watching_does_not_hold_up_the_end() {
-    // Far longer than the test waits: nothing but the stop itself may end the watching.
+async fn an_open_event_stream_does_not_delay_shutdown() {
+    // Far longer than the test waits: only the shutdown itself may end the event stream.
     let config = ServerConfig { shutdown_grace: 10 * PATIENCE, ..loopback_config() };
     let server = TestServer::start_system(parts(calculating()), config).await;
     let watching = server.client.get(server.url("/v1/events")).send().await.unwrap();

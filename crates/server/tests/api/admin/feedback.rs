@@ -32,7 +32,7 @@ async fn an_answer_is_rated_by_its_id() {
 }
 
 #[tokio::test]
-async fn a_rating_that_makes_no_sense_is_refused_by_its_field() {
+async fn an_invalid_rating_names_its_field() {
     let server = RoutingServer::open(loopback_config()).await;
     for (body, status, param) in [
         (json!({ "rating": "good" }), 400, "id"),
@@ -50,7 +50,7 @@ async fn a_rating_that_makes_no_sense_is_refused_by_its_field() {
 }
 
 #[tokio::test]
-async fn strangers_do_not_rate() {
+async fn strangers_cannot_rate_answers() {
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
     let server = reached_from_network(&engine, ServerConfig::default()).await;
     let rating = json!({ "id": "chatcmpl-1", "rating": "bad" });

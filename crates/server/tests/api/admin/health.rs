@@ -7,7 +7,7 @@ use hob_testkit::ScriptedEngine;
 use crate::support::TestServer;
 
 #[tokio::test]
-async fn health_has_its_own_exact_bodies() {
+async fn health_answers_with_exact_bodies() {
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
     let server = TestServer::start(Arc::clone(&engine) as _).await;
     for (healthy, status, body) in

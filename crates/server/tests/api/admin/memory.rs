@@ -52,7 +52,7 @@ impl MemoryServer {
 }
 
 #[tokio::test]
-async fn the_owner_searches_and_sees_how_much_there_is() {
+async fn the_owner_can_search_and_read_the_statistics() {
     let server = memory_server(Some("# Garden gate\n\nThe code is 4711.")).await;
     let document = document_of(&server.http).await;
     let request = json!({ "query": "code of the gate's \"lock\" AND (", "top_k": 3 });
@@ -71,7 +71,7 @@ async fn the_owner_searches_and_sees_how_much_there_is() {
 }
 
 #[tokio::test]
-async fn nothing_indexed_is_nothing_found_and_makes_no_database() {
+async fn an_empty_memory_has_no_results_and_creates_no_database() {
     let server = memory_server(None).await;
     let (status, found) = server.search(&json!({ "query": "anything" })).await;
     assert_eq!((status, found), (200, json!({ "backend": "sqlite", "passages": [] })));
@@ -80,7 +80,7 @@ async fn nothing_indexed_is_nothing_found_and_makes_no_database() {
 }
 
 #[tokio::test]
-async fn a_wrong_search_names_its_field() {
+async fn an_invalid_search_names_its_field() {
     let server = memory_server(Some("text")).await;
     for (body, param) in [
         (json!({}), "query"),

@@ -1,4 +1,4 @@
-//! `GET /metrics`: what is counted, who may see it, and whether the official parser reads it.
+//! `GET /metrics`: what is counted, who may read it, and whether the official parser reads it.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ fn assert_has(page: &str, lines: &[&str]) {
     }
 }
 
-/// The same, repeated for a while: another thread notices a hang-up later.
+/// The same, repeated for a while, because another thread notices a disconnect later.
 async fn assert_has_soon(server: &TestServer, wanted: &[&str]) {
     let has_all = async {
         loop {
@@ -70,7 +70,7 @@ async fn requests_tokens_and_times_are_counted_once_each() {
             r#"hob_prompt_tokens_total{engine="scripted",model="m"} 6"#,
             r#"hob_completion_tokens_total{engine="scripted",model="m"} 4"#,
             r#"hob_inference_duration_seconds_count{engine="scripted",model="m"} 2"#,
-            // Of streams only.
+            // Only for streams.
             r#"hob_first_token_seconds_count{engine="scripted",model="m"} 1"#,
             r#"hob_engine_up{engine="scripted"} 1"#,
             "hob_requests_in_flight 0",
@@ -80,7 +80,7 @@ async fn requests_tokens_and_times_are_counted_once_each() {
     );
     assert!(
         !page.contains("nobody") && !page.contains("/nothing"),
-        "what anybody sends makes no figure: {page}"
+        "unknown names create no metrics: {page}"
     );
 }
 
@@ -100,7 +100,7 @@ async fn parsed(page: &str) -> Value {
 }
 
 #[tokio::test]
-async fn the_official_parser_reads_every_family_whatever_models_are_called() {
+async fn the_official_parser_reads_every_metric_with_any_model_name() {
     const NAME: &str = "a \"quoted\" {name}, with\\all\nof it = 1";
     let engine = ScriptedEngine::saying(&["hi"]).with_models(&[NAME]);
     let server = TestServer::start(Arc::new(engine)).await;
@@ -115,7 +115,7 @@ async fn the_official_parser_reads_every_family_whatever_models_are_called() {
         .iter()
         .map(|(name, family)| (name.as_str(), family["type"].as_str().unwrap()))
         .collect();
-    // The parser takes the ending off a counter's name.
+    // The parser removes the suffix of a counter's name.
     let mut expected = vec![
         ("hob_http_requests", "counter"),
         ("hob_http_request_duration_seconds", "histogram"),
@@ -156,7 +156,7 @@ async fn the_official_parser_reads_every_family_whatever_models_are_called() {
 }
 
 #[tokio::test]
-async fn the_turns_of_an_agent_are_counted_each() {
+async fn each_turn_of_an_agent_is_counted() {
     let server = TestServer::start_system(parts(calculating()), loopback_config()).await;
     assert_eq!(server.chat(&asking(json!({}))).await.status(), 200);
     assert_has(
@@ -169,7 +169,7 @@ async fn the_turns_of_an_agent_are_counted_each() {
 }
 
 #[tokio::test]
-async fn a_request_under_way_and_a_caller_who_left_are_seen() {
+async fn requests_in_progress_and_disconnected_clients_are_counted() {
     let hold = Hold::new();
     let held = hold.clone();
     let fake = FakeServer::start(move |request| match request.path.as_str() {
@@ -197,7 +197,7 @@ async fn a_request_under_way_and_a_caller_who_left_are_seen() {
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_before_an_answer_is_counted_too() {
+async fn a_client_that_disconnects_before_the_answer_is_counted() {
     let fake = FakeServer::start(|request| match request.path.as_str() {
         "/v1/models" => models(),
         _ => Reply::silence(),
@@ -218,7 +218,7 @@ async fn a_caller_who_leaves_before_an_answer_is_counted_too() {
         &server,
         &[
             r#"hob_http_requests_total{route="/v1/chat/completions",status="499"} 1"#,
-            // Nothing has shown that there is such a model.
+            // No answer has shown that this model exists.
             r#"hob_inferences_total{engine="vllm",model="other",ending="cancelled"} 1"#,
         ],
     )
@@ -226,7 +226,7 @@ async fn a_caller_who_leaves_before_an_answer_is_counted_too() {
 }
 
 #[tokio::test]
-async fn a_request_that_panics_is_answered_and_counted_as_our_fault() {
+async fn a_panic_is_answered_and_counted_as_a_server_error() {
     let engine = ScriptedEngine::new(|_| panic!("a fault of ours"));
     let server = TestServer::start(Arc::new(engine)).await;
     for fields in [json!({}), json!({ "stream": true })] {
@@ -245,7 +245,7 @@ async fn a_request_that_panics_is_answered_and_counted_as_our_fault() {
 }
 
 #[tokio::test]
-async fn refused_callers_are_counted_and_see_nothing() {
+async fn refused_callers_are_counted_and_get_no_metrics() {
     let config = ServerConfig { api_key: Some("s3cret".to_owned().into()), ..loopback_config() };
     let server = TestServer::start_system(parts(calculating()), config).await;
     let get = || server.client.get(server.url("/metrics"));
@@ -255,7 +255,7 @@ async fn refused_callers_are_counted_and_see_nothing() {
 }
 
 #[tokio::test]
-async fn strangers_see_no_metrics() {
+async fn strangers_get_no_metrics() {
     let server = reached_from_network(&calculating(), ServerConfig::default()).await;
     assert_eq!(server.client.get(server.url("/metrics")).send().await.unwrap().status(), 403);
 }

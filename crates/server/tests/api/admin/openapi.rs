@@ -46,7 +46,7 @@ async fn every_route_is_in_the_document_and_nothing_else() {
         .split("\n        (\"")
         .skip(1)
         .filter_map(|rest| rest.split('"').next())
-        // The document has no word for "and everything below".
+        // The document cannot express "and everything below".
         .map(|path| path.replace("{*", "{"))
         .collect();
     let described: BTreeSet<String> = document["paths"].as_object().unwrap().keys().cloned().collect();
@@ -55,7 +55,7 @@ async fn every_route_is_in_the_document_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn everything_in_the_document_answers() {
+async fn every_operation_in_the_document_answers() {
     let (server, document) = server_and_document().await;
     for (path, methods) in document["paths"].as_object().unwrap() {
         for method in methods.as_object().unwrap().keys() {
@@ -101,6 +101,30 @@ async fn requests_and_answers_fit_their_schemas() {
         assert_fits(&document, "EmbeddingList", &response.json().await.unwrap());
     }
 
+    let request = json!({
+        "model": "m", "max_tokens": 9, "system": "be kind", "thinking": { "type": "adaptive" },
+        "messages": [{ "role": "user", "content": [{ "type": "text", "text": "hi" }] }],
+        "tools": [{ "name": "f", "input_schema": { "type": "object" } }],
+    });
+    assert_fits(&document, "MessagesRequest", &request);
+    let post = async |path: &str, body: &Value| {
+        server.client.post(server.url(path)).json(body).send().await.unwrap()
+    };
+    let response = post("/v1/messages", &request).await;
+    assert_fits(&document, "AnthropicMessage", &response.json().await.unwrap());
+    let counted = post("/v1/messages/count_tokens", &request).await;
+    assert_fits(&document, "MessageTokensCount", &counted.json().await.unwrap());
+    let refused = post("/v1/messages", &json!({})).await;
+    assert_fits(&document, "AnthropicError", &refused.json().await.unwrap());
+    let mut streaming = request.clone();
+    streaming["stream"] = json!(true);
+    let text = post("/v1/messages", &streaming).await.text().await.unwrap();
+    for data in text.lines().filter_map(|line| line.strip_prefix("data: ")) {
+        assert_fits(&document, "MessageEvent", &serde_json::from_str(data).unwrap());
+    }
+    let models = server.client.get(server.url("/v1/models")).header("anthropic-version", "2023-06-01");
+    assert_fits(&document, "AnthropicModelList", &models.send().await.unwrap().json().await.unwrap());
+
     let get = async |path: &str| -> Value {
         server.client.get(server.url(path)).send().await.unwrap().json().await.unwrap()
     };
@@ -112,7 +136,7 @@ async fn requests_and_answers_fit_their_schemas() {
 }
 
 #[tokio::test]
-async fn what_the_document_forbids_is_refused() {
+async fn requests_that_violate_the_document_are_refused() {
     let (server, document) = server_and_document().await;
     let root = json!({ "$ref": "#/components/schemas/ChatRequest", "components": document["components"] });
     let validator = jsonschema::draft202012::new(&root).unwrap();

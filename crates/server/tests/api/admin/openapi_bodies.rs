@@ -16,13 +16,13 @@ use crate::admin::openapi::document_of;
 use crate::fixtures::loopback_config;
 use crate::support::TestServer;
 
-/// Enough to meet every field of a schema a few times, and a few seconds in all.
+/// Enough to generate every field of a schema a few times, within a few seconds.
 const CASES: u32 = 96;
-/// What is not about names is accepted, unless a JSON Schema that was made up leads to itself or there are no vectors.
+/// How many bodies must be accepted: most, except for unknown names, self-referencing schemas and missing vectors.
 const AT_LEAST_HALF: u32 = CASES / 2;
 const AT_LEAST_NONE: u32 = 0;
 
-/// What answers at one path.
+/// One path of the server.
 struct Route<'a> {
     server: &'a TestServer,
     runtime: &'a Runtime,
@@ -45,7 +45,7 @@ impl Route<'_> {
                 self.server.client.post(self.server.url(self.path)).json(body).send().await.unwrap();
             let status = response.status().as_u16();
             let text = response.text().await.unwrap();
-            // A stream has only its status to tell.
+            // Of a stream, only the status is checked.
             (status, serde_json::from_str(&text).unwrap_or_default())
         })
     }
@@ -60,7 +60,7 @@ impl Route<'_> {
         reasons.iter().any(|reason| reason["param"] == without_indices(param).as_str())
     }
 
-    /// Bodies that fit the schema. `prepare` puts in what the document cannot know, such as the name of a model.
+    /// Bodies that fit the schema. `prepare` adds what the document cannot know, such as the name of a model.
     fn good(&self, prepare: fn(&mut Value)) -> impl Strategy<Value = Value> + use<> {
         let root = json!({ "$ref": self.schema()["$ref"], "components": self.document["components"] });
         let validator = jsonschema::draft202012::new(&root).unwrap();
@@ -71,7 +71,7 @@ impl Route<'_> {
         bodies.prop_filter("a body that fits", move |body| validator.is_valid(body))
     }
 
-    /// What a body that fits is answered with. At least so many are accepted: where none is, little would be shown.
+    /// Sends bodies that fit the schema and checks the answers. At least this many must be accepted, or the test would show little.
     fn check_good(&self, prepare: fn(&mut Value), at_least: u32) {
         let accepted = Cell::new(0);
         run(&self.good(prepare), |body| {
@@ -82,15 +82,14 @@ impl Route<'_> {
                 self.path
             );
             prop_assert!(status != 500, "{answer} for {body}");
-            let param = answer["error"]["param"].as_str().unwrap_or_default();
-            prop_assert!(status != 400 || self.names(param), "{}: {answer} for {body}", self.path);
+            prop_assert!(status != 400 || self.names(&param(&answer)), "{}: {answer} for {body}", self.path);
             accepted.set(accepted.get() + u32::from(status < 300));
             Ok(())
         });
         assert!(accepted.get() >= at_least, "{}: only {} were accepted", self.path, accepted.get());
     }
 
-    /// What a body is answered with of which one value was changed into something else.
+    /// Sends bodies with one value replaced, and checks the answers.
     fn check_changed(&self, prepare: fn(&mut Value)) {
         let changed = (self.good(prepare), any::<prop::sample::Index>(), odd_value());
         run(&changed, |(mut body, at, odd)| {
@@ -117,6 +116,14 @@ fn run<S: Strategy>(strategy: &S, test: impl Fn(S::Value) -> Result<(), TestCase
     }
 }
 
+/// The field that an error names. Anthropic's errors begin with it, because they have no place of its own for it.
+fn param(answer: &Value) -> String {
+    let error = &answer["error"];
+    let named = error["param"].as_str();
+    let begins_with = || error["message"].as_str()?.split([':', ' ']).next();
+    named.or_else(begins_with).unwrap_or_default().to_owned()
+}
+
 /// `messages[3].name` → `messages[].name`.
 fn without_indices(param: &str) -> String {
     let mut digits = false;
@@ -127,7 +134,7 @@ fn without_indices(param: &str) -> String {
     param.chars().filter(keep).collect()
 }
 
-/// Where the values of a body lie, its own included.
+/// The paths of all values of a body, including the body itself.
 fn positions(value: &Value) -> Vec<String> {
     let mut positions = vec![String::new()];
     let mut below = |name: &str, value: &Value| {
@@ -146,7 +153,7 @@ fn positions_below(name: &str, value: &Value) -> impl Iterator<Item = String> {
     positions(value).into_iter().map(move |rest| format!("/{name}{rest}"))
 }
 
-/// Something that hardly any field expects.
+/// A value that hardly any field expects.
 fn odd_value() -> impl Strategy<Value = Value> {
     let mut deep = json!(0);
     for _ in 0..200 {
@@ -273,7 +280,7 @@ fn objects(document: &Value, schema: &Value, depth: u32) -> BoxedStrategy<Value>
             .boxed();
     };
     let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
-    // Deep within, most that may be left out is.
+    // At depth, most optional fields are omitted.
     let share = if depth == 0 { 0.3 } else { 0.15 };
     let mut fields: Vec<BoxedStrategy<Option<(String, Value)>>> = Vec::new();
     for (name, schema) in properties {
@@ -319,12 +326,12 @@ fn set(body: &mut Value, field: &str, value: Value) {
 
 fn as_it_is(_: &mut Value) {}
 
-/// Puts in the one model there is.
+/// Sets the only available model.
 fn ask_the_model(body: &mut Value) {
     set(body, "model", json!("m"));
 }
 
-/// The same, without what the document says may be refused: names of agents, tools and functions that are nowhere.
+/// The same, without what the document says may be refused: unknown names of agents, tools and functions.
 fn ask_plainly(body: &mut Value) {
     ask_the_model(body);
     for field in ["agent", "tool_choice", "functions", "function_call"] {
@@ -337,7 +344,7 @@ fn ask_plainly(body: &mut Value) {
     }
 }
 
-/// Starts a server by `start`, and checks one of its routes. What `start` returns lives until the check has ended.
+/// Starts a server with `start` and checks one of its routes. The result of `start` lives until the check has ended.
 fn check_route<S: AsRef<TestServer>>(
     path: &'static str,
     start: impl Future<Output = S>,
@@ -365,6 +372,18 @@ fn a_chat_request_that_fits_the_document_is_answered() {
 }
 
 #[test]
+fn a_request_of_anthropics_api_that_fits_the_document_is_answered() {
+    for path in ["/v1/messages", "/v1/messages/count_tokens"] {
+        let start = TestServer::start(Arc::new(ScriptedEngine::saying(&["Hel", "lo"])));
+        check_route(path, start, |route| {
+            route.check_good(ask_plainly, AT_LEAST_HALF);
+            route.check_good(ask_the_model, AT_LEAST_NONE);
+            route.check_changed(ask_the_model);
+        });
+    }
+}
+
+#[test]
 fn a_request_for_embeddings_that_fits_the_document_is_answered() {
     let engine = ScriptedEngine::saying(&["hi"]).with_embedding_models(&["e"]);
     check_route("/v1/embeddings", TestServer::start(Arc::new(engine)), |route| {
@@ -383,7 +402,7 @@ fn a_message_that_fits_the_document_is_sent() {
 }
 
 #[test]
-fn a_search_that_fits_the_document_is_done() {
+fn a_search_that_fits_the_document_is_answered() {
     let start = memory::memory_server(Some("# Garden gate\n\nThe code is 4711."));
     check_route("/v1/memory/search", start, |route| {
         route.check_good(as_it_is, AT_LEAST_HALF);
@@ -392,8 +411,8 @@ fn a_search_that_fits_the_document_is_done() {
 }
 
 #[test]
-fn a_task_that_fits_the_document_is_made_unless_its_schedule_is_none() {
-    // Names of agents, tools, channels and time zones are not the document's to list.
+fn a_task_that_fits_the_document_is_created_if_its_schedule_is_valid() {
+    // The document cannot list the names of agents, tools, channels and time zones.
     let plan = |body: &mut Value| {
         set(body, "schedule_type", json!("cron"));
         set(body, "schedule_value", json!("@daily"));
@@ -409,7 +428,7 @@ fn a_task_that_fits_the_document_is_made_unless_its_schedule_is_none() {
 }
 
 #[test]
-fn a_rating_that_fits_the_document_is_refused_only_because_nothing_was_asked() {
+fn a_rating_that_fits_the_document_is_refused_only_for_the_missing_answer() {
     check_route("/v1/feedback", server_with_channels(), |route| {
         run(&route.good(as_it_is), |body| {
             let (status, answer) = route.post(&body);

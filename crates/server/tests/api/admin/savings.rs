@@ -21,7 +21,7 @@ use crate::client::{asking, chunk};
 use crate::fixtures::parts;
 use crate::support::{FINISH, TestServer, engine_at, models};
 
-/// A server that records into a home of its own, or not at all.
+/// A server that records calls in its own home directory, or not at all.
 async fn recording(
     engine: Arc<dyn Engine>,
     telemetry: bool,
@@ -36,7 +36,7 @@ async fn recording(
     (home, record, server)
 }
 
-/// A system without agents that records every call.
+/// A service without agents that records every call.
 pub fn recorded_in(record: &TelemetryService, engine: Arc<dyn Engine>) -> ServerParts {
     let system =
         AskService::new(AskServiceParts { agent: None, log: Arc::new(record.clone()), ..parts(engine) });
@@ -53,7 +53,7 @@ async fn savings(server: &TestServer, query: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_was_answered_is_counted_and_priced() {
+async fn answers_are_counted_and_priced() {
     let engine = Arc::new(ScriptedEngine::saying(&["Hel", "lo"]));
     let (_home, record, server) = recording(engine, true, ServerConfig::default()).await;
     for fields in [json!({}), json!({ "stream": true })] {
@@ -87,7 +87,7 @@ async fn what_was_answered_is_counted_and_priced() {
 }
 
 #[tokio::test]
-async fn a_stranger_sees_the_sums_and_not_the_calls() {
+async fn a_stranger_gets_the_totals_but_not_the_calls() {
     let network = Outside::find();
     let home = tempfile::tempdir().unwrap();
     let record = open_record(&Config::default(), home.path());
@@ -98,13 +98,13 @@ async fn a_stranger_sees_the_sums_and_not_the_calls() {
     server.address.set_ip(Ipv4Addr::LOCALHOST.into());
     assert_eq!(savings(&server, "").await["recent"].as_array().unwrap().len(), 1);
     server.address.set_ip(network.address());
-    let told = savings(&server, "").await;
-    assert_eq!((&told["total_calls"], told.get("recent")), (&json!(1), None));
-    assert_fits(&document_of(&server).await, "Savings", &told);
+    let answer = savings(&server, "").await;
+    assert_eq!((&answer["total_calls"], answer.get("recent")), (&json!(1), None));
+    assert_fits(&document_of(&server).await, "Savings", &answer);
 }
 
 #[tokio::test]
-async fn a_call_that_was_just_answered_is_in_the_next_report() {
+async fn a_finished_call_is_in_the_next_report() {
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
     let (_home, _record, server) = recording(engine, true, ServerConfig::default()).await;
     for calls in 1..=5 {
@@ -122,7 +122,7 @@ async fn energy_is_null_unless_it_was_measured() {
     assert_fits(&document, "Savings", &before);
     assert_eq!(before["energy"], Value::Null);
 
-    // As from another machine's time: this one has no meter.
+    // As if measured on another machine: this one has no meter.
     let failed = InferenceEnd::Failed("out of memory".to_owned());
     let calls = [call(Some(2_500_000), None), call(None, None), call(Some(1_000_000), Some(failed))];
     record.store().unwrap().record_batch(&calls, record.prices()).unwrap();
@@ -131,7 +131,7 @@ async fn energy_is_null_unless_it_was_measured() {
     assert_eq!(after["energy"], json!({ "joules": 3.5, "calls": 2, "measured": true, "meter": null }));
 }
 
-/// A call that used so many microjoules, and ended well or like this.
+/// A call with this energy in microjoules that succeeded or failed.
 pub fn call(microjoules: Option<u64>, ending: Option<InferenceEnd>) -> Inference {
     Inference {
         started: SystemTime::now(),
@@ -151,7 +151,7 @@ pub fn call(microjoules: Option<u64>, ending: Option<InferenceEnd>) -> Inference
 }
 
 #[tokio::test]
-async fn without_a_record_there_are_zeros_and_the_reason() {
+async fn without_telemetry_the_figures_are_zero_and_the_reason_is_given() {
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
     let (_home, _record, server) = recording(engine, false, ServerConfig::default()).await;
     assert_eq!(server.chat(&asking(json!({}))).await.status(), 200);
@@ -163,7 +163,7 @@ async fn without_a_record_there_are_zeros_and_the_reason() {
 }
 
 #[tokio::test]
-async fn a_request_under_way_is_seen() {
+async fn a_request_in_progress_is_reported() {
     let hold = Hold::new();
     let held = hold.clone();
     let fake = FakeServer::start(move |request| match request.path.as_str() {
@@ -195,7 +195,7 @@ async fn an_unknown_time_zone_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn with_a_key_the_page_is_open_and_the_figures_are_not() {
+async fn with_a_key_set_the_page_is_public_but_the_figures_are_not() {
     let config = ServerConfig { api_key: Some("s3cret".to_owned().into()), ..ServerConfig::default() };
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
     let (_home, _record, server) = recording(engine, true, config).await;

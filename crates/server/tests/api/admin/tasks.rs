@@ -75,7 +75,7 @@ impl TaskServer {
         let request = self.http.client.request(method, self.http.url(path));
         let request = match body {
             Some(body) => request.json(body),
-            // What changes something says that it is JSON, even where it has nothing to say.
+            // Requests that change something need the JSON content type, even without a body.
             None => request.header("content-type", "application/json"),
         };
         request.send().await.unwrap()
@@ -99,7 +99,7 @@ fn weekdays() -> Value {
 }
 
 #[tokio::test]
-async fn a_task_is_made_shown_changed_and_deleted() {
+async fn a_task_is_created_shown_changed_and_deleted() {
     let server = TaskServer::open().await;
     let document = document_of(&server.http).await;
     let (status, task) = server.create(&weekdays()).await;
@@ -134,7 +134,7 @@ async fn a_task_is_made_shown_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn every_field_has_its_meaning() {
+async fn every_field_of_a_new_task_is_saved() {
     let server = TaskServer::open().await;
     let body = json!({
         "prompt": "p", "schedule_type": "interval", "schedule_value": 3600, "timezone": "Europe/Berlin",
@@ -155,7 +155,7 @@ async fn every_field_has_its_meaning() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_named() {
+async fn an_invalid_task_names_the_field() {
     let server = TaskServer::open().await;
     for (field, value, words) in [
         ("prompt", json!(" "), "the prompt is empty"),
@@ -185,14 +185,14 @@ async fn what_is_wrong_is_named() {
         "{answer}"
     );
     let (status, answer) = server.create(&json!([])).await;
-    let told = "the request body is wrong: expected an object, got an array";
-    assert_eq!((status, &answer["detail"]), (StatusCode::BAD_REQUEST, &json!(told)));
+    let expected = "the request body is wrong: expected an object, got an array";
+    assert_eq!((status, &answer["detail"]), (StatusCode::BAD_REQUEST, &json!(expected)));
     server.ask(Method::GET, "/v1/tasks?status=lazy", StatusCode::BAD_REQUEST).await;
     server.ask(Method::GET, "/v1/tasks/%20", StatusCode::NOT_FOUND).await;
 }
 
 #[tokio::test]
-async fn a_run_by_hand_ends_in_the_logs() {
+async fn a_manual_run_is_logged() {
     let server = TaskServer::open().await;
     let document = document_of(&server.http).await;
     let (_, task) = server.create(&weekdays()).await;
@@ -201,7 +201,7 @@ async fn a_run_by_hand_ends_in_the_logs() {
     let run = server.ask(Method::POST, &format!("{path}/run"), StatusCode::ACCEPTED).await;
     assert_fits(&document, "TaskRun", &run);
     assert_eq!((&run["outcome"], &run["success"]), (&json!("running"), &Value::Null));
-    // The scheduler ends its runs before it closes.
+    // The scheduler finishes its runs before it closes.
     server.scheduler.drain(PATIENCE).await;
     let logs = server.ask(Method::GET, &format!("{path}/logs?limit=5"), StatusCode::OK).await;
     assert_fits(&document, "TaskLogs", &logs);
@@ -210,7 +210,7 @@ async fn a_run_by_hand_ends_in_the_logs() {
 }
 
 #[tokio::test]
-async fn what_a_web_page_can_send_unasked_changes_no_task() {
+async fn a_request_without_a_cors_preflight_changes_no_task() {
     let server = TaskServer::open().await;
     let (_, task) = server.create(&weekdays()).await;
     let path = format!("/v1/tasks/{}", task["id"].as_str().unwrap());
@@ -229,7 +229,7 @@ async fn what_a_web_page_can_send_unasked_changes_no_task() {
 }
 
 #[tokio::test]
-async fn strangers_have_no_tasks_and_neither_has_a_server_without_a_book() {
+async fn tasks_need_the_owner_and_a_database() {
     let engine = calculating();
     let outside = reached_from_network(&engine, ServerConfig::default()).await;
     for (method, path) in

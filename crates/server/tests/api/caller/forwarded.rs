@@ -19,7 +19,7 @@ async fn status(server: &TestServer, path: &str, headers: &[(&str, &str)]) -> u1
 }
 
 #[tokio::test]
-async fn a_forwarder_that_says_so_speaks_for_a_stranger() {
+async fn a_request_with_forwarding_headers_comes_from_a_stranger() {
     let allowed_hosts = vec!["hob.example.org".to_owned()];
     let server = scripted(ServerConfig { allowed_hosts, ..ServerConfig::default() }).await;
     assert_eq!(status(&server, "/metrics", &[]).await, 200);
@@ -43,7 +43,7 @@ async fn a_forwarder_that_says_so_speaks_for_a_stranger() {
 }
 
 #[tokio::test]
-async fn with_the_key_a_forwarded_request_is_the_owners() {
+async fn a_forwarded_request_with_the_key_is_the_owners() {
     let api_key = Some("s3cret".to_owned().into());
     let server = scripted(ServerConfig { api_key, ..ServerConfig::default() }).await;
     let headers = [("x-forwarded-for", "203.0.113.7"), ("authorization", "Bearer s3cret")];
@@ -51,7 +51,7 @@ async fn with_the_key_a_forwarded_request_is_the_owners() {
 }
 
 #[tokio::test]
-async fn an_agent_computes_for_a_forwarded_caller_and_does_no_more() {
+async fn a_forwarded_caller_gets_only_pure_tools() {
     let engine = calculating();
     let server = TestServer::start_system(parts(engine.clone()), loopback_config()).await;
     for (header, tools) in
@@ -64,7 +64,7 @@ async fn an_agent_computes_for_a_forwarded_caller_and_does_no_more() {
     }
 }
 
-/// As socat or `ssh -R` pass bytes on: the server sees a connection of this machine, and nothing that marks the request.
+/// Forwards bytes like socat or `ssh -R`: the server sees a connection from this machine, and nothing that marks the request.
 async fn tunnel(from: IpAddr, to: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind((from, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -78,7 +78,7 @@ async fn tunnel(from: IpAddr, to: SocketAddr) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn a_tunnel_that_says_nothing_is_known_by_the_name_it_is_called_by() {
+async fn a_tunnel_without_headers_is_detected_by_its_host_name() {
     let network = Outside::find();
     let mut server = scripted(ServerConfig::default()).await;
     assert_eq!(status(&server, "/metrics", &[]).await, 200);

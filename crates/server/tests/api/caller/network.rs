@@ -14,14 +14,14 @@ use crate::fixtures::{calculating, offered, parts, parts_reached_from_network, r
 use crate::support::{TestServer, engine_at, engine_with, models};
 
 #[tokio::test]
-async fn somebody_on_another_machine_may_ask_and_no_more() {
+async fn a_caller_on_another_machine_may_only_ask() {
     let namespace =
         Namespace::new().unwrap_or_else(|reason| panic!("strangers need a network namespace: {reason}"));
     let engine = calculating();
     let config = ServerConfig { host: namespace.host().to_string(), port: 0, ..ServerConfig::default() };
     let server = TestServer::start_system(parts(engine.clone()), config).await;
     let (url, body) = (server.url(""), asking(json!({})).to_string());
-    let told = tokio::task::spawn_blocking(move || {
+    let answers = tokio::task::spawn_blocking(move || {
         let curl = |path: &str, more: &[&str]| {
             let url = format!("{url}{path}");
             namespace.curl(&[&["-o", "/dev/stdout", "-w", "\n%{http_code}", &url], more].concat())
@@ -31,7 +31,7 @@ async fn somebody_on_another_machine_may_ask_and_no_more() {
         [
             curl("/v1/models", &[]),
             post("/v1/chat/completions", &body),
-            // Being called by a name of this machine, and by its loopback, changes nothing.
+            // A local host name or a loopback address in the Host header changes nothing.
             curl("/metrics", &["-H", "host: localhost"]),
             curl("/metrics", &["-H", "host: 127.0.0.1"]),
             curl("/v1/events", &[]),
@@ -43,8 +43,8 @@ async fn somebody_on_another_machine_may_ask_and_no_more() {
     })
     .await
     .unwrap();
-    let statuses = told.each_ref().map(|told| told.rsplit('\n').next().unwrap());
-    assert_eq!(statuses, ["200", "200", "403", "403", "403", "403", "403", "403", "403"], "{told:?}");
+    let statuses = answers.each_ref().map(|answer| answer.rsplit('\n').next().unwrap());
+    assert_eq!(statuses, ["200", "200", "403", "403", "403", "403", "403", "403", "403"], "{answers:?}");
     assert_eq!(offered(&engine.requests()[0]), ["calculator"]);
 }
 
@@ -85,7 +85,7 @@ async fn a_stranger_gets_a_short_message_when_an_engine_fails() {
 }
 
 #[tokio::test]
-async fn a_stranger_does_not_read_an_engines_own_words_about_its_failure() {
+async fn a_stranger_does_not_see_an_engines_error_message() {
     const WORDS: &str = "CUDA error at /home/ada/engine.cu:17";
     let failing = || {
         FakeServer::start(|request| match request.method.as_str() {

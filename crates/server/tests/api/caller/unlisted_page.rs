@@ -23,7 +23,7 @@ struct ServerWithCloud {
 }
 
 impl ServerWithCloud {
-    /// An engine here, and the cloud beside it.
+    /// A local engine, and the cloud.
     async fn open() -> Self {
         let engine = Arc::new(ScriptedEngine::saying(&["hi"]).called("vllm"));
         let cloud = Arc::new(ScriptedEngine::saying(&["hi"]).called("cloud").with_models(&["gpt-5.2"]));
@@ -56,7 +56,7 @@ fn ignored(response: &Response) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn fields_that_no_api_documents_are_dropped_and_named() {
+async fn unknown_fields_of_a_stranger_are_dropped_and_named() {
     let server = ServerWithCloud::open().await;
     for stream in [false, true] {
         let fields =
@@ -77,7 +77,7 @@ async fn fields_that_no_api_documents_are_dropped_and_named() {
 }
 
 #[tokio::test]
-async fn an_image_by_its_address_is_refused_by_name() {
+async fn an_image_url_of_a_stranger_is_refused_by_field() {
     let server = ServerWithCloud::open().await;
     let showing = |url: &str| {
         let parts = json!([{ "type": "text", "text": "what is this?" }, { "type": "image_url", "image_url": { "url": url } }]);
@@ -97,7 +97,7 @@ async fn an_image_by_its_address_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn the_cloud_is_the_owners() {
+async fn only_the_owner_may_use_the_cloud() {
     let server = ServerWithCloud::open().await;
     for stream in [false, true] {
         let refused = server.strangers_chat(json!({ "model": "gpt-5.2", "stream": stream })).await;

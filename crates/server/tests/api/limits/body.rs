@@ -1,4 +1,4 @@
-//! Large bodies and slow bodies.
+//! Large and slow bodies.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::fixtures::scripted;
 use crate::support::{PATIENCE, TestServer};
 
 #[tokio::test]
-async fn a_body_that_drips_does_not_hold_its_place_for_long() {
+async fn a_slow_body_does_not_hold_its_slot_for_long() {
     let body_timeout = Duration::from_millis(200);
     let server = scripted(ServerConfig { body_timeout, ..ServerConfig::default() }).await;
     let mut raw = RawConnection::connect(&server).await;
@@ -19,7 +19,7 @@ async fn a_body_that_drips_does_not_hold_its_place_for_long() {
          content-length: 1000000\r\n\r\n",
     )
     .await;
-    // Never a pause that is too long by itself.
+    // No single pause is too long.
     let dripping = async {
         loop {
             raw.send_what_is_taken(b" ").await;
@@ -35,7 +35,7 @@ async fn a_body_that_drips_does_not_hold_its_place_for_long() {
     assert_eq!(server.chat(&asking(json!({}))).await.status(), 200);
 }
 
-/// Begins a request whose body has this length, and waits until the server wants to have it.
+/// Starts a request whose body has this length, and waits until the server asks for the body.
 pub async fn announcing(server: &TestServer, length: usize) -> RawConnection {
     let mut raw = RawConnection::connect(server).await;
     raw.send(format!(
@@ -48,12 +48,12 @@ pub async fn announcing(server: &TestServer, length: usize) -> RawConnection {
 }
 
 #[tokio::test]
-async fn large_bodies_have_so_much_room_in_all_and_small_ones_need_none() {
+async fn large_bodies_share_a_memory_limit_and_small_ones_do_not_count() {
     let queue_timeout = Duration::from_millis(20);
     let server = scripted(ServerConfig { max_body_mb: 2, queue_timeout, ..ServerConfig::default() }).await;
     let large = asking(json!({ "user": "x".repeat((2 << 20) - 200) }));
     let mut under_way = Vec::new();
-    // What is announced takes no room.
+    // An announced body uses no memory.
     for _ in 0..32 {
         under_way.push(announcing(&server, 2 << 20).await);
     }
@@ -62,7 +62,7 @@ async fn large_bodies_have_so_much_room_in_all_and_small_ones_need_none() {
     for raw in &mut under_way {
         raw.send(vec![b' '; (2 << 20) - 1]).await;
     }
-    // All of it is there as soon as the server has read it.
+    // The memory is counted as soon as the server has read the body.
     let refused = async {
         loop {
             let answer = server.chat(&large).await;
@@ -77,7 +77,7 @@ async fn large_bodies_have_so_much_room_in_all_and_small_ones_need_none() {
     assert_eq!(error["code"], "no_room", "{error}");
     assert_eq!(server.chat(&asking(json!({}))).await.status(), 200);
 
-    // A client that leaves frees its memory once the server has noticed.
+    // A client that disconnects frees its memory when the server notices it.
     drop(under_way.pop());
     let made_room = async { while server.chat(&large).await.status() != 200 {} };
     tokio::time::timeout(PATIENCE, made_room).await.expect("room for one more");

@@ -1,4 +1,4 @@
-//! Requests at once, and requests that wait.
+//! Concurrent requests, and requests that wait.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub fn streaming() -> Value {
     asking(json!({ "stream": true }))
 }
 
-/// An engine whose first answer waits in its middle for `hold`, and whose others do not.
+/// An engine whose first answer pauses in the middle until `hold` is released; the others do not.
 pub async fn first_held(hold: &Hold) -> FakeServer {
     let (hold, answers) = (hold.clone(), AtomicUsize::new(0));
     FakeServer::start(move |request| {
@@ -30,7 +30,7 @@ pub async fn first_held(hold: &Hold) -> FakeServer {
 }
 
 #[tokio::test]
-async fn one_request_too_many_is_refused_until_the_stream_before_it_ends() {
+async fn a_request_over_the_limit_is_refused_until_a_stream_ends() {
     let hold = Hold::new();
     let fake = first_held(&hold).await;
     let config = ServerConfig { max_in_flight: 1, max_waiting: 0, ..ServerConfig::default() };
@@ -47,7 +47,7 @@ async fn one_request_too_many_is_refused_until_the_stream_before_it_ends() {
 }
 
 #[tokio::test]
-async fn waiting_ends_with_the_timeout() {
+async fn a_request_waits_no_longer_than_the_timeout() {
     let hold = Hold::new();
     let fake = first_held(&hold).await;
     let queue_timeout = Duration::from_millis(20);
@@ -70,7 +70,7 @@ async fn waiting_ends_with_the_timeout() {
 }
 
 #[tokio::test]
-async fn a_client_that_hangs_up_makes_room_for_the_next() {
+async fn a_client_that_disconnects_frees_its_slot() {
     let hold = Hold::new();
     let fake = first_held(&hold).await;
     let config = ServerConfig { max_in_flight: 1, max_waiting: 1, ..ServerConfig::default() };

@@ -13,7 +13,7 @@ use crate::fixtures::scripted;
 use crate::support::{PATIENCE, TestServer, engine_at, models};
 
 #[tokio::test]
-async fn a_head_that_never_ends_is_not_waited_for() {
+async fn a_request_head_that_never_ends_times_out() {
     let header_timeout = Duration::from_millis(50);
     let server = scripted(ServerConfig { header_timeout, ..ServerConfig::default() }).await;
     for beginning in ["", "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nx-slow: "] {
@@ -24,8 +24,8 @@ async fn a_head_that_never_ends_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_connection_that_idles_after_an_answer_is_closed() {
-    // Time enough for our own request on a busy machine.
+async fn an_idle_connection_is_closed() {
+    // Long enough for the test's own request on a busy machine.
     let header_timeout = Duration::from_secs(1);
     let server = scripted(ServerConfig { header_timeout, ..ServerConfig::default() }).await;
     let mut raw = RawConnection::connect(&server).await;
@@ -35,24 +35,24 @@ async fn a_connection_that_idles_after_an_answer_is_closed() {
 }
 
 #[tokio::test]
-async fn a_stream_may_take_longer_than_any_head() {
+async fn a_stream_may_take_longer_than_the_head_timeout() {
     let hold = Hold::new();
     let fake = first_held(&hold).await;
-    // And long enough for our own request on a busy machine.
+    // And long enough for the test's own request on a busy machine.
     let short = Duration::from_secs(1);
     let config = ServerConfig { header_timeout: short, body_timeout: short, ..ServerConfig::default() };
     let server = TestServer::start_with(engine_at(&fake, Style::VLLM), config).await;
     let mut slow = RawConnection::connect(&server).await;
     slow.send_chat(&streaming()).await;
     slow.until("hi").await;
-    // A second connection runs into the same time-out while the stream is silent.
+    // A second connection reaches the same timeout while the stream is silent.
     assert_eq!(RawConnection::connect(&server).await.rest().await, "");
     hold.release();
     slow.until("[DONE]").await;
 }
 
 #[tokio::test]
-async fn a_client_that_closes_its_side_has_hung_up() {
+async fn a_keep_alive_client_that_closes_its_sending_side_is_disconnected() {
     let fake = first_held(&Hold::new()).await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
     let mut raw = RawConnection::connect(&server).await;
@@ -64,7 +64,7 @@ async fn a_client_that_closes_its_side_has_hung_up() {
 }
 
 #[tokio::test]
-async fn http_1_0_is_answered_in_its_own_way() {
+async fn an_http_1_0_request_gets_an_http_1_0_answer() {
     let server = scripted(ServerConfig::default()).await;
 
     let mut raw = RawConnection::connect(&server).await;
@@ -88,7 +88,7 @@ async fn http_1_0_is_answered_in_its_own_way() {
 }
 
 #[tokio::test]
-async fn requests_sent_ahead_are_answered_in_order() {
+async fn pipelined_requests_are_answered_in_order() {
     let server = scripted(ServerConfig::default()).await;
     let mut raw = RawConnection::connect(&server).await;
     let ahead = [
@@ -132,8 +132,8 @@ async fn a_request_that_is_not_http_is_refused_and_others_are_served() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_is_cut_off_and_the_engine_let_go() {
-    // More than the buffers of both connections hold, so that the server waits for the client.
+async fn a_client_that_reads_nothing_is_disconnected_and_its_engine_request_cancelled() {
+    // More than fits into the buffers of both connections, so that the server waits for the client.
     let piece = chunk(&format!(r#"{{"content":"{}"}}"#, "x".repeat(64 << 10)));
     let endless = Reply::sse(piece.repeat(48 * 16)).in_packets_of(piece.len());
     let fake = FakeServer::start(move |request| match request.method.as_str() {

@@ -9,26 +9,26 @@ use crate::fixtures::scripted;
 use crate::support::TestServer;
 
 const MIB: usize = 1 << 20;
-/// Large enough that a hundred bytes for each value would be seen at once.
+/// Large enough that a hundred bytes per value would be noticed.
 const SIZE: usize = 8 * MIB;
 
-/// Posts a body, and says what came back and how much memory was in use at the most while it was answered, as far as that is
-/// more than before.
+/// Posts a body and returns the answer, and by how much the peak memory of the process grew
+/// meanwhile.
 async fn post(server: &TestServer, path: &str, body: Vec<u8>) -> (u16, Value, usize) {
-    // The peak begins anew where the kernel lets us; else an earlier one hides a part of this one.
+    // Resets the peak if the kernel allows it; otherwise an earlier peak may hide a part of this one.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
     let before = peak();
     let request = server.client.post(server.url(path)).header("content-type", "application/json").body(body);
-    // A route that is not set up answers before it has read the body, and its client may see no more than a closed connection.
+    // A route that is not configured answers before it reads the body, so the client may only see a closed connection.
     let Ok(response) = request.send().await else {
         return (503, Value::Null, peak().saturating_sub(before));
     };
     let (status, answer) = (response.status().as_u16(), response.json().await.unwrap());
-    // The kernel counts by batches, so a peak may seem to go down.
+    // The kernel counts in batches, so a peak may seem to decrease.
     (status, answer, peak().saturating_sub(before))
 }
 
-/// The most memory that this process has had so far.
+/// The peak memory of this process so far.
 fn peak() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -74,9 +74,9 @@ async fn a_body_of_millions_of_values_costs_no_more_than_ten_times_its_size() {
 }
 
 #[tokio::test]
-async fn a_large_body_with_as_many_values_as_it_may_have_is_answered() {
+async fn a_large_body_at_the_limit_of_values_is_answered() {
     let server = scripted(hob_config::ServerConfig::default()).await;
-    // A message is four values, and the fields around them few.
+    // A message is four values; the other fields are few.
     let messages = vec![json!({ "role": "user", "content": "x", "name": "y" }); 19_000];
     let text = "x".repeat(SIZE - 2 * MIB);
     let body =

@@ -19,7 +19,7 @@ async fn try_key(server: &TestServer, key: &str) -> reqwest::Response {
 }
 
 #[tokio::test]
-async fn a_caller_that_guesses_keys_from_the_network_has_to_wait() {
+async fn a_network_caller_that_guesses_keys_has_to_wait() {
     let server = reached_from_network(&Arc::new(ScriptedEngine::saying(&["hi"])), keyed()).await;
     for _ in 0..20 {
         let nothing = server.client.get(server.url("/v1/models")).send().await.unwrap();
@@ -37,12 +37,12 @@ async fn a_caller_that_guesses_keys_from_the_network_has_to_wait() {
             other => panic!("{other}"),
         }
     }
-    let (number, answer) = refused.expect("it is told to wait");
+    let (number, answer) = refused.expect("the caller must wait");
     assert_eq!(number, 10);
     let wait: u64 = answer.headers()["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((1..=2).contains(&wait), "{wait}");
     assert_eq!(answer.json::<Value>().await.unwrap()["error"]["code"], "too_many_wrong_keys");
-    // A guess that happens to be right must not stand out, or waiting would cost nothing.
+    // A correct guess must not be recognisable, or the delay would have no effect.
     assert_eq!(try_key(&server, "s3cret").await.status(), 429);
     let after = async {
         while try_key(&server, "s3cret").await.status() != 200 {
@@ -58,7 +58,7 @@ async fn the_owner_on_this_machine_is_never_locked_out() {
     for number in 0..10 {
         assert_eq!(try_key(&server, &format!("guess-{number}")).await.status(), 401);
     }
-    // Wrong keys are answered late from now on, and the right one at once meanwhile.
+    // From now on wrong keys are answered late, but the right one immediately.
     let began = Instant::now();
     let late = try_key(&server, "guess");
     let right = async {

@@ -16,8 +16,8 @@ use crate::support::PATIENCE;
 const HEALTH: &str = "GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
 #[tokio::test]
-async fn one_address_has_a_quarter_of_the_connections() {
-    // 64 connections in all.
+async fn one_address_gets_a_quarter_of_the_connections() {
+    // 64 connections in total.
     let config = ServerConfig { max_in_flight: 16, max_waiting: 16, ..ServerConfig::default() };
     let server = reached_from_network(&Arc::new(ScriptedEngine::saying(&["hi"])), config).await;
     let mut idle = Vec::new();
@@ -28,7 +28,7 @@ async fn one_address_has_a_quarter_of_the_connections() {
     assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("retry-after: "), "{refused}");
     assert!(refused.ends_with("too many connections already.\r\n"), "{refused}");
 
-    // This machine is served all the same.
+    // Callers on this machine are still served.
     let here = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), server.address.port());
     let mut owner = RawConnection::to(here).await;
     owner.send(HEALTH).await;
@@ -44,11 +44,11 @@ async fn one_address_has_a_quarter_of_the_connections() {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, served).await.expect("whoever leaves makes room");
+    tokio::time::timeout(PATIENCE, served).await.expect("a client that disconnects frees its connection");
 }
 
 #[tokio::test]
-async fn one_address_has_a_quarter_of_the_room_for_bodies() {
+async fn one_address_gets_a_quarter_of_the_memory_for_bodies() {
     let queue_timeout = Duration::from_millis(20);
     let config = ServerConfig { max_body_mb: 2, queue_timeout, ..ServerConfig::default() };
     let mut server = reached_from_network(&Arc::new(ScriptedEngine::saying(&["hi"])), config).await;

@@ -7,7 +7,7 @@ use crate::client::asking;
 use crate::fixtures::scripted;
 use crate::support::TestServer;
 
-/// Definitions that each name the next, and a schema that begins with the first.
+/// Definitions that each refer to the next, and a schema that refers to the first.
 fn chain(count: usize, link: impl Fn(Value) -> Value) -> Value {
     let next = |at: usize| json!({ "$ref": format!("#/$defs/d{}", at + 1) });
     let mut definitions: Map<String, Value> =
@@ -88,7 +88,7 @@ async fn a_schema_that_would_exhaust_an_engine_is_refused_by_its_field() {
 }
 
 #[tokio::test]
-async fn wishes_without_measure_are_refused_by_their_field() {
+async fn excessive_values_are_refused_by_field() {
     let server = scripted(ServerConfig::default()).await;
     let biases: Map<String, Value> = (0..20_000).map(|token| (token.to_string(), json!(-100))).collect();
     let tools = vec![json!({ "function": { "name": "f" } }); 5_000];

@@ -1,4 +1,4 @@
-//! Agents over HTTP: who answers, the form of their streams, and what strangers can do with them.
+//! Agents over HTTP: which agent answers, the format of streams, and the rights of strangers.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn content(completion: &Value) -> &Value {
 }
 
 #[tokio::test]
-async fn a_whole_answer_comes_from_the_configured_agent_with_the_usage_of_all_turns() {
+async fn a_complete_answer_comes_from_the_configured_agent_with_the_usage_of_all_turns() {
     let engine = calculating();
     let server = serving(&engine).await;
     let response = server.chat(&asking(json!({ "temperature": 0.2 }))).await;
@@ -61,7 +61,7 @@ async fn a_whole_answer_comes_from_the_configured_agent_with_the_usage_of_all_tu
 }
 
 #[tokio::test]
-async fn a_stream_goes_straight_to_the_engine_unless_an_agent_is_named() {
+async fn a_stream_goes_to_the_engine_unless_an_agent_is_named() {
     let engine = calculating();
     let server = serving(&engine).await;
     let text = events(server.chat(&asking(json!({ "stream": true }))).await).await;
@@ -71,7 +71,7 @@ async fn a_stream_goes_straight_to_the_engine_unless_an_agent_is_named() {
 }
 
 #[tokio::test]
-async fn a_named_agent_streams_legal_chunks_and_its_steps_as_comments() {
+async fn a_named_agent_streams_valid_chunks_and_its_steps_as_comments() {
     let engine = calculating();
     let server = serving(&engine).await;
     let body = asking(json!({
@@ -119,7 +119,7 @@ async fn a_named_agent_streams_legal_chunks_and_its_steps_as_comments() {
 
 #[tokio::test]
 async fn a_late_warning_is_a_comment_in_the_stream() {
-    // Wants the same call again and again.
+    // Repeats the same call.
     let engine = Arc::new(ScriptedEngine::new(|_| {
         let call = ToolCallDelta {
             choice: 0,
@@ -143,7 +143,7 @@ async fn a_late_warning_is_a_comment_in_the_stream() {
 }
 
 #[tokio::test]
-async fn the_request_may_do_without_the_agent_or_choose_another() {
+async fn a_request_can_disable_the_agent_or_choose_another() {
     for (wish, tools) in [("none", 0), ("simple", 0), ("orchestrator", 2)] {
         let engine = calculating();
         let server = serving(&engine).await;
@@ -154,7 +154,7 @@ async fn the_request_may_do_without_the_agent_or_choose_another() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_not_there_is_a_wrong_field() {
+async fn an_unknown_agent_is_an_error_of_its_field() {
     let engine = calculating();
     let server = serving(&engine).await;
     for stream in [false, true] {
@@ -169,7 +169,7 @@ async fn an_agent_that_is_not_there_is_a_wrong_field() {
 }
 
 #[tokio::test]
-async fn the_callers_own_tools_come_back_to_the_caller() {
+async fn calls_of_the_callers_own_tools_are_returned() {
     let engine = calling("get_weather", "{}");
     let server = serving(&engine).await;
     let tools = json!([{ "type": "function", "function": { "name": "get_weather" } }]);
@@ -184,8 +184,8 @@ async fn the_callers_own_tools_come_back_to_the_caller() {
 }
 
 #[tokio::test]
-async fn a_stranger_gets_tools_that_compute_and_no_others() {
-    // The model asks for more than it was offered.
+async fn a_stranger_gets_only_pure_tools() {
+    // The model calls a tool that it was not offered.
     let engine = calling("file_read", r#"{"path":"/etc/hostname"}"#);
     let server = reached_from_network(&engine, ServerConfig::default()).await;
     for stream in [false, true] {
@@ -196,8 +196,11 @@ async fn a_stranger_gets_tools_that_compute_and_no_others() {
     let requests = engine.requests();
     assert_eq!(requests.len(), 4);
     assert!(requests.iter().all(|request| offered(request) == ["calculator"]), "{requests:?}");
-    let told = requests[1].messages.iter().find(|message| message.role == Role::Tool).unwrap();
-    assert!(format!("{told:?}").contains("the tool 'file_read' is not available to this caller"), "{told:?}");
+    let result = requests[1].messages.iter().find(|message| message.role == Role::Tool).unwrap();
+    assert!(
+        format!("{result:?}").contains("the tool 'file_read' is not available to this caller"),
+        "{result:?}"
+    );
 }
 
 #[tokio::test]
@@ -212,7 +215,7 @@ async fn a_caller_with_the_key_is_the_owner() {
 }
 
 #[tokio::test]
-async fn hanging_up_ends_the_agents_run() {
+async fn a_disconnect_ends_the_run_of_an_agent() {
     let function = json!({ "name": "calculator", "arguments": ARGUMENTS });
     let calls = json!([{ "index": 0, "id": "c1", "type": "function", "function": function }]);
     let call = json!({ "tool_calls": calls }).to_string();

@@ -1,4 +1,4 @@
-//! A client that hangs up, streaming or not, ends the engine's work at once.
+//! A client that disconnects, streaming or not, cancels the engine's work immediately.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,13 +11,13 @@ use tokio::sync::Notify;
 use crate::client::{asking, chunk};
 use crate::support::{PATIENCE, TestServer, engine_at, models};
 
-/// The promise.
+/// The longest time until the engine is cancelled.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
-/// How often it is tried until it is kept: a busy machine may be late, but it is not late every time.
+/// Attempts: a busy machine may be late, but not every time.
 const ATTEMPTS: usize = 50;
 
-/// Waits until the engine was left for the `count`th time, and says how long that took.
+/// Waits until the engine's connection was closed for the `count`th time, and returns how long that took.
 async fn time_to_hang_up(fake: &FakeServer, count: usize) -> Duration {
     let began = Instant::now();
     tokio::time::timeout(PATIENCE, fake.hung_up(count)).await.expect("the engine's request ends");
@@ -25,7 +25,7 @@ async fn time_to_hang_up(fake: &FakeServer, count: usize) -> Duration {
 }
 
 #[tokio::test]
-async fn hanging_up_on_a_stream_ends_the_engines_request() {
+async fn a_disconnect_during_a_stream_cancels_the_engine_request() {
     let fake = FakeServer::start(|request| match request.method.as_str() {
         "GET" => models(),
         _ => Reply::sse(chunk(r#"{"content":"hi"}"#)).then_silence(),
@@ -46,7 +46,7 @@ async fn hanging_up_on_a_stream_ends_the_engines_request() {
 }
 
 #[tokio::test]
-async fn hanging_up_before_the_answer_ends_the_engines_request() {
+async fn a_disconnect_before_the_answer_cancels_the_engine_request() {
     for stream in [false, true] {
         let asked = Arc::new(Notify::new());
         let tell = Arc::clone(&asked);

@@ -1,4 +1,4 @@
-//! `POST /v1/chat/completions`: the bodies of whole and streamed answers, over scripted and recorded engines.
+//! `POST /v1/chat/completions`: the bodies of complete and streamed answers, with scripted and recorded engines.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::client::{RawConnection, asking, completion, events};
 use crate::support::{TestServer, engine_at};
 
-/// An engine that gives these pieces for every request.
+/// An engine that answers every request with these pieces.
 fn giving(deltas: Vec<Delta>) -> Arc<ScriptedEngine> {
     Arc::new(ScriptedEngine::new(move |_| deltas.iter().cloned().map(Ok).collect()))
 }
@@ -24,7 +24,7 @@ fn done(prompt_tokens: u64, completion_tokens: u64) -> Delta {
     Delta::Done { usage: Some(usage) }
 }
 
-/// A fake that gives what the real engine gave: its models, and the answer to every other request.
+/// A fake that replays a recorded engine: its models, and the answer to every other request.
 pub async fn replaying(models: &'static str, answer: &'static str) -> FakeServer {
     FakeServer::start(move |request| match request.method.as_str() {
         "GET" => Reply::transcript(models),
@@ -34,7 +34,7 @@ pub async fn replaying(models: &'static str, answer: &'static str) -> FakeServer
 }
 
 #[tokio::test]
-async fn a_whole_answer_has_the_documented_body() {
+async fn a_complete_answer_has_the_documented_body() {
     let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["Hel", "lo"]))).await;
     let response = server.chat(&asking(json!({}))).await;
     assert_eq!(response.status(), 200);
@@ -67,7 +67,7 @@ async fn a_whole_answer_has_the_documented_body() {
 }
 
 #[tokio::test]
-async fn a_stream_is_role_pieces_finish_and_done() {
+async fn a_stream_consists_of_role_pieces_finish_and_done() {
     let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["Hel", "lo"]))).await;
     let response = server.chat(&asking(json!({ "stream": true }))).await;
     assert_eq!(response.status(), 200);
@@ -93,7 +93,7 @@ async fn a_stream_is_role_pieces_finish_and_done() {
 }
 
 #[tokio::test]
-async fn a_streams_events_end_with_an_empty_line_each_and_the_connection_lives_on() {
+async fn each_event_ends_with_an_empty_line_and_the_connection_stays_open() {
     let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["Hi"]))).await;
     let mut raw = RawConnection::connect(&server).await;
     for _ in 0..2 {
@@ -106,7 +106,7 @@ async fn a_streams_events_end_with_an_empty_line_each_and_the_connection_lives_o
 }
 
 #[tokio::test]
-async fn usage_is_streamed_to_those_who_ask_for_it() {
+async fn usage_is_streamed_on_request() {
     let fake = replaying("vllm/models", "vllm/chat_stream_usage").await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
     let body =
@@ -137,7 +137,7 @@ async fn usage_is_streamed_to_those_who_ask_for_it() {
 }
 
 #[tokio::test]
-async fn several_answers_come_side_by_side() {
+async fn several_answers_are_choices_of_one_body() {
     let fake = replaying("vllm/models", "vllm/n2").await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
     let response = server.chat(&asking(json!({ "model": "smollm2", "n": 2, "max_tokens": 4 }))).await;
@@ -177,7 +177,7 @@ async fn several_answers_come_side_by_side() {
 }
 
 #[tokio::test]
-async fn several_answers_are_streamed_under_their_index() {
+async fn several_answers_are_streamed_with_their_index() {
     let text = |choice, text: &str| Delta::Text(TextDelta { choice, text: text.into(), logprobs: None });
     let engine = giving(vec![
         text(0, "yes"),
@@ -206,7 +206,7 @@ async fn several_answers_are_streamed_under_their_index() {
 }
 
 #[tokio::test]
-async fn probabilities_come_as_the_engine_gives_them() {
+async fn log_probabilities_are_returned_unchanged() {
     let fake = replaying("vllm/models", "vllm/logprobs").await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
     let body = asking(json!({ "model": "smollm2", "logprobs": true, "top_logprobs": 2, "max_tokens": 3 }));
@@ -249,7 +249,7 @@ async fn probabilities_come_as_the_engine_gives_them() {
 }
 
 #[tokio::test]
-async fn thoughts_come_apart_from_the_answer() {
+async fn reasoning_is_separate_from_the_answer() {
     let thought = Delta::Reasoning { choice: 0, text: "Hm.".into() };
     let engine = giving(vec![thought, Delta::text("42"), finish(0, FinishReason::Stop), done(1, 2)]);
     let server = TestServer::start(engine).await;
@@ -263,7 +263,7 @@ async fn thoughts_come_apart_from_the_answer() {
 }
 
 #[tokio::test]
-async fn every_finish_reason_is_the_engines_own() {
+async fn the_finish_reason_of_the_engine_is_returned() {
     for (reason, word) in [
         (FinishReason::Stop, "stop"),
         (FinishReason::Length, "length"),
@@ -279,7 +279,7 @@ async fn every_finish_reason_is_the_engines_own() {
 }
 
 #[tokio::test]
-async fn a_call_with_text_before_it_keeps_both() {
+async fn a_tool_call_after_text_keeps_both() {
     let call = ToolCallDelta {
         id: Some("c1".into()),
         name: Some("f".into()),
@@ -305,7 +305,7 @@ async fn a_call_with_text_before_it_keeps_both() {
 }
 
 #[tokio::test]
-async fn what_the_caller_asks_for_reaches_the_engine() {
+async fn request_fields_reach_the_engine() {
     let fake = replaying("vllm/models", "vllm/chat").await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
     let sent = json!({
@@ -333,7 +333,7 @@ async fn what_the_caller_asks_for_reaches_the_engine() {
 }
 
 #[tokio::test]
-async fn default_is_answered_by_the_first_model_and_says_so() {
+async fn default_is_the_first_model_and_the_answer_names_it() {
     let engine = ScriptedEngine::saying(&["hi"]).with_models(&["big", "small"]);
     let server = TestServer::start(Arc::new(engine)).await;
     let answer = completion(server.chat(&asking(json!({ "model": "default" }))).await).await;

@@ -1,4 +1,4 @@
-//! A client that hangs up ends the work of the engine inside the process, on every path to it. The test counts tokens that went
+//! A client that disconnects cancels the work of the embedded engine, on every path. The test counts tokens that went
 //! through a real model, not time.
 
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::client::asking;
 use crate::fixtures::{loopback_config, parts};
 use crate::support::TestServer;
 
-/// What may still be computed between the hang-up and its being noticed: a few steps of the engine. One that did not notice
-/// would compute at least twice as much beside the answer that is asked for meanwhile.
+/// What the engine may still compute until it notices the disconnect: a few steps. An engine that did not notice
+/// would compute at least twice as much during the next answer.
 const FEW_STEPS: u64 = 512;
 
-/// A question that takes far longer to read than it takes to hang up, and begins like no other.
+/// A question that takes far longer to process than a disconnect, with a unique beginning.
 fn long_question(number: usize, fields: Value) -> Value {
     let content = format!("{number} {}", "word ".repeat(6_000));
     let mut body = asking(fields);
@@ -26,19 +26,19 @@ fn long_question(number: usize, fields: Value) -> Value {
     body
 }
 
-/// Tokens that go through the model for others while it writes an answer of sixteen tokens.
+/// Tokens that the model processes for other requests while it generates an answer of sixteen tokens.
 async fn computed_beside(server: &TestServer, engine: &LlamaEngine) -> u64 {
     let before = engine.computed_tokens();
     let body = asking(json!({ "agent": "none", "max_tokens": 16, "ignore_eos": true }));
     let answer: Value = server.chat(&body).await.error_for_status().unwrap().json().await.unwrap();
     let usage = |path: &str| answer["usage"].pointer(path).and_then(Value::as_u64).unwrap();
     let read = usage("/prompt_tokens") - usage("/prompt_tokens_details/cached_tokens");
-    // The last token is told, and nothing is computed from it.
+    // The last token is returned, and nothing is computed from it.
     engine.computed_tokens() - before - (read + usage("/completion_tokens") - 1)
 }
 
 #[tokio::test]
-async fn hanging_up_ends_the_embedded_engines_work_on_every_way_to_it() {
+async fn a_disconnect_cancels_the_embedded_engine_on_every_path() {
     let dir = tempfile::tempdir().unwrap();
     let file = part("HOB_TEST_MODEL");
     std::fs::hard_link(&file, dir.path().join("m.gguf"))
@@ -71,6 +71,6 @@ async fn hanging_up_ends_the_embedded_engines_work_on_every_way_to_it() {
             () = at_work => {}
         }
         let beside = computed_beside(&server, &engine).await;
-        assert!(beside <= FEW_STEPS, "{way}: {beside} tokens without a caller");
+        assert!(beside <= FEW_STEPS, "{way}: {beside} tokens after the disconnect");
     }
 }

@@ -50,7 +50,7 @@ async fn texts_become_vectors_in_their_order() {
 }
 
 #[tokio::test]
-async fn a_vector_in_base64_is_its_floats_lowest_byte_first() {
+async fn a_base64_vector_has_little_endian_floats() {
     let (server, _engine) = scripted().await;
     let body = json!({ "model": "e", "input": "one", "encoding_format": "base64" });
     let (_, answer) = embed(&server, &body).await;
@@ -59,7 +59,7 @@ async fn a_vector_in_base64_is_its_floats_lowest_byte_first() {
 }
 
 #[tokio::test]
-async fn what_is_no_request_for_embeddings_is_refused_by_its_field() {
+async fn an_invalid_embeddings_request_names_its_field() {
     let (server, engine) = scripted().await;
     for (fields, param) in [
         (json!({ "model": null }), json!("model")),
@@ -94,7 +94,7 @@ async fn what_is_no_request_for_embeddings_is_refused_by_its_field() {
 }
 
 #[tokio::test]
-async fn tokens_reach_the_engine_as_they_are() {
+async fn tokens_reach_the_engine_unchanged() {
     let (server, engine) = scripted().await;
     for (input, expected) in [
         (json!([1, 2.0, 3]), vec![vec![1, 2, 3]]),
@@ -122,7 +122,7 @@ async fn an_engine_of_the_same_format_gets_the_tokens() {
 }
 
 #[tokio::test]
-async fn a_field_that_no_api_has_is_ignored_and_named() {
+async fn an_unknown_field_is_ignored_and_named() {
     let (server, _engine) = scripted().await;
     let body = json!({ "model": "e", "input": "a", "future_field": [1], "user": "ada", "nothing": null });
     let response = server.client.post(server.url("/v1/embeddings")).json(&body).send().await.unwrap();
@@ -132,14 +132,14 @@ async fn a_field_that_no_api_has_is_ignored_and_named() {
 }
 
 #[tokio::test]
-async fn as_many_texts_as_openai_takes_are_taken() {
+async fn the_number_of_texts_that_openai_accepts_is_accepted() {
     let (server, _engine) = scripted().await;
     let (status, answer) = embed(&server, &json!({ "model": "e", "input": vec!["a"; 2048] })).await;
     assert_eq!((status, answer["data"].as_array().unwrap().len()), (200, 2048));
 }
 
 #[tokio::test]
-async fn an_engine_that_writes_text_says_that_it_has_no_embeddings() {
+async fn an_engine_without_embeddings_is_an_error() {
     for recording in ["vllm/embeddings", "llama-server/embeddings"] {
         let fake = FakeServer::start(move |request| match request.path.as_str() {
             "/v1/models" => Reply::json(200, r#"{"object":"list","data":[{"id":"smollm2"}]}"#),

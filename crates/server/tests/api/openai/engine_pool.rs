@@ -16,7 +16,7 @@ fn engine(key: &str, models: &[&str]) -> Arc<ScriptedEngine> {
     Arc::new(ScriptedEngine::saying(&["hi"]).called(key).with_models(models))
 }
 
-/// vLLM was chosen, Ollama is beside it, and `small` answers for the default model `large`.
+/// vLLM is selected, Ollama is in the pool, and `small` is the fallback for the default model `large`.
 async fn two_engines(vllm: &Arc<ScriptedEngine>, ollama: &Arc<ScriptedEngine>) -> TestServer {
     let shared = |engine: &Arc<ScriptedEngine>| Arc::clone(engine) as Arc<dyn Engine>;
     let system =
@@ -31,7 +31,7 @@ fn header<'a>(response: &'a reqwest::Response, name: &str) -> Option<&'a str> {
 }
 
 #[tokio::test]
-async fn models_of_all_engines_are_listed_under_the_engine_that_answers_for_them() {
+async fn models_are_listed_with_the_engine_that_answers() {
     let (vllm, ollama) = (engine("vllm", &["large", "both"]), engine("ollama", &["both", "small"]));
     let server = two_engines(&vllm, &ollama).await;
     let get = async |path: &str| -> Value {
@@ -55,7 +55,7 @@ async fn models_of_all_engines_are_listed_under_the_engine_that_answers_for_them
 }
 
 #[tokio::test]
-async fn an_answer_by_the_fallback_model_says_so_whole_and_streamed() {
+async fn complete_answers_and_streams_report_the_fallback_model() {
     let (vllm, ollama) = (engine("vllm", &["large"]), engine("ollama", &["small"]));
     let server = two_engines(&vllm, &ollama).await;
     let response = server.chat(&asking(json!({ "model": "default" }))).await;

@@ -1,4 +1,4 @@
-//! The older `functions` and `function_call`, answered in the same form.
+//! The legacy `functions` and `function_call`, answered in the same format.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ fn functions() -> Value {
 }
 
 #[tokio::test]
-async fn a_whole_answer_has_the_call_in_the_form_of_the_request() {
+async fn a_complete_answer_has_the_call_in_the_format_of_the_request() {
     let (server, engine) = calling().await;
     let document = document_of(&server).await;
     let request = asking(json!({
@@ -70,7 +70,7 @@ async fn a_whole_answer_has_the_call_in_the_form_of_the_request() {
 }
 
 #[tokio::test]
-async fn a_stream_has_the_call_in_the_form_of_the_request() {
+async fn a_stream_has_the_call_in_the_format_of_the_request() {
     let (server, _engine) = calling().await;
     let document = document_of(&server).await;
     let text = events(server.chat(&asking(json!({ "functions": functions(), "stream": true }))).await).await;
@@ -79,12 +79,12 @@ async fn a_stream_has_the_call_in_the_form_of_the_request() {
         .filter_map(|line| line.strip_prefix("data: "))
         .filter_map(|chunk| serde_json::from_str(chunk).ok())
         .collect();
-    let told: Vec<(&Value, &Value)> = chunks
+    let deltas: Vec<(&Value, &Value)> = chunks
         .iter()
         .map(|chunk| (&chunk["choices"][0]["delta"], &chunk["choices"][0]["finish_reason"]))
         .collect();
     assert_eq!(
-        told,
+        deltas,
         [
             (&json!({ "role": "assistant" }), &Value::Null),
             (&json!({ "function_call": { "name": "weather", "arguments": "{\"city\":" } }), &Value::Null),
@@ -109,7 +109,7 @@ async fn a_request_with_tools_is_answered_with_tool_calls() {
 }
 
 #[tokio::test]
-async fn fields_that_no_engine_sees_are_named_on_whole_answers_and_streams() {
+async fn ignored_fields_are_named_on_complete_answers_and_streams() {
     let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     for stream in [false, true] {
         let options = json!({ "include_obfuscation": true, "größe\n": 1 });

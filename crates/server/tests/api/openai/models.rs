@@ -10,7 +10,7 @@ use crate::fixtures::{loopback_config, parts};
 use crate::support::TestServer;
 
 #[tokio::test]
-async fn models_are_listed_and_shown_by_id_slashes_included() {
+async fn models_are_listed_and_found_by_id_even_with_slashes() {
     let engine = ScriptedEngine::saying(&["hi"]).with_models(&["m", "org/name:7b"]);
     let server = TestServer::start(Arc::new(engine)).await;
     let get = async |path: &str| -> Value {
@@ -25,7 +25,7 @@ async fn models_are_listed_and_shown_by_id_slashes_included() {
 }
 
 #[tokio::test]
-async fn the_list_says_which_model_is_the_default_and_which_only_make_vectors() {
+async fn the_list_marks_the_default_model_and_embedding_models() {
     let engine = ScriptedEngine::saying(&["hi"]).with_models(&["a", "b"]).with_embedding_models(&["minilm"]);
     let parts = AskServiceParts { default_model: Some("b".into()), ..parts(Arc::new(engine)) };
     let server = TestServer::start_system(parts, loopback_config()).await;
@@ -40,7 +40,7 @@ async fn the_list_says_which_model_is_the_default_and_which_only_make_vectors() 
         .map(|model| (model["id"].as_str().unwrap(), model["kind"].as_str(), model["default"].as_bool()))
         .collect();
     assert_eq!(marks, [("minilm", Some("embedding"), None), ("a", None, None), ("b", None, Some(true))]);
-    // Both names are good wherever a model's is.
+    // Both names work like the id of a model.
     let shown = get("/v1/models/default").await;
     assert_eq!((&shown["id"], &shown["default"]), (&json!("b"), &json!(true)));
     let auto = get("/v1/models/auto").await;

@@ -1,4 +1,4 @@
-//! Tool calls of real engines, from recordings: each comes back in OpenAI's form.
+//! Tool calls of real engines, from recordings: each is returned in OpenAI's format.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn ollama_at(fake: &FakeServer) -> Arc<dyn Engine> {
     Arc::new(Ollama::new(Endpoint::new(options).unwrap()))
 }
 
-/// A question that brings a tool, to the model `model`.
+/// A question with a tool, to the model `model`.
 fn asking_with_tool(model: &str, stream: bool) -> Value {
     let parameters = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
     let function = json!({ "name": "get_weather", "parameters": parameters });
@@ -29,7 +29,7 @@ fn asking_with_tool(model: &str, stream: bool) -> Value {
 }
 
 #[tokio::test]
-async fn vllms_tool_call_comes_back_whole() {
+async fn a_vllm_tool_call_is_returned_complete() {
     let fake = replaying("vllm/models", "vllm/fs_required").await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
     let response = server.chat(&asking_with_tool("smollm2", false)).await;
@@ -69,7 +69,7 @@ async fn vllms_tool_call_comes_back_whole() {
 }
 
 #[tokio::test]
-async fn vllms_tool_call_comes_back_in_fragments() {
+async fn a_vllm_tool_call_is_streamed_in_fragments() {
     let fake = replaying("vllm/models", "vllm/fs_required_stream").await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
     let response = server.chat(&asking_with_tool("smollm2", true)).await;
@@ -91,7 +91,7 @@ async fn vllms_tool_call_comes_back_in_fragments() {
 }
 
 #[tokio::test]
-async fn llama_servers_tool_call_comes_back_whole() {
+async fn a_llama_server_tool_call_is_returned_complete() {
     let fake = replaying("llama-server/models", "llama-server/tooljson_tool_result").await;
     let server = TestServer::start(engine_at(&fake, Style::LLAMACPP)).await;
     let response = server.chat(&asking_with_tool("smollm2", false)).await;
@@ -133,7 +133,7 @@ async fn llama_servers_tool_call_comes_back_whole() {
     "#);
 }
 
-/// Ollama gives its calls no ids; ours are random, so they are checked and put aside.
+/// Ollama's calls have no ids. Hob's ids are random, so they are checked and removed.
 fn take_call_id(call: &mut Value) -> String {
     let id = call["id"].take().as_str().unwrap().to_owned();
     assert!(id.strip_prefix("call_").is_some_and(|suffix| suffix.len() == 24), "{id}");
@@ -141,7 +141,7 @@ fn take_call_id(call: &mut Value) -> String {
 }
 
 #[tokio::test]
-async fn ollamas_tool_call_gets_an_id_and_its_arguments_as_text() {
+async fn an_ollama_tool_call_gets_an_id_and_text_arguments() {
     let fake = replaying("ollama/tags", "ollama/chat_tools").await;
     let server = TestServer::start(ollama_at(&fake)).await;
     let body = asking(json!({ "tools": asking_with_tool("", false)["tools"], "model": "smollm2-tools" }));
@@ -172,7 +172,7 @@ async fn ollamas_tool_call_gets_an_id_and_its_arguments_as_text() {
 }
 
 #[tokio::test]
-async fn ollamas_tool_call_is_streamed_too() {
+async fn an_ollama_tool_call_is_streamed() {
     let fake = replaying("ollama/tags", "ollama/chat_tools_stream").await;
     let server = TestServer::start(ollama_at(&fake)).await;
     let body = asking(

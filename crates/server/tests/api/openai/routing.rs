@@ -62,7 +62,7 @@ pub fn question(model: &str, text: &str, stream: bool) -> Value {
 }
 
 #[tokio::test]
-async fn whole_answers_and_streams_say_which_model_answered_and_why() {
+async fn complete_answers_and_streams_name_the_model_and_the_reason() {
     let server = RoutingServer::open(loopback_config()).await;
     let whole = server.ask(question("auto", "Hello", false)).await;
     let why = "heuristic: the question is short and simple, so the smallest of 2 models";
@@ -77,7 +77,7 @@ async fn whole_answers_and_streams_say_which_model_answered_and_why() {
 }
 
 #[tokio::test]
-async fn who_names_a_model_gets_it_without_a_word() {
+async fn a_named_model_answers_without_a_reason_header() {
     let server = RoutingServer::open(loopback_config()).await;
     for stream in [false, true] {
         let answer = server.ask(question("large:70b", "Hello", stream)).await;
@@ -87,7 +87,7 @@ async fn who_names_a_model_gets_it_without_a_word() {
 }
 
 #[tokio::test]
-async fn where_there_is_nothing_to_choose_the_error_says_so() {
+async fn without_a_suitable_model_auto_is_an_error() {
     let engine = ScriptedEngine::saying(&[]).with_models(&["nomic-embed-text"]);
     let server = TestServer::start(Arc::new(engine)).await;
     let refused = server.chat(&question("auto", "Hello", false)).await;
@@ -101,7 +101,7 @@ async fn where_there_is_nothing_to_choose_the_error_says_so() {
 }
 
 #[tokio::test]
-async fn where_auto_is_the_default_those_who_choose_from_the_list_find_it() {
+async fn auto_is_listed_if_it_is_the_default() {
     let server = RoutingServer::open_with(loopback_config(), Some("auto")).await;
     let models = server.get("/v1/models").await.json::<Value>().await.unwrap();
     let auto = json!({ "id": "auto", "object": "model", "created": 0, "owned_by": "hob", "default": true });
@@ -112,18 +112,18 @@ async fn where_auto_is_the_default_those_who_choose_from_the_list_find_it() {
 }
 
 #[tokio::test]
-async fn where_it_is_not_the_list_is_that_of_the_engine() {
+async fn auto_is_not_listed_if_it_is_not_the_default() {
     let server = RoutingServer::open(loopback_config()).await;
     let models = server.get("/v1/models").await.json::<Value>().await.unwrap();
     let ids: Vec<&Value> = models["data"].as_array().unwrap().iter().map(|model| &model["id"]).collect();
     assert_eq!(ids, ["vectors:1m", "large:70b", "small:1b"]);
-    // Who asks for it by name is told of it, because requests may name it.
+    // A request for it by name succeeds, because requests may name it.
     let auto = json!({ "id": "auto", "object": "model", "created": 0, "owned_by": "hob" });
     assert_eq!(server.get("/v1/models/auto").await.json::<Value>().await.unwrap(), auto);
 }
 
 #[tokio::test]
-async fn a_model_of_that_name_is_listed_as_what_it_is() {
+async fn an_engines_own_model_named_auto_is_listed_as_such() {
     let engine = ScriptedEngine::saying(&["hi"]).with_models(&["auto", "small:1b"]);
     let parts = AskServiceParts { default_model: Some("auto".to_owned()), ..parts(Arc::new(engine)) };
     let server = TestServer::start_system(parts, loopback_config()).await;

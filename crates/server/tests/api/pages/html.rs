@@ -1,4 +1,4 @@
-//! `GET /` and `GET /dashboard` over HTTP. `browser` has what readers see.
+//! `GET /` and `GET /dashboard` over HTTP. `browser` tests the rendered pages.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use crate::admin::openapi::{assert_fits, document_of};
 use crate::fixtures::scripted;
 
 #[tokio::test]
-async fn a_page_may_do_nothing_but_ask_its_own_server() {
+async fn the_content_security_policy_allows_only_the_own_server() {
     let server = scripted(ServerConfig::default()).await;
     for path in ["/", "/dashboard"] {
         let answer = server.client.get(server.url(path)).send().await.unwrap();
@@ -31,7 +31,7 @@ async fn a_page_may_do_nothing_but_ask_its_own_server() {
 }
 
 #[tokio::test]
-async fn a_page_is_refused_under_a_foreign_name_and_needs_no_key() {
+async fn a_page_needs_no_key_but_an_allowed_host() {
     let config = ServerConfig { api_key: Some("s3cret".to_owned().into()), ..ServerConfig::default() };
     let server = scripted(config).await;
     for path in ["/", "/dashboard"] {
@@ -47,7 +47,7 @@ async fn a_page_is_refused_under_a_foreign_name_and_needs_no_key() {
 }
 
 #[tokio::test]
-async fn a_program_at_the_root_gets_the_address_of_the_api() {
+async fn a_json_request_to_the_root_gets_the_address_of_the_api() {
     let server = scripted(ServerConfig::default()).await;
     let asked = async |method: Method, accept: &str| {
         server.client.request(method, server.url("/")).header("accept", accept).send().await.unwrap()
@@ -65,7 +65,7 @@ async fn a_program_at_the_root_gets_the_address_of_the_api() {
 }
 
 #[tokio::test]
-async fn a_reader_who_looks_for_the_chat_is_led_to_it_and_a_program_to_the_api() {
+async fn browsers_are_redirected_to_the_chat_and_programs_get_the_api() {
     let api_key = Some("s3cret".to_owned().into());
     for config in [ServerConfig::default(), ServerConfig { api_key, ..ServerConfig::default() }] {
         let is_locked = config.api_key.is_some();
@@ -75,22 +75,28 @@ async fn a_reader_who_looks_for_the_chat_is_led_to_it_and_a_program_to_the_api()
             let page = get("text/html,application/xhtml+xml,*/*;q=0.8").await.unwrap();
             assert_eq!((page.status().as_u16(), page.url().path()), (200, "/"), "{path}");
             assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8");
-            let told = get("application/json").await.unwrap();
-            assert_eq!(told.status(), 404, "{path}");
-            assert!(told.text().await.unwrap().contains("/v1/chat/completions"), "{path}, key: {is_locked}");
+            let answer = get("application/json").await.unwrap();
+            assert_eq!(answer.status(), 404, "{path}");
+            assert!(
+                answer.text().await.unwrap().contains("/v1/chat/completions"),
+                "{path}, key: {is_locked}"
+            );
         }
     }
 }
 
-/// What makes no nodes is tested without a browser, in node, by tests in its own language.
+/// Scripts that create no DOM nodes are tested without a browser, in Node.js.
 #[test]
-fn the_parts_of_the_chat_page_pass_their_own_tests() {
+fn the_scripts_of_the_chat_page_pass_their_tests() {
     let node = std::env::var("HOB_TEST_NODE")
         .expect("$HOB_TEST_NODE is not set: run this with './dev test', which finds node");
     let tests = ["conversations", "markdown", "stream"]
         .map(|part| format!("{}/tests/chat_page/{part}.test.mjs", env!("CARGO_MANIFEST_DIR")));
     let ran = Command::new(node).arg("--test").args(tests).output().unwrap();
-    let told = String::from_utf8_lossy(&ran.stdout);
-    assert!(ran.status.success(), "{told}");
-    assert!(told.contains("a stream that ends without [DONE] is broken"), "the tests did not run: {told}");
+    let output = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{output}");
+    assert!(
+        output.contains("a stream that ends without [DONE] is broken"),
+        "the tests did not run: {output}"
+    );
 }

@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use super::chromium::Browser;
 
-/// Lets axe-core look for what would keep people out. What it is not sure of is not held against the page.
+/// Runs axe-core. Results that it is not sure of are ignored.
 pub async fn assert_accessible(browser: &Browser, when: &str) {
     let modules = std::env::var("HOB_TEST_NODE_MODULES")
         .expect("$HOB_TEST_NODE_MODULES is not set: run this with './dev test', which installs axe-core");
     let axe = std::fs::read_to_string(format!("{modules}/axe-core/axe.min.js")).expect("axe-core");
     browser.run(&format!("if (!window.axe) {{ {axe}; window.axe = axe; }}")).await;
-    // Transitions end first: half-faded text has half its contrast.
+    // Waits for transitions, because half-faded text has a low contrast.
     let look = "const done = arguments[0];
         Promise.all(document.getAnimations().filter((one) => one instanceof CSSTransition).map((one) => one.finished))
             .catch(() => {}).then(() => axe.run())

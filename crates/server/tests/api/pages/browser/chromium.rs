@@ -18,7 +18,7 @@ use url::{ParseError, Url};
 /// Far longer than anything here takes, two polls of the page included.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// How often the page is looked at while something is waited for.
+/// The interval between two checks of the page.
 const GLANCE: Duration = Duration::from_millis(50);
 
 const FLAGS: [&str; 10] = [
@@ -34,9 +34,9 @@ const FLAGS: [&str; 10] = [
     "--hide-scrollbars",
 ];
 
-/// What the reader has: a screen, a taste, a language.
+/// The settings of the browser: screen, colour scheme, language.
 #[derive(Debug, Clone, Copy)]
-pub struct Reader {
+pub struct Device {
     pub width: u32,
     pub height: u32,
     pub scheme: &'static str,
@@ -44,14 +44,14 @@ pub struct Reader {
     pub locale: &'static str,
 }
 
-impl Reader {
-    pub const DESK: Reader =
-        Reader { width: 1280, height: 900, scheme: "light", motion: "no-preference", locale: "en-GB" };
-    pub const NIGHT: Reader = Reader { scheme: "dark", motion: "reduce", ..Reader::DESK };
-    pub const PHONE: Reader = Reader { width: 390, height: 844, ..Reader::DESK };
+impl Device {
+    pub const DESKTOP: Device =
+        Device { width: 1280, height: 900, scheme: "light", motion: "no-preference", locale: "en-GB" };
+    pub const DARK: Device = Device { scheme: "dark", motion: "reduce", ..Device::DESKTOP };
+    pub const PHONE: Device = Device { width: 390, height: 844, ..Device::DESKTOP };
 }
 
-/// Chromium. It ends with its value, also that of a test that failed.
+/// Chromium. It ends when the value is dropped, also after a failed test.
 pub struct Browser {
     client: Client,
     port: u16,
@@ -67,7 +67,7 @@ fn part(variable: &str) -> String {
 }
 
 impl Browser {
-    pub async fn open(reader: Reader) -> Self {
+    pub async fn open(device: Device) -> Self {
         let profile = tempfile::tempdir().unwrap();
         let mut driver = Command::new(part("HOB_TEST_CHROMEDRIVER"))
             .args(["--port=0", "--allowed-ips=127.0.0.1"])
@@ -90,13 +90,13 @@ impl Browser {
             .expect("Chromium starts");
         let session = client.session_id().await.unwrap().expect("a session");
         let browser = Browser { client, port, session, _driver: driver, _profile: profile };
-        browser.become_reader(reader).await;
+        browser.set_device(device).await;
         browser
     }
 
-    /// Sits another reader before the same page.
-    pub async fn become_reader(&self, reader: Reader) {
-        let Reader { width, height, scheme, motion, locale } = reader;
+    /// Changes the settings of the browser for the same page.
+    pub async fn set_device(&self, device: Device) {
+        let Device { width, height, scheme, motion, locale } = device;
         let screen =
             json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
         self.devtools("Emulation.setDeviceMetricsOverride", screen).await;
@@ -106,7 +106,7 @@ impl Browser {
         ]);
         self.devtools("Emulation.setEmulatedMedia", json!({ "features": features })).await;
         self.devtools("Emulation.setLocaleOverride", json!({ "locale": locale })).await;
-        // A frame later the page has adapted.
+        // The page has adapted one frame later.
         self.run_async("requestAnimationFrame(() => requestAnimationFrame(() => arguments[0]()))").await;
     }
 
@@ -118,7 +118,7 @@ impl Browser {
         self.client.refresh().await.expect("the page again");
     }
 
-    /// Opens another tab and turns to it. Gives the one that was looked at before.
+    /// Opens another tab and switches to it. Returns the previous tab.
     pub async fn open_tab(&self) -> WindowHandle {
         let before = self.client.window().await.expect("a tab");
         let opened = self.client.new_window(true).await.expect("another tab").handle;
@@ -126,7 +126,7 @@ impl Browser {
         before
     }
 
-    /// Looks at this tab from now on. Gives the one that was looked at before.
+    /// Switches to this tab. Returns the previous tab.
     pub async fn turn_to(&self, tab: WindowHandle) -> WindowHandle {
         let before = self.client.window().await.expect("a tab");
         self.client.switch_to_window(tab).await.expect("the tab");
@@ -146,7 +146,7 @@ impl Browser {
             .unwrap_or_else(|error| panic!("{script}: {error}"))
     }
 
-    /// The text of an element as a reader sees it; empty when it is not shown.
+    /// The visible text of an element; empty if it is hidden.
     pub async fn text(&self, id: &str) -> String {
         let script =
             "const it = document.getElementById('{id}'); return it.checkVisibility() ? it.innerText : ''";
@@ -175,7 +175,7 @@ impl Browser {
         self.client.active_element().await.unwrap().send_keys(keys).await.unwrap();
     }
 
-    /// What the browser complained of since it was last asked: errors of scripts and violations of the policy.
+    /// The errors in the browser's log since the last call: errors of scripts and violations of the policy.
     pub async fn complaints(&self) -> Vec<String> {
         let log = self
             .client
@@ -190,7 +190,7 @@ impl Browser {
         self.client.screenshot().await.unwrap()
     }
 
-    /// Asks the browser itself.
+    /// Sends a command to the browser.
     pub async fn devtools(&self, command: &str, parameters: Value) -> Value {
         let body = json!({ "cmd": command, "params": parameters });
         self.client.issue_cmd(Driver { path: "goog/cdp/execute", body }).await.unwrap()
@@ -198,14 +198,14 @@ impl Browser {
 }
 
 impl Drop for Browser {
-    /// Killing chromedriver would leave Chromium behind, so it is told to end it, without the runtime that may be gone.
+    /// Killing chromedriver would leave Chromium running, so this ends the session, without the runtime, which may have ended.
     fn drop(&mut self) {
         let Browser { port, session, .. } = self;
         let Ok(mut driver) = TcpStream::connect(("127.0.0.1", *port)) else { return };
         let request = format!(
             "DELETE /session/{session} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\n\r\n"
         );
-        // It answers when Chromium has ended, and keeps the connection.
+        // chromedriver answers when Chromium has ended, and keeps the connection open.
         let mut answer = [0; 12];
         let ended = driver
             .set_read_timeout(Some(PATIENCE))
@@ -217,7 +217,7 @@ impl Drop for Browser {
     }
 }
 
-/// The port that chromedriver chose, which it says in a line.
+/// The port that chromedriver chose and prints.
 async fn port_of(driver: &mut Child) -> u16 {
     let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
     while let Some(line) = lines.next_line().await.unwrap() {
@@ -228,7 +228,7 @@ async fn port_of(driver: &mut Child) -> u16 {
     panic!("chromedriver ended without saying its port");
 }
 
-/// A command of chromedriver that is no part of the WebDriver standard.
+/// A command of chromedriver that is not part of the WebDriver standard.
 #[derive(Debug)]
 struct Driver {
     path: &'static str,

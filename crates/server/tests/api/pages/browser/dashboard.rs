@@ -5,18 +5,18 @@ use hob_testkit::{FakeServer, Outside, Reply};
 use serde_json::json;
 
 use super::axe::assert_accessible;
-use super::chromium::{Browser, Reader};
+use super::chromium::{Browser, Device};
 use super::recording_server::RecordingServer;
 use crate::admin::savings::call;
 use crate::fixtures::loopback_config;
 
-/// Would be markup, were it not text.
+/// Text that looks like markup.
 const HOSTILE: &str = "<img src=x onerror=\"document.title='broken in'\"><b>bold</b>";
 
 #[tokio::test]
 async fn an_empty_dashboard_says_what_to_do_and_updates_by_itself() {
     let server = RecordingServer::open(&["qwen3:8b"]).await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.dashboard()).await;
     browser.shows("empty", "hob ask").await;
     browser.shows("pulse", "scripted answers").await;
@@ -48,10 +48,10 @@ async fn an_empty_dashboard_says_what_to_do_and_updates_by_itself() {
 }
 
 #[tokio::test]
-async fn energy_has_a_tile_once_some_was_measured() {
+async fn energy_has_a_tile_if_it_was_measured() {
     let server = RecordingServer::open(&["qwen3:8b"]).await;
     server.ask_all().await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.dashboard()).await;
     browser.shows("calls", "1").await;
     assert_eq!(browser.text("energy-tile").await, "");
@@ -62,10 +62,10 @@ async fn energy_has_a_tile_once_some_was_measured() {
 }
 
 #[tokio::test]
-async fn another_provider_and_another_span_are_chosen_with_the_keyboard() {
+async fn provider_and_time_span_can_be_chosen_with_the_keyboard() {
     let server = RecordingServer::open(&["qwen3:8b"]).await;
     server.ask_all().await;
-    let browser = Browser::open(Reader::NIGHT).await;
+    let browser = Browser::open(Device::DARK).await;
     browser.go(&server.dashboard()).await;
     browser.shows("saved", "$0.0032").await;
 
@@ -81,17 +81,17 @@ async fn another_provider_and_another_span_are_chosen_with_the_keyboard() {
         browser.press(key).await;
         browser.shows("readout", &format!("{title}: 1 answer, 1,000 read, 100 written, worth $0.0075")).await;
         let bars = browser.run("return document.querySelectorAll('#chart g').length").await;
-        // Clocks are put forward or back on two days of the year.
+        // Clocks change on two days of the year.
         assert!(bars.as_i64().unwrap().abs_diff(points) <= u64::from(points == 24), "{bars}");
     }
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn numbers_are_written_as_the_readers_language_writes_them() {
+async fn numbers_follow_the_locale_of_the_browser() {
     let server = RecordingServer::open(&["qwen3:8b"]).await;
     server.ask_all().await;
-    let browser = Browser::open(Reader { locale: "de-DE", ..Reader::DESK }).await;
+    let browser = Browser::open(Device { locale: "de-DE", ..Device::DESKTOP }).await;
     browser.go(&server.dashboard()).await;
     browser.shows("saved", "0,0032\u{a0}$").await;
     browser.shows("tokens", "1.100").await;
@@ -99,10 +99,10 @@ async fn numbers_are_written_as_the_readers_language_writes_them() {
 }
 
 #[tokio::test]
-async fn a_server_that_went_away_is_missed_and_found_again() {
+async fn a_lost_server_is_reported_and_the_page_reconnects() {
     let server = RecordingServer::open(&["qwen3:8b"]).await;
     server.ask_all().await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.dashboard()).await;
     browser.shows("calls", "1").await;
 
@@ -119,7 +119,7 @@ async fn a_server_that_went_away_is_missed_and_found_again() {
 }
 
 #[tokio::test]
-async fn a_fault_of_the_page_is_not_blamed_on_the_server() {
+async fn an_error_of_the_page_is_not_reported_as_a_server_error() {
     let server = RecordingServer::open(&[]).await;
     let page = server.http.client.get(server.dashboard()).send().await.unwrap().text().await.unwrap();
     let proxy = FakeServer::start(move |request| match request.path.as_str() {
@@ -127,7 +127,7 @@ async fn a_fault_of_the_page_is_not_blamed_on_the_server() {
         _ => Reply::json(200, r#"{"total_calls":1}"#),
     })
     .await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&format!("{}/dashboard", proxy.url())).await;
     browser.shows("notice", "Error in this page").await;
     let complaints = browser.complaints().await;
@@ -138,13 +138,13 @@ async fn a_fault_of_the_page_is_not_blamed_on_the_server() {
 }
 
 #[tokio::test]
-async fn a_stranger_sees_the_sums_and_no_list_of_calls() {
+async fn a_stranger_sees_the_totals_but_no_list_of_calls() {
     let network = Outside::find();
     let config = ServerConfig { host: "0.0.0.0".into(), ..ServerConfig::default() };
     let mut server = RecordingServer::open_with(&["qwen3:8b"], config).await;
     server.ask_all().await;
     server.http.address.set_ip(network.address());
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.dashboard()).await;
     browser.shows("calls", "1").await;
     browser.shows("models", "qwen3:8b").await;
@@ -153,10 +153,10 @@ async fn a_stranger_sees_the_sums_and_no_list_of_calls() {
 }
 
 #[tokio::test]
-async fn a_name_that_would_be_markup_is_text() {
+async fn a_model_name_with_markup_is_shown_as_text() {
     let server = RecordingServer::open(&[HOSTILE]).await;
     server.ask_all().await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.dashboard()).await;
     browser.shows("models", HOSTILE).await;
     browser.shows("recent", HOSTILE).await;
@@ -166,10 +166,10 @@ async fn a_name_that_would_be_markup_is_text() {
 }
 
 #[tokio::test]
-async fn a_key_is_asked_for_and_kept_in_the_tab() {
+async fn the_page_asks_for_the_key_and_keeps_it_in_the_tab() {
     let api_key = Some("s3cret".to_owned().into());
     let server = RecordingServer::open_with(&[], ServerConfig { api_key, ..loopback_config() }).await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.dashboard()).await;
     browser.shows("key-form", "needs an API key").await;
     browser.press("wrong\u{e007}").await;
@@ -188,10 +188,10 @@ async fn a_key_is_asked_for_and_kept_in_the_tab() {
 #[tokio::test]
 async fn a_hidden_page_sends_no_requests() {
     let server = RecordingServer::open(&["qwen3:8b"]).await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.dashboard()).await;
     browser.shows("empty", "hob ask").await;
-    // As it is told when its tab goes to the background.
+    // The event of a tab that moves to the background.
     let hide = |hidden: bool| {
         format!(
             "Object.defineProperty(document, 'hidden', {{ value: {hidden}, configurable: true }});
@@ -209,23 +209,23 @@ async fn a_hidden_page_sends_no_requests() {
 }
 
 #[tokio::test]
-async fn nothing_keeps_anybody_from_using_it() {
+async fn the_page_passes_the_accessibility_check() {
     let server = RecordingServer::open(&[
         "qwen3:8b",
         "a-very-long-name-of-a-model-that-somebody-made/at-home-Q4_K_M.gguf",
     ])
     .await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.dashboard()).await;
     browser.shows("empty", "hob ask").await;
     assert_accessible(&browser, "empty").await;
     server.ask_all().await;
     browser.shows("calls", "2").await;
-    for reader in [Reader::DESK, Reader::NIGHT, Reader::PHONE, Reader { scheme: "dark", ..Reader::PHONE }] {
-        browser.become_reader(reader).await;
-        assert_accessible(&browser, &format!("{reader:?}")).await;
+    for device in [Device::DESKTOP, Device::DARK, Device::PHONE, Device { scheme: "dark", ..Device::PHONE }] {
+        browser.set_device(device).await;
+        assert_accessible(&browser, &format!("{device:?}")).await;
         let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth]").await;
-        assert_eq!(widths[0], widths[1], "nothing sticks out: {reader:?}");
+        assert_eq!(widths[0], widths[1], "nothing sticks out: {device:?}");
     }
     server.stop().await;
     browser.shows("notice", "Hob does not answer").await;

@@ -1,4 +1,4 @@
-//! The pages in a real browser: Chromium, driven by chromedriver, in front of a server of ours on a real socket.
+//! The pages in a real browser: Chromium, driven by chromedriver, with a server on a real socket.
 
 mod axe;
 mod chat;

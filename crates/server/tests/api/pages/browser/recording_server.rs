@@ -1,4 +1,4 @@
-//! A server with a record, which can be stopped and started again at the same address.
+//! A server that records calls, and can be stopped and started again at the same address.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::client::asking;
 use crate::fixtures::loopback_config;
 use crate::support::TestServer;
 
-/// Every answer has so many tokens: it would cost 0.0075 dollars at 5 and 25 dollars per million.
+/// The tokens of every answer: it would cost 0.0075 dollars at 5 and 25 dollars per million.
 const USAGE: Usage = Usage { prompt_tokens: 1000, completion_tokens: 100, cached_tokens: None };
 
 pub struct RecordingServer {
@@ -45,12 +45,12 @@ impl RecordingServer {
         self.http.url("/dashboard")
     }
 
-    /// Adds calls to the record.
+    /// Adds recorded calls.
     pub fn record(&self, calls: &[Inference]) {
         self.record.store().unwrap().record_batch(calls, self.record.prices()).unwrap();
     }
 
-    /// Asks each of the models once, through the front door.
+    /// Asks each of the models once, through the API.
     pub async fn ask_all(&self) {
         for model in &self.models {
             let answer = self.http.chat(&asking(json!({ "model": model, "stream": true }))).await;

@@ -11,7 +11,7 @@ use hob_engines::Style;
 use hob_telemetry::{Inference, InferenceEnd};
 use hob_testkit::{FakeServer, ScriptedEngine};
 
-use super::chromium::{Browser, Reader};
+use super::chromium::{Browser, Device};
 use crate::admin::savings::recorded_in;
 use crate::fixtures::loopback_config;
 use crate::support::{TestServer, engine_at, models};
@@ -62,13 +62,13 @@ async fn picture_of_the_dashboard() {
     let engine = engine_at(&fake, Style::LLAMACPP);
     let server = TestServer::start_parts(recorded_in(&record, engine), loopback_config()).await;
 
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.url("/dashboard")).await;
     browser.shows("pulse", "answers").await;
     browser.run("document.getElementById('tab-month').click()").await;
-    let views = [("dashboard.png", Reader::DESK), ("dashboard-dark.png", Reader::NIGHT)];
-    for (name, reader) in views {
-        browser.become_reader(Reader { height: 1060, ..reader }).await;
+    let views = [("dashboard.png", Device::DESKTOP), ("dashboard-dark.png", Device::DARK)];
+    for (name, device) in views {
+        browser.set_device(Device { height: 1060, ..device }).await;
         keep(&browser, name).await;
     }
 }
@@ -113,7 +113,7 @@ async fn picture_of_the_chat_page() {
     });
     let models = ["qwen3:8b", "llama3.2:3b"];
     let server = TestServer::start(Arc::new(engine.with_models(&models))).await;
-    let browser = Browser::open(Reader { motion: "reduce", ..Reader::DESK }).await;
+    let browser = Browser::open(Device { motion: "reduce", ..Device::DESKTOP }).await;
     browser.go(&server.url("/")).await;
     browser.shows("pulse", "ready").await;
     for question in ["A birthday poem for Ada", "How long do white beans cook?", "Why is the sky blue?"] {
@@ -125,9 +125,9 @@ async fn picture_of_the_chat_page() {
     }
     browser.run("document.activeElement.blur()").await;
     let views =
-        [("chat.png", Reader::DESK), ("chat-dark.png", Reader::NIGHT), ("chat-phone.png", Reader::PHONE)];
-    for (name, reader) in views {
-        browser.become_reader(Reader { motion: "reduce", ..reader }).await;
+        [("chat.png", Device::DESKTOP), ("chat-dark.png", Device::DARK), ("chat-phone.png", Device::PHONE)];
+    for (name, device) in views {
+        browser.set_device(Device { motion: "reduce", ..device }).await;
         browser.run("scrollTo(0, 0)").await;
         keep(&browser, name).await;
     }

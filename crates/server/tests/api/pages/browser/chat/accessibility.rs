@@ -9,11 +9,11 @@ use serde_json::json;
 
 use super::{ESCAPE, ask, becomes, click, page_at, until};
 use crate::pages::browser::axe::assert_accessible;
-use crate::pages::browser::chromium::Reader;
+use crate::pages::browser::chromium::Device;
 use crate::support::TestServer;
 
 #[tokio::test]
-async fn nothing_keeps_anybody_from_using_it() {
+async fn the_page_passes_the_accessibility_check() {
     let text = "## Why\n\nA paragraph with `code`, a [link](https://example.org) and **weight**.\n\n\
         ```rust\nlet a_line_that_is_longer_than_any_screen = \"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789\";\n```\n\n\
         | a | rather | wide | table | with | many | columns | and | more | of | them |\n|-|-|-|-|-|-|-|-|-|-|-|\n| 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 |\n\n\
@@ -28,19 +28,19 @@ async fn nothing_keeps_anybody_from_using_it() {
     });
     let long = "a-very-long-name-of-a-model-that-somebody-made/at-home-Q4_K_M.gguf";
     let server = TestServer::start(Arc::new(engine.with_models(&[long]))).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     assert_accessible(&browser, "empty").await;
     ask(&browser, "Why? AndAQuestionThatHasNoPlaceToBreakAndAQuestionThatHasNoPlaceToBreakAndAQuestionThatHasNoPlaceToBreak").await;
     becomes(&browser, "complete").await;
     browser.shows("thread", "Cut here: the answer reached its length limit.").await;
-    for reader in [Reader::DESK, Reader::NIGHT, Reader::PHONE, Reader { scheme: "dark", ..Reader::PHONE }] {
-        browser.become_reader(reader).await;
-        assert_accessible(&browser, &format!("{reader:?}")).await;
+    for device in [Device::DESKTOP, Device::DARK, Device::PHONE, Device { scheme: "dark", ..Device::PHONE }] {
+        browser.set_device(device).await;
+        assert_accessible(&browser, &format!("{device:?}")).await;
         let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth]").await;
-        assert_eq!(widths[0], widths[1], "nothing sticks out: {reader:?}");
+        assert_eq!(widths[0], widths[1], "nothing sticks out: {device:?}");
     }
 
-    // On a phone the list is behind a button, and Escape puts it away.
+    // On a phone a button opens the list, and Escape closes it.
     let put_away = "getComputedStyle(document.getElementById('side')).visibility === 'hidden'";
     until(&browser, put_away).await;
     click(&browser, "#menu").await;
@@ -52,9 +52,9 @@ async fn nothing_keeps_anybody_from_using_it() {
 }
 
 #[tokio::test]
-async fn a_finger_presses_nothing_that_is_not_seen() {
+async fn hidden_buttons_cannot_be_touched() {
     let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     for question in ["One", "Two"] {
         click(&browser, "#new").await;
         ask(&browser, question).await;

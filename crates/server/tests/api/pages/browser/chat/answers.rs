@@ -1,4 +1,4 @@
-//! Answers as they come, as they are stopped, and as they break.
+//! Answers that stream, are stopped, and break.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use super::{ENTER, ESCAPE, SHIFT, ask, becomes, click, count, engine_saying, page_at, state, words, write};
 use crate::fixtures::{calculating, loopback_config, parts};
 use crate::pages::browser::axe::assert_accessible;
-use crate::pages::browser::chromium::{Browser, Reader};
+use crate::pages::browser::chromium::{Browser, Device};
 use crate::support::{FINISH, PATIENCE, TestServer, engine_at, models};
 
-/// Would be markup, were it not text; and links that would run something, were they followed.
+/// Text that looks like markup, and links that would run a script.
 const HOSTILE: &str = "<script>document.title='broken in'</script>\n\n<img src=x onerror=\"document.title='broken in'\">\n\n\
     [click](javascript:document.title='broken in') [here](data:text/html,<script>alert(1)</script>)\n\n\
     ![pixel](https://tracker.example/pixel.png) and [fine](https://example.org/)\n\n\
@@ -29,7 +29,7 @@ async fn an_answer_streams_in_and_its_markdown_is_rendered() {
         Reply::sse(words("# The sky\n\nIt is **blu")).then_held(&hold, words("e**.") + &words(rest) + FINISH);
     let fake = engine_saying(reply).await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     browser.shows("empty", "What is on your mind?").await;
 
     write(&browser, &format!("Why is{SHIFT}{ENTER}{SHIFT}the sky blue?")).await;
@@ -67,7 +67,7 @@ async fn an_answer_streams_in_and_its_markdown_is_rendered() {
     assert_eq!(browser.text("send").await, "Send");
     assert_eq!(browser.text("title").await, "Why is");
     let said = browser.run("return document.getElementById('said').textContent").await;
-    assert!(said.as_str().unwrap().contains("It is blue."), "told once, at the end: {said}");
+    assert!(said.as_str().unwrap().contains("It is blue."), "announced once, at the end: {said}");
 
     let sent: Value = serde_json::from_slice(&fake.requests().pop().unwrap().body).unwrap();
     assert_eq!(sent["messages"], json!([{ "role": "user", "content": "Why is\nthe sky blue?" }]));
@@ -81,7 +81,7 @@ async fn hostile_markdown_does_nothing() {
     let text = format!("{HOSTILE}{table}```\nnever closed <script>alert(1)</script>");
     let fake = engine_saying(Reply::sse(words(&text) + FINISH)).await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "Show me something").await;
     becomes(&browser, "complete").await;
 
@@ -117,10 +117,10 @@ async fn hostile_markdown_does_nothing() {
 }
 
 #[tokio::test]
-async fn stopping_ends_the_engines_work_and_keeps_the_part() {
+async fn stop_cancels_the_engine_and_keeps_the_partial_answer() {
     let fake = engine_saying(Reply::sse(words("It is bl")).then_silence()).await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "Why is the sky blue?").await;
     browser.shows("thread", "It is bl").await;
     browser.press(ESCAPE).await;
@@ -132,7 +132,7 @@ async fn stopping_ends_the_engines_work_and_keeps_the_part() {
     // The button does the same.
     click(&browser, ".message:last-child .actions > button:last-child").await;
     browser.shows("stop", "Stop").await;
-    // Nothing is cancelled in the engine before it has been asked.
+    // Waits for the engine's request, because nothing can be cancelled before it.
     let asked_again = async {
         while fake.requests().iter().filter(|request| request.method == "POST").count() < 2 {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -145,7 +145,7 @@ async fn stopping_ends_the_engines_work_and_keeps_the_part() {
 }
 
 #[tokio::test]
-async fn a_broken_answer_looks_broken_and_can_be_asked_for_again() {
+async fn a_broken_answer_looks_broken_and_can_be_retried() {
     let whole = Arc::new(AtomicBool::new(false));
     let mended = Arc::clone(&whole);
     let fake =
@@ -156,7 +156,7 @@ async fn a_broken_answer_looks_broken_and_can_be_asked_for_again() {
         })
         .await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "Why is the sky blue?").await;
     browser.shows("thread", "Not complete:").await;
     assert_eq!(state(&browser).await, "broken");
@@ -176,7 +176,7 @@ async fn a_broken_answer_looks_broken_and_can_be_asked_for_again() {
 
 #[tokio::test]
 async fn an_answer_without_its_end_is_never_complete() {
-    // Hob itself would send an error first. Whatever stands between it and the browser would not.
+    // Hob itself would send an error first; a proxy in between would not.
     let hob = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     let page = hob.client.get(hob.url("/")).send().await.unwrap().text().await.unwrap();
     let ends = [
@@ -186,8 +186,8 @@ async fn an_answer_without_its_end_is_never_complete() {
         (Reply::new(200, "text/html", "<h1>Welcome to the hotel</h1>"), "is not Hob"),
         (Reply::new(502, "text/html", "<h1>Bad Gateway</h1>"), "status 502"),
     ];
-    let browser = Browser::open(Reader::DESK).await;
-    for (reply, told) in ends {
+    let browser = Browser::open(Device::DESKTOP).await;
+    for (reply, expected) in ends {
         let page = page.clone();
         let proxy = FakeServer::start(move |request| match request.path.as_str() {
             "/" => Reply::new(200, "text/html; charset=utf-8", page.clone()),
@@ -199,8 +199,8 @@ async fn an_answer_without_its_end_is_never_complete() {
         browser.go(&format!("{}/", proxy.url())).await;
         browser.shows("pulse", "ready").await;
         ask(&browser, "Why is the sky blue?").await;
-        browser.shows("thread", told).await;
-        assert_eq!(state(&browser).await, "broken", "{told}");
+        browser.shows("thread", expected).await;
+        assert_eq!(state(&browser).await, "broken", "{expected}");
     }
 }
 
@@ -218,24 +218,24 @@ async fn an_answer_shows_how_it_was_made() {
         _ => reply.clone(),
     })
     .await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&format!("{}/", proxy.url())).await;
     browser.shows("pulse", "ready").await;
     ask(&browser, "What is it?").await;
     becomes(&browser, "complete").await;
-    let told = "The conversation was too long for the model, so tool results were removed from it. The model repeated the same tool call, so \
+    let expected = "The conversation was too long for the model, so tool results were removed from it. The model repeated the same tool call, so \
         it was stopped here.";
     let shown = "return ['warnings', 'outcome'].map((name) => document.querySelector(`.message:last-child .${name}`).innerText)";
-    assert_eq!(browser.run(shown).await, json!([told, ""]));
+    assert_eq!(browser.run(shown).await, json!([expected, ""]));
     assert_accessible(&browser, "with warnings").await;
     browser.reload().await;
     browser.shows("thread", "repeated the same tool call").await;
 }
 
 #[tokio::test]
-async fn an_agents_steps_are_seen() {
+async fn the_steps_of_an_agent_are_shown() {
     let server = TestServer::start_system(parts(calculating()), loopback_config()).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     let offered =
         browser.run("return [...document.getElementById('agent').options].map((one) => one.value)").await;
     let offered: Vec<String> = serde_json::from_value(offered).unwrap();

@@ -10,14 +10,14 @@ use serde_json::json;
 
 use super::{ENTER, ESCAPE, ask, becomes, click, count, page_at, until, words, write};
 use crate::pages::browser::axe::assert_accessible;
-use crate::pages::browser::chromium::Reader;
+use crate::pages::browser::chromium::Device;
 use crate::support::{FINISH, TestServer, engine_at, models};
 
 #[tokio::test]
-async fn conversations_survive_a_reload_and_are_deleted_when_told_to() {
+async fn conversations_survive_a_reload_and_can_be_deleted() {
     let engine = Arc::new(ScriptedEngine::saying(&["Because of ", "*air*."]));
     let server = TestServer::start(Arc::clone(&engine) as _).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "Why is the sky blue?").await;
     becomes(&browser, "complete").await;
     ask(&browser, "And the sea?").await;
@@ -51,7 +51,7 @@ async fn conversations_survive_a_reload_and_are_deleted_when_told_to() {
     becomes(&browser, "complete").await;
     assert_eq!(count(&browser, "#list li").await, 2);
 
-    // The older one goes, comes back, and is opened again.
+    // Deletes the older one, restores it, and opens it again.
     click(&browser, "#list li:last-child button").await;
     browser.shows("undo", "Deleted: Why is the sky blue?").await;
     assert_eq!(count(&browser, "#list li").await, 1);
@@ -66,10 +66,10 @@ async fn conversations_survive_a_reload_and_are_deleted_when_told_to() {
 }
 
 #[tokio::test]
-async fn the_last_question_is_edited_and_what_was_said_is_taken_away() {
+async fn editing_the_last_question_removes_its_answer() {
     let engine = Arc::new(ScriptedEngine::saying(&["Because:\n\n```sh\nls -l\n```\n"]));
     let server = TestServer::start(Arc::clone(&engine) as _).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "Why is the sky gren?").await;
     becomes(&browser, "complete").await;
     click(&browser, ".user .actions > button:last-child").await;
@@ -77,7 +77,7 @@ async fn the_last_question_is_edited_and_what_was_said_is_taken_away() {
     browser.press(ESCAPE).await;
     assert_eq!(browser.text("editing").await, "");
 
-    // What was being written meanwhile waits until the question is left, or asked.
+    // The draft returns when editing ends.
     let written = "return document.getElementById('question').value";
     write(&browser, "A draft").await;
     click(&browser, ".user .actions > button:last-child").await;
@@ -92,7 +92,7 @@ async fn the_last_question_is_edited_and_what_was_said_is_taken_away() {
     assert_eq!(engine.requests().pop().unwrap().messages.len(), 1);
     assert_eq!(browser.run(written).await, "A draft");
 
-    // What is put on the clipboard and into a file.
+    // What is copied to the clipboard and written to a file.
     browser
         .run(
             "window.taken = [];
@@ -113,7 +113,7 @@ async fn the_last_question_is_edited_and_what_was_said_is_taken_away() {
 }
 
 #[tokio::test]
-async fn an_answer_that_another_tab_is_writing_is_not_taken_for_broken() {
+async fn an_answer_that_another_tab_receives_does_not_look_broken() {
     let hold = Hold::new();
     let held = hold.clone();
     let asked = AtomicUsize::new(0);
@@ -128,7 +128,7 @@ async fn an_answer_that_another_tab_is_writing_is_not_taken_for_broken() {
     })
     .await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "What colour is the sky?").await;
     browser.shows("thread", "It is bl").await;
     let address = browser.run("return location.href").await.as_str().unwrap().to_owned();
@@ -146,7 +146,7 @@ async fn an_answer_that_another_tab_is_writing_is_not_taken_for_broken() {
     becomes(&browser, "complete").await;
     browser.shows("thread", "It is blue.").await;
 
-    // The other tab goes on, is seen here, and leaves.
+    // The other tab continues, is visible here, and closes.
     let watching = browser.turn_to(writing).await;
     ask(&browser, "Why?").await;
     browser.shows("thread", "Because").await;
@@ -163,9 +163,9 @@ async fn an_answer_that_another_tab_is_writing_is_not_taken_for_broken() {
 }
 
 #[tokio::test]
-async fn a_browser_without_room_says_so_and_goes_on() {
+async fn full_browser_storage_is_reported_and_the_chat_continues() {
     let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     browser
         .run(
             "for (let size = 1 << 22, number = 0; size >= 1; ) {

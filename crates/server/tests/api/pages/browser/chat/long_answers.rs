@@ -1,4 +1,4 @@
-//! Answers that are long: what is already shown stays, and showing them leaves the browser time for its reader.
+//! Long answers: rendered parts do not change, and rendering does not block the browser.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use hob_testkit::ScriptedEngine;
 use serde_json::json;
 
 use super::page_at;
-use crate::pages::browser::chromium::Reader;
+use crate::pages::browser::chromium::Device;
 use crate::support::TestServer;
 
 #[tokio::test]
-async fn what_is_shown_of_a_long_list_or_table_stays_as_it_is_while_more_comes() {
+async fn rendered_parts_of_a_long_list_or_table_do_not_change() {
     let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     let grow = "
         const parts = (make) => Array.from({ length: 200 }, (_, number) => make(number)).join('');
         const kinds = [
@@ -36,9 +36,9 @@ async fn what_is_shown_of_a_long_list_or_table_stays_as_it_is_while_more_comes()
 }
 
 #[tokio::test]
-async fn a_text_that_comes_piece_by_piece_looks_as_it_looks_whole() {
+async fn a_streamed_text_looks_like_the_complete_text() {
     let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     // The same texts in every run.
     let differ = r##"
         const SIGNS = ["a ", "b", "\n", "\n\n", "*", "`", "```\n", "[", "](https://c.org/)", "|", "> ", "- ", "# ", "  ", "\n- a", "\n  - b", "\n1. a", "\n2. b", "\n- [x] a",
@@ -66,10 +66,10 @@ async fn a_text_that_comes_piece_by_piece_looks_as_it_looks_whole() {
 }
 
 #[tokio::test]
-async fn what_takes_long_to_show_is_shown_less_often() {
+async fn slow_rendering_happens_less_often() {
     let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
-    let browser = page_at(&server, Reader::DESK).await;
-    // Words come with every frame for a second, and each picture takes 40 ms; then they stop.
+    let browser = page_at(&server, Device::DESKTOP).await;
+    // Words arrive with every frame for a second, and each rendering takes 40 ms.
     let watch = "
         const done = arguments[0];
         const message = newAnswer();

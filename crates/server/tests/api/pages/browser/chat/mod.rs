@@ -10,7 +10,7 @@ mod server;
 use hob_testkit::{FakeServer, Reply};
 use serde_json::{Value, json};
 
-use super::chromium::{Browser, Reader};
+use super::chromium::{Browser, Device};
 use crate::client::chunk;
 use crate::support::{TestServer, models};
 
@@ -22,13 +22,13 @@ fn words(text: &str) -> String {
     chunk(&json!({ "content": text }).to_string())
 }
 
-/// An engine of the chat-completions kind that answers every question alike.
+/// An OpenAI-compatible engine that gives the same answer to every question.
 async fn engine_saying(reply: Reply) -> FakeServer {
     FakeServer::start(move |request| if request.method == "GET" { models() } else { reply.clone() }).await
 }
 
-async fn page_at(server: &TestServer, reader: Reader) -> Browser {
-    let browser = Browser::open(reader).await;
+async fn page_at(server: &TestServer, device: Device) -> Browser {
+    let browser = Browser::open(device).await;
     browser.go(&server.url("/")).await;
     browser.shows("pulse", "ready").await;
     browser
@@ -51,12 +51,12 @@ async fn count(browser: &Browser, selector: &str) -> Value {
     browser.run(&format!("return document.querySelectorAll({selector:?}).length")).await
 }
 
-/// How the last answer stands: `running`, `complete`, `stopped` or `broken`.
+/// The state of the last answer: `running`, `complete`, `stopped` or `broken`.
 async fn state(browser: &Browser) -> Value {
     browser.run("return document.querySelector('.message:last-child').dataset.state").await
 }
 
-/// Waits until a condition of the page holds, and gives its value.
+/// Waits until a condition of the page holds, and returns its value.
 async fn until(browser: &Browser, condition: &str) -> Value {
     let wait = "const done = arguments[0];
         const look = () => { const found = {condition}; if (found) done(found); else setTimeout(look, 20); };

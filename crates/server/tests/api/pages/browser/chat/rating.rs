@@ -15,7 +15,7 @@ use serde_json::json;
 use super::{ask, becomes, click, count, engine_saying, page_at, until, words};
 use crate::fixtures::{loopback_config, parts, reached_from_network};
 use crate::pages::browser::axe::assert_accessible;
-use crate::pages::browser::chromium::Reader;
+use crate::pages::browser::chromium::Device;
 use crate::support::{TestServer, engine_at};
 
 fn pressed(rating: &str) -> String {
@@ -23,14 +23,14 @@ fn pressed(rating: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_answer_is_rated_by_a_press_and_the_router_learns_from_it() {
+async fn a_button_rates_an_answer_and_the_router_learns_from_it() {
     let home = tempfile::tempdir().unwrap();
     let engine = ScriptedEngine::saying(&["hi"]).with_models(&["large:70b", "small:1b"]);
     let service = open_routing_service(home.path(), TelemetryService::default());
     let system = AskService::new(parts(Arc::new(engine) as Arc<dyn Engine>));
     let system = system.with_router(Router::new(PolicyName::Heuristic, service.clone()));
     let server = TestServer::start_parts(Arc::new(system), loopback_config()).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     browser
         .run("chooseModel('auto'); document.getElementById('model').dispatchEvent(new Event('change'))")
         .await;
@@ -41,7 +41,7 @@ async fn an_answer_is_rated_by_a_press_and_the_router_learns_from_it() {
     click(&browser, ".rating [value=good]").await;
     until(&browser, &pressed("good")).await;
     assert_eq!(browser.run("return document.getElementById('said').textContent").await, "Rated good.");
-    // On second thoughts.
+    // A second rating replaces the first.
     click(&browser, ".rating [value=bad]").await;
     until(&browser, &pressed("bad")).await;
     assert_eq!(count(&browser, ".rating [aria-pressed=true]").await, 1);
@@ -49,7 +49,7 @@ async fn an_answer_is_rated_by_a_press_and_the_router_learns_from_it() {
     let ratings = service.find().unwrap().unwrap().ratings().unwrap();
     assert_eq!((ratings.good, ratings.bad), (0, 1));
 
-    // Another tab has gone on with the conversation, and this one has not heard of it yet.
+    // Another tab has continued the conversation, and this one does not know it yet.
     let go_on = "const [key] = Object.keys(localStorage).filter((key) => key.startsWith('hob-chat:')); \
                  const kept = JSON.parse(localStorage[key]); kept.messages.push({ role: 'user', content: 'Elsewhere' }); \
                  localStorage[key] = JSON.stringify(kept)";
@@ -64,10 +64,10 @@ async fn an_answer_is_rated_by_a_press_and_the_router_learns_from_it() {
 }
 
 #[tokio::test]
-async fn a_rating_that_the_server_does_not_take_is_not_shown_as_given() {
-    // Nothing is written down here, so there is no answer to rate.
+async fn a_refused_rating_is_not_shown_as_given() {
+    // No call is recorded, so there is no answer to rate.
     let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "Hello").await;
     becomes(&browser, "complete").await;
     click(&browser, ".rating [value=good]").await;
@@ -76,10 +76,10 @@ async fn a_rating_that_the_server_does_not_take_is_not_shown_as_given() {
 }
 
 #[tokio::test]
-async fn a_stranger_is_not_offered_to_rate() {
+async fn a_stranger_gets_no_rating_buttons() {
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
     let server = reached_from_network(&engine, ServerConfig::default()).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "Hello").await;
     becomes(&browser, "complete").await;
     let shown =
@@ -89,10 +89,10 @@ async fn a_stranger_is_not_offered_to_rate() {
 }
 
 #[tokio::test]
-async fn only_an_answer_that_came_to_its_end_can_be_rated() {
+async fn only_a_complete_answer_can_be_rated() {
     let fake = engine_saying(Reply::sse(words("It is bl")).then_cut()).await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "Why is the sky blue?").await;
     becomes(&browser, "broken").await;
     assert_eq!(count(&browser, ".rating:not([hidden])").await, json!(0));

@@ -11,17 +11,17 @@ use serde_json::{Value, json};
 use super::{ENTER, ask, becomes, click, page_at, until};
 use crate::fixtures::loopback_config;
 use crate::pages::browser::axe::assert_accessible;
-use crate::pages::browser::chromium::{Browser, Reader};
+use crate::pages::browser::chromium::{Browser, Device};
 use crate::pages::browser::recording_server::RecordingServer;
 use crate::support::{TestServer, engine_at};
 
 #[tokio::test]
-async fn a_model_is_chosen_and_one_that_is_gone_is_not_replaced() {
+async fn a_chosen_model_is_not_replaced_when_it_is_removed() {
     // A model that only makes vectors is not offered.
     let engine = ScriptedEngine::saying(&["hi"]).with_models(&["small", "large"]);
     let engine = Arc::new(engine.with_embedding_models(&["minilm"]));
     let server = TestServer::start(Arc::clone(&engine) as _).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     let choose = |model: &str| {
         format!(
             "const choice = document.getElementById('model');
@@ -36,7 +36,7 @@ async fn a_model_is_chosen_and_one_that_is_gone_is_not_replaced() {
     browser.shows("thread", "large").await;
     assert_eq!(engine.requests()[0].model, "large");
 
-    // Where the choice is left to Hob, it says which it was and why.
+    // With the automatic choice, the page shows the model and the reason.
     browser.run(&choose("auto")).await;
     ask(&browser, "Hello again").await;
     until(&browser, "document.querySelectorAll('[data-state=complete]').length === 2").await;
@@ -52,7 +52,7 @@ async fn a_model_is_chosen_and_one_that_is_gone_is_not_replaced() {
 }
 
 #[tokio::test]
-async fn a_model_that_came_later_is_offered_without_a_reload() {
+async fn a_new_model_is_offered_without_a_reload() {
     let known = Arc::new(AtomicUsize::new(1));
     let count = Arc::clone(&known);
     let fake = FakeServer::start(move |_| {
@@ -62,13 +62,13 @@ async fn a_model_that_came_later_is_offered_without_a_reload() {
     })
     .await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
-    let browser = page_at(&server, Reader::DESK).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
     let offered = |model: &str| {
         format!("[...document.getElementById('model').options].some((one) => one.value === {model:?})")
     };
     until(&browser, &offered("m0")).await;
-    // As the browser tells when somebody comes back to the tab, and when somebody is about to choose. Told again and again, as
-    // the server asks its engine once a second at most.
+    // The events of returning to the tab and of opening the list. Repeated, because
+    // the server asks its engine at most once a second.
     for (model, event) in [
         ("m1", "document.dispatchEvent(new Event('visibilitychange'))"),
         ("m2", "document.getElementById('model').focus(); document.activeElement.blur()"),
@@ -81,14 +81,14 @@ async fn a_model_that_came_later_is_offered_without_a_reload() {
 }
 
 #[tokio::test]
-async fn a_page_without_the_key_waits_for_it_in_silence() {
+async fn a_page_without_the_key_does_not_repeat_requests() {
     let api_key = Some("s3cret".to_owned().into());
     let recording =
         RecordingServer::open_with(&["qwen3:8b"], ServerConfig { api_key, ..loopback_config() }).await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&recording.http.url("/")).await;
     browser.shows("pulse", "locked").await;
-    // The browser counts a request a moment after its answer was read.
+    // The browser lists a request shortly after its answer was read.
     until(
         &browser,
         "performance.getEntriesByType('resource').some(({ name }) => name.endsWith('/v1/models'))",
@@ -96,7 +96,7 @@ async fn a_page_without_the_key_waits_for_it_in_silence() {
     .await;
     let asked = "return performance.getEntriesByType('resource').length";
     let before = browser.run(asked).await;
-    // Longer than it waits between looks while something is missing.
+    // Longer than the page waits between two attempts.
     browser.run_async("setTimeout(arguments[0], 4000)").await;
     assert_eq!(browser.run(asked).await, before);
     browser.run("document.getElementById('key').focus()").await;
@@ -105,11 +105,11 @@ async fn a_page_without_the_key_waits_for_it_in_silence() {
 }
 
 #[tokio::test]
-async fn a_key_is_asked_for_and_kept_in_the_tab() {
+async fn the_page_asks_for_the_key_and_keeps_it_in_the_tab() {
     let api_key = Some("s3cret".to_owned().into());
     let recording =
         RecordingServer::open_with(&["qwen3:8b"], ServerConfig { api_key, ..loopback_config() }).await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&recording.http.url("/")).await;
     browser.shows("key-form", "needs an API key").await;
     browser.shows("pulse", "locked").await;
@@ -126,7 +126,7 @@ async fn a_key_is_asked_for_and_kept_in_the_tab() {
 
     browser.reload().await;
     browser.shows("pulse", "ready").await;
-    // The dashboard knows it too.
+    // The dashboard uses the same key.
     browser.go(&recording.dashboard()).await;
     browser.shows("calls", "1").await;
     let stored = browser
@@ -137,9 +137,9 @@ async fn a_key_is_asked_for_and_kept_in_the_tab() {
 }
 
 #[tokio::test]
-async fn a_server_that_went_away_is_missed_and_found_again() {
+async fn a_lost_server_is_reported_and_the_page_reconnects() {
     let recording = RecordingServer::open(&["qwen3:8b"]).await;
-    let browser = page_at(&recording.http, Reader::DESK).await;
+    let browser = page_at(&recording.http, Device::DESKTOP).await;
     let stopped = recording.stop().await;
     ask(&browser, "Anybody there?").await;
     becomes(&browser, "broken").await;
@@ -156,11 +156,11 @@ async fn a_server_that_went_away_is_missed_and_found_again() {
 }
 
 #[tokio::test]
-async fn a_server_without_an_engine_says_what_to_do_and_recovers() {
+async fn a_missing_engine_is_reported_and_the_page_recovers() {
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
     engine.set_healthy(false);
     let server = TestServer::start(Arc::clone(&engine) as _).await;
-    let browser = Browser::open(Reader::DESK).await;
+    let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.url("/")).await;
     browser.shows("notice", "hob doctor").await;
     browser.shows("pulse", "no engine").await;

@@ -1,4 +1,4 @@
-//! Several answers to one request (`n`). Ollama gives one answer per request, so Hob sends several requests.
+//! Several answers to one request (`n`), at an engine that gives one answer per request: Hob sends several requests.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -6,10 +6,10 @@ use std::task::{Context, Poll, ready};
 use futures::{Stream, StreamExt};
 use hob_core::{Delta, DeltaStream, EngineError, Generation, Usage};
 
-/// The most answers of one request. Each is a separate request to Ollama.
+/// The most answers of one request. Each is a separate request to the engine.
 pub const MAX_ANSWERS: u32 = 16;
 
-/// The most concurrent requests to Ollama for one request.
+/// The most concurrent requests to the engine for one request.
 pub const MAX_CONCURRENT: usize = 4;
 
 /// Joins the answers into one, in order. `None` without answers.

@@ -1,8 +1,8 @@
-//! Whether a command printed what the page shows. Loosely: a reader forgives other times, other ids and other widths.
+//! Compares the output of a command with the page. Other times, ids and column widths are allowed.
 
-/// Compares line by line. A line of `...` stands for any lines, `...` or `…` inside a line for any text, and blanks are all
-/// alike.
-pub fn is_like(shown: &[String], printed: &str) -> bool {
+/// Compares line by line. A line of `...` matches any lines, `...` or `…` inside a line matches any text, and all whitespace
+/// is equal.
+pub fn matches_output(shown: &[String], printed: &str) -> bool {
     let printed: Vec<String> = printed.trim_end().lines().map(squeezed).collect();
     let shown: Vec<String> = shown.iter().map(|line| squeezed(line)).collect();
     let shown = match shown.iter().rposition(|line| !line.is_empty()) {
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     fn like(shown: &[&str], printed: &str) -> bool {
-        is_like(&shown.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>(), printed)
+        matches_output(&shown.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>(), printed)
     }
 
     #[test]

@@ -1,0 +1,47 @@
+//! Text as the tokens of a model, and back.
+
+use std::sync::Arc;
+
+use hob_core::model::DEFAULT_MODEL;
+use hob_core::{AskError, Caller, DetokenizeRequest, Engine, TokenizeRequest, Tokenized};
+
+use super::AskService;
+use crate::ask::caller_policy::check_engine;
+
+impl AskService {
+    /// A text as the tokens of a model.
+    pub async fn tokenize(
+        &self,
+        mut request: TokenizeRequest,
+        caller: &Caller,
+    ) -> Result<Tokenized, AskError> {
+        let engine = self.tokenizer(&mut request.model, caller).await?;
+        if let hob_core::TokenizeInput::Conversation(conversation) = &mut request.input {
+            conversation.model.clone_from(&request.model);
+        }
+        Ok(engine.tokenize(&request).await?)
+    }
+
+    /// Tokens of a model as text.
+    pub async fn detokenize(
+        &self,
+        mut request: DetokenizeRequest,
+        caller: &Caller,
+    ) -> Result<String, AskError> {
+        let engine = self.tokenizer(&mut request.model, caller).await?;
+        Ok(engine.detokenize(&request).await?)
+    }
+
+    /// The engine whose tokenizer is meant. `default`, and `auto`, mean the model that is the same for all.
+    async fn tokenizer(&self, model: &mut String, caller: &Caller) -> Result<Arc<dyn Engine>, AskError> {
+        self.aliases.apply(model);
+        if (*model == DEFAULT_MODEL || *model == hob_core::model::AUTO)
+            && let Some(steady) = self.steady_model().await?
+        {
+            *model = steady;
+        }
+        let engine = self.pool.engine_of(model).await?;
+        check_engine(engine.as_ref(), model, caller.role)?;
+        Ok(engine)
+    }
+}

@@ -1,0 +1,31 @@
+//! Text as the tokens of a model, and back.
+
+use hob_core::{DetokenizeRequest, EngineError, TokenizeInput, TokenizeRequest, Tokenized};
+
+use crate::loaded_model::LoadedModel;
+use crate::prompt::prompt_of;
+
+/// Takes time with long texts.
+pub(crate) fn split(loaded: &LoadedModel, request: &TokenizeRequest) -> Result<Tokenized, EngineError> {
+    let tokens = match &request.input {
+        TokenizeInput::Text { text, add_special, parse_special: true } => loaded.tokens(text, *add_special),
+        TokenizeInput::Text { text, add_special, parse_special: false } => {
+            loaded.tokens_of_words(text, *add_special)
+        }
+        TokenizeInput::Conversation(conversation) => prompt_of(loaded, conversation)?,
+    };
+    let pieces = request.pieces.then(|| tokens.iter().map(|token| loaded.bytes_of(*token, true)).collect());
+    Ok(Tokenized {
+        // The numbers of a vocabulary begin with zero.
+        tokens: tokens.into_iter().map(i32::cast_unsigned).collect(),
+        pieces,
+        context: Some(loaded.context_size.context.into()),
+    })
+}
+
+/// Takes time with long texts.
+pub(crate) fn join(loaded: &LoadedModel, request: &DetokenizeRequest) -> Result<String, EngineError> {
+    let tokens = loaded.known_tokens("tokens", &request.tokens)?;
+    let bytes: Vec<u8> = tokens.into_iter().flat_map(|token| loaded.bytes_of(token, true)).collect();
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,63 @@
+//! `POST /v1/messages` and `POST /v1/messages/count_tokens`.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use hob_core::{AnswerWarning, Caller};
+use serde_json::json;
+
+use super::events::MessageEvents;
+use super::message_body::MessageBody;
+use super::request::MessagesRequest;
+use crate::answer::{self, Received, new_id};
+use crate::error::{ApiError, ErrorFormat};
+use crate::json::push_json;
+use crate::request_context::RequestContext;
+use crate::state::ServerState;
+use crate::warning_header::with_warnings;
+
+pub(crate) async fn create(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let role = RequestContext::role(request.extensions());
+    answer(&state, request).await.map_err(|error| error.for_caller(role).in_format(ErrorFormat::Anthropic))
+}
+
+pub(crate) async fn count_tokens(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let role = RequestContext::role(request.extensions());
+    count(&state, request).await.map_err(|error| error.for_caller(role).in_format(ErrorFormat::Anthropic))
+}
+
+async fn answer(state: &ServerState, request: Request) -> Result<Response, ApiError> {
+    let Received { parsed, caller, client } =
+        answer::receive(state, request, new_id("msg_"), MessagesRequest::parse).await?;
+    let MessagesRequest { request, is_streamed, agent, display, warnings } = parsed;
+    let caller = Caller { agent, ..caller };
+    let stops = request.sampling.stop.clone();
+    if is_streamed {
+        let encoder = |model: &str| MessageEvents::new(&caller.run, model, display, stops);
+        return answer::streamed(state, request, &caller, &warnings, client, encoder).await;
+    }
+    let render = |generation: &_, body: &mut _| {
+        push_json(body, &MessageBody::new(&caller.run, generation, display, &stops));
+    };
+    answer::whole(state, request, &caller, &warnings, render).await
+}
+
+async fn count(state: &ServerState, request: Request) -> Result<Response, ApiError> {
+    let Received { parsed, caller, client: _client } =
+        answer::receive(state, request, new_id("msg_"), MessagesRequest::parse_count).await?;
+    let MessagesRequest { request, mut warnings, .. } = parsed;
+    let counted = state.system.count_tokens(request, &caller).await?;
+    if counted.is_estimate {
+        warnings.push(AnswerWarning::Estimated);
+    }
+    let response = Json(json!({ "input_tokens": counted.tokens })).into_response();
+    Ok(with_warnings(response, warnings.iter()))
+}

@@ -1,0 +1,13 @@
+//! Anthropic's API: messages, the count of their tokens, and models. Translates between its wire format and the types of
+//! `hob_core`; knows nothing of engines or agents.
+
+mod blocks;
+mod conversation;
+mod events;
+mod message_body;
+pub(crate) mod messages;
+mod model_list;
+pub(crate) mod models;
+mod request;
+mod thinking;
+mod tools;

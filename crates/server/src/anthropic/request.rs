@@ -1,0 +1,294 @@
+//! The body of `POST /v1/messages` and of `POST /v1/messages/count_tokens`: as typed → as resolved.
+
+use hob_core::budget;
+use hob_core::{
+    AgentPreference, AnswerDefaults, AnswerWarning, GenerateRequest, MaxTokens, OverBudget, ResponseFormat,
+    Sampling, Temperature, Unplaced, unplaced_field,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::blocks::WireContent;
+use super::conversation::{Conversation, WireMessage};
+use super::thinking::{ThinkingDisplay, ThinkingWish, WireThinking};
+use super::tools::{WireFormat, WireTool, WireToolChoice, tools};
+use crate::error::ApiError;
+use crate::json::{over_budget, read};
+use crate::openai::ignored_fields::IgnoredFields;
+use crate::openai::required_model;
+use crate::whole_number::WholeNumber;
+
+/// The name of the reasoning effort in chat completions, which engines know.
+const REASONING_EFFORT: &str = "reasoning_effort";
+
+/// A valid request.
+#[derive(Debug, PartialEq)]
+pub(crate) struct MessagesRequest {
+    pub(crate) request: GenerateRequest,
+    pub(crate) is_streamed: bool,
+    pub(crate) agent: AgentPreference,
+    pub(crate) display: ThinkingDisplay,
+    /// Fields of the request that have no effect.
+    pub(crate) warnings: Vec<AnswerWarning>,
+}
+
+/// Whether an answer is wanted, or only the number of tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Answer,
+    Count,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+struct WireRequest {
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    messages: Option<Vec<WireMessage>>,
+    #[serde(default)]
+    max_tokens: Option<WholeNumber>,
+    #[serde(default)]
+    system: Option<WireContent>,
+    #[serde(default)]
+    stream: Option<bool>,
+    #[serde(default)]
+    temperature: Option<f64>,
+    #[serde(default)]
+    top_p: Option<f64>,
+    #[serde(default)]
+    top_k: Option<WholeNumber>,
+    #[serde(default)]
+    stop_sequences: Option<Vec<String>>,
+    #[serde(default)]
+    tools: Option<Vec<WireTool>>,
+    #[serde(default)]
+    tool_choice: Option<WireToolChoice>,
+    #[serde(default)]
+    thinking: Option<WireThinking>,
+    #[serde(default)]
+    output_config: Option<OutputConfig>,
+    /// The older place of `output_config.format`.
+    #[serde(default)]
+    output_format: Option<WireFormat>,
+    #[serde(default)]
+    metadata: Option<Metadata>,
+    /// Hob's own field: the agent that answers this request.
+    #[serde(default)]
+    agent: Option<String>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+struct OutputConfig {
+    #[serde(default)]
+    effort: Option<String>,
+    #[serde(default)]
+    format: Option<WireFormat>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+/// Tells a provider about the caller, and asks nothing of the answer.
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+struct Metadata {
+    #[serde(rename = "user_id", default)]
+    _user_id: Option<String>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+impl MessagesRequest {
+    /// Parses a request for an answer. The error names the field.
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
+        read::<WireRequest>(body)?.resolve(Purpose::Answer)
+    }
+
+    /// Parses a request for the number of tokens, which needs no limit of an answer.
+    pub(crate) fn parse_count(body: &[u8]) -> Result<Self, ApiError> {
+        read::<WireRequest>(body)?.resolve(Purpose::Count)
+    }
+}
+
+impl WireRequest {
+    fn resolve(mut self, purpose: Purpose) -> Result<MessagesRequest, ApiError> {
+        let mut ignored = IgnoredFields::default();
+        let model = required_model(self.model.take())?;
+        let max_tokens = self.max_tokens(purpose)?;
+        let Some(messages) = self.messages.take() else {
+            return Err(ApiError::invalid("messages", "messages: this field is required"));
+        };
+        let conversation = Conversation::read(self.system.take(), messages, &mut ignored)?;
+        let agent = match self.agent.as_deref() {
+            None => AgentPreference::Configured,
+            Some("" | "none") => AgentPreference::None,
+            Some(name) => AgentPreference::Named(name.to_owned()),
+        };
+        let tools = tools(self.tools.take().unwrap_or_default(), &conversation.found_tools, &mut ignored)?;
+        let (tool_choice, parallel_tool_calls) = match self.tool_choice.take() {
+            None => (None, None),
+            Some(choice) => {
+                let (choice, parallel) = choice.resolve(&tools, &agent, &mut ignored)?;
+                (Some(choice), parallel)
+            }
+        };
+        let (effort, response_format) = self.output(&mut ignored)?;
+        let ThinkingWish { effort, display } =
+            ThinkingWish::read(self.thinking.take(), effort, &mut ignored)?;
+        let sampling = self.sampling()?;
+        let mut extra = Map::new();
+        if let Some(effort) = effort {
+            extra.insert(REASONING_EFFORT.to_owned(), Value::String(effort));
+        }
+        if let Some(WholeNumber(top_k)) = self.top_k {
+            if top_k < 0 {
+                return Err(ApiError::invalid("top_k", format!("top_k: it must be 0 or more, got {top_k}")));
+            }
+            extra.insert("top_k".to_owned(), Value::from(top_k));
+        }
+        if let Some(Metadata { rest, .. }) = &self.metadata {
+            ignored.note_all("metadata", rest);
+        }
+        self.place_rest(&mut extra, &mut ignored);
+        let request = GenerateRequest {
+            model,
+            temperature: within("temperature", self.temperature, 0.0..=1.0)?
+                .and_then(|temperature| Temperature::new(temperature).ok()),
+            max_tokens,
+            defaults: AnswerDefaults::default(),
+            sampling,
+            tools,
+            tool_choice,
+            parallel_tool_calls,
+            response_format,
+            extra,
+            messages: Vec::new(),
+        };
+        let request = within_budget(request, conversation)?;
+        Ok(MessagesRequest {
+            request,
+            is_streamed: self.stream.unwrap_or(false),
+            agent,
+            display,
+            warnings: ignored.into_warnings(),
+        })
+    }
+
+    fn max_tokens(&self, purpose: Purpose) -> Result<Option<MaxTokens>, ApiError> {
+        let Some(WholeNumber(most)) = self.max_tokens else {
+            return match purpose {
+                Purpose::Answer => Err(ApiError::invalid("max_tokens", "max_tokens: this field is required")),
+                Purpose::Count => Ok(None),
+            };
+        };
+        let invalid = |_| {
+            let message = format!("max_tokens: it must be between 1 and {}, got {most}", u32::MAX);
+            ApiError::invalid("max_tokens", message)
+        };
+        MaxTokens::new(most).map(Some).map_err(invalid)
+    }
+
+    /// What `output_config` and the older `output_format` say.
+    fn output(&mut self, ignored: &mut IgnoredFields) -> Result<(Option<String>, ResponseFormat), ApiError> {
+        let (effort, format) = match self.output_config.take() {
+            None => (None, None),
+            Some(OutputConfig { effort, format, rest }) => {
+                ignored.note_all("output_config", &rest);
+                (effort, format)
+            }
+        };
+        let format = match (format, self.output_format.take()) {
+            (Some(format), _) => format.resolve("output_config.format", ignored)?,
+            (None, Some(format)) => format.resolve("output_format", ignored)?,
+            (None, None) => ResponseFormat::Text,
+        };
+        Ok((effort, format))
+    }
+
+    fn sampling(&mut self) -> Result<Sampling, ApiError> {
+        Ok(Sampling {
+            top_p: within("top_p", self.top_p, 0.0..=1.0)?,
+            stop: self.stop_sequences.take().unwrap_or_default(),
+            ..Sampling::default()
+        })
+    }
+
+    /// Fields that some engine knows pass to it. The others have no effect.
+    fn place_rest(&mut self, extra: &mut Map<String, Value>, ignored: &mut IgnoredFields) {
+        for (field, value) in std::mem::take(&mut self.rest) {
+            let is_engines = unplaced_field(&field, &value) == Unplaced::Unsupported && field != "container";
+            if is_engines && !extra.contains_key(&field) {
+                extra.insert(field, value);
+            } else {
+                note_field(ignored, field, value);
+            }
+        }
+    }
+}
+
+fn note_field(ignored: &mut IgnoredFields, field: String, value: Value) {
+    // Which capacity of Anthropic's servers is used; no other engine has that choice.
+    let asks_nothing = match field.as_str() {
+        "service_tier" => value == "auto" || value == "standard_only",
+        "mcp_servers" | "betas" => value.as_array().is_some_and(Vec::is_empty),
+        _ => false,
+    };
+    if !asks_nothing && !value.is_null() {
+        ignored.note(&field);
+    }
+}
+
+/// Checks the limits. An error names the field as the caller wrote it.
+fn within_budget(
+    request: GenerateRequest,
+    mut conversation: Conversation,
+) -> Result<GenerateRequest, ApiError> {
+    let messages = std::mem::take(&mut conversation.messages);
+    let request = GenerateRequest { messages, ..request };
+    match budget::check_request(&request) {
+        Ok(()) => Ok(request),
+        Err(over) => {
+            let field = conversation.as_written(&over.field).unwrap_or_else(|| as_written(&over.field));
+            Err(over_budget(OverBudget { field, ..over }))
+        }
+    }
+}
+
+/// The name that a field of chat completions has here.
+fn as_written(field: &str) -> String {
+    if let Some(rest) = field.strip_prefix("tools") {
+        return format!(
+            "tools{}",
+            rest.replace(".function.parameters", ".input_schema").replace(".function", "")
+        );
+    }
+    if let Some(rest) = field.strip_prefix("response_format.json_schema") {
+        return format!("output_config.format{rest}");
+    }
+    match field.strip_prefix("stop") {
+        Some(rest) => format!("stop_sequences{rest}"),
+        None => field.to_owned(),
+    }
+}
+
+fn within(
+    field: &str,
+    value: Option<f64>,
+    range: std::ops::RangeInclusive<f64>,
+) -> Result<Option<f64>, ApiError> {
+    match value {
+        Some(value) if !range.contains(&value) => {
+            let (least, most) = (range.start(), range.end());
+            let message = format!("{field}: it must be between {least} and {most}, got {value}");
+            Err(ApiError::invalid(field, message))
+        }
+        value => Ok(value),
+    }
+}
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

@@ -1,0 +1,257 @@
+//! Whole answers, and what engines get of a request.
+
+use std::sync::Arc;
+
+use hob_config::ServerConfig;
+use hob_core::{Delta, FinishReason, MaxTokens, Message, Role, ToolCall, ToolCallDelta, ToolChoice};
+use hob_engines::Style;
+use hob_testkit::{FakeServer, Reply, ScriptedEngine};
+use serde_json::{Value, json};
+
+use super::{asking, create, message, post, saying_hello, serving, warnings};
+use crate::fixtures::{calculating, loopback_config, parts, reached_from_network, usage};
+use crate::support::{TestServer, engine_at, models};
+
+#[tokio::test]
+async fn an_answer_has_the_documented_form() {
+    let (_engine, server) = saying_hello().await;
+    let response = create(&server, &asking(json!({}))).await;
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["request-id"], response.headers()["x-request-id"]);
+    assert_eq!(response.headers()["x-hob-engine"], "scripted");
+    insta::assert_json_snapshot!(message(response).await, @r#"
+    {
+      "id": "[id]",
+      "type": "message",
+      "role": "assistant",
+      "model": "m",
+      "content": [
+        {
+          "type": "text",
+          "text": "Hello"
+        }
+      ],
+      "stop_reason": "end_turn",
+      "stop_sequence": null,
+      "usage": {
+        "input_tokens": 3,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": 0,
+        "output_tokens": 2
+      }
+    }
+    "#);
+}
+
+#[tokio::test]
+async fn the_query_of_beta_clients_changes_nothing() {
+    let (_engine, server) = saying_hello().await;
+    let response = post(&server, "/v1/messages?beta=true", &asking(json!({}))).await;
+    assert_eq!(message(response).await["content"], json!([{ "type": "text", "text": "Hello" }]));
+}
+
+#[tokio::test]
+async fn a_key_is_accepted_as_anthropics_clients_send_it() {
+    let api_key = Some("s3cret".to_owned().into());
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
+    let server = TestServer::start_with(engine, ServerConfig { api_key, ..ServerConfig::default() }).await;
+    let request = || server.client.post(server.url("/v1/messages")).json(&asking(json!({})));
+    assert_eq!(request().header("x-api-key", "s3cret").send().await.unwrap().status(), 200);
+    assert_eq!(request().bearer_auth("s3cret").send().await.unwrap().status(), 200);
+    let refused = request().header("x-api-key", "wrong").send().await.unwrap();
+    assert_eq!(refused.status(), 401);
+    assert_eq!(refused.headers()["request-id"], refused.headers()["x-request-id"]);
+    let body: Value = refused.json().await.unwrap();
+    assert_eq!((&body["type"], &body["error"]["type"]), (&json!("error"), &json!("authentication_error")));
+}
+
+#[tokio::test]
+async fn a_conversation_with_tools_goes_there_and_back() {
+    let engine = Arc::new(ScriptedEngine::new(|request| {
+        let call = |index, id: &str, arguments: &str| {
+            Delta::ToolCall(ToolCallDelta {
+                choice: 0,
+                index,
+                id: Some(id.into()),
+                name: Some("look".into()),
+                arguments: arguments.into(),
+            })
+        };
+        let has_result = request.messages.iter().any(|message| message.role == Role::Tool);
+        let deltas = match has_result {
+            false => vec![
+                Delta::Reasoning { choice: 0, text: "I should look.".into() },
+                Delta::text("Let me see."),
+                call(0, "call_1", r#"{"where":"left"}"#),
+                call(1, "call_2", "{}"),
+                Delta::Finish { choice: 0, reason: FinishReason::ToolCalls },
+                usage(10, 3),
+            ],
+            true => vec![
+                Delta::text("A cat."),
+                Delta::Finish { choice: 0, reason: FinishReason::Stop },
+                usage(20, 5),
+            ],
+        };
+        deltas.into_iter().map(Ok).collect()
+    }));
+    let server = serving(&engine).await;
+    let tools = json!([{ "name": "look", "description": "looks", "input_schema": { "type": "object" } }]);
+    let choice = json!({ "type": "any", "disable_parallel_tool_use": false });
+    let first = json!({ "tools": tools, "tool_choice": choice, "thinking": { "type": "adaptive" } });
+    let answer = message(create(&server, &asking(first)).await).await;
+    let content = json!([
+        { "type": "thinking", "thinking": "I should look.", "signature": "hob." },
+        { "type": "text", "text": "Let me see." },
+        { "type": "tool_use", "id": "call_1", "name": "look", "input": { "where": "left" } },
+        { "type": "tool_use", "id": "call_2", "name": "look", "input": {} },
+    ]);
+    assert_eq!((&answer["content"], &answer["stop_reason"]), (&content, &json!("tool_use")));
+
+    let results = json!([
+        { "type": "tool_result", "tool_use_id": "call_1", "content": "a cat" },
+        { "type": "tool_result", "tool_use_id": "call_2", "content": [{ "type": "text", "text": "dark" }], "is_error": true },
+    ]);
+    let messages = json!([
+        { "role": "user", "content": "hi" },
+        { "role": "assistant", "content": content },
+        { "role": "user", "content": results },
+    ]);
+    let second = asking(json!({ "tools": tools, "messages": messages }));
+    let answer = message(create(&server, &second).await).await;
+    assert_eq!(answer["content"], json!([{ "type": "text", "text": "A cat." }]));
+
+    let requests = engine.requests();
+    assert_eq!(
+        (&requests[0].tool_choice, requests[0].parallel_tool_calls),
+        (&Some(ToolChoice::Required), Some(true))
+    );
+    let call = |id: &str, arguments: &str| ToolCall {
+        id: id.into(),
+        name: "look".into(),
+        arguments: arguments.into(),
+    };
+    let mut assistant = Message::new(Role::Assistant, "Let me see.");
+    assistant.tool_calls = vec![call("call_1", r#"{"where":"left"}"#), call("call_2", "{}")];
+    assistant.extra.insert("reasoning_content".into(), json!("I should look."));
+    assert_eq!(
+        requests[1].messages,
+        [
+            Message::new(Role::User, "hi"),
+            assistant,
+            Message::tool_result("call_1", "a cat"),
+            Message::tool_result("call_2", "Error: dark"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn reasoning_that_is_not_shown_goes_back_to_the_model() {
+    let engine = Arc::new(ScriptedEngine::new(|_| {
+        let deltas = vec![
+            Delta::Reasoning { choice: 0, text: "2 and 2 is 4".into() },
+            Delta::text("4"),
+            Delta::Finish { choice: 0, reason: FinishReason::Stop },
+            usage(1, 1),
+        ];
+        deltas.into_iter().map(Ok).collect()
+    }));
+    let server = serving(&engine).await;
+    let hidden = json!({ "thinking": { "type": "adaptive", "display": "omitted" } });
+    let answer = message(create(&server, &asking(hidden)).await).await;
+    assert_eq!((&answer["content"][0]["thinking"], &answer["content"][1]["text"]), (&json!(""), &json!("4")));
+    let messages = json!([
+        { "role": "user", "content": "2+2?" },
+        { "role": "assistant", "content": answer["content"] },
+        { "role": "user", "content": "sure?" },
+    ]);
+    create(&server, &asking(json!({ "messages": messages }))).await;
+    assert_eq!(engine.requests()[1].messages[1].extra["reasoning_content"], "2 and 2 is 4");
+    let silent = message(create(&server, &asking(json!({}))).await).await;
+    assert_eq!(
+        silent["content"],
+        json!([{ "type": "text", "text": "4" }]),
+        "a client that asked for none gets none"
+    );
+}
+
+#[tokio::test]
+async fn the_stop_sequence_is_named_if_the_engine_names_it() {
+    let answer = |stop_reason: Value| json!({ "model": "m", "choices": [{ "index": 0, "message": { "content": "one " }, "finish_reason": "stop", "stop_reason": stop_reason }] });
+    for (told, stop_reason, stop_sequence) in [
+        (json!("two"), json!("stop_sequence"), json!("two")),
+        (json!(null), json!("end_turn"), json!(null)),
+        (json!(151_645), json!("end_turn"), json!(null)),
+        (json!("<|im_end|>"), json!("end_turn"), json!(null)),
+    ] {
+        let reply = answer(told).to_string();
+        let fake = FakeServer::start(move |request| match request.method.as_str() {
+            "GET" => models(),
+            _ => Reply::json(200, reply.clone()),
+        })
+        .await;
+        let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
+        let body =
+            message(create(&server, &asking(json!({ "stop_sequences": ["two", "three"] }))).await).await;
+        assert_eq!((&body["stop_reason"], &body["stop_sequence"]), (&stop_reason, &stop_sequence));
+        let asked: Value = serde_json::from_slice(&fake.requests().last().unwrap().body).unwrap();
+        assert_eq!(asked["stop"], json!(["two", "three"]));
+    }
+}
+
+#[tokio::test]
+async fn what_has_no_effect_is_named_in_the_answer() {
+    let (engine, server) = saying_hello().await;
+    let body = asking(json!({
+        "system": [{ "type": "text", "text": "be kind", "cache_control": { "type": "ephemeral" } }],
+        "context_management": { "edits": [{ "type": "clear_thinking_20251015", "keep": "all" }] },
+        "tools": [{ "type": "web_search_20250305", "name": "web_search", "max_uses": 8 }],
+        "tool_choice": { "type": "auto" },
+    }));
+    let response = create(&server, &body).await;
+    assert_eq!(response.status(), 200);
+    assert_eq!(
+        warnings(&response),
+        ["ignored=cache_control", "ignored=tools[].web_search_20250305", "ignored=context_management"]
+    );
+    assert_eq!(engine.requests()[0].tools, []);
+}
+
+#[tokio::test]
+async fn a_limit_far_beyond_the_model_reaches_the_engine_as_it_is() {
+    let (engine, server) = saying_hello().await;
+    assert_eq!(create(&server, &asking(json!({ "max_tokens": 128_000 }))).await.status(), 200);
+    assert_eq!(engine.requests()[0].max_tokens, MaxTokens::new(128_000).ok());
+}
+
+#[tokio::test]
+async fn an_agent_answers_here_too() {
+    let engine = calculating();
+    let server = TestServer::start_system(parts(engine), loopback_config()).await;
+    let answer = message(create(&server, &asking(json!({}))).await).await;
+    assert_eq!(answer["content"], json!([{ "type": "text", "text": "It is 391." }]));
+    assert_eq!(answer["usage"]["input_tokens"], 30);
+    let answer = message(create(&server, &asking(json!({ "agent": "none" }))).await).await;
+    assert_eq!(answer["usage"]["input_tokens"], 20);
+}
+
+#[tokio::test]
+async fn a_stranger_cannot_send_fields_that_only_the_owner_can() {
+    let engine = calculating();
+    let server = reached_from_network(&engine, ServerConfig::default()).await;
+    let body = asking(
+        json!({ "agent": "none", "top_k": 4, "thinking": { "type": "adaptive" }, "output_config": { "effort": "low" } }),
+    );
+    let response = create(&server, &body).await;
+    assert_eq!(response.status(), 200);
+    assert_eq!(warnings(&response), ["ignored=top_k"]);
+    let extra = &engine.requests()[0].extra;
+    assert_eq!(Value::Object(extra.clone()), json!({ "reasoning_effort": "low" }));
+    let address =
+        json!({ "type": "image", "source": { "type": "url", "url": "http://192.168.0.1/cat.png" } });
+    let body = asking(json!({ "messages": [{ "role": "user", "content": [address] }] }));
+    let refused = create(&server, &body).await;
+    assert_eq!(refused.status(), 400);
+    let error: Value = refused.json().await.unwrap();
+    assert!(error["error"]["message"].as_str().unwrap().contains("only the owner"), "{error}");
+}
