@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use hob_core::{
     Collector, CompletionRequest, Cut, Delta, DeltaStream, DetokenizeRequest, EmbedRequest, Embeddings,
-    Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo, ModelKind, RerankRequest,
-    Reranking, TokenizeRequest, Tokenized,
+    Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelCapabilities, ModelInfo,
+    ModelKind, RerankRequest, Reranking, RunningModel, TokenizeRequest, Tokenized,
 };
 use hob_models::StoredModel;
 use hob_models::tuned::{KeepTuned, TuneReport};
@@ -66,7 +66,7 @@ impl LlamaEngine {
         tune_for_caller(stored, self.cache.options().clone(), keep).await
     }
 
-    /// Hands a request to its model; the answer comes out of the stream.
+    /// Sends a request to its model; the answer is a stream.
     async fn start(&self, question: Question) -> Result<GenerationStream, EngineError> {
         let (handle, lease) = self.cache.acquire(question.model()).await?;
         if handle.loaded.embeds_only {
@@ -86,7 +86,7 @@ impl LlamaEngine {
         Ok(GenerationStream { warnings, deltas })
     }
 
-    /// The same as a whole.
+    /// Collects a complete answer.
     async fn whole(&self, question: Question) -> Result<Generation, EngineError> {
         let model = question.model().to_owned();
         let GenerationStream { warnings, mut deltas } = self.start(question).await?;
@@ -95,11 +95,11 @@ impl LlamaEngine {
             collector.push(delta?);
         }
         let whole = collector.finish(model);
-        let whole = whole.ok_or_else(|| interrupted("an answer has no end"))?;
+        let whole = whole.ok_or_else(|| interrupted("an answer is incomplete"))?;
         Ok(Generation { warnings, ..whole })
     }
 
-    /// The vectors of texts that were read, or their scores.
+    /// The vectors or the scores of texts.
     async fn vectors(
         &self,
         handle: &Handle,
@@ -112,7 +112,7 @@ impl LlamaEngine {
     }
 }
 
-/// What a model is to answer.
+/// A request to a model.
 #[derive(Clone)]
 enum Question {
     Conversation(Arc<GenerateRequest>),
@@ -127,7 +127,7 @@ impl Question {
         }
     }
 
-    /// About how much there is to read.
+    /// The approximate size.
     fn bytes(&self) -> usize {
         match self {
             Question::Conversation(request) => {
@@ -246,10 +246,10 @@ fn send(handle: &Handle, order: Order) -> Result<(), EngineError> {
         .map_err(|_| interrupted(format!("the thread of the model '{}' ended", handle.loaded.id)))
 }
 
-/// Template, tokens and grammar of a request.
+/// Renders, tokenises and reads the schemas of a request.
 async fn read(loaded: &Arc<LoadedModel>, question: Question) -> Result<Prepared, EngineError> {
     if let Some(field) = question.schema_field() {
-        // Made once for a model, which is not the schema's to answer for.
+        // Created once per model, outside the time limit of the schema.
         let warm = Arc::clone(loaded);
         blocking(move || warm.vocabulary().map(drop)).await?;
         let loaded = Arc::clone(loaded);
@@ -262,7 +262,7 @@ async fn read(loaded: &Arc<LoadedModel>, question: Question) -> Result<Prepared,
     blocking(move || question.prepare(&loaded)).await
 }
 
-/// Reads a request on a thread of its own.
+/// Reads a request on a blocking thread.
 async fn blocking<T: Send + 'static>(
     read: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
 ) -> Result<T, EngineError> {
@@ -361,6 +361,13 @@ impl Engine for LlamaEngine {
         Ok(models.into_iter().map(describe).collect())
     }
 
+    /// The capabilities of a loaded model come from its tokens and template.
+    async fn describe(&self, model: &ModelInfo) -> Option<ModelInfo> {
+        let loaded = self.cache.loaded_model(&model.id)?;
+        let capabilities = model.capabilities.or(loaded.capabilities());
+        Some(ModelInfo { capabilities, context: Some(loaded.context_size.context.into()), ..model.clone() })
+    }
+
     /// Healthy only with a model that can answer.
     async fn health(&self) -> bool {
         let directory = self.cache.directory.clone();
@@ -376,6 +383,14 @@ impl Engine for LlamaEngine {
 
     async fn prepare(&self, model: &str) -> Result<(), EngineError> {
         self.cache.acquire(model).await.map(drop)
+    }
+
+    async fn unload(&self, model: &str) -> Result<(), EngineError> {
+        self.cache.unload(model).await
+    }
+
+    async fn running_models(&self) -> Result<Vec<RunningModel>, EngineError> {
+        Ok(self.cache.running())
     }
 
     /// Reads the prompt while the model is idle, until the next request. Dropping the future cancels it.
@@ -416,6 +431,13 @@ fn describe(model: StoredModel) -> ModelInfo {
         size: Some(model.size),
         quantization: header.and_then(|header| header.quantization).map(str::to_owned),
         kind: kind_of(&model),
+        capabilities: match kind_of(&model) {
+            // Tools are spelled out for a model whose template knows none.
+            ModelKind::Text => {
+                ModelCapabilities { vision: Some(false), tools: Some(true), ..ModelCapabilities::default() }
+            }
+            ModelKind::Embedding => ModelCapabilities::default(),
+        },
         ..ModelInfo::named(model.id)
     }
 }
