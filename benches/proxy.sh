@@ -4,6 +4,8 @@
 #   ./dev bench proxy              about two minutes
 #   ./dev bench proxy SECONDS      so long for each load instead of 5 s
 #   ./dev bench proxy --peers      LiteLLM and Portkey beside them, installed from their registries; some minutes more
+#   ./dev bench proxy --api all    what the other APIs cost beside chat completions (chat, completions, responses, messages, ollama);
+#                                  fails above 1.2 times
 #   ./dev bench proxy 5 --peer 'mine=my-gateway --port {port} --engine {engine}'     another gateway
 #
 # A stand-in engine that answers at once, one gateway at a time, everything on this machine and in one run: only the ratios
@@ -23,6 +25,16 @@ hob=${HOB_BENCH_BINARY:-}
 if [ -z "$hob" ]; then
     cargo build --quiet --release -p hob --bin hob
     hob=${CARGO_TARGET_DIR:-target}/release/hob
+fi
+if [ "${1:-}" = --api ] || [ "${2:-}" = --api ]; then
+    # For many rounds, so each is short.
+    seconds=1
+    if [ "$1" != --api ]; then
+        seconds=$1
+        shift
+    fi
+    exec cargo run --quiet --release -p hob-testkit --example proxy_bench -- apis \
+        --hob "$hob" --seconds "$seconds" --json "$out/apis.json" "$@"
 fi
 # Debian keeps it where ordinary users do not look.
 nginx=$(PATH=$PATH:/usr/sbin:/usr/local/sbin command -v nginx)

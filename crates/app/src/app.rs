@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hob_agents::builtin::LlmOptions;
 use hob_channels::{ChannelError, ChannelService};
 use hob_config::{Config, EngineName};
+use hob_conversations::ResponseStore;
 use hob_core::engine::CLOUD;
 use hob_core::{AnswerDefaults, Ask, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents};
 use hob_engines::selection::{
@@ -24,7 +25,9 @@ use crate::ask::default_model::DefaultModel;
 use crate::ask::{AskService, AskServiceParts, ModelAliases};
 use crate::databases::{DATABASE, hob_database};
 use crate::feedback::FeedbackService;
+use crate::model_library::ModelLibrary;
 use crate::startup::channels::{ChannelParts, open_channels};
+use crate::startup::conversations::response_store;
 use crate::startup::embedder::embedder;
 use crate::startup::engines::{beside, engines};
 use crate::startup::local_models::{self, DownloadProgressFn};
@@ -90,6 +93,10 @@ pub struct App {
     pub record: TelemetryService,
     /// Runs nothing until it is started.
     pub scheduler: Arc<Scheduler>,
+    /// Stores responses of the HTTP API.
+    pub responses: Arc<dyn ResponseStore>,
+    /// Downloads and deletes models.
+    pub library: Arc<ModelLibrary>,
     managed: Option<ManagedServer>,
     traces: TraceExporter,
     workshop: ToolRegistry,
@@ -136,6 +143,7 @@ impl App {
         };
         let pool = EnginePool::new(Arc::clone(&engine), others);
         let pool = Arc::new(pool.allow_cloud(config.intelligence.allow_cloud_fallback));
+        let library = Arc::new(ModelLibrary::open(config, home, Arc::clone(&pool))?);
         let embedder = embedder(config, home, &embedding_engine(config, &pool).await);
         let wiring = MemoryWiring {
             bus: bus.clone(),
@@ -168,6 +176,7 @@ impl App {
                 channels: channels.clone(),
             },
         );
+        let responses = response_store(database.clone());
         let calls = RecordedCalls::new(database, record.clone());
         let router = open_router(config, &calls);
         let feedback = FeedbackService::new(router.service().clone(), Some(calls));
@@ -199,7 +208,18 @@ impl App {
             },
         });
         let scheduler = Arc::new(scheduler);
-        Ok(App { system, because, record, scheduler, managed, traces, workshop, channels })
+        Ok(App {
+            system,
+            because,
+            record,
+            scheduler,
+            responses,
+            library,
+            managed,
+            traces,
+            workshop,
+            channels,
+        })
     }
 
     /// Connects the channels and answers incoming messages.

@@ -11,6 +11,7 @@ mod fallback_tests;
 mod feedback;
 #[cfg(test)]
 mod hostile_tests;
+mod model_library;
 #[cfg(test)]
 mod prompt_size_tests;
 #[cfg(test)]
@@ -26,11 +27,14 @@ pub use app::{App, AppOptions, FirstRun, OpenError, choose, is_default_missed};
 pub use ask::agent_or_engine::{AgentSelection, AnswerPath, answer_path};
 pub use ask::default_model::default_model;
 pub use ask::images::ImageFetcher;
-pub use ask::{AnswerStream, AskService, AskServiceParts, ModelAliases, Reranked, TextRequest, TokenCount};
+pub use ask::{
+    AnswerStream, AskService, AskServiceParts, MediaAnswered, ModelAliases, Reranked, TextRequest, TokenCount,
+};
 pub use databases::{
     DatabaseKind, DatabaseReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS, hob_database, inspect_databases,
 };
 pub use feedback::{FeedbackService, RatableAnswer, RateError, RatingResult};
+pub use model_library::{LibraryError, LibraryFailure, ModelLibrary, PullStep, PullSteps};
 pub use startup::embedder::{Embedder, EmbedderError, embedder, open_embedder};
 pub use startup::engines::{beside, engines, ollama};
 pub use tool_registry::{

@@ -1,9 +1,14 @@
-//! Conversations that are saved, so that they can be continued later.
+//! Conversations that are saved, so that they can be continued later: chats of the terminal, and responses of the HTTP API.
 //!
 //! Knows nothing of who asks, of what answers, and of where a conversation is shown.
 
+pub mod responses;
 pub mod store;
 mod types;
 
+pub use responses::{
+    Appended, ConversationAppend, ConversationItem, ResponseChain, ResponseOwner, ResponseStore,
+    SqliteResponseStore, StoredConversation, StoredResponse,
+};
 pub use store::{ConversationStore, MIGRATIONS, SqliteConversationStore};
 pub use types::{ChatId, ChatSummary, ChatTurn, Conversation, SavedTurn, TurnEnding, TurnNumber};

@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::caller::CallerRole;
 use crate::engine_error::EngineError;
 use crate::generate::{GenerateRequest, Generation};
-use crate::model::NoSuitableModel;
+use crate::model::{AGENT_MODEL, NoSuitableModel};
 use crate::model_reason::ModelReason;
 use crate::tool::Permit;
 use crate::tool::ToolResult;
@@ -147,6 +147,12 @@ pub enum AskError {
 
     #[error("there is no agent '{name}'; there are {}", known.join(", "))]
     UnknownAgent { name: String, known: Vec<String> },
+
+    /// The caller asked for the configured agent, and there is none.
+    #[error(
+        "'{AGENT_MODEL}' is answered by the configured agent, and none is configured. Set [server] agent, or name a model."
+    )]
+    NoAgent,
 
     /// The caller left the choice of a model to Hob, and no model can answer.
     #[error(transparent)]

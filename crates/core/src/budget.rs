@@ -64,6 +64,10 @@ pub const ENUM_BYTES: usize = 262_144;
 pub const SCHEMA_TITLE_CHARS: usize = 256;
 pub const SCHEMA_DESCRIPTION_CHARS: usize = 65_536;
 
+pub const PROMPTS: usize = 256;
+/// Answers to all prompts together.
+pub const TEXT_ANSWERS: usize = 1_024;
+
 pub const EMBEDDING_INPUTS: usize = 2_048;
 /// Tokens of all inputs together, where they are sent as numbers.
 pub const EMBEDDING_TOKENS: usize = 4_000_000;
@@ -118,6 +122,9 @@ pub const LIMITS: &[Limit] = &[
         what: "characters",
         most: SCHEMA_DESCRIPTION_CHARS,
     },
+    Limit { field: "`prompt`", what: "prompts", most: PROMPTS },
+    Limit { field: "`n` or `best_of`", what: "answers to all prompts", most: TEXT_ANSWERS },
+    Limit { field: "`documents`", what: "documents", most: EMBEDDING_INPUTS },
     Limit { field: "`input` of embeddings", what: "inputs", most: EMBEDDING_INPUTS },
     Limit { field: "`input` of embeddings", what: "tokens sent as numbers", most: EMBEDDING_TOKENS },
 ];
@@ -219,6 +226,7 @@ pub fn check_request(request: &GenerateRequest) -> Result<(), OverBudget> {
         return Err(OverBudget::new("n", format!("asks for {} answers", thousands(answers)), ANSWERS));
     }
     count("top_logprobs", sampling.top_logprobs.unwrap_or(0) as usize, "alternatives", TOP_LOGPROBS)?;
+    check_extra(&request.hints)?;
     check_extra(&request.extra)
 }
 

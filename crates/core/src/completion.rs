@@ -57,6 +57,8 @@ pub struct CompletionRequest {
     pub response_format: ResponseFormat,
     /// Fields of the caller's request that we give no meaning to, as in [`GenerateRequest::extra`].
     pub extra: Map<String, Value>,
+    /// What the caller would like, as in [`GenerateRequest::hints`].
+    pub hints: Map<String, Value>,
 }
 
 impl CompletionRequest {
@@ -85,6 +87,7 @@ impl CompletionRequest {
             sampling: self.sampling.clone(),
             response_format: self.response_format.clone(),
             extra: self.extra.clone(),
+            hints: self.hints.clone(),
             ..GenerateRequest::default()
         }
     }

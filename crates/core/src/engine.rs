@@ -8,7 +8,8 @@ use crate::completion::CompletionRequest;
 use crate::embed::{EmbedRequest, Embeddings};
 use crate::engine_error::EngineError;
 use crate::generate::{GenerateRequest, Generation};
-use crate::model::ModelInfo;
+use crate::media::{MediaAnswer, MediaRequest};
+use crate::model::{ModelInfo, RunningModel};
 use crate::rerank::{RerankRequest, Reranking};
 use crate::stream::GenerationStream;
 use crate::tokenize::{DetokenizeRequest, TokenizeRequest, Tokenized};
@@ -68,8 +69,18 @@ pub trait Engine: Send + Sync {
         Err(cannot(self.key(), "rerank"))
     }
 
+    /// Sound or pictures, where the engine has models for them.
+    async fn media(&self, request: &MediaRequest) -> Result<MediaAnswer, EngineError> {
+        Err(cannot(self.key(), request.task.name()))
+    }
+
     /// The models it has.
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError>;
+
+    /// More about a model than [`Self::list_models`] says, where the engine tells it when it is asked for one model.
+    async fn describe(&self, _model: &ModelInfo) -> Option<ModelInfo> {
+        None
+    }
 
     /// Whether it answers, found out within two seconds.
     async fn health(&self) -> bool;
@@ -88,6 +99,20 @@ pub trait Engine: Send + Sync {
     /// Loads a model before it is needed, where the engine can.
     async fn prepare(&self, _model: &str) -> Result<(), EngineError> {
         Ok(())
+    }
+
+    /// Frees the memory of a model, where the engine can.
+    async fn unload(&self, _model: &str) -> Result<(), EngineError> {
+        Err(EngineError::Unsupported {
+            engine: self.key().to_owned(),
+            field: "keep_alive".to_owned(),
+            hint: Some("it decides itself which models are in memory".to_owned()),
+        })
+    }
+
+    /// The models that are in memory now, where the engine tells.
+    async fn running_models(&self) -> Result<Vec<RunningModel>, EngineError> {
+        Ok(Vec::new())
     }
 
     /// Reads the prompt of a request before it is asked, where the engine can keep it, so that the first real request that begins

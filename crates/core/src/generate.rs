@@ -148,7 +148,8 @@ pub struct GenerateRequest {
     pub temperature: Option<Temperature>,
     /// As the caller gave it. [`Self::max_tokens`] has the default.
     pub max_tokens: Option<MaxTokens>,
-    /// What holds where the caller gave neither. Set where requests come in, as the owner configured it.
+    /// What holds where the caller gave neither. Set where requests come in, as the owner configured it. A caller who wants no
+    /// limit leaves `max_tokens` out here too.
     pub defaults: AnswerDefaults,
     pub sampling: Sampling,
     pub tools: Vec<ToolDefinition>,
@@ -158,6 +159,9 @@ pub struct GenerateRequest {
     /// Fields of the caller's request that we give no meaning to. An engine of the same wire format passes them on; any
     /// other must refuse them by name, so that nothing is dropped in silence.
     pub extra: Map<String, Value>,
+    /// What the caller would like, under the usual names (`top_k`, `num_ctx`, `reasoning_effort`). An engine that can do it does it,
+    /// and any other leaves it out with a warning: a hint is never a reason to refuse.
+    pub hints: Map<String, Value>,
 }
 
 impl GenerateRequest {

@@ -15,6 +15,7 @@ pub mod engine;
 pub mod engine_error;
 pub mod event;
 pub mod generate;
+pub mod media;
 pub mod message;
 pub mod model;
 pub mod model_reason;
@@ -48,8 +49,9 @@ pub use generate::{
     JsonSchema, MaxTokens, ReplyMode, ResponseFormat, Sampling, Temperature, ToolChoice, ToolDefinition,
     Usage, is_annotation, is_documented_field, is_documented_message_field,
 };
+pub use media::{MediaAnswer, MediaForm, MediaRequest, MediaStream, MediaTask};
 pub use message::{Content, ContentPart, Image, Message, Role, ToolCall};
-pub use model::{ListedModel, ModelInfo, ModelKind, NoSuitableModel};
+pub use model::{ListedModel, ModelCapabilities, ModelInfo, ModelKind, NoSuitableModel, RunningModel};
 pub use model_reason::ModelReason;
 pub use passages::{PASSAGES_BEGIN, PASSAGES_END, without_passages};
 pub use rerank::{RelevanceScore, RerankRequest, Reranking};

@@ -8,6 +8,9 @@ pub const AUTO: &str = "auto";
 /// The name by which a caller asks for the default model.
 pub const DEFAULT_MODEL: &str = "default";
 
+/// The name by which a caller lets the configured agent answer.
+pub const AGENT_MODEL: &str = "hob/agent";
+
 /// A model an engine can answer with. Only the id is certain; engines tell what they know.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ModelInfo {
@@ -23,6 +26,32 @@ pub struct ModelInfo {
     /// Such as `Q4_K_M`.
     pub quantization: Option<String>,
     pub kind: ModelKind,
+    pub capabilities: ModelCapabilities,
+}
+
+/// What a model can; `None` where the engine does not tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ModelCapabilities {
+    /// It reads images.
+    pub vision: Option<bool>,
+    /// It calls tools.
+    pub tools: Option<bool>,
+    /// It thinks before it answers.
+    pub reasoning: Option<bool>,
+    /// It fills the gap between two texts.
+    pub fill_in_middle: Option<bool>,
+}
+
+impl ModelCapabilities {
+    /// What either of the two tells, the first one first.
+    pub fn or(self, other: Self) -> Self {
+        ModelCapabilities {
+            vision: self.vision.or(other.vision),
+            tools: self.tools.or(other.tools),
+            reasoning: self.reasoning.or(other.reasoning),
+            fill_in_middle: self.fill_in_middle.or(other.fill_in_middle),
+        }
+    }
 }
 
 /// What a model makes of a text.
@@ -39,6 +68,18 @@ impl ModelInfo {
     pub fn named(id: impl Into<String>) -> Self {
         ModelInfo { id: id.into(), ..ModelInfo::default() }
     }
+}
+
+/// A model in the memory of an engine.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunningModel {
+    pub id: String,
+    /// Bytes of memory that it takes.
+    pub size: Option<u64>,
+    /// The part of them on a graphics card.
+    pub size_vram: Option<u64>,
+    /// Unix seconds at which it is unloaded unless it is asked again; `None` where that is not known.
+    pub expires: Option<i64>,
 }
 
 /// A model and the engine that answers for it.

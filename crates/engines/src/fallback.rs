@@ -15,10 +15,11 @@ use futures::future::BoxFuture;
 use hob_core::engine::CLOUD;
 use hob_core::{
     AnswerWarning, CallerRole, CompletionRequest, DetokenizeRequest, EmbedRequest, Embeddings, Engine,
-    EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo, ModelReason, RerankRequest,
-    Reranking, TokenizeRequest, Tokenized,
+    EngineError, GenerateRequest, Generation, GenerationStream, MediaAnswer, MediaRequest, ModelInfo,
+    ModelReason, RerankRequest, Reranking, TokenizeRequest, Tokenized,
 };
 
+use crate::hints::move_hints;
 use crate::model_list_cache::{Lookup, ModelListCache};
 use crate::pool::EnginePool;
 
@@ -196,19 +197,27 @@ impl FallbackEngine {
     }
 }
 
-/// The request, for another model where one is named.
-fn with_model(request: &GenerateRequest, model: Option<String>) -> Cow<'_, GenerateRequest> {
-    match model {
-        None => Cow::Borrowed(request),
-        Some(model) => Cow::Owned(GenerateRequest { model, ..request.clone() }),
-    }
+/// The request, for another model where one is named. Its hints follow it from the first engine to the one that is asked.
+fn with_model<'a>(
+    request: &'a GenerateRequest,
+    model: Option<String>,
+    [first, asked]: [&dyn Engine; 2],
+) -> Cow<'a, GenerateRequest> {
+    let Some(model) = model else { return Cow::Borrowed(request) };
+    let mut request = GenerateRequest { model, ..request.clone() };
+    move_hints((&mut request.extra, &request.hints), &request.model, [first.key(), asked.key()]);
+    Cow::Owned(request)
 }
 
-fn completion_with_model(request: &CompletionRequest, model: Option<String>) -> Cow<'_, CompletionRequest> {
-    match model {
-        None => Cow::Borrowed(request),
-        Some(model) => Cow::Owned(CompletionRequest { model, ..request.clone() }),
-    }
+fn completion_with_model<'a>(
+    request: &'a CompletionRequest,
+    model: Option<String>,
+    [first, asked]: [&dyn Engine; 2],
+) -> Cow<'a, CompletionRequest> {
+    let Some(model) = model else { return Cow::Borrowed(request) };
+    let mut request = CompletionRequest { model, ..request.clone() };
+    move_hints((&mut request.extra, &request.hints), &request.model, [first.key(), asked.key()]);
+    Cow::Owned(request)
 }
 
 /// The caller gets the first error, whatever the fallback model's error is.
@@ -229,28 +238,40 @@ impl Engine for FallbackEngine {
 
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
         self.answered(&request.model, |engine, model| {
-            Box::pin(async move { engine.generate(&with_model(request, model)).await })
+            Box::pin(async move {
+                let request = with_model(request, model, [self.first.as_ref(), engine.as_ref()]);
+                engine.generate(&request).await
+            })
         })
         .await
     }
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
         self.answered(&request.model, |engine, model| {
-            Box::pin(async move { engine.stream(&with_model(request, model)).await })
+            Box::pin(async move {
+                let request = with_model(request, model, [self.first.as_ref(), engine.as_ref()]);
+                engine.stream(&request).await
+            })
         })
         .await
     }
 
     async fn complete(&self, request: &CompletionRequest) -> Result<Generation, EngineError> {
         self.answered(&request.model, |engine, model| {
-            Box::pin(async move { engine.complete(&completion_with_model(request, model)).await })
+            Box::pin(async move {
+                let request = completion_with_model(request, model, [self.first.as_ref(), engine.as_ref()]);
+                engine.complete(&request).await
+            })
         })
         .await
     }
 
     async fn stream_completion(&self, request: &CompletionRequest) -> Result<GenerationStream, EngineError> {
         self.answered(&request.model, |engine, model| {
-            Box::pin(async move { engine.stream_completion(&completion_with_model(request, model)).await })
+            Box::pin(async move {
+                let request = completion_with_model(request, model, [self.first.as_ref(), engine.as_ref()]);
+                engine.stream_completion(&request).await
+            })
         })
         .await
     }
@@ -263,6 +284,10 @@ impl Engine for FallbackEngine {
         self.first.detokenize(request).await
     }
 
+    async fn media(&self, request: &MediaRequest) -> Result<MediaAnswer, EngineError> {
+        self.first.media(request).await
+    }
+
     async fn rerank(&self, request: &RerankRequest) -> Result<Reranking, EngineError> {
         self.first.rerank(request).await
     }
@@ -273,6 +298,10 @@ impl Engine for FallbackEngine {
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
         self.first.list_models().await
+    }
+
+    async fn describe(&self, model: &ModelInfo) -> Option<ModelInfo> {
+        self.first.describe(model).await
     }
 
     async fn health(&self) -> bool {

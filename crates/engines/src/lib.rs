@@ -3,7 +3,7 @@
 //! `ollama`, `openai_compat` and `cloud` speak the wire formats of providers; no other crate knows these. `managed`
 //! starts a llama.cpp server. `multi_host` joins several servers of one engine. `selection` chooses the engine at
 //! startup, `pool` the engine that has a model, and `fallback` answers with another model if the default one is not
-//! available. `health_cache` keeps the latest health of every engine.
+//! available. `health_cache` keeps the latest health of every engine. `hints` says which wishes of a caller each engine can follow.
 //!
 //! Knows nothing of agents, of serving HTTP, or of `config.toml`: each engine takes an options struct.
 
@@ -12,6 +12,7 @@ pub mod cloud;
 mod embeddings;
 pub mod fallback;
 mod health_cache;
+pub mod hints;
 pub mod managed;
 pub mod model_list_cache;
 pub mod multi_host;

@@ -16,8 +16,8 @@ use std::num::NonZeroU32;
 
 use hob_core::{
     Answer, Collector, Content, Delta, Engine, EngineError, FinishReason, GenerateRequest, Generation,
-    JsonSchema, Message, ModelInfo, ResponseFormat, Role, Sampling, ToolCall, ToolCallDelta, ToolChoice,
-    ToolDefinition, Usage,
+    JsonSchema, Message, ModelCapabilities, ModelInfo, ResponseFormat, Role, Sampling, ToolCall,
+    ToolCallDelta, ToolChoice, ToolDefinition, Usage,
 };
 use hob_engines::openai_compat::chunks::ChatChunkDecoder;
 use hob_engines::wire::deltas::Decoder;
@@ -341,6 +341,7 @@ async fn models_are_listed_with_their_properties_by_engine() {
             context: Some(2048),
             size: Some(96_576_768),
             quantization: Some("Q4_1".into()),
+            capabilities: ModelCapabilities { vision: Some(false), ..ModelCapabilities::default() },
             ..ModelInfo::named("smollm2")
         },
     ];

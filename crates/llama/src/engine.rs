@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use hob_core::{
     Collector, CompletionRequest, Cut, Delta, DeltaStream, DetokenizeRequest, EmbedRequest, Embeddings,
-    Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo, ModelKind, RerankRequest,
-    Reranking, TokenizeRequest, Tokenized,
+    Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelCapabilities, ModelInfo,
+    ModelKind, RerankRequest, Reranking, RunningModel, TokenizeRequest, Tokenized,
 };
 use hob_models::StoredModel;
 use hob_models::tuned::{KeepTuned, TuneReport};
@@ -361,6 +361,13 @@ impl Engine for LlamaEngine {
         Ok(models.into_iter().map(describe).collect())
     }
 
+    /// A model in memory tells what its tokens and its template can.
+    async fn describe(&self, model: &ModelInfo) -> Option<ModelInfo> {
+        let loaded = self.cache.loaded_model(&model.id)?;
+        let capabilities = model.capabilities.or(loaded.capabilities());
+        Some(ModelInfo { capabilities, context: Some(loaded.context_size.context.into()), ..model.clone() })
+    }
+
     /// Healthy only with a model that can answer.
     async fn health(&self) -> bool {
         let directory = self.cache.directory.clone();
@@ -376,6 +383,14 @@ impl Engine for LlamaEngine {
 
     async fn prepare(&self, model: &str) -> Result<(), EngineError> {
         self.cache.acquire(model).await.map(drop)
+    }
+
+    async fn unload(&self, model: &str) -> Result<(), EngineError> {
+        self.cache.unload(model).await
+    }
+
+    async fn running_models(&self) -> Result<Vec<RunningModel>, EngineError> {
+        Ok(self.cache.running())
     }
 
     /// Reads the prompt while the model is idle, until the next request. Dropping the future cancels it.
@@ -416,6 +431,13 @@ fn describe(model: StoredModel) -> ModelInfo {
         size: Some(model.size),
         quantization: header.and_then(|header| header.quantization).map(str::to_owned),
         kind: kind_of(&model),
+        capabilities: match kind_of(&model) {
+            // Tools are spelled out for a model whose template knows none.
+            ModelKind::Text => {
+                ModelCapabilities { vision: Some(false), tools: Some(true), ..ModelCapabilities::default() }
+            }
+            ModelKind::Embedding => ModelCapabilities::default(),
+        },
         ..ModelInfo::named(model.id)
     }
 }

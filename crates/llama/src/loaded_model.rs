@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
-use hob_core::EngineError;
+use hob_core::{EngineError, ModelCapabilities};
 use hob_models::tuned::file_to_load;
 use hob_models::{MemoryEstimate, StoredModel};
 use llama_cpp_2::LlamaCppError;
@@ -300,6 +300,25 @@ impl LoadedModel {
             );
             bad_request(message, Some(place.split('[').next().unwrap_or(place)))
         })
+    }
+
+    /// What its tokens and its template can.
+    pub(crate) fn capabilities(&self) -> ModelCapabilities {
+        let vocab = self.model.vocab();
+        let has_gap_tokens =
+            [vocab.fim_pre(), vocab.fim_suf(), vocab.fim_mid()].iter().all(|token| token.0 >= 0);
+        let thinks = match &self.template {
+            Template::Own(own) => {
+                own.source().contains(reasoning::MARKS[0]) || !self.thought_marks.is_empty()
+            }
+            Template::BuiltIn(_) => !self.thought_marks.is_empty(),
+        };
+        ModelCapabilities {
+            vision: Some(false),
+            tools: Some(!self.embeds_only),
+            reasoning: Some(thinks),
+            fill_in_middle: Some(has_gap_tokens),
+        }
     }
 
     /// Whether the model was made to score a document for a question.

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc as orders;
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use hob_core::EngineError;
+use hob_core::{EngineError, RunningModel};
 use hob_models::{ModelDirectory, StoredModel};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, watch};
@@ -106,6 +106,60 @@ impl ModelCache {
         let mut ids: Vec<String> = self.entries.lock().keys().cloned().collect();
         ids.sort();
         ids
+    }
+
+    /// A model that is in memory and ready.
+    pub(crate) fn loaded_model(&self, id: &str) -> Option<Arc<LoadedModel>> {
+        let entries = self.entries.lock();
+        match &*entries.get(id)?.loading.borrow() {
+            Loading::Ready(handle) => Some(Arc::clone(&handle.loaded)),
+            Loading::Pending | Loading::Failed(_) => None,
+        }
+    }
+
+    /// The models in memory, with their size and when they leave if nobody asks them.
+    pub(crate) fn running(&self) -> Vec<RunningModel> {
+        let now = (Instant::now(), SystemTime::now());
+        let describe = |(id, entry): (&String, &Entry)| {
+            let idle = if entry.users > 0 { Duration::ZERO } else { now.0.duration_since(entry.last_used) };
+            let left = self.options.keep_alive.saturating_sub(idle);
+            let expires = now.1.checked_add(left).and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+            RunningModel {
+                id: id.clone(),
+                size: Some(entry.bytes),
+                size_vram: None,
+                expires: expires.and_then(|since| i64::try_from(since.as_secs()).ok()),
+            }
+        };
+        let mut running: Vec<RunningModel> = self.entries.lock().iter().map(describe).collect();
+        running.sort_by(|one, other| one.id.cmp(&other.id));
+        running
+    }
+
+    /// Unloads a model that nobody uses, and returns when its memory is free. A model that is not in memory needs nothing.
+    pub(crate) async fn unload(&self, model: &str) -> Result<(), EngineError> {
+        let id = model.strip_suffix(".gguf").unwrap_or(model);
+        let entry = {
+            let mut entries = self.entries.lock();
+            match entries.get(id) {
+                Some(entry) if entry.users > 0 => {
+                    return Err(busy(
+                        format!("the model '{id}' is answering; unload it when it has ended"),
+                        1,
+                    ));
+                }
+                _ => entries.remove(id),
+            }
+        };
+        let Some(Entry { thread, loading, .. }) = entry else { return Ok(()) };
+        self.freed.notify_waiters();
+        // The thread ends when the last sender of orders is gone.
+        drop(loading);
+        if let Some(thread) = thread {
+            // A thread that panicked has said so itself.
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+        Ok(())
     }
 
     pub(crate) fn computed(&self) -> u64 {

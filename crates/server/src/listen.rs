@@ -34,6 +34,7 @@ use crate::pipeline::Pipeline;
 use crate::reload::ServerControl;
 use crate::request_context::RequestContext;
 use crate::request_id::{ANTHROPIC_REQUEST_ID, ANTHROPIC_VERSION, REQUEST_ID, RequestId};
+use crate::responses::BackgroundRuns;
 use crate::router::router;
 use crate::state::ServerParts;
 use crate::worker_threads::WorkerThreads;
@@ -83,6 +84,8 @@ pub struct Server {
     shutdown_grace: Duration,
     /// Ends answers that would never end by themselves.
     stopping: CancellationToken,
+    /// Responses that no connection waits for.
+    background: Arc<BackgroundRuns>,
 }
 
 /// A server that has stopped. Background work of its requests, such as a started task, continues until this is dropped.
@@ -106,8 +109,9 @@ impl Server {
         let listener = TcpListener::bind((config.host.as_str(), config.port)).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let stopping = CancellationToken::new();
+        let background = Arc::new(BackgroundRuns::new());
         let shared = Shared {
-            pipeline: router(parts.into(), config, stopping.clone()),
+            pipeline: router(parts.into(), config, stopping.clone(), Arc::clone(&background)),
             header_timeout: config.header_timeout,
             write_timeout: config.write_timeout,
         };
@@ -124,6 +128,7 @@ impl Server {
                 .saturating_mul(2),
             shutdown_grace: config.shutdown_grace,
             stopping,
+            background,
         })
     }
 
@@ -169,12 +174,14 @@ impl Server {
         drop(self.listener);
         self.stopping.cancel();
         connections.close();
-        match tokio::time::timeout(self.shutdown_grace, connections.wait()).await {
-            Ok(()) => Stopped { cut: 0, _workers: self.workers },
+        let ended = || async { tokio::join!(connections.wait(), self.background.drain()) };
+        match tokio::time::timeout(self.shutdown_grace, ended()).await {
+            Ok(_) => Stopped { cut: 0, _workers: self.workers },
             Err(_) => {
                 let cut = connections.len();
                 drop(cut_at_the_end);
-                if tokio::time::timeout(CUT_WITHIN, connections.wait()).await.is_err() {
+                self.background.stop();
+                if tokio::time::timeout(CUT_WITHIN, ended()).await.is_err() {
                     tracing::warn!(
                         left = connections.len(),
                         "connections did not end in time; they are dropped"

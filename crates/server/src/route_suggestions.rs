@@ -10,6 +10,9 @@ const PREFIXES: [&str; 2] = ["v1", "api"];
 
 const CHAT: &str = "/v1/chat/completions";
 
+/// Where clients of Ollama ask.
+const OLLAMA: &str = "/api/";
+
 /// What clients of other APIs ask for: older and newer ones of OpenAI, Anthropic, Ollama.
 const OTHER_APIS: [(&str, &str); 6] = [
     ("completions", CHAT),
@@ -55,13 +58,16 @@ impl RouteSuggestions {
         }
         let elsewhere = [format!("/v1/{name}"), format!("/{name}")];
         let found = elsewhere.into_iter().find(|path| self.routes.at(path).is_ok());
-        found.or_else(|| self.misspelt(&name.to_lowercase()).map(str::to_owned))
+        let api = if path.starts_with(OLLAMA) { OLLAMA } else { "" };
+        found.or_else(|| self.misspelt(&name.to_lowercase(), api).map(str::to_owned))
     }
 
-    fn misspelt(&self, name: &str) -> Option<&'static str> {
+    /// The route with the most similar name. Of two, the one below `api`, and else the one that is listed first.
+    fn misspelt(&self, name: &str, api: &str) -> Option<&'static str> {
         let slips = name.chars().count() / 4;
         let distances = self.names.iter().map(|(known, route)| (damerau_levenshtein(name, known), *route));
-        distances.filter(|(distance, _)| *distance <= slips).min().map(|(_, route)| route)
+        let near = distances.filter(|(distance, _)| *distance <= slips);
+        near.min_by_key(|(distance, route)| (*distance, !route.starts_with(api))).map(|(_, route)| route)
     }
 }
 
@@ -118,6 +124,17 @@ mod tests {
         ] {
             assert_eq!(suggestions().nearest(path).as_deref(), Some(meant), "{path}");
         }
+    }
+
+    #[test]
+    fn a_name_that_two_apis_have_means_the_one_that_was_asked() {
+        let routes = RouteSuggestions::new([CHAT, "/v1/embeddings", "/api/chat", "/api/embeddings"]);
+        let nearest = |path: &str| routes.nearest(path);
+        assert_eq!(nearest("/api/chatt").as_deref(), Some("/api/chat"));
+        assert_eq!(nearest("/v1/chat").as_deref(), Some(CHAT));
+        assert_eq!(nearest("/chat").as_deref(), Some(CHAT));
+        assert_eq!(nearest("/api/embedding").as_deref(), Some("/api/embeddings"));
+        assert_eq!(nearest("/v1/embedding").as_deref(), Some("/v1/embeddings"));
     }
 
     #[test]

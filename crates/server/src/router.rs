@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use axum::Router;
 use axum::extract::Request;
 use axum::response::IntoResponse;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, delete, get, post};
 use hob_config::ServerConfig;
 use tokio_util::sync::CancellationToken;
 
@@ -15,11 +15,13 @@ use crate::admin::{channels, events, feedback, health, memory, metrics, openapi,
 use crate::anthropic::{self, messages};
 use crate::error::{ApiError, ErrorFormat};
 use crate::limits::log_limit::LogLimit;
-use crate::openai::{chat, embeddings};
+use crate::ollama;
+use crate::openai::{chat, completions, embeddings, media, rerank, tokenize};
 use crate::pages::{chat_page, dashboard};
 use crate::pipeline::Pipeline;
 use crate::reload::AccessRules;
 use crate::request_metrics::RequestMetrics;
+use crate::responses::{self, BackgroundRuns, conversations};
 use crate::route_suggestions::RouteSuggestions;
 use crate::state::{ServerParts, ServerState};
 
@@ -27,7 +29,26 @@ use crate::state::{ServerParts, ServerState};
 fn routes() -> Vec<(&'static str, MethodRouter<Arc<ServerState>>)> {
     vec![
         ("/v1/chat/completions", post(chat::create)),
+        ("/v1/completions", post(completions::create)),
         ("/v1/embeddings", post(embeddings::create)),
+        ("/v1/audio/transcriptions", post(media::transcribe)),
+        ("/v1/audio/translations", post(media::translate)),
+        ("/v1/audio/speech", post(media::speak)),
+        ("/v1/images/generations", post(media::draw)),
+        ("/v1/images/edits", post(media::edit)),
+        ("/v1/rerank", post(rerank::create)),
+        ("/v2/rerank", post(rerank::create)),
+        ("/rerank", post(rerank::create)),
+        ("/tokenize", post(tokenize::split)),
+        ("/detokenize", post(tokenize::join)),
+        ("/v1/responses", post(responses::create::create)),
+        ("/v1/responses/{id}", get(responses::stored::show).delete(responses::stored::delete)),
+        ("/v1/responses/{id}/cancel", post(responses::stored::cancel)),
+        ("/v1/responses/{id}/input_items", get(responses::stored::input_items)),
+        ("/v1/conversations", post(conversations::create)),
+        ("/v1/conversations/{id}", conversations::one()),
+        ("/v1/conversations/{id}/items", get(conversations::list_items).post(conversations::add_items)),
+        ("/v1/conversations/{id}/items/{item_id}", conversations::one_item()),
         ("/v1/models", get(anthropic::models::list)),
         ("/v1/models/{*id}", get(anthropic::models::show)),
         ("/v1/messages", post(messages::create)),
@@ -47,6 +68,20 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<ServerState>>)> {
         ("/v1/tasks/{id}/logs", get(tasks::logs)),
         ("/v1/feedback", post(feedback::create)),
         ("/v1/savings", get(savings::show)),
+        ("/api/chat", post(ollama::chat::create)),
+        ("/api/generate", post(ollama::generate::create)),
+        ("/api/embed", post(ollama::embed::create)),
+        ("/api/embeddings", post(ollama::embed::create_one)),
+        ("/api/tags", get(ollama::models::tags)),
+        ("/api/show", post(ollama::models::show)),
+        ("/api/ps", get(ollama::models::ps)),
+        ("/api/version", get(ollama::models::version)),
+        ("/api/pull", post(ollama::library::pull)),
+        ("/api/delete", delete(ollama::library::delete)),
+        ("/api/copy", post(ollama::library::copy)),
+        ("/api/create", post(ollama::refused::create)),
+        ("/api/push", post(ollama::refused::push)),
+        ("/api/blobs/{digest}", post(ollama::refused::blobs).head(ollama::refused::blobs)),
         ("/", get(chat_page::show)),
         ("/dashboard", get(dashboard::show)),
         ("/health", get(health::show)),
@@ -55,12 +90,17 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<ServerState>>)> {
     ]
 }
 
-pub(crate) fn router(parts: ServerParts, config: &ServerConfig, stopping: CancellationToken) -> Pipeline {
+pub(crate) fn router(
+    parts: ServerParts,
+    config: &ServerConfig,
+    stopping: CancellationToken,
+    background: Arc<BackgroundRuns>,
+) -> Pipeline {
     let routes = routes();
     let patterns = || routes.iter().map(|(pattern, _)| *pattern);
     let suggestions = Arc::new(RouteSuggestions::new(patterns()));
     let metrics = parts.system.metrics().map(|_| Arc::new(RequestMetrics::new(patterns())));
-    let state = Arc::new(ServerState::new(parts, config, metrics.clone(), stopping));
+    let state = Arc::new(ServerState::new(parts, config, metrics.clone(), stopping, background));
     let router = routes
         .into_iter()
         .fold(Router::new(), |router, (pattern, methods)| router.route(pattern, methods))

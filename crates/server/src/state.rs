@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use hob_app::AskService;
+use hob_app::{AskService, ModelLibrary};
 use hob_config::ServerConfig;
+use hob_conversations::ResponseStore;
 use hob_engines::HealthCache;
 use hob_tasks::Scheduler;
 use hob_telemetry::TelemetryService;
@@ -14,9 +15,13 @@ use crate::blocking_pool::BlockingPool;
 use crate::limits::body::BodyReader;
 use crate::limits::concurrency_limit::ConcurrencyLimit;
 use crate::request_metrics::RequestMetrics;
+use crate::responses::BackgroundRuns;
 
 /// Reports that are computed at once: each takes a thread.
 const MAX_REPORTS: usize = 2;
+
+/// Models that are downloaded at once.
+const MAX_PULLS: usize = 4;
 
 /// The services that a server needs.
 pub struct ServerParts {
@@ -25,12 +30,22 @@ pub struct ServerParts {
     pub record: TelemetryService,
     /// Stores and runs tasks. Without it `/v1/tasks` answers 503.
     pub scheduler: Option<Arc<Scheduler>>,
+    /// Stores responses and conversations. Without it none are stored.
+    pub responses: Option<Arc<dyn ResponseStore>>,
+    /// Downloads and deletes models. Without it `/api/pull` answers 503.
+    pub library: Option<Arc<ModelLibrary>>,
 }
 
 impl From<Arc<AskService>> for ServerParts {
-    /// Without a record and without tasks.
+    /// Without a record, without tasks, without stored responses and without a library of models.
     fn from(system: Arc<AskService>) -> Self {
-        ServerParts { system, record: TelemetryService::default(), scheduler: None }
+        ServerParts {
+            system,
+            record: TelemetryService::default(),
+            scheduler: None,
+            responses: None,
+            library: None,
+        }
     }
 }
 
@@ -39,6 +54,10 @@ pub(crate) struct ServerState {
     pub(crate) system: Arc<AskService>,
     pub(crate) record: TelemetryService,
     pub(crate) scheduler: Option<Arc<Scheduler>>,
+    pub(crate) responses: Option<Arc<dyn ResponseStore>>,
+    pub(crate) background: Arc<BackgroundRuns>,
+    pub(crate) library: Option<Arc<ModelLibrary>>,
+    pub(crate) pull_slots: Arc<Semaphore>,
     pub(crate) health: HealthCache,
     /// `None` if `[telemetry] metrics` is off.
     pub(crate) metrics: Option<Arc<RequestMetrics>>,
@@ -56,13 +75,18 @@ impl ServerState {
         config: &ServerConfig,
         metrics: Option<Arc<RequestMetrics>>,
         stopping: CancellationToken,
+        background: Arc<BackgroundRuns>,
     ) -> Self {
-        let ServerParts { system, record, scheduler } = parts;
+        let ServerParts { system, record, scheduler, responses, library } = parts;
         ServerState {
             health: HealthCache::new(system.pool().engines(), &stopping),
             system,
             record,
             scheduler,
+            responses,
+            background,
+            library,
+            pull_slots: Arc::new(Semaphore::new(MAX_PULLS)),
             metrics,
             report_slots: Semaphore::new(MAX_REPORTS),
             concurrency_limit: ConcurrencyLimit::new(

@@ -8,6 +8,20 @@ use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WholeNumber(pub(crate) i64);
 
+/// The number of a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TokenId(pub(crate) u32);
+
+impl<'de> Deserialize<'de> for TokenId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let WholeNumber(number) = WholeNumber::deserialize(deserializer)?;
+        let expected = "a token, which is a whole number from 0 to 4294967295";
+        u32::try_from(number)
+            .map(TokenId)
+            .map_err(|_| D::Error::invalid_value(Unexpected::Signed(number), &expected))
+    }
+}
+
 impl<'de> Deserialize<'de> for WholeNumber {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct WholeNumberVisitor;

@@ -12,9 +12,9 @@ use futures::Stream;
 use hob_core::token_estimate::{prompt_tokens, tokens_of};
 use hob_core::{
     Answer, CompletionRequest, Delta, DeltaStream, DetokenizeRequest, EmbedInputs, EmbedRequest, Embeddings,
-    Engine, EngineError, Event, FinishReason, GenerateRequest, Generation, GenerationStream, ModelInfo,
-    Prompt, RequestSource, RerankRequest, Reranking, RunEvents, TokenizeRequest, Tokenized, TraceParent,
-    Usage,
+    Engine, EngineError, Event, FinishReason, GenerateRequest, Generation, GenerationStream, MediaAnswer,
+    MediaRequest, MediaStream, MediaTask, ModelInfo, Prompt, RequestSource, RerankRequest, Reranking,
+    RunEvents, TokenizeRequest, Tokenized, TraceParent, Usage,
 };
 use hob_net::trace_context::{current, within};
 
@@ -43,6 +43,7 @@ enum Operation {
     StreamCompletion,
     Embed,
     Rerank,
+    Media(MediaTask),
 }
 
 impl Operation {
@@ -53,6 +54,7 @@ impl Operation {
             Operation::Complete | Operation::StreamCompletion => "text_completion",
             Operation::Embed => "embeddings",
             Operation::Rerank => "rerank",
+            Operation::Media(task) => task.name(),
         }
     }
 }
@@ -184,8 +186,27 @@ impl Engine for RecordedEngine {
         }
     }
 
+    /// Recorded when its last byte has come. Nobody counts tokens of sound and pictures.
+    async fn media(&self, request: &MediaRequest) -> Result<MediaAnswer, EngineError> {
+        let mut inference = self.begin(Operation::Media(request.task), &request.model, 0);
+        inference.usage = Some(Usage { prompt_tokens: 0, completion_tokens: 0, cached_tokens: None });
+        match within(inference.span.trace_parent(), self.engine.media(request)).await {
+            Ok(MediaAnswer { content_type, body }) => {
+                Ok(MediaAnswer { content_type, body: Box::pin(RecordedMedia { body, inference }) })
+            }
+            Err(error) => {
+                inference.fail(&error);
+                Err(error)
+            }
+        }
+    }
+
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
         self.engine.list_models().await
+    }
+
+    async fn describe(&self, model: &ModelInfo) -> Option<ModelInfo> {
+        self.engine.describe(model).await
     }
 
     async fn health(&self) -> bool {
@@ -375,6 +396,26 @@ impl InferenceInProgress {
 impl Drop for InferenceInProgress {
     fn drop(&mut self) {
         self.settle(InferenceEnd::Cancelled);
+    }
+}
+
+struct RecordedMedia {
+    body: MediaStream,
+    inference: InferenceInProgress,
+}
+
+impl Stream for RecordedMedia {
+    type Item = Result<Vec<u8>, EngineError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        let next = std::task::ready!(this.body.as_mut().poll_next(context));
+        match &next {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => this.inference.fail(error),
+            None => this.inference.settle(InferenceEnd::Complete(FinishReason::Stop)),
+        }
+        Poll::Ready(next)
     }
 }
 

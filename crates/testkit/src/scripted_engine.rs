@@ -8,7 +8,8 @@ use futures::stream;
 use hob_core::{
     AnswerWarning, Collector, CompletionRequest, Cut, Delta, DetokenizeRequest, EmbedInputs, EmbedRequest,
     Embeddings, Engine, EngineError, FinishReason, GenerateRequest, Generation, GenerationStream, ModelInfo,
-    ModelKind, RelevanceScore, RerankRequest, Reranking, TokenizeInput, TokenizeRequest, Tokenized, Usage,
+    ModelKind, RelevanceScore, RerankRequest, Reranking, RunningModel, TokenizeInput, TokenizeRequest,
+    Tokenized, Usage,
 };
 
 type Script = dyn Fn(&GenerateRequest) -> Vec<Result<Delta, EngineError>> + Send + Sync;
@@ -22,6 +23,8 @@ pub struct ScriptedEngine {
     script: Box<Script>,
     requests: Mutex<Vec<GenerateRequest>>,
     embed_requests: Mutex<Vec<EmbedRequest>>,
+    /// What was loaded and unloaded.
+    memory: Mutex<Vec<String>>,
     completion_requests: Mutex<Vec<CompletionRequest>>,
     reranks: bool,
     lists: AtomicUsize,
@@ -42,6 +45,7 @@ impl ScriptedEngine {
             script: Box::new(script),
             requests: Mutex::new(Vec::new()),
             embed_requests: Mutex::new(Vec::new()),
+            memory: Mutex::new(Vec::new()),
             completion_requests: Mutex::new(Vec::new()),
             reranks: false,
             lists: AtomicUsize::new(0),
@@ -109,6 +113,11 @@ impl ScriptedEngine {
     /// The requests for embeddings so far.
     pub fn embed_requests(&self) -> Vec<EmbedRequest> {
         self.embed_requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What was loaded and unloaded so far, such as `load m`.
+    pub fn loaded(&self) -> Vec<String> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// It compares texts: the shorter the document, the better.
@@ -247,6 +256,33 @@ impl Engine for ScriptedEngine {
 
     fn lists_every_model(&self) -> bool {
         self.lists_every_model
+    }
+
+    async fn prepare(&self, model: &str) -> Result<(), EngineError> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).push(format!("load {model}"));
+        Ok(())
+    }
+
+    async fn unload(&self, model: &str) -> Result<(), EngineError> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).push(format!("unload {model}"));
+        Ok(())
+    }
+
+    /// What was loaded and not unloaded since.
+    async fn running_models(&self) -> Result<Vec<RunningModel>, EngineError> {
+        let mut running: Vec<RunningModel> = Vec::new();
+        for step in self.loaded() {
+            let (step, id) = step.split_once(' ').unwrap_or_default();
+            running.retain(|model| model.id != id);
+            if step == "load" {
+                running.push(RunningModel {
+                    id: id.to_owned(),
+                    size: Some(1 << 20),
+                    ..RunningModel::default()
+                });
+            }
+        }
+        Ok(running)
     }
 
     async fn health(&self) -> bool {

@@ -48,7 +48,7 @@ impl AskService {
         span: &mut Span,
     ) -> Result<Answered, AskError> {
         let ignored = admit(&mut request, caller, &self.images).await?;
-        let wish = self.wish(&caller.agent)?;
+        let wish = self.wish(&mut request, &caller.agent).await?;
         let mut route = self.route(&mut request, caller).await?;
         let outcome = self.answer_by(&route, request, wish, caller, span).await;
         if let Some(reporter) = route.take_outcome_reporter() {
@@ -56,7 +56,7 @@ impl AskService {
         }
         let AgentOutcome { mut generation, turns, tool_results } = outcome?;
         let told = route.tell(span);
-        generation.warnings.extend(told.warning);
+        generation.warnings.extend(told.warnings);
         generation.warnings.extend(ignored);
         Ok(Answered { engine: told.engine, generation, turns, tool_results, reason: told.reason })
     }
@@ -111,7 +111,7 @@ impl AskService {
         span: &mut Span,
     ) -> Result<AnswerStream, AskError> {
         let ignored = admit(&mut request, caller, &self.images).await?;
-        let wish = self.wish(&caller.agent)?;
+        let wish = self.wish(&mut request, &caller.agent).await?;
         let mut route = self.route(&mut request, caller).await?;
         let model = request.model.clone();
         let begun = self.first_piece(&route, request, wish, caller, span).await;
@@ -124,7 +124,7 @@ impl AskService {
             (begun, None) => begun?,
         };
         let told = route.tell(span);
-        warnings.extend(told.warning);
+        warnings.extend(told.warnings);
         warnings.extend(ignored);
         let model = told.model.unwrap_or(model);
         Ok(AnswerStream { engine: told.engine, model, reason: told.reason, warnings, deltas })

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use hob_core::{
     AnswerWarning, AskError, Caller, CallerRole, CompletionRequest, Content, ContentPart, Engine,
-    GenerateRequest, is_documented_field, is_documented_message_field,
+    GenerateRequest, MediaForm, MediaRequest, is_documented_field, is_documented_message_field,
 };
 use serde_json::{Map, Value};
 
@@ -37,11 +37,47 @@ pub(crate) fn admit_text(request: &mut CompletionRequest, role: CallerRole) -> V
     if role.may_send_any_field() {
         return Vec::new();
     }
-    let mut fields =
-        GenerateRequest { extra: std::mem::take(&mut request.extra), ..GenerateRequest::default() };
+    let mut fields = GenerateRequest {
+        extra: std::mem::take(&mut request.extra),
+        hints: std::mem::take(&mut request.hints),
+        ..GenerateRequest::default()
+    };
     let warnings = drop_undocumented(&mut fields);
-    request.extra = fields.extra;
+    (request.extra, request.hints) = (fields.extra, fields.hints);
     warnings
+}
+
+/// The same for sound and pictures. A form is passed on as it came, so a part that is not documented is refused.
+pub(crate) fn admit_media(
+    request: &mut MediaRequest,
+    role: CallerRole,
+) -> Result<Vec<AnswerWarning>, AskError> {
+    if role.may_send_any_field() {
+        return Ok(Vec::new());
+    }
+    let task = request.task;
+    match &mut request.form {
+        MediaForm::Json(fields) => {
+            let mut dropped = Vec::new();
+            fields.retain(|field, _| {
+                let stays = task.is_documented_field(field);
+                if !stays {
+                    dropped.push(shown(field));
+                }
+                stays
+            });
+            dropped.truncate(MAX_NAMED);
+            Ok(dropped.into_iter().map(AnswerWarning::Ignored).collect())
+        }
+        MediaForm::Multipart { parts, .. } => match parts.iter().find(|part| !task.is_documented_field(part))
+        {
+            None => Ok(Vec::new()),
+            Some(part) => Err(AskError::Attachment {
+                param: shown(part),
+                reason: "only the owner of this server may send this field".to_owned(),
+            }),
+        },
+    }
 }
 
 /// Refuses an engine that this caller may not use.
@@ -56,6 +92,7 @@ pub(crate) fn check_engine(engine: &dyn Engine, model: &str, role: CallerRole) -
 fn drop_undocumented(request: &mut GenerateRequest) -> Vec<AnswerWarning> {
     let mut dropped = Vec::new();
     retain(&mut request.extra, is_documented_field, |field| dropped.push(shown(field)));
+    retain(&mut request.hints, is_documented_field, |field| dropped.push(shown(field)));
     // A client sends the same field with every message; naming it once is enough.
     let mut named = HashSet::new();
     for (index, message) in request.messages.iter_mut().enumerate() {

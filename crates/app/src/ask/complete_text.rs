@@ -70,7 +70,7 @@ impl AskService {
         }
         let AgentOutcome { mut generation, turns, tool_results } = outcome?;
         let told = route.tell(span);
-        generation.warnings.extend(told.warning);
+        generation.warnings.extend(told.warnings);
         generation.warnings.extend(ignored);
         Ok(Answered { engine: told.engine, generation, turns, tool_results, reason: told.reason })
     }
@@ -113,7 +113,7 @@ impl AskService {
             (begun, None) => begun?,
         };
         let told = route.tell(span);
-        warnings.extend(told.warning);
+        warnings.extend(told.warnings);
         warnings.extend(ignored);
         let model = told.model.unwrap_or(model);
         Ok(AnswerStream { engine: told.engine, model, reason: told.reason, warnings, deltas })
@@ -131,6 +131,7 @@ impl AskService {
         let route = self.route(&mut question, caller).await?;
         request.request.model = question.model;
         request.request.defaults = question.defaults;
+        request.request.extra = question.extra;
         Ok(route)
     }
 

@@ -16,6 +16,8 @@ pub(crate) struct RequestTarget {
     engine: Arc<dyn Engine>,
     reason: Option<ModelReason>,
     warning: Option<AnswerWarning>,
+    /// Hints of the caller that this engine cannot follow.
+    ignored: Vec<AnswerWarning>,
     /// The fallback that may still answer; `None` if there is none.
     behind: Option<Behind>,
     /// Where the router chose the model: reports how the answer ends.
@@ -38,19 +40,24 @@ pub(crate) struct AnswerNotes {
     /// The model that answered, if it is not the one that was requested.
     pub(crate) model: Option<String>,
     pub(crate) reason: Option<ModelReason>,
-    pub(crate) warning: Option<AnswerWarning>,
+    pub(crate) warnings: Vec<AnswerWarning>,
 }
 
 impl RequestTarget {
     /// One engine, without a fallback.
     pub(crate) fn to(engine: Arc<dyn Engine>, reason: Option<ModelReason>) -> Self {
-        RequestTarget { engine, reason, warning: None, behind: None, reporter: None }
+        RequestTarget { engine, reason, warning: None, ignored: Vec::new(), behind: None, reporter: None }
     }
 
     /// A fallback model from the start.
     pub(crate) fn to_stand_in(stand_in: FallbackModel) -> Self {
         let FallbackModel { model: _, engine, reason, warning } = stand_in;
         RequestTarget { warning: Some(warning), ..RequestTarget::to(engine, Some(reason)) }
+    }
+
+    /// The same with hints that have no effect.
+    pub(crate) fn ignoring(self, ignored: Vec<AnswerWarning>) -> Self {
+        RequestTarget { ignored, ..self }
     }
 
     /// The same with a reporter of how the answer ends.
@@ -137,26 +144,21 @@ impl RequestTarget {
         if let Some(behind) = &self.behind {
             behind.switch.close();
         }
-        let told = match self.stand_in() {
-            None => AnswerNotes {
-                engine: self.engine.key().to_owned(),
-                model: None,
-                reason: self.reason,
-                warning: self.warning,
-            },
-            Some(FallbackModel { model, engine, reason, warning }) => AnswerNotes {
-                engine: engine.key().to_owned(),
-                model: Some(model.clone()),
-                reason: Some(reason.clone().after(self.reason.clone())),
-                warning: Some(warning.clone()),
-            },
+        let (engine, model, reason, warning) = match self.stand_in() {
+            None => (self.engine.key().to_owned(), None, self.reason, self.warning),
+            Some(FallbackModel { model, engine, reason, warning }) => (
+                engine.key().to_owned(),
+                Some(model.clone()),
+                Some(reason.clone().after(self.reason.clone())),
+                Some(warning.clone()),
+            ),
         };
-        if let Some(warning) = &told.warning {
+        if let Some(warning) = &warning {
             span.set("hob.warning", warning.text().as_ref());
         }
-        if let Some(reason) = &told.reason {
+        if let Some(reason) = &reason {
             span.set("hob.model.reason", reason.as_str());
         }
-        told
+        AnswerNotes { engine, model, reason, warnings: warning.into_iter().chain(self.ignored).collect() }
     }
 }

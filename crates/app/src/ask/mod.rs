@@ -10,8 +10,11 @@ pub(crate) mod default_model;
 mod embed;
 pub(crate) mod engine_for_request;
 pub(crate) mod images;
+mod media;
 mod memory_context;
 mod model_aliases;
+mod model_descriptions;
+mod model_memory;
 mod rerank;
 mod resolve_model;
 mod run_context;
@@ -36,11 +39,13 @@ use hob_telemetry::{EnergyMeters, InferenceLog, Recorder, Tracer};
 pub use answer::AnswerStream;
 pub use complete_text::TextRequest;
 pub use count_tokens::TokenCount;
+pub use media::MediaAnswered;
 pub use model_aliases::ModelAliases;
 pub use rerank::Reranked;
 
 use crate::ask::default_model::DefaultModel;
 use crate::ask::images::ImageFetcher;
+use crate::ask::model_descriptions::ModelDescriptions;
 use crate::feedback::FeedbackService;
 use crate::startup::embedder::Embedder;
 use hob_engines::fallback::Fallback;
@@ -69,6 +74,7 @@ pub struct AskService {
     /// Why the cloud is the selected engine, if that is only because no other engine answered.
     for_want: Option<ModelReason>,
     default: DefaultModel,
+    descriptions: ModelDescriptions,
     /// Names that stand for other models.
     aliases: ModelAliases,
     /// Who makes vectors when the caller asks for the default; `None` where nobody can.
@@ -99,6 +105,7 @@ impl AskService {
             fallback: None,
             for_want: None,
             default: DefaultModel::new(parts.default_model),
+            descriptions: ModelDescriptions::default(),
             aliases: ModelAliases::default(),
             embedder: None,
             agent: parts.agent,
@@ -267,6 +274,22 @@ impl AskService {
         let mut listed = self.pool.list().await?;
         listed.retain(|listed| role.may_use_engine(&listed.engine));
         Ok(listed)
+    }
+
+    /// The same, with what engines tell only when they are asked for one model.
+    pub async fn described_models(&self, role: CallerRole) -> Result<Vec<ListedModel>, EngineError> {
+        Ok(self.descriptions.add_to(&self.pool, self.listed_models(role).await?).await)
+    }
+
+    /// The same for one model.
+    pub async fn described_model(&self, listed: ListedModel) -> ListedModel {
+        let described = self.descriptions.add_to(&self.pool, vec![listed.clone()]).await;
+        described.into_iter().next().unwrap_or(listed)
+    }
+
+    /// Whether an engine has a model of this name, as far as is known.
+    async fn is_listed(&self, id: &str) -> bool {
+        self.pool.recent().await.is_ok_and(|models| models.iter().any(|listed| listed.model.id == id))
     }
 
     /// Which of these models is the default; `None` where that is another, `auto`, or not known now.

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use hob_core::model::{AUTO, DEFAULT_MODEL};
-use hob_core::{AskError, Caller, GenerateRequest};
+use hob_core::{AnswerDefaults, AskError, Caller, GenerateRequest};
 use hob_routing::RoutedModel;
 
 use super::AskService;
 use crate::ask::caller_policy::check_engine;
 use crate::ask::engine_for_request::RequestTarget;
 use hob_engines::fallback::is_unresolved;
+use hob_engines::hints::place_hints;
 use hob_engines::pool::{EngineMatch, NamedBy};
 
 impl AskService {
@@ -48,7 +49,9 @@ impl AskService {
         request: &mut GenerateRequest,
         caller: &Caller,
     ) -> Result<RequestTarget, AskError> {
-        request.defaults = self.defaults;
+        // A caller who wants no limit has left it out of the defaults.
+        let max_tokens = request.defaults.max_tokens.and(self.defaults.max_tokens);
+        request.defaults = AnswerDefaults { max_tokens, ..self.defaults };
         let alias = self.aliases.apply(&mut request.model);
         let fallback = self.fallback.as_ref().filter(|_| is_ours_to_choose(&request.model));
         let route = match (self.find(request, caller).await, fallback) {
@@ -64,7 +67,8 @@ impl AskService {
             }
             (Err(error), _) => return Err(error),
         };
-        Ok(route.instead_of(self.for_want.as_ref()).after_alias(alias))
+        let ignored = place_hints(request, route.engine());
+        Ok(route.instead_of(self.for_want.as_ref()).after_alias(alias).ignoring(ignored))
     }
 
     async fn find(&self, request: &mut GenerateRequest, caller: &Caller) -> Result<RequestTarget, AskError> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hob_agents::{AgentStream, delta_channel};
+use hob_core::model::{AGENT_MODEL, DEFAULT_MODEL};
 use hob_core::{
     Agent, AgentContext, AgentPreference, AskError, Caller, Engine, GenerateRequest, GenerationStream,
     Permit, Role, RunEvents, TextSink, ToolRunner,
@@ -119,8 +120,20 @@ impl AskService {
         RunEvents::new(self.bus.clone(), Arc::clone(&caller.run))
     }
 
-    pub(super) fn wish(&self, wish: &AgentPreference) -> Result<AgentSelection<Arc<dyn Agent>>, AskError> {
+    /// Which agent is to answer. A request for the model [`AGENT_MODEL`] becomes one for the default model.
+    pub(super) async fn wish(
+        &self,
+        request: &mut GenerateRequest,
+        wish: &AgentPreference,
+    ) -> Result<AgentSelection<Arc<dyn Agent>>, AskError> {
+        let wants_agent = request.model == AGENT_MODEL && !self.is_listed(AGENT_MODEL).await;
+        if wants_agent {
+            request.model = DEFAULT_MODEL.to_owned();
+        }
         Ok(match wish {
+            AgentPreference::Configured if wants_agent => {
+                AgentSelection::Named(self.agent.clone().ok_or(AskError::NoAgent)?)
+            }
             AgentPreference::Configured => AgentSelection::Configured(self.agent.clone()),
             AgentPreference::None => AgentSelection::None,
             AgentPreference::Named(name) => {

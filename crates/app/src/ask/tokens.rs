@@ -35,6 +35,7 @@ impl AskService {
     /// The engine whose tokenizer is meant. `default`, and `auto`, mean the model that is the same for all.
     async fn tokenizer(&self, model: &mut String, caller: &Caller) -> Result<Arc<dyn Engine>, AskError> {
         self.aliases.apply(model);
+        self.aliases.apply(model);
         if (*model == DEFAULT_MODEL || *model == hob_core::model::AUTO)
             && let Some(steady) = self.steady_model().await?
         {

@@ -62,9 +62,12 @@ pub fn beside(
     others
 }
 
-/// Ollama by itself, for what only it can do: downloading and describing its models. With several hosts, the first.
+/// Ollama by itself, for what only it can do: downloading and describing its models. With several hosts, the first that is not Hob.
 pub fn ollama(config: &Config) -> Result<Ollama, EngineError> {
-    let address = config.engine.addresses(EngineName::Ollama).first().copied().unwrap_or_default();
+    let own = BindAddress { host: config.server.host.clone(), port: config.server.port };
+    let addresses = config.engine.addresses(EngineName::Ollama);
+    let other = addresses.iter().find(|address| !is_own_address(address, &own));
+    let address = other.or(addresses.first()).copied().unwrap_or_default();
     Ok(Ollama::new(endpoint(EngineName::Ollama, &config.engine.ollama, address)?))
 }
 

@@ -70,6 +70,8 @@ async fn serve(app: &App, config: &Config, args: ServeArgs, signals: &mut Signal
         system: system.clone(),
         record: app.record.clone(),
         scheduler: Some(app.scheduler.clone()),
+        responses: Some(app.responses.clone()),
+        library: Some(app.library.clone()),
     };
     raise_open_files();
     let server = Server::bind(parts, &config.server).await?;

@@ -16,7 +16,7 @@ use futures::future::join_all;
 use futures::stream::{FuturesUnordered, StreamExt};
 use hob_core::{
     CompletionRequest, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation,
-    GenerationStream, ModelInfo,
+    GenerationStream, MediaAnswer, MediaRequest, ModelInfo,
 };
 use secrecy::{ExposeSecret, SecretString};
 
@@ -185,6 +185,10 @@ impl Engine for Cloud {
         self.stream(&as_question(request)?).await
     }
 
+    async fn media(&self, request: &MediaRequest) -> Result<MediaAnswer, EngineError> {
+        self.provider(&request.model)?.media(request).await
+    }
+
     /// The models of every provider. If one provider fails, the others are still listed.
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
         let lists = join_all(
@@ -207,6 +211,10 @@ impl Engine for Cloud {
             tracing::warn!(engine = KEY, %error, "provider did not list its models");
         }
         Ok(models)
+    }
+
+    async fn describe(&self, model: &ModelInfo) -> Option<ModelInfo> {
+        self.provider(&model.id).ok()?.describe(model).await
     }
 
     /// Whether any provider answers.

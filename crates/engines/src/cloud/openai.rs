@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use hob_core::{
-    EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
-    ReplyMode,
+    EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream,
+    MediaAnswer, MediaRequest, ModelInfo, ReplyMode,
 };
 
 use super::access::ProviderAccess;
@@ -11,6 +11,7 @@ use crate::embeddings::OverlongPolicy;
 use crate::openai_compat::answer;
 use crate::openai_compat::chunks::ChatChunkDecoder;
 use crate::openai_compat::embeddings;
+use crate::openai_compat::media;
 use crate::openai_compat::post_chat;
 use crate::openai_compat::request::{ChatBodyOptions, LengthField, ToolsField};
 use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
@@ -72,6 +73,10 @@ impl Engine for OpenAi {
 
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
         embeddings::post(&self.endpoint, "/embeddings", request, OverlongPolicy::Refuses).await
+    }
+
+    async fn media(&self, request: &MediaRequest) -> Result<MediaAnswer, EngineError> {
+        media::post(&self.endpoint, request.task.path(), request).await
     }
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {

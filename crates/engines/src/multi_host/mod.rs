@@ -23,7 +23,8 @@ use futures::future::{BoxFuture, join_all};
 use futures::stream::{FuturesUnordered, StreamExt};
 use hob_core::{
     CompletionRequest, DetokenizeRequest, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest,
-    Generation, GenerationStream, ModelInfo, RerankRequest, Reranking, TokenizeRequest, Tokenized,
+    Generation, GenerationStream, MediaAnswer, MediaRequest, ModelInfo, RerankRequest, Reranking,
+    RunningModel, TokenizeRequest, Tokenized,
 };
 use tokio::time::{Instant, timeout};
 
@@ -354,6 +355,10 @@ impl Engine for MultiHost {
         self.anywhere(&request.model, |host| Box::pin(async move { host.detokenize(request).await })).await
     }
 
+    async fn media(&self, request: &MediaRequest) -> Result<MediaAnswer, EngineError> {
+        self.anywhere(&request.model, |host| Box::pin(async move { host.media(request).await })).await
+    }
+
     async fn rerank(&self, request: &RerankRequest) -> Result<Reranking, EngineError> {
         self.anywhere(&request.model, |host| Box::pin(async move { host.rerank(request).await })).await
     }
@@ -388,6 +393,17 @@ impl Engine for MultiHost {
         if answered { Ok(union) } else { Err(self.no_answer_error("", last_error, &tried)) }
     }
 
+    /// What the first host that has the model tells.
+    async fn describe(&self, model: &ModelInfo) -> Option<ModelInfo> {
+        let ask = |host: Arc<dyn Engine>| -> BoxFuture<'_, _> {
+            Box::pin(async move { Ok(host.describe(model).await) })
+        };
+        let (described, mut slot) =
+            self.ask(self.without_affinity(&model.id), RequestKind::List, ask).await.ok()?;
+        slot.succeeded();
+        described
+    }
+
     /// Whether any host answers.
     async fn health(&self) -> bool {
         let mut probes: FuturesUnordered<_> = self.table.hosts().iter().map(|host| host.health()).collect();
@@ -418,6 +434,41 @@ impl Engine for MultiHost {
             }
         }
         last_error.map_or(Ok(()), Err)
+    }
+
+    /// On every host. A host that cannot be reached has nothing in memory that anyone could use.
+    async fn unload(&self, model: &str) -> Result<(), EngineError> {
+        let unloaded = join_all(self.table.hosts().iter().map(|host| host.unload(model))).await;
+        let mut last_error = None;
+        for outcome in unloaded {
+            match outcome {
+                Ok(()) => return Ok(()),
+                Err(error) => last_error = Some(more_informative(last_error, error)),
+            }
+        }
+        last_error.map_or(Ok(()), Err)
+    }
+
+    /// The models of all hosts that answer, each once.
+    async fn running_models(&self) -> Result<Vec<RunningModel>, EngineError> {
+        let lists = join_all(self.table.hosts().iter().map(|host| host.running_models())).await;
+        let mut union: Vec<RunningModel> = Vec::new();
+        let (mut answered, mut last_error) = (false, None);
+        for listed in lists {
+            match listed {
+                Ok(models) => {
+                    answered = true;
+                    let is_new = |model: &RunningModel| !union.iter().any(|known| known.id == model.id);
+                    let new: Vec<_> = models.into_iter().filter(is_new).collect();
+                    union.extend(new);
+                }
+                Err(error) => last_error = Some(more_informative(last_error, error)),
+            }
+        }
+        match last_error {
+            Some(error) if !answered => Err(error),
+            _ => Ok(union),
+        }
     }
 }
 

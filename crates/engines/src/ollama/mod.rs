@@ -6,7 +6,7 @@ mod embed;
 mod forced_tool_call;
 mod generate;
 mod models;
-mod options;
+pub(crate) mod options;
 mod pull;
 mod request;
 
@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use futures::stream::{StreamExt, TryStreamExt};
 use hob_core::{
     AnswerWarning, CompletionRequest, DeltaStream, EmbedRequest, Embeddings, Engine, EngineError,
-    GenerateRequest, Generation, GenerationStream, ModelInfo, ReplyMode,
+    GenerateRequest, Generation, GenerationStream, ModelInfo, ReplyMode, RunningModel,
 };
 
 use serde_json::json;
@@ -60,6 +60,19 @@ impl Ollama {
         let response = self.post("/api/show", json!({ "model": model }).to_string().into(), model).await?;
         let body = self.endpoint.body(response).await?;
         models::read_details(&body).map_err(|reason| self.endpoint.malformed(reason))
+    }
+
+    /// Deletes a model.
+    pub async fn delete(&self, model: &str) -> Result<(), EngineError> {
+        let json = json!({ "model": model }).to_string().into();
+        let response = self.endpoint.delete("/api/delete", json).await?;
+        self.endpoint.accept(response).await.map_err(|error| unknown_model(error, model)).map(drop)
+    }
+
+    /// Gives a model a second name.
+    pub async fn copy(&self, source: &str, destination: &str) -> Result<(), EngineError> {
+        let json = json!({ "source": source, "destination": destination }).to_string();
+        self.post("/api/copy", json.into(), source).await.map(drop)
     }
 
     /// Requests the answer with the index `answer`. If the model does not support `think`, retries without it and
@@ -253,6 +266,10 @@ impl Engine for Ollama {
         models::read_tags(&body).map_err(|reason| self.endpoint.malformed(reason))
     }
 
+    async fn describe(&self, model: &ModelInfo) -> Option<ModelInfo> {
+        Some(self.show(&model.id).await.ok()?.added_to(model))
+    }
+
     async fn health(&self) -> bool {
         self.endpoint.probe("/api/tags").await
     }
@@ -266,5 +283,17 @@ impl Engine for Ollama {
         let body = json!({ "model": model, "messages": [] }).to_string();
         let response = self.post("/api/chat", body.into(), model).await?;
         self.endpoint.body(response).await.map(drop)
+    }
+
+    async fn unload(&self, model: &str) -> Result<(), EngineError> {
+        let body = json!({ "model": model, "messages": [], "keep_alive": 0 }).to_string();
+        let response = self.post("/api/chat", body.into(), model).await?;
+        self.endpoint.body(response).await.map(drop)
+    }
+
+    async fn running_models(&self) -> Result<Vec<RunningModel>, EngineError> {
+        let response = self.endpoint.accept(self.endpoint.get("/api/ps").await?).await?;
+        let body = self.endpoint.body(response).await?;
+        models::read_running(&body).map_err(|reason| self.endpoint.malformed(reason))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use hob_core::{ModelInfo, ModelKind};
+use hob_core::{ModelCapabilities, ModelInfo, ModelKind, RunningModel};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -51,6 +51,22 @@ struct Summary {
 }
 
 #[derive(Deserialize)]
+struct Running {
+    models: Vec<RunningTag>,
+}
+
+#[derive(Deserialize)]
+struct RunningTag {
+    name: String,
+    #[serde(default)]
+    size: Option<u64>,
+    #[serde(default)]
+    size_vram: Option<u64>,
+    #[serde(default)]
+    expires_at: Option<String>,
+}
+
+#[derive(Deserialize)]
 struct Show {
     #[serde(default)]
     details: Summary,
@@ -80,8 +96,21 @@ impl Tag {
             size: self.size,
             quantization: self.details.quantization_level.filter(|level| !level.is_empty()),
             kind: if embeds { ModelKind::Embedding } else { ModelKind::Text },
+            capabilities: ModelCapabilities::default(),
         }
     }
+}
+
+/// Reads `GET /api/ps`.
+pub fn read_running(body: &[u8]) -> Result<Vec<RunningModel>, String> {
+    let running: Running = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let describe = |tag: RunningTag| RunningModel {
+        expires: tag.expires_at.as_deref().and_then(unix_seconds),
+        id: tag.name,
+        size: tag.size,
+        size_vram: tag.size_vram,
+    };
+    Ok(running.models.into_iter().map(describe).collect())
 }
 
 /// Reads `POST /api/show`.
@@ -102,6 +131,31 @@ pub fn read_details(body: &[u8]) -> Result<ModelDetails, String> {
         quantization: show.details.quantization_level.filter(|level| !level.is_empty()),
         capabilities: show.capabilities,
     })
+}
+
+impl ModelDetails {
+    /// What the list says of a model, and these details.
+    pub(super) fn added_to(self, model: &ModelInfo) -> ModelInfo {
+        // Older versions of Ollama tell nothing.
+        let can = |word: &str| {
+            (!self.capabilities.is_empty()).then(|| self.capabilities.iter().any(|known| known == word))
+        };
+        ModelInfo {
+            context: model.context.or(self.context),
+            parameters: self.parameters.or(model.parameters),
+            kind: match can("embedding") {
+                Some(true) => ModelKind::Embedding,
+                Some(false) | None => model.kind,
+            },
+            capabilities: ModelCapabilities {
+                vision: can("vision"),
+                tools: can("tools"),
+                reasoning: can("thinking"),
+                fill_in_middle: can("insert"),
+            },
+            ..model.clone()
+        }
+    }
 }
 
 /// Whether two names refer to the same model: the default tag is `latest`.

@@ -1,6 +1,6 @@
 //! The complete answer, token usage and the list of models.
 
-use hob_core::{Answer, FinishReason, Generation, ModelInfo, ModelKind, Usage};
+use hob_core::{Answer, FinishReason, Generation, ModelCapabilities, ModelInfo, ModelKind, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -142,6 +142,15 @@ struct WireModel {
     /// llama.cpp.
     #[serde(default)]
     meta: Option<ModelMeta>,
+    /// llama.cpp, and some services.
+    #[serde(default)]
+    architecture: Option<Architecture>,
+}
+
+#[derive(Deserialize)]
+struct Architecture {
+    #[serde(default)]
+    input_modalities: Option<Vec<String>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -173,8 +182,45 @@ impl WireModel {
             context: self.max_model_len.or(meta.n_ctx),
             size: meta.size,
             quantization: meta.ftype,
+            capabilities: ModelCapabilities {
+                vision: self
+                    .architecture
+                    .and_then(|architecture| architecture.input_modalities)
+                    .map(|inputs| inputs.iter().any(|input| input == "image")),
+                ..ModelCapabilities::default()
+            },
         }
     }
+}
+
+#[derive(Deserialize)]
+struct Props {
+    #[serde(default)]
+    modalities: Modalities,
+    #[serde(default)]
+    chat_template_caps: TemplateCapabilities,
+}
+
+#[derive(Deserialize, Default)]
+struct Modalities {
+    #[serde(default)]
+    vision: Option<bool>,
+}
+
+#[derive(Deserialize, Default)]
+struct TemplateCapabilities {
+    #[serde(default)]
+    supports_tools: Option<bool>,
+}
+
+/// Reads llama.cpp's `GET /props`.
+pub(super) fn read_props(body: &[u8]) -> Result<ModelCapabilities, serde_json::Error> {
+    let props: Props = serde_json::from_slice(body)?;
+    Ok(ModelCapabilities {
+        vision: props.modalities.vision,
+        tools: props.chat_template_caps.supports_tools,
+        ..ModelCapabilities::default()
+    })
 }
 
 /// These services do not report the kind of a model, so its name decides: `text-embedding-3-small`,

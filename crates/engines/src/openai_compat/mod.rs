@@ -12,6 +12,7 @@ pub(crate) mod embeddings;
 mod fill_in_middle;
 mod infill;
 mod legacy_logprobs;
+pub(crate) mod media;
 pub mod request;
 mod rerank;
 mod tokens;
@@ -24,8 +25,8 @@ use async_trait::async_trait;
 use futures::stream::{StreamExt, TryStreamExt};
 use hob_core::{
     AnswerWarning, CompletionRequest, DeltaStream, DetokenizeRequest, EmbedRequest, Embeddings, Engine,
-    EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo, Prompt, ReplyMode, RerankRequest,
-    Reranking, TokenizeRequest, Tokenized,
+    EngineError, GenerateRequest, Generation, GenerationStream, MediaAnswer, MediaRequest, ModelInfo, Prompt,
+    ReplyMode, RerankRequest, Reranking, TokenizeRequest, Tokenized,
 };
 
 use self::chunks::ChatChunkDecoder;
@@ -327,6 +328,21 @@ impl Engine for OpenAiCompat {
         let response = self.endpoint.accept(self.endpoint.get("/v1/models").await?).await?;
         let body = self.endpoint.body(response).await?;
         answer::read_models(&body).map_err(|reason| self.endpoint.malformed(reason))
+    }
+
+    async fn media(&self, request: &MediaRequest) -> Result<MediaAnswer, EngineError> {
+        media::post(&self.endpoint, &format!("/v1{}", request.task.path()), request).await
+    }
+
+    /// llama.cpp tells what its chat template can.
+    async fn describe(&self, model: &ModelInfo) -> Option<ModelInfo> {
+        if self.style.server != ServerKind::LlamaCpp {
+            return None;
+        }
+        let response = self.endpoint.get("/props").await.ok()?;
+        let response = self.endpoint.accept(response).await.ok()?;
+        let told = answer::read_props(&self.endpoint.body(response).await.ok()?).ok()?;
+        Some(ModelInfo { capabilities: model.capabilities.or(told), ..model.clone() })
     }
 
     async fn health(&self) -> bool {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use hob_core::EngineError;
 use hob_net::{DEFAULT_CONNECT_TIMEOUT, ProxyUse, is_loopback, trace_context};
-use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
@@ -148,24 +148,62 @@ impl Endpoint {
 
     /// Sends JSON that is already serialized. Does not check the status of the response.
     pub async fn post(&self, path: &str, json: Vec<u8>) -> Result<Response, EngineError> {
+        self.send(Method::POST, path, json).await
+    }
+
+    /// The same as a request to delete something.
+    pub async fn delete(&self, path: &str, json: Vec<u8>) -> Result<Response, EngineError> {
+        self.send(Method::DELETE, path, json).await
+    }
+
+    async fn send(&self, method: Method, path: &str, json: Vec<u8>) -> Result<Response, EngineError> {
         let sent = match &self.transport {
-            Transport::Direct(direct) => direct.post(path, json).await.map(Response::from),
+            Transport::Direct(direct) => {
+                direct.send_json(method.as_str(), path, json).await.map(Response::from)
+            }
             Transport::Remote(remote) => {
-                let mut request = remote
-                    .client
-                    .post(format!("{}{path}", self.host))
-                    .header(reqwest::header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
-                    .body(json);
-                if let Some(parent) = trace_context::header() {
-                    request = request.header(trace_context::TRACEPARENT, parent);
-                }
-                match request.build() {
-                    Ok(request) => remote.send(request).await,
-                    Err(error) => Err(error.into()),
-                }
+                self.send_remote(remote, method, path, "application/json", json).await
             }
         };
         sent.map_err(|broken| self.failure(broken))
+    }
+
+    /// Sends a body of another type than JSON. Does not check the status of the response.
+    pub async fn post_as(
+        &self,
+        path: &str,
+        content_type: &str,
+        body: &[u8],
+    ) -> Result<Response, EngineError> {
+        let sent = match &self.transport {
+            Transport::Direct(direct) => direct.post_as(path, content_type, body).await.map(Response::from),
+            Transport::Remote(remote) => {
+                self.send_remote(remote, Method::POST, path, content_type, body.to_vec()).await
+            }
+        };
+        sent.map_err(|broken| self.failure(broken))
+    }
+
+    async fn send_remote(
+        &self,
+        remote: &RemoteClient,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: Vec<u8>,
+    ) -> Result<Response, TransportError> {
+        let mut request = remote
+            .client
+            .request(method, format!("{}{path}", self.host))
+            .header(reqwest::header::CONTENT_TYPE, content_type)
+            .body(body);
+        if let Some(parent) = trace_context::header() {
+            request = request.header(trace_context::TRACEPARENT, parent);
+        }
+        match request.build() {
+            Ok(request) => remote.send(request).await,
+            Err(error) => Err(error.into()),
+        }
     }
 
     pub async fn get(&self, path: &str) -> Result<Response, EngineError> {

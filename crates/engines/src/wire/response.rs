@@ -1,12 +1,13 @@
 //! The HTTP response of an engine, from either transport.
 
+use std::borrow::Cow;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::Stream;
 use reqwest::StatusCode;
-use reqwest::header::{HeaderMap, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 
 use super::direct::{DirectBody, DirectResponse};
 use super::transport_error::TransportError;
@@ -16,6 +17,7 @@ pub struct Response {
     pub status: StatusCode,
     /// Seconds after which the engine accepts a retry.
     pub retry_after: Option<u64>,
+    pub content_type: Option<Cow<'static, str>>,
     body: Body,
 }
 
@@ -51,8 +53,8 @@ impl Response {
 
 impl From<DirectResponse> for Response {
     fn from(response: DirectResponse) -> Self {
-        let DirectResponse { status, retry_after, body } = response;
-        Response { status, retry_after, body: Body::Direct(Box::new(body)) }
+        let DirectResponse { status, retry_after, content_type, body } = response;
+        Response { status, retry_after, content_type, body: Body::Direct(Box::new(body)) }
     }
 }
 
@@ -61,9 +63,14 @@ impl From<reqwest::Response> for Response {
         Response {
             status: response.status(),
             retry_after: retry_after(response.headers()),
+            content_type: content_type(response.headers()),
             body: Body::Client(Box::pin(response.bytes_stream())),
         }
     }
+}
+
+fn content_type(headers: &HeaderMap) -> Option<Cow<'static, str>> {
+    Some(Cow::Owned(headers.get(CONTENT_TYPE)?.to_str().ok()?.to_owned()))
 }
 
 fn retry_after(headers: &HeaderMap) -> Option<u64> {

@@ -15,9 +15,10 @@ use hob_tasks::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
+use crate::content_type::require_json;
 use crate::error::ApiError;
 use crate::json::read;
-use crate::limits::body::{read_json, require_json};
+use crate::limits::body::read_json;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 use crate::whole_number::WholeNumber;

@@ -4,15 +4,20 @@
 mod headers;
 pub(crate) mod stream;
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use hob_app::AnswerStream;
-use hob_core::{AnswerWarning, Answered, Caller, GenerateRequest, Generation, Permit, RequestSource};
+use hob_core::{
+    AnswerWarning, Answered, Caller, DeltaStream, GenerateRequest, Generation, Permit, RequestSource,
+};
 
+use crate::connection::ConnectionState;
 use crate::error::ApiError;
-use crate::limits::body::{JsonBody, process, read_json};
+use crate::limits::body::{JsonBody, process, read_form, read_json};
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 use crate::traceparent::trace_parent;
@@ -34,21 +39,55 @@ pub(crate) async fn receive<T: Send + 'static>(
     run: String,
     parse: impl FnOnce(&[u8]) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<Received<T>, ApiError> {
-    let role = RequestContext::role(request.extensions());
-    let trace_parent = trace_parent(request.headers());
-    let request_id = RequestContext::request_id(request.extensions());
-    let connection = RequestContext::connection(request.extensions());
-    let JsonBody { bytes, permit: body_permit } = read_json(request, &state.body_reader).await?;
-    let parsed = process(bytes, &state.blocking, parse).await?;
-    let caller = Caller {
-        role,
-        permit: Permit::up_to(role.reach()),
-        trace_parent,
-        request_id,
-        ..Caller::trusted(RequestSource::Server, run)
-    };
-    let admitted = state.concurrency_limit.acquire().await?;
-    Ok(Received { parsed, caller, client: StreamClient { role, connection, held: (admitted, body_permit) } })
+    let arrived = Arrived::read(&request, run);
+    let body = read_json(request, &state.body_reader).await?;
+    arrived.admit(state, body, parse).await
+}
+
+/// The same for a form with a file in it. `parse` also gets its content type.
+pub(crate) async fn receive_form<T: Send + 'static>(
+    state: &ServerState,
+    request: Request,
+    run: String,
+    parse: impl FnOnce(&str, &[u8]) -> Result<T, ApiError> + Send + 'static,
+) -> Result<Received<T>, ApiError> {
+    let arrived = Arrived::read(&request, run);
+    let (content_type, body) = read_form(request, &state.body_reader).await?;
+    arrived.admit(state, body, move |bytes| parse(&content_type, bytes)).await
+}
+
+/// What the head of a request says.
+struct Arrived {
+    caller: Caller,
+    connection: Arc<ConnectionState>,
+}
+
+impl Arrived {
+    fn read(request: &Request, run: String) -> Self {
+        let role = RequestContext::role(request.extensions());
+        let caller = Caller {
+            role,
+            permit: Permit::up_to(role.reach()),
+            trace_parent: trace_parent(request.headers()),
+            request_id: RequestContext::request_id(request.extensions()),
+            ..Caller::trusted(RequestSource::Server, run)
+        };
+        Arrived { caller, connection: RequestContext::connection(request.extensions()) }
+    }
+
+    async fn admit<T: Send + 'static>(
+        self,
+        state: &ServerState,
+        body: JsonBody,
+        parse: impl FnOnce(&[u8]) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<Received<T>, ApiError> {
+        let Arrived { caller, connection } = self;
+        let JsonBody { bytes, permit: body_permit } = body;
+        let parsed = process(bytes, &state.blocking, parse).await?;
+        let admitted = state.concurrency_limit.acquire().await?;
+        let client = StreamClient { role: caller.role, connection, held: (admitted, body_permit) };
+        Ok(Received { parsed, caller, client })
+    }
 }
 
 /// Asks for a whole answer. `render` writes the body; `warnings` are about the request.
@@ -59,14 +98,35 @@ pub(crate) async fn whole(
     warnings: &[AnswerWarning],
     render: impl FnOnce(&Generation, &mut Vec<u8>),
 ) -> Result<Response, ApiError> {
-    let Answered { engine, generation, reason, .. } = state.system.complete(request, caller).await?;
+    let answered = state.system.complete(request, caller).await?;
+    Ok(send_whole(&answered, caller, warnings, render))
+}
+
+/// Sends a whole answer.
+pub(crate) fn send_whole(
+    answered: &Answered,
+    caller: &Caller,
+    warnings: &[AnswerWarning],
+    render: impl FnOnce(&Generation, &mut Vec<u8>),
+) -> Response {
     // Allocated once; a growing buffer is copied several times.
-    let mut body = Vec::with_capacity(512 + generation.answer.content.len());
-    render(&generation, &mut body);
+    let mut body = Vec::with_capacity(512 + answered.generation.answer.content.len());
+    render(&answered.generation, &mut body);
+    whole_response(body, answered, caller, warnings)
+}
+
+/// The response with the body of a whole answer.
+pub(crate) fn whole_response(
+    body: Vec<u8>,
+    answered: &Answered,
+    caller: &Caller,
+    warnings: &[AnswerWarning],
+) -> Response {
+    let Answered { engine, generation, reason, .. } = answered;
     let response =
         ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response();
-    let headers = AnswerHeaders { engine: &engine, reason: reason.as_ref(), role: caller.role };
-    Ok(headers.add_to(response, warnings.iter().chain(&generation.warnings)))
+    let headers = AnswerHeaders { engine, reason: reason.as_ref(), role: caller.role };
+    headers.add_to(response, warnings.iter().chain(&generation.warnings))
 }
 
 /// Asks for a streamed answer. `encoder` gets the name of the model that answers.
@@ -79,7 +139,37 @@ pub(crate) async fn streamed<E: StreamEncoder>(
     encoder: impl FnOnce(&str) -> E,
 ) -> Result<Response, ApiError> {
     let answer = state.system.stream(request, caller).await?;
-    let AnswerStream { engine, model, reason, warnings: of_answer, deltas } = answer;
+    Ok(send_stream(answer, caller, warnings, client, encoder))
+}
+
+/// Sends a streamed answer.
+pub(crate) fn send_stream<E: StreamEncoder>(
+    answer: AnswerStream,
+    caller: &Caller,
+    warnings: &[AnswerWarning],
+    client: StreamClient,
+    encoder: impl FnOnce(&str) -> E,
+) -> Response {
+    let encoder = encoder(&answer.model);
+    let body = |deltas| streaming::<E>(Body::new(AnswerBody::new(deltas, encoder, client)));
+    stream_response(answer, caller, warnings, body)
+}
+
+/// Adds the headers of a streamed answer to the response that `response` makes of its pieces.
+pub(crate) fn stream_response(
+    answer: AnswerStream,
+    caller: &Caller,
+    warnings: &[AnswerWarning],
+    response: impl FnOnce(DeltaStream) -> Response,
+) -> Response {
+    let AnswerStream { engine, reason, warnings: of_answer, deltas, .. } = answer;
+    let response = response(deltas);
+    let headers = AnswerHeaders { engine: &engine, reason: reason.as_ref(), role: caller.role };
+    headers.add_to(response, warnings.iter().chain(&of_answer))
+}
+
+/// A response whose body comes in pieces, in the wire format of `E`.
+pub(crate) fn streaming<E: StreamEncoder>(body: Body) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(E::CONTENT_TYPE)),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
@@ -87,9 +177,17 @@ pub(crate) async fn streamed<E: StreamEncoder>(
         // Otherwise nginx buffers the events.
         (ACCEL_BUFFERING, HeaderValue::from_static("no")),
     ];
-    let response = (headers, Body::new(AnswerBody::new(deltas, encoder(&model), client))).into_response();
-    let headers = AnswerHeaders { engine: &engine, reason: reason.as_ref(), role: caller.role };
-    Ok(headers.add_to(response, warnings.iter().chain(&of_answer)))
+    (headers, body).into_response()
+}
+
+/// A response with the name of the engine that gave it, and warnings.
+pub(crate) fn with_engine(
+    response: Response,
+    engine: &str,
+    caller: &Caller,
+    warnings: &[AnswerWarning],
+) -> Response {
+    AnswerHeaders { engine, reason: None, role: caller.role }.add_to(response, warnings.iter())
 }
 
 /// A new id such as `chatcmpl-3kD9…`.

@@ -57,6 +57,11 @@ impl<E: StreamEncoder> AnswerBody<E> {
         AnswerBody { deltas, encoder, out: Vec::new(), over: false, client, span: Span::current() }
     }
 
+    /// The wire format, for what it knows of the answer.
+    pub(crate) fn encoder(&mut self) -> &mut E {
+        &mut self.encoder
+    }
+
     fn take(&mut self, next: Option<Result<Delta, EngineError>>) {
         match next {
             Some(Ok(delta)) => {

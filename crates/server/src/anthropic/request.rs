@@ -165,6 +165,7 @@ impl WireRequest {
             parallel_tool_calls,
             response_format,
             extra,
+            hints: Map::new(),
             messages: Vec::new(),
         };
         let request = within_budget(request, conversation)?;

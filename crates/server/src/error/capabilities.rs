@@ -1,7 +1,7 @@
-//! Errors of the services behind the routes as HTTP errors: asking, routing, channels, memory, ratings, tasks.
+//! Errors of the services behind the routes as HTTP errors: asking, routing, channels, model files, memory, ratings, tasks.
 
 use axum::http::StatusCode;
-use hob_app::RateError;
+use hob_app::{LibraryError, LibraryFailure, RateError};
 use hob_channels::ChannelError;
 use hob_core::{AskError, CONTEXT_LENGTH_EXCEEDED, NoSuitableModel};
 use hob_memory::MemoryError;
@@ -14,6 +14,11 @@ impl From<AskError> for ApiError {
         match error {
             AskError::Engine(error) => error.into(),
             AskError::UnknownAgent { .. } => Self::invalid("agent", error.to_string()),
+            AskError::NoAgent => ApiError {
+                param: Some("model".into()),
+                code: Some("model_not_found"),
+                ..Self::new(StatusCode::NOT_FOUND, "invalid_request_error", error.to_string())
+            },
             AskError::UnknownTool { .. } | AskError::ToolNotAvailable { .. } => {
                 Self::invalid("tools", error.to_string())
             }
@@ -56,6 +61,29 @@ impl From<ChannelError> for ApiError {
             ChannelError::Invalid { .. } => Self::malformed(message),
             ChannelError::Undelivered { .. } => failed(StatusCode::BAD_GATEWAY, "delivery_failed"),
             ChannelError::Unlisted { .. } => failed(StatusCode::BAD_GATEWAY, "gateway_unreachable"),
+        }
+    }
+}
+
+impl From<LibraryError> for ApiError {
+    fn from(error: LibraryError) -> Self {
+        let message = error.to_string();
+        let refused = |status, code| ApiError {
+            param: Some("model".into()),
+            code: Some(code),
+            ..Self::new(status, "invalid_request_error", message.clone())
+        };
+        let failed = |status| ApiError {
+            code: Some("library_failed"),
+            ..Self::new(status, "server_error", message.clone())
+        };
+        match (error.reason(), error) {
+            (_, LibraryError::Engine(error)) => error.into(),
+            (LibraryFailure::NotFound, _) => refused(StatusCode::NOT_FOUND, "model_not_found"),
+            (LibraryFailure::Impossible, _) => refused(StatusCode::BAD_REQUEST, "library_refused"),
+            (LibraryFailure::Busy, _) => refused(StatusCode::CONFLICT, "model_busy"),
+            (LibraryFailure::Source, _) => failed(StatusCode::BAD_GATEWAY),
+            (LibraryFailure::Disk, _) => failed(StatusCode::INTERNAL_SERVER_ERROR),
         }
     }
 }

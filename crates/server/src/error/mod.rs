@@ -9,6 +9,7 @@ mod engine;
 mod format;
 mod load;
 mod request;
+mod responses;
 mod service;
 
 use axum::http::{HeaderValue, StatusCode, header};
@@ -72,13 +73,17 @@ impl ApiError {
         format.event(self)
     }
 
-    #[cfg(test)]
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
+    #[cfg(test)]
+    pub(crate) fn param(&self) -> Option<&str> {
+        self.param.as_deref()
+    }
+
     /// The code, as clients compare it. An engine's own comes first.
-    fn code(&self) -> Option<&str> {
+    pub(crate) fn code(&self) -> Option<&str> {
         self.engine_code.as_deref().or(self.code)
     }
 }

@@ -20,6 +20,18 @@ impl ApiError {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", message)
     }
 
+    pub(crate) fn not_form(content_type: &str) -> Self {
+        let message = match content_type {
+            "" => {
+                "the request has no content type; send a form, 'content-type: multipart/form-data'".to_owned()
+            }
+            other => {
+                format!("the content type is '{other}'; send a form, 'content-type: multipart/form-data'")
+            }
+        };
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", message)
+    }
+
     pub(crate) fn body_stalled() -> Self {
         let message = "the request body stalled: nothing arrived within [server] body_timeout. Send it again";
         Self::new(StatusCode::REQUEST_TIMEOUT, "invalid_request_error", message)
@@ -60,6 +72,21 @@ impl ApiError {
     pub(crate) fn no_such_method(method: &str, path: &str) -> Self {
         let message = format!("{path} does not accept {method}. GET /openapi.json lists its methods");
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", message)
+    }
+
+    /// The same with the words that clients of Ollama look for if the model is missing.
+    pub(crate) fn for_missing_model(self, model: &str) -> Self {
+        match self.code {
+            Some("model_not_found") => {
+                ApiError { message: format!("model '{model}' not found: {}", self.message), ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// A request that another API has and Hob does not.
+    pub(crate) fn beyond_hob(message: &str) -> Self {
+        Self::new(StatusCode::NOT_IMPLEMENTED, "invalid_request_error", message)
     }
 
     pub(crate) fn no_such_model(model: &str) -> Self {

@@ -17,6 +17,12 @@ impl ApiError {
         ApiError { code: Some("no_memory"), ..error }
     }
 
+    pub(crate) fn no_library() -> Self {
+        let message = "this server cannot download or delete models. Start it with 'hob serve'";
+        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
+        ApiError { code: Some("no_library"), ..error }
+    }
+
     pub(crate) fn no_tasks() -> Self {
         let message = "this server has no scheduler. Start it with 'hob serve'";
         let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);

@@ -11,6 +11,7 @@ use http_body_util::BodyExt;
 use tokio::time::Instant;
 
 use crate::blocking_pool::BlockingPool;
+use crate::content_type::{check_content_type, content_type};
 use crate::error::ApiError;
 use crate::limits::body_limit::{BodyLimit, BodyPermit, SMALL_BODY};
 use crate::limits::peer_share::PeerKey;
@@ -80,16 +81,27 @@ pub(crate) async fn process<T: Send + 'static>(
     }
 }
 
-/// Refuses a request without a JSON content type, also one without a body: a foreign web page can send forms and empty requests
-/// without a preflight, but not JSON.
-pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
-    let content_type = content_type(headers);
-    if is_json(content_type) { Ok(()) } else { Err(ApiError::not_json(content_type)) }
-}
-
 /// Reads the whole body of a JSON request.
 pub(crate) async fn read_json(request: Request<Body>, bodies: &BodyReader) -> Result<JsonBody, ApiError> {
-    require_json(request.headers())?;
+    check_content_type(request.uri().path(), request.headers())?;
+    read_whole(request, bodies).await
+}
+
+/// Reads the whole body of a form with a file in it, and its content type. Foreign web pages can send forms, and are refused by
+/// their `Origin` before.
+pub(crate) async fn read_form(
+    request: Request<Body>,
+    bodies: &BodyReader,
+) -> Result<(String, JsonBody), ApiError> {
+    let content_type = content_type(request.headers()).to_owned();
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("multipart/form-data") {
+        return Err(ApiError::not_form(&content_type));
+    }
+    Ok((content_type, read_whole(request, bodies).await?))
+}
+
+async fn read_whole(request: Request<Body>, bodies: &BodyReader) -> Result<JsonBody, ApiError> {
     let announced = announced_length(request.headers());
     // A client that sends `Expect` has not started to send the body.
     let is_under_way = !request.headers().contains_key(header::EXPECT);
@@ -228,16 +240,6 @@ async fn next_piece(body: &mut Body, within: Deadline) -> Result<Option<Bytes>, 
 
 fn announced_length(headers: &HeaderMap) -> Option<usize> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
-}
-
-fn content_type(headers: &HeaderMap) -> &str {
-    headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
-}
-
-/// `application/json` and its relatives (`application/x+json`), with or without parameters.
-fn is_json(content_type: &str) -> bool {
-    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    essence.strip_prefix("application/").is_some_and(|kind| kind == "json" || kind.ends_with("+json"))
 }
 
 #[cfg(test)]

@@ -94,18 +94,27 @@ struct WireRequest {
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
-struct StreamOptions {
+pub(super) struct StreamOptions {
     #[serde(default)]
-    include_usage: Option<bool>,
+    pub(super) include_usage: Option<bool>,
     #[serde(flatten)]
-    rest: Map<String, Value>,
+    pub(super) rest: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected a string or an array of strings")]
-enum Stop {
+pub(super) enum Stop {
     One(String),
     Several(Vec<String>),
+}
+
+impl Stop {
+    pub(super) fn into_list(self) -> Vec<String> {
+        match self {
+            Stop::One(stop) => vec![stop],
+            Stop::Several(stops) => stops,
+        }
+    }
 }
 
 impl ChatRequest {
@@ -196,6 +205,7 @@ impl WireRequest {
             parallel_tool_calls: self.parallel_tool_calls,
             response_format,
             extra,
+            hints: Map::new(),
         };
         Ok(ChatRequest { request, mode, agent, calls, warnings: ignored.into_warnings() })
     }
@@ -247,11 +257,7 @@ impl WireRequest {
         let top_logprobs = whole_within("top_logprobs", self.top_logprobs, 0..=TOP_LOGPROBS as i64)?;
         Ok(Sampling {
             top_p: within("top_p", self.top_p, 0.0..=1.0)?,
-            stop: match self.stop.take() {
-                None => Vec::new(),
-                Some(Stop::One(stop)) => vec![stop],
-                Some(Stop::Several(stops)) => stops,
-            },
+            stop: self.stop.take().map(Stop::into_list).unwrap_or_default(),
             seed: self.seed.map(|seed| seed.0),
             presence_penalty: within("presence_penalty", self.presence_penalty, -2.0..=2.0)?,
             frequency_penalty: within("frequency_penalty", self.frequency_penalty, -2.0..=2.0)?,
@@ -263,7 +269,7 @@ impl WireRequest {
 }
 
 /// Whether a field has its default meaning, so that no engine needs to support it.
-fn means_nothing(field: &str, value: &Value) -> bool {
+pub(super) fn means_nothing(field: &str, value: &Value) -> bool {
     match (field, value) {
         (_, Value::Null) => true,
         ("logit_bias", Value::Object(biases)) => biases.is_empty(),
@@ -272,7 +278,8 @@ fn means_nothing(field: &str, value: &Value) -> bool {
     }
 }
 
-fn whole_within(
+/// The same for a whole number.
+pub(crate) fn whole_within(
     field: &str,
     value: Option<WholeNumber>,
     range: std::ops::RangeInclusive<i64>,
@@ -280,7 +287,8 @@ fn whole_within(
     within(field, value.map(|whole| whole.0), range)
 }
 
-fn within<T: PartialOrd + std::fmt::Display>(
+/// The value, if it is in this range.
+pub(crate) fn within<T: PartialOrd + std::fmt::Display>(
     field: &str,
     value: Option<T>,
     range: std::ops::RangeInclusive<T>,

@@ -104,7 +104,7 @@ impl WireContent {
 }
 
 /// A single text needs no parts, and more engines accept plain text.
-fn simplest(mut parts: Vec<ContentPart>) -> Content {
+pub(crate) fn simplest(mut parts: Vec<ContentPart>) -> Content {
     match parts.as_mut_slice() {
         [] => Content::Text(String::new()),
         [ContentPart::Text(text)] => Content::Text(std::mem::take(text)),

@@ -3,16 +3,24 @@
 
 pub(crate) mod chat;
 mod chat_chunks;
-mod chat_request;
+pub(crate) mod chat_request;
 mod chat_response;
-mod content;
+pub(crate) mod completions;
+mod completions_request;
+mod completions_response;
+pub(crate) mod content;
 pub(crate) mod embeddings;
 mod embeddings_body;
 pub(crate) mod ignored_fields;
+pub(crate) mod media;
 mod message;
 mod model_list;
 pub(crate) mod models;
-mod tools;
+mod multipart;
+pub(crate) mod rerank;
+mod text_chunks;
+pub(crate) mod tokenize;
+pub(crate) mod tools;
 
 use crate::error::ApiError;
 

@@ -1,7 +1,6 @@
 //! The bodies of `GET /v1/models` and `GET /v1/models/{id}`.
 
-use hob_core::model::AUTO;
-use hob_core::{ListedModel, ModelKind};
+use hob_core::{ListedModel, ModelCapabilities, ModelKind};
 use serde::Serialize;
 
 /// One entry of the list of models.
@@ -17,6 +16,32 @@ pub(crate) struct Model {
     /// Whether it is the default model.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     default: bool,
+    /// The longest conversation with its answer, in tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_length: Option<u64>,
+    #[serde(skip_serializing_if = "Capabilities::is_empty")]
+    capabilities: Capabilities,
+}
+
+/// What the model can. What the engine does not tell is left out.
+#[derive(Debug, Default, PartialEq, Serialize)]
+struct Capabilities {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vision: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    embedding: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fill_in_middle: Option<bool>,
+}
+
+impl Capabilities {
+    fn is_empty(&self) -> bool {
+        *self == Capabilities::default()
+    }
 }
 
 impl From<ListedModel> for Model {
@@ -25,21 +50,33 @@ impl From<ListedModel> for Model {
             ModelKind::Text => None,
             ModelKind::Embedding => Some("embedding"),
         };
-        let created = model.created.unwrap_or(0);
-        Model { id: model.id, object: "model", created, owned_by: engine, kind, default: false }
+        let ModelCapabilities { vision, tools, reasoning, fill_in_middle } = model.capabilities;
+        let embedding = (model.kind == ModelKind::Embedding).then_some(true);
+        Model {
+            id: model.id,
+            object: "model",
+            created: model.created.unwrap_or(0),
+            owned_by: engine,
+            kind,
+            default: false,
+            context_length: model.context,
+            capabilities: Capabilities { vision, tools, embedding, reasoning, fill_in_middle },
+        }
     }
 }
 
 impl Model {
-    /// The entry `auto`: Hob chooses a model for each request.
-    pub(crate) fn auto() -> Self {
+    /// An entry that stands for a choice of Hob, such as `auto`.
+    pub(crate) fn of_hob(id: &str) -> Self {
         Model {
-            id: AUTO.to_owned(),
+            id: id.to_owned(),
             object: "model",
             created: 0,
             owned_by: "hob".to_owned(),
             kind: None,
             default: false,
+            context_length: None,
+            capabilities: Capabilities::default(),
         }
     }
 

@@ -6,8 +6,8 @@ use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{Extensions, HeaderName, HeaderValue};
-use hob_core::CallerRole;
-use hob_core::model::{AUTO, DEFAULT_MODEL};
+use hob_core::model::{AGENT_MODEL, AUTO, DEFAULT_MODEL};
+use hob_core::{CallerRole, ListedModel, ModelKind};
 
 use super::model_list::{Model, ModelList};
 use crate::error::ApiError;
@@ -27,18 +27,30 @@ pub(crate) async fn list(
         CallerRole::Stranger | CallerRole::ChannelSender => "stranger",
     });
     let listed =
-        state.system.listed_models(role).await.map_err(|error| ApiError::from(error).for_caller(role))?;
+        state.system.described_models(role).await.map_err(|error| ApiError::from(error).for_caller(role))?;
     let default = state.system.default_among(&listed).await;
-    let is_taken = listed.iter().any(|listed| listed.model.id == AUTO);
-    // `auto` is listed for clients that offer only listed models, and only if it is the default: some clients use the first
-    // entry, or treat every entry as a model.
-    let auto = state.system.defaults_to_auto() && !is_taken;
+    let of_hob = names_of_hob(&state, &listed);
     let models = listed
         .into_iter()
         .enumerate()
         .map(|(index, listed)| Model::from(listed).marked(default == Some(index)))
-        .chain(auto.then(|| Model::auto().marked(true)));
+        .chain(of_hob.into_iter().map(|name| entry_of_hob(&state, name)));
     Ok(([(ROLE, seen_as)], Json(ModelList::new(models))))
+}
+
+/// The names that stand for a choice of Hob, for clients that offer only listed models. They come last, because some clients use
+/// the first entry. A name that is a model's belongs to the model, and without a model that answers there is nothing to choose.
+fn names_of_hob(state: &ServerState, listed: &[ListedModel]) -> Vec<&'static str> {
+    if !listed.iter().any(|listed| listed.model.kind == ModelKind::Text) {
+        return Vec::new();
+    }
+    let agent = state.system.agent().map(|_| AGENT_MODEL);
+    let names = [Some(DEFAULT_MODEL), Some(AUTO), agent].into_iter().flatten();
+    names.filter(|name| !listed.iter().any(|listed| listed.model.id == *name)).collect()
+}
+
+fn entry_of_hob(state: &ServerState, name: &str) -> Model {
+    Model::of_hob(name).marked(name == AUTO && state.system.defaults_to_auto())
 }
 
 /// Shows one model. Ids can contain slashes. `default` shows the default model.
@@ -52,11 +64,13 @@ pub(crate) async fn show(
     let listed = state.system.listed_model(&id, role).await;
     if let Some(listed) = listed.map_err(|error| ApiError::from(error).for_caller(role))? {
         let default = state.system.default_among(std::slice::from_ref(&listed)).await;
+        let listed = state.system.described_model(listed).await;
         return Ok(Json(Model::from(listed).marked(default.is_some())));
     }
-    let by_default = state.system.defaults_to_auto();
-    if id == AUTO || (id == DEFAULT_MODEL && by_default) {
-        return Ok(Json(Model::auto().marked(by_default)));
+    let is_auto = id == AUTO || (id == DEFAULT_MODEL && state.system.defaults_to_auto());
+    let is_agent = id == AGENT_MODEL && state.system.agent().is_some();
+    if is_auto || is_agent {
+        return Ok(Json(entry_of_hob(&state, if is_auto { AUTO } else { AGENT_MODEL })));
     }
     Err(ApiError::no_such_model(&id))
 }

@@ -84,7 +84,7 @@ impl WireFunction {
 }
 
 /// A JSON Schema must be an object.
-fn require_object(schema: &Value, field: &str) -> Result<(), ApiError> {
+pub(crate) fn require_object(schema: &Value, field: &str) -> Result<(), ApiError> {
     if schema.is_object() {
         return Ok(());
     }

@@ -32,8 +32,18 @@ pub(crate) const PARTS: PageParts = PageParts {
 static CHAT: LazyLock<HtmlPage> = LazyLock::new(|| HtmlPage::assemble(&PARTS));
 
 pub(crate) async fn show(headers: HeaderMap) -> Response {
-    let mut response =
-        if wants_json(&headers) { ApiError::page_only().into_response() } else { CHAT.response() };
+    let mut response = match reader(&headers) {
+        RootReader::Person => CHAT.response(),
+        RootReader::JsonProgram => ApiError::page_only().into_response(),
+        RootReader::PlainProgram => {
+            // Which of these it is depends on the client's name, so no cache may keep it.
+            let headers = [
+                (header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8")),
+                (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+            ];
+            (headers, "Ollama is running").into_response()
+        }
+    };
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
     response
 }
@@ -54,29 +64,71 @@ pub(crate) fn redirect(method: &Method, path: &str, headers: &HeaderMap) -> Opti
     is_reader.then(|| (StatusCode::TEMPORARY_REDIRECT, headers).into_response())
 }
 
-/// Whether the caller is a program at the wrong address, which gets an error in JSON. Browsers ask for HTML; a caller that asks
-/// for nothing in particular, such as curl, gets the page.
-fn wants_json(headers: &HeaderMap) -> bool {
-    accepts(headers, "application/json") && !accepts(headers, "text/html")
+/// Who reads the answer at `/`.
+#[derive(Debug, PartialEq, Eq)]
+enum RootReader {
+    /// Browsers ask for HTML. A caller that says nothing about itself gets the page too.
+    Person,
+    /// A program at the wrong address, which gets an error in JSON.
+    JsonProgram,
+    /// A program that takes anything, such as curl. Clients of Ollama look there whether it runs.
+    PlainProgram,
+}
+
+fn reader(headers: &HeaderMap) -> RootReader {
+    let client = headers.get(header::USER_AGENT).and_then(|name| name.to_str().ok()).unwrap_or_default();
+    let is_of_ollama = client.get(..6).is_some_and(|name| name.eq_ignore_ascii_case("ollama"));
+    // Every browser calls itself Mozilla.
+    let is_browser = client.is_empty() || client.starts_with("Mozilla/");
+    match () {
+        () if accepts(headers, "text/html") => RootReader::Person,
+        () if is_of_ollama => RootReader::PlainProgram,
+        () if accepts(headers, "application/json") => RootReader::JsonProgram,
+        () if is_browser => RootReader::Person,
+        () => RootReader::PlainProgram,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn reader_of(accept: Option<&'static str>, client: Option<&'static str>) -> RootReader {
+        let headers = [(header::ACCEPT, accept), (header::USER_AGENT, client)];
+        let given =
+            headers.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::from_static(value?))));
+        reader(&given.collect())
+    }
+
     #[test]
     fn only_a_program_that_accepts_json_and_no_html_gets_json() {
         for (accept, expected) in [
-            ("text/html,application/xhtml+xml,*/*;q=0.8", false),
-            ("*/*", false),
-            ("text/html, application/json", false),
-            ("application/json", true),
-            ("Application/JSON; q=0.9, text/plain, */*", true),
-            ("", false),
+            ("text/html,application/xhtml+xml,*/*;q=0.8", RootReader::Person),
+            ("*/*", RootReader::Person),
+            ("text/html, application/json", RootReader::Person),
+            ("application/json", RootReader::JsonProgram),
+            ("Application/JSON; q=0.9, text/plain, */*", RootReader::JsonProgram),
+            ("", RootReader::Person),
         ] {
-            let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(accept))]);
-            assert_eq!(wants_json(&headers), expected, "{accept}");
+            assert_eq!(reader_of(Some(accept), None), expected, "{accept}");
         }
-        assert!(!wants_json(&HeaderMap::new()));
+        assert_eq!(reader_of(None, None), RootReader::Person);
+    }
+
+    #[test]
+    fn a_program_that_looks_for_ollama_finds_it_and_a_browser_the_page() {
+        const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+        for (accept, client, expected) in [
+            (Some("*/*"), "curl/8.14.1", RootReader::PlainProgram),
+            (None, "Go-http-client/1.1", RootReader::PlainProgram),
+            (Some("text/plain"), "node", RootReader::PlainProgram),
+            // The heartbeat of Ollama's own program.
+            (Some("application/json"), "ollama/0.13.5 (amd64 linux) Go/go1.24.1", RootReader::PlainProgram),
+            (Some("application/json"), "curl/8.14.1", RootReader::JsonProgram),
+            (Some("text/html"), "curl/8.14.1", RootReader::Person),
+            (Some("*/*"), FIREFOX, RootReader::Person),
+        ] {
+            assert_eq!(reader_of(accept, Some(client)), expected, "{accept:?} {client}");
+        }
     }
 }

@@ -17,10 +17,12 @@ mod generated_docs;
 mod guard;
 mod half_closed;
 mod limits;
+mod ollama;
 mod openai;
 mod pages;
 mod request_head;
 mod request_id;
+mod responses;
 mod shutdown;
 #[path = "../support/mod.rs"]
 mod support;

@@ -64,6 +64,7 @@ pub fn ask_error_type(error: &AskError) -> Cow<'static, str> {
         AskError::Engine(error) => error_type(error),
         AskError::UnknownTool { .. } | AskError::ToolNotAvailable { .. } => Cow::Borrowed("unknown_tool"),
         AskError::UnknownAgent { .. } => Cow::Borrowed("unknown_agent"),
+        AskError::NoAgent => Cow::Borrowed("no_agent"),
         AskError::NoModel(_) => Cow::Borrowed("no_model_to_choose"),
         AskError::CloudNotAllowed { .. } => Cow::Borrowed("cloud_not_allowed"),
         AskError::Attachment { .. } => Cow::Borrowed("refused_attachment"),

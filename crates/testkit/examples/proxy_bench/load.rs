@@ -13,6 +13,74 @@ pub enum Ask {
     Streamed,
 }
 
+/// The API in whose form it is asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Api {
+    Chat,
+    Completions,
+    Responses,
+    Messages,
+    Ollama,
+}
+
+impl Api {
+    pub const ALL: [Api; 5] = [Api::Chat, Api::Completions, Api::Responses, Api::Messages, Api::Ollama];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Api::Chat => "chat",
+            Api::Completions => "completions",
+            Api::Responses => "responses",
+            Api::Messages => "messages",
+            Api::Ollama => "ollama",
+        }
+    }
+
+    fn path(self) -> &'static str {
+        match self {
+            Api::Chat => "/v1/chat/completions",
+            Api::Completions => "/v1/completions",
+            Api::Responses => "/v1/responses",
+            Api::Messages => "/v1/messages",
+            Api::Ollama => "/api/chat",
+        }
+    }
+
+    /// What a stream that is complete has at its end.
+    fn end(self) -> &'static [u8] {
+        match self {
+            Api::Chat | Api::Completions => b"data: [DONE]",
+            Api::Responses => b"response.completed",
+            Api::Messages => b"message_stop",
+            Api::Ollama => b"\"done\":true",
+        }
+    }
+
+    fn body(self, model: &str, stream: bool) -> String {
+        const SYSTEM: &str = "You are a helpful assistant.";
+        const USER: &str = "Why is the sky blue? Answer in one short paragraph.";
+        let user = format!(r#"{{"role":"user","content":"{USER}"}}"#);
+        let messages = format!(r#"[{{"role":"system","content":"{SYSTEM}"}},{user}]"#);
+        match self {
+            Api::Chat => format!(
+                r#"{{"model":"{model}","messages":{messages},"temperature":0.7,"max_tokens":256,"stream":{stream}}}"#
+            ),
+            Api::Completions => format!(
+                r#"{{"model":"{model}","prompt":"{SYSTEM}\n\n{USER}","temperature":0.7,"max_tokens":256,"stream":{stream}}}"#
+            ),
+            Api::Responses => format!(
+                r#"{{"model":"{model}","input":{messages},"temperature":0.7,"max_output_tokens":256,"store":false,"stream":{stream}}}"#
+            ),
+            Api::Messages => format!(
+                r#"{{"model":"{model}","system":"{SYSTEM}","messages":[{user}],"temperature":0.7,"max_tokens":256,"stream":{stream}}}"#
+            ),
+            Api::Ollama => format!(
+                r#"{{"model":"{model}","messages":{messages},"options":{{"temperature":0.7,"num_predict":256}},"stream":{stream}}}"#
+            ),
+        }
+    }
+}
+
 /// What came of it.
 pub struct Outcome {
     pub requests: usize,
@@ -43,13 +111,11 @@ pub fn meant_for(engine: u16) {
     let _ = ENGINE.set(engine);
 }
 
-pub fn request(port: u16, model: &str, ask: Ask) -> Vec<u8> {
-    let stream = ask == Ask::Streamed;
-    let body = format!(
-        r#"{{"model":"{model}","messages":[{{"role":"system","content":"You are a helpful assistant."}},{{"role":"user","content":"Why is the sky blue? Answer in one short paragraph."}}],"temperature":0.7,"max_tokens":256,"stream":{stream}}}"#
-    );
+pub fn request(port: u16, api: Api, model: &str, ask: Ask) -> Vec<u8> {
+    let body = api.body(model, ask == Ask::Streamed);
     format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\nauthorization: Bearer sk-bench\r\nx-portkey-provider: openai\r\nx-portkey-custom-host: http://127.0.0.1:{}/v1\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST {} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\nauthorization: Bearer sk-bench\r\nx-portkey-provider: openai\r\nx-portkey-custom-host: http://127.0.0.1:{}/v1\r\ncontent-length: {}\r\n\r\n{body}",
+        api.path(),
         ENGINE.get().copied().unwrap_or_default(),
         body.len()
     )
@@ -57,8 +123,8 @@ pub fn request(port: u16, model: &str, ask: Ask) -> Vec<u8> {
 }
 
 /// Asks with `connections` at once for `time`.
-pub async fn load(port: u16, ask: Ask, connections: usize, time: Duration) -> Outcome {
-    let request: std::sync::Arc<[u8]> = request(port, super::stand_in::MODEL, ask).into();
+pub async fn load(port: u16, api: Api, ask: Ask, connections: usize, time: Duration) -> Outcome {
+    let request: std::sync::Arc<[u8]> = request(port, api, super::stand_in::MODEL, ask).into();
     let began = Instant::now();
     let until = began + time;
     let workers: Vec<_> = (0..connections)
@@ -68,7 +134,7 @@ pub async fn load(port: u16, ask: Ask, connections: usize, time: Duration) -> Ou
                 let mut connection = Connection::open(port).await;
                 let mut times = Vec::new();
                 while Instant::now() < until {
-                    times.push(connection.ask(&request, ask).await);
+                    times.push(connection.ask(&request, api, ask).await);
                 }
                 times
             })
@@ -103,7 +169,7 @@ impl Connection {
     }
 
     /// Sends a request and reads its answer: how long until its end, and until its first word. A wrong answer ends the bench.
-    async fn ask(&mut self, request: &[u8], ask: Ask) -> (Duration, Duration) {
+    async fn ask(&mut self, request: &[u8], api: Api, ask: Ask) -> (Duration, Duration) {
         let began = Instant::now();
         self.send(request).await;
         let mut first = None;
@@ -118,7 +184,7 @@ impl Connection {
         }
         let whole = began.elapsed();
         let good = self.buffer.starts_with(b"HTTP/1.1 200")
-            && (ask == Ask::Whole || contains(&self.buffer, b"data: [DONE]"));
+            && (ask == Ask::Whole || contains(&self.buffer, api.end()));
         assert!(good, "not a good answer: {}", String::from_utf8_lossy(&self.buffer));
         (whole, first.expect("an answer has words"))
     }

@@ -3,12 +3,14 @@
 //! `proxy_bench --hob PATH --nginx PATH [--peer NAME=COMMAND]… [--seconds N] [--json FILE]`, best called by `./dev bench proxy`.
 //! `proxy_bench watching --hob PATH` measures instead what telemetry, metrics and logs cost; `./dev bench telemetry` calls it.
 //! `proxy_bench reports --hob PATH --record FILE` measures how long reports over a long record take; `./dev bench telemetry` calls it too.
+//! `proxy_bench apis --hob PATH --api NAME|all` compares the cost of other APIs with that of chat completions; `./dev bench proxy --api NAME` calls it.
 //! The engine is a stand-in that answers at once, so all that is measured is the way. Everything runs on this machine, one
 //! gateway at a time; a number counts as a ratio to nginx's in the same run.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs with the environment they were given")]
 #![expect(clippy::expect_used, reason = "a bench that cannot set itself up should fail loudly")]
 
+mod apis;
 mod gateway;
 mod load;
 mod report;
@@ -20,6 +22,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use gateway::{Gateway, Kind, Watch};
+use load::Api;
 use report::{Measured, Report};
 
 /// What was asked for on the command line.
@@ -33,6 +36,8 @@ pub struct Options {
     json: Option<PathBuf>,
     /// A database for `reports`.
     record: PathBuf,
+    /// For `apis`: those to compare with chat completions.
+    apis: Vec<Api>,
 }
 
 fn main() {
@@ -44,6 +49,7 @@ fn main() {
     match arguments.split_first() {
         Some((first, _)) if first == "stand-in" => stand_in::run(),
         Some((first, rest)) if first == "watching" => runtime().block_on(watching::measure(&parse(rest))),
+        Some((first, rest)) if first == "apis" => runtime().block_on(apis::measure(&parse(rest))),
         Some((first, rest)) if first == "reports" => runtime().block_on(reports::measure(&parse(rest))),
         _ => runtime().block_on(measure(&parse(&arguments))),
     }
@@ -58,6 +64,7 @@ fn parse(arguments: &[String]) -> Options {
         time: Duration::from_secs(5),
         json: None,
         record: PathBuf::new(),
+        apis: Vec::new(),
     };
     for pair in arguments.chunks(2) {
         let [flag, value] = pair else { panic!("{usage}") };
@@ -70,11 +77,21 @@ fn parse(arguments: &[String]) -> Options {
             }
             "--seconds" => options.time = Duration::from_secs_f64(value.parse().expect("--seconds N")),
             "--json" => options.json = Some(value.into()),
+            "--api" => options.apis.extend(apis_named(value)),
             "--record" => options.record = value.into(),
             _ => panic!("{usage}"),
         }
     }
     options
+}
+
+/// The API of this name, or all of them but the one that they are compared with.
+fn apis_named(name: &str) -> Vec<Api> {
+    match Api::ALL.into_iter().find(|api| api.name() == name) {
+        Some(api) => vec![api],
+        None if name == "all" => Api::ALL.into_iter().filter(|api| *api != Api::Chat).collect(),
+        None => panic!("--api is one of {} and all, not '{name}'", Api::ALL.map(Api::name).join(", ")),
+    }
 }
 
 async fn measure(options: &Options) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::gateway::Gateway;
-use crate::load::{Ask, Connection, Outcome, load, percentile, request};
+use crate::load::{Api, Ask, Connection, Outcome, load, percentile, request};
 use crate::stand_in::{SLOW_MODEL, TOKENS};
 
 /// Streams that are open at once when memory is looked at.
@@ -33,12 +33,12 @@ impl Measured {
         tokio::time::sleep(SETTLED).await;
         let resident_idle = gateway.resident_mb();
         // The first requests open connections and fill caches.
-        load(gateway.port, Ask::Whole, 32, time / 5).await;
-        let alone = load(gateway.port, Ask::Whole, 1, time).await;
-        let (some, cpu_whole) = with_cpu(gateway, Ask::Whole, time).await;
-        let many = load(gateway.port, Ask::Whole, 256, time).await;
-        let alone_streamed = load(gateway.port, Ask::Streamed, 1, time).await;
-        let (streamed, cpu_stream) = with_cpu(gateway, Ask::Streamed, time).await;
+        load(gateway.port, Api::Chat, Ask::Whole, 32, time / 5).await;
+        let alone = load(gateway.port, Api::Chat, Ask::Whole, 1, time).await;
+        let (some, cpu_whole) = with_cpu(gateway, Api::Chat, Ask::Whole, time).await;
+        let many = load(gateway.port, Api::Chat, Ask::Whole, 256, time).await;
+        let alone_streamed = load(gateway.port, Api::Chat, Ask::Streamed, 1, time).await;
+        let (streamed, cpu_stream) = with_cpu(gateway, Api::Chat, Ask::Streamed, time).await;
         let resident_streams = with_open_streams(gateway).await;
         Measured {
             name: gateway.name.clone(),
@@ -58,9 +58,9 @@ impl Measured {
 }
 
 /// The load, and the processor time of a request in microseconds.
-pub async fn with_cpu(gateway: &Gateway, ask: Ask, time: Duration) -> (Outcome, f64) {
+pub async fn with_cpu(gateway: &Gateway, api: Api, ask: Ask, time: Duration) -> (Outcome, f64) {
     let before = gateway.used();
-    let outcome = load(gateway.port, ask, 32, time).await;
+    let outcome = load(gateway.port, api, ask, 32, time).await;
     let used = gateway.used() - before;
     let each = used.as_secs_f64() * 1e6 / outcome.requests as f64;
     (outcome, each)
@@ -68,7 +68,7 @@ pub async fn with_cpu(gateway: &Gateway, ask: Ask, time: Duration) -> (Outcome, 
 
 /// Memory while a thousand slow streams are under way.
 async fn with_open_streams(gateway: &Gateway) -> f64 {
-    let request = request(gateway.port, SLOW_MODEL, Ask::Streamed);
+    let request = request(gateway.port, Api::Chat, SLOW_MODEL, Ask::Streamed);
     let mut connections = Vec::new();
     for _ in 0..OPEN_STREAMS {
         let mut connection = Connection::open(gateway.port).await;

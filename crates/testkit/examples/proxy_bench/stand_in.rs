@@ -1,4 +1,4 @@
-//! An engine that answers at once, in the chat-completions form and in Ollama's. Bare sockets and bytes made beforehand, so
+//! An engine that answers at once, in the forms of chat completions, of text completions and of Ollama. Bare sockets and bytes made beforehand, so
 //! that it costs next to nothing.
 
 use std::io::{Read, Write};
@@ -22,6 +22,24 @@ static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
         r#"{{"id":"chatcmpl-bench","object":"chat.completion","created":1700000000,"model":"{MODEL}","choices":[{{"index":0,"message":{{"role":"assistant","content":"{text}"}},"finish_reason":"stop"}}],"usage":{{"prompt_tokens":12,"completion_tokens":{TOKENS},"total_tokens":{}}}}}"#,
         TOKENS + 12
     ))
+});
+static TEXT_WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let text = "word ".repeat(TOKENS);
+    json(&format!(
+        r#"{{"id":"cmpl-bench","object":"text_completion","created":1700000000,"model":"{MODEL}","choices":[{{"index":0,"text":"{text}","logprobs":null,"finish_reason":"stop"}}],"usage":{{"prompt_tokens":12,"completion_tokens":{TOKENS},"total_tokens":{}}}}}"#,
+        TOKENS + 12
+    ))
+});
+static TEXT_EVENTS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let chunk = |text: &str, finish: &str| {
+        event(&format!(
+            "data: {{\"id\":\"cmpl-bench\",\"object\":\"text_completion\",\"created\":1700000000,\"model\":\"{MODEL}\",\"choices\":[{{\"index\":0,\"text\":\"{text}\",\"logprobs\":null,\"finish_reason\":{finish}}}]}}\n\n"
+        ))
+    };
+    let mut events: Vec<_> = (0..TOKENS).map(|_| chunk("word ", "null")).collect();
+    events.push(chunk("", r#""stop""#));
+    events.push(event("data: [DONE]\n\n"));
+    events
 });
 static OLLAMA_WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let text = "word ".repeat(TOKENS);
@@ -83,13 +101,22 @@ pub fn run() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     println!("{}", listener.local_addr().expect("an address").port());
     let burst: Arc<[u8]> = all_at_once(&EVENTS).into();
-    let lines: Arc<[u8]> = all_at_once(&LINES).into();
+    let streams =
+        Streams { burst, texts: all_at_once(&TEXT_EVENTS).into(), lines: all_at_once(&LINES).into() };
     for socket in listener.incoming().flatten() {
-        let (burst, lines) = (Arc::clone(&burst), Arc::clone(&lines));
+        let streams = streams.clone();
         // A thread each, with a small stack: a thousand of them fit.
-        let served = move || answer_all(socket, &burst, &lines);
+        let served = move || answer_all(socket, &streams);
         std::thread::Builder::new().stack_size(128 << 10).spawn(served).expect("a thread");
     }
+}
+
+/// Whole streams, as they go out.
+#[derive(Clone)]
+struct Streams {
+    burst: Arc<[u8]>,
+    texts: Arc<[u8]>,
+    lines: Arc<[u8]>,
 }
 
 fn all_at_once(pieces: &[Vec<u8>]) -> Vec<u8> {
@@ -100,7 +127,7 @@ fn all_at_once(pieces: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// Answers one request after the other, until the caller hangs up.
-fn answer_all(mut socket: TcpStream, burst: &[u8], lines: &[u8]) -> Option<()> {
+fn answer_all(mut socket: TcpStream, streams: &Streams) -> Option<()> {
     socket.set_nodelay(true).ok()?;
     let mut buffer = Vec::with_capacity(16 << 10);
     loop {
@@ -112,10 +139,12 @@ fn answer_all(mut socket: TcpStream, burst: &[u8], lines: &[u8]) -> Option<()> {
         match (head, stream) {
             (head, _) if head.starts_with(b"GET /api/tags") => socket.write_all(&TAGS),
             (head, _) if head.starts_with(b"GET ") => socket.write_all(&MODELS),
-            (head, true) if head.starts_with(b"POST /api/chat") => socket.write_all(lines),
+            (head, true) if head.starts_with(b"POST /api/chat") => socket.write_all(&streams.lines),
+            (head, true) if head.starts_with(b"POST /v1/completions") => socket.write_all(&streams.texts),
+            (head, false) if head.starts_with(b"POST /v1/completions") => socket.write_all(&TEXT_WHOLE),
             (head, false) if head.starts_with(b"POST /api/chat") => socket.write_all(&OLLAMA_WHOLE),
             (_, true) if has(SLOW_MODEL) => take_time(&mut socket),
-            (_, true) => socket.write_all(burst),
+            (_, true) => socket.write_all(&streams.burst),
             (_, false) => socket.write_all(&WHOLE),
         }
         .ok()?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::Options;
 use crate::gateway::{Gateway, Kind, Watch};
-use crate::load::{Ask, load};
+use crate::load::{Api, Ask, load};
 use crate::report::with_cpu;
 
 /// How often each is asked.
@@ -47,12 +47,12 @@ async fn in_turns(gateways: &[Gateway; 2], ask: Ask, time: Duration) -> [f64; 2]
     let mut rounds = [Vec::new(), Vec::new()];
     for gateway in gateways {
         // The first requests open connections and fill caches.
-        load(gateway.port, ask, 32, time / 5).await;
+        load(gateway.port, Api::Chat, ask, 32, time / 5).await;
     }
     for round in 0..ROUNDS {
         // Each is first as often as the other, nearly.
         for turn in [round % 2, 1 - round % 2] {
-            rounds[turn].push(with_cpu(&gateways[turn], ask, time).await.1);
+            rounds[turn].push(with_cpu(&gateways[turn], Api::Chat, ask, time).await.1);
         }
     }
     rounds.map(|mut each| {

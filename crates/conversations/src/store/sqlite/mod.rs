@@ -13,7 +13,10 @@ use crate::types::{ChatId, ChatSummary, ChatTurn, Conversation, SavedTurn};
 /// The steps that make the tables of conversations.
 pub const MIGRATIONS: Migrations = Migrations {
     capability: "conversations",
-    steps: &[include_str!("../../../migrations/1_chats.sql")],
+    steps: &[
+        include_str!("../../../migrations/1_chats.sql"),
+        include_str!("../../../migrations/2_responses.sql"),
+    ],
     legacy_versions: &[5],
 };
 

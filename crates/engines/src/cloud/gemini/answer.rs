@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use hob_core::{Collector, Generation, ModelInfo};
+use hob_core::{Collector, Generation, ModelCapabilities, ModelInfo};
 use serde::Deserialize;
 
 use super::events::GeminiDecoder;
@@ -39,6 +39,8 @@ struct WireModel {
     input_token_limit: Option<u64>,
     #[serde(default)]
     supported_generation_methods: Vec<String>,
+    #[serde(default)]
+    thinking: Option<bool>,
 }
 
 /// Reads `GET /v1beta/models` and keeps the models that generate text. Others make embeddings, images or speech.
@@ -50,6 +52,7 @@ pub(super) fn read_models(body: &[u8]) -> Result<Vec<ModelInfo>, String> {
     };
     let info = |model: WireModel| ModelInfo {
         context: model.input_token_limit,
+        capabilities: ModelCapabilities { reasoning: model.thinking, ..ModelCapabilities::default() },
         ..ModelInfo::named(model.name.strip_prefix("models/").unwrap_or(&model.name))
     };
     Ok(list.models.into_iter().filter(answers).map(info).collect())

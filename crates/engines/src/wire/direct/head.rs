@@ -1,5 +1,7 @@
 //! The head of a response: its status, and how the body ends.
 
+use std::borrow::Cow;
+
 use reqwest::StatusCode;
 use thiserror::Error;
 
@@ -31,6 +33,7 @@ pub(super) struct Head {
     pub(super) status: StatusCode,
     /// In seconds.
     pub(super) retry_after: Option<u64>,
+    pub(super) content_type: Option<Cow<'static, str>>,
     pub(super) length: Length,
     /// Whether the connection can be reused.
     pub(super) reusable: bool,
@@ -94,9 +97,22 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<(Head, usize)>, BadHead> {
     Err(BadHead::Endless)
 }
 
+/// The type of the body. Those of nearly every answer take no memory.
+fn content_type(value: &[u8]) -> Option<Cow<'static, str>> {
+    const USUAL: [&str; 3] = ["application/json", "text/event-stream", "application/x-ndjson"];
+    let value = std::str::from_utf8(value).ok()?;
+    let usual = USUAL.into_iter().find(|usual| value == *usual);
+    Some(usual.map_or_else(|| Cow::Owned(value.to_owned()), Cow::Borrowed))
+}
+
 fn understand(status: StatusCode, answer: &httparse::Response<'_, '_>) -> Result<Head, BadHead> {
-    let mut head =
-        Head { status, retry_after: None, length: Length::Open, reusable: answer.version == Some(1) };
+    let mut head = Head {
+        status,
+        retry_after: None,
+        content_type: None,
+        length: Length::Open,
+        reusable: answer.version == Some(1),
+    };
     let (mut announced, mut chunked) = (None, false);
     for header in answer.headers.iter() {
         let value = header.value.trim_ascii();
@@ -116,6 +132,8 @@ fn understand(status: StatusCode, answer: &httparse::Response<'_, '_>) -> Result
             head.reusable &= !wishes.any(|wish| wish.trim_ascii().eq_ignore_ascii_case(b"close"));
         } else if header.name.eq_ignore_ascii_case("retry-after") {
             head.retry_after = number(value);
+        } else if header.name.eq_ignore_ascii_case("content-type") {
+            head.content_type = content_type(value);
         }
     }
     let has_no_body = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);

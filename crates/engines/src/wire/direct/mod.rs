@@ -11,6 +11,7 @@ mod connection_pool;
 mod head;
 mod read_timeout;
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -99,18 +100,38 @@ impl Direct {
         self.send(&request).await
     }
 
-    pub(super) async fn post(&self, path: &str, json: Vec<u8>) -> Result<DirectResponse, TransportError> {
-        let mut request = self.begin("POST", path, json.len());
+    pub(super) async fn send_json(
+        &self,
+        method: &str,
+        path: &str,
+        json: Vec<u8>,
+    ) -> Result<DirectResponse, TransportError> {
+        let request = self.with_body(method, path, "application/json", &json);
+        drop(json);
+        self.send(&request).await
+    }
+
+    /// Posts a body of another type than JSON.
+    pub(super) async fn post_as(
+        &self,
+        path: &str,
+        content_type: &str,
+        body: &[u8],
+    ) -> Result<DirectResponse, TransportError> {
+        self.send(&self.with_body("POST", path, content_type, body)).await
+    }
+
+    fn with_body(&self, method: &str, path: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
+        let mut request = self.begin(method, path, body.len());
         if let Some(parent) = trace_context::current() {
             push(&mut request, format_args!("{}: {parent}\r\n", trace_context::TRACEPARENT));
         }
         push(
             &mut request,
-            format_args!("content-type: application/json\r\ncontent-length: {}\r\n\r\n", json.len()),
+            format_args!("content-type: {content_type}\r\ncontent-length: {}\r\n\r\n", body.len()),
         );
-        request.extend_from_slice(&json);
-        drop(json);
-        self.send(&request).await
+        request.extend_from_slice(body);
+        request
     }
 
     /// The start of a request, with capacity for the rest.
@@ -128,8 +149,10 @@ impl Direct {
             None => self.exchange_on_new(request).await?,
         };
         let (status, retry_after) = (head.status, head.retry_after);
+        let mut head = head;
+        let content_type = head.content_type.take();
         let body = DirectBody { head, connection: Some(connection), client: self.clone() };
-        Ok(DirectResponse { status, retry_after, body })
+        Ok(DirectResponse { status, retry_after, content_type, body })
     }
 
     async fn exchange_on_new(&self, request: &[u8]) -> Result<(Connection, Head), TransportError> {
@@ -177,6 +200,7 @@ pub(super) struct DirectResponse {
     pub(super) status: StatusCode,
     /// In seconds.
     pub(super) retry_after: Option<u64>,
+    pub(super) content_type: Option<Cow<'static, str>>,
     pub(super) body: DirectBody,
 }
 

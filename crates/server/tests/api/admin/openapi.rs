@@ -101,6 +101,56 @@ async fn requests_and_answers_fit_their_schemas() {
         assert_fits(&document, "EmbeddingList", &response.json().await.unwrap());
     }
 
+    for (path, request, request_schema, answer_schema) in [
+        (
+            "/v1/completions",
+            json!({ "model": "m", "prompt": "a", "logprobs": 1 }),
+            "CompletionRequest",
+            "TextCompletion",
+        ),
+        (
+            "/v1/completions",
+            json!({ "model": "m", "prompt": [[1, 2]], "stream": false }),
+            "CompletionRequest",
+            "TextCompletion",
+        ),
+        (
+            "/v1/rerank",
+            json!({ "model": "m", "query": "q", "documents": ["a"], "return_documents": true }),
+            "RerankRequest",
+            "Ranking",
+        ),
+        ("/tokenize", json!({ "content": "é", "with_pieces": true }), "TokenizeRequest", "TokenList"),
+        ("/tokenize", json!({ "prompt": "a", "return_token_strs": true }), "TokenizeRequest", "TokenList"),
+        ("/detokenize", json!({ "tokens": [104] }), "DetokenizeRequest", "DetokenizedText"),
+    ] {
+        assert_fits(&document, request_schema, &request);
+        let response = server.client.post(server.url(path)).json(&request).send().await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+        assert_fits(&document, answer_schema, &response.json().await.unwrap());
+    }
+    let request =
+        json!({ "model": "m", "prompt": "a", "stream": true, "stream_options": { "include_usage": true } });
+    let response = server.client.post(server.url("/v1/completions")).json(&request).send().await.unwrap();
+    let text = response.text().await.unwrap();
+    let chunks: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("data: {")).collect();
+    assert_eq!(chunks.len(), 4, "{text}");
+    for chunk in chunks {
+        assert_fits(&document, "TextCompletion", &serde_json::from_str(&format!("{{{chunk}")).unwrap());
+    }
+
+    let asked = json!({ "model": "m", "input": "hi", "tools": [{ "type": "custom", "name": "c" }], "include": ["reasoning.encrypted_content"] });
+    assert_fits(&document, "ResponseRequest", &asked);
+    let create = |body: Value| server.client.post(server.url("/v1/responses")).json(&body).send();
+    assert_fits(&document, "Response", &create(asked).await.unwrap().json().await.unwrap());
+    let text =
+        create(json!({ "model": "m", "input": "hi", "stream": true })).await.unwrap().text().await.unwrap();
+    let events: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
+    assert_eq!(events.len(), 10, "{text}");
+    for event in events {
+        assert_fits(&document, "ResponseEvent", &serde_json::from_str(event).unwrap());
+    }
+
     let request = json!({
         "model": "m", "max_tokens": 9, "system": "be kind", "thinking": { "type": "adaptive" },
         "messages": [{ "role": "user", "content": [{ "type": "text", "text": "hi" }] }],

@@ -62,6 +62,8 @@ impl TaskServer {
             system,
             record: TelemetryService::default(),
             scheduler: Some(Arc::clone(&scheduler)),
+            responses: None,
+            library: None,
         };
         TaskServer {
             _home: home,

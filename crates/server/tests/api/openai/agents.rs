@@ -71,6 +71,38 @@ async fn a_stream_goes_to_the_engine_unless_an_agent_is_named() {
 }
 
 #[tokio::test]
+async fn the_model_of_the_agent_lets_the_configured_agent_answer_streams_too() {
+    let engine = calculating();
+    let server = serving(&engine).await;
+    let response = server.chat(&asking(json!({ "model": "hob/agent", "stream": true }))).await;
+    let text = response.text().await.unwrap();
+    assert!(text.contains(": hob ") && text.contains("\"model\":\"m\""), "{text}");
+    assert_eq!(offered(&engine.requests()[0]), ["calculator", "file_read"]);
+    let whole = completion(server.chat(&asking(json!({ "model": "hob/agent" }))).await).await;
+    assert_eq!((content(&whole), &whole["model"]), (&json!("It is 391."), &json!("m")));
+
+    let shown: Value =
+        server.client.get(server.url("/v1/models/hob/agent")).send().await.unwrap().json().await.unwrap();
+    assert_eq!(shown, json!({ "id": "hob/agent", "object": "model", "created": 0, "owned_by": "hob" }));
+}
+
+#[tokio::test]
+async fn without_a_configured_agent_its_model_is_not_there() {
+    let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    for stream in [false, true] {
+        let response = server.chat(&asking(json!({ "model": "hob/agent", "stream": stream }))).await;
+        assert_eq!(response.status(), 404);
+        let body: Value = response.json().await.unwrap();
+        assert_eq!(
+            (&body["error"]["code"], &body["error"]["param"]),
+            (&json!("model_not_found"), &json!("model"))
+        );
+    }
+    let shown = server.client.get(server.url("/v1/models/hob/agent")).send().await.unwrap();
+    assert_eq!(shown.status(), 404);
+}
+
+#[tokio::test]
 async fn a_named_agent_streams_valid_chunks_and_its_steps_as_comments() {
     let engine = calculating();
     let server = serving(&engine).await;

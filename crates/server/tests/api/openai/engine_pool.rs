@@ -41,7 +41,13 @@ async fn models_are_listed_with_the_engine_that_answers() {
         |id: &str, owner: &str| json!({ "id": id, "object": "model", "created": 0, "owned_by": owner });
     let mut default = model("large", "vllm");
     default["default"] = json!(true);
-    let listed = [default, model("both", "vllm"), model("small", "ollama")];
+    let listed = [
+        default,
+        model("both", "vllm"),
+        model("small", "ollama"),
+        model("default", "hob"),
+        model("auto", "hob"),
+    ];
     assert_eq!(get("/v1/models").await, json!({ "object": "list", "data": listed }));
     assert_eq!(get("/v1/models/small").await, model("small", "ollama"));
     assert_eq!(get("/v1/models/tiny").await["error"]["code"], "model_not_found");

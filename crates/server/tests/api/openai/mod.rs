@@ -3,10 +3,15 @@
 mod agents;
 mod cancellation;
 mod chat;
+mod completions;
 mod embedded_cancellation;
 mod embeddings;
 mod engine_pool;
+mod fields;
 mod legacy_functions;
+mod media;
 mod models;
 mod recorded_tool_calls;
+mod rerank;
 pub mod routing;
+mod tokenize;

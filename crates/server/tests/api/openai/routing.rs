@@ -105,19 +105,18 @@ async fn auto_is_listed_if_it_is_the_default() {
     let server = RoutingServer::open_with(loopback_config(), Some("auto")).await;
     let models = server.get("/v1/models").await.json::<Value>().await.unwrap();
     let auto = json!({ "id": "auto", "object": "model", "created": 0, "owned_by": "hob", "default": true });
-    assert_eq!(models["data"].as_array().unwrap().last(), Some(&auto));
+    assert!(models["data"].as_array().unwrap().contains(&auto), "{models}");
     assert_eq!(server.get("/v1/models/auto").await.json::<Value>().await.unwrap(), auto);
     let answer = server.ask(question("auto", "Hello", false)).await;
     assert_eq!(answer.json::<Value>().await.unwrap()["model"], "small:1b");
 }
 
 #[tokio::test]
-async fn auto_is_not_listed_if_it_is_not_the_default() {
+async fn the_names_of_hob_come_after_the_models_of_the_engine() {
     let server = RoutingServer::open(loopback_config()).await;
     let models = server.get("/v1/models").await.json::<Value>().await.unwrap();
     let ids: Vec<&Value> = models["data"].as_array().unwrap().iter().map(|model| &model["id"]).collect();
-    assert_eq!(ids, ["vectors:1m", "large:70b", "small:1b"]);
-    // A request for it by name succeeds, because requests may name it.
+    assert_eq!(ids, ["vectors:1m", "large:70b", "small:1b", "default", "auto", "hob/agent"]);
     let auto = json!({ "id": "auto", "object": "model", "created": 0, "owned_by": "hob" });
     assert_eq!(server.get("/v1/models/auto").await.json::<Value>().await.unwrap(), auto);
 }
@@ -131,5 +130,14 @@ async fn an_engines_own_model_named_auto_is_listed_as_such() {
         server.client.get(server.url("/v1/models")).send().await.unwrap().json().await.unwrap();
     let owners: Vec<(&Value, &Value)> =
         models["data"].as_array().unwrap().iter().map(|model| (&model["id"], &model["owned_by"])).collect();
-    assert_eq!(owners, [(&json!("auto"), &json!("scripted")), (&json!("small:1b"), &json!("scripted"))]);
+    let (scripted, hob) = (json!("scripted"), json!("hob"));
+    let expected = [("auto", &scripted), ("small:1b", &scripted), ("default", &hob), ("hob/agent", &hob)];
+    assert_eq!(
+        owners,
+        expected
+            .map(|(id, owner)| (json!(id), owner))
+            .iter()
+            .map(|(id, owner)| (id, *owner))
+            .collect::<Vec<_>>()
+    );
 }

@@ -92,7 +92,8 @@ function showState(state) {
 // A model that is chosen stays in the list, also when the server has it no longer: it will say so, and no other answers.
 function showModels(ids) {
   const chosen = $("model").value;
-  const named = ids.filter((id) => id !== "default" && id !== "auto");
+  // The agent is chosen beside the model.
+  const named = ids.filter((id) => !["default", "auto", "hob/agent"].includes(id));
   // Made anew only when it changed: somebody may be choosing.
   if ($("model").dataset.named === JSON.stringify(named)) return;
   $("model").dataset.named = JSON.stringify(named);

@@ -1,0 +1,71 @@
+//! Models in the memory of engines: loaded before they are asked, unloaded on request, listed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use hob_core::model::{AUTO, DEFAULT_MODEL};
+use hob_core::{AskError, CallerRole, Engine, EngineError, RunningModel};
+
+use super::AskService;
+use crate::ask::caller_policy::check_engine;
+
+/// An engine that takes longer to list its models in memory is skipped.
+const LIST_TIMEOUT: Duration = Duration::from_secs(2);
+
+impl AskService {
+    /// Loads a model, where its engine can. `auto` names none in particular, so nothing is loaded for it.
+    pub async fn load_model(&self, model: &str, role: CallerRole) -> Result<(), AskError> {
+        match self.engine_and_model(model, role).await? {
+            Some((engine, model)) => Ok(engine.prepare(&model).await?),
+            None => Ok(()),
+        }
+    }
+
+    /// Frees the memory of a model, where its engine can.
+    pub async fn unload_model(&self, model: &str, role: CallerRole) -> Result<(), AskError> {
+        match self.engine_and_model(model, role).await? {
+            Some((engine, model)) => Ok(engine.unload(&model).await?),
+            None => Ok(()),
+        }
+    }
+
+    /// The models in memory, each with the key of its engine. Engines that do not answer are skipped.
+    pub async fn running_models(&self, role: CallerRole) -> Vec<(String, RunningModel)> {
+        let engines = self.pool.engines().filter(|engine| role.may_use_engine(engine.key()));
+        let lists = engines.map(|engine| async move {
+            let listed = tokio::time::timeout(LIST_TIMEOUT, engine.running_models()).await;
+            match listed {
+                Ok(Ok(models)) => models.into_iter().map(|model| (engine.key().to_owned(), model)).collect(),
+                Ok(Err(error)) => {
+                    tracing::debug!(engine = engine.key(), %error, "engine does not list its models in memory");
+                    Vec::new()
+                }
+                Err(_) => Vec::new(),
+            }
+        });
+        join_all(lists).await.into_iter().flatten().collect()
+    }
+
+    /// The engine that has this model; `None` where the name stands for no particular one.
+    async fn engine_and_model(
+        &self,
+        model: &str,
+        role: CallerRole,
+    ) -> Result<Option<(Arc<dyn Engine>, String)>, AskError> {
+        let model = match model {
+            DEFAULT_MODEL => self.default_model().await?.ok_or_else(|| EngineError::ModelNotFound {
+                engine: self.engine().key().to_owned(),
+                model: DEFAULT_MODEL.to_owned(),
+                available: Vec::new(),
+            })?,
+            named => named.to_owned(),
+        };
+        if model == AUTO {
+            return Ok(None);
+        }
+        let engine = self.pool.engine_of(&model).await?;
+        check_engine(engine.as_ref(), &model, role)?;
+        Ok(Some((engine, model)))
+    }
+}

@@ -1,0 +1,312 @@
+//! Downloads, deletes and copies models for the engines of a running server: files of the embedded engine, and models of an Ollama.
+//! What is downloaded here, this server can answer with.
+
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt};
+use futures::{FutureExt, Stream};
+use hob_config::{Config, EngineName};
+use hob_core::{Engine, EngineError};
+use hob_engines::Ollama;
+use hob_engines::pool::EnginePool;
+use hob_models::pull::PullSpecError;
+use hob_models::{DownloadProgress, DownloadStep, ModelDirectoryError, PullError, PullSpec};
+use thiserror::Error;
+use tokio::sync::watch;
+
+use crate::startup::engines::ollama;
+use crate::startup::local_models::{DownloadProgressFn, LocalModels};
+
+/// Why a model cannot be downloaded, deleted or copied.
+#[derive(Debug, Error)]
+pub enum LibraryError {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error(transparent)]
+    Pull(#[from] PullError),
+    #[error(transparent)]
+    Directory(#[from] ModelDirectoryError),
+    /// No source has a model of this name.
+    #[error(transparent)]
+    Unknown(#[from] PullSpecError),
+    #[error("'{name}' is a path. Run 'hob model pull {name}' on the server's machine")]
+    LocalPath { name: String },
+    #[error("{engines} cannot download models. Download the model with the engine's own tools")]
+    NoSource { engines: String },
+    #[error("'{model}' is a model of {engine}, which does not let Hob {what} models")]
+    NotOurs { model: String, engine: String, what: &'static str },
+}
+
+/// What kind of failure it is, for callers who answer each differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LibraryFailure {
+    /// There is no such model.
+    NotFound,
+    /// It cannot be done here, however often it is tried.
+    Impossible,
+    /// Another download or request uses the model.
+    Busy,
+    /// The source of the model fails.
+    Source,
+    /// The disk of this machine fails.
+    Disk,
+}
+
+impl LibraryError {
+    pub fn reason(&self) -> LibraryFailure {
+        match self {
+            LibraryError::Engine(_) => LibraryFailure::Source,
+            LibraryError::Unknown(_)
+            | LibraryError::Directory(ModelDirectoryError::NotFound { .. })
+            | LibraryError::Pull(PullError::NoSuchRepository { .. } | PullError::NoSuchFile { .. }) => {
+                LibraryFailure::NotFound
+            }
+            LibraryError::LocalPath { .. }
+            | LibraryError::NoSource { .. }
+            | LibraryError::NotOurs { .. }
+            | LibraryError::Pull(
+                PullError::Ambiguous { .. } | PullError::BadName { .. } | PullError::NameTaken { .. },
+            ) => LibraryFailure::Impossible,
+            LibraryError::Directory(ModelDirectoryError::Busy { .. }) => LibraryFailure::Busy,
+            LibraryError::Directory(ModelDirectoryError::Io { .. })
+            | LibraryError::Pull(
+                PullError::DiskFull { .. } | PullError::Io { .. } | PullError::Directory(_),
+            ) => LibraryFailure::Disk,
+            LibraryError::Pull(_) => LibraryFailure::Source,
+        }
+    }
+}
+
+/// One step of a download.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PullStep {
+    /// What is being done, such as `pulling manifest`; `success` at the end.
+    pub status: String,
+    /// The digest of the file, where it is known.
+    pub digest: Option<String>,
+    /// Its size in bytes.
+    pub total: Option<u64>,
+    /// The bytes of it that are there.
+    pub completed: Option<u64>,
+}
+
+impl PullStep {
+    fn named(status: impl Into<String>) -> Self {
+        PullStep { status: status.into(), digest: None, total: None, completed: None }
+    }
+}
+
+/// The steps of a download until `success` or an error. Dropping it stops the download; the next one resumes it.
+pub type PullSteps = Pin<Box<dyn Stream<Item = Result<PullStep, LibraryError>> + Send>>;
+
+/// The models that this server can add and remove.
+pub struct ModelLibrary {
+    pool: Arc<EnginePool>,
+    files: LocalModels,
+    /// `None` where no Ollama answers here.
+    ollama: Option<Ollama>,
+}
+
+/// Where a model comes from.
+#[derive(Debug, PartialEq, Eq)]
+enum LibrarySource {
+    Files(PullSpec),
+    Ollama(String),
+}
+
+impl ModelLibrary {
+    /// The library of the engines in `pool`. `home` is where Hob keeps its files.
+    pub fn open(config: &Config, home: &Path, pool: Arc<EnginePool>) -> Result<Self, EngineError> {
+        let has_ollama = pool.with_key(Ollama::KEY).is_some();
+        let ollama = has_ollama.then(|| ollama(config)).transpose()?;
+        Ok(ModelLibrary { files: LocalModels::new(config, home), ollama, pool })
+    }
+
+    /// Begins a download. `name` is one of Hob's own list, `hf:OWNER/REPO[:QUANTISATION]`, or a name that Ollama knows.
+    pub async fn pull(&self, name: &str) -> Result<PullSteps, LibraryError> {
+        match (self.source(name)?, &self.ollama) {
+            (LibrarySource::Files(spec), _) => Ok(file_steps(self.files.clone(), spec, name)),
+            (LibrarySource::Ollama(name), Some(ollama)) => {
+                let steps = ollama.pull(&name).await?;
+                let step = |step: hob_engines::ollama::OllamaPullProgress| PullStep {
+                    status: step.status,
+                    digest: step.digest,
+                    total: step.total,
+                    completed: step.completed,
+                };
+                Ok(steps.map(move |next| next.map(step).map_err(LibraryError::from)).boxed())
+            }
+            (LibrarySource::Ollama(_), None) => Err(self.no_source()),
+        }
+    }
+
+    fn source(&self, name: &str) -> Result<LibrarySource, LibraryError> {
+        let has_files = self.pool.with_key(EngineName::Embedded.as_str()).is_some();
+        source(name, has_files, self.ollama.is_some())
+            .map_err(|error| error.unwrap_or_else(|| self.no_source()))
+    }
+
+    fn no_source(&self) -> LibraryError {
+        let engines: Vec<&str> = self.pool.engines().map(|engine| engine.key()).collect();
+        LibraryError::NoSource { engines: engines.join(", ") }
+    }
+
+    /// Deletes a model.
+    pub async fn delete(&self, model: &str) -> Result<(), LibraryError> {
+        let (engine, id) = match self.engine_of(model).await? {
+            Some(found) => found,
+            // A file that cannot be loaded, or a download that was not finished.
+            None if self.pool.with_key(EngineName::Embedded.as_str()).is_some() => {
+                return self.remove_file(model.to_owned()).await;
+            }
+            None => return Err(self.not_found(model)),
+        };
+        match (engine.key(), &self.ollama) {
+            (Ollama::KEY, Some(ollama)) => Ok(ollama.delete(&id).await?),
+            (key, _) if key == EngineName::Embedded.as_str() => {
+                engine.unload(&id).await?;
+                self.remove_file(id).await
+            }
+            (key, _) => Err(LibraryError::NotOurs { model: id, engine: key.to_owned(), what: "delete" }),
+        }
+    }
+
+    /// Gives a model of Ollama a second name.
+    pub async fn copy(&self, source: &str, destination: &str) -> Result<(), LibraryError> {
+        let Some((engine, id)) = self.engine_of(source).await? else { return Err(self.not_found(source)) };
+        match (engine.key(), &self.ollama) {
+            (Ollama::KEY, Some(ollama)) => Ok(ollama.copy(&id, destination).await?),
+            (key, _) => Err(LibraryError::NotOurs { model: id, engine: key.to_owned(), what: "copy" }),
+        }
+    }
+
+    async fn remove_file(&self, id: String) -> Result<(), LibraryError> {
+        let files = self.files.clone();
+        let removed = tokio::task::spawn_blocking(move || files.remove(&id)).await;
+        // The runtime is going down.
+        removed.unwrap_or(Ok(())).map_err(LibraryError::from)
+    }
+
+    /// The engine that lists this model, and the model's id there.
+    async fn engine_of(&self, model: &str) -> Result<Option<(Arc<dyn Engine>, String)>, LibraryError> {
+        let listed = self.pool.list().await?;
+        let found = listed.into_iter().find(|listed| self.pool.means(model, listed));
+        Ok(found.and_then(|found| Some((Arc::clone(self.pool.with_key(&found.engine)?), found.model.id))))
+    }
+
+    fn not_found(&self, model: &str) -> LibraryError {
+        let engine = self.pool.selected().key().to_owned();
+        EngineError::ModelNotFound { engine, model: model.to_owned(), available: Vec::new() }.into()
+    }
+}
+
+/// Where a model of this name comes from. The error is `None` where nothing here can download.
+fn source(name: &str, has_files: bool, has_ollama: bool) -> Result<LibrarySource, Option<LibraryError>> {
+    // Clients of Ollama write a hub's address, and add a tag.
+    let hub = ["hf.co/", "huggingface.co/"].iter().find_map(|host| name.strip_prefix(host));
+    let ours = hub.map_or_else(|| name.to_owned(), |rest| format!("hf:{rest}"));
+    let spec: Result<PullSpec, PullSpecError> = ours.strip_suffix(":latest").unwrap_or(&ours).parse();
+    match spec {
+        Ok(spec @ (PullSpec::Catalogue(_) | PullSpec::Hub(_))) if has_files => Ok(LibrarySource::Files(spec)),
+        _ if has_ollama => Ok(LibrarySource::Ollama(name.to_owned())),
+        _ if !has_files => Err(None),
+        Ok(_) => Err(Some(LibraryError::LocalPath { name: name.to_owned() })),
+        Err(error) => Err(Some(error.into())),
+    }
+}
+
+/// A download of files under way.
+struct FileDownload {
+    work: BoxFuture<'static, Result<(), PullError>>,
+    progress: watch::Receiver<Option<DownloadProgress>>,
+    name: String,
+}
+
+fn file_steps(files: LocalModels, spec: PullSpec, name: &str) -> PullSteps {
+    let (sender, progress) = watch::channel(None);
+    // Whoever reads slowly gets the latest progress.
+    let report: DownloadProgressFn = Arc::new(move |progress| {
+        sender.send_replace(Some(progress));
+    });
+    let work = async move { files.pull(&spec, report).await.map(drop) }.boxed();
+    let download = FileDownload { work, progress, name: name.to_owned() };
+    let steps = stream::unfold(Some(download), |download| async move {
+        let mut download = download?;
+        loop {
+            tokio::select! {
+                biased;
+                Ok(()) = download.progress.changed() => {
+                    let Some(progress) = *download.progress.borrow_and_update() else { continue };
+                    let step = file_step(&download.name, progress);
+                    return Some((Ok(step), Some(download)));
+                }
+                done = &mut download.work => {
+                    return Some((done.map(|()| PullStep::named("success")).map_err(LibraryError::from), None));
+                }
+            }
+        }
+    });
+    steps.boxed()
+}
+
+/// A step in the words that clients of Ollama show.
+fn file_step(name: &str, DownloadProgress { step, done, total }: DownloadProgress) -> PullStep {
+    let counted = |status: String| PullStep { total, completed: Some(done), ..PullStep::named(status) };
+    match step {
+        DownloadStep::Waiting => PullStep::named("waiting for another pull of the same model"),
+        DownloadStep::Listing => PullStep::named("pulling manifest"),
+        DownloadStep::Downloading => counted(format!("pulling {name}")),
+        DownloadStep::Checking => counted("verifying sha256 digest".to_owned()),
+        DownloadStep::Unpacking => counted(format!("unpacking {name}")),
+        DownloadStep::Converting => counted(format!("converting {name}")),
+        DownloadStep::Copying => counted(format!("copying {name}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(spec: &str) -> LibrarySource {
+        LibrarySource::Files(spec.parse().expect("a model of Hob's own"))
+    }
+
+    #[test]
+    fn a_model_comes_from_where_this_server_can_answer_with_it() {
+        let of = |name: &str, has_files, has_ollama| source(name, has_files, has_ollama).ok();
+        let ollama = |name: &str| Some(LibrarySource::Ollama(name.to_owned()));
+        assert_eq!(of("smollm2-135m-instruct:latest", true, false), Some(files("smollm2-135m-instruct")));
+        assert_eq!(of("hf.co/a/b:Q8_0", true, true), Some(files("hf:a/b:Q8_0")));
+        assert_eq!(of("hf.co/a/b:Q8_0", false, true), ollama("hf.co/a/b:Q8_0"));
+        assert_eq!(of("qwen3:8b", true, true), ollama("qwen3:8b"));
+        assert_eq!(of("someone/model", true, true), ollama("someone/model"));
+    }
+
+    #[test]
+    fn what_cannot_be_downloaded_says_why() {
+        let why = |name: &str, has_files| {
+            source(name, has_files, false).expect_err("refused").map(|error| error.to_string())
+        };
+        assert_eq!(why("qwen3:8b", false), None);
+        assert_eq!(
+            why("/etc/passwd.gguf", true).as_deref(),
+            Some(
+                "'/etc/passwd.gguf' is a path. Run 'hob model pull /etc/passwd.gguf' on the server's machine"
+            )
+        );
+        assert!(why("qwen3:8b", true).is_some_and(|message| message.contains("is not in the built-in list")));
+    }
+
+    #[tokio::test]
+    async fn a_download_that_fails_ends_with_its_error_and_no_success() {
+        let home = tempfile::tempdir().expect("a directory");
+        let mut files = LocalModels::new(&Config::default(), home.path());
+        files.go_offline();
+        let steps: Vec<_> = file_steps(files, "hf:a/b".parse().expect("a name"), "hf.co/a/b").collect().await;
+        let last = steps.last().expect("an end").as_ref().expect_err("an error").to_string();
+        assert!(last.contains("needs the network"), "{last}");
+    }
+}

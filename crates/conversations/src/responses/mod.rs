@@ -1,0 +1,170 @@
+//! Responses of the HTTP API, and its conversations, which callers read again and continue by their ids.
+//!
+//! What is in a response is text here: knows no wire format. Each belongs to a caller, and nobody else finds it. Old ones make room
+//! for new ones of the same caller, within limits. Every call blocks.
+
+pub mod limits;
+mod sqlite;
+
+use std::time::SystemTime;
+
+use hob_core::Moment;
+use hob_db::DatabaseError;
+
+pub use sqlite::SqliteResponseStore;
+
+/// The caller that a response belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ResponseOwner(String);
+
+impl ResponseOwner {
+    /// The person whose machine this is.
+    pub fn owner() -> Self {
+        ResponseOwner("owner".to_owned())
+    }
+
+    /// Callers without a key who are not the owner.
+    pub fn stranger() -> Self {
+        ResponseOwner("stranger".to_owned())
+    }
+
+    pub fn is_owner(&self) -> bool {
+        self.0 == "owner"
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A response that is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredResponse {
+    pub id: String,
+    /// The response that this one continues.
+    pub previous: Option<String>,
+    /// The response as JSON.
+    pub body: String,
+    /// The items that were asked, a JSON array.
+    pub input: String,
+    /// A response that is being written: after this moment nobody writes it any more.
+    pub lease: Option<Moment>,
+}
+
+/// An item of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConversationItem {
+    pub id: String,
+    /// The item as JSON.
+    pub item: String,
+}
+
+/// A conversation of the HTTP API, without its items.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredConversation {
+    pub id: String,
+    pub created: Moment,
+    /// JSON.
+    pub metadata: String,
+}
+
+/// The items that a response adds to a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConversationAppend {
+    pub conversation: String,
+    pub items: Vec<ConversationItem>,
+}
+
+/// A response and those that it continues.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ResponseChain {
+    /// Oldest first; the response itself is the last.
+    Whole(Vec<StoredResponse>),
+    /// This one is not stored, or not any more.
+    Missing(String),
+    /// It continues more responses than `limits::MAX_CHAIN`, or larger ones than `limits::MAX_CHAIN_BYTES`.
+    TooLong,
+}
+
+/// Whether items were added to a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Appended {
+    Yes,
+    NoSuchConversation,
+    /// The conversation has no room for them.
+    Full,
+}
+
+/// Stores responses and conversations.
+pub trait ResponseStore: Send + Sync {
+    /// Stores a response, or replaces the one of its id, and adds what it says to a conversation.
+    fn save(
+        &self,
+        owner: &ResponseOwner,
+        response: &StoredResponse,
+        append: Option<&ConversationAppend>,
+        now: SystemTime,
+    ) -> Result<(), DatabaseError>;
+
+    /// Replaces a response that is still stored; `false` where it was deleted meanwhile.
+    fn update(
+        &self,
+        owner: &ResponseOwner,
+        response: &StoredResponse,
+        append: Option<&ConversationAppend>,
+        now: SystemTime,
+    ) -> Result<bool, DatabaseError>;
+
+    /// Extends the lease of a response that is being written.
+    fn renew(&self, owner: &ResponseOwner, id: &str, lease: Moment) -> Result<(), DatabaseError>;
+
+    fn find(&self, owner: &ResponseOwner, id: &str) -> Result<Option<StoredResponse>, DatabaseError>;
+
+    /// A response with all that it continues. Counts as a use of each of them.
+    fn chain(&self, owner: &ResponseOwner, id: &str, now: SystemTime)
+    -> Result<ResponseChain, DatabaseError>;
+
+    /// Deletes a response; `false` when there is none.
+    fn delete(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError>;
+
+    /// Begins a conversation without items.
+    fn create_conversation(
+        &self,
+        owner: &ResponseOwner,
+        conversation: &StoredConversation,
+    ) -> Result<(), DatabaseError>;
+
+    fn conversation(
+        &self,
+        owner: &ResponseOwner,
+        id: &str,
+    ) -> Result<Option<StoredConversation>, DatabaseError>;
+
+    /// Replaces the metadata; `false` when there is no such conversation.
+    fn set_metadata(&self, owner: &ResponseOwner, id: &str, metadata: &str) -> Result<bool, DatabaseError>;
+
+    /// Deletes a conversation and its items; `false` when there is none.
+    fn delete_conversation(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError>;
+
+    /// The items of a conversation, oldest first. Counts as a use of it.
+    fn items(
+        &self,
+        owner: &ResponseOwner,
+        id: &str,
+        now: SystemTime,
+    ) -> Result<Option<Vec<ConversationItem>>, DatabaseError>;
+
+    /// Adds items at the end of a conversation: all of them or none.
+    fn append(
+        &self,
+        owner: &ResponseOwner,
+        append: &ConversationAppend,
+        now: SystemTime,
+    ) -> Result<Appended, DatabaseError>;
+
+    /// Deletes an item; `false` when there is no such item or conversation.
+    fn delete_item(&self, owner: &ResponseOwner, id: &str, item: &str) -> Result<bool, DatabaseError>;
+}
+
+#[cfg(test)]
+mod tests;

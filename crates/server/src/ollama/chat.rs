@@ -1,0 +1,116 @@
+//! `POST /api/chat`, and the way that a request of `generate` takes as a conversation.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use hob_core::{AnswerWarning, Caller, CallerRole};
+
+use super::answer_lines::{AnswerForm, AnswerLines, FormKind};
+use super::generate_request::continuing;
+use super::settings::{OllamaRequest, Purpose};
+use super::{chat_request, model_name, respond};
+use crate::answer::stream::StreamClient;
+use crate::answer::{self, Received, new_id};
+use crate::error::ApiError;
+use crate::state::ServerState;
+use crate::warning_header::with_warnings;
+
+pub(crate) async fn create(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    respond(request, async |request| {
+        let started = Instant::now();
+        let received = answer::receive(&state, request, new_id("ollama-"), chat_request::parse).await?;
+        let Received { parsed, caller, client } = received;
+        let asked = Conversation { parsed, text: None, kind: FormKind::Chat, started };
+        asked.answer(&state, caller, client).await
+    })
+    .await
+}
+
+/// A conversation, and the form of its answer.
+pub(super) struct Conversation {
+    pub(super) parsed: OllamaRequest,
+    /// The text to continue instead, and what follows it.
+    pub(super) text: Option<(String, Option<String>)>,
+    pub(super) kind: FormKind,
+    pub(super) started: Instant,
+}
+
+impl Conversation {
+    pub(super) async fn answer(
+        self,
+        state: &ServerState,
+        caller: Caller,
+        client: StreamClient,
+    ) -> Result<Response, ApiError> {
+        let Conversation { parsed, text, kind, started } = self;
+        let OllamaRequest { mut request, purpose, is_streamed, thoughts, agent, warnings } = parsed;
+        let requested = request.model;
+        request.model = model_name::meant(state, &requested, caller.role).await;
+        let form = AnswerForm {
+            kind,
+            thoughts,
+            started,
+            meant: request.model.clone(),
+            requested: requested.clone(),
+        };
+        let caller = Caller { agent, ..caller };
+        let answered = match purpose {
+            Purpose::Load | Purpose::Unload => {
+                let model = &request.model;
+                in_memory(state, model, purpose, caller.role)
+                    .await
+                    .map(|()| memory_answer(&form, purpose, &warnings))
+            }
+            Purpose::Answer if is_streamed => {
+                let stream = match text {
+                    None => state.system.stream(request, &caller).await,
+                    Some(text) => state.system.stream_text(continuing(request, text).into(), &caller).await,
+                };
+                let encoder = |model: &str| AnswerLines::new(form, model);
+                stream
+                    .map(|stream| answer::send_stream(stream, &caller, &warnings, client, encoder))
+                    .map_err(ApiError::from)
+            }
+            Purpose::Answer => {
+                let whole = match text {
+                    None => state.system.complete(request, &caller).await,
+                    Some(text) => state.system.complete_text(continuing(request, text).into(), &caller).await,
+                };
+                let render = |generation: &_, body: &mut _| form.whole(generation, body);
+                whole
+                    .map(|whole| answer::send_whole(&whole, &caller, &warnings, render))
+                    .map_err(ApiError::from)
+            }
+        };
+        answered.map_err(|error| error.for_missing_model(&requested))
+    }
+}
+
+/// Loads or unloads a model.
+pub(super) async fn in_memory(
+    state: &ServerState,
+    model: &str,
+    purpose: Purpose,
+    role: CallerRole,
+) -> Result<(), ApiError> {
+    match purpose {
+        Purpose::Unload if role != CallerRole::Owner => Err(ApiError::owner_only("Unloading a model")),
+        Purpose::Unload => Ok(state.system.unload_model(model, role).await?),
+        Purpose::Load | Purpose::Answer => Ok(state.system.load_model(model, role).await?),
+    }
+}
+
+/// The answer to a request without a question.
+fn memory_answer(form: &AnswerForm, purpose: Purpose, warnings: &[AnswerWarning]) -> Response {
+    let reason = if purpose == Purpose::Unload { "unload" } else { "load" };
+    let body = form.without_words(reason);
+    let response =
+        ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response();
+    with_warnings(response, warnings.iter())
+}

@@ -1,0 +1,198 @@
+//! `POST /api/embed`, and the older `POST /api/embeddings`.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use hob_core::budget::EMBEDDING_INPUTS;
+use hob_core::{
+    AgentPreference, AnswerWarning, Caller, EmbedInputs, EmbedRequest, Embeddings, OverBudget, Overlong,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::options::WireOptions;
+use super::settings::{Purpose, check_name, says_nothing};
+use super::{chat, model_name, respond};
+use crate::answer::{self, Received, new_id};
+use crate::error::ApiError;
+use crate::json::{over_budget, read};
+use crate::openai::ignored_fields::IgnoredFields;
+use crate::state::ServerState;
+use crate::warning_header::with_warnings;
+use crate::whole_number::WholeNumber;
+
+/// The bodies of both before they are checked.
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+struct WireEmbed {
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    input: Option<Input>,
+    /// The older name of `input`.
+    #[serde(default)]
+    prompt: Option<String>,
+    #[serde(default)]
+    truncate: Option<bool>,
+    #[serde(default)]
+    dimensions: Option<WholeNumber>,
+    #[serde(default)]
+    options: Option<WireOptions>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a string or an array of strings")]
+enum Input {
+    One(String),
+    Several(Vec<String>),
+}
+
+/// A valid request.
+#[derive(Debug, PartialEq)]
+pub(super) struct OllamaEmbed {
+    pub(super) request: EmbedRequest,
+    pub(super) warnings: Vec<AnswerWarning>,
+}
+
+/// The answer of `embed`.
+#[derive(Serialize)]
+struct EmbedAnswer<'a> {
+    model: &'a str,
+    embeddings: Vec<Vec<f32>>,
+    total_duration: u128,
+    load_duration: u128,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_eval_count: Option<u64>,
+}
+
+/// Texts as vectors of length one.
+pub(crate) async fn create(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    respond(request, async |request| {
+        let started = Instant::now();
+        let (requested, warnings, embeddings) = vectors(&state, request, parse).await?;
+        let (vectors, tokens) =
+            embeddings.map_or_else(Default::default, |made| (made.vectors, made.prompt_tokens));
+        let answer = EmbedAnswer {
+            model: &requested,
+            embeddings: vectors.into_iter().map(of_length_one).collect(),
+            total_duration: started.elapsed().as_nanos(),
+            load_duration: 0,
+            prompt_eval_count: tokens,
+        };
+        Ok(with_warnings(Json(answer).into_response(), warnings.iter()))
+    })
+    .await
+}
+
+/// One text as a vector, as the engine made it.
+pub(crate) async fn create_one(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    respond(request, async |request| {
+        let (_, warnings, embeddings) = vectors(&state, request, parse_one).await?;
+        let vector = embeddings.and_then(|made| made.vectors.into_iter().next()).unwrap_or_default();
+        Ok(with_warnings(Json(json!({ "embedding": vector })).into_response(), warnings.iter()))
+    })
+    .await
+}
+
+/// The vectors, the model as the caller named it, and the warnings. Without a text the model is only loaded.
+async fn vectors(
+    state: &ServerState,
+    request: Request,
+    parse: fn(&[u8]) -> Result<OllamaEmbed, ApiError>,
+) -> Result<(String, Vec<AnswerWarning>, Option<Embeddings>), ApiError> {
+    let Received { parsed, caller, client } = answer::receive(state, request, new_id("embd-"), parse).await?;
+    let OllamaEmbed { mut request, warnings } = parsed;
+    let requested = request.model;
+    request.model = model_name::meant(state, &requested, caller.role).await;
+    let caller = Caller { agent: AgentPreference::None, ..caller };
+    let embeddings = match request.inputs.is_empty() {
+        true => chat::in_memory(state, &request.model, Purpose::Load, caller.role).await.map(|()| None),
+        false => state.system.embed(request, &caller).await.map(Some).map_err(ApiError::from),
+    };
+    drop(client);
+    let embeddings = embeddings.map_err(|error| error.for_missing_model(&requested))?;
+    Ok((requested, warnings, embeddings))
+}
+
+/// Parses the body of `embed`. The error names the field.
+pub(super) fn parse(body: &[u8]) -> Result<OllamaEmbed, ApiError> {
+    let mut body: WireEmbed = read(body)?;
+    let mut ignored = IgnoredFields::default();
+    if body.prompt.take().is_some() {
+        ignored.note("prompt");
+    }
+    let texts = match body.input.take() {
+        None => Vec::new(),
+        Some(Input::One(text)) if text.is_empty() => Vec::new(),
+        Some(Input::One(text)) => vec![text],
+        Some(Input::Several(texts)) => texts,
+    };
+    body.resolve(texts, ignored)
+}
+
+/// The same of the older `embeddings`.
+pub(super) fn parse_one(body: &[u8]) -> Result<OllamaEmbed, ApiError> {
+    let mut body: WireEmbed = read(body)?;
+    let mut ignored = IgnoredFields::default();
+    for (field, is_given) in [("input", body.input.is_some()), ("dimensions", body.dimensions.is_some())] {
+        if is_given {
+            ignored.note(field);
+        }
+    }
+    body.dimensions = None;
+    let prompt = body.prompt.take().filter(|prompt| !prompt.is_empty());
+    body.resolve(prompt.into_iter().collect(), ignored)
+}
+
+impl WireEmbed {
+    fn resolve(self, texts: Vec<String>, mut ignored: IgnoredFields) -> Result<OllamaEmbed, ApiError> {
+        let model = model_name::required(self.model, None)?;
+        check_name(&model)?;
+        if texts.len() > EMBEDDING_INPUTS {
+            return Err(over_budget(OverBudget::too_many("input", texts.len(), "inputs", EMBEDDING_INPUTS)));
+        }
+        if let Some(at) = texts.iter().position(String::is_empty) {
+            return Err(ApiError::invalid(format!("input[{at}]"), format!("input[{at}] is empty")));
+        }
+        if let Some(options) = self.options {
+            options.ignore(&mut ignored);
+        }
+        for (field, _) in self.rest.iter().filter(|(_, value)| !says_nothing(value)) {
+            ignored.note(field);
+        }
+        let request = EmbedRequest {
+            model,
+            inputs: EmbedInputs::Texts(texts),
+            dimensions: self.dimensions.map(dimensions).transpose()?,
+            // Ollama cuts unless it is told not to.
+            overlong: if self.truncate == Some(false) { Overlong::Refuse } else { Overlong::Cut },
+        };
+        Ok(OllamaEmbed { request, warnings: ignored.into_warnings() })
+    }
+}
+
+fn dimensions(WholeNumber(wanted): WholeNumber) -> Result<u32, ApiError> {
+    u32::try_from(wanted).ok().filter(|wanted| *wanted > 0).ok_or_else(|| {
+        ApiError::invalid("dimensions", format!("dimensions must be a positive number, got {wanted}"))
+    })
+}
+
+/// The vector with the length one, which clients rely on when they compare vectors.
+fn of_length_one(mut vector: Vec<f32>) -> Vec<f32> {
+    let length = vector.iter().map(|number| f64::from(*number).powi(2)).sum::<f64>().sqrt();
+    if length > 0.0 && length.is_finite() {
+        vector.iter_mut().for_each(|number| *number = (f64::from(*number) / length) as f32);
+    }
+    vector
+}

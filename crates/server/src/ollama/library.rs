@@ -1,0 +1,209 @@
+//! `POST /api/pull`, `DELETE /api/delete` and `POST /api/copy`: for the owner only, because they change what everyone can use.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::stream::{self, StreamExt};
+use hob_app::{ModelLibrary, PullStep, PullSteps};
+use hob_core::{AnswerWarning, CallerRole};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
+
+use super::model_entry::digest;
+use super::settings::{check_name, says_nothing};
+use super::{model_name, respond};
+use crate::error::{ApiError, ErrorFormat};
+use crate::json::{push_json, read};
+use crate::limits::body::read_json;
+use crate::openai::ignored_fields::IgnoredFields;
+use crate::request_context::RequestContext;
+use crate::state::ServerState;
+use crate::warning_header::with_warnings;
+
+/// The bodies before they are checked.
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+struct LibraryBody {
+    #[serde(default)]
+    model: Option<String>,
+    /// The older name of `model`.
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    stream: Option<bool>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+struct CopyBody {
+    source: String,
+    destination: String,
+}
+
+/// One line of a download.
+#[derive(Serialize)]
+struct PullLine {
+    status: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completed: Option<u64>,
+}
+
+/// Downloads a model. A client that hangs up stops the download; the next one resumes it.
+pub(crate) async fn pull(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    respond(request, async |request| {
+        let library = owners_library(&state, &request, "/api/pull")?;
+        let body = read_json(request, &state.body_reader).await?;
+        let LibraryBody { model, name, stream, rest } = read(&body)?;
+        let model = model_name::required(model, name)?;
+        check_name(&model)?;
+        let warnings = ignored(&rest);
+        let slot =
+            Arc::clone(&state.pull_slots).try_acquire_owned().map_err(|_| ApiError::too_many_pulls())?;
+        let steps = library.pull(&model).await?;
+        let response = match stream.unwrap_or(true) {
+            true => streamed(steps, model, slot, state.stopping.clone()),
+            false => whole(steps, &state.stopping).await?,
+        };
+        Ok(with_warnings(response, warnings.iter()))
+    })
+    .await
+}
+
+/// Deletes a model.
+pub(crate) async fn delete(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    respond(request, async |request| {
+        let library = owners_library(&state, &request, "/api/delete")?;
+        let body = read_json(request, &state.body_reader).await?;
+        let LibraryBody { model, name, rest, .. } = read(&body)?;
+        let requested = model_name::required(model, name)?;
+        check_name(&requested)?;
+        let model = model_name::meant(&state, &requested, CallerRole::Owner).await;
+        library.delete(&model).await.map_err(|error| ApiError::from(error).for_missing_model(&requested))?;
+        Ok(with_warnings(().into_response(), ignored(&rest).iter()))
+    })
+    .await
+}
+
+/// Gives a model a second name, where its engine is an Ollama.
+pub(crate) async fn copy(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    respond(request, async |request| {
+        let library = owners_library(&state, &request, "/api/copy")?;
+        let body = read_json(request, &state.body_reader).await?;
+        let CopyBody { source, destination } = read(&body)?;
+        check_name(&source)?;
+        check_name(&destination)?;
+        if destination.trim().is_empty() {
+            return Err(ApiError::invalid("destination", "destination is empty"));
+        }
+        let model = model_name::meant(&state, &source, CallerRole::Owner).await;
+        let copied = library.copy(&model, &destination).await;
+        copied.map_err(|error| ApiError::from(error).for_missing_model(&source))?;
+        Ok(().into_response())
+    })
+    .await
+}
+
+/// The library, if the caller may change it.
+fn owners_library(state: &ServerState, request: &Request, path: &str) -> Result<Arc<ModelLibrary>, ApiError> {
+    if !RequestContext::is_owner(request.extensions()) {
+        return Err(ApiError::owner_only(path));
+    }
+    state.library.clone().ok_or_else(ApiError::no_library)
+}
+
+/// The fields without effect.
+fn ignored(rest: &Map<String, Value>) -> Vec<AnswerWarning> {
+    let mut ignored = IgnoredFields::default();
+    for (field, _) in rest.iter().filter(|(_, value)| !says_nothing(value)) {
+        ignored.note(field);
+    }
+    ignored.into_warnings()
+}
+
+/// A download under way, with what it holds.
+struct Download {
+    steps: PullSteps,
+    model: String,
+    /// Bounds the downloads at a time.
+    _slot: OwnedSemaphorePermit,
+    stopping: CancellationToken,
+}
+
+fn streamed(
+    steps: PullSteps,
+    model: String,
+    slot: OwnedSemaphorePermit,
+    stopping: CancellationToken,
+) -> Response {
+    let download = Download { steps, model, _slot: slot, stopping };
+    let lines = stream::unfold(Some(download), |download| async move {
+        let mut download = download?;
+        let next = tokio::select! {
+            biased;
+            () = download.stopping.cancelled() => Some(Err(ApiError::shutting_down())),
+            next = download.steps.next() => next.map(|step| step.map_err(|error| {
+                tracing::warn!(model = download.model, %error, "download failed");
+                ApiError::from(error)
+            })),
+        };
+        let mut line = Vec::new();
+        let rest = match next? {
+            Ok(step) => {
+                push_json(&mut line, &PullLine::new(step, &download.model));
+                Some(download)
+            }
+            Err(error) => {
+                line.extend_from_slice(&error.event(ErrorFormat::Ollama));
+                None
+            }
+        };
+        line.push(b'\n');
+        Some((Ok::<_, std::convert::Infallible>(Bytes::from(line)), rest))
+    });
+    let content_type = [(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"))];
+    (content_type, Body::from_stream(lines)).into_response()
+}
+
+/// Waits for the end of a download.
+async fn whole(mut steps: PullSteps, stopping: &CancellationToken) -> Result<Response, ApiError> {
+    loop {
+        let next = tokio::select! {
+            biased;
+            () = stopping.cancelled() => return Err(ApiError::shutting_down()),
+            next = steps.next() => next,
+        };
+        match next {
+            Some(step) => drop(step?),
+            None => return Ok(axum::Json(json!({ "status": "success" })).into_response()),
+        }
+    }
+}
+
+impl PullLine {
+    fn new(PullStep { status, digest: own, total, completed }: PullStep, model: &str) -> Self {
+        // Clients show a bar for each digest.
+        let digest = own.or_else(|| total.is_some().then(|| format!("sha256:{}", digest("pull", model))));
+        PullLine { status, digest, total, completed }
+    }
+}

@@ -1,0 +1,38 @@
+//! Ollama's API: chat, generate, embeddings, and the models that its clients list, download and delete. Translates between its wire
+//! format and the types of `hob_core`; knows nothing of engines or agents.
+//!
+//! A client that is set to Ollama's address works with every engine behind Hob. What only Ollama itself could do is an error that says
+//! so.
+
+mod answer_lines;
+pub(crate) mod chat;
+mod chat_request;
+pub(crate) mod embed;
+pub(crate) mod generate;
+mod generate_request;
+mod images;
+pub(crate) mod library;
+mod message;
+mod model_entry;
+mod model_name;
+pub(crate) mod models;
+mod options;
+pub(crate) mod refused;
+mod settings;
+mod template;
+mod timestamp;
+
+use axum::extract::Request;
+use axum::response::Response;
+
+use crate::error::{ApiError, ErrorFormat};
+use crate::request_context::RequestContext;
+
+/// Runs a handler, and gives its error the form that this caller and the clients of this API get.
+async fn respond<F: Future<Output = Result<Response, ApiError>>>(
+    request: Request,
+    handler: impl FnOnce(Request) -> F,
+) -> Result<Response, ApiError> {
+    let role = RequestContext::role(request.extensions());
+    handler(request).await.map_err(|error| error.for_caller(role).in_format(ErrorFormat::Ollama))
+}

@@ -1,0 +1,95 @@
+//! `GET /api/tags`, `POST /api/show`, `GET /api/ps` and `GET /api/version`.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::Extensions;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::model_entry::{Description, ModelEntry, RunningEntry};
+use super::settings::check_name;
+use super::{model_name, respond};
+use crate::error::{ApiError, ErrorFormat};
+use crate::json::read;
+use crate::limits::body::read_json;
+use crate::request_context::RequestContext;
+use crate::state::ServerState;
+
+/// The version of Ollama whose API this is. Clients refuse to work with one that is too old for what they need.
+const OLLAMA_VERSION: &str = "0.14.0";
+
+#[derive(Serialize)]
+struct ModelEntries {
+    models: Vec<ModelEntry>,
+}
+
+#[derive(Serialize)]
+struct RunningEntries {
+    models: Vec<RunningEntry>,
+}
+
+/// The body of `show` before it is checked. What else is in it changes nothing.
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+struct ShowBody {
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    name: Option<String>,
+}
+
+pub(crate) async fn version() -> Json<Value> {
+    Json(json!({ "version": OLLAMA_VERSION, "hob": env!("CARGO_PKG_VERSION") }))
+}
+
+/// Lists the models that this caller may use.
+pub(crate) async fn tags(
+    State(state): State<Arc<ServerState>>,
+    extensions: Extensions,
+) -> Result<Response, ApiError> {
+    let role = RequestContext::role(&extensions);
+    let listed = state.system.listed_models(role).await;
+    let listed =
+        listed.map_err(|error| ApiError::from(error).for_caller(role).in_format(ErrorFormat::Ollama))?;
+    Ok(Json(ModelEntries { models: listed.iter().map(ModelEntry::new).collect() }).into_response())
+}
+
+/// Lists the models in memory, as far as their engines tell.
+pub(crate) async fn ps(State(state): State<Arc<ServerState>>, extensions: Extensions) -> Response {
+    let role = RequestContext::role(&extensions);
+    let running = state.system.running_models(role).await;
+    let listed = match running.is_empty() {
+        true => Vec::new(),
+        false => state.system.listed_models(role).await.unwrap_or_default(),
+    };
+    let describe = |(engine, model): (String, hob_core::RunningModel)| {
+        let known = listed
+            .iter()
+            .find(|listed| listed.engine == engine && state.system.pool().means(&model.id, listed));
+        RunningEntry::new(&engine, model, known.map(|known| &known.model))
+    };
+    Json(RunningEntries { models: running.into_iter().map(describe).collect() }).into_response()
+}
+
+/// Describes one model.
+pub(crate) async fn show(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    respond(request, async |request| {
+        let role = RequestContext::role(request.extensions());
+        let body = read_json(request, &state.body_reader).await?;
+        let ShowBody { model, name } = read(&body)?;
+        let requested = model_name::required(model, name)?;
+        check_name(&requested)?;
+        let model = model_name::meant(&state, &requested, role).await;
+        match state.system.listed_model(&model, role).await? {
+            Some(listed) => Ok(Json(Description::new(&listed)).into_response()),
+            None => Err(ApiError::no_such_model(&model).for_missing_model(&requested)),
+        }
+    })
+    .await
+}

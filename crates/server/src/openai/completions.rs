@@ -1,0 +1,46 @@
+//! `POST /v1/completions`: texts that are continued as they stand.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+
+use super::chat_request::ResponseMode;
+use super::completions_request::TextCompletionRequest;
+use super::completions_response::{CompletionForm, TextCompletion};
+use super::text_chunks::TextChunks;
+use crate::answer::{self, Received, new_id};
+use crate::error::ApiError;
+use crate::json::push_json;
+use crate::request_context::RequestContext;
+use crate::state::ServerState;
+use crate::unix_time::unix_now;
+
+pub(crate) async fn create(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let role = RequestContext::role(request.extensions());
+    answer(&state, request).await.map_err(|error| error.for_caller(role))
+}
+
+async fn answer(state: &ServerState, request: Request) -> Result<Response, ApiError> {
+    let Received { parsed, caller, client } =
+        answer::receive(state, request, new_id("cmpl-"), TextCompletionRequest::parse).await?;
+    let TextCompletionRequest { request, mode, warnings } = parsed;
+    let alternatives = request.request.sampling.top_logprobs.unwrap_or(0) as usize;
+    let form = CompletionForm { id: &caller.run, created: unix_now(), alternatives };
+    match mode {
+        ResponseMode::Whole => {
+            let answered = state.system.complete_text(request, &caller).await?;
+            let render =
+                |generation: &_, body: &mut _| push_json(body, &TextCompletion::new(form, generation));
+            Ok(answer::send_whole(&answered, &caller, &warnings, render))
+        }
+        ResponseMode::Streamed { include_usage } => {
+            let stream = state.system.stream_text(request, &caller).await?;
+            let encoder = |model: &str| TextChunks::new(form, model, include_usage);
+            Ok(answer::send_stream(stream, &caller, &warnings, client, encoder))
+        }
+    }
+}

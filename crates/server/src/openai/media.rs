@@ -1,0 +1,139 @@
+//! `POST /v1/audio/…` and `POST /v1/images/…`: passed on to engines that have models for sound and pictures.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use futures::StreamExt;
+use hob_app::MediaAnswered;
+use hob_core::budget::MODEL_NAME_CHARS;
+use hob_core::{MediaForm, MediaRequest, MediaTask, OverBudget};
+use serde_json::{Map, Value};
+
+use super::multipart;
+use crate::answer::{self, Received, new_id};
+use crate::error::ApiError;
+use crate::json::{over_budget, read};
+use crate::request_context::RequestContext;
+use crate::state::ServerState;
+
+/// The types of content that are passed on by their name. Others would be read as a page of this server.
+const PASSED_ON: [&str; 8] = [
+    "application/json",
+    "application/octet-stream",
+    "application/x-subrip",
+    "audio/",
+    "image/",
+    "text/event-stream",
+    "text/plain",
+    "text/vtt",
+];
+
+const NO_SNIFF: HeaderName = HeaderName::from_static("x-content-type-options");
+
+pub(crate) async fn transcribe(
+    state: State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    pass_on(state, request, MediaTask::Transcription).await
+}
+
+pub(crate) async fn translate(
+    state: State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    pass_on(state, request, MediaTask::Translation).await
+}
+
+pub(crate) async fn speak(state: State<Arc<ServerState>>, request: Request) -> Result<Response, ApiError> {
+    pass_on(state, request, MediaTask::Speech).await
+}
+
+pub(crate) async fn draw(state: State<Arc<ServerState>>, request: Request) -> Result<Response, ApiError> {
+    pass_on(state, request, MediaTask::Image).await
+}
+
+pub(crate) async fn edit(state: State<Arc<ServerState>>, request: Request) -> Result<Response, ApiError> {
+    pass_on(state, request, MediaTask::ImageEdit).await
+}
+
+async fn pass_on(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+    task: MediaTask,
+) -> Result<Response, ApiError> {
+    let role = RequestContext::role(request.extensions());
+    let answered = async {
+        let run = new_id("media-");
+        let Received { parsed: (model, form), caller, client } = match task {
+            MediaTask::Speech | MediaTask::Image => answer::receive(&state, request, run, json_form).await?,
+            MediaTask::Transcription | MediaTask::Translation | MediaTask::ImageEdit => {
+                answer::receive_form(&state, request, run, multipart_form).await?
+            }
+        };
+        let request = MediaRequest { model, task, form };
+        let MediaAnswered { engine, answer, warnings } = state.system.media(request, &caller).await?;
+        // The stream holds the slot of the request until its end.
+        let body = answer.body.map(move |piece| {
+            let _held = &client;
+            piece.map_err(|error| {
+                tracing::warn!(%error, "answer broke off");
+                std::io::Error::other("the answer broke off")
+            })
+        });
+        let headers = [
+            (header::CONTENT_TYPE, content_type(answer.content_type.as_deref())),
+            (NO_SNIFF, HeaderValue::from_static("nosniff")),
+        ];
+        let response = (headers, Body::from_stream(body)).into_response();
+        Ok(answer::with_engine(response, &engine, &caller, &warnings))
+    };
+    answered.await.map_err(|error: ApiError| error.for_caller(role))
+}
+
+fn content_type(named: Option<&str>) -> HeaderValue {
+    let safe =
+        named.filter(|named| PASSED_ON.iter().any(|known| named.to_ascii_lowercase().starts_with(known)));
+    safe.and_then(|named| HeaderValue::try_from(named).ok())
+        .unwrap_or(HeaderValue::from_static("application/octet-stream"))
+}
+
+/// The model and the fields of a JSON body.
+fn json_form(body: &[u8]) -> Result<(String, MediaForm), ApiError> {
+    let fields: Map<String, Value> = read(body)?;
+    let model = match fields.get("model") {
+        Some(Value::String(model)) => named(model)?,
+        Some(Value::Null) | None => return Err(no_model()),
+        Some(_) => return Err(ApiError::invalid("model", "model: expected a string")),
+    };
+    Ok((model, MediaForm::Json(fields)))
+}
+
+/// The model and the parts of a form.
+fn multipart_form(content_type: &str, body: &[u8]) -> Result<(String, MediaForm), ApiError> {
+    let parts = multipart::parts(content_type, body)?;
+    let model = parts.iter().find(|part| part.name == "model").ok_or_else(no_model)?;
+    let model = std::str::from_utf8(model.content).map_err(|_| no_model())?;
+    let model = named(model)?;
+    let parts = parts.iter().map(|part| part.name.clone()).collect();
+    Ok((model, MediaForm::Multipart { content_type: content_type.to_owned(), body: body.to_vec(), parts }))
+}
+
+fn named(model: &str) -> Result<String, ApiError> {
+    if model.trim().is_empty() {
+        return Err(no_model());
+    }
+    match model.chars().count() {
+        count if count > MODEL_NAME_CHARS => {
+            Err(over_budget(OverBudget::too_many("model", count, "characters", MODEL_NAME_CHARS)))
+        }
+        _ => Ok(model.to_owned()),
+    }
+}
+
+fn no_model() -> ApiError {
+    let message = "'model' is required: the id of a model for sound or pictures, such as whisper-1. There is no default";
+    ApiError::invalid("model", message)
+}

@@ -1,0 +1,380 @@
+//! Responses in the background: each is a task of the server that ends when it is complete, cancelled, or the server stops. Its events
+//! are kept for a while, so that a client can read them from any point.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use hob_conversations::{ResponseOwner, StoredResponse};
+use hob_core::{Caller, Delta, EngineError, Moment, ReplyMode};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument;
+
+use super::context::store_failed;
+use super::create::Attempt;
+use super::events::{ResponseEvents, push_error_event};
+use super::stored_body::Keeper;
+use crate::answer::stream::{StreamClient, StreamEncoder};
+use crate::answer::streaming;
+use crate::error::ApiError;
+use crate::state::ServerState;
+use crate::warning_header::with_warnings;
+
+/// Responses in the background at once, of all callers and of strangers.
+const MAX_RUNS: usize = 32;
+const MAX_STRANGERS_RUNS: usize = 8;
+
+/// Responses whose events are kept after their end, and for how long.
+const MAX_ENDED: usize = 16;
+const KEPT_AFTER_END: Duration = Duration::from_secs(5 * 60);
+
+/// Bytes of the events of one response. The events of a longer one cannot be read; the response can.
+const MAX_LOG_BYTES: usize = 16 << 20;
+
+/// A response that nobody works on any more is given up after this time, and its task says more often that it is still there.
+const LEASE: Duration = Duration::from_secs(60);
+const RENEWED_EVERY: Duration = Duration::from_secs(20);
+
+/// The responses that run in the background, and those that ended a short time ago.
+pub(crate) struct BackgroundRuns {
+    runs: Mutex<HashMap<String, Arc<BackgroundRun>>>,
+    tasks: TaskTracker,
+    stopped: CancellationToken,
+}
+
+/// One response in the background.
+pub(super) struct BackgroundRun {
+    owner: ResponseOwner,
+    mode: ReplyMode,
+    cancelled: CancellationToken,
+    log: Mutex<EventLog>,
+    /// Changes with every event, and at the end.
+    changed: watch::Sender<()>,
+}
+
+/// The events of a response.
+#[derive(Default)]
+struct EventLog {
+    bytes: Vec<u8>,
+    /// Where each event ends. Its place in the list is its sequence number.
+    ends: Vec<usize>,
+    is_too_long: bool,
+    ended: Option<Instant>,
+}
+
+impl EventLog {
+    /// Adds whole events. Comments between them are not kept.
+    fn add(&mut self, events: &[u8]) {
+        if self.is_too_long || self.bytes.len() + events.len() > MAX_LOG_BYTES {
+            self.is_too_long = true;
+            self.bytes = Vec::new();
+            return;
+        }
+        for event in events.split_inclusive(|byte| *byte == b'\n') {
+            if event.starts_with(b":") {
+                continue;
+            }
+            // An event is two lines and an empty one. The empty line after a comment is none.
+            if event == b"\n" && self.bytes.ends_with(b"\n\n") {
+                continue;
+            }
+            if event == b"\n" && self.bytes.is_empty() {
+                continue;
+            }
+            self.bytes.extend_from_slice(event);
+            if event == b"\n" {
+                self.ends.push(self.bytes.len());
+            }
+        }
+    }
+
+    /// The events from the one of this number on.
+    fn since(&self, next: usize) -> &[u8] {
+        let start = match next.checked_sub(1) {
+            None => 0,
+            Some(before) => self.ends.get(before).copied().unwrap_or(self.bytes.len()),
+        };
+        self.bytes.get(start..).unwrap_or_default()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl BackgroundRuns {
+    pub(crate) fn new() -> Self {
+        BackgroundRuns {
+            runs: Mutex::default(),
+            tasks: TaskTracker::new(),
+            stopped: CancellationToken::new(),
+        }
+    }
+
+    /// Waits until no response runs. No further one can begin.
+    pub(crate) async fn drain(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Ends the responses that still run.
+    pub(crate) fn stop(&self) {
+        self.stopped.cancel();
+    }
+
+    /// The response of this id, if it runs here or ended a short time ago.
+    pub(super) fn find(&self, owner: &ResponseOwner, id: &str) -> Option<Arc<BackgroundRun>> {
+        lock(&self.runs).get(id).filter(|run| run.owner == *owner).cloned()
+    }
+
+    pub(super) fn forget(&self, id: &str) {
+        lock(&self.runs).remove(id);
+    }
+
+    fn add(&self, id: &str, run: &Arc<BackgroundRun>) -> Result<(), ApiError> {
+        let mut runs = lock(&self.runs);
+        forget_ended(&mut runs, Instant::now());
+        let running = || runs.values().filter(|run| lock(&run.log).ended.is_none());
+        let of_strangers = running().filter(|run| !run.owner.is_owner()).count();
+        if running().count() >= MAX_RUNS || (!run.owner.is_owner() && of_strangers >= MAX_STRANGERS_RUNS) {
+            return Err(ApiError::too_many_background_runs());
+        }
+        runs.insert(id.to_owned(), Arc::clone(run));
+        Ok(())
+    }
+}
+
+fn forget_ended(runs: &mut HashMap<String, Arc<BackgroundRun>>, now: Instant) {
+    let mut ended: Vec<(Instant, String)> =
+        runs.iter().filter_map(|(id, run)| Some((lock(&run.log).ended?, id.clone()))).collect();
+    ended.sort_unstable();
+    let excess = ended.len().saturating_sub(MAX_ENDED);
+    for (index, (at, id)) in ended.into_iter().enumerate() {
+        if index < excess || now.saturating_duration_since(at) > KEPT_AFTER_END {
+            runs.remove(&id);
+        }
+    }
+}
+
+impl BackgroundRun {
+    /// Cancels the response, and waits until it is stored as cancelled.
+    pub(super) async fn cancel(&self) {
+        self.cancelled.cancel();
+        let mut changed = self.changed.subscribe();
+        while lock(&self.log).ended.is_none() && changed.changed().await.is_ok() {}
+    }
+
+    fn record(&self, events: &[u8]) {
+        if self.mode == ReplyMode::Streamed {
+            lock(&self.log).add(events);
+            self.changed.send_replace(());
+        }
+    }
+
+    fn end(&self) {
+        lock(&self.log).ended = Some(Instant::now());
+        self.changed.send_replace(());
+    }
+
+    /// The events after the one of this number, as they come.
+    pub(super) fn follow(self: &Arc<Self>, starting_after: Option<usize>) -> Result<Response, ApiError> {
+        if self.mode == ReplyMode::Complete {
+            return Err(ApiError::no_events(
+                "this response was created without 'stream', so it has no events",
+            ));
+        }
+        let next = starting_after.map_or(0, |after| after.saturating_add(1));
+        let changed = self.changed.subscribe();
+        let follower = Follower { run: Arc::clone(self), changed, next, is_over: false };
+        let events = stream::unfold(follower, |mut follower| async move {
+            let events = follower.next_events().await?;
+            Some((Ok::<_, std::convert::Infallible>(events), follower))
+        });
+        Ok(streaming::<ResponseEvents>(Body::from_stream(events.fuse())))
+    }
+}
+
+/// A client that reads the events of a response in the background.
+struct Follower {
+    run: Arc<BackgroundRun>,
+    changed: watch::Receiver<()>,
+    next: usize,
+    is_over: bool,
+}
+
+impl Follower {
+    /// Events that this client does not have yet; `None` after the last one.
+    async fn next_events(&mut self) -> Option<Bytes> {
+        loop {
+            if self.is_over {
+                return None;
+            }
+            self.changed.mark_unchanged();
+            {
+                let log = lock(&self.run.log);
+                if log.is_too_long {
+                    self.is_over = true;
+                    let message = "the events of this response are too long to be kept. GET the response without 'stream'";
+                    let mut out = Vec::new();
+                    push_error_event(&ApiError::no_events(message), self.next as u64, &mut out);
+                    return Some(out.into());
+                }
+                self.is_over = log.ended.is_some();
+                if log.ends.len() > self.next {
+                    let events = Bytes::copy_from_slice(log.since(self.next));
+                    self.next = log.ends.len();
+                    return Some(events);
+                }
+            }
+            if !self.is_over && self.changed.changed().await.is_err() {
+                return None;
+            }
+        }
+    }
+}
+
+/// A response that is to run.
+pub(super) struct NewRun {
+    pub(super) keeper: Arc<Keeper>,
+    pub(super) attempt: Attempt,
+    pub(super) caller: Caller,
+    pub(super) events: ResponseEvents,
+    pub(super) mode: ReplyMode,
+    pub(super) client: StreamClient,
+}
+
+/// Stores a response as queued, starts it, and returns it, or its events.
+pub(super) async fn start(state: &Arc<ServerState>, new: NewRun) -> Result<Response, ApiError> {
+    let run = Arc::new(BackgroundRun {
+        owner: new.keeper.owner.clone(),
+        mode: new.mode,
+        cancelled: CancellationToken::new(),
+        log: Mutex::default(),
+        changed: watch::Sender::new(()),
+    });
+    let id = new.keeper.id.clone();
+    state.background.add(&id, &run)?;
+    let warnings = new.attempt.warnings().to_vec();
+    let mut new = NewRun { events: new.events.queued(), ..new };
+    let body = new.events.queued_body();
+    let queued = new.keeper.response(&body, Some(lease()));
+    let keeper = Arc::clone(&new.keeper);
+    let stored = move || keeper.store.save(&keeper.owner, &queued, None, SystemTime::now());
+    if let Err(error) = state.blocking.run(stored).await {
+        state.background.forget(&id);
+        return Err(store_failed(error));
+    }
+    let mut out = Vec::new();
+    new.events.announce(&mut out);
+    run.record(&out);
+    let task = work(Arc::clone(state), Arc::clone(&run), new).instrument(tracing::Span::current());
+    state.background.tasks.spawn(task);
+    let response = match run.mode {
+        ReplyMode::Streamed => run.follow(None)?,
+        ReplyMode::Complete => {
+            ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
+        }
+    };
+    Ok(with_warnings(response, warnings.iter()))
+}
+
+fn lease() -> Moment {
+    Moment::of(SystemTime::now() + LEASE)
+}
+
+/// How a run ended.
+enum RunEnd {
+    /// With these last events.
+    Answered(Vec<u8>),
+    Failed(ApiError),
+    Cancelled,
+}
+
+async fn work(state: Arc<ServerState>, run: Arc<BackgroundRun>, new: NewRun) {
+    let NewRun { keeper, attempt, caller, mut events, mode, client } = new;
+    let in_progress = keeper.response(&events.in_progress_body(), Some(lease()));
+    update(&keeper, in_progress).await;
+    let role = caller.role;
+    let end = {
+        let mut answering = std::pin::pin!(answer(&state, attempt, &caller, &mut events, mode, &run));
+        let mut renewal = tokio::time::interval(RENEWED_EVERY);
+        loop {
+            tokio::select! {
+                biased;
+                () = run.cancelled.cancelled() => break RunEnd::Cancelled,
+                () = state.background.stopped.cancelled() => break RunEnd::Failed(ApiError::shutting_down()),
+                end = &mut answering => break match end {
+                    Ok(last) => RunEnd::Answered(last),
+                    Err(error) => RunEnd::Failed(error),
+                },
+                _ = renewal.tick() => renew(&keeper).await,
+            }
+        }
+    };
+    let mut last = Vec::new();
+    match end {
+        RunEnd::Answered(events) => last = events,
+        RunEnd::Failed(error) => events.fail(&error.for_caller(role), &mut last),
+        RunEnd::Cancelled => events.cancel(&mut last),
+    }
+    if let Some(finished) = events.take_finished() {
+        Arc::clone(&keeper).replace(finished).await;
+    }
+    run.record(&last);
+    run.end();
+    drop(client);
+}
+
+/// Asks, and records the events. The last ones are returned: they follow when the response is stored.
+async fn answer(
+    state: &ServerState,
+    attempt: Attempt,
+    caller: &Caller,
+    events: &mut ResponseEvents,
+    mode: ReplyMode,
+    run: &BackgroundRun,
+) -> Result<Vec<u8>, ApiError> {
+    let mut out = Vec::new();
+    if mode == ReplyMode::Complete {
+        let (answered, _) = Box::pin(attempt.complete(state, caller)).await?;
+        events.answered_by(&answered.generation.model);
+        events.finish_whole(&answered.generation);
+        return Ok(out);
+    }
+    let (mut answer, _) = Box::pin(attempt.stream(state, caller)).await?;
+    events.answered_by(&answer.model);
+    while let Some(delta) = answer.deltas.next().await {
+        let delta = delta?;
+        events.push(&delta, &mut out);
+        if matches!(delta, Delta::Done { .. }) {
+            return Ok(out);
+        }
+        run.record(&out);
+        out.clear();
+    }
+    let reason = "it ended without a finish".to_owned();
+    Err(EngineError::Interrupted { engine: "the engine".to_owned(), reason }.into())
+}
+
+async fn update(keeper: &Arc<Keeper>, response: StoredResponse) {
+    let writer = Arc::clone(keeper);
+    let work = move || writer.store.update(&writer.owner, &response, None, SystemTime::now());
+    if let Err(error) = keeper.state.blocking.run(work).await {
+        tracing::warn!(%error, response = keeper.id, "a response was not updated");
+    }
+}
+
+async fn renew(keeper: &Arc<Keeper>) {
+    let writer = Arc::clone(keeper);
+    let work = move || writer.store.renew(&writer.owner, &writer.id, lease());
+    if let Err(error) = keeper.state.blocking.run(work).await {
+        tracing::warn!(%error, response = keeper.id, "a response was not updated");
+    }
+}

@@ -1,0 +1,252 @@
+//! `POST /v1/responses`: whole, streamed, or in the background.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use hob_app::AnswerStream;
+use hob_conversations::responses::limits::MAX_RESPONSE_BYTES;
+use hob_core::{
+    AnswerWarning, Answered, AskError, Caller, EngineError, GenerateRequest, NoSuitableModel, ReplyMode,
+};
+use serde_json::json;
+
+use super::background;
+use super::context;
+use super::events::ResponseEvents;
+use super::item_ids::identified;
+use super::object::ResponseObject;
+use super::owner_of;
+use super::request::{Continues, CreateRequest, REASONING_EFFORT, ReadyRequest, Truncation};
+use super::stored_body::{Keeper, StoredBody};
+use super::truncation::drop_oldest;
+use crate::answer::stream::AnswerBody;
+use crate::answer::{self, Received, new_id, stream_response, streaming, whole_response};
+use crate::error::ApiError;
+use crate::request_context::RequestContext;
+use crate::state::ServerState;
+use crate::unix_time::unix_now;
+
+/// How often a conversation that is too long is shortened.
+const MAX_TRUNCATIONS: u32 = 6;
+
+/// What is kept of a conversation that is too long, where the engine does not say by how much, and beyond what it says.
+const KEPT_SHARE: f64 = 0.5;
+const MARGIN: f64 = 0.9;
+
+pub(crate) async fn create(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let role = RequestContext::role(request.extensions());
+    answer(state, request).await.map_err(|error| error.for_caller(role).with_param(as_written))
+}
+
+/// The field of a request that an engine knows by another name.
+fn as_written(param: &str) -> Option<String> {
+    let name = param.split(['[', '.']).next().unwrap_or(param);
+    match name {
+        "messages" => Some("input".to_owned()),
+        "max_tokens" | "max_completion_tokens" => Some("max_output_tokens".to_owned()),
+        "response_format" => Some("text.format".to_owned()),
+        REASONING_EFFORT => Some("reasoning.effort".to_owned()),
+        _ => None,
+    }
+}
+
+/// A request as far as it can be read without the store.
+enum Parsed {
+    Ready(Box<ReadyRequest>),
+    NeedsStore(Box<CreateRequest>),
+}
+
+fn parse(body: &[u8]) -> Result<Parsed, ApiError> {
+    let mut request = CreateRequest::parse(body)?;
+    if request.needs_store() {
+        return Ok(Parsed::NeedsStore(Box::new(request)));
+    }
+    let input = std::mem::take(&mut request.input);
+    Ok(Parsed::Ready(Box::new(request.complete(&[], input)?)))
+}
+
+async fn answer(state: Arc<ServerState>, request: Request) -> Result<Response, ApiError> {
+    let Received { parsed, caller, client } =
+        answer::receive(&state, request, new_id("resp_"), parse).await?;
+    let mut ready = match parsed {
+        Parsed::Ready(ready) => ready,
+        Parsed::NeedsStore(request) => {
+            Box::new(context::complete(&state, *request, owner_of(caller.role)).await?)
+        }
+    };
+    let caller = Caller { agent: ready.options.agent.clone(), ..caller };
+    let keeper = keeper(&state, &mut ready, &caller)?;
+    let object = ResponseObject::new(&caller.run, unix_now(), &ready.request.model, &ready.echo);
+    let ReadyRequest { request, options, form, warnings, .. } = *ready;
+    let attempt = Attempt { request, truncation: options.truncation, truncated: 0, warnings };
+    if options.background {
+        let keeper = keeper.ok_or_else(ApiError::no_response_store)?;
+        let events = ResponseEvents::new(object, form);
+        let run = background::NewRun { keeper, attempt, caller, events, mode: options.mode, client };
+        return background::start(&state, run).await;
+    }
+    match options.mode {
+        ReplyMode::Complete => {
+            let (answered, warnings) = attempt.complete(&state, &caller).await?;
+            let mut object = object;
+            object.set_model(&answered.generation.model);
+            let finished = object.finish(&answered.generation, &form, unix_now());
+            let body = finished.body.clone();
+            if let Some(keeper) = keeper {
+                Box::pin(keeper.finish(finished)).await;
+            }
+            // Until here the answer may have used the contents of the request.
+            drop(client);
+            Ok(whole_response(body, &answered, &caller, &warnings))
+        }
+        ReplyMode::Streamed => {
+            let (answer, warnings) = attempt.stream(&state, &caller).await?;
+            let mut events = ResponseEvents::new(object, form);
+            events.answered_by(&answer.model);
+            let body = |deltas| {
+                let answer = AnswerBody::new(deltas, events, client);
+                streaming::<ResponseEvents>(match keeper {
+                    None => Body::new(answer),
+                    Some(_) => Body::new(StoredBody { answer, keeper, saving: None }),
+                })
+            };
+            Ok(stream_response(answer, &caller, &warnings, body))
+        }
+    }
+}
+
+/// Where the response is stored; `None` if nothing of it is.
+fn keeper(
+    state: &Arc<ServerState>,
+    ready: &mut ReadyRequest,
+    caller: &Caller,
+) -> Result<Option<Arc<Keeper>>, ApiError> {
+    let conversation = match &ready.continues {
+        Continues::Conversation(id) => Some(id.clone()),
+        Continues::Nothing | Continues::Response(_) => None,
+    };
+    let previous = match &ready.continues {
+        Continues::Response(id) => Some(id.clone()),
+        Continues::Nothing | Continues::Conversation(_) => None,
+    };
+    if !ready.options.store && conversation.is_none() {
+        return Ok(None);
+    }
+    let suffix = caller.run.split_once('_').map_or(&*caller.run, |(_, suffix)| suffix);
+    let input = identified(std::mem::take(&mut ready.input), suffix);
+    let is_storable = state.responses.is_some() && json!(input).to_string().len() <= MAX_RESPONSE_BYTES;
+    if ready.options.store && !is_storable {
+        if ready.options.background {
+            return Err(match &state.responses {
+                None => ApiError::no_response_store(),
+                Some(_) => {
+                    ApiError::invalid("input", "the input is too large for a response in the background")
+                }
+            });
+        }
+        ready.options.store = false;
+        ready.echo.store = false;
+        ready.warnings.push(AnswerWarning::Ignored("store".to_owned()));
+    }
+    let Some(store) = state.responses.clone() else { return Ok(None) };
+    Ok(Some(Arc::new(Keeper {
+        state: Arc::clone(state),
+        store,
+        owner: owner_of(caller.role),
+        id: caller.run.to_string(),
+        previous,
+        conversation,
+        input,
+        stores_response: ready.options.store,
+    })))
+}
+
+/// A request that is asked again in another form where an engine cannot take it as it is.
+pub(super) struct Attempt {
+    request: GenerateRequest,
+    truncation: Truncation,
+    truncated: u32,
+    warnings: Vec<AnswerWarning>,
+}
+
+impl Attempt {
+    pub(super) fn warnings(&self) -> &[AnswerWarning] {
+        &self.warnings
+    }
+
+    pub(super) async fn complete(
+        mut self,
+        state: &ServerState,
+        caller: &Caller,
+    ) -> Result<(Answered, Vec<AnswerWarning>), AskError> {
+        loop {
+            let (request, copy) = self.next();
+            match state.system.complete(request, caller).await {
+                Ok(answered) => return Ok((answered, self.warnings)),
+                Err(error) => self.request = self.adapted(copy, &error).ok_or(error)?,
+            }
+        }
+    }
+
+    pub(super) async fn stream(
+        mut self,
+        state: &ServerState,
+        caller: &Caller,
+    ) -> Result<(AnswerStream, Vec<AnswerWarning>), AskError> {
+        loop {
+            let (request, copy) = self.next();
+            match state.system.stream(request, caller).await {
+                Ok(answer) => return Ok((answer, self.warnings)),
+                Err(error) => self.request = self.adapted(copy, &error).ok_or(error)?,
+            }
+        }
+    }
+
+    /// The request, and a copy of it if it may be asked again.
+    fn next(&mut self) -> (GenerateRequest, Option<GenerateRequest>) {
+        let request = std::mem::take(&mut self.request);
+        let may_be_asked_again =
+            self.truncation == Truncation::Auto || request.extra.contains_key(REASONING_EFFORT);
+        let copy = may_be_asked_again.then(|| request.clone());
+        (request, copy)
+    }
+
+    /// The request without what the engine refused; `None` where that is not possible.
+    fn adapted(&mut self, request: Option<GenerateRequest>, error: &AskError) -> Option<GenerateRequest> {
+        let mut request = request?;
+        let overflow = match error {
+            // How hard a model thinks is a wish. A model that does not think answers all the same.
+            AskError::Engine(EngineError::Unsupported { field, .. }) if field == REASONING_EFFORT => {
+                request.extra.remove(REASONING_EFFORT)?;
+                self.warnings.push(AnswerWarning::Ignored("reasoning.effort".to_owned()));
+                return Some(request);
+            }
+            AskError::Engine(error) => error.context_overflow()?,
+            AskError::NoModel(NoSuitableModel::NothingFits { .. }) => {
+                hob_core::ContextOverflow { limit: None, length: None }
+            }
+            _ => return None,
+        };
+        if self.truncation == Truncation::Disabled || self.truncated == MAX_TRUNCATIONS {
+            return None;
+        }
+        self.truncated += 1;
+        let share = match (overflow.limit, overflow.length) {
+            (Some(limit), Some(length)) if limit < length => limit as f64 / length as f64 * MARGIN,
+            _ => KEPT_SHARE,
+        };
+        if drop_oldest(&mut request.messages, share) == 0 {
+            return None;
+        }
+        let warning = AnswerWarning::Ignored("input[0]".to_owned());
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+        Some(request)
+    }
+}

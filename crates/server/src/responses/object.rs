@@ -1,0 +1,209 @@
+//! The response object: in the body of a whole answer, in the events of a stream, and in the store.
+
+use hob_core::{FinishReason, Generation, Usage};
+use serde::Serialize;
+
+use super::echo::Echo;
+use super::output::{OutputForm, OutputItem, OutputItems};
+use crate::error::ApiError;
+use crate::json::push_json;
+
+/// The states of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    Queued,
+    InProgress,
+    Completed,
+    Incomplete,
+    Failed,
+    Cancelled,
+}
+
+impl Status {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Status::Queued => "queued",
+            Status::InProgress => "in_progress",
+            Status::Completed => "completed",
+            Status::Incomplete => "incomplete",
+            Status::Failed => "failed",
+            Status::Cancelled => "cancelled",
+        }
+    }
+
+    /// The state of a response whose model ended for `reason`.
+    pub(super) fn after(reason: Option<&FinishReason>) -> Self {
+        match incomplete_reason(reason) {
+            None => Status::Completed,
+            Some(_) => Status::Incomplete,
+        }
+    }
+}
+
+/// Why an answer is not complete.
+fn incomplete_reason(reason: Option<&FinishReason>) -> Option<&'static str> {
+    match reason {
+        Some(FinishReason::Length) => Some("max_output_tokens"),
+        Some(FinishReason::ContentFilter) => Some("content_filter"),
+        Some(_) | None => None,
+    }
+}
+
+/// What all states of a response have in common.
+#[derive(Debug)]
+pub(super) struct ResponseObject {
+    pub(super) id: String,
+    created: u64,
+    model: String,
+    /// The repeated fields, with a comma before the first one and the closing brace.
+    rest: Vec<u8>,
+}
+
+/// What changes.
+#[derive(Debug, Default)]
+pub(super) struct Progress<'a> {
+    pub(super) output: &'a [OutputItem],
+    pub(super) usage: Option<Usage>,
+    pub(super) reason: Option<&'a FinishReason>,
+    pub(super) error: Option<&'a ApiError>,
+    pub(super) completed_at: Option<u64>,
+}
+
+/// A response that does not change any more.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub(super) status: Status,
+    pub(super) body: Vec<u8>,
+    pub(super) output: Vec<OutputItem>,
+}
+
+impl ResponseObject {
+    pub(super) fn new(id: &str, created: u64, model: &str, echo: &Echo) -> Self {
+        let mut rest = Vec::with_capacity(512);
+        push_json(&mut rest, echo);
+        // An object with fields begins with a brace.
+        if let Some(first) = rest.first_mut() {
+            *first = b',';
+        }
+        ResponseObject { id: id.to_owned(), created, model: model.to_owned(), rest }
+    }
+
+    /// The model that answers, where it is known only later.
+    pub(super) fn set_model(&mut self, model: &str) {
+        model.clone_into(&mut self.model);
+    }
+
+    /// The part of the id that the ids of items share.
+    pub(super) fn suffix(&self) -> &str {
+        self.id.split_once('_').map_or(self.id.as_str(), |(_, suffix)| suffix)
+    }
+
+    /// Appends the object.
+    pub(super) fn push(&self, out: &mut Vec<u8>, status: Status, progress: &Progress<'_>) {
+        out.extend_from_slice(b"{\"id\":");
+        push_json(out, &self.id);
+        out.extend_from_slice(b",\"object\":\"response\",\"created_at\":");
+        push_json(out, &self.created);
+        out.extend_from_slice(b",\"status\":\"");
+        out.extend_from_slice(status.as_str().as_bytes());
+        out.extend_from_slice(b"\",\"completed_at\":");
+        push_json(out, &progress.completed_at.filter(|_| status == Status::Completed));
+        out.extend_from_slice(b",\"error\":");
+        push_json(out, &progress.error.map(WireError::of));
+        out.extend_from_slice(b",\"incomplete_details\":");
+        let reason = incomplete_reason(progress.reason).filter(|_| status == Status::Incomplete);
+        push_json(out, &reason.map(|reason| IncompleteDetails { reason }));
+        out.extend_from_slice(b",\"model\":");
+        push_json(out, &self.model);
+        out.extend_from_slice(b",\"output\":[");
+        for (index, item) in progress.output.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(&item.json);
+        }
+        out.extend_from_slice(b"],\"usage\":");
+        push_json(out, &progress.usage.map(WireUsage::from));
+        out.extend_from_slice(&self.rest);
+    }
+
+    /// The object as text.
+    pub(super) fn render(&self, status: Status, progress: &Progress<'_>) -> Vec<u8> {
+        let output: usize = progress.output.iter().map(|item| item.json.len() + 1).sum();
+        let mut out = Vec::with_capacity(320 + self.rest.len() + output);
+        self.push(&mut out, status, progress);
+        out
+    }
+
+    /// A whole answer.
+    pub(super) fn finish(&self, generation: &Generation, form: &OutputForm, now: u64) -> Finished {
+        let output = OutputItems::of(&generation.answer, self.suffix(), form);
+        let reason = Some(&generation.answer.finish_reason);
+        let progress = Progress {
+            output: &output,
+            usage: Some(generation.usage.unwrap_or_default()),
+            reason,
+            completed_at: Some(now),
+            ..Progress::default()
+        };
+        let status = Status::after(reason);
+        Finished { status, body: self.render(status, &progress), output }
+    }
+}
+
+#[derive(Serialize)]
+struct IncompleteDetails {
+    reason: &'static str,
+}
+
+#[derive(Serialize)]
+struct WireError<'a> {
+    code: &'a str,
+    message: &'a str,
+}
+
+impl<'a> WireError<'a> {
+    /// Clients compare the codes that the API documents; the message has the details.
+    fn of(error: &'a ApiError) -> Self {
+        let is_documented = |code: &&str| matches!(*code, "rate_limit_exceeded" | "context_length_exceeded");
+        let code = error.code().filter(is_documented).unwrap_or("server_error");
+        WireError { code, message: error.message() }
+    }
+}
+
+/// Token counts. They are zero if the engine does not count.
+#[derive(Debug, Serialize)]
+struct WireUsage {
+    input_tokens: u64,
+    input_tokens_details: InputDetails,
+    output_tokens: u64,
+    output_tokens_details: OutputDetails,
+    total_tokens: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct InputDetails {
+    cached_tokens: u64,
+    cache_write_tokens: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct OutputDetails {
+    reasoning_tokens: u64,
+}
+
+impl From<Usage> for WireUsage {
+    fn from(usage: Usage) -> Self {
+        WireUsage {
+            input_tokens: usage.prompt_tokens,
+            input_tokens_details: InputDetails {
+                cached_tokens: usage.cached_tokens.unwrap_or(0),
+                cache_write_tokens: 0,
+            },
+            output_tokens: usage.completion_tokens,
+            // No engine tells how many of them were thoughts.
+            output_tokens_details: OutputDetails { reasoning_tokens: 0 },
+            total_tokens: usage.total_tokens(),
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The items of an answer: what the model thought, said and called. Written once, for the events and for the object.
+
+use hob_core::{Answer, FinishReason};
+use serde_json::Value;
+
+use super::custom_tools;
+use super::input::sealed;
+use crate::json::push_json;
+
+/// How the items of a response are written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct OutputForm {
+    /// The caller asked for a summary of the reasoning, which is where its client shows it.
+    pub(super) summarizes_reasoning: bool,
+    /// The caller stores the reasoning itself, sealed.
+    pub(super) seals_reasoning: bool,
+    /// The names of custom tools.
+    pub(super) custom: Vec<String>,
+}
+
+/// An item that is complete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OutputItem {
+    pub(super) id: String,
+    pub(super) json: Vec<u8>,
+}
+
+/// What an item is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ItemType {
+    Message,
+    Reasoning,
+    FunctionCall,
+    CustomCall,
+}
+
+impl ItemType {
+    fn prefix(self) -> &'static str {
+        match self {
+            ItemType::Message => "msg",
+            ItemType::Reasoning => "rs",
+            ItemType::FunctionCall => "fc",
+            ItemType::CustomCall => "ctc",
+        }
+    }
+
+    /// The id of an item. It contains the id of its response, so that a stored item is found by its id alone.
+    pub(super) fn id(self, suffix: &str, index: usize) -> String {
+        format!("{}_{suffix}{index}", self.prefix())
+    }
+}
+
+/// The id of the response that an item belongs to, if its id has one.
+pub(super) fn response_of(item: &str) -> Option<String> {
+    let (_, rest) = item.split_once('_')?;
+    let suffix = rest.get(..RANDOM_CHARS)?;
+    Some(format!("resp_{suffix}"))
+}
+
+/// The random characters of an id that `answer::new_id` makes.
+const RANDOM_CHARS: usize = 24;
+
+/// Whether an item is being written, or how it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ItemStatus {
+    InProgress,
+    Completed,
+    Incomplete,
+}
+
+impl ItemStatus {
+    fn as_str(self) -> &'static str {
+        match self {
+            ItemStatus::InProgress => "in_progress",
+            ItemStatus::Completed => "completed",
+            ItemStatus::Incomplete => "incomplete",
+        }
+    }
+
+    /// The status of the last item of an answer that ended for `reason`.
+    pub(super) fn after(reason: Option<&FinishReason>) -> Self {
+        match reason {
+            Some(FinishReason::Length | FinishReason::ContentFilter) => ItemStatus::Incomplete,
+            _ => ItemStatus::Completed,
+        }
+    }
+}
+
+/// The contents of an item. The texts are JSON strings without their quotes.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ItemBody<'a> {
+    Message { text: &'a [u8], logprobs: &'a [u8] },
+    Reasoning { text: &'a [u8], sealed: Option<&'a str>, summarizes: bool },
+    FunctionCall { call: &'a str, name: &'a str, arguments: &'a [u8] },
+    CustomCall { call: &'a str, name: &'a str, input: &'a [u8] },
+}
+
+impl ItemBody<'_> {
+    /// Appends the item. One that has just begun has no content yet.
+    pub(super) fn push(&self, out: &mut Vec<u8>, id: &str, status: ItemStatus) {
+        out.extend_from_slice(b"{\"id\":");
+        push_json(out, id);
+        out.extend_from_slice(b",\"status\":\"");
+        out.extend_from_slice(status.as_str().as_bytes());
+        out.push(b'"');
+        let has_begun = status != ItemStatus::InProgress;
+        match *self {
+            ItemBody::Message { text, logprobs } => {
+                out.extend_from_slice(b",\"type\":\"message\",\"role\":\"assistant\",\"content\":[");
+                if has_begun {
+                    push_text_part(out, text, logprobs);
+                }
+                out.extend_from_slice(b"]}");
+            }
+            ItemBody::Reasoning { text, sealed, summarizes } => {
+                out.extend_from_slice(b",\"type\":\"reasoning\",\"summary\":[");
+                if has_begun && summarizes {
+                    push_typed_text(out, "summary_text", text);
+                }
+                out.push(b']');
+                if !summarizes {
+                    out.extend_from_slice(b",\"content\":[");
+                    if has_begun {
+                        push_typed_text(out, "reasoning_text", text);
+                    }
+                    out.push(b']');
+                }
+                if let Some(sealed) = sealed {
+                    out.extend_from_slice(b",\"encrypted_content\":");
+                    push_json(out, sealed);
+                }
+                out.push(b'}');
+            }
+            ItemBody::FunctionCall { call, name, arguments } => {
+                out.extend_from_slice(b",\"type\":\"function_call\",\"call_id\":");
+                push_json(out, call);
+                out.extend_from_slice(b",\"name\":");
+                push_json(out, name);
+                out.extend_from_slice(b",\"arguments\":\"");
+                out.extend_from_slice(arguments);
+                out.extend_from_slice(b"\"}");
+            }
+            ItemBody::CustomCall { call, name, input } => {
+                out.extend_from_slice(b",\"type\":\"custom_tool_call\",\"call_id\":");
+                push_json(out, call);
+                out.extend_from_slice(b",\"name\":");
+                push_json(out, name);
+                out.extend_from_slice(b",\"input\":\"");
+                out.extend_from_slice(input);
+                out.extend_from_slice(b"\"}");
+            }
+        }
+    }
+}
+
+/// Appends the part of a message. `text` is a JSON string without its quotes, `logprobs` the elements of an array.
+pub(super) fn push_text_part(out: &mut Vec<u8>, text: &[u8], logprobs: &[u8]) {
+    out.extend_from_slice(b"{\"type\":\"output_text\",\"annotations\":[],\"logprobs\":[");
+    out.extend_from_slice(logprobs);
+    out.extend_from_slice(b"],\"text\":\"");
+    out.extend_from_slice(text);
+    out.extend_from_slice(b"\"}");
+}
+
+/// Appends a part that has a type and a text.
+pub(super) fn push_typed_text(out: &mut Vec<u8>, kind: &str, text: &[u8]) {
+    out.extend_from_slice(b"{\"type\":\"");
+    out.extend_from_slice(kind.as_bytes());
+    out.extend_from_slice(b"\",\"text\":\"");
+    out.extend_from_slice(text);
+    out.extend_from_slice(b"\"}");
+}
+
+/// The text as a JSON string without its quotes.
+pub(super) fn escaped(text: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len() + 16);
+    push_json(&mut out, text);
+    out.pop();
+    out.drain(..out.len().min(1));
+    out
+}
+
+/// Appends the tokens of chat-completions log probabilities as elements of an array.
+pub(super) fn push_logprobs(out: &mut Vec<u8>, logprobs: &Value) {
+    for token in logprobs["content"].as_array().into_iter().flatten() {
+        if !out.is_empty() {
+            out.push(b',');
+        }
+        push_json(out, token);
+    }
+}
+
+/// The items of a whole answer.
+#[derive(Debug)]
+pub(super) struct OutputItems<'a> {
+    suffix: &'a str,
+    status: ItemStatus,
+    items: Vec<OutputItem>,
+}
+
+impl OutputItems<'_> {
+    pub(super) fn of(answer: &Answer, suffix: &str, form: &OutputForm) -> Vec<OutputItem> {
+        let status = ItemStatus::after(Some(&answer.finish_reason));
+        let has_calls = !answer.tool_calls.is_empty();
+        let mut built = OutputItems { suffix, status: ItemStatus::Completed, items: Vec::new() };
+        if let Some(reasoning) = answer.reasoning.as_deref().filter(|text| !text.is_empty()) {
+            // Only the last item can be cut off.
+            if answer.content.is_empty() && !has_calls {
+                built.status = status;
+            }
+            let seal = form.seals_reasoning.then(|| sealed(reasoning));
+            let body = ItemBody::Reasoning {
+                text: &escaped(reasoning),
+                sealed: seal.as_deref(),
+                summarizes: form.summarizes_reasoning,
+            };
+            built.push(ItemType::Reasoning, body);
+        }
+        if !answer.content.is_empty() || (built.items.is_empty() && !has_calls) {
+            if !has_calls {
+                built.status = status;
+            }
+            let mut logprobs = Vec::new();
+            if let Some(found) = &answer.logprobs {
+                push_logprobs(&mut logprobs, found);
+            }
+            let body = ItemBody::Message { text: &escaped(&answer.content), logprobs: &logprobs };
+            built.push(ItemType::Message, body);
+        }
+        for (index, call) in answer.tool_calls.iter().enumerate() {
+            if index + 1 == answer.tool_calls.len() {
+                built.status = status;
+            }
+            let (id, name) = (call.id.as_str(), call.name.as_str());
+            if form.custom.iter().any(|custom| custom == name) {
+                let input = escaped(&custom_tools::input(&call.arguments));
+                built.push(ItemType::CustomCall, ItemBody::CustomCall { call: id, name, input: &input });
+            } else {
+                let arguments = escaped(&call.arguments);
+                let body = ItemBody::FunctionCall { call: id, name, arguments: &arguments };
+                built.push(ItemType::FunctionCall, body);
+            }
+        }
+        built.items
+    }
+
+    fn push(&mut self, kind: ItemType, body: ItemBody<'_>) {
+        let id = kind.id(self.suffix, self.items.len());
+        let mut json = Vec::with_capacity(256);
+        body.push(&mut json, &id, self.status);
+        self.items.push(OutputItem { id, json });
+    }
+}

@@ -1,0 +1,100 @@
+//! `text` of a request: the form of the answer.
+
+use hob_core::{JsonSchema, ResponseFormat};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::error::ApiError;
+use crate::openai::ignored_fields::IgnoredFields;
+use crate::openai::tools::require_object;
+
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+pub(super) struct WireText {
+    #[serde(default)]
+    format: Option<WireFormat>,
+    #[serde(default)]
+    verbosity: Option<String>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+struct WireFormat {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(default)]
+    schema: Option<Value>,
+    #[serde(default)]
+    strict: Option<bool>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+/// The form of the answer.
+pub(super) struct TextOptions {
+    pub(super) format: ResponseFormat,
+    pub(super) verbosity: Option<String>,
+    /// The field as the response repeats it.
+    pub(super) echo: Value,
+}
+
+impl Default for TextOptions {
+    fn default() -> Self {
+        let echo = json!({ "format": { "type": "text" } });
+        TextOptions { format: ResponseFormat::Text, verbosity: None, echo }
+    }
+}
+
+impl WireText {
+    pub(super) fn resolve(self, ignored: &mut IgnoredFields) -> Result<TextOptions, ApiError> {
+        let WireText { format, verbosity, rest } = self;
+        ignored.note_all("text", &rest);
+        let (format, shown) = match format {
+            None => (ResponseFormat::Text, json!({ "type": "text" })),
+            Some(format) => format.resolve(ignored)?,
+        };
+        let mut echo = json!({ "format": shown });
+        if let Some(verbosity) = &verbosity {
+            echo["verbosity"] = json!(verbosity);
+        }
+        Ok(TextOptions { format, verbosity, echo })
+    }
+}
+
+impl WireFormat {
+    fn resolve(self, ignored: &mut IgnoredFields) -> Result<(ResponseFormat, Value), ApiError> {
+        ignored.note_all("text.format", &self.rest);
+        match self.kind.as_str() {
+            "text" => Ok((ResponseFormat::Text, json!({ "type": "text" }))),
+            "json_object" => Ok((ResponseFormat::JsonObject, json!({ "type": "json_object" }))),
+            "json_schema" => {
+                let Some(schema) = self.schema else {
+                    let message = "a format of type 'json_schema' needs a 'schema'";
+                    return Err(ApiError::invalid("text.format.schema", message));
+                };
+                require_object(&schema, "text.format.schema")?;
+                let name = self.name.unwrap_or_else(|| "answer".to_owned());
+                let echo = json!({
+                    "type": "json_schema",
+                    "name": name,
+                    "description": self.description,
+                    "schema": schema,
+                    "strict": self.strict,
+                });
+                let format = JsonSchema { name, description: self.description, schema, strict: self.strict };
+                Ok((ResponseFormat::JsonSchema(format), echo))
+            }
+            other => {
+                let message =
+                    format!("'{other}' is not a format. Formats are text, json_object and json_schema");
+                Err(ApiError::invalid("text.format.type", message))
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The items of a conversation as messages. What a model thought, said and called in one turn is several items and one message.
+//!
+//! Most chat templates know one system message, at the start, and turns that alternate. So system messages at the start become one,
+//! later ones become part of the user's turn, and messages of the user in a row become one.
+
+use hob_core::{Content, ContentPart, Message, Role, ToolCall};
+use serde_json::Value;
+
+use super::custom_tools;
+use super::input::{Item, ItemCall, ItemKind};
+use crate::error::ApiError;
+use crate::openai::ignored_fields::IgnoredFields;
+
+/// The field of a message with what the model thought.
+const REASONING: &str = "reasoning_content";
+
+/// Puts messages together from items.
+#[derive(Debug, Default)]
+pub(super) struct Transcript {
+    messages: Vec<Message>,
+    /// Whether the last message is the model's and can have more items.
+    is_open: bool,
+    /// Tools that items bring.
+    pub(super) tools: Vec<Value>,
+}
+
+impl Transcript {
+    pub(super) fn new(instructions: Option<&str>) -> Self {
+        let messages = instructions.map(|text| Message::new(Role::System, text)).into_iter().collect();
+        Transcript { messages, ..Transcript::default() }
+    }
+
+    /// Adds the item at `path`.
+    pub(super) fn push(
+        &mut self,
+        path: &str,
+        item: &Value,
+        ignored: &mut IgnoredFields,
+    ) -> Result<(), ApiError> {
+        match (Item { path, value: item }).read(ignored)? {
+            ItemKind::Message { role: Role::Assistant, content } => self.say(content),
+            ItemKind::Message { role, content } => self.add(Message::new(role, content)),
+            ItemKind::Reasoning(text) => self.think(&text),
+            ItemKind::Call(ItemCall { id, name, arguments }) => {
+                self.call(ToolCall { id, name, arguments });
+            }
+            ItemKind::CustomCall(ItemCall { id, name, arguments: input }) => {
+                self.call(ToolCall { id, name, arguments: custom_tools::arguments(&input) });
+            }
+            ItemKind::Output { call, content } => {
+                if !self.messages.iter().any(|message| message.tool_calls.iter().any(|made| made.id == call))
+                {
+                    let message = format!("no call with the id '{call}' comes before this output");
+                    return Err(ApiError::invalid(format!("{path}.call_id"), message));
+                }
+                self.add(Message::tool_result(call, content));
+            }
+            ItemKind::Tools(tools) => self.tools.extend(tools),
+            ItemKind::Unknown => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> Vec<Message> {
+        self.close();
+        self.messages
+    }
+
+    fn add(&mut self, message: Message) {
+        self.close();
+        let is_start = self.messages.iter().all(|message| message.role == Role::System);
+        let message = match message.role {
+            Role::System if !is_start => {
+                Message::new(Role::User, format!("<system>\n{}\n</system>", message.content.text()))
+            }
+            Role::System | Role::User | Role::Assistant | Role::Tool => message,
+        };
+        match self.messages.last_mut() {
+            Some(last) if last.role == message.role && matches!(last.role, Role::System | Role::User) => {
+                let before = std::mem::replace(&mut last.content, Content::Empty);
+                last.content = joined(before, message.content);
+            }
+            _ => self.messages.push(message),
+        }
+    }
+
+    /// Ends the model's message. A thought that led to nothing is not one.
+    fn close(&mut self) {
+        self.is_open = false;
+        self.messages.pop_if(|message| {
+            message.role == Role::Assistant
+                && message.content == Content::Empty
+                && message.tool_calls.is_empty()
+        });
+    }
+
+    /// The model's message that further items belong to, unless `is_complete` says that it takes none.
+    fn open(&mut self, is_complete: impl FnOnce(&Message) -> bool) -> Option<&mut Message> {
+        if !self.is_open || self.messages.last().is_none_or(is_complete) {
+            self.close();
+            self.messages.push(Message::new(Role::Assistant, Content::Empty));
+            self.is_open = true;
+        }
+        self.messages.last_mut()
+    }
+
+    fn say(&mut self, content: Content) {
+        // Between calls and their outputs there can be no other message.
+        let is_complete =
+            |message: &Message| message.content != Content::Empty && message.tool_calls.is_empty();
+        let Some(message) = self.open(is_complete) else { return };
+        message.content = match (&message.content, content) {
+            (Content::Empty, content) => content,
+            (said, content) => Content::Text(format!("{}\n{}", said.text(), content.text())),
+        };
+    }
+
+    fn think(&mut self, text: &str) {
+        let is_complete =
+            |message: &Message| message.content != Content::Empty && message.tool_calls.is_empty();
+        let Some(message) = self.open(is_complete) else { return };
+        match message.extra.entry(REASONING).or_insert_with(|| Value::String(String::new())) {
+            Value::String(thought) if thought.is_empty() => thought.push_str(text),
+            Value::String(thought) => {
+                thought.push('\n');
+                thought.push_str(text);
+            }
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, call: ToolCall) {
+        if let Some(message) = self.open(|_| false) {
+            message.tool_calls.push(call);
+        }
+    }
+}
+
+/// Two contents as one, with an empty line between texts.
+fn joined(before: Content, after: Content) -> Content {
+    match (before, after) {
+        (Content::Empty, content) | (content, Content::Empty) => content,
+        (Content::Text(before), Content::Text(after)) => Content::Text(format!("{before}\n\n{after}")),
+        (before, after) => Content::Parts(parts(before).into_iter().chain(parts(after)).collect()),
+    }
+}
+
+fn parts(content: Content) -> Vec<ContentPart> {
+    match content {
+        Content::Empty => Vec::new(),
+        Content::Text(text) => vec![ContentPart::Text(text)],
+        Content::Parts(parts) => parts,
+    }
+}
+
+#[cfg(test)]
+#[path = "transcript_tests.rs"]
+mod tests;

@@ -1,0 +1,93 @@
+//! `POST /api/embed` and `POST /api/embeddings`.
+
+use hob_core::{EmbedInputs, EmbedRequest, Overlong};
+use hob_testkit::ScriptedEngine;
+use serde_json::{Value, json};
+
+use super::{object, post, server, timeless, warnings};
+
+fn engine() -> ScriptedEngine {
+    ScriptedEngine::saying(&["hi"]).with_embedding_models(&["e"])
+}
+
+#[tokio::test]
+async fn texts_become_vectors_of_length_one_in_their_order() {
+    let (server, engine) = server(engine()).await;
+    let body = json!({ "model": "e:latest", "input": ["two words", "one"], "dimensions": 3, "keep_alive": "5m", "options": { "num_ctx": 9 } });
+    let response = post(&server, "/api/embed", &body).await;
+    assert_eq!(warnings(&response), ["ignored=options.num_ctx", "ignored=keep_alive"]);
+    let (status, answer) = object(response).await;
+    assert_eq!(status, 200, "{answer}");
+    for vector in answer["embeddings"].as_array().unwrap() {
+        let length: f64 =
+            vector.as_array().unwrap().iter().map(|number| number.as_f64().unwrap().powi(2)).sum();
+        assert!((length - 1.0).abs() < 1e-6, "{vector}");
+    }
+    let mut rest = timeless(answer);
+    rest["embeddings"] = json!([]);
+    assert_eq!(
+        rest,
+        json!({ "model": "e:latest", "embeddings": [], "total_duration": 0, "load_duration": 0, "prompt_eval_count": 3 })
+    );
+    let asked = EmbedRequest {
+        model: "e".into(),
+        inputs: EmbedInputs::Texts(vec!["two words".into(), "one".into()]),
+        dimensions: Some(3),
+        overlong: Overlong::Cut,
+    };
+    assert_eq!(engine.embed_requests(), [asked]);
+}
+
+#[tokio::test]
+async fn a_text_that_is_too_long_is_cut_unless_the_caller_says_no() {
+    let (server, engine) = server(engine()).await;
+    for (truncate, overlong) in
+        [(json!(null), Overlong::Cut), (json!(true), Overlong::Cut), (json!(false), Overlong::Refuse)]
+    {
+        post(&server, "/api/embed", &json!({ "model": "e", "input": "x", "truncate": truncate })).await;
+        assert_eq!(engine.embed_requests().last().unwrap().overlong, overlong, "{truncate}");
+    }
+}
+
+#[tokio::test]
+async fn the_older_path_gives_one_vector_as_it_is() {
+    let (server, _) = server(engine()).await;
+    let ask = async |body: Value| object(post(&server, "/api/embeddings", &body).await).await;
+    assert_eq!(
+        ask(json!({ "model": "e", "prompt": "two words" })).await,
+        (200, json!({ "embedding": [9.0, -0.5, 2.0] }))
+    );
+    assert_eq!(ask(json!({ "model": "e", "prompt": "" })).await, (200, json!({ "embedding": [] })));
+}
+
+#[tokio::test]
+async fn without_a_text_the_model_is_loaded() {
+    let (server, engine) = server(engine()).await;
+    for input in [json!(""), json!([]), json!(null)] {
+        let (status, answer) =
+            object(post(&server, "/api/embed", &json!({ "model": "e", "input": input })).await).await;
+        assert_eq!((status, &answer["embeddings"]), (200, &json!([])), "{input}");
+    }
+    assert_eq!((engine.loaded().len(), engine.embed_requests().len()), (3, 0));
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_named() {
+    let (server, _) = server(engine()).await;
+    for (fields, words) in [
+        (json!({ "input": 7 }), "input: expected a string or an array of strings"),
+        (json!({ "input": ["a", ""] }), "input[1] is empty"),
+        (json!({ "input": "a", "dimensions": 0 }), "dimensions must be a positive number, got 0"),
+        (json!({ "input": vec!["a"; 2049] }), "input has 2,049 inputs; the limit is 2,048"),
+        (json!({ "input": "a", "model": "" }), "model is required: the name of a model, or 'default'"),
+    ] {
+        let mut body = json!({ "model": "e" });
+        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let answered = object(post(&server, "/api/embed", &body).await).await;
+        assert_eq!(answered, (400, json!({ "error": words })));
+    }
+    let (status, answer) =
+        object(post(&server, "/api/embed", &json!({ "model": "nope", "input": "a" })).await).await;
+    assert_eq!(status, 404);
+    assert!(answer["error"].as_str().unwrap().starts_with("model 'nope' not found"), "{answer}");
+}

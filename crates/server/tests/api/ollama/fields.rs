@@ -1,0 +1,192 @@
+//! The table of Ollama's API in `docs/api-compatibility.md`: what becomes of each field, by engine. The test sends every field.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use hob_testkit::ScriptedEngine;
+use serde_json::{Value, json};
+
+use super::{post, server, warnings};
+
+const BEGINS: &str = "<!-- ollama: made from crates/server/tests/api/ollama/fields.rs. To renew it: HOB_WRITE_DOCS=1 cargo nextest run --workspace the_table_of_ollamas_fields -->\n";
+const ENDS: &str = "<!-- /ollama -->";
+
+/// The engines that differ in what they can follow.
+const ENGINES: [&str; 7] = ["ollama", "vllm", "sglang", "llamacpp", "litellm", "embedded", "cloud"];
+
+const PNG: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/// A field, a request that has it, and what it becomes.
+type Row = (&'static str, Value, &'static str);
+
+fn asking(fields: Value) -> Value {
+    let mut body = json!({ "messages": [{ "role": "user", "content": "hi" }] });
+    body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    body
+}
+
+fn saying(message: Value) -> Value {
+    json!({ "messages": [{ "role": "user", "content": "hi" }, message] })
+}
+
+fn option(name: &str, value: Value) -> Value {
+    asking(json!({ "options": { name: value } }))
+}
+
+fn chat_rows() -> Vec<Row> {
+    let tool =
+        json!([{ "type": "function", "function": { "name": "f", "parameters": { "type": "object" } } }]);
+    let call = json!([{ "function": { "name": "f", "arguments": {} } }]);
+    vec![
+        ("`model`", asking(json!({})), "a tag `:latest` that no engine lists is dropped"),
+        ("`messages[].role`, `content`", asking(json!({})), ""),
+        (
+            "`messages[].images`",
+            saying(json!({ "role": "user", "images": [PNG] })),
+            "the media type comes from the bytes",
+        ),
+        (
+            "`messages[].thinking`",
+            saying(json!({ "role": "assistant", "content": "x", "thinking": "hm" })),
+            "reasoning of the history",
+        ),
+        (
+            "`messages[].tool_calls`",
+            saying(json!({ "role": "assistant", "tool_calls": call })),
+            "a call without an id gets one",
+        ),
+        (
+            "`messages[].tool_name`, `tool_call_id`",
+            saying(json!({ "role": "tool", "content": "1", "tool_name": "f" })),
+            "without them, results belong to the calls in their order",
+        ),
+        ("`messages: []`", json!({ "messages": [] }), "loads the model"),
+        ("`tools`", asking(json!({ "tools": tool })), "calls come with an object of arguments"),
+        ("`format: \"json\"`", asking(json!({ "format": "json" })), "`response_format` `json_object`"),
+        (
+            "`format` with a schema",
+            asking(json!({ "format": { "type": "object" } })),
+            "`response_format` `json_schema`",
+        ),
+        ("`stream`", asking(json!({ "stream": false })), "the default is true"),
+        (
+            "`think: true`, or a level",
+            asking(json!({ "think": true })),
+            "`reasoning_effort`, or variables of the chat template",
+        ),
+        ("`think: false`", asking(json!({ "think": false })), "and the answer has no `thinking`"),
+        ("`keep_alive`", asking(json!({ "keep_alive": "5m" })), "0 without messages unloads the model"),
+        ("`logprobs`, `top_logprobs`", asking(json!({ "logprobs": true, "top_logprobs": 2 })), ""),
+        ("`agent`", asking(json!({ "agent": "none" })), "Hob's own field"),
+        ("`options.temperature`", option("temperature", json!(0.5)), ""),
+        ("`options.num_predict`", option("num_predict", json!(5)), "0 and less: no limit"),
+        ("`options.top_p`", option("top_p", json!(0.5)), ""),
+        ("`options.seed`", option("seed", json!(5)), "-1: random"),
+        ("`options.stop`", option("stop", json!(["x"])), ""),
+        ("`options.presence_penalty`, `frequency_penalty`", option("presence_penalty", json!(0.5)), ""),
+        ("`options.top_k`", option("top_k", json!(5)), "cloud: Anthropic and Gemini"),
+        ("`options.min_p`", option("min_p", json!(0.5)), ""),
+        ("`options.repeat_penalty`", option("repeat_penalty", json!(1.1)), ""),
+        ("`options.repeat_last_n`", option("repeat_last_n", json!(64)), ""),
+        ("`options.typical_p`", option("typical_p", json!(0.5)), ""),
+        ("`options.mirostat`, `mirostat_tau`, `mirostat_eta`", option("mirostat", json!(1)), ""),
+        (
+            "`options.num_ctx`",
+            option("num_ctx", json!(4096)),
+            "other engines fix the context when they load a model",
+        ),
+        (
+            "`options.num_batch`, `num_gpu`, `main_gpu`, `num_keep`, `num_thread`, `numa`, `use_mmap`, `use_mlock`, `penalize_newline`",
+            option("num_gpu", json!(1)),
+            "",
+        ),
+        (
+            "`options.low_vram`, `f16_kv`, `vocab_only`, `tfs_z`",
+            option("low_vram", json!(true)),
+            "of older versions",
+        ),
+        ("other options and fields", asking(json!({ "tool_choice": "auto" })), ""),
+    ]
+}
+
+fn generate_rows() -> Vec<Row> {
+    vec![
+        ("`prompt`", json!({ "prompt": "hi" }), "a question; without it the model is loaded"),
+        ("`system`", json!({ "prompt": "hi", "system": "x" }), ""),
+        ("`images`", json!({ "prompt": "hi", "images": [PNG] }), ""),
+        (
+            "`raw`",
+            json!({ "prompt": "hi", "raw": true }),
+            "the text is continued as it stands; the cloud gets it as a question",
+        ),
+        (
+            "`suffix`",
+            json!({ "prompt": "hi", "suffix": "x" }),
+            "filled in by the model's own markers, where it has them",
+        ),
+        (
+            "`template`",
+            json!({ "prompt": "hi", "template": "{{ .Prompt }}" }),
+            "variables and conditions; other actions are refused",
+        ),
+        (
+            "`template` with other actions",
+            json!({ "prompt": "hi", "template": "{{ range .Messages }}{{ end }}" }),
+            "",
+        ),
+        ("`context`", json!({ "prompt": "hi", "context": [1] }), "answers have none"),
+    ]
+}
+
+/// What each engine makes of a request.
+async fn outcome(path: &str, fields: &Value) -> String {
+    let mut kinds: [(&str, Vec<&str>); 3] =
+        [("yes", vec![]), ("ignored with a warning", vec![]), ("refused", vec![])];
+    for engine in ENGINES {
+        let (server, _) =
+            server(ScriptedEngine::saying(&["hi"]).called(engine).with_models(&["claude"])).await;
+        let mut body = json!({ "model": "claude", "stream": false });
+        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let response = post(&server, path, &body).await;
+        let kind = match response.status().as_u16() {
+            200 if warnings(&response).is_empty() => 0,
+            200 => 1,
+            _ => 2,
+        };
+        kinds[kind].1.push(engine);
+    }
+    let told = kinds.iter().filter(|(_, engines)| !engines.is_empty());
+    let told: Vec<String> = told
+        .map(|(kind, engines)| match engines.len() == ENGINES.len() {
+            true => (*kind).to_owned(),
+            false => format!("{kind}: {}", engines.join(", ")),
+        })
+        .collect();
+    told.join("; ")
+}
+
+/// Regenerate with `HOB_WRITE_DOCS=1 cargo nextest run --workspace the_table_of_ollamas_fields`.
+#[tokio::test]
+async fn the_table_of_ollamas_fields_is_up_to_date() {
+    let mut table = String::new();
+    for (path, rows) in [("/api/chat", chat_rows()), ("/api/generate", generate_rows())] {
+        writeln!(table, "| `{path}` | | |\n| --- | --- | --- |").unwrap();
+        for (field, fields, note) in rows {
+            writeln!(table, "| {field} | {} | {note} |", outcome(path, &fields).await).unwrap();
+        }
+        table.push('\n');
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api-compatibility.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(BEGINS).expect("the table's beginning is marked");
+    let (written, after) = rest.split_once(ENDS).expect("the table's end is marked");
+    if std::env::var_os("HOB_WRITE_DOCS").is_some() {
+        std::fs::write(&path, format!("{before}{BEGINS}{table}{ENDS}{after}")).unwrap();
+    } else {
+        assert_eq!(
+            written, table,
+            "run: HOB_WRITE_DOCS=1 cargo nextest run --workspace the_table_of_ollamas_fields"
+        );
+    }
+}

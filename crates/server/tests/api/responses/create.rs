@@ -1,0 +1,435 @@
+//! `POST /v1/responses`: whole and streamed, continued, and what happens when an engine fails.
+
+use std::sync::Arc;
+
+use hob_core::{Delta, EngineError, FinishReason, Message, Role, ToolCall};
+use hob_engines::Style;
+use hob_testkit::{FakeServer, Reply, ScriptedEngine};
+use serde_json::{Value, json};
+
+use super::{
+    StoringServer, asking, call, calling, error_of, events_of, finish, giving, json_of, last_messages,
+    thought, types_of, warnings_of,
+};
+use crate::client::chunk;
+use crate::fixtures::usage;
+use crate::support::{PATIENCE, TestServer, engine_at, models};
+
+/// The response with its random and changing parts checked and replaced.
+fn fixed(mut response: Value) -> Value {
+    let id = response["id"].as_str().unwrap().to_owned();
+    let suffix = id.strip_prefix("resp_").unwrap().to_owned();
+    assert!(suffix.len() == 24 && suffix.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    for field in ["created_at", "completed_at"] {
+        assert!(response[field].as_u64().unwrap().abs_diff(now) < 60, "{field}");
+        response[field] = 0.into();
+    }
+    serde_json::from_str(&response.to_string().replace(&suffix, "SUFFIX")).unwrap()
+}
+
+#[tokio::test]
+async fn a_whole_answer_has_the_documented_body() {
+    let server = StoringServer::saying(&["Hel", "lo"]).await;
+    let response = server.create(json!({ "instructions": "be brief", "metadata": { "a": "b" } })).await;
+    assert_eq!(response.headers()["content-type"], "application/json");
+    assert_eq!(response.headers()["x-hob-engine"], "scripted");
+    assert_eq!(warnings_of(&response), Vec::<String>::new());
+    insta::assert_json_snapshot!(fixed(json_of(response).await), @r#"
+    {
+      "id": "resp_SUFFIX",
+      "object": "response",
+      "created_at": 0,
+      "status": "completed",
+      "completed_at": 0,
+      "error": null,
+      "incomplete_details": null,
+      "model": "m",
+      "output": [
+        {
+          "id": "msg_SUFFIX0",
+          "status": "completed",
+          "type": "message",
+          "role": "assistant",
+          "content": [
+            {
+              "type": "output_text",
+              "annotations": [],
+              "logprobs": [],
+              "text": "Hello"
+            }
+          ]
+        }
+      ],
+      "usage": {
+        "input_tokens": 3,
+        "input_tokens_details": {
+          "cached_tokens": 0,
+          "cache_write_tokens": 0
+        },
+        "output_tokens": 2,
+        "output_tokens_details": {
+          "reasoning_tokens": 0
+        },
+        "total_tokens": 5
+      },
+      "background": false,
+      "instructions": "be brief",
+      "max_output_tokens": null,
+      "metadata": {
+        "a": "b"
+      },
+      "parallel_tool_calls": true,
+      "previous_response_id": null,
+      "prompt_cache_key": null,
+      "reasoning": {
+        "effort": null,
+        "summary": null
+      },
+      "safety_identifier": null,
+      "service_tier": null,
+      "store": true,
+      "temperature": null,
+      "text": {
+        "format": {
+          "type": "text"
+        }
+      },
+      "tool_choice": "auto",
+      "tools": [],
+      "top_logprobs": 0,
+      "top_p": null,
+      "truncation": "disabled",
+      "user": null
+    }
+    "#);
+}
+
+#[tokio::test]
+async fn a_stream_has_the_documented_events_and_the_same_response_at_its_end() {
+    let server = StoringServer::saying(&["Hel", "lo"]).await;
+    let response = server.create(json!({ "stream": true })).await;
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let events = events_of(&response.text().await.unwrap());
+    assert_eq!(
+        types_of(&events),
+        [
+            "response.created",
+            "response.in_progress",
+            "response.output_item.added",
+            "response.content_part.added",
+            "response.output_text.delta",
+            "response.output_text.delta",
+            "response.output_text.done",
+            "response.content_part.done",
+            "response.output_item.done",
+            "response.completed",
+        ]
+    );
+    let numbers: Vec<u64> = events.iter().map(|event| event["sequence_number"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (0..10).collect::<Vec<_>>());
+    let whole = server.created(json!({})).await;
+    assert_eq!(fixed(events[9]["response"].clone()), fixed(whole));
+    let id = events[0]["response"]["id"].as_str().unwrap();
+    assert_eq!(server.get(&format!("/v1/responses/{id}")).await, events[9]["response"]);
+}
+
+#[tokio::test]
+async fn a_tool_call_and_its_output_go_there_and_back_with_the_reasoning() {
+    let engine = calling("weather", "{\"town\":\"Ulm\"}");
+    let server = StoringServer::start(engine.clone()).await;
+    let tools = json!([{ "type": "function", "name": "weather", "parameters": { "type": "object" }, "strict": false }]);
+    let question =
+        json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "rain?" }] });
+    // As Codex asks: everything is in the request, nothing is stored.
+    let fields = |input: Value| {
+        json!({
+            "input": input, "tools": tools, "tool_choice": "auto", "parallel_tool_calls": true, "stream": true, "store": false,
+            "reasoning": { "summary": "auto" }, "include": ["reasoning.encrypted_content"], "prompt_cache_key": "k",
+            "client_metadata": { "session": "s" },
+        })
+    };
+    let response = server.create(fields(json!([question]))).await;
+    assert_eq!(warnings_of(&response), ["ignored=client_metadata"]);
+    let events = events_of(&response.text().await.unwrap());
+    let mut input = vec![question.clone()];
+    let items = events.iter().filter(|event| event["type"] == "response.output_item.done");
+    input.extend(items.map(|event| event["item"].clone()));
+    assert_eq!(input[1]["summary"][0]["text"], "I need it");
+    // A client that shows the summary sends only the seal back.
+    input[1]["summary"] = json!([]);
+    input.push(json!({ "type": "function_call_output", "id": "fco_1", "call_id": "c1", "output": "no" }));
+    let response = server.create(fields(json!(input))).await;
+    let events = events_of(&response.text().await.unwrap());
+    assert_eq!(events.last().unwrap()["response"]["output"][0]["content"][0]["text"], "done");
+    let called = ToolCall { id: "c1".into(), name: "weather".into(), arguments: "{\"town\":\"Ulm\"}".into() };
+    let extra = [("reasoning_content".to_owned(), json!("I need it"))].into_iter().collect();
+    assert_eq!(
+        last_messages(&engine),
+        [
+            Message::new(Role::User, "rain?"),
+            Message {
+                tool_calls: vec![called],
+                extra,
+                ..Message::new(Role::Assistant, hob_core::Content::Empty)
+            },
+            Message::tool_result("c1", "no"),
+        ]
+    );
+    let id = events[0]["response"]["id"].as_str().unwrap();
+    let path = format!("/v1/responses/{id}");
+    assert_eq!(
+        error_of(server.ask(reqwest::Method::GET, &path).await).await,
+        (404, json!("response_id"), json!("response_not_found"))
+    );
+}
+
+#[tokio::test]
+async fn a_response_is_continued_by_its_id_also_after_a_restart() {
+    let engine = calling("weather", "{}");
+    let server = StoringServer::start(engine.clone()).await;
+    let tools = json!([{ "type": "function", "name": "weather" }]);
+    let first = server.created(json!({ "instructions": "be brief", "tools": tools })).await;
+    let server = server.restart(engine.clone()).await;
+    let output = json!([{ "type": "function_call_output", "call_id": "c1", "output": "rain" }]);
+    let second = server
+        .created(
+            json!({ "previous_response_id": first["id"], "input": output, "tools": tools, "stream": false }),
+        )
+        .await;
+    assert_eq!(second["previous_response_id"], first["id"]);
+    let third = server
+        .create(json!({ "previous_response_id": second["id"], "input": "thanks", "stream": true }))
+        .await;
+    let events = events_of(&third.text().await.unwrap());
+    assert_eq!(types_of(&events).last(), Some(&"response.completed"));
+    let said: Vec<String> = last_messages(&engine)
+        .iter()
+        .map(|message| format!("{}: {}", message.role.as_str(), message.content.text()))
+        .collect();
+    // Instructions are not carried over.
+    assert_eq!(said, ["user: hi", "assistant: ", "tool: rain", "assistant: done", "user: thanks"]);
+}
+
+#[tokio::test]
+async fn a_response_that_is_not_stored_cannot_be_continued() {
+    let server = StoringServer::saying(&["Hello"]).await;
+    let first = server.created(json!({ "store": false })).await;
+    assert_eq!(first["store"], false);
+    let second = server.create(json!({ "previous_response_id": first["id"] })).await;
+    assert_eq!(
+        error_of(second).await,
+        (400, json!("previous_response_id"), json!("previous_response_not_found"))
+    );
+    // One in the middle is missing.
+    let first = server.created(json!({})).await;
+    let second = server.created(json!({ "previous_response_id": first["id"] })).await;
+    let path = format!("/v1/responses/{}", first["id"].as_str().unwrap());
+    server.ask(reqwest::Method::DELETE, &path).await;
+    let third = server.create(json!({ "previous_response_id": second["id"] })).await;
+    assert_eq!(
+        error_of(third).await,
+        (400, json!("previous_response_id"), json!("previous_response_not_found"))
+    );
+}
+
+#[tokio::test]
+async fn an_item_is_referred_to_by_its_id() {
+    let engine = Arc::new(ScriptedEngine::saying(&["Hello"]));
+    let server = StoringServer::start(engine.clone()).await;
+    let first = server.created(json!({})).await;
+    let reference = json!({ "type": "item_reference", "id": first["output"][0]["id"] });
+    let input =
+        json!([{ "role": "user", "content": "hi" }, reference, { "role": "user", "content": "again" }]);
+    server.created(json!({ "input": input })).await;
+    assert_eq!(
+        last_messages(&engine),
+        [
+            Message::new(Role::User, "hi"),
+            Message::new(Role::Assistant, "Hello"),
+            Message::new(Role::User, "again"),
+        ]
+    );
+    let input = json!([{ "type": "item_reference", "id": "msg_nothing" }]);
+    assert_eq!(
+        error_of(server.create(json!({ "input": input })).await).await,
+        (400, json!("input[0].id"), Value::Null)
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_is_cut_off_is_incomplete_in_both_forms() {
+    let server =
+        StoringServer::start(giving(vec![Delta::text("Hel"), finish(FinishReason::Length), usage(3, 1)]))
+            .await;
+    let whole = server.created(json!({ "max_output_tokens": 1 })).await;
+    assert_eq!(
+        [&whole["status"], &whole["incomplete_details"], &whole["output"][0]["status"]],
+        [&json!("incomplete"), &json!({ "reason": "max_output_tokens" }), &json!("incomplete")]
+    );
+    let streamed = server.create(json!({ "stream": true })).await;
+    let events = events_of(&streamed.text().await.unwrap());
+    assert_eq!(types_of(&events).last(), Some(&"response.incomplete"));
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_ends_with_response_failed() {
+    let broken = || EngineError::Interrupted { engine: "scripted".into(), reason: "cable".into() };
+    let engine = Arc::new(ScriptedEngine::new(move |_| vec![Ok(Delta::text("Hel")), Err(broken())]));
+    let server = StoringServer::start(engine).await;
+    let response = server.create(json!({ "stream": true })).await;
+    assert_eq!(response.status(), 200);
+    let events = events_of(&response.text().await.unwrap());
+    assert_eq!(types_of(&events)[4..], ["response.output_text.delta", "response.failed"]);
+    let failed = &events[5]["response"];
+    assert_eq!(
+        [&failed["status"], &failed["error"]],
+        [
+            &json!("failed"),
+            &json!({ "code": "server_error", "message": "scripted broke off its answer: cable" }),
+        ]
+    );
+    let path = format!("/v1/responses/{}", failed["id"].as_str().unwrap());
+    assert_eq!(server.get(&path).await, *failed);
+}
+
+#[tokio::test]
+async fn an_engine_that_fails_before_its_answer_is_an_http_error() {
+    let engine = Arc::new(ScriptedEngine::saying(&["Hello"]));
+    engine.set_gone(true);
+    let server = StoringServer::start(engine).await;
+    for stream in [false, true] {
+        let response = server.create(json!({ "stream": stream })).await;
+        assert_eq!(error_of(response).await, (502, Value::Null, json!("engine_unreachable")));
+    }
+}
+
+/// What vLLM says of a conversation that is too long.
+fn too_long() -> EngineError {
+    EngineError::Refused {
+        engine: "scripted".into(),
+        status: 400,
+        message: "This model's maximum context length is 100 tokens. However, you requested 250 tokens"
+            .into(),
+        code: None,
+        param: None,
+        retry_after: None,
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_too_long_is_an_error_or_loses_its_beginning() {
+    let engine = Arc::new(ScriptedEngine::new(|request| {
+        let length: usize = request.messages.iter().map(|message| message.content.text().len()).sum();
+        match length > 100 {
+            true => vec![Err(too_long())],
+            false => {
+                vec![Ok(Delta::text("ok")), Ok(finish(FinishReason::Stop)), Ok(Delta::Done { usage: None })]
+            }
+        }
+    }));
+    let server = StoringServer::start(engine.clone()).await;
+    let long = "x".repeat(60);
+    let input = json!([
+        { "role": "developer", "content": "rules" },
+        { "role": "user", "content": long },
+        { "role": "assistant", "content": long },
+        { "role": "user", "content": "last" },
+    ]);
+    for stream in [false, true] {
+        let refused = server.create(json!({ "input": input, "stream": stream })).await;
+        assert_eq!(error_of(refused).await, (400, json!("input"), json!("context_length_exceeded")));
+        let response = server.create(json!({ "input": input, "truncation": "auto", "stream": stream })).await;
+        assert_eq!(response.status(), 200);
+        assert_eq!(warnings_of(&response), ["ignored=input[0]"]);
+        let body = response.text().await.unwrap();
+        assert!(body.contains("\"text\":\"ok\""), "{body}");
+        assert_eq!(
+            last_messages(&engine).first().map(|message| message.content.text().into_owned()),
+            Some("rules".to_owned())
+        );
+        assert_eq!(
+            last_messages(&engine).last().map(|message| message.content.text().into_owned()),
+            Some("last".to_owned())
+        );
+    }
+    let alone = server.create(json!({ "input": "x".repeat(200), "truncation": "auto" })).await;
+    assert_eq!(error_of(alone).await, (400, json!("input"), json!("context_length_exceeded")));
+}
+
+#[tokio::test]
+async fn an_engine_without_effort_answers_all_the_same() {
+    let engine =
+        Arc::new(ScriptedEngine::new(|request| match request.extra.contains_key("reasoning_effort") {
+            true => {
+                let field = "reasoning_effort".to_owned();
+                vec![Err(EngineError::Unsupported { engine: "scripted".into(), field, hint: None })]
+            }
+            false => {
+                vec![Ok(Delta::text("ok")), Ok(finish(FinishReason::Stop)), Ok(Delta::Done { usage: None })]
+            }
+        }));
+    let server = StoringServer::start(engine).await;
+    for stream in [false, true] {
+        let response = server.create(json!({ "reasoning": { "effort": "high" }, "stream": stream })).await;
+        assert_eq!(response.status(), 200);
+        assert_eq!(warnings_of(&response), ["ignored=reasoning.effort"]);
+    }
+}
+
+#[tokio::test]
+async fn hanging_up_on_a_stream_ends_the_engines_request() {
+    let fake = FakeServer::start(|request| match request.method.as_str() {
+        "GET" => models(),
+        _ => Reply::sse(chunk(r#"{"content":"hi"}"#)).then_silence(),
+    })
+    .await;
+    let server = StoringServer::start(engine_at(&fake, Style::VLLM)).await;
+    let mut response = server.create(json!({ "stream": true })).await;
+    response.chunk().await.unwrap().expect("the stream has begun");
+    drop(response);
+    tokio::time::timeout(PATIENCE, fake.hung_up(1)).await.expect("the engine's request ends");
+}
+
+#[tokio::test]
+async fn reasoning_and_calls_are_items_of_a_whole_answer() {
+    let deltas = vec![
+        thought("hm"),
+        Delta::text("let me see"),
+        call("c1", "f", "{}"),
+        finish(FinishReason::ToolCalls),
+        usage(1, 1),
+    ];
+    let server = StoringServer::start(giving(deltas)).await;
+    let tools = json!([{ "type": "function", "name": "f" }]);
+    let response = fixed(server.created(json!({ "tools": tools })).await);
+    assert_eq!(
+        response["output"],
+        json!([
+            {
+                "id": "rs_SUFFIX0", "type": "reasoning", "status": "completed", "summary": [],
+                "content": [{ "type": "reasoning_text", "text": "hm" }],
+            },
+            {
+                "id": "msg_SUFFIX1", "type": "message", "status": "completed", "role": "assistant",
+                "content": [{ "type": "output_text", "text": "let me see", "annotations": [], "logprobs": [] }],
+            },
+            { "id": "fc_SUFFIX2", "type": "function_call", "status": "completed", "call_id": "c1", "name": "f", "arguments": "{}" },
+        ])
+    );
+    assert_eq!(response["tools"], tools);
+}
+
+#[tokio::test]
+async fn a_server_without_a_store_answers_and_says_that_it_stores_nothing() {
+    let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["Hello"]))).await;
+    let post = |body: Value| server.client.post(server.url("/v1/responses")).json(&body).send();
+    let response = post(asking(json!({}))).await.unwrap();
+    assert_eq!(warnings_of(&response), ["ignored=store"]);
+    let body = json_of(response).await;
+    assert_eq!(body["store"], false);
+    for fields in [json!({ "previous_response_id": body["id"] }), json!({ "background": true })] {
+        let response = post(asking(fields)).await.unwrap();
+        assert_eq!(error_of(response).await, (503, Value::Null, json!("no_response_store")));
+    }
+}

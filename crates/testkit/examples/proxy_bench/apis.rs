@@ -1,0 +1,69 @@
+//! What the other APIs cost beside chat completions: the same question in the form of each, to one Hob.
+//!
+//! Each is asked in turns with chat completions, so that whatever else the machine does falls on both; what counts is the middle
+//! of the rounds. The engine answers at once.
+
+use std::time::Duration;
+
+use crate::Options;
+use crate::gateway::{Gateway, Kind, Watch};
+use crate::load::{Api, Ask, load};
+use crate::report::with_cpu;
+
+/// How often each is asked.
+const ROUNDS: usize = 7;
+
+/// Processor time of a request may be so many times that of chat completions.
+const MOST: f64 = 1.2;
+
+pub async fn measure(options: &Options) {
+    let engine = Gateway::start(Kind::StandIn, 0).await;
+    let kind = Kind::Hob { binary: options.hob.clone(), agent: "", watch: Watch::Usual };
+    let hob = Gateway::start(kind, engine.port).await;
+    let mut lines = Vec::new();
+    let mut too_slow = Vec::new();
+    println!("{:<14}{:<10}{:>14}{:>18}{:>10}", "", "", "us/request", "chat us/request", "x chat");
+    for api in &options.apis {
+        for (name, ask) in [("whole", Ask::Whole), ("streamed", Ask::Streamed)] {
+            let [chat, other] = in_turns(&hob, *api, ask, options.time).await;
+            let ratio = other / chat;
+            let api = api.name();
+            println!("{api:<14}{name:<10}{other:>14.1}{chat:>18.1}{ratio:>10.2}");
+            lines.push(format!(
+                "  {{\"api\": \"{api}\", \"ask\": \"{name}\", \"us\": {other:.3}, \"chat_us\": {chat:.3}, \"ratio\": {ratio:.4}}}"
+            ));
+            if ratio > MOST {
+                too_slow.push(format!("{api} {name}"));
+            }
+        }
+    }
+    if let Some(path) = &options.json {
+        std::fs::write(path, format!("[\n{}\n]\n", lines.join(",\n"))).expect("the file can be written");
+        eprintln!("written to {}", path.display());
+    }
+    assert!(
+        too_slow.is_empty(),
+        "more than {MOST} times the cost of chat completions: {}",
+        too_slow.join(", ")
+    );
+}
+
+/// Processor time of a request, in the middle of the rounds: by chat completions, and by the other API.
+async fn in_turns(hob: &Gateway, other: Api, ask: Ask, time: Duration) -> [f64; 2] {
+    let apis = [Api::Chat, other];
+    let mut rounds = [Vec::new(), Vec::new()];
+    for api in apis {
+        // The first requests open connections and fill caches.
+        load(hob.port, api, ask, 32, time / 5).await;
+    }
+    for round in 0..ROUNDS {
+        // Each is first as often as the other, nearly.
+        for turn in [round % 2, 1 - round % 2] {
+            rounds[turn].push(with_cpu(hob, apis[turn], ask, time).await.1);
+        }
+    }
+    rounds.map(|mut each| {
+        each.sort_unstable_by(f64::total_cmp);
+        each[each.len() / 2]
+    })
+}
