@@ -20,89 +20,18 @@ import tempfile
 import threading
 import time
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PROGRAMS = HERE / "programs"
 sys.path.insert(0, str(HERE.parent / "parts"))
 
 import install  # noqa: E402  (it is found by the line above)
+from clients import CLIENTS, PROGRAMS  # noqa: E402
 from scripted_engine import ScriptedEngine  # noqa: E402
 
 PATIENCE = 300  # seconds for one program
 OLDEST_NODE = 22
 NOWHERE = "http://127.0.0.1:9"
-
-# What the small model says to the question of the programs, and how the programs show the rest.
-PARIS = r"\bParis\b"
-SDK = [
-    rf"^answer: .*{PARIS}",
-    rf"^stream: .*{PARIS}",
-    r"^tool: weather .*\bcity\b.*\b(Paris|Rome)\b",
-    r"^parsed: .*\bcity\b.*\b(Paris|Rome)\b.*\bin_europe\b.*\b([Tt]rue|[Ff]alse)\b",
-    r"^vectors: 2 of 384 numbers$",
-]
-
-
-@dataclass
-class Client:
-    """A client, what runs its programs, and what they print."""
-
-    name: str
-    programs: list
-    expected: list
-    requirements: str = ""
-    npm: str = ""
-    engine: str = "embedded"
-    newest_python: tuple = (3, 99)
-    environment: dict = field(default_factory=dict)
-    files: dict = field(default_factory=dict)
-    left_behind: dict = field(default_factory=dict)
-
-
-CLIENTS = [
-    Client("openai-python", ["openai_python.py"], SDK, requirements="openai-python"),
-    Client("openai-js", ["openai_js.mjs"], SDK, npm="sdks"),
-    Client("langchain", ["langchain.py"], SDK, requirements="langchain"),
-    Client("llama-index", ["llamaindex.py"], SDK, requirements="llama-index"),
-    Client("ai-sdk", ["ai_sdk.mjs"], SDK, npm="sdks"),
-    Client("llm", ["llm.sh"], [PARIS, PARIS, r'\{\s*"in_europe":\s*(true|false)\s*\}'], requirements="llm"),
-    Client(
-        "llm with tools",
-        ["llm.sh", "llm_tools.sh"],
-        [r"The tool said \d+\.\d+"],
-        requirements="llm",
-        engine="scripted",
-    ),
-    Client(
-        "aider",
-        ["aider.sh"],
-        [r"Applied edit to greeting\.py"],
-        requirements="aider",
-        engine="scripted",
-        newest_python=(3, 12),
-        # What a person is asked, a test answers beforehand.
-        environment={
-            "AIDER_YES_ALWAYS": "true",
-            "AIDER_GIT": "false",
-            "AIDER_CHECK_UPDATE": "false",
-            "AIDER_ANALYTICS_DISABLE": "true",
-            "AIDER_PRETTY": "false",
-            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-        },
-        files={"greeting.py": "print('Hello, nobody!')\n"},
-        left_behind={"greeting.py": "print('Hello, world!')\n"},
-    ),
-    Client(
-        "continue",
-        ["continue.sh"],
-        [PARIS, r"The tool said [\s\S]*the boiler is to be bled"],
-        npm="continue",
-        engine="scripted",
-        files={"config.yaml": PROGRAMS / "continue.yaml", "notes.txt": "On Monday the boiler is to be bled.\n"},
-    ),
-]
 
 
 class Failed(Exception):
@@ -120,14 +49,14 @@ def main(arguments):
     chosen = [client for client in CLIENTS if not wanted or client.name in wanted]
     passed, failed, skipped = 0, 0, 0
     with ExitStack() as stack:
-        house = House(stack, hob)
+        servers = Servers(stack, hob)
         for client in chosen:
             if sys.version_info[:2] > client.newest_python:
                 newest = ".".join(map(str, client.newest_python))
                 print(f"skipped {client.name}: it needs Python {newest} or older", flush=True)
                 skipped += 1
                 continue
-            path, url = installed(parts, client), house.url(client.engine)
+            path, url = installed(parts, client), servers.url(client.engine)
             began = time.monotonic()
             try:
                 run(client, path, url)
@@ -159,7 +88,7 @@ def installed(parts, client):
             modules = install.NodeModules(parts, HERE / "npm" / client.npm)
             if not modules.is_ready():
                 modules.install(node.npm)
-            found += [modules.path / ".bin", Path(node.node).parent]
+            found += [*modules.path.glob(client.program_in), Path(node.node).parent]
     return found
 
 
@@ -169,10 +98,12 @@ def run(client, path, url):
         place = Path(directory)
         for name, text in client.files.items():
             text = text.read_text() if isinstance(text, Path) else text
+            (place / name).parent.mkdir(exist_ok=True)
             (place / name).write_text(text.replace("http://localhost:8000/v1", url))
-        if client.npm:
+        if client.programs[0].endswith(".mjs"):
             # Where a program finds its packages.
             (place / "node_modules").symlink_to(path[0].parent)
+        host = url.removesuffix("/v1")
         environment = {
             "PATH": os.pathsep.join([*map(str, path), os.environ["PATH"]]),
             "HOME": str(place),
@@ -180,7 +111,7 @@ def run(client, path, url):
             "OPENAI_BASE_URL": url,
             "OPENAI_API_KEY": "hob",
             "LANG": "C.UTF-8",
-            **client.environment,
+            **{name: value.format(url=url, host=host, home=place) for name, value in client.environment.items()},
         }
         output = "".join(run_program(place, program, environment) for program in client.programs)
         compare(client, output, place)
@@ -223,7 +154,7 @@ def compare(client, output, place):
             raise Failed(f"{name} is {found!r}, not {text!r}\n{output}")
 
 
-class House:
+class Servers:
     """The servers that were needed so far, by the engine behind them."""
 
     def __init__(self, stack, hob):
@@ -270,7 +201,9 @@ def home(engines):
         ]
         # The clients compare what the model itself says, not what an agent makes of it.
         server = '[server]\nhost = "127.0.0.1"\nagent = ""\n'
-        (Path(directory) / "config.toml").write_text(server + "".join(sections) + "[engine.embedded]\ntune = false\n")
+        # As the page of Claude Code says.
+        aliases = '[models.aliases]\n"claude-*" = "default"\n'
+        (Path(directory) / "config.toml").write_text(server + "".join(sections) + aliases)
         yield Path(directory)
 
 

@@ -5,64 +5,151 @@ for it. Every answer follows from the request alone.
 """
 
 import json
+import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 MODEL = "scripted"
 
-# A file that is asked about; and what the assistant of a program that edits files has to say: the file's name, and all
-# of it in a fence.
+# A file that is asked about, and one that is to be edited.
 NOTES = "notes.txt"
-EDIT = "greeting.py\n```\nprint('Hello, world!')\n```\n"
+GREETING = "greeting.py"
+
+# The edit as different programs want it: the file's name and all of it in a fence, and a patch that a command applies.
+WHOLE_FILE = f"{GREETING}\n```\nprint('Hello, world!')\n```\n"
+PATCH = f"""apply_patch <<'END'
+*** Begin Patch
+*** Update File: {GREETING}
+@@
+-print('Hello, nobody!')
++print('Hello, world!')
+*** End Patch
+END
+"""
 
 
 def answer(request):
     """The assistant's message for a request."""
     messages = request["messages"]
+    if call := forced_call(request) or edit_call(request):
+        return calling(*call, place=len(messages))
     if messages[-1]["role"] == "tool":
-        return {"role": "assistant", "content": f"The tool said {messages[-1]['content']}."}
-    if call := tool_call(request):
-        return {"role": "assistant", "content": None, "tool_calls": [call]}
-    if "greeting.py" in json.dumps(messages):
-        return {"role": "assistant", "content": EDIT}
-    return {"role": "assistant", "content": "The capital of France is Paris."}
+        return saying(f"The tool said {text_of(messages[-1])}.")
+    if schema := (request.get("response_format") or {}).get("json_schema", {}).get("schema"):
+        return saying(json.dumps(example(schema)))
+    if call := fitting_call(request):
+        return calling(*call, place=len(messages))
+    if GREETING in asked(messages):
+        return saying(WHOLE_FILE)
+    if "in_europe" in json.dumps(messages):
+        # The schema is in the prompt.
+        return saying('```json\n{"city": "Paris", "in_europe": true}\n```')
+    return saying("The capital of France is Paris.")
 
 
-def tool_call(request):
-    """A call of a tool that fits: the only one, if it needs nothing, or one that reads the file that was asked about."""
-    asks_for_file = NOTES in json.dumps(request["messages"][-1])
-    tools = request.get("tools") or []
-    for tool in tools:
-        required = tool["function"].get("parameters", {}).get("required", [])
-        if (len(tools) == 1 and not required) or (asks_for_file and required == ["filepath"]):
-            arguments = json.dumps(dict.fromkeys(required, NOTES))
-            return {
-                "id": "call_1",
-                "type": "function",
-                "function": {"name": tool["function"]["name"], "arguments": arguments},
-            }
+def saying(text):
+    return {"role": "assistant", "content": text}
+
+
+def calling(name, arguments, place):
+    # Two calls of a conversation never have the same id: clients take them for one.
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    call = {"id": f"call_{place}", "type": "function", "function": function}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+def forced_call(request):
+    """A call of the tool that the request insists on."""
+    choice = request.get("tool_choice")
+    if choice == "required":
+        return the_call(request["tools"][0]["function"])
+    if isinstance(choice, dict):
+        return next(the_call(tool) for tool in functions(request) if tool["name"] == choice["function"]["name"])
     return None
+
+
+def edit_call(request):
+    """The next step of an edit, with the tools of the program that asks for it."""
+    messages = request["messages"]
+    offered = {tool["name"] for tool in functions(request)}
+    done = {call["function"]["name"] for message in messages for call in message.get("tool_calls") or []}
+    if GREETING not in asked(messages):
+        return None
+    if "exec_command" in offered - done:
+        return "exec_command", {"cmd": PATCH}
+    if {"Read", "Edit"} <= offered:
+        directory = re.search(r"working directory: (\S+)", "\n".join(map(text_of, messages))).group(1)
+        path = f"{directory}/{GREETING}"
+        if "Read" not in done:
+            return "Read", {"file_path": path}
+        if "Edit" not in done:
+            return "Edit", {"file_path": path, "old_string": "nobody", "new_string": "world"}
+    return None
+
+
+def fitting_call(request):
+    """A call of a tool that fits: the only one, or one that reads the file that was asked about."""
+    tools = functions(request)
+    if len(tools) == 1:
+        return the_call(tools[0])
+    for tool in tools:
+        if NOTES in text_of(request["messages"][-1]) and tool["parameters"].get("required") == ["filepath"]:
+            return tool["name"], {"filepath": NOTES}
+    return None
+
+
+def the_call(tool):
+    return tool["name"], example(tool.get("parameters") or {})
+
+
+def functions(request):
+    return [tool["function"] for tool in request.get("tools") or []]
+
+
+def asked(messages):
+    """All that the user said."""
+    return "\n".join(text_of(message) for message in messages if message["role"] == "user")
+
+
+def text_of(message):
+    content = message.get("content") or ""
+    return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+
+
+def example(schema):
+    """A value that the schema allows."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    if "properties" in schema:
+        return {name: example(member) for name, member in schema["properties"].items()}
+    return {"object": {}, "array": [], "boolean": True, "integer": 1, "number": 1.5}.get(schema.get("type"), "some text")
 
 
 def finish_reason(message):
     return "tool_calls" if message.get("tool_calls") else "stop"
 
 
+USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+
+
 def whole(message):
-    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     choice = {"index": 0, "message": message, "finish_reason": finish_reason(message)}
-    return {"id": "x", "object": "chat.completion", "created": 1, "model": MODEL, "choices": [choice], "usage": usage}
+    return {"id": "x", "object": "chat.completion", "created": 1, "model": MODEL, "choices": [choice], "usage": USAGE}
 
 
 def chunks(message):
-    """The same in pieces."""
-    deltas = [{"role": "assistant"}]
+    """The same in pieces; the arguments of a call arrive in two."""
+    yield chunk({"role": "assistant"}, None)
     for index, call in enumerate(message.get("tool_calls", [])):
-        deltas.append({"tool_calls": [{"index": index, **call}]})
-    deltas += [{"content": piece} for piece in (message["content"] or "").splitlines(keepends=True)]
-    for delta in deltas:
-        yield chunk(delta, None)
+        arguments = call["function"]["arguments"]
+        half = len(arguments) // 2
+        begun = {"name": call["function"]["name"], "arguments": arguments[:half]}
+        yield chunk({"tool_calls": [{"index": index, **call, "function": begun}]}, None)
+        yield chunk({"tool_calls": [{"index": index, "function": {"arguments": arguments[half:]}}]}, None)
+    for piece in (message["content"] or "").splitlines(keepends=True):
+        yield chunk({"content": piece}, None)
     yield chunk({}, finish_reason(message))
+    yield {**chunk({}, None), "choices": [], "usage": USAGE}
 
 
 def chunk(delta, reason):

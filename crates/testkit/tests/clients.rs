@@ -83,12 +83,12 @@ fn every_program_is_on_a_page_and_every_page_shows_one() {
     assert_eq!(shown, programs);
 }
 
-/// The runner has a list of its own, which must not forget a program.
+/// The list of clients must not forget a program.
 #[test]
 fn every_program_is_run() {
-    let runner = fs::read_to_string(root().join("tests/clients/run.py")).unwrap();
+    let clients = fs::read_to_string(root().join("tests/clients/clients.py")).unwrap();
     for program in files_in(PROGRAMS) {
         let name = program.file_name().unwrap().to_string_lossy().into_owned();
-        assert!(runner.contains(&format!("\"{name}\"")), "tests/clients/run.py does not run {name}");
+        assert!(clients.contains(&format!("\"{name}\"")), "tests/clients/clients.py does not run {name}");
     }
 }

@@ -42,3 +42,7 @@ print("parsed:", model.with_structured_output(Place, method="json_schema").invok
 embeddings = OpenAIEmbeddings(base_url=url, api_key="hob", model="default", check_embedding_ctx_length=False)
 vectors = embeddings.embed_documents(["A man is eating food.", "Someone has a meal."])
 print("vectors:", len(vectors), "of", len(vectors[0]), "numbers")
+
+# An answer by the Responses API.
+responses = ChatOpenAI(base_url=url, api_key="hob", model="default", temperature=0, use_responses_api=True)
+print("responses:", responses.invoke(question).text)

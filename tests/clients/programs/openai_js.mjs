@@ -54,3 +54,7 @@ console.log('parsed:', JSON.stringify(parsed.choices[0].message.parsed))
 // Embeddings.
 const vectors = await client.embeddings.create({ model, input: ['A man is eating food.', 'Someone has a meal.'] })
 console.log('vectors:', vectors.data.length, 'of', vectors.data[0].embedding.length, 'numbers')
+
+// A text that the model continues.
+const continued = await client.completions.create({ model, prompt: 'The capital of France is', temperature: 0, max_tokens: 8 })
+console.log('continued:', continued.choices[0].text)

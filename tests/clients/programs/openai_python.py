@@ -58,3 +58,7 @@ print("parsed:", parsed.choices[0].message.parsed)
 # Embeddings.
 vectors = client.embeddings.create(model="default", input=["A man is eating food.", "Someone has a meal."])
 print("vectors:", len(vectors.data), "of", len(vectors.data[0].embedding), "numbers")
+
+# A text that the model continues.
+continued = client.completions.create(model="default", prompt="The capital of France is", temperature=0, max_tokens=8)
+print("continued:", continued.choices[0].text)

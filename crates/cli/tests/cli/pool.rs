@@ -34,7 +34,7 @@ async fn a_pool_with_a_host_that_is_down_answers_and_lists_all_hosts() {
         .map(|model| (model["id"].as_str().expect("text"), model["owned_by"].as_str().expect("text")))
         .collect();
     let models = [("smollm2:latest", "ollama"), ("smollm2-tools:latest", "ollama")];
-    let of_hob = ["default", "auto", "hob/agent"].map(|name| (name, "hob"));
+    let of_hob = ["default", "auto"].map(|name| (name, "hob"));
     assert_eq!(owners, [&models[..], &of_hob[..]].concat(), "{listed}");
     for _ in 0..3 {
         let asked = r#"{"model": "default", "messages": [{"role": "user", "content": "Hello"}]}"#;

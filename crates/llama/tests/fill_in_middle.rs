@@ -1,0 +1,86 @@
+//! A gap is filled with the model's own tokens for that, which its file names.
+#![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
+#![cfg(unix)]
+
+use std::path::Path;
+
+use hob_core::{
+    CompletionRequest, Engine, MaxTokens, ModelInfo, Prompt, Temperature, TokenizeInput, TokenizeRequest,
+};
+use hob_llama::{LlamaEngine, LlamaOptions};
+use tempfile::TempDir;
+
+const MODEL: &str = "model";
+
+/// The tokens before the prefix, before the suffix and before the gap: some control tokens of the model.
+const MARKS: [u32; 3] = [5, 6, 7];
+
+/// The header of a GGUF file: its mark, its version, and how many tensors and entries it has.
+const HEADER: usize = 24;
+
+/// Weights begin at a multiple of this, so what is put before them must be one too.
+const ALIGNMENT: usize = 32;
+
+fn text(value: &str) -> Vec<u8> {
+    [&(value.len() as u64).to_le_bytes()[..], value.as_bytes()].concat()
+}
+
+/// A copy of the model whose file names tokens for gaps.
+fn with_marks(original: &Path, copy: &Path) {
+    const NUMBER: u32 = 4;
+    const TEXT: u32 = 8;
+    let mut file = std::fs::read(original).expect("the model");
+    let mut entries = Vec::new();
+    for (name, token) in ["pre", "suf", "mid"].into_iter().zip(MARKS) {
+        entries.extend(text(&format!("tokenizer.ggml.fim_{name}_token_id")));
+        entries.extend(NUMBER.to_le_bytes());
+        entries.extend(token.to_le_bytes());
+    }
+    entries.extend(text("test.padding"));
+    entries.extend(TEXT.to_le_bytes());
+    let missing = (entries.len() + 8).next_multiple_of(ALIGNMENT) - (entries.len() + 8);
+    entries.extend(text(&"x".repeat(missing)));
+    let count = u64::from_le_bytes(file[16..HEADER].try_into().expect("eight bytes"));
+    file[16..HEADER].copy_from_slice(&(count + 4).to_le_bytes());
+    file.splice(HEADER..HEADER, entries);
+    std::fs::write(copy, file).expect("the copy");
+}
+
+fn completing(prompt: Prompt, suffix: Option<&str>) -> CompletionRequest {
+    CompletionRequest {
+        model: MODEL.into(),
+        prompt,
+        suffix: suffix.map(str::to_owned),
+        temperature: Some(Temperature::new(0.0).expect("zero is allowed")),
+        max_tokens: Some(MaxTokens::new(8).expect("positive")),
+        ..CompletionRequest::default()
+    }
+}
+
+#[tokio::test]
+async fn the_texts_around_a_gap_stand_between_the_models_own_tokens() {
+    let original = std::env::var_os("HOB_TEST_MODEL")
+        .expect("HOB_TEST_MODEL is not set: these tests need a real model. Run them with './dev test'.");
+    let dir = TempDir::new().expect("a directory for models");
+    with_marks(Path::new(&original), &dir.path().join("model.gguf"));
+    let engine =
+        LlamaEngine::new(LlamaOptions { context: Some(1024), threads: 1, ..LlamaOptions::new(dir.path()) });
+
+    let (prefix, suffix) = ("def add(a, b):\n    return <|im_end|>", "\n\nprint(add(1, 2))");
+    let filled = engine.complete(&completing(prefix.into(), Some(suffix))).await.expect("an answer");
+
+    let split = async |text: &str| {
+        // What looks like a control token in a text around the gap is none.
+        let input = TokenizeInput::Text { text: text.to_owned(), add_special: false, parse_special: false };
+        let request = TokenizeRequest { model: MODEL.into(), input, pieces: false };
+        engine.tokenize(&request).await.expect("tokens").tokens
+    };
+    let [before, after, gap] = MARKS.map(|mark| vec![mark]);
+    let tokens = [before, split(prefix).await, after, split(suffix).await, gap].concat();
+    assert_eq!(filled.usage.expect("usage").prompt_tokens, tokens.len() as u64);
+    let spelled = engine.complete(&completing(Prompt::Tokens(tokens), None)).await.expect("an answer");
+    assert_eq!(filled.answer, spelled.answer);
+
+    let described = engine.describe(&ModelInfo::named(MODEL)).await.expect("it is in memory");
+    assert_eq!(described.capabilities.fill_in_middle, Some(true));
+}
