@@ -1,8 +1,6 @@
 //! `memory.db` of every older version, with rows: it opens, and keeps its rows. The scripts have what a Hob of each version added to
 //! the database of the version before: its migration as it was released, its rows, and its version.
 
-#![expect(clippy::expect_used, reason = "a database that cannot be read is a failed test")]
-
 use hob_db::{Database, DatabaseError, Migrations, inspect};
 use hob_memory::{MIGRATIONS, MemoryStore, SqliteMemoryStore, WordQuery};
 use hob_testkit::old_database::{file, left_at, schema, user_version, versions};
