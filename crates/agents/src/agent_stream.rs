@@ -1,4 +1,4 @@
-//! The run of an agent as a stream of deltas: its text as it comes, its steps in between, its finish at the end.
+//! The run of an agent as a stream of deltas: text, steps, and the finish.
 //!
 //! The reader of the stream polls the run, so dropping the stream cancels the run.
 
@@ -14,10 +14,9 @@ use hob_core::{
 };
 use tokio::sync::mpsc;
 
-/// Pieces that may wait for the reader. An agent waits for room; a step that finds none is left out.
-const WAITING_PIECES: usize = 64;
+/// Deltas that may wait for the reader. Text waits for space in the queue; a step that finds none is dropped.
+const QUEUE_CAPACITY: usize = 64;
 
-/// The future that runs the agent.
 pub type RunFuture = Pin<Box<dyn Future<Output = Result<AgentOutcome, EngineError>> + Send>>;
 
 /// Forwards the text of an agent to the stream.
@@ -26,26 +25,26 @@ pub struct DeltaSink(mpsc::Sender<Delta>);
 #[async_trait]
 impl TextSink for DeltaSink {
     async fn text(&self, piece: &str) {
-        // A reader who is gone has dropped the run with it.
+        // Fails only if the reader was dropped, and the run with it.
         let _ = self.0.send(Delta::text(piece)).await;
     }
 }
 
 /// A channel from an agent to the reader of its stream. The steps of the run `run` come from the bus.
 pub fn delta_channel(bus: &EventBus, run: &str) -> (DeltaSink, DeltaReceiver) {
-    let (sender, receiver) = mpsc::channel(WAITING_PIECES);
+    let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
     let steps = sender.clone();
-    let subscription = bus.subscribe_run(run, move |happening| {
-        if let Some(step) = step(happening) {
+    let subscription = bus.subscribe_run(run, move |event| {
+        if let Some(step) = step(event) {
             let _ = steps.try_send(Delta::Step(step));
         }
     });
     (DeltaSink(sender), DeltaReceiver { receiver, _subscription: subscription })
 }
 
-/// What of a run a reader wants to watch: the tools at work. The first of them also shows that the engine has answered.
-fn step(happening: &PublishedEvent) -> Option<Box<AgentStep>> {
-    match &happening.event {
+/// The steps that a reader gets: the tool calls. The first one also shows that the engine has answered.
+fn step(event: &PublishedEvent) -> Option<Box<AgentStep>> {
+    match &event.event {
         event @ (Event::ToolCallStart { .. } | Event::ToolCallEnd { .. }) => {
             Some(Box::new(AgentStep { name: event.name(), data: event.data() }))
         }
@@ -53,13 +52,11 @@ fn step(happening: &PublishedEvent) -> Option<Box<AgentStep>> {
     }
 }
 
-/// The receiving end of [`delta_channel`].
 pub struct DeltaReceiver {
     receiver: mpsc::Receiver<Delta>,
     _subscription: Subscription,
 }
 
-/// The stream.
 pub struct AgentStream {
     /// `None` once it has ended.
     run: Option<RunFuture>,
@@ -72,14 +69,14 @@ impl AgentStream {
         AgentStream { run: Some(run), pieces, ending: VecDeque::new() }
     }
 
-    /// What was said before the run ended comes before its end.
+    /// Queued deltas come before the finish.
     fn end(&mut self, outcome: Result<AgentOutcome, EngineError>) {
         while let Ok(piece) = self.pieces.receiver.try_recv() {
             self.ending.push_back(Ok(piece));
         }
         match outcome {
             Ok(AgentOutcome { generation, .. }) => {
-                // It is too late for the head of the answer.
+                // The head of the answer was already sent.
                 for warning in generation.warnings {
                     self.ending.push_back(Ok(Delta::Step(Box::new(AgentStep::warning(&warning)))));
                 }
@@ -98,7 +95,7 @@ impl Stream for AgentStream {
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         if let Some(run) = &mut this.run {
-            // The run first: it is what fills the queue.
+            // The run comes first, because it fills the queue.
             if let Poll::Ready(outcome) = run.as_mut().poll(context) {
                 this.run = None;
                 this.end(outcome);
@@ -117,11 +114,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_hears_its_own_run_and_costs_other_runs_nothing() {
+    fn a_stream_gets_the_steps_of_its_own_run_only() {
         let bus = EventBus::new();
         let (_sink, mut pieces) = delta_channel(&bus, "mine");
         let [mine, other] = ["mine", "other"].map(|run| RunEvents::new(bus.clone(), run));
-        assert!(!other.are_heard(), "nobody makes an event for it");
+        assert!(!other.are_heard(), "no event is created for it");
         let call = || Event::ToolCallStart { tool: "think".into(), arguments: "{}".into() };
         other.publish(call());
         mine.publish(call());

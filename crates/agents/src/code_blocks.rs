@@ -1,6 +1,5 @@
-//! Finds the code a model wants run: fenced blocks that are marked as Python or shell. Pure.
+//! Finds the code to run: fenced blocks marked as Python or shell. Pure.
 
-/// What a block is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BlockLanguage {
     Python,
@@ -8,7 +7,7 @@ pub(crate) enum BlockLanguage {
 }
 
 impl BlockLanguage {
-    /// The word the code interpreter knows it by.
+    /// The name in the code interpreter.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             BlockLanguage::Python => "python",
@@ -29,7 +28,7 @@ impl BlockLanguage {
 pub(crate) struct CodeBlock {
     pub(crate) language: BlockLanguage,
     pub(crate) code: String,
-    /// Whether its end was written; otherwise it goes to the end of the text.
+    /// Whether it is closed; otherwise it extends to the end of the text.
     pub(crate) closed: bool,
 }
 
@@ -40,7 +39,7 @@ struct Fence<'a> {
     info: &'a str,
 }
 
-/// The blocks to run, in order. Blocks in other languages are for reading.
+/// The blocks to run, in order. Blocks in other languages are ignored.
 pub(crate) fn code_blocks(text: &str) -> Vec<CodeBlock> {
     let mut blocks = Vec::new();
     let mut lines = text.lines();
@@ -71,7 +70,7 @@ fn fence(line: &str) -> Option<Fence<'_>> {
     let mark = bare.chars().next().filter(|mark| ['`', '~'].contains(mark))?;
     let info = bare.trim_start_matches(mark);
     let length = bare.len() - info.len();
-    // Three backticks that are closed in the same line are inline code.
+    // Three backticks that are closed on the same line are inline code.
     let inline = mark == '`' && info.contains('`');
     (length >= 3 && !inline).then(|| Fence {
         mark,
@@ -86,7 +85,7 @@ fn closes(line: &str, fence: &Fence<'_>) -> bool {
     line.len() >= fence.length && line.chars().all(|letter| letter == fence.mark)
 }
 
-/// Takes off the indentation that the fence has too: in a list item, the code is indented with it.
+/// Removes the indentation of the fence: in a list item, the code is indented too.
 fn dedent(line: &str, indent: usize) -> &str {
     let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
     &line[blanks.min(indent)..]
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn marked_blocks_are_run_and_others_are_read() {
+    fn marked_blocks_are_run_and_others_are_ignored() {
         let text = "First:\n```python\nprint(1)\n```\nthen\n~~~Bash title=x\nls\n~~~\nlike\n```json\n{}\n```\nor\n```\nplain\n```";
         assert_eq!(
             code_blocks(text),
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_without_an_end_says_so() {
+    fn a_block_without_an_end_is_marked_as_open() {
         let open = CodeBlock { closed: false, ..block(BlockLanguage::Python, "print(1)\n") };
         assert_eq!(code_blocks("```python\nprint(1)"), [open]);
     }

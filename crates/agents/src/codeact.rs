@@ -1,4 +1,4 @@
-//! The agent that writes code, has it run in the sandbox, and reads the output.
+//! The agent that writes code, runs it in the sandbox, and reads the output.
 
 use hob_core::{
     Answer, EngineError, FinishReason, GenerateRequest, Message, Role, ToolCall, ToolDefinition, ToolResult,
@@ -8,10 +8,9 @@ use serde_json::json;
 use crate::code_blocks::{CodeBlock, code_blocks};
 use crate::protocol::{
     HoldBack, ModelTurn, Protocol, RequestedCalls, ShownResult, TextFilter, instruct, refuse_forced_call,
-    refuse_what_cannot_hold,
+    refuse_unsupported,
 };
 
-/// The tool that runs the code.
 const INTERPRETER: &str = "code_interpreter";
 const OUTPUT: &str = "Output:\n";
 const INSTRUCTIONS: &str = "You solve tasks by running code. Put code that shall run into a fenced block marked python or sh, \
@@ -29,21 +28,21 @@ impl Protocol for CodeAct {
     fn prepare(&self, request: &mut GenerateRequest, tools: &[ToolDefinition]) -> Result<(), EngineError> {
         let Some(interpreter) = tools.iter().find(|tool| tool.name == INTERPRETER) else {
             let reason = format!(
-                "it runs the code it writes, and the tool '{INTERPRETER}' is not available to this caller. It needs the sandbox \
+                "it needs the tool '{INTERPRETER}', which is not available to this caller. It needs the sandbox \
                  ([sandbox] enabled = true) and a caller who may run code"
             );
             return Err(EngineError::NotConfigured { engine: self.name().to_owned(), reason });
         };
-        refuse_what_cannot_hold(self.name(), request)?;
+        refuse_unsupported(self.name(), request)?;
         refuse_forced_call(self.name(), request)?;
-        // It also says which files there are to read.
+        // The description also lists the readable files.
         let about = interpreter.description.as_deref().unwrap_or_default();
         instruct(&mut request.messages, format!("{INSTRUCTIONS}\n\nAbout the sandbox: {about}"));
         Ok(())
     }
 
     fn read(&self, answer: &Answer, _tools: &[ToolDefinition]) -> ModelTurn {
-        // Code that was cut off in the middle must not run.
+        // Incomplete code must not run.
         let whole = |block: &CodeBlock| block.closed || answer.finish_reason != FinishReason::Length;
         let blocks = code_blocks(&answer.content);
         let calls: Vec<ToolCall> = blocks.iter().filter(|block| whole(block)).enumerate().map(call).collect();
@@ -65,7 +64,7 @@ impl Protocol for CodeAct {
                 numbered.map(|(at, result)| format!("[block {}]\n{}", at + 1, result.content)).collect()
             }
         };
-        // One message for all blocks: many chat templates insist on user and assistant taking turns.
+        // One message for all blocks, because many chat templates require alternating roles.
         let message = Message::new(Role::User, format!("{OUTPUT}{}", outputs.join("\n")));
         vec![ShownResult { message, tool: INTERPRETER.to_owned(), label: OUTPUT }]
     }
@@ -74,8 +73,8 @@ impl Protocol for CodeAct {
         Box::new(HoldBack)
     }
 
-    /// A reader expects code to run from top to bottom.
-    fn at_once(&self) -> usize {
+    /// Code blocks run in order.
+    fn max_parallel(&self) -> usize {
         1
     }
 }

@@ -1,10 +1,10 @@
 //! Agents, which let a model use tools in different ways, and the built-in tools.
 //!
-//! An agent is a `protocol::Protocol`: pure code that says how the agent speaks with its model. `turn_loop` drives it, and is
-//! the only part that asks engines and runs tools.
+//! An agent is a `protocol::Protocol`: pure code for the conversation with a model. `turn_loop` drives it, and is the only part
+//! that asks engines and runs tools.
 //!
-//! The crate reaches engines and channels only through the contracts of `core`. It knows no HTTP server, no
-//! database and no configuration file.
+//! The crate uses engines and channels through the contracts of `core`. It knows no HTTP server, no database and no configuration
+//! file.
 
 pub mod builtin;
 
@@ -39,7 +39,7 @@ pub const AGENTS: [&str; 4] = ["simple", "orchestrator", "react", "codeact"];
 /// Other names of agents.
 pub const AGENT_ALIASES: [&str; 1] = ["openhands"];
 
-/// The agent of that name, or of its other name.
+/// The agent with that name or alias.
 pub fn agent(name: &str) -> Option<Arc<dyn Agent>> {
     Some(match name {
         "simple" => Arc::new(TurnLoop(Simple)),

@@ -6,7 +6,7 @@ use hob_core::{
 };
 
 use crate::protocol::{
-    ForwardAll, ModelTurn, Protocol, RequestedCalls, ShownResult, TextFilter, refuse_what_cannot_hold,
+    ForwardAll, ModelTurn, Protocol, RequestedCalls, ShownResult, TextFilter, refuse_unsupported,
 };
 
 pub(crate) struct Orchestrator;
@@ -17,7 +17,7 @@ impl Protocol for Orchestrator {
     }
 
     fn prepare(&self, request: &mut GenerateRequest, tools: &[ToolDefinition]) -> Result<(), EngineError> {
-        refuse_what_cannot_hold(self.name(), request)?;
+        refuse_unsupported(self.name(), request)?;
         let can_be_called = match &request.tool_choice {
             Some(ToolChoice::Required) => !tools.is_empty(),
             Some(ToolChoice::Function(name)) => tools.iter().any(|tool| tool.name == *name),

@@ -1,66 +1,66 @@
-//! How an agent speaks with its model. Pure: asks no engine and runs no tool.
+//! The conversation of an agent with its model. Pure: asks no engine and runs no tool.
 
 use hob_core::{
     Answer, Content, ContentPart, EngineError, GenerateRequest, Message, Role, ToolCall, ToolChoice,
     ToolDefinition, ToolResult,
 };
 
-/// What a turn of the model means.
+/// The meaning of a turn of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ModelTurn {
-    /// It is the final answer.
+    /// The final answer.
     Answer(String),
     Calls(Box<RequestedCalls>),
 }
 
-/// What a model wants done before it goes on.
+/// The tool calls that a model requests.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RequestedCalls {
     /// Never empty.
     pub(crate) calls: Vec<ToolCall>,
-    /// What the model said, as the conversation keeps it.
+    /// The message of the model for the conversation.
     pub(crate) said: Message,
-    /// What the caller gets if the run has to end here.
+    /// The answer if the run must end here.
     pub(crate) so_far: String,
 }
 
-/// A result on its way to the model.
+/// A result for the model.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ShownResult {
     pub(crate) message: Message,
-    /// The tool it is of.
+    /// The name of the tool.
     pub(crate) tool: String,
-    /// What stands before the result in the message's text.
+    /// The text before the result.
     pub(crate) label: &'static str,
 }
 
 pub(crate) trait Protocol: Send + Sync {
     fn name(&self) -> &'static str;
 
-    /// Makes the caller's request the agent's own: offers the tools, adds instructions.
+    /// Prepares the request: adds the tools and the instructions.
     fn prepare(&self, request: &mut GenerateRequest, tools: &[ToolDefinition]) -> Result<(), EngineError>;
 
     fn read(&self, answer: &Answer, tools: &[ToolDefinition]) -> ModelTurn;
 
-    /// The results as the model sees them.
+    /// The results as messages for the model.
     fn show(&self, calls: &[ToolCall], results: &[ToolResult]) -> Vec<ShownResult>;
 
     /// Selects which part of a turn's text the listener gets while it is generated.
     fn text_filter(&self) -> Box<dyn TextFilter>;
 
-    /// How many calls of a turn run side by side.
-    fn at_once(&self) -> usize {
+    /// The number of calls of a turn that run concurrently.
+    fn max_parallel(&self) -> usize {
         8
     }
 }
 
-/// Forwards the pieces of a turn's text, or holds them back. What it forwards is always a prefix of what
-/// [`Protocol::read`] makes of the whole text; the rest follows at the end of the turn.
+/// Forwards or holds back the text of a turn. What it forwards is always a prefix of what [`Protocol::read`] returns for the
+/// complete text; the rest follows at the end of the turn.
 pub(crate) trait TextFilter: Send {
     fn pass(&mut self, piece: &str) -> String;
 }
 
-/// Forwards all text at once, but blanks only when a word follows: models write line feeds before a call.
+/// Forwards all text at once, except trailing blanks: models write line feeds before a call.
 #[derive(Default)]
 pub(crate) struct ForwardAll {
     blanks: String,
@@ -78,7 +78,7 @@ impl TextFilter for ForwardAll {
     }
 }
 
-/// Forwards nothing before the whole text is known.
+/// Forwards nothing before the text is complete.
 pub(crate) struct HoldBack;
 
 impl TextFilter for HoldBack {
@@ -87,39 +87,38 @@ impl TextFilter for HoldBack {
     }
 }
 
-/// Refuses what an agent with tools cannot give.
-pub(crate) fn refuse_what_cannot_hold(agent: &str, request: &GenerateRequest) -> Result<(), EngineError> {
+/// Refuses what an agent with tools cannot do.
+pub(crate) fn refuse_unsupported(agent: &str, request: &GenerateRequest) -> Result<(), EngineError> {
     let unsupported = |field: &str, hint: &str| EngineError::Unsupported {
         engine: agent.to_owned(),
         field: field.to_owned(),
         hint: Some(hint.to_owned()),
     };
     if request.answers() > 1 {
-        return Err(unsupported("n", "an agent works towards one answer; ask the engine itself for several"));
+        return Err(unsupported("n", "an agent returns one answer; ask the engine directly for several"));
     }
     if !request.tools.is_empty() {
         return Err(unsupported(
             "tools",
-            "an agent uses its own; ask the engine itself to get the calls back",
+            "an agent uses its own tools; ask the engine directly to get the calls",
         ));
     }
     Ok(())
 }
 
-/// Refuses to force a call: only the engine's own function calling can.
+/// Refuses a forced call, which only function calling supports.
 pub(crate) fn refuse_forced_call(agent: &str, request: &GenerateRequest) -> Result<(), EngineError> {
     match request.tool_choice {
         Some(ToolChoice::Required | ToolChoice::Function(_)) => Err(EngineError::Unsupported {
             engine: agent.to_owned(),
             field: "tool_choice".to_owned(),
-            hint: Some("only the orchestrator can be made to use a tool".to_owned()),
+            hint: Some("only the orchestrator supports a required tool call".to_owned()),
         }),
         Some(ToolChoice::Auto | ToolChoice::None) | None => Ok(()),
     }
 }
 
-/// Adds instructions to the caller's own. They go into the last of the leading system messages, because many chat templates
-/// take only one.
+/// Adds instructions to those of the caller, in the last leading system message: many chat templates accept only one.
 pub(crate) fn instruct(messages: &mut Vec<Message>, instructions: String) {
     let leading = messages.iter_mut().take_while(|message| message.role == Role::System).last();
     let Some(message) = leading else {
@@ -141,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instructions_join_the_callers_own_and_replace_nothing() {
+    fn instructions_are_added_to_those_of_the_caller() {
         let system = |text: &str| Message::new(Role::System, text);
         let user = Message::new(Role::User, "hi");
         let cases = [
@@ -167,8 +166,8 @@ mod tests {
     #[test]
     fn blanks_are_heard_only_before_a_word() {
         let mut text_filter = ForwardAll::default();
-        let heard: Vec<String> =
+        let forwarded: Vec<String> =
             ["\n", " ", "a", " ", "b"].iter().map(|piece| text_filter.pass(piece)).collect();
-        assert_eq!(heard, ["", "", "\n a", " ", "b"]);
+        assert_eq!(forwarded, ["", "", "\n a", " ", "b"]);
     }
 }

@@ -1,19 +1,19 @@
-//! The agent that thinks aloud and names its actions in plain text, for models without function calling.
+//! The agent that writes its thoughts and actions as text, for models without function calling.
 
 use hob_core::{Answer, EngineError, GenerateRequest, Message, Role, ToolCall, ToolDefinition, ToolResult};
 use serde_json::{Map, Value, json};
 
 use crate::protocol::{
     ModelTurn, Protocol, RequestedCalls, ShownResult, TextFilter, instruct, refuse_forced_call,
-    refuse_what_cannot_hold,
+    refuse_unsupported,
 };
 use crate::react_text::{FinalAnswerFilter, ReactStep, parse, render};
 
 const OBSERVATION: &str = "Observation: ";
-/// Keeps a model from inventing the result of its own action.
+/// Keeps a model from inventing results.
 const STOP: &str = "\nObservation:";
-/// How many stop sequences chat-completions engines take; the caller's own come first.
-const MOST_STOPS: usize = 4;
+/// The number of stop sequences that chat-completions engines accept. Those of the caller come first.
+const MAX_STOPS: usize = 4;
 
 pub(crate) struct React;
 
@@ -23,13 +23,13 @@ impl Protocol for React {
     }
 
     fn prepare(&self, request: &mut GenerateRequest, tools: &[ToolDefinition]) -> Result<(), EngineError> {
-        refuse_what_cannot_hold(self.name(), request)?;
+        refuse_unsupported(self.name(), request)?;
         refuse_forced_call(self.name(), request)?;
         if request.sampling.logprobs {
             return Err(EngineError::Unsupported {
                 engine: self.name().to_owned(),
                 field: "logprobs".to_owned(),
-                hint: Some("its answer is only a part of what the model writes".to_owned()),
+                hint: Some("its answer is only a part of the model's output".to_owned()),
             });
         }
         if tools.is_empty() {
@@ -37,7 +37,7 @@ impl Protocol for React {
         }
         instruct(&mut request.messages, instructions(tools));
         let stops = &mut request.sampling.stop;
-        if stops.len() < MOST_STOPS {
+        if stops.len() < MAX_STOPS {
             stops.push(STOP.to_owned());
         }
         Ok(())
@@ -53,7 +53,7 @@ impl Protocol for React {
                 let arguments = arguments(&input, tool);
                 let name = tool.map_or(action, |tool| tool.name.clone());
                 let so_far = if thought.is_empty() { answer.content.trim().to_owned() } else { thought };
-                // The text has no place for an id, and there is never more than one call.
+                // The text has no id, and there is never more than one call.
                 let call = ToolCall { id: "action".to_owned(), name, arguments };
                 ModelTurn::Calls(Box::new(RequestedCalls { calls: vec![call], said, so_far }))
             }
@@ -78,7 +78,7 @@ impl Protocol for React {
 
 fn instructions(tools: &[ToolDefinition]) -> String {
     let mut text = String::from(
-        "You can have tools run. To use one, write exactly this and then stop:\n\n\
+        "You can use tools. To use one, write exactly this and then stop:\n\n\
          Thought: what you want to find out\n\
          Action: the name of one tool\n\
          Action Input: its arguments as one JSON object\n\n\
@@ -99,13 +99,12 @@ fn instructions(tools: &[ToolDefinition]) -> String {
     text
 }
 
-/// The arguments of a call out of what stands behind `Action Input:`. Where a tool has one parameter, a plain text is its
-/// value.
+/// The arguments in the text after `Action Input:`. If a tool has one parameter, plain text is its value.
 fn arguments(input: &str, tool: Option<&ToolDefinition>) -> String {
     if input.is_empty() {
         return "{}".to_owned();
     }
-    // Models like to go on behind the object, so only the first value counts.
+    // Models often continue after the object, so only the first value counts.
     let first = serde_json::Deserializer::from_str(input).into_iter::<Value>().next();
     if let Some(Ok(Value::Object(object))) = first {
         return Value::Object(object).to_string();
@@ -119,7 +118,7 @@ fn arguments(input: &str, tool: Option<&ToolDefinition>) -> String {
     Value::Object(Map::from_iter([(name.clone(), value)])).to_string()
 }
 
-/// The one parameter of a tool, or the one that it requires.
+/// The only parameter of a tool, or the only required one.
 fn only_parameter(tool: &ToolDefinition) -> Option<(&String, &Value)> {
     let parameters = tool.parameters.as_ref()?;
     let properties = parameters.get("properties")?.as_object()?;

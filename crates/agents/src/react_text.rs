@@ -1,19 +1,18 @@
 //! The text protocol of `react`: `Thought:`, `Action:`, `Action Input:`, `Observation:`, `Final Answer:`. Pure.
 //!
-//! Models write it loosely, so it is read loosely: in any case, over several lines, with Markdown around the markers. The
-//! first `Action:` or `Final Answer:` decides what a text is; a text with neither is the final answer as it stands.
+//! Models write it loosely, so it is parsed loosely: in any case, over several lines, with Markdown around the markers. The first
+//! `Action:` or `Final Answer:` decides; a text with neither is the final answer.
 
 use std::ops::Range;
 
 use crate::protocol::TextFilter;
 
-/// Characters that Markdown puts around a word to make it stand out.
+/// Markdown emphasis.
 const EMPHASIS: [char; 3] = ['*', '_', '`'];
 
-/// What a model wrote in one turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ReactStep {
-    /// It wants a tool to be run.
+    /// A tool call.
     Act {
         thought: String,
         action: String,
@@ -34,7 +33,7 @@ enum Marker {
     FinalAnswer,
 }
 
-/// Longer words first: `Action` is also the beginning of `Action Input`.
+/// Longer words first, because `Action` is a prefix of `Action Input`.
 const MARKERS: [(&str, Marker); 5] = [
     ("action input", Marker::ActionInput),
     ("final answer", Marker::FinalAnswer),
@@ -43,19 +42,17 @@ const MARKERS: [(&str, Marker); 5] = [
     ("action", Marker::Action),
 ];
 
-/// A marker in a text.
 #[derive(Clone, Copy)]
 struct MarkerMatch<'a> {
     marker: Marker,
-    /// Where it begins, with what emphasises it.
+    /// The start, including emphasis.
     start: usize,
-    /// Behind its colon.
+    /// After its colon.
     end: usize,
-    /// The emphasis that begins before it and does not end before its colon.
+    /// The emphasis that is still open after the colon.
     open: &'a str,
 }
 
-/// Reads a turn.
 pub(crate) fn parse(text: &str) -> ReactStep {
     let mut from = 0;
     while let Some(found) = decision(text, from) {
@@ -67,7 +64,7 @@ pub(crate) fn parse(text: &str) -> ReactStep {
             };
         }
         let (action, input) = action(&text[found.end..]);
-        // Models that want no tool say so in the place of its name.
+        // Some models write `none` as the name of the tool.
         if !["", "none", "n/a"].contains(&action.to_ascii_lowercase().as_str()) {
             return ReactStep::Act { thought, action, input };
         }
@@ -76,7 +73,7 @@ pub(crate) fn parse(text: &str) -> ReactStep {
     ReactStep::Answer { thought: String::new(), answer: text.trim().to_owned() }
 }
 
-/// Writes a step the way it is asked for.
+/// Writes a step.
 pub(crate) fn render(step: &ReactStep) -> String {
     let (thought, rest) = match step {
         ReactStep::Act { thought, action, input } => {
@@ -99,7 +96,7 @@ fn decision(text: &str, from: usize) -> Option<MarkerMatch<'_>> {
     })
 }
 
-/// The lines from `from` on, as ranges.
+/// The ranges of the lines from `from`.
 fn lines(text: &str, from: usize) -> impl Iterator<Item = Range<usize>> {
     let mut next = from;
     std::iter::from_fn(move || {
@@ -111,7 +108,7 @@ fn lines(text: &str, from: usize) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Behind the line feed that ends the line at `from`.
+/// The offset after the line at `from`.
 fn line_end(text: &str, from: usize) -> usize {
     text[from..].find('\n').map_or(text.len(), |length| from + length + 1)
 }
@@ -129,7 +126,7 @@ fn marker_at_start(text: &str, line: Range<usize>) -> Option<MarkerMatch<'_>> {
     })
 }
 
-/// `Final Answer:` counts anywhere in a line, because many models go straight on from their thought.
+/// `Final Answer:` counts anywhere in a line, because many models do not start a new one.
 fn final_answer_within(text: &str, line: Range<usize>) -> Option<MarkerMatch<'_>> {
     const WORD: &str = "final answer";
     let lower = text[line.clone()].to_ascii_lowercase();
@@ -141,7 +138,7 @@ fn final_answer_within(text: &str, line: Range<usize>) -> Option<MarkerMatch<'_>
     })
 }
 
-/// The end of the colon behind a marker's word, and the emphasis around the word that is still open there.
+/// The offset after the colon of a marker, and the emphasis that is still open there.
 fn colon(text: &str, line: Range<usize>, word: Range<usize>) -> Option<(usize, &str)> {
     let before = &text[line.start..word.start];
     let open = &before[before.trim_end_matches(EMPHASIS).len()..];
@@ -152,7 +149,7 @@ fn colon(text: &str, line: Range<usize>, word: Range<usize>) -> Option<(usize, &
     Some((line.end - rest.len(), open))
 }
 
-/// A text behind a marker, without the end of the emphasis that began before it.
+/// The text after a marker, without the end of open emphasis.
 fn emphasised<'a>(text: &'a str, open: &str) -> &'a str {
     match text.strip_prefix(open) {
         Some(rest) => rest.trim(),
@@ -172,9 +169,9 @@ fn thought(text: &str) -> String {
     }
 }
 
-/// The tool and its input, out of what follows `Action:`.
+/// The tool and its input in the text after `Action:`.
 fn action(text: &str) -> (String, String) {
-    // The rest of its own line belongs to `Action:` whatever is in it.
+    // The rest of the line belongs to `Action:`.
     let mut markers = lines(text, line_end(text, 0)).filter_map(|line| marker_at_start(text, line));
     let first = markers.next();
     let named = text[..first.map_or(text.len(), |found| found.start)].trim();
@@ -190,7 +187,7 @@ fn action(text: &str) -> (String, String) {
     (name.to_owned(), unfenced(input).to_owned())
 }
 
-/// A text without the code fence or backticks around it.
+/// Removes a code fence or backticks.
 fn unfenced(text: &str) -> &str {
     let Some(inside) = text.strip_prefix("```") else {
         let quoted = text.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
@@ -201,11 +198,11 @@ fn unfenced(text: &str) -> &str {
     inside.split_once('\n').map_or(inside, |(_language, code)| code).trim()
 }
 
-/// Forwards what follows `Final Answer:`, however the pieces are split.
+/// Forwards the text after `Final Answer:`, however it is split.
 #[derive(Default)]
 pub(crate) struct FinalAnswerFilter {
     state: FilterState,
-    /// What is not decided yet: the line under way, or the whole answer.
+    /// The text that is not decided yet: the current line, or the whole answer.
     text: String,
 }
 
@@ -213,9 +210,9 @@ pub(crate) struct FinalAnswerFilter {
 enum FilterState {
     #[default]
     BeforeMarker,
-    /// Inside the answer, of which `heard` bytes were forwarded.
-    InAnswer { open: String, heard: usize },
-    /// It is an action.
+    /// Inside the answer, of which `forwarded` bytes were forwarded.
+    InAnswer { open: String, forwarded: usize },
+    /// The text is an action.
     Closed,
 }
 
@@ -235,10 +232,10 @@ impl TextFilter for FinalAnswerFilter {
                 self.text.drain(..line);
                 String::new()
             }
-            FilterState::InAnswer { open, heard } => {
-                let sure = sure(&self.text, open);
-                let new = sure.get(*heard..).unwrap_or_default().to_owned();
-                *heard += new.len();
+            FilterState::InAnswer { open, forwarded } => {
+                let sure = stable(&self.text, open);
+                let new = sure.get(*forwarded..).unwrap_or_default().to_owned();
+                *forwarded += new.len();
                 new
             }
             FilterState::Closed => String::new(),
@@ -255,12 +252,12 @@ impl FinalAnswerFilter {
         }
         let (open, end) = (found.open.to_owned(), found.end);
         self.text.drain(..end);
-        self.state = FilterState::InAnswer { open, heard: 0 };
+        self.state = FilterState::InAnswer { open, forwarded: 0 };
     }
 }
 
-/// What will be in the answer whatever follows: blanks and emphasis at its end may yet fall away.
-fn sure<'a>(text: &'a str, open: &str) -> &'a str {
+/// The part of the answer that cannot change: blanks and emphasis at the end may still be removed.
+fn stable<'a>(text: &'a str, open: &str) -> &'a str {
     if text.len() < open.len() && open.starts_with(text) {
         return "";
     }

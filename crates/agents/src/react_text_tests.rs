@@ -12,7 +12,7 @@ fn answer(thought: &str, answer: &str) -> ReactStep {
 }
 
 #[test]
-fn an_action_is_read_however_it_is_dressed() {
+fn an_action_is_parsed_with_any_formatting() {
     let plain = act("I must add.", "calculator", "{\"expression\": \"2+2\"}");
     for text in [
         "Thought: I must add.\nAction: calculator\nAction Input: {\"expression\": \"2+2\"}",
@@ -36,13 +36,13 @@ fn an_action_needs_no_input() {
 }
 
 #[test]
-fn input_may_go_over_several_lines() {
+fn input_may_have_several_lines() {
     let text = "Action: run\nAction Input: {\n  \"code\": \"print(1)\\nprint(2)\"\n}\n\nObservation: 1";
     assert_eq!(parse(text), act("", "run", "{\n  \"code\": \"print(1)\\nprint(2)\"\n}"));
 }
 
 #[test]
-fn a_final_answer_is_read_however_it_is_dressed() {
+fn a_final_answer_is_parsed_with_any_formatting() {
     for text in [
         "Thought: I know.\nFinal Answer: 42",
         "thought: I know.\nfinal answer:\n\n42\n",
@@ -72,7 +72,7 @@ fn the_first_marker_decides() {
 }
 
 #[test]
-fn neither_form_is_the_final_answer_as_it_stands() {
+fn a_text_in_neither_form_is_the_final_answer() {
     for text in [
         "Paris.",
         "",
@@ -93,14 +93,14 @@ fn pass(pieces: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn the_answer_is_heard_as_it_comes_even_when_the_marker_comes_in_pieces() {
+fn the_answer_is_forwarded_even_if_the_marker_is_split() {
     let pieces = ["Thought: I k", "now.\nFin", "al Ans", "wer", ":", " It", " is", " ", "42", ".\n"];
     assert_eq!(pass(&pieces), ["", "", "", "", "", "It", " is", "", " 42", "."]);
     assert_eq!(pass(&["**Final Answer:", "*", "* 4", "2"]), ["", "", "4", "2"]);
 }
 
 #[test]
-fn thoughts_and_actions_are_not_heard() {
+fn thoughts_and_actions_are_not_forwarded() {
     let pieces = ["Thought: hm\nAction:", " look\nAction Input: x\n", "Observation: cat\nFinal Answer: cat"];
     assert_eq!(pass(&pieces), ["", "", ""]);
     assert_eq!(pass(&["Paris", " it is."]), ["", ""]);
@@ -158,20 +158,20 @@ proptest! {
     }
 
     #[test]
-    fn what_is_heard_is_the_beginning_of_the_answer(text in loose_text(), cuts in proptest::collection::vec(any::<Index>(), 0..6)) {
+    fn forwarded_text_is_a_prefix_of_the_answer(text in loose_text(), cuts in proptest::collection::vec(any::<Index>(), 0..6)) {
         let mut ends: Vec<usize> = cuts.iter().map(|cut| text.floor_char_boundary(cut.index(text.len() + 1))).collect();
         ends.sort_unstable();
         ends.push(text.len());
         let mut text_filter = FinalAnswerFilter::default();
-        let mut heard = String::new();
+        let mut forwarded = String::new();
         let mut start = 0;
         for end in ends {
-            heard += &text_filter.pass(&text[start..end]);
+            forwarded += &text_filter.pass(&text[start..end]);
             start = end;
         }
         match parse(&text) {
-            ReactStep::Act { .. } => prop_assert_eq!(heard, ""),
-            ReactStep::Answer { answer, .. } => prop_assert!(answer.starts_with(&heard), "{heard:?} of {answer:?}"),
+            ReactStep::Act { .. } => prop_assert_eq!(forwarded, ""),
+            ReactStep::Answer { answer, .. } => prop_assert!(answer.starts_with(&forwarded), "{forwarded:?} of {answer:?}"),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The messages of a run as they grow, and what is removed when they exceed the context of the model.
+//! The messages of a run. When they exceed the context of the model, results of tools are removed, oldest first, and a note
+//! replaces them. The messages of the caller stay.
 //!
-//! Only results of tools are removed, oldest first, and a note replaces them. The messages of the caller stay whole.
 
 use hob_core::{Content, GenerateRequest, Message};
 
@@ -9,15 +9,15 @@ use crate::protocol::ShownResult;
 /// The request of the next turn.
 pub(crate) struct RunHistory {
     request: GenerateRequest,
-    /// The results that still stand, oldest first.
+    /// The results that are still present, oldest first.
     results: Vec<KeptResult>,
 }
 
 struct KeptResult {
-    /// Where its message is.
+    /// The index of its message.
     at: usize,
     label: &'static str,
-    /// What would stand in its place.
+    /// The text that would replace it.
     note: String,
 }
 
@@ -41,17 +41,17 @@ impl RunHistory {
     pub(crate) fn show(&mut self, ShownResult { message, tool, label }: ShownResult) {
         let text = message.content.text();
         let characters = text.chars().count().saturating_sub(label.chars().count());
-        let note = format!("[result of {tool} left out: {characters} characters]");
-        // A result that is shorter than the note about it may as well stay.
+        let note = format!("[result of {tool} removed: {characters} characters]");
+        // A result that is shorter than its note stays.
         if text.len() > label.len() + note.len() {
             self.results.push(KeptResult { at: self.request.messages.len(), label, note });
         }
         self.request.messages.push(message);
     }
 
-    /// Leaves out the older half of the results that still stand, so that even a long run fits after a few tries. `false`
-    /// when there is nothing left to leave out.
-    pub(crate) fn leave_out_oldest(&mut self) -> bool {
+    /// Removes the older half of the remaining results, so that even a long run fits after a few tries. Returns `false` if there
+    /// is none left.
+    pub(crate) fn remove_oldest(&mut self) -> bool {
         let half = self.results.len().div_ceil(2);
         for KeptResult { at, label, note } in self.results.drain(..half) {
             if let Some(message) = self.request.messages.get_mut(at) {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_real_engines_are_understood() {
+    fn context_errors_of_real_engines_are_recognised() {
         for engine in ["llama-server", "vllm", "sglang"] {
             let transcript = Transcript::load(&format!("{engine}/err_ctx_overflow"));
             let body: Value = serde_json::from_str(&transcript.body).unwrap();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn other_trouble_is_no_matter_of_length() {
+    fn other_errors_are_not_context_errors() {
         assert!(!is_outgrown(&refused(400, "temperature must be a number")));
         assert!(!is_outgrown(&refused(500, "context length")));
         let timeout = EngineError::Timeout { engine: "e".into(), after: std::time::Duration::from_secs(1) };
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_older_half_goes_first_and_the_callers_words_stay() {
+    fn the_older_half_is_removed_first_and_the_callers_messages_stay() {
         let long = "ä".repeat(200);
         let caller = "a very long question ".repeat(20);
         let messages = vec![Message::new(Role::User, caller.as_str())];
@@ -125,11 +125,11 @@ mod tests {
         let whole = format!("Observation: {long}");
         let note = "Observation: [result of look left out: 200 characters]".to_owned();
 
-        assert!(history.leave_out_oldest());
+        assert!(history.remove_oldest());
         let short = "Observation: 4".to_owned();
         assert_eq!(texts(&history), [caller.clone(), note.clone(), note.clone(), whole, short.clone()]);
-        assert!(history.leave_out_oldest());
+        assert!(history.remove_oldest());
         assert_eq!(texts(&history), [caller, note.clone(), note.clone(), note, short]);
-        assert!(!history.leave_out_oldest());
+        assert!(!history.remove_oldest());
     }
 }

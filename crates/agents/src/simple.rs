@@ -1,4 +1,4 @@
-//! The agent that just asks: one turn, no tools.
+//! The agent that only asks: one turn, no tools.
 
 use hob_core::{Answer, EngineError, GenerateRequest, ToolCall, ToolDefinition, ToolResult};
 

@@ -1,6 +1,6 @@
 //! The loop of an agent: asks the engine, runs the requested tools, sends the results, until the model answers.
 //!
-//! Everything runs inside the future of the run, so dropping it cancels the work of the engine and of the tools.
+//! Everything runs inside the future of the run, so dropping it cancels the engine and the tools.
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
@@ -12,10 +12,9 @@ use hob_core::{
 use crate::protocol::{ModelTurn, Protocol, RequestedCalls, TextFilter};
 use crate::run_history::RunHistory;
 
-/// How many calls of one turn are run. No question takes more; a model that makes more has lost its way.
-const MOST_CALLS: usize = 32;
+/// Calls of one turn that are run.
+const MAX_CALLS: usize = 32;
 
-/// An agent that speaks by this protocol.
 pub(crate) struct TurnLoop<P>(pub(crate) P);
 
 #[async_trait]
@@ -35,31 +34,30 @@ impl<P: Protocol> Agent for TurnLoop<P> {
         let mut run = AgentRun::new(&self.0, RunHistory::new(request), context);
         loop {
             let mut turn = TurnEvents::start(run.turns + 1, self.0.name(), context);
-            let (generation, heard) = run.ask().await?;
+            let (generation, forwarded) = run.ask().await?;
             let RequestedCalls { calls, said, so_far } = match self.0.read(&generation.answer, &tools) {
                 ModelTurn::Answer(content) => {
-                    run.tell_rest(&content, &heard).await;
+                    run.forward_rest(&content, &forwarded).await;
                     return Ok(run.finish(generation, content));
                 }
                 ModelTurn::Calls(calls) => *calls,
             };
             turn.tool_calls = calls.len();
-            // Calls of the last turn are not run: nobody would read the results.
+            // Calls of the last turn are not run, because the model could not read the results.
             let last = run.turns >= context.max_turns;
             if !last {
                 run.history.say(said);
                 run.execute(&calls).await;
             }
             if last || context.tools.stopped() {
-                run.tell_rest(&so_far, &heard).await;
+                run.forward_rest(&so_far, &forwarded).await;
                 return Ok(run.cut_short(generation, so_far));
             }
-            run.last_words = Some(so_far).filter(|words| !words.is_empty()).or(run.last_words);
+            run.last_text = Some(so_far).filter(|words| !words.is_empty()).or(run.last_text);
         }
     }
 }
 
-/// A run under way.
 struct AgentRun<'a, P> {
     protocol: &'a P,
     history: RunHistory,
@@ -68,10 +66,10 @@ struct AgentRun<'a, P> {
     usage: Option<Usage>,
     warnings: Vec<AnswerWarning>,
     tool_results: Vec<ToolResult>,
-    /// What the model said in earlier turns, if anything.
-    last_words: Option<String>,
-    /// Whether the listener heard something in an earlier turn.
-    spoken: bool,
+    /// The last text of the model in earlier turns.
+    last_text: Option<String>,
+    /// Whether text of an earlier turn was forwarded.
+    has_forwarded: bool,
 }
 
 impl<'a, P: Protocol> AgentRun<'a, P> {
@@ -84,35 +82,35 @@ impl<'a, P: Protocol> AgentRun<'a, P> {
             usage: None,
             warnings: Vec::new(),
             tool_results: Vec::new(),
-            last_words: None,
-            spoken: false,
+            last_text: None,
+            has_forwarded: false,
         }
     }
 
-    /// Asks the engine for the next turn. Gives its answer and what the listener heard of it.
+    /// Asks the engine for the next turn. Returns its answer and the forwarded text.
     async fn ask(&mut self) -> Result<(Generation, String), EngineError> {
         self.turns += 1;
         loop {
-            let mut heard = String::new();
-            let error = match self.ask_once(&mut heard).await {
+            let mut forwarded = String::new();
+            let error = match self.ask_once(&mut forwarded).await {
                 Ok(generation) => {
                     self.usage = sum(self.usage, generation.usage);
                     generation.warnings.iter().for_each(|warning| self.warn(warning.clone()));
-                    self.spoken |= !heard.is_empty();
-                    return Ok((generation, heard));
+                    self.has_forwarded |= !forwarded.is_empty();
+                    return Ok((generation, forwarded));
                 }
                 Err(error) => error,
             };
-            let again = error.is_context_overflow() && heard.is_empty() && self.history.leave_out_oldest();
+            let again = error.is_context_overflow() && forwarded.is_empty() && self.history.remove_oldest();
             if !again {
                 return Err(error);
             }
-            tracing::info!(reason = %error, "results of tools are left out of a conversation that outgrew the model");
+            tracing::info!(reason = %error, "the conversation exceeds the context of the model; removing results of tools");
             self.warn(AnswerWarning::ContextCompacted);
         }
     }
 
-    async fn ask_once(&self, heard: &mut String) -> Result<Generation, EngineError> {
+    async fn ask_once(&self, forwarded: &mut String) -> Result<Generation, EngineError> {
         let request = self.history.request();
         let Some(listener) = &self.context.listener else {
             return self.context.engine.generate(request).await;
@@ -122,8 +120,8 @@ impl<'a, P: Protocol> AgentRun<'a, P> {
         let mut forwarder = TextForwarder {
             listener: listener.as_ref(),
             text_filter: text_filter.as_mut(),
-            spoken: self.spoken,
-            heard,
+            has_forwarded: self.has_forwarded,
+            forwarded,
         };
         let generation = collect(stream, &request.model, &mut forwarder).await?;
         generation.ok_or_else(|| EngineError::Interrupted {
@@ -132,13 +130,13 @@ impl<'a, P: Protocol> AgentRun<'a, P> {
         })
     }
 
-    /// Runs the calls of a turn side by side and shows the model the results in order, also of those that are too many.
+    /// Runs the calls of a turn concurrently, and adds the results in order, also for calls beyond the limit.
     async fn execute(&mut self, calls: &[ToolCall]) {
         self.context.tools.begin_turn();
-        let (run, too_many) = calls.split_at(calls.len().min(MOST_CALLS));
+        let (run, too_many) = calls.split_at(calls.len().min(MAX_CALLS));
         let wanted: Vec<_> = run.iter().map(|call| self.context.tools.execute(call)).collect();
         let mut results: Vec<ToolResult> =
-            stream::iter(wanted).buffered(self.protocol.at_once()).collect().await;
+            stream::iter(wanted).buffered(self.protocol.max_parallel()).collect().await;
         results.extend(too_many.iter().map(not_run));
         for shown in self.protocol.show(calls, &results) {
             self.history.show(shown);
@@ -146,16 +144,16 @@ impl<'a, P: Protocol> AgentRun<'a, P> {
         self.tool_results.extend(results);
         let choice = &mut self.history.request_mut().tool_choice;
         if matches!(choice, Some(ToolChoice::Required | ToolChoice::Function(_))) {
-            // A call that is forced in every turn could never be followed by an answer.
+            // A call that is forced in every turn would prevent an answer.
             *choice = None;
         }
     }
 
-    /// Tells the listener what it has not heard of a turn's text.
-    async fn tell_rest(&self, content: &str, heard: &str) {
+    /// Forwards the rest of the text of a turn.
+    async fn forward_rest(&self, content: &str, forwarded: &str) {
         let Some(listener) = &self.context.listener else { return };
-        if let Some(rest) = content.strip_prefix(heard).filter(|rest| !rest.is_empty()) {
-            let paragraph = if heard.is_empty() && self.spoken { "\n\n" } else { "" };
+        if let Some(rest) = content.strip_prefix(forwarded).filter(|rest| !rest.is_empty()) {
+            let paragraph = if forwarded.is_empty() && self.has_forwarded { "\n\n" } else { "" };
             listener.text(&format!("{paragraph}{rest}")).await;
         }
     }
@@ -173,15 +171,15 @@ impl<'a, P: Protocol> AgentRun<'a, P> {
         AgentOutcome { generation, turns: self.turns, tool_results: self.tool_results }
     }
 
-    /// Ends the run with what it has.
+    /// Ends the run with the answer so far.
     fn cut_short(mut self, mut generation: Generation, so_far: String) -> AgentOutcome {
         if self.context.tools.stopped() {
             self.warn(AnswerWarning::LoopStopped);
         }
-        // The calls are the agent's own: the caller knows nothing of these tools.
+        // The caller does not know the agent's tools.
         generation.answer.tool_calls.clear();
         generation.answer.finish_reason = FinishReason::Length;
-        let content = if so_far.is_empty() { self.last_words.take().unwrap_or_default() } else { so_far };
+        let content = if so_far.is_empty() { self.last_text.take().unwrap_or_default() } else { so_far };
         self.finish(generation, content)
     }
 }
@@ -190,9 +188,9 @@ impl<'a, P: Protocol> AgentRun<'a, P> {
 struct TextForwarder<'a> {
     listener: &'a dyn TextSink,
     text_filter: &'a mut dyn TextFilter,
-    /// Whether an earlier turn was heard, from which this one stands apart by a blank line.
-    spoken: bool,
-    heard: &'a mut String,
+    /// Whether an earlier turn was forwarded; a blank line then separates this one.
+    has_forwarded: bool,
+    forwarded: &'a mut String,
 }
 
 impl TextForwarder<'_> {
@@ -201,15 +199,15 @@ impl TextForwarder<'_> {
         if audible.is_empty() {
             return;
         }
-        if self.spoken && self.heard.is_empty() {
+        if self.has_forwarded && self.forwarded.is_empty() {
             self.listener.text("\n\n").await;
         }
-        self.heard.push_str(&audible);
+        self.forwarded.push_str(&audible);
         self.listener.text(&audible).await;
     }
 }
 
-/// Puts a stream together while its text is passed on; `None` when it broke off.
+/// Collects a stream and forwards its text; `None` if the stream broke.
 async fn collect(
     stream: GenerationStream,
     model: &str,
@@ -233,7 +231,7 @@ async fn collect(
     Ok(None)
 }
 
-/// Publishes the start of a turn, and its end when dropped, so also for a run that fails or is cancelled.
+/// Publishes the start of a turn, and its end when dropped, also for a failed or cancelled run.
 struct TurnEvents<'a> {
     number: u32,
     agent: &'static str,
@@ -258,14 +256,12 @@ impl Drop for TurnEvents<'_> {
 fn not_run(call: &ToolCall) -> ToolResult {
     ToolResult {
         tool_name: call.name.clone(),
-        content: format!(
-            "not run: no more than {MOST_CALLS} calls are run in one turn; make fewer at a time"
-        ),
+        content: format!("not run: the limit is {MAX_CALLS} calls in one turn; make fewer calls at a time"),
         success: false,
     }
 }
 
-/// Usage of several turns; what nobody counted stays unknown.
+/// The total usage of several turns; unknown if a turn has none.
 fn sum(one: Option<Usage>, other: Option<Usage>) -> Option<Usage> {
     let (Some(a), Some(b)) = (one, other) else { return one.or(other) };
     let cached_tokens = match (a.cached_tokens, b.cached_tokens) {
@@ -284,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn usage_is_summed_and_unknown_only_when_nobody_counted() {
+    fn usage_is_summed_and_unknown_without_any_count() {
         let usage =
             |prompt_tokens, cached_tokens| Usage { prompt_tokens, completion_tokens: 1, cached_tokens };
         assert_eq!(sum(None, None), None);

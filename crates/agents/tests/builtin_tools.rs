@@ -52,7 +52,7 @@ async fn the_calculator_answers_and_explains_its_errors() {
 }
 
 #[tokio::test]
-async fn a_thought_is_taken_note_of() {
+async fn a_thought_is_acknowledged() {
     assert!(Think.call(json!({ "thought": "first this, then that" })).await.is_ok());
     assert!(Think.call(json!({ "thought": " " })).await.is_err());
 }
@@ -72,7 +72,7 @@ async fn a_sub_question_reaches_the_engine_without_tools_and_without_history() {
 }
 
 #[tokio::test]
-async fn trouble_with_a_sub_question_is_told_to_the_model() {
+async fn an_error_of_a_sub_question_is_returned_to_the_model() {
     let cut = Arc::new(ScriptedEngine::new(|_| {
         vec![
             Ok(Delta::text("and so")),
@@ -182,7 +182,7 @@ async fn secrets_pipes_directories_and_binaries_are_refused() {
         ".aws/credentials",
         ".ssh/config",
         ".docker/config.json",
-        // The home of this very program, under a name of its own.
+        // The home directory of Hob under another name.
         "house/hob.toml",
     ] {
         std::fs::create_dir_all(open.join(secret).parent().unwrap()).unwrap();

@@ -14,7 +14,7 @@ use hob_core::{
 };
 use serde_json::{Value, json};
 
-/// Says how often it was called, or something of its own.
+/// Returns how often it was called, or a given text.
 struct Counter {
     spec: ToolSpec,
     calls: AtomicUsize,
@@ -100,7 +100,7 @@ fn a_caller_is_offered_what_the_permit_reaches() {
 }
 
 #[tokio::test]
-async fn what_reaches_too_far_is_not_run() {
+async fn a_tool_beyond_the_permit_is_not_run() {
     let send = Counter::new("send", Reach::Act);
     let tool_set = ToolSet::new([Arc::clone(&send) as Arc<dyn Tool>]).unwrap();
     let tools = tool_set.for_run(Permit::up_to(Reach::Read), RunEvents::unheard()).unwrap();
@@ -159,7 +159,7 @@ async fn arguments_that_do_not_fit_never_reach_the_tool() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_ends_in_time() {
+async fn a_call_has_a_timeout() {
     for (name, words, seconds) in [
         ("slow", "slow did not finish within 30 s", 30.0),
         ("hasty", "hasty did not finish within 1.5 s", 1.5),
@@ -174,7 +174,7 @@ async fn a_call_ends_in_time() {
 }
 
 #[tokio::test]
-async fn long_words_are_cut_with_a_mark() {
+async fn a_long_result_is_cut_with_a_mark() {
     let told = execute(&only(Counter::new("wordy", Reach::Pure)), "wordy", "{}").await;
     assert_eq!(told.content, format!("{}\n[cut here: 1 more characters]", "ü".repeat(10_000)));
     let told = execute(&only(Counter::new("complains", Reach::Pure)), "complains", "{}").await;
@@ -207,13 +207,13 @@ async fn every_run_counts_its_own_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_call_is_told_even_one_that_never_ran() {
+async fn every_call_is_published_even_one_that_did_not_run() {
     let bus = EventBus::new();
-    let heard: Arc<Mutex<Vec<Event>>> = Arc::default();
-    let writer = Arc::clone(&heard);
-    let _diary = bus.subscribe(move |happening| {
-        assert_eq!(&*happening.run, "run-1");
-        writer.lock().unwrap().push(happening.event.clone());
+    let forwarded: Arc<Mutex<Vec<Event>>> = Arc::default();
+    let writer = Arc::clone(&forwarded);
+    let _diary = bus.subscribe(move |event| {
+        assert_eq!(&*event.run, "run-1");
+        writer.lock().unwrap().push(event.event.clone());
     });
     let tool_set = ToolSet::new([Counter::new("slow", Reach::Pure) as Arc<dyn Tool>]).unwrap();
     let tools = tool_set.for_run(Permit::up_to(Reach::Pure), RunEvents::new(bus, "run-1")).unwrap();
@@ -228,7 +228,7 @@ async fn every_call_is_told_even_one_that_never_ran() {
         latency: Duration::from_secs(seconds),
     };
     assert_eq!(
-        *heard.lock().unwrap(),
+        *forwarded.lock().unwrap(),
         [start("slow", "{}"), end("slow", 30), start("other", "{"), end("other", 0)]
     );
 }

@@ -21,7 +21,7 @@ const PRIVATE: &str = "
     １２７.0.0.2 127。0。0。2 localhost LOCALHOST localhost. a.localhost printer.local
     metadata.google.internal";
 
-/// Nobody in these tests may ask the network for a name.
+/// No test may resolve a name.
 fn no_names() -> AddressLookup {
     Arc::new(|name| panic!("looked up {name}"))
 }
@@ -70,7 +70,7 @@ async fn a_page_comes_back_as_text_with_title_headings_and_links() {
 }
 
 #[tokio::test]
-async fn json_and_text_come_as_they_are_and_other_things_not_at_all() {
+async fn json_and_text_are_unchanged_and_other_content_is_refused() {
     let server = FakeServer::start(|request| match request.path.as_str() {
         "/json" => Reply::json(200, "{\"a\": [1, 2]}"),
         "/feed" => Reply::new(200, "application/atom+xml", "<feed/>"),
@@ -103,7 +103,7 @@ async fn an_endless_page_is_cut() {
 }
 
 #[tokio::test]
-async fn a_server_that_falls_silent_costs_no_more_than_the_time_allowed() {
+async fn a_silent_server_costs_at_most_the_timeout() {
     for reply in [Reply::silence(), html("<p>begin").then_silence()] {
         let server = FakeServer::replying(reply).await;
         let options = WebFetchOptions { timeout: Duration::from_millis(300), ..options(&server) };
@@ -114,7 +114,7 @@ async fn a_server_that_falls_silent_costs_no_more_than_the_time_allowed() {
 }
 
 #[tokio::test]
-async fn private_addresses_are_refused_in_every_spelling() {
+async fn private_addresses_are_refused_in_every_notation() {
     let server = FakeServer::replying(html("reached")).await;
     let port = server.address().port();
     for host in PRIVATE.split_whitespace() {
@@ -180,7 +180,7 @@ async fn redirects_are_followed_and_every_step_is_checked() {
 }
 
 #[tokio::test]
-async fn after_text_from_outside_a_redirect_may_not_lead_to_another_site() {
+async fn after_untrusted_text_a_redirect_must_stay_on_the_site() {
     let server = FakeServer::start(|request| match request.path.as_str() {
         "/out" => redirect("http://evil.example/?secret"),
         "/www" => redirect(&format!("http://www.{}/", request.header("host").unwrap())),
@@ -215,17 +215,17 @@ async fn a_name_with_one_private_address_among_public_ones_is_refused() {
     {
         let options = WebFetchOptions { lookup: names_at(addresses), ..options(&server) };
         let refused = fetch(options, "http://rebind.example/").await.unwrap_err();
-        assert!(refused.contains("which is no public address"), "{addresses:?}: {refused}");
+        assert!(refused.contains("which is not public"), "{addresses:?}: {refused}");
     }
 }
 
 #[tokio::test]
-async fn a_name_is_looked_up_once_and_the_connection_goes_where_the_check_looked() {
+async fn a_name_is_resolved_once_and_the_connection_uses_the_checked_address() {
     let server = FakeServer::replying(html("<p>reached")).await;
     let port = server.address().port();
     let lookups = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&lookups);
-    // The first answer is allowed; whoever asks again is sent into the private network.
+    // The first answer is allowed; the second one is a private address.
     let rebinding: AddressLookup = Arc::new(move |_| {
         let first = counted.fetch_add(1, Ordering::SeqCst) == 0;
         let address: IpAddr = if first { "127.0.0.1" } else { "10.0.0.1" }.parse().unwrap();
@@ -243,7 +243,7 @@ async fn a_name_is_looked_up_once_and_the_connection_goes_where_the_check_looked
 }
 
 #[tokio::test]
-async fn a_name_that_nobody_knows_is_an_error_that_names_it() {
+async fn an_unknown_host_is_named_in_the_error() {
     let server = FakeServer::replying(html("reached")).await;
     let unknown: AddressLookup = Arc::new(|_| Box::pin(async { Err(std::io::Error::other("no such name")) }));
     let options = WebFetchOptions { lookup: unknown, ..options(&server) };

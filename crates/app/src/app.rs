@@ -14,7 +14,7 @@ use hob_engines::selection::{
 };
 use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
 use hob_memory::ChunkOptionsError;
-use hob_memory::read::child_process::ReaderProcess;
+use hob_memory::ReaderProcess;
 use hob_models::PullError;
 use hob_net::BindAddress;
 use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts};

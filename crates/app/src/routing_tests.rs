@@ -92,7 +92,7 @@ async fn auto_uses_the_suitable_model_and_reports_the_reason() {
     let (system, engine) = system(engine(), None);
     let plain = system.complete(asking("auto", "Hello there"), &run("1")).await.unwrap();
     assert_eq!(plain.generation.model, SMALL);
-    let why = "heuristic: the question is short and plain, so the smallest of 2 models";
+    let why = "heuristic: the question is short and simple, so the smallest of 2 models";
     assert_eq!(plain.reason.unwrap().as_str(), why);
 
     let streaming = system.stream(asking("auto", "What is 17 * 23?"), &run("2")).await.unwrap();

@@ -1,8 +1,8 @@
-//! Answers messages. A message is a stranger's words: it is data. Its sender and the configuration decide what an agent may do for
-//! it, never its text.
+//! Answers messages. The text of a message is data: its sender and the configuration decide what an agent may do for it, never
+//! its text.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -12,6 +12,7 @@ use hob_core::{
     AgentPreference, Ask, Caller, CallerRole, GenerateRequest, Message, Permit, Reach, RequestSource, Role,
     run_id,
 };
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
 use crate::inbox::{HandlerResult, MessageHandler};
@@ -25,24 +26,25 @@ const MAX_CHARS: usize = 8_000;
 /// The agent gets this much of an earlier message.
 const MAX_HISTORY_CHARS: usize = 4_000;
 
-/// An answer that takes longer is not waited for.
-const ANSWER_WITHIN: Duration = Duration::from_secs(600);
+/// The longest wait for an answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// The number of conversations that are remembered as having got a note of trouble.
-const MOST_TOLD: usize = 10_000;
+/// The number of remembered conversations that got the failure note.
+const MAX_NOTIFIED: usize = 10_000;
 
 const SYSTEM_PROMPT: &str =
-    "You answer somebody who writes to you in a messenger. Be brief and use plain text without tables.";
+    "You answer a person who writes to you in a messenger. Be brief and use plain text without tables.";
 
-const TROUBLE: &str = "I cannot answer right now: my model does not respond. I have told my owner.";
+const FAILURE_NOTE: &str =
+    "I cannot answer right now: my model does not respond. The problem is logged for my owner.";
 
 /// The rules for answering messages.
 #[derive(Debug, Clone)]
 pub struct InboundRules {
     pub agent: AgentPreference,
-    /// How far tools may reach on behalf of senders, by `channel:sender`; on behalf of everyone else they only compute.
+    /// The tools that may be used for a sender, by `channel:sender`. For everyone else, tools only compute.
     pub trust: BTreeMap<String, Reach>,
-    /// Senders, as `channel:sender`, who may have the memory read.
+    /// Senders, as `channel:sender`, for whom the memory may be read.
     pub allow_from: Vec<String>,
     pub messages_per_minute: usize,
     /// The number of earlier messages that the agent gets.
@@ -51,14 +53,14 @@ pub struct InboundRules {
 
 /// Answers messages through an [`Ask`].
 pub(crate) struct InboundHandler {
-    // Weak: what answers has the channels, and the channels have this.
+    // Weak, because what answers owns the channels, which own this.
     ask: Weak<dyn Ask>,
     rules: InboundRules,
-    /// `None` when nothing can be kept.
+    /// `None` if nothing can be saved.
     store: Option<Arc<dyn ChannelStore>>,
     limiter: Mutex<RateLimiter>,
-    /// Conversations that got a note of trouble since their last answer.
-    told: Mutex<HashSet<String>>,
+    /// Conversations that got the failure note since their last answer.
+    notified: Mutex<HashSet<String>>,
 }
 
 impl InboundHandler {
@@ -68,15 +70,14 @@ impl InboundHandler {
             limiter: Mutex::new(RateLimiter::new(rules.messages_per_minute)),
             rules,
             store,
-            told: Mutex::default(),
+            notified: Mutex::default(),
         }
     }
 
-    /// Refuses messages that are too many or too long: with a reply to the sender, or without one.
+    /// Refuses a message if there are too many or it is too long. The inner value is the reply, if any.
     fn refusal(&self, message: &ChannelMessage) -> Option<Option<String>> {
         let sender = format!("{}:{}", message.channel, message.sender);
-        let checked =
-            self.limiter.lock().unwrap_or_else(PoisonError::into_inner).check(&sender, Instant::now());
+        let checked = self.limiter.lock().check(&sender, Instant::now());
         match checked {
             RateCheck::Allowed => {}
             RateCheck::FirstOverLimit => {
@@ -91,12 +92,12 @@ impl InboundHandler {
             .then(|| Some(format!("That message is too long for me: I read {MAX_CHARS} characters at most.")))
     }
 
-    /// Whether a sender may have the memory read.
+    /// Whether the memory may be read for a sender.
     fn is_allowed(&self, channel: &str, sender: &str) -> bool {
         self.rules.allow_from.iter().any(|entry| names(entry, channel, sender))
     }
 
-    /// How far tools may reach on a sender's behalf.
+    /// The tools that may be used for a sender.
     fn trust(&self, channel: &str, sender: &str) -> Reach {
         let mut trusted = self.rules.trust.iter();
         let found = trusted.find(|(entry, _)| names(entry, channel, sender));
@@ -106,12 +107,12 @@ impl InboundHandler {
     fn caller(&self, message: &ChannelMessage) -> Caller {
         let ChannelMessage { channel, sender, .. } = message;
         let trust = self.trust(channel, sender);
-        // A message is text from outside. Only a sender whom the owner lets act is taken at their word.
+        // A message is untrusted text, unless the owner lets its sender act.
         let permit = Permit { tainted: trust < Reach::Act, ..Permit::up_to(trust) };
         let memory_reads = MEMORY_SEARCH_TOOLS.map(str::to_owned).to_vec();
         let permit = match self.is_allowed(channel, sender) {
             true => Permit { also: memory_reads, ..permit },
-            // However far a sender's trust goes, the owner's documents need leave of their own.
+            // Trust does not include the owner's documents; `allow_from` does.
             false => Permit { except: memory_reads, ..permit },
         };
         let agent = self.rules.agent.clone();
@@ -136,8 +137,8 @@ impl InboundHandler {
         GenerateRequest { model: DEFAULT_MODEL.to_owned(), messages, ..GenerateRequest::default() }
     }
 
-    /// What was said before. A sender with more trust is not told what others with less said in the same group: their words would
-    /// be read with a trust that they do not have.
+    /// The earlier messages. Messages of senders with less trust are left out: otherwise they would be read with the trust of
+    /// this sender.
     async fn history(&self, message: &ChannelMessage) -> Vec<HistoryLine> {
         let Some(store) = self.store.clone().filter(|_| self.rules.history > 0) else {
             return Vec::new();
@@ -150,7 +151,7 @@ impl InboundHandler {
         let lines = match read.await {
             Some(Ok(lines)) => lines,
             Some(Err(error)) => {
-                tracing::warn!(%error, "a conversation cannot be read; it is answered without its history");
+                tracing::warn!(%error, "cannot read the history of a conversation; answering without it");
                 return Vec::new();
             }
             None => return Vec::new(),
@@ -173,18 +174,18 @@ impl InboundHandler {
             store.remember(thread, exchange, SystemTime::now())
         });
         if let Some(Err(error)) = written.await {
-            tracing::warn!(%error, "a conversation cannot be kept");
+            tracing::warn!(%error, "cannot save a conversation");
         }
     }
 
-    /// Whether a conversation gets a note of trouble: once, until it is over.
-    fn tell_of_trouble(&self, message: &ChannelMessage) -> bool {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.len() < MOST_TOLD && told.insert(key(message))
+    /// Whether a conversation gets the failure note: once, until the next answer.
+    fn should_notify(&self, message: &ChannelMessage) -> bool {
+        let mut notified = self.notified.lock();
+        notified.len() < MAX_NOTIFIED && notified.insert(key(message))
     }
 
-    fn trouble_is_over(&self, message: &ChannelMessage) {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(&key(message));
+    fn clear_failure(&self, message: &ChannelMessage) {
+        self.notified.lock().remove(&key(message));
     }
 }
 
@@ -197,29 +198,29 @@ impl MessageHandler for InboundHandler {
         }
         let caller = self.caller(message);
         let request = self.request(message).await;
-        let failed = match timeout(ANSWER_WITHIN, ask.ask(request, &caller)).await {
+        let failed = match timeout(ANSWER_TIMEOUT, ask.ask(request, &caller)).await {
             Ok(Ok(outcome)) => {
                 let answer = outcome.generation.answer.content;
-                self.trouble_is_over(message);
+                self.clear_failure(message);
                 self.remember(message, &answer).await;
                 return Ok(Some(answer));
             }
             Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("there was no answer within {} s", ANSWER_WITHIN.as_secs()),
+            Err(_) => format!("no answer within {} s", ANSWER_TIMEOUT.as_secs()),
         };
-        // In full for the owner; the sender has no business with addresses and names of models.
-        tracing::warn!(channel = %message.channel, error = %failed, "a message could not be answered");
-        Ok(self.tell_of_trouble(message).then(|| TROUBLE.to_owned()))
+        // The log gets the full error. The sender must not see addresses and names of models.
+        tracing::warn!(channel = %message.channel, error = %failed, "cannot answer a message");
+        Ok(self.should_notify(message).then(|| FAILURE_NOTE.to_owned()))
     }
 }
 
-/// Whether an entry of the configuration, as `channel:sender`, names this sender. One without a channel names no one: the same id
-/// may belong to another person on another channel.
+/// Whether a `channel:sender` entry of the configuration names this sender. An entry without a channel names no one, because the
+/// same id may belong to another person on another channel.
 fn names(entry: &str, channel: &str, sender: &str) -> bool {
     !sender.is_empty() && entry.split_once(':') == Some((channel, sender))
 }
 
-/// Without a thread id, everybody who writes has a conversation of their own.
+/// Without a thread id, each sender has a conversation.
 fn conversation(message: &ChannelMessage) -> String {
     match message.conversation_id.as_str() {
         "" => format!("\u{1f}{}", message.sender),
@@ -231,7 +232,7 @@ fn key(message: &ChannelMessage) -> String {
     format!("{}\u{1f}{}", message.channel, conversation(message))
 }
 
-/// Work that blocks; `None` when the program ends.
+/// Runs blocking work; `None` if the program ends.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     tokio::task::spawn_blocking(work).await.ok()
 }

@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 use super::*;
 use crate::seen_messages::RecentMessages;
 
-/// Remembers what went out, or fails as told.
+/// Records sent messages, or fails on request.
 #[derive(Default)]
 struct Post {
     delivered: Mutex<Vec<Outgoing>>,
@@ -21,6 +21,10 @@ impl MessageSender for Post {
         }
         self.delivered.lock().unwrap().push(message.clone());
         Ok(())
+    }
+
+    async fn channels(&self) -> Result<Vec<String>, String> {
+        Ok(Vec::new())
     }
 }
 
@@ -56,9 +60,9 @@ fn message(conversation: &str, number: usize) -> ChannelMessage {
     }
 }
 
-/// Waits until nobody is at work.
+/// Waits until no task runs.
 async fn quiet(inbox: &Inbox) {
-    while inbox.at_work() > 0 {
+    while inbox.tasks() > 0 {
         tokio::task::yield_now().await;
     }
 }
@@ -92,7 +96,7 @@ impl MessageHandler for Slow {
 }
 
 #[tokio::test]
-async fn every_handler_is_called_and_a_failing_one_harms_nobody() {
+async fn every_handler_is_called_and_a_failing_one_does_not_affect_the_others() {
     struct Panics;
     #[async_trait]
     impl MessageHandler for Panics {
@@ -124,7 +128,7 @@ async fn every_handler_is_called_and_a_failing_one_harms_nobody() {
 }
 
 #[tokio::test]
-async fn a_message_that_comes_twice_is_answered_once() {
+async fn a_repeated_message_is_answered_once() {
     let (inbox, post) = inbox(InboxLimits::default());
     inbox.on_message(Arc::new(Echo));
     for _ in 0..3 {
@@ -137,8 +141,8 @@ async fn a_message_that_comes_twice_is_answered_once() {
 }
 
 #[tokio::test]
-async fn a_conversation_keeps_its_order_and_the_others_do_not_wait_for_it() {
-    let (inbox, post) = inbox(InboxLimits { side_by_side: 2, ..InboxLimits::default() });
+async fn a_conversation_keeps_its_order_and_does_not_block_others() {
+    let (inbox, post) = inbox(InboxLimits { concurrent: 2, ..InboxLimits::default() });
     let slow = Arc::new(Slow::default());
     inbox.on_message(Arc::clone(&slow) as Arc<dyn MessageHandler>);
     for number in 1..=3 {
@@ -146,7 +150,7 @@ async fn a_conversation_keeps_its_order_and_the_others_do_not_wait_for_it() {
             inbox.accept(message(conversation, number)).await;
         }
     }
-    while inbox.at_work() > 0 {
+    while inbox.tasks() > 0 {
         slow.go.notify_one();
         tokio::task::yield_now().await;
     }
@@ -164,7 +168,7 @@ async fn a_conversation_keeps_its_order_and_the_others_do_not_wait_for_it() {
 }
 
 #[tokio::test]
-async fn one_too_many_is_left_out_and_its_sender_told_once() {
+async fn a_message_over_the_limit_is_dropped_and_its_sender_notified_once() {
     let (inbox, post) = inbox(InboxLimits { per_conversation: 2, ..InboxLimits::default() });
     let slow = Arc::new(Slow::default());
     inbox.on_message(Arc::clone(&slow) as Arc<dyn MessageHandler>);
@@ -177,16 +181,16 @@ async fn one_too_many_is_left_out_and_its_sender_told_once() {
         inbox.accept(message("a", number)).await;
     }
     inbox.accept(message("b", 0)).await;
-    while inbox.at_work() > 0 {
+    while inbox.tasks() > 0 {
         slow.go.notify_one();
         tokio::task::yield_now().await;
     }
     let mut contents = post.contents();
     contents.retain(|content| content != "b0");
-    assert_eq!(contents, ["a0", "a1", "a2", NO_ROOM]);
+    assert_eq!(contents, ["a0", "a1", "a2", DROPPED_NOTE]);
     // What was left out was not taken: it is welcome when it comes again.
     inbox.accept(message("a", 9)).await;
-    while inbox.at_work() > 0 {
+    while inbox.tasks() > 0 {
         slow.go.notify_one();
         tokio::task::yield_now().await;
     }
@@ -194,7 +198,7 @@ async fn one_too_many_is_left_out_and_its_sender_told_once() {
 }
 
 #[tokio::test]
-async fn what_waits_is_bounded_in_all_by_number_and_by_size() {
+async fn waiting_messages_are_bounded_by_number_and_by_size() {
     for limits in [
         InboxLimits { messages: 5, ..InboxLimits::default() },
         InboxLimits { bytes: 5 * 300, ..InboxLimits::default() },
@@ -206,9 +210,9 @@ async fn what_waits_is_bounded_in_all_by_number_and_by_size() {
             inbox.accept(message(&format!("c{number}-"), number)).await;
         }
         // So many are being answered, and five wait.
-        let taken = limits.side_by_side + 5;
-        assert_eq!(inbox.at_work(), taken, "{limits:?}");
-        while inbox.at_work() > 0 {
+        let taken = limits.concurrent + 5;
+        assert_eq!(inbox.tasks(), taken, "{limits:?}");
+        while inbox.tasks() > 0 {
             slow.go.notify_one();
             tokio::task::yield_now().await;
         }
@@ -218,7 +222,7 @@ async fn what_waits_is_bounded_in_all_by_number_and_by_size() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_waits_for_a_channel_that_is_away_and_is_never_sent_twice() {
+async fn a_reply_waits_for_a_disconnected_channel_and_is_never_sent_twice() {
     let away = || SendFailure::NotSent("away".into());
     for (failures, expected) in [
         (vec![away(), away(), away()], vec!["re: a1"]),
@@ -229,24 +233,24 @@ async fn a_reply_waits_for_a_channel_that_is_away_and_is_never_sent_twice() {
         inbox.on_message(Arc::new(Echo));
         *post.failures.lock().unwrap() = failures.clone();
         inbox.accept(message("a", 1)).await;
-        inbox.shared.at_work.close();
-        inbox.shared.at_work.wait().await;
+        inbox.shared.tasks.close();
+        inbox.shared.tasks.wait().await;
         assert_eq!(post.contents(), expected, "{failures:?}");
     }
 }
 
 #[tokio::test]
-async fn whoever_stops_leaves_nobody_at_work() {
+async fn stopping_leaves_no_task_behind() {
     let (inbox, post) = inbox(InboxLimits::default());
     inbox.on_message(Arc::new(Slow::default()));
     for number in 0..20 {
         inbox.accept(message(&format!("c{number}"), 1)).await;
     }
     inbox.close().await;
-    assert_eq!((inbox.at_work(), post.contents().len()), (0, 0));
+    assert_eq!((inbox.tasks(), post.contents().len()), (0, 0));
 }
 
-/// Remembers what it is told of the one message there is.
+/// Records the calls for a single message.
 #[derive(Default)]
 struct Diary {
     is_settled: AtomicBool,
@@ -272,7 +276,7 @@ impl SeenMessages for Diary {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_that_certainly_did_not_go_out_is_left_for_the_next_time() {
+async fn a_reply_that_was_not_sent_is_sent_after_a_restart() {
     for (failure, is_settled) in
         [(SendFailure::NotSent("away".into()), false), (SendFailure::Unknown("silence".into()), true)]
     {
@@ -294,7 +298,7 @@ async fn a_reply_that_certainly_did_not_go_out_is_left_for_the_next_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thought_that_is_given_up_is_left_for_the_next_time() {
+async fn an_interrupted_answer_is_given_after_a_restart() {
     let diary = Arc::new(Diary::default());
     let (inbox, _) = inbox_with(InboxLimits::default(), Arc::clone(&diary) as Arc<dyn SeenMessages>);
     let slow = Arc::new(Slow::default());
@@ -336,7 +340,7 @@ impl SeenMessages for SlowStore {
 }
 
 #[tokio::test]
-async fn a_message_is_answered_though_its_connection_breaks_while_it_is_written_down() {
+async fn a_message_is_answered_even_if_its_connection_is_lost_while_it_is_saved() {
     let seen_messages = Arc::new(SlowStore::default());
     let (inbox, post) =
         inbox_with(InboxLimits::default(), Arc::clone(&seen_messages) as Arc<dyn SeenMessages>);

@@ -1,12 +1,11 @@
-//! Messages from and to people: the gateway with its channels, WhatsApp, the rules for answering, and the agents' tools.
+//! Messaging: the gateway with its channels, WhatsApp, the rules for answering, and the agent tools.
 //!
-//! [`ChannelService`] is what the rest of the program uses. A message that comes in is entered into the [`store`], queued by
-//! conversation, and answered through the contract `Ask` on behalf of its sender.
+//! [`ChannelService`] is what the rest of the program uses. A received message is saved in the [`store`], queued by conversation,
+//! and answered through the contract `Ask` on behalf of its sender.
 //!
 //! Knows no configuration file, no HTTP server, and nothing of how a question is answered.
 
-mod channel_base;
-mod channel_set;
+mod channel;
 mod gateway;
 mod inbound;
 mod inbox;
@@ -18,11 +17,12 @@ mod status;
 mod status_transitions;
 pub mod store;
 mod stored_messages;
-pub mod tools;
+mod tools;
 mod types;
 pub mod whatsapp;
 
-pub use gateway::client::{GatewayClient, GatewayOptions};
+pub use channel::Channel;
+pub use gateway::client::GatewayOptions;
 pub use gateway::shared::GatewayTimeouts;
 pub use inbound::InboundRules;
 pub use inbox::{HandlerResult, InboxLimits, MessageHandler};
@@ -31,4 +31,4 @@ pub use service::{ChannelOptions, ChannelService};
 pub use store::{ChannelStore, MIGRATIONS, SqliteChannelStore};
 pub use tools::channel_tools;
 pub use types::{ChannelError, ChannelMessage, ChannelReport, ChannelStatus};
-pub use whatsapp::{Whatsapp, WhatsappOptions};
+pub use whatsapp::WhatsappOptions;

@@ -1,4 +1,4 @@
-//! Messages that are sent: how every channel sends them, and how that fails.
+//! Messages to send, the contract of a sender, and its errors.
 
 use async_trait::async_trait;
 use hob_core::{Event, EventBus};
@@ -12,9 +12,9 @@ pub(crate) struct Outgoing {
     pub channel: String,
     pub content: String,
     pub conversation_id: Option<String>,
-    /// Which of several accounts on the channel it goes out from, where the channel has several.
+    /// The account that sends it, if the channel has several.
     pub account_id: Option<String>,
-    /// The same for every attempt at this message, for gateways that recognise a message they were given before.
+    /// The same for every attempt, so that a gateway can recognise a message that it already has.
     pub key: String,
 }
 
@@ -22,13 +22,13 @@ impl Outgoing {
     pub fn new(channel: &str, content: &str, conversation_id: Option<&str>) -> Result<Self, ChannelError> {
         let invalid = |reason: &str| Err(ChannelError::Invalid { reason: reason.to_owned() });
         if channel.trim().is_empty() {
-            return invalid("it names no channel");
+            return invalid("the channel is missing");
         }
         if content.trim().is_empty() {
-            return invalid("it is empty");
+            return invalid("the text is empty");
         }
         if content.len() > MAX_CONTENT_BYTES {
-            return invalid(&format!("it is longer than {} KiB", MAX_CONTENT_BYTES >> 10));
+            return invalid(&format!("the text is longer than {} KiB", MAX_CONTENT_BYTES >> 10));
         }
         Ok(Outgoing {
             channel: channel.to_owned(),
@@ -40,26 +40,26 @@ impl Outgoing {
     }
 }
 
-/// No channel takes longer messages, most take far shorter ones.
+/// No channel accepts longer messages.
 const MAX_CONTENT_BYTES: usize = 256 << 10;
 
 fn random_key() -> String {
     std::iter::repeat_with(fastrand::alphanumeric).take(24).collect()
 }
 
-/// Why a message did not go out.
+/// Why a message was not sent.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum SendFailure {
-    /// It certainly did not: it may be tried again.
+    /// It certainly was not sent: it may be tried again.
     #[error("{0}")]
     NotSent(String),
-    /// It may have: trying again could deliver it twice.
-    #[error("{0}; it may have arrived nevertheless")]
+    /// It may have been sent: another attempt could deliver it twice.
+    #[error("{0}; the message may have arrived")]
     Unknown(String),
-    /// The other side does not want it: it never will.
+    /// The other side refuses it.
     #[error("{0}")]
     Refused(String),
-    /// There is something wrong with it, and it was not even tried.
+    /// The message is not valid; no attempt was made.
     #[error("{0}")]
     Invalid(String),
 }
@@ -79,7 +79,10 @@ pub(crate) trait MessageSender: Send + Sync {
     /// Makes one attempt. Success means that the other side has the message.
     async fn deliver(&self, message: &Outgoing) -> Result<(), SendFailure>;
 
-    /// The channel begins to listen, or stops.
+    /// The names that can be sent to.
+    async fn channels(&self) -> Result<Vec<String>, String>;
+
+    /// The channel starts to listen, or stops.
     fn set_listening(&self, _is_listening: bool) {}
 }
 

@@ -1,12 +1,12 @@
-//! How many messages one sender may write in a minute. Pure: the time is passed in.
+//! Limits the messages of one sender. Pure: the time is passed in.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Senders that are counted. More are people who have not written for long, or one who makes up names.
-const MOST_SENDERS: usize = 4_096;
+/// The number of senders that are counted.
+const MAX_SENDERS: usize = 4_096;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -18,17 +18,17 @@ pub(crate) enum RateCheck {
     OverLimit,
 }
 
-/// Counts the messages of all senders. Each has room for so many, and gets it back evenly within a minute.
+/// Counts the messages of all senders. Each has a budget for one minute, which refills evenly.
 pub(crate) struct RateLimiter {
     per_minute: f64,
     senders: HashMap<String, SenderBudget>,
 }
 
 struct SenderBudget {
-    /// Messages there is room for.
-    room: f64,
+    /// The messages that the sender may still write.
+    budget: f64,
     last: Instant,
-    was_told: bool,
+    was_notified: bool,
 }
 
 impl RateLimiter {
@@ -36,36 +36,36 @@ impl RateLimiter {
         RateLimiter { per_minute: per_minute as f64, senders: HashMap::new() }
     }
 
-    /// Counts a message of a sender, and says whether it is within the limit.
+    /// Counts a message of a sender, and returns whether it is within the limit.
     pub fn check(&mut self, sender: &str, now: Instant) -> RateCheck {
-        if self.senders.len() >= MOST_SENDERS && !self.senders.contains_key(sender) {
+        if self.senders.len() >= MAX_SENDERS && !self.senders.contains_key(sender) {
             self.make_room(now);
         }
         let per_minute = self.per_minute;
         let known = self.senders.entry(sender.to_owned()).or_insert(SenderBudget {
-            room: per_minute,
+            budget: per_minute,
             last: now,
-            was_told: false,
+            was_notified: false,
         });
         let waited = now.saturating_duration_since(known.last).as_secs_f64() / MINUTE.as_secs_f64();
-        known.room = (known.room + waited * per_minute).min(per_minute);
+        known.budget = (known.budget + waited * per_minute).min(per_minute);
         known.last = now;
-        if known.room >= 1.0 {
-            known.room -= 1.0;
-            known.was_told = false;
+        if known.budget >= 1.0 {
+            known.budget -= 1.0;
+            known.was_notified = false;
             return RateCheck::Allowed;
         }
-        if std::mem::replace(&mut known.was_told, true) {
+        if std::mem::replace(&mut known.was_notified, true) {
             RateCheck::OverLimit
         } else {
             RateCheck::FirstOverLimit
         }
     }
 
-    /// Removes the senders who have all their room again and, if there are none, the one who wrote the longest time ago.
+    /// Removes the senders with a full budget or, if there are none, the sender who wrote the longest time ago.
     fn make_room(&mut self, now: Instant) {
         self.senders.retain(|_, sender| now.saturating_duration_since(sender.last) < MINUTE);
-        if self.senders.len() >= MOST_SENDERS {
+        if self.senders.len() >= MAX_SENDERS {
             let oldest =
                 self.senders.iter().min_by_key(|(_, sender)| sender.last).map(|(name, _)| name.clone());
             if let Some(oldest) = oldest {
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn somebody_too_fast_is_told_once_and_others_are_not_concerned() {
+    async fn a_sender_over_the_limit_is_notified_once_and_others_are_not_affected() {
         let now = Instant::now();
         let mut limiter = RateLimiter::new(3);
         let course: Vec<RateCheck> = (0..6).map(|_| limiter.check("ann", now)).collect();
@@ -98,11 +98,7 @@ mod tests {
         assert_eq!(limiter.check("bob", now), RateCheck::Allowed);
         let later = now + Duration::from_secs(20);
         assert_eq!(limiter.check("ann", later), RateCheck::Allowed, "a third of a minute is room for one");
-        assert_eq!(
-            limiter.check("ann", later),
-            RateCheck::FirstOverLimit,
-            "told again, because it was fine in between"
-        );
+        assert_eq!(limiter.check("ann", later), RateCheck::FirstOverLimit, "notified again after an answer");
         let long_after = now + Duration::from_secs(3_600);
         let course: Vec<RateCheck> = (0..4).map(|_| limiter.check("ann", long_after)).collect();
         assert_eq!(
@@ -113,14 +109,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn made_up_names_take_no_more_than_their_share_of_memory() {
+    async fn invented_senders_use_bounded_memory() {
         let now = Instant::now();
         let mut limiter = RateLimiter::new(1);
-        for number in 0..2 * MOST_SENDERS as u64 {
+        for number in 0..2 * MAX_SENDERS as u64 {
             limiter.check(&number.to_string(), now + Duration::from_millis(number));
         }
-        assert_eq!(limiter.senders.len(), MOST_SENDERS);
+        assert_eq!(limiter.senders.len(), MAX_SENDERS);
         assert_eq!(limiter.check("new", now + 2 * MINUTE), RateCheck::Allowed);
-        assert!(limiter.senders.len() < MOST_SENDERS, "those who rested are forgotten together");
+        assert!(limiter.senders.len() < MAX_SENDERS, "idle senders are removed together");
     }
 }

@@ -1,39 +1,37 @@
-//! Which messages were taken in, so that none is answered twice and none is lost.
+//! Which messages were received, so that none is answered twice and none is lost.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
 use crate::types::ChannelMessage;
 
-/// The number of a message that was taken in.
+/// The number of a received message.
 pub type EntryId = i64;
 
-/// Remembers messages, perhaps beyond the end of the process. It must not fail: one that cannot remember says that a message is
-/// new, because answering twice is better than not at all.
+/// Remembers messages. An implementation that fails reports a message as new, because answering twice is better than not at all.
 #[async_trait]
 pub trait SeenMessages: Send + Sync {
-    /// Enters a message; `None` when it was entered before.
+    /// Adds a message; `None` if it was added before.
     async fn take(&self, message: &ChannelMessage) -> Option<EntryId>;
 
-    /// The message has been dealt with, or its answer is about to go out. It is not given back by [`Self::unsettled`].
+    /// Marks a message as answered. [`Self::unsettled`] does not return it anymore.
     async fn settle(&self, entry: EntryId);
 
-    /// The answer certainly did not go out, so it is not settled after all.
+    /// Marks a message as not answered, because its reply was not sent.
     async fn reopen(&self, entry: EntryId, message: &ChannelMessage);
 
-    /// What was taken and not settled when the process ended, in the order it came.
+    /// The messages that were not settled when the last process ended, oldest first.
     async fn unsettled(&self) -> Vec<(EntryId, ChannelMessage)>;
 }
 
-/// The number of messages that are remembered.
 const REMEMBERED: usize = 10_000;
 
-/// What a message is known by. Some services number their messages per conversation, so the number alone is not enough.
+/// The identity of a message. Some services number their messages by conversation, so the number alone is not enough.
 pub fn identity(message: &ChannelMessage) -> Option<String> {
     let ChannelMessage { channel, conversation_id, message_id, .. } = message;
-    // A separator that no identifier has, so that two identities never run together into the same text.
+    // No identifier contains this separator, so two identities are never the same text.
     (!message_id.is_empty()).then(|| format!("{channel}\u{1f}{conversation_id}\u{1f}{message_id}"))
 }
 
@@ -46,7 +44,7 @@ pub struct RecentMessages {
 #[derive(Default)]
 struct Seen {
     identities: HashSet<String>,
-    /// The oldest first, to be forgotten when there is no more room.
+    /// Oldest first.
     order: VecDeque<String>,
     next: EntryId,
 }
@@ -54,7 +52,7 @@ struct Seen {
 #[async_trait]
 impl SeenMessages for RecentMessages {
     async fn take(&self, message: &ChannelMessage) -> Option<EntryId> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         if let Some(identity) = identity(message) {
             if !seen.identities.insert(identity.clone()) {
                 return None;
@@ -93,7 +91,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_message_is_taken_once_and_one_without_an_id_always() {
+    async fn a_message_is_accepted_once_and_one_without_an_id_always() {
         let messages = RecentMessages::default();
         assert!(messages.take(&message("a", "1")).await.is_some());
         assert!(messages.take(&message("a", "1")).await.is_none());
@@ -110,6 +108,6 @@ mod tests {
         }
         assert!(messages.take(&message("a", &REMEMBERED.to_string())).await.is_none());
         assert!(messages.take(&message("a", "0")).await.is_some());
-        assert_eq!(messages.seen.lock().unwrap().identities.len(), REMEMBERED);
+        assert_eq!(messages.seen.lock().identities.len(), REMEMBERED);
     }
 }

@@ -1,42 +1,45 @@
-//! What the rest of the program uses: sends, lists, reports, and answers the messages that come in. Knows no configuration file, and
-//! nothing of how a question is answered.
+//! The service of all channels: sends, lists, reports, and answers incoming messages. Knows no configuration file, and nothing of how
+//! a question is answered.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use futures::future::join_all;
 use hob_core::{Ask, EventBus};
+use parking_lot::Mutex;
 
-use crate::channel_set::ChannelSet;
-use crate::gateway::client::{GatewayClient, GatewayOptions};
+use crate::channel::Channel;
+use crate::gateway::client::GatewayOptions;
 use crate::inbound::{InboundHandler, InboundRules};
 use crate::inbox::MessageHandler;
 use crate::seen_messages::{RecentMessages, SeenMessages};
 use crate::store::ChannelStore;
 use crate::stored_messages::StoredMessages;
-use crate::types::{ChannelError, ChannelReport};
-use crate::whatsapp::{Whatsapp, WhatsappOptions};
+use crate::types::{ChannelError, ChannelReport, ChannelStatus};
+use crate::whatsapp::{self, WhatsappOptions};
 
 /// The options of a [`ChannelService`].
 #[derive(Default)]
 pub struct ChannelOptions {
-    /// `None` where no gateway is used.
+    /// `None` if no gateway is used.
     pub gateway: Option<GatewayOptions>,
-    /// `None` where WhatsApp is not used.
+    /// `None` if WhatsApp is not used.
     pub whatsapp: Option<WhatsappOptions>,
-    /// The rules for answering messages; `None` where messages are not answered.
+    /// `None` if messages are not answered.
     pub inbound: Option<InboundRules>,
-    /// `None` where nothing can be saved.
+    /// `None` if nothing can be saved.
     pub store: Option<Arc<dyn ChannelStore>>,
-    /// The file that is locked by the one process that answers messages; `None` where there is only one.
+    /// The file that the one process that answers messages locks. `None` if there is only one process.
     pub lock: Option<PathBuf>,
     /// Gets the events of the channels.
     pub events: EventBus,
 }
 
-/// The channels.
+/// All channels.
 pub struct ChannelService {
-    channels: ChannelSet,
+    gateway: Option<Channel>,
+    whatsapp: Option<Channel>,
     inbound: Option<InboundRules>,
     store: Option<Arc<dyn ChannelStore>>,
     lock_path: Option<PathBuf>,
@@ -45,7 +48,7 @@ pub struct ChannelService {
 }
 
 impl ChannelService {
-    /// Makes the channels, and connects none yet.
+    /// Creates the channels. Connects none.
     pub fn new(options: ChannelOptions) -> Result<Self, ChannelError> {
         let ChannelOptions { gateway, whatsapp, inbound, store, lock, events } = options;
         let seen_messages: Arc<dyn SeenMessages> = match store.clone() {
@@ -54,14 +57,15 @@ impl ChannelService {
         };
         let gateway = gateway.map(|options| {
             let (events, seen_messages) = (events.clone(), Arc::clone(&seen_messages));
-            GatewayClient::new(GatewayOptions { events, seen_messages, ..options })
+            Channel::gateway(GatewayOptions { events, seen_messages, ..options })
         });
         let whatsapp = whatsapp.map(|options| {
             let (events, seen_messages) = (events.clone(), Arc::clone(&seen_messages));
-            Whatsapp::new(WhatsappOptions { events, seen_messages, ..options })
+            Channel::whatsapp(WhatsappOptions { events, seen_messages, ..options })
         });
         Ok(ChannelService {
-            channels: ChannelSet { gateway: gateway.transpose()?, whatsapp },
+            gateway: gateway.transpose()?,
+            whatsapp,
             inbound,
             store,
             lock_path: lock,
@@ -69,64 +73,136 @@ impl ChannelService {
         })
     }
 
-    /// Sends a message. Success means that the channel took it. Dropping the future gives up.
+    fn channels(&self) -> impl Iterator<Item = &Channel> {
+        self.gateway.iter().chain(&self.whatsapp)
+    }
+
+    /// Sends a message. Success means that the channel accepted it. Dropping the future gives up.
     pub async fn send(
         &self,
         channel: &str,
         content: &str,
         conversation_id: Option<&str>,
     ) -> Result<(), ChannelError> {
-        self.channels.send(channel, content, conversation_id).await
+        let sender = match (&self.whatsapp, &self.gateway) {
+            (Some(whatsapp), _) if whatsapp::is_ours(channel) => whatsapp,
+            // The gateway may have its own WhatsApp.
+            (_, Some(gateway)) => gateway,
+            (Some(_), None) => {
+                let reason =
+                    format!("there is no channel '{channel}'; without a gateway, WhatsApp is the only one");
+                return Err(ChannelError::Invalid { reason });
+            }
+            (None, None) => return Err(ChannelError::NotConfigured),
+        };
+        sender.send(channel, content, conversation_id).await
     }
 
     /// The names that [`Self::send`] can reach.
     pub async fn list(&self) -> Result<Vec<String>, ChannelError> {
-        self.channels.list().await
+        let mut names = match &self.gateway {
+            Some(gateway) => match gateway.list_channels().await {
+                Ok(names) => names,
+                // WhatsApp still works.
+                Err(error) if self.whatsapp.is_some() => {
+                    tracing::warn!(%error, "the channels of the gateway are not listed");
+                    Vec::new()
+                }
+                Err(error) => return Err(error),
+            },
+            None => Vec::new(),
+        };
+        if self.whatsapp.is_some() && !names.iter().any(|name| name == whatsapp::CHANNEL) {
+            names.push(whatsapp::CHANNEL.to_owned());
+        }
+        Ok(names)
     }
 
-    /// The status of the channel with the worst one: `connected` means all of them.
+    /// The worst status of all channels: `connected` means that all are.
     pub fn report(&self) -> ChannelReport {
-        self.channels.report()
+        summary(self.channels().map(Channel::report).collect())
     }
 
-    /// Connects, and answers what comes in. Where another process does that already, this one only sends.
+    /// Connects, and answers incoming messages. If another process already does that, this one only sends.
     pub fn listen(&self, ask: &Arc<dyn Ask>) {
         match self.lock_path.as_deref().map_or(Claim::Ours(None), claim) {
             Claim::Taken => {
-                tracing::warn!("another Hob answers messages already; this one only sends");
+                tracing::warn!("another Hob already answers messages; this one only sends");
                 return;
             }
-            Claim::Ours(lock) => *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = lock,
+            Claim::Ours(lock) => *self.lock.lock() = lock,
         }
         if let Some(rules) = &self.inbound {
-            let inbound = InboundHandler::new(ask, rules.clone(), self.store.clone());
-            self.channels.on_message(&(Arc::new(inbound) as Arc<dyn MessageHandler>));
+            let handler = Arc::new(InboundHandler::new(ask, rules.clone(), self.store.clone()));
+            for channel in self.channels() {
+                channel.on_message(Arc::clone(&handler) as Arc<dyn MessageHandler>);
+            }
         }
-        self.channels.start();
+        self.channels().for_each(Channel::start);
     }
 
-    /// Disconnects. What was taken in and not answered is answered next time.
+    /// Disconnects. Messages that were received and not answered are answered after the next start.
     pub async fn close(&self) {
-        self.channels.close().await;
-        *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        join_all(self.channels().map(Channel::close)).await;
+        *self.lock.lock() = None;
     }
 }
 
-/// Whether this process may answer.
+/// Whether this process may answer messages.
 enum Claim {
     Ours(Option<File>),
     Taken,
 }
 
-/// Claims the right to answer. Where the lock cannot be used, this process answers.
+/// Tries to lock the file. If that cannot be done at all, this process answers.
 fn claim(path: &Path) -> Claim {
     let lock = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| File::create(path));
     match lock.map(|lock| (lock.try_lock(), lock)) {
         Ok((Err(fs::TryLockError::WouldBlock), _)) => Claim::Taken,
         Ok((_, lock)) => Claim::Ours(Some(lock)),
         Err(error) => {
-            tracing::debug!(%error, "cannot see whether another Hob answers messages");
+            tracing::debug!(%error, "cannot check whether another Hob answers messages");
             Claim::Ours(None)
         }
+    }
+}
+
+fn summary(reports: Vec<ChannelReport>) -> ChannelReport {
+    let gateway_url = reports.iter().map(|report| report.gateway_url.clone()).find(|url| !url.is_empty());
+    let troubles: Vec<String> = reports.iter().filter_map(|report| report.trouble.clone()).collect();
+    let status = reports.iter().map(|report| report.status).max_by_key(|status| match status {
+        ChannelStatus::NotConfigured => 0,
+        ChannelStatus::Connected => 1,
+        ChannelStatus::Connecting => 2,
+        ChannelStatus::Disconnected => 3,
+        ChannelStatus::Error => 4,
+    });
+    ChannelReport {
+        status: status.unwrap_or(ChannelStatus::NotConfigured),
+        gateway_url: gateway_url.unwrap_or_default(),
+        trouble: (!troubles.is_empty()).then(|| troubles.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(status: ChannelStatus, gateway_url: &str, trouble: Option<&str>) -> ChannelReport {
+        ChannelReport { status, gateway_url: gateway_url.into(), trouble: trouble.map(str::to_owned) }
+    }
+
+    #[test]
+    fn without_channels_the_status_is_not_configured() {
+        let service = ChannelService::new(ChannelOptions::default()).expect("created");
+        assert_eq!(service.report(), report(ChannelStatus::NotConfigured, "", None));
+    }
+
+    #[test]
+    fn the_worst_status_is_reported() {
+        let good = report(ChannelStatus::Connected, "ws://x", None);
+        let bad = report(ChannelStatus::Error, "", Some("no node"));
+        assert_eq!(summary(vec![good.clone(), bad]), report(ChannelStatus::Error, "ws://x", Some("no node")));
+        assert_eq!(summary(vec![good.clone()]), good);
     }
 }

@@ -1,11 +1,11 @@
-//! The current status of a channel, which its parts share.
+//! The current status of a channel, shared by its parts.
 
 use tokio::sync::watch;
 
 use crate::status_transitions::{Trigger, next};
 use crate::types::ChannelStatus;
 
-/// The status and, if there is one, the error and its fix.
+/// The status, and the error with its fix if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CurrentStatus {
     pub status: ChannelStatus,
@@ -27,18 +27,18 @@ impl Default for StatusCell {
 }
 
 impl StatusCell {
-    /// Notes an event that is no error.
+    /// Handles an event that is not an error.
     pub fn note(&self, trigger: Trigger) {
         self.now.send_modify(|current| {
             current.status = next(current.status, trigger);
-            // Not being connected is seldom the whole story; what was said before stays until it is mended.
+            // A disconnect does not clear the error: it usually explains the disconnect.
             if current.status != ChannelStatus::Error && trigger != Trigger::SaysDisconnected {
                 current.trouble = None;
             }
         });
     }
 
-    /// Notes an error. Returns whether it is new, so that the same error is not logged again and again.
+    /// Handles an error. Returns whether it is new, so that the same error is logged once.
     pub fn trouble(&self, trigger: Trigger, reason: &str) -> bool {
         self.now.send_if_modified(|current| {
             let before = current.clone();
@@ -52,12 +52,12 @@ impl StatusCell {
         self.now.borrow().clone()
     }
 
-    /// Waits until an attempt to connect has ended one way or the other.
+    /// Waits until an attempt to connect has succeeded or failed.
     pub async fn settled(&self) -> CurrentStatus {
         let mut now = self.now.subscribe();
         match now.wait_for(|current| current.status != ChannelStatus::Connecting).await {
             Ok(current) => current.clone(),
-            // The sender is ours, so it is there.
+            // Cannot happen, because `self` owns the sender.
             Err(_) => self.get(),
         }
     }

@@ -1,34 +1,34 @@
-//! How a channel's status changes, as plain values. Knows no socket and no process.
+//! The transitions of a channel's status. Pure.
 
 use crate::types::ChannelStatus;
 
-/// What happens to a channel.
+/// An event that may change the status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trigger {
     /// The channel is started.
     Connect,
     /// The gateway answered.
     Reached,
-    /// The gateway cannot be reached, or does not want us.
+    /// The gateway cannot be reached, or refuses the connection.
     Unreachable,
-    /// The connection broke.
+    /// The connection was lost.
     Dropped,
     /// The channel is stopped.
     Disconnect,
-    /// There is no program to run the channel with.
+    /// The program of the channel is missing.
     RuntimeMissing,
-    /// The subprocess says that it is connected.
+    /// The subprocess reports that it is connected.
     SaysConnected,
-    /// The subprocess says that it is not.
+    /// The subprocess reports that it is not connected.
     SaysDisconnected,
-    /// The subprocess says that something is wrong, or ended.
+    /// The subprocess reports an error, or ended.
     SaysError,
 }
 
 /// The status after `trigger`.
 pub(crate) fn next(status: ChannelStatus, trigger: Trigger) -> ChannelStatus {
     match (status, trigger) {
-        // An attempt after a failure stays an error until it succeeds: that is what people need to see.
+        // An attempt after a failure stays an error until it succeeds, so that users see the error.
         (ChannelStatus::Error, Trigger::Connect) => ChannelStatus::Error,
         (_, Trigger::Connect | Trigger::Dropped) => ChannelStatus::Connecting,
         (_, Trigger::Reached | Trigger::SaysConnected) => ChannelStatus::Connected,
@@ -58,30 +58,30 @@ mod tests {
     }
 
     #[test]
-    fn whatever_it_was_a_reachable_gateway_makes_it_connected() {
+    fn a_reachable_gateway_is_connected_from_any_status() {
         for from in ANY {
             assert_eq!(course(from, &[Trigger::Connect, Trigger::Reached])[1], Connected, "{from}");
         }
     }
 
     #[test]
-    fn a_connected_channel_that_is_told_to_end_is_disconnected() {
+    fn a_stopped_channel_is_disconnected() {
         assert_eq!(next(Connected, Trigger::Disconnect), Disconnected);
     }
 
     #[test]
-    fn a_connection_that_breaks_is_being_made_anew() {
+    fn a_lost_connection_is_connecting() {
         assert_eq!(next(Connected, Trigger::Dropped), Connecting);
     }
 
     #[test]
-    fn reconnecting_in_time_makes_it_connected_again() {
+    fn a_reconnect_is_connected_again() {
         let course = course(Connected, &[Trigger::Dropped, Trigger::Connect, Trigger::Reached]);
         assert_eq!(course, [Connecting, Connecting, Connected]);
     }
 
     #[test]
-    fn reconnecting_in_vain_is_an_error_and_is_tried_again() {
+    fn a_failed_reconnect_is_an_error_until_one_succeeds() {
         let triggers = [
             Trigger::Dropped,
             Trigger::Connect,
@@ -96,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_program_to_run_it_is_an_error() {
+    fn a_missing_program_is_an_error() {
         for from in ANY {
             assert_eq!(course(from, &[Trigger::Connect, Trigger::RuntimeMissing])[1], Error, "{from}");
         }
     }
 
     #[test]
-    fn the_subprocess_is_believed_whatever_it_was() {
+    fn the_subprocess_sets_the_status_from_any_status() {
         for from in ANY {
             assert_eq!(next(from, Trigger::SaysConnected), Connected, "{from}");
             assert_eq!(next(from, Trigger::SaysDisconnected), Disconnected, "{from}");
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_connected_and_is_tried_is_connecting() {
+    fn a_first_attempt_is_connecting() {
         for from in [Disconnected, NotConfigured, Connecting] {
             assert_eq!(next(from, Trigger::Connect), Connecting, "{from}");
         }

@@ -1,4 +1,4 @@
-//! The messages of the channels, in the database.
+//! Remembers messages in the database.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -11,7 +11,7 @@ use crate::seen_messages::{EntryId, RecentMessages, SeenMessages, identity};
 use crate::store::ChannelStore;
 use crate::types::ChannelMessage;
 
-/// Remembers messages beyond the end of the process. While the database fails, it remembers them in memory.
+/// Remembers messages after the end of the process. While the database fails, it remembers them in memory.
 pub(crate) struct StoredMessages {
     store: Arc<dyn ChannelStore>,
     recent: RecentMessages,
@@ -29,7 +29,7 @@ impl StoredMessages {
 }
 
 fn text(message: &ChannelMessage) -> String {
-    // A message of text cannot fail to be JSON.
+    // A message can always be serialised.
     serde_json::to_string(message).unwrap_or_default()
 }
 
@@ -39,8 +39,8 @@ impl SeenMessages for StoredMessages {
         match self.try_take(message).await {
             Ok(taken) => taken,
             Err(error) => {
-                tracing::warn!(%error, "a message cannot be kept until it is answered");
-                // Negative: no row of the database has such a number.
+                tracing::warn!(%error, "cannot save a message; it is lost if Hob stops before it is answered");
+                // Negative, like no row of the database.
                 self.recent.take(message).await.map(|entry| -entry)
             }
         }
@@ -52,7 +52,7 @@ impl SeenMessages for StoredMessages {
         }
         let store = Arc::clone(&self.store);
         if let Some(Err(error)) = blocking(move || store.settle(entry)).await {
-            tracing::warn!(%error, "a message that was answered may be answered again after a restart");
+            tracing::warn!(%error, "cannot mark a message as answered; it may be answered again after a restart");
         }
     }
 
@@ -62,7 +62,7 @@ impl SeenMessages for StoredMessages {
         }
         let (store, text) = (Arc::clone(&self.store), text(message));
         if let Some(Err(error)) = blocking(move || store.reopen(entry, &text)).await {
-            tracing::warn!(%error, "a reply that waits for its channel would not survive a restart");
+            tracing::warn!(%error, "cannot save a waiting reply; it is lost if Hob restarts");
         }
     }
 
@@ -71,7 +71,7 @@ impl SeenMessages for StoredMessages {
         let left = match blocking(move || store.unsettled()).await {
             Some(Ok(left)) => left,
             Some(Err(error)) => {
-                tracing::warn!(%error, "messages that were left unanswered cannot be read");
+                tracing::warn!(%error, "cannot read the unanswered messages of the last run");
                 return Vec::new();
             }
             None => return Vec::new(),

@@ -9,17 +9,17 @@ use thiserror::Error;
 /// A message that came in.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ChannelMessage {
-    /// The channel it arrived on, such as `telegram`.
+    /// Such as `telegram`.
     pub channel: String,
     pub sender: String,
     pub content: String,
-    /// Unique for the message; empty where the channel gives none.
+    /// Empty if the channel gives none.
     #[serde(default)]
     pub message_id: String,
-    /// The thread it belongs to; empty where the channel has none.
+    /// The thread; empty if the channel has none.
     #[serde(default)]
     pub conversation_id: String,
-    /// What the channel adds to it.
+    /// Additional data of the channel.
     #[serde(default)]
     pub metadata: Map<String, Value>,
 }
@@ -35,7 +35,6 @@ pub enum ChannelStatus {
 }
 
 impl ChannelStatus {
-    /// The word that the API and the terminal use.
     pub fn as_str(self) -> &'static str {
         match self {
             ChannelStatus::Connected => "connected",
@@ -57,7 +56,7 @@ impl fmt::Display for ChannelStatus {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelReport {
     pub status: ChannelStatus,
-    /// The gateway's address; empty where there is no gateway.
+    /// Empty if there is no gateway.
     pub gateway_url: String,
     /// The error and its fix, if there is one.
     pub trouble: Option<String>,

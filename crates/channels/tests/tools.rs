@@ -44,7 +44,7 @@ async fn call(tools: &ToolSet, most: Reach, name: &str, arguments: &str) -> Tool
 }
 
 #[tokio::test]
-async fn a_message_is_sent_and_the_model_hears_what_became_of_it() {
+async fn a_message_is_sent_and_the_model_gets_the_result() {
     let gateway = gateway().await;
     let tools = tool_set(&gateway);
     let result = call(
@@ -62,7 +62,7 @@ async fn a_message_is_sent_and_the_model_hears_what_became_of_it() {
 }
 
 #[tokio::test]
-async fn channels_and_their_status_are_told() {
+async fn channels_and_their_status_are_reported() {
     let gateway = gateway().await;
     let tools = tool_set(&gateway);
     assert_eq!(call(&tools, Reach::Read, "channel_list", "{}").await.content, "telegram\nslack");
@@ -83,7 +83,7 @@ async fn channels_and_their_status_are_told() {
 }
 
 #[tokio::test]
-async fn strangers_neither_send_nor_look() {
+async fn strangers_can_neither_send_nor_list() {
     let gateway = gateway().await;
     let tools = tool_set(&gateway);
     for (most, name) in [
@@ -100,7 +100,7 @@ async fn strangers_neither_send_nor_look() {
 }
 
 #[tokio::test]
-async fn a_house_without_channels_has_no_such_tools() {
+async fn without_channels_there_are_no_such_tools() {
     let tools = ToolSet::new(built_in_tools(BuiltInOptions::default())).unwrap();
     assert!(tools.specs().all(|spec| !spec.name.starts_with("channel_")));
 }

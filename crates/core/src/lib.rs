@@ -61,6 +61,8 @@ pub use secret::is_secret;
 pub use stream::{AgentStep, Collector, Delta, DeltaStream, GenerationStream, TextDelta, ToolCallDelta};
 pub use time::{Clock, Moment, SystemClock, UtcDay, Zone};
 pub use tokenize::{DetokenizeRequest, TokenizeInput, TokenizeRequest, Tokenized};
-pub use tool::{Effect, NoTools, Permit, Reach, Tool, ToolError, ToolResult, ToolRunner, ToolSpec};
+pub use tool::{
+    Effect, NoTools, Permit, Reach, Tool, ToolError, ToolResult, ToolRunner, ToolSpec, object_schema,
+};
 pub use trace::TraceParent;
 pub use unplaced::{Unplaced, ignored_fields, unplaced_field, unplaced_message_field};

@@ -1,9 +1,10 @@
 //! The contract of a tool: something a model can have done, with a name, a schema and a reach.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde_json::Value;
+use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::generate::ToolDefinition;
@@ -106,6 +107,19 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
+    /// A tool without effects and with the usual timeout.
+    pub fn new(name: &str, description: &str, reach: Reach, parameters: Value) -> Self {
+        ToolSpec {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            parameters,
+            reach,
+            effect: Effect::None,
+            untrusted_output: false,
+            timeout: None,
+        }
+    }
+
     /// The tool as a model is told of it.
     pub fn definition(&self) -> ToolDefinition {
         ToolDefinition {
@@ -117,14 +131,24 @@ impl ToolSpec {
     }
 }
 
+/// The JSON schema of an object with these properties and no others.
+pub fn object_schema(properties: Value, required: &[&str]) -> Value {
+    let mut schema = json!({ "type": "object", "properties": properties });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema["additionalProperties"] = json!(false);
+    schema
+}
+
 /// Why a tool could not do it, in words that help the model to do better.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct ToolError(pub String);
 
 impl ToolError {
-    pub fn new(reason: impl Into<String>) -> Self {
-        ToolError(reason.into())
+    pub fn new(reason: impl Display) -> Self {
+        ToolError(reason.to_string())
     }
 }
 

@@ -4,11 +4,12 @@
 
 use std::error::Error;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex};
 use tracing::{error, info, warn};
 
 use crate::DatabaseError;
@@ -115,7 +116,7 @@ impl<T> BatchWriter<T> {
 
     /// Adds an entry, or drops it if the queue is full or the writer is closed. Never blocks on the disk.
     pub fn add(&self, entry: T) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         if state.queue.len() >= self.shared.options.capacity || state.stopping || state.stopped {
             let is_due = is_log_due(&mut state.logged, Instant::now());
             drop(state);
@@ -142,29 +143,29 @@ impl<T> BatchWriter<T> {
     /// Waits until all entries so far are written, and returns whether they are. Gives up after a failed attempt or after `timeout`;
     /// the entries continue to wait.
     pub fn flush(&self, timeout: Duration) -> bool {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         let (target, failures) = (state.accepted, state.failures);
         if state.written >= target {
             return true;
         }
         state.hurry = true;
         self.shared.work.notify_one();
-        let state = wait(&self.shared.progress, state, timeout, |state| {
-            state.written < target && state.failures == failures && !state.stopped
-        });
+        let waits =
+            |state: &mut State<T>| state.written < target && state.failures == failures && !state.stopped;
+        self.shared.progress.wait_while_for(&mut state, waits, timeout);
         state.written >= target
     }
 
     /// Writes the entries that wait, and accepts no more. Returns the number of accepted entries that could not be written. The
     /// second call does nothing.
     pub fn close(&self) -> u64 {
-        let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+        let Some(thread) = self.thread.lock().take() else {
             return 0;
         };
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         state.stopping = true;
         self.shared.work.notify_one();
-        let mut state = wait(&self.shared.progress, state, CLOSE_TIMEOUT, |state| !state.stopped);
+        self.shared.progress.wait_while_for(&mut state, |state| !state.stopped, CLOSE_TIMEOUT);
         // The process must be able to end. The thread may still write whole batches after this.
         let (stopped, lost) = (state.stopped, state.accepted.saturating_sub(state.written));
         let uncounted = lost.saturating_sub(std::mem::replace(&mut state.abandoned, lost));
@@ -185,10 +186,6 @@ impl<T> Drop for BatchWriter<T> {
 }
 
 impl<T> Shared<T> {
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The work of the thread.
     fn write_all(&self, sink: &mut impl BatchSink<T>) {
         let mut batch = Vec::new();
@@ -205,7 +202,7 @@ impl<T> Shared<T> {
                     return;
                 }
             }
-            self.lock().written += batch.len() as u64;
+            self.state.lock().written += batch.len() as u64;
             self.progress.notify_all();
         }
     }
@@ -213,14 +210,15 @@ impl<T> Shared<T> {
     /// Waits for entries: until there are enough, the first has waited long enough, or a caller waits for them. Puts them into the
     /// empty `batch`, whose memory is used again.
     fn next_batch(&self, batch: &mut Vec<T>, timeout: Duration) -> Next {
-        let state = wait(&self.work, self.lock(), timeout, |state| state.queue.is_empty() && !state.stopping);
+        let mut state = self.state.lock();
+        let is_idle = |state: &mut State<T>| state.queue.is_empty() && !state.stopping;
+        self.work.wait_while_for(&mut state, is_idle, timeout);
         if state.queue.is_empty() {
             return if state.stopping { Next::End } else { Next::Nothing };
         }
         let BatchOptions { batch: size, gather, .. } = self.options;
-        let mut state = wait(&self.work, state, gather, |state| {
-            state.queue.len() < size && !state.hurry && !state.stopping
-        });
+        let gathers = |state: &mut State<T>| state.queue.len() < size && !state.hurry && !state.stopping;
+        self.work.wait_while_for(&mut state, gathers, gather);
         // Swapping the vectors is fast, so no caller waits while entries are moved.
         std::mem::swap(&mut state.queue, batch);
         if batch.len() > size {
@@ -234,11 +232,11 @@ impl<T> Shared<T> {
     /// Waits before the next attempt, unless a caller waits. When the writer is closed there is no other attempt: the failed batch and
     /// all entries in the queue are lost.
     fn pause_after_failure(&self, batch: usize) -> AfterFailure {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.failures += 1;
         state.hurry = false;
         self.progress.notify_all();
-        let mut state = wait(&self.work, state, RETRY, |state| !state.hurry && !state.stopping);
+        self.work.wait_while_for(&mut state, |state| !state.hurry && !state.stopping, RETRY);
         if !state.stopping {
             return AfterFailure::TryAgain;
         }
@@ -271,15 +269,6 @@ enum AfterFailure {
     GiveUp,
 }
 
-fn wait<'a, S>(
-    condition: &Condvar,
-    state: MutexGuard<'a, S>,
-    timeout: Duration,
-    is_waiting: impl FnMut(&mut S) -> bool,
-) -> MutexGuard<'a, S> {
-    condition.wait_timeout_while(state, timeout, is_waiting).unwrap_or_else(PoisonError::into_inner).0
-}
-
 /// Marks the thread as stopped, also after a panic.
 struct MarkStopped<T>(Arc<Shared<T>>);
 
@@ -289,7 +278,7 @@ impl<T> Drop for MarkStopped<T> {
             let thread = self.0.options.thread;
             error!(thread, "a writer thread panicked; nothing more is recorded until restart");
         }
-        self.0.lock().stopped = true;
+        self.0.state.lock().stopped = true;
         self.0.progress.notify_all();
     }
 }

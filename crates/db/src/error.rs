@@ -1,4 +1,4 @@
-//! How the database fails. Every message names the file and says what to do.
+//! Errors of the database. Every message names the file and says what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub enum DatabaseError {
     #[error("cannot create the database {}", path.display())]
     Create { path: PathBuf, source: io::Error },
 
-    #[error("cannot open the database {}. It has to be a file that you may read and write.", path.display())]
+    #[error("cannot open the database {}. It must be a file that you may read and write.", path.display())]
     Open { path: PathBuf, source: rusqlite::Error },
 
     #[error(
@@ -31,25 +31,25 @@ pub enum DatabaseError {
     )]
     Damaged { path: PathBuf, source: rusqlite::Error },
 
-    #[error("another process keeps the database {} locked. Wait until it is done, or stop it.", path.display())]
+    #[error("the database {} is locked by another process. Wait until it is done, or stop it.", path.display())]
     Busy { path: PathBuf, source: rusqlite::Error },
 
     #[error("there is no space left for the database {}. Free some space on its disk.", path.display())]
     Full { path: PathBuf, source: rusqlite::Error },
 
     #[error(
-        "the database {} cannot be written. Look at its permissions and its directory's, and whether the disk is mounted \
-         read-only.",
+        "the database {} cannot be written. Check the permissions of the file and its directory, and whether the disk is \
+         mounted read-only.",
         path.display()
     )]
     ReadOnly { path: PathBuf, source: rusqlite::Error },
 
-    #[error("the database {} failed ({source}). 'hob doctor' looks at it more closely.", path.display())]
+    #[error("the database {} failed ({source}). Run 'hob doctor' to check it.", path.display())]
     Failed { path: PathBuf, source: rusqlite::Error },
 }
 
 impl DatabaseError {
-    /// The meaning of an error of SQLite for the person who runs Hob.
+    /// Converts an error of SQLite.
     pub fn explain(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_owned();
         match source.sqlite_error_code() {

@@ -1,7 +1,9 @@
 //! A database that is opened when it is first needed, and then shared.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::{Database, DatabaseError, Migrations};
 
@@ -32,9 +34,9 @@ impl LazyDatabase {
         self.opened().is_some() || self.inner.path.exists()
     }
 
-    /// Opens the database, creates it where there is none, and brings it up to date. After a failure, the next call tries again.
+    /// Opens the database, creates it if it does not exist, and migrates it. After a failure, the next call tries again.
     pub fn open(&self) -> Result<Database, DatabaseError> {
-        let mut opened = self.inner.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.inner.opened.lock();
         if let Some(database) = &*opened {
             return Ok(database.clone());
         }
@@ -43,13 +45,13 @@ impl LazyDatabase {
         Ok(database)
     }
 
-    /// The same where there is a database; `None` where there is none. Creates nothing.
+    /// Opens the database if it exists. Creates nothing.
     pub fn find(&self) -> Result<Option<Database>, DatabaseError> {
         if self.exists() { self.open().map(Some) } else { Ok(None) }
     }
 
     fn opened(&self) -> Option<Database> {
-        self.inner.opened.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.inner.opened.lock().clone()
     }
 }
 
@@ -76,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_opened_is_tried_again() {
+    fn a_database_that_cannot_be_opened_is_tried_again() {
         let home = tempfile::tempdir().expect("a directory");
         let path = home.path().join("x.db");
         std::fs::create_dir(&path).expect("made");

@@ -1,5 +1,5 @@
-//! SQLite files: how they are opened, brought up to date, read and written. Has no tables of its own except the one that counts
-//! migrations, and knows nothing of what a capability keeps in its tables.
+//! SQLite files: opening, migrating, reading and writing. Has no tables except the one that counts migrations, and knows nothing
+//! of the tables of a capability.
 //!
 //! Every call blocks, so asynchronous callers use `spawn_blocking`.
 

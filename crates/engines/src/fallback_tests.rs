@@ -66,7 +66,7 @@ async fn a_closed_switch_keeps_the_first_engine() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_cloud_is_no_fallback_without_permission() {
+async fn the_cloud_is_not_a_fallback_without_permission() {
     let setup = setup(CLOUD);
     setup.first.set_gone(true);
     assert!(setup.engine.generate(&request()).await.is_err());

@@ -1,5 +1,5 @@
-//! The health of engines, known without waiting for them: a report that is read every few seconds must not take as long as an engine
-//! that hangs. Knows nothing of who reads it.
+//! The health of engines, known without waiting for them: a report that is read every few seconds must not take as long as an
+//! engine that hangs.
 
 use std::sync::Arc;
 use std::time::Duration;

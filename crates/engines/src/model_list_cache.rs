@@ -3,12 +3,12 @@
 //! Some engines answer a request for an unknown model with any model they have loaded. So Hob looks up the name here
 //! before it sends the request.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use hob_core::{Engine, EngineError, ModelInfo, ModelKind};
-use tokio::sync::Mutex;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -55,7 +55,7 @@ pub enum Lookup {
 pub struct ModelListCache {
     cached: Arc<CachedList>,
     /// The task that requests a new list in the background, and when it started.
-    background: std::sync::Mutex<Option<(Instant, AbortOnDropHandle<()>)>>,
+    background: Mutex<Option<(Instant, AbortOnDropHandle<()>)>>,
 }
 
 /// The list, shared with the background task.
@@ -65,7 +65,7 @@ struct CachedList {
     /// Set if the latest request for the list failed.
     failure: ArcSwapOption<ListFailure>,
     /// Held during a request to the engine, so that concurrent callers share it.
-    asking: Mutex<()>,
+    asking: tokio::sync::Mutex<()>,
 }
 
 impl ModelListCache {
@@ -74,9 +74,9 @@ impl ModelListCache {
             engine,
             known: ArcSwapOption::empty(),
             failure: ArcSwapOption::empty(),
-            asking: Mutex::new(()),
+            asking: tokio::sync::Mutex::new(()),
         };
-        ModelListCache { cached: Arc::new(cached), background: std::sync::Mutex::new(None) }
+        ModelListCache { cached: Arc::new(cached), background: Mutex::new(None) }
     }
 
     pub fn engine(&self) -> &Arc<dyn Engine> {
@@ -175,7 +175,7 @@ impl ModelListCache {
 
     /// Requests a new list in a background task.
     pub fn refresh_in_background(&self) {
-        let mut background = self.background.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut background = self.background.lock();
         let is_due = |(since, asking): &(Instant, AbortOnDropHandle<()>)| {
             asking.is_finished() && since.elapsed() >= RECHECK_AFTER
         };

@@ -8,7 +8,7 @@ fn cache_of(engine: ScriptedEngine) -> (ModelListCache, Arc<ScriptedEngine>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_known_model_is_looked_up_once_in_half_a_minute_and_nobody_waits_for_it() {
+async fn a_known_model_is_looked_up_once_in_half_a_minute_in_the_background() {
     let (list, engine) = cache_of(ScriptedEngine::saying(&["hi"]));
     for _ in 0..100 {
         list.check("m").await.unwrap();
@@ -29,7 +29,7 @@ async fn background() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_is_too_old_or_whose_engine_has_failed_since_is_not_relied_on() {
+async fn a_list_that_is_too_old_or_whose_engine_has_failed_is_not_used() {
     let (list, engine) = cache_of(ScriptedEngine::saying(&["hi"]));
     list.check("m").await.unwrap();
     tokio::time::advance(FRESH_FOR).await;

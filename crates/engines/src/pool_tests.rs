@@ -41,7 +41,7 @@ async fn a_model_is_answered_by_the_first_engine_that_has_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_asked_for_a_list_while_the_model_is_on_a_known_one() {
+async fn no_list_is_requested_while_the_model_is_on_a_known_one() {
     let (ollama, vllm) = (engine("ollama", &["small"]), engine("vllm", &["large"]));
     let pool = pool(&[&ollama, &vllm]);
     for _ in 0..10 {
@@ -112,7 +112,7 @@ async fn one_slow_engine_does_not_keep_the_callers_of_others_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_hangs_keeps_only_those_waiting_whose_model_nobody_else_has() {
+async fn an_engine_that_hangs_delays_only_models_that_no_other_engine_has() {
     let forever = std::time::Duration::from_secs(1_000_000);
     let hung: Arc<dyn Engine> = Arc::new(SlowToList(engine("ollama", &["small"]), forever));
     let pool = EnginePool::new(hung, vec![engine("vllm", &["large"])]);
@@ -125,7 +125,7 @@ async fn an_engine_that_hangs_keeps_only_those_waiting_whose_model_nobody_else_h
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_chooses_among_all_finds_an_engine_that_is_back() {
+async fn an_engine_that_returns_is_found_again() {
     let (ollama, vllm) = (engine("ollama", &["small"]), engine("vllm", &["large"]));
     let pool = pool(&[&ollama, &vllm]);
     [&ollama, &vllm].into_iter().for_each(|engine| engine.set_gone(true));
@@ -135,7 +135,7 @@ async fn who_chooses_among_all_finds_an_engine_that_is_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_is_down_is_left_out_of_the_list_and_named_by_its_models() {
+async fn an_engine_that_is_down_is_not_listed_and_named_by_its_models() {
     let (ollama, vllm) = (engine("ollama", &["small"]), engine("vllm", &["large"]));
     let pool = pool(&[&ollama, &vllm]);
     assert_eq!(pool.list().await.unwrap().len(), 2);
@@ -161,7 +161,7 @@ async fn an_engine_that_is_down_is_left_out_of_the_list_and_named_by_its_models(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chosen_engine_that_is_down_tells_so_itself() {
+async fn a_chosen_engine_that_is_down_returns_its_own_error() {
     let (ollama, vllm) = (engine("ollama", &["small"]), engine("vllm", &["large"]));
     ollama.set_gone(true);
     let pool = pool(&[&ollama, &vllm]);
@@ -183,7 +183,7 @@ async fn the_cloud_gets_the_names_it_lists_and_no_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cloud_that_was_chosen_does_not_capture_what_another_engine_has() {
+async fn a_chosen_cloud_does_not_take_models_of_other_engines() {
     let (cloud, ollama) = (cloud(&["gpt-5.2"]), engine("ollama", &["qwen3:8b"]));
     let pool = pool(&[&cloud, &ollama]);
     assert_eq!(answers(&pool, "qwen3:8b").await.as_deref(), Ok("ollama"));
@@ -216,8 +216,7 @@ async fn a_name_that_both_have_is_answered_here_wherever_the_cloud_is_in_the_ord
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_engine_might_have_is_not_given_to_the_cloud_unless_somebody_names_it_or_the_owner_allows_it()
-{
+async fn a_local_model_is_not_sent_to_the_cloud_unless_named_or_allowed() {
     let engines = || (engine("ollama", &["small"]), engine("vllm", &["both"]), cloud(&["both"]));
     for (down, allowed, named_by, key) in [
         ("vllm", false, NamedBy::Hob, Err("cannot reach vllm")),
@@ -241,7 +240,7 @@ async fn what_an_engine_might_have_is_not_given_to_the_cloud_unless_somebody_nam
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_single_engine_is_what_it_always_was() {
+async fn a_single_engine_is_unchanged() {
     let ollama = engine("ollama", &["small"]);
     let pool = pool(&[&ollama]);
     assert_eq!(answers(&pool, "small").await.as_deref(), Ok("ollama"));

@@ -153,7 +153,7 @@ async fn a_stream_that_is_dropped_in_its_middle_closes_its_connection() {
 }
 
 #[tokio::test]
-async fn what_follows_an_answer_without_a_body_is_nobodys_answer() {
+async fn bytes_after_an_answer_without_a_body_are_ignored() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -173,7 +173,7 @@ async fn what_follows_an_answer_without_a_body_is_nobodys_answer() {
 }
 
 #[tokio::test]
-async fn an_engine_that_only_says_it_is_under_way_is_not_heard_for_ever() {
+async fn endless_informational_responses_end() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {

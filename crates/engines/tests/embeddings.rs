@@ -97,7 +97,7 @@ async fn texts_are_cut_only_where_the_engine_can_and_never_in_secret() {
 }
 
 #[tokio::test]
-async fn tokens_go_to_those_who_take_them_and_the_others_say_so() {
+async fn tokens_are_sent_to_engines_that_accept_them_and_refused_by_others() {
     let tokens = EmbedInputs::Tokens(vec![vec![1, 2], vec![3]]);
     let asked = EmbedRequest { model: "smollm2".into(), inputs: tokens, ..EmbedRequest::default() };
     let answer = r#"{"data":[{"index":0,"embedding":[1.0]},{"index":1,"embedding":[2.0]}]}"#;
@@ -120,7 +120,7 @@ async fn failure(style: Style, reply: Reply, request: &EmbedRequest) -> EngineEr
 }
 
 #[tokio::test]
-async fn a_server_that_was_started_to_write_says_so() {
+async fn a_server_without_embeddings_is_an_error() {
     for (style, recording, said) in [
         (
             Style::VLLM,
@@ -235,7 +235,7 @@ mod cloud {
     }
 
     #[tokio::test]
-    async fn anthropic_has_none_and_says_where_to_look() {
+    async fn anthropic_has_no_embeddings_and_says_what_to_do() {
         let server = FakeServer::start(lengths).await;
         let error = cloud(&server).embed(&of("claude-opus-4-6", &["x"])).await.unwrap_err();
         assert!(matches!(error, EngineError::Unsupported { .. }), "{error}");

@@ -172,7 +172,7 @@ async fn a_dropped_server_is_stopped_too() {
 }
 
 #[tokio::test]
-async fn what_a_wrapper_script_started_ends_with_it() {
+async fn children_of_a_wrapper_script_end_with_it() {
     let bench = Bench::new().await;
     bench.script("real-server", SERVER);
     let wrapper =
@@ -182,7 +182,7 @@ async fn what_a_wrapper_script_started_ends_with_it() {
     server.shutdown().await;
     tokio::time::timeout(PATIENCE, async { while TcpStream::connect(&bench.address).await.is_ok() {} })
         .await
-        .expect("nobody listens any more");
+        .expect("the listener is closed");
 }
 
 #[tokio::test]
@@ -203,7 +203,7 @@ async fn a_server_that_will_not_stop_is_killed() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_at_once_is_told_with_its_last_words() {
+async fn a_managed_server_that_ends_at_once_is_reported_with_its_output() {
     let bench = Bench::new().await;
     let binary = bench.script(
         "llama-server",
@@ -244,7 +244,7 @@ async fn a_server_that_never_gets_ready_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_binary_that_cannot_be_run_is_told_apart() {
+async fn a_binary_that_cannot_be_run_has_its_own_error() {
     let bench = Bench::new().await;
     let missing = bench.directory.path().join("no-such-server");
     let error = ManagedServer::start(bench.options(missing)).await.unwrap_err();
@@ -257,7 +257,7 @@ async fn a_binary_that_cannot_be_run_is_told_apart() {
 }
 
 #[tokio::test]
-async fn a_stranger_on_the_port_is_not_taken_for_ours() {
+async fn another_server_on_the_port_is_detected() {
     let bench = Bench::new().await;
     let _stranger = TcpListener::bind(&bench.address).await.unwrap();
     let binary = bench.script("llama-server", SERVER);
@@ -267,7 +267,7 @@ async fn a_stranger_on_the_port_is_not_taken_for_ours() {
 }
 
 #[tokio::test]
-async fn an_address_nobody_can_listen_on_is_refused() {
+async fn an_unusable_address_is_refused() {
     for url in ["nonsense", "https://localhost:8080", "unix:/run/llama", "http://no.such.host.invalid:1"] {
         let error = ManagedServer::start(ManagedOptions::new("llama-server", url)).await.unwrap_err();
         assert!(matches!(error, ManagedError::Address { .. }), "{url}: {error:?}");

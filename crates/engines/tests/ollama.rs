@@ -78,7 +78,7 @@ async fn a_question_is_answered() {
 }
 
 #[tokio::test]
-async fn a_stream_gives_word_by_word_and_then_what_they_cost() {
+async fn a_stream_has_deltas_and_then_usage() {
     let server = FakeServer::replying(Reply::transcript("ollama/chat_stream")).await;
     let stream = ollama(&server).stream(&seeded(asking(CAPITAL, 8))).await.unwrap();
     let (deltas, error) = all(stream).await;
@@ -140,7 +140,7 @@ async fn two_calls_never_have_the_same_id() {
 }
 
 #[tokio::test]
-async fn a_streamed_call_is_whole_and_ends_the_answer() {
+async fn a_streamed_call_is_complete_and_ends_the_answer() {
     let server = FakeServer::replying(Reply::transcript("ollama/chat_tools_stream")).await;
     let stream = ollama(&server).stream(&asking_the_tool_model()).await.unwrap();
     let (deltas, error) = all(stream).await;
@@ -191,7 +191,7 @@ async fn answers_keep_the_form_that_was_asked_for() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_in_ollamas_words() {
+async fn errors_have_ollamas_text() {
     let thinking = GenerateRequest {
         extra: [("think".to_owned(), json!(true))].into_iter().collect(),
         ..seeded(asking(CAPITAL, 24))
@@ -220,7 +220,7 @@ async fn refusals_are_told_in_ollamas_words() {
 }
 
 #[tokio::test]
-async fn an_unknown_model_is_no_other_error() {
+async fn an_unknown_model_has_its_own_error() {
     let request = GenerateRequest { model: "nope".into(), ..asking(CAPITAL, 8) };
     let server = FakeServer::replying(Reply::transcript("ollama/err_model_not_found")).await;
     let engine = ollama(&server);
@@ -240,7 +240,7 @@ async fn an_unknown_model_is_no_other_error() {
 }
 
 #[tokio::test]
-async fn a_model_that_does_not_think_answers_without_and_the_caller_is_told() {
+async fn a_model_without_reasoning_answers_with_a_warning() {
     let server = FakeServer::start(|request| {
         if !request.text().contains("\"think\"") {
             Reply::transcript("ollama/chat")
@@ -328,7 +328,7 @@ async fn a_field_that_no_api_documents_is_ignored_by_name() {
 }
 
 #[tokio::test]
-async fn what_ollama_cannot_do_is_not_even_asked() {
+async fn unsupported_requests_are_not_sent_to_ollama() {
     let server = FakeServer::replying(Reply::transcript("ollama/chat")).await;
     let request = GenerateRequest {
         extra: [("logit_bias".to_owned(), json!({ "50256": -100 }))].into_iter().collect(),
@@ -428,7 +428,7 @@ fn step(status: &str) -> OllamaPullProgress {
 }
 
 #[tokio::test]
-async fn a_download_tells_how_far_it_is() {
+async fn a_download_reports_progress() {
     let lines = concat!(
         "{\"status\":\"pulling manifest\"}\n",
         "{\"status\":\"pulling 170370233dd5\",\"digest\":\"sha256:170370233dd5\",\"total\":4000,\"completed\":1000}\n",
@@ -460,7 +460,7 @@ async fn a_download_that_fails_says_why() {
 }
 
 #[tokio::test]
-async fn a_download_that_ends_early_is_no_success() {
+async fn a_download_that_ends_early_is_an_error() {
     let line = "{\"status\":\"pulling manifest\"}\n";
     for reply in [
         Reply::ndjson(line),
@@ -509,7 +509,7 @@ async fn a_stream_that_breaks_never_looks_complete() {
 }
 
 #[tokio::test]
-async fn byte_by_byte_a_stream_says_the_same() {
+async fn a_stream_is_the_same_byte_by_byte() {
     let mut packings = Vec::new();
     for reply in
         [Reply::transcript("ollama/chat_stream"), Reply::transcript("ollama/chat_stream").in_packets_of(1)]
@@ -529,7 +529,7 @@ async fn an_error_under_a_good_status_is_an_error() {
 }
 
 #[tokio::test]
-async fn an_ollama_that_is_silent_times_out_and_one_that_is_gone_is_unreachable() {
+async fn a_silent_ollama_times_out_and_a_stopped_one_is_unreachable() {
     let server = FakeServer::replying(Reply::silence()).await;
     let engine = Ollama::new(hasty_endpoint("ollama", &server));
     let error = engine.generate(&asking(CAPITAL, 8)).await.unwrap_err();

@@ -91,7 +91,7 @@ async fn every_engine_answers_a_question() {
 }
 
 #[tokio::test]
-async fn every_engine_streams_its_words_and_then_what_they_cost() {
+async fn every_engine_streams_deltas_and_then_usage() {
     for (style, place) in RECORDED {
         let recording = format!("{place}/chat_stream_usage");
         let server = FakeServer::replying(Reply::transcript(&recording)).await;
@@ -149,7 +149,7 @@ async fn a_forced_call_comes_back_as_the_model_wrote_it() {
 }
 
 #[tokio::test]
-async fn a_streamed_call_begins_once_and_goes_on_in_fragments() {
+async fn a_streamed_call_begins_once_and_continues_in_fragments() {
     let server = FakeServer::replying(Reply::transcript("vllm/fs_required_stream")).await;
     let request = GenerateRequest { tool_choice: Some(ToolChoice::Required), ..asking_for_the_weather(64) };
     let stream = engine(Style::VLLM, &server).stream(&request).await.unwrap();
@@ -293,7 +293,7 @@ async fn two_answers_are_two_answers() {
 }
 
 #[tokio::test]
-async fn a_stop_word_ends_the_answer() {
+async fn a_stop_sequence_ends_the_answer() {
     for (style, place) in RECORDED {
         let request = GenerateRequest {
             sampling: Sampling { stop: vec!["France".into()], ..Sampling::default() },
@@ -343,7 +343,7 @@ async fn answers_keep_the_form_that_was_asked_for() {
 }
 
 #[tokio::test]
-async fn models_are_listed_with_what_each_engine_knows() {
+async fn models_are_listed_with_their_properties_by_engine() {
     let expected = [
         ModelInfo { created: Some(1_794_707_334), context: Some(2048), ..ModelInfo::named("smollm2") },
         ModelInfo { created: Some(1_794_709_407), context: Some(8192), ..ModelInfo::named("smollm2") },

@@ -125,7 +125,7 @@ async fn a_named_engine_that_is_ill_is_not_replaced() {
 }
 
 #[tokio::test]
-async fn a_name_that_nobody_has_is_told_with_those_there_are() {
+async fn an_unknown_name_is_an_error_with_the_known_ones() {
     let (ollama, vllm) = (Scripted::new("ollama", Health::Well), Scripted::new("vllm", Health::Well));
     let error = chosen(&[&ollama, &vllm], &given("olama")).await.unwrap_err();
     assert_eq!(error.to_string(), "unknown engine 'olama'; known engines: ollama, vllm");
@@ -158,7 +158,7 @@ async fn any_healthy_engine_stands_in_for_the_default() {
 }
 
 #[tokio::test]
-async fn without_any_engine_all_that_was_tried_is_told() {
+async fn without_an_engine_all_attempts_are_reported() {
     let (ollama, vllm) = (
         Scripted::at("ollama", Health::Ill, "http://localhost:11434"),
         Scripted::at("vllm", Health::Ill, "http://localhost:8000"),
@@ -176,7 +176,7 @@ async fn without_any_engine_all_that_was_tried_is_told() {
 }
 
 #[tokio::test]
-async fn the_cloud_stands_in_for_nobody_unless_it_may() {
+async fn the_cloud_replaces_an_engine_only_if_allowed() {
     let ollama = Scripted::new("ollama", Health::Ill);
     let cloud = Scripted::at("cloud", Health::Well, "");
     let error = chosen(&[&ollama, &cloud], &by_default("ollama")).await.unwrap_err();
@@ -232,7 +232,7 @@ async fn healthy_engines_are_listed_with_the_default_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn probes_run_side_by_side_and_end_after_two_seconds() {
+async fn probes_run_concurrently_and_end_after_two_seconds() {
     let engines = [
         Scripted::new("ollama", Health::Silent),
         Scripted::new("vllm", Health::Slow(1)),
@@ -246,7 +246,7 @@ async fn probes_run_side_by_side_and_end_after_two_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_house_with_nothing_running_knows_after_two_seconds() {
+async fn without_a_running_engine_the_result_takes_two_seconds() {
     let engines = ["ollama", "vllm", "sglang", "llamacpp"].map(|key| Scripted::new(key, Health::Silent));
     let began = Instant::now();
     let outcome = chosen(&engines.each_ref(), &by_default("vllm")).await;

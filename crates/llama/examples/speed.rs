@@ -1,7 +1,6 @@
-//! How fast the embedded engine is on this machine: prompt and generation, one stream and eight.
+//! Measures the embedded engine on this machine: prompt and generation, one stream and eight.
 //!
-//! `cargo run --release -p hob-llama --example speed -- FILE.gguf [THREADS [tune]]`; with `tune`, first finds the fastest form
-//! of the weights and keeps it beside the file.
+//! `cargo run --release -p hob-llama --example speed -- FILE.gguf [THREADS [tune]]`; with `tune`, first tunes the model.
 
 use std::error::Error;
 use std::path::Path;
@@ -14,7 +13,6 @@ use hob_llama::{LlamaEngine, LlamaOptions};
 use hob_models::tuned::KeepTuned;
 use serde_json::{Map, json};
 
-/// What one stream showed.
 struct Run {
     first: Duration,
     tokens: u64,

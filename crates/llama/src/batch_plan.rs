@@ -1,25 +1,23 @@
-//! What one step of the model works on. Pure: knows how many tokens each sequence still has to read, nothing else.
+//! Plans one step of the model. Pure.
 
-/// How much one step may take.
+/// The limits of a step.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepSize {
-    /// Prompt tokens when no sequence waits for a next token.
+    /// Prompt tokens if no sequence generates.
     pub(crate) alone: usize,
-    /// Prompt tokens while others are writing, so that a long prompt does not make them stutter.
+    /// Prompt tokens while others generate, so that a long prompt does not delay them.
     pub(crate) beside: usize,
 }
 
 /// The share of one sequence in a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Share {
-    /// Which of the sequences.
     pub(crate) index: usize,
-    /// How many of its tokens.
     pub(crate) tokens: usize,
 }
 
-/// Divides a step. `waiting[i]` is how many prompt tokens sequence `i` still has to read, zero when it is writing. Every writing
-/// sequence gets its one token; prompts share the rest evenly, starting with `turn`, so that a short one is through soon.
+/// Divides a step. `waiting[i]` is the number of prompt tokens that sequence `i` must still read, zero if it generates. Every
+/// generating sequence gets one token; prompts share the rest evenly, starting with `turn`, so that a short one is done soon.
 pub(crate) fn shares(waiting: &[usize], size: StepSize, turn: usize) -> Vec<Share> {
     let mut shares: Vec<Share> = Vec::with_capacity(waiting.len());
     let writing = |left: &&usize| **left == 0;
@@ -42,7 +40,7 @@ pub(crate) fn shares(waiting: &[usize], size: StepSize, turn: usize) -> Vec<Shar
     }
     let first = turn % open.len();
     open.rotate_left(first);
-    // The even part again and again, because a short prompt leaves some of its part to the others.
+    // Repeated, because a short prompt leaves a part of its share.
     while budget > 0 {
         let hungry = open.iter().filter(|share| share.tokens < waiting[share.index]).count();
         if hungry == 0 {
@@ -78,12 +76,12 @@ mod tests {
     }
 
     #[test]
-    fn a_long_prompt_does_not_stall_those_who_write() {
+    fn a_long_prompt_does_not_stall_generation() {
         assert_eq!(shares(&[0, 5000, 0], SIZE, 0), [share(0, 1), share(2, 1), share(1, 256)]);
     }
 
     #[test]
-    fn a_short_prompt_is_through_at_once_beside_a_long_one() {
+    fn a_short_prompt_is_read_at_once_beside_a_long_one() {
         assert_eq!(shares(&[5000, 20], SIZE, 0), [share(0, 492), share(1, 20)]);
     }
 

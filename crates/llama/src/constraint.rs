@@ -1,7 +1,7 @@
-//! The form that a request prescribes for its answer: the grammar of the text or of tool calls, and what is checked afterwards.
+//! The constraint of an answer: the grammar of its text or tool calls, and a final check.
 //!
-//! A schema holds or the request is refused. Only tools that are merely offered, without `strict`, are taken as they come: what
-//! their schemas say beyond the grammar is not checked, and a schema that cannot be a grammar leaves the arguments open.
+//! A schema is enforced, or the request is refused. Exception: for tools without `strict`, only the grammar is enforced, and a
+//! schema that cannot be a grammar is ignored.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::tools::{self, Calls, ToolFormat};
 /// The field of `response_format` in errors.
 const RESPONSE_FORMAT: &str = "response_format";
 
-/// What an answer must look like.
+/// The constraint of an answer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Constraint {
-    /// The grammar the answer follows from its first token.
+    /// The grammar from the first token.
     pub(crate) grammar: Option<Grammar>,
     pub(crate) tools: Option<ToolUse>,
-    /// What a finished answer is checked for.
+    /// The check of a finished answer.
     pub(crate) check: Option<AnswerCheck>,
 }
 
@@ -32,13 +32,13 @@ pub(crate) struct Constraint {
 #[derive(Debug, Clone)]
 pub(crate) struct ToolUse {
     pub(crate) format: ToolFormat,
-    /// The grammar that takes over once the model begins a call of its own accord.
+    /// The grammar after the model begins a call by itself.
     pub(crate) once_called: Option<Grammar>,
-    /// Control tokens that mark calls and so must be seen.
+    /// Control tokens that mark calls, which must be visible.
     pub(crate) markers: Vec<i32>,
 }
 
-/// The field whose schemas have to be read for a request, if any.
+/// The field with schemas in a request, if any.
 pub(crate) fn schema_field(request: &GenerateRequest) -> Option<&'static str> {
     match &request.response_format {
         ResponseFormat::JsonObject | ResponseFormat::JsonSchema(_) => Some(RESPONSE_FORMAT),
@@ -46,7 +46,6 @@ pub(crate) fn schema_field(request: &GenerateRequest) -> Option<&'static str> {
     }
 }
 
-/// The tools that may be called.
 pub(crate) fn offered(request: &GenerateRequest) -> &[ToolDefinition] {
     match request.tool_choice {
         Some(ToolChoice::None) => &[],
@@ -55,7 +54,7 @@ pub(crate) fn offered(request: &GenerateRequest) -> &[ToolDefinition] {
 }
 
 impl Constraint {
-    /// Reads the schemas of a request. Only for the threads of `grammar_thread`.
+    /// Reads the schemas of a request. Must run in `grammar_thread`.
     pub(crate) fn read(loaded: &LoadedModel, request: &GenerateRequest) -> Result<Self, EngineError> {
         let mut constraint = tool_calls(loaded, request)?;
         let schema = match &request.response_format {
@@ -83,11 +82,11 @@ impl Constraint {
     }
 }
 
-/// A tool with its place in the request.
+/// A tool with its index in the request.
 struct Callable<'a> {
     field: String,
     tool: &'a ToolDefinition,
-    /// Whether its schema must hold.
+    /// Whether its schema must be enforced.
     exact: bool,
 }
 
@@ -130,7 +129,7 @@ fn tool_calls(loaded: &LoadedModel, request: &GenerateRequest) -> Result<Constra
     Ok(Constraint { grammar: now, tools: Some(ToolUse { format, once_called, markers }), check })
 }
 
-/// The grammar of calls, and the check for what it does not hold.
+/// The grammar of calls, and a check for the rest.
 fn call_grammar(
     loaded: &LoadedModel,
     callable: &[Callable<'_>],
@@ -143,7 +142,7 @@ fn call_grammar(
         let parameters = tools::parameters(tool);
         let schema = match Enforceable::read(&parameters) {
             Err(error) if !exact => {
-                tracing::debug!(tool = tool.name, %error, "the arguments of a tool are left open");
+                tracing::debug!(tool = tool.name, %error, "the schema of a tool is not enforced");
                 Enforceable::any_object()
             }
             read => read.map_err(refused)?,
@@ -157,7 +156,7 @@ fn call_grammar(
     let grammar = match vocabulary.start(loaded.tool_format.grammar(schemas, calls)) {
         Ok(grammar) => grammar,
         Err(error) if callable.iter().any(|tool| tool.exact) => {
-            return Err(refused_schema(error.into(), &culprit(loaded, callable)));
+            return Err(refused_schema(error.into(), &oversized_tool(loaded, callable)));
         }
         Err(error) => {
             tracing::debug!(model = %loaded.id, %error, "the schemas of the tools are too much for a grammar");
@@ -171,8 +170,8 @@ fn call_grammar(
     Ok((grammar, check))
 }
 
-/// The tool whose schema alone is too much, or all of them.
-fn culprit(loaded: &LoadedModel, callable: &[Callable<'_>]) -> String {
+/// The tool with a schema that is too large, or all.
+fn oversized_tool(loaded: &LoadedModel, callable: &[Callable<'_>]) -> String {
     let is_too_much = |tool: &&Callable<'_>| {
         let schema = Enforceable::read(&tools::parameters(tool.tool)).map(GrammarText::of_schema);
         let Ok(vocabulary) = loaded.vocabulary() else { return false };

@@ -1,4 +1,4 @@
-//! Texts into vectors, on the worker's thread between its steps.
+//! Embeds texts, on the worker's thread between its steps.
 
 use std::collections::VecDeque;
 
@@ -11,14 +11,13 @@ use crate::error::unusable;
 use crate::job::{EmbedJob, VectorForm};
 use crate::loaded_model::LoadedModel;
 
-/// Embeds texts; its workspace is made when the first one comes.
+/// Embeds texts. Its context is created on first use.
 pub(crate) struct Embedder<'model> {
     loaded: &'model LoadedModel,
     context: Option<LlamaContext<'model>>,
     waiting: VecDeque<Running>,
 }
 
-/// A request that is being worked on.
 struct Running {
     job: EmbedJob,
     vectors: Vec<Vec<f32>>,
@@ -37,8 +36,7 @@ impl<'model> Embedder<'model> {
         self.waiting.push_back(Running { job, vectors: Vec::new() });
     }
 
-    /// Embeds one batch of the request whose turn it is. Requests take turns, and answers are written in between, so that
-    /// one question does not wait for a whole library.
+    /// Embeds one batch of the next request. Requests take turns, and answers are generated in between.
     pub(crate) fn step(&mut self) {
         self.waiting.retain(|running| !running.job.reply.is_closed());
         let Some(mut running) = self.waiting.pop_front() else {
@@ -49,7 +47,7 @@ impl<'model> Embedder<'model> {
             self.embed_some(&running.job.inputs[running.vectors.len()..], form, &mut running.vectors);
         match outcome {
             Ok(()) if running.vectors.len() < running.job.inputs.len() => self.waiting.push_back(running),
-            // A caller who hung up meanwhile needs no answer.
+            // The caller may have disconnected.
             Ok(()) => drop(running.job.reply.send(Ok(running.vectors))),
             Err(error) => drop(running.job.reply.send(Err(error))),
         }
@@ -80,7 +78,7 @@ impl<'model> Embedder<'model> {
     }
 }
 
-/// How many of the texts go through the model at once: at least one.
+/// The number of texts in a batch, at least one.
 fn together(inputs: &[Vec<i32>], most: usize, most_tokens: usize) -> usize {
     let mut tokens = 0;
     inputs
@@ -111,7 +109,7 @@ fn embed_batch(
     (0..).zip(inputs).map(vector).collect()
 }
 
-/// The same direction with length one, so that a dot product compares texts.
+/// Scales to length one, so that a dot product compares texts.
 fn normalised(vector: &[f32]) -> Vec<f32> {
     let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
     if length > 0.0 { vector.iter().map(|number| number / length).collect() } else { vector.to_vec() }
@@ -128,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_go_together_until_the_batch_is_full() {
+    fn texts_share_a_batch_until_it_is_full() {
         let inputs = [vec![0; 40], vec![0; 40], vec![0; 40]];
         assert_eq!(together(&inputs, 8, 100), 2);
         assert_eq!(together(&inputs, 1, 100), 1);

@@ -1,4 +1,4 @@
-//! The engine: llama.cpp inside this process, behind the contract that all engines share.
+//! The engine: llama.cpp in this process.
 
 use std::sync::Arc;
 
@@ -27,19 +27,19 @@ use crate::tokens;
 use crate::tune::tune_for_caller;
 use crate::worker::Order;
 
-/// Conversations beyond this many bytes are read on a thread of their own, so that others are not kept waiting.
+/// Longer conversations are tokenised on a blocking thread.
 const LONG: usize = 32 * 1024;
 
-/// How often a request is answered whose schema says more than a grammar holds, until an answer follows it.
-const TRIES: u64 = 3;
+/// Attempts at an answer whose schema is not completely enforced by a grammar.
+const ATTEMPTS: u64 = 3;
 
-/// The temperature of further tries: without chance they would all be the same.
+/// The temperature of further attempts, which would otherwise be the same.
 const RETRY_TEMPERATURE: f32 = 0.7;
 
-/// A token gives at most a few pieces: text held back by a stop string, a call that begins, its arguments.
+/// A token gives at most a few deltas: text that was held back, the start of a call, its arguments.
 const PIECES_PER_TOKEN: usize = 4;
 
-/// Models in this process. Dropping it waits for the models to be gone.
+/// Dropping it waits until the models are unloaded.
 pub struct LlamaEngine {
     cache: Arc<ModelCache>,
 }
@@ -49,25 +49,24 @@ impl LlamaEngine {
         LlamaEngine { cache: ModelCache::new(options) }
     }
 
-    /// The ids of the models that are in memory now.
+    /// The ids of the loaded models.
     pub fn loaded_models(&self) -> Vec<String> {
         self.cache.loaded()
     }
 
-    /// Tokens that went through the models in memory so far, of prompts and of answers, whether or not the
-    /// result was delivered.
+    /// The processed tokens of the loaded models, of prompts and answers.
     pub fn computed_tokens(&self) -> u64 {
         self.cache.computed()
     }
 
-    /// Measures two forms of a model's weights. The other one, if it is kept, is used from the next time the model is loaded.
-    /// Dropping the future ends it, and leaves nothing behind.
+    /// Measures the tuned form of a model. If it is kept, it is used when the model is loaded next. Dropping the future cancels
+    /// it.
     pub async fn tune(&self, model: &str, keep: KeepTuned) -> Result<TuneReport, EngineError> {
         let stored = self.cache.find(model.strip_suffix(".gguf").unwrap_or(model)).await?;
         tune_for_caller(stored, self.cache.options().clone(), keep).await
     }
 
-    /// Hands a request to its model; the answer comes out of the stream.
+    /// Sends a request to its model; the answer is a stream.
     async fn start(&self, question: Question) -> Result<GenerationStream, EngineError> {
         let (handle, lease) = self.cache.acquire(question.model()).await?;
         if handle.loaded.embeds_only {
@@ -87,7 +86,7 @@ impl LlamaEngine {
         Ok(GenerationStream { warnings, deltas })
     }
 
-    /// The same as a whole.
+    /// Collects a complete answer.
     async fn whole(&self, question: Question) -> Result<Generation, EngineError> {
         let model = question.model().to_owned();
         let GenerationStream { warnings, mut deltas } = self.start(question).await?;
@@ -96,11 +95,11 @@ impl LlamaEngine {
             collector.push(delta?);
         }
         let whole = collector.finish(model);
-        let whole = whole.ok_or_else(|| interrupted("an answer has no end"))?;
+        let whole = whole.ok_or_else(|| interrupted("an answer is incomplete"))?;
         Ok(Generation { warnings, ..whole })
     }
 
-    /// The vectors of texts that were read, or their scores.
+    /// The vectors or the scores of texts.
     async fn vectors(
         &self,
         handle: &Handle,
@@ -113,7 +112,7 @@ impl LlamaEngine {
     }
 }
 
-/// What a model is to answer.
+/// A request to a model.
 #[derive(Clone)]
 enum Question {
     Conversation(Arc<GenerateRequest>),
@@ -128,7 +127,7 @@ impl Question {
         }
     }
 
-    /// About how much there is to read.
+    /// The approximate size.
     fn bytes(&self) -> usize {
         match self {
             Question::Conversation(request) => {
@@ -156,7 +155,7 @@ impl Question {
     }
 }
 
-/// Hands a request that was read to its model.
+/// Sends a prepared request to its model.
 fn write(
     handle: &Handle,
     prepared: Prepared,
@@ -170,7 +169,7 @@ fn write(
     if needed > cells {
         return Err(bad_request(
             format!(
-                "{answers} answers of up to {longest} tokens need room for {needed} tokens with the prompt, \
+                "{answers} answers of up to {longest} tokens need {needed} tokens with the prompt, \
                  and '{}' has room for {cells}",
                 handle.loaded.id
             ),
@@ -183,8 +182,8 @@ fn write(
     Ok(deltas)
 }
 
-/// Answers whose schema says more than a grammar holds: each is checked when it is whole, and made again within a bound until one
-/// follows the schema. Nothing of an answer is sent before that.
+/// Answers whose schema is not completely enforced by a grammar: each is checked when it is complete, and generated again a few
+/// times. Nothing is sent before that.
 async fn checked(
     handle: &Handle,
     lease: Lease,
@@ -193,7 +192,7 @@ async fn checked(
 ) -> Result<DeltaStream, EngineError> {
     let mut place = Some(place);
     let mut violation = String::new();
-    for attempt in 0..TRIES {
+    for attempt in 0..ATTEMPTS {
         let mut again = prepared.clone();
         if attempt > 0 {
             let sampling = &mut again.ask.sampling;
@@ -213,7 +212,8 @@ async fn checked(
                 break;
             }
         }
-        let whole = collector.finish(&handle.loaded.id).ok_or_else(|| interrupted("an answer has no end"))?;
+        let whole =
+            collector.finish(&handle.loaded.id).ok_or_else(|| interrupted("an answer is incomplete"))?;
         let Some(check) = prepared.constraint.check.clone() else { break };
         match grammar_thread::check(move || check.violation(&whole)).await? {
             None => {
@@ -226,13 +226,16 @@ async fn checked(
     }
     Err(EngineError::Malformed {
         engine: KEY.into(),
-        reason: format!("none of {TRIES} answers of '{}' follows the schema: {violation}", handle.loaded.id),
+        reason: format!(
+            "none of {ATTEMPTS} answers of '{}' follows the schema: {violation}",
+            handle.loaded.id
+        ),
     })
 }
 
 fn place_in_queue(handle: &Handle) -> Result<OwnedSemaphorePermit, EngineError> {
     Arc::clone(&handle.queue).try_acquire_owned().map_err(|_| {
-        busy(format!("the queue of the model '{}' is full; ask again in a moment", handle.loaded.id), 1)
+        busy(format!("the queue of the model '{}' is full; try again in a moment", handle.loaded.id), 1)
     })
 }
 
@@ -243,10 +246,10 @@ fn send(handle: &Handle, order: Order) -> Result<(), EngineError> {
         .map_err(|_| interrupted(format!("the thread of the model '{}' ended", handle.loaded.id)))
 }
 
-/// Template, tokens and grammar of a request.
+/// Renders, tokenises and reads the schemas of a request.
 async fn read(loaded: &Arc<LoadedModel>, question: Question) -> Result<Prepared, EngineError> {
     if let Some(field) = question.schema_field() {
-        // Made once for a model, which is not the schema's to answer for.
+        // Created once per model, outside the time limit of the schema.
         let warm = Arc::clone(loaded);
         blocking(move || warm.vocabulary().map(drop)).await?;
         let loaded = Arc::clone(loaded);
@@ -259,16 +262,16 @@ async fn read(loaded: &Arc<LoadedModel>, question: Question) -> Result<Prepared,
     blocking(move || question.prepare(&loaded)).await
 }
 
-/// Reads a request on a thread of its own.
+/// Reads a request on a blocking thread.
 async fn blocking<T: Send + 'static>(
     read: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
 ) -> Result<T, EngineError> {
     tokio::task::spawn_blocking(read)
         .await
-        .map_err(|error| interrupted(format!("the request could not be read: {error}")))?
+        .map_err(|error| interrupted(format!("cannot read the request: {error}")))?
 }
 
-/// The pieces until the end. Dropping it tells the worker to stop.
+/// The deltas until the end. Dropping it stops the worker.
 fn stream(deltas: mpsc::Receiver<Result<Delta, EngineError>>, lease: Lease) -> DeltaStream {
     let state = Some((deltas, lease));
     futures::stream::unfold(state, |state| async move {
@@ -347,8 +350,7 @@ impl Engine for LlamaEngine {
         })
     }
 
-    /// Every file there is. Those that cannot be loaded come last, so that the first one works. A
-    /// request for one says why it cannot be loaded.
+    /// All files. Broken ones are last, and a request for one explains its problem.
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
         let directory = self.cache.directory.clone();
         let mut models = tokio::task::spawn_blocking(move || directory.list())
@@ -359,14 +361,14 @@ impl Engine for LlamaEngine {
         Ok(models.into_iter().map(describe).collect())
     }
 
-    /// A model in memory tells what its tokens and its template can.
+    /// The capabilities of a loaded model come from its tokens and template.
     async fn describe(&self, model: &ModelInfo) -> Option<ModelInfo> {
         let loaded = self.cache.loaded_model(&model.id)?;
         let capabilities = model.capabilities.or(loaded.capabilities());
         Some(ModelInfo { capabilities, context: Some(loaded.context_size.context.into()), ..model.clone() })
     }
 
-    /// Healthy only with a model that writes text.
+    /// Healthy only with a model that can answer.
     async fn health(&self) -> bool {
         let directory = self.cache.directory.clone();
         let listed = tokio::task::spawn_blocking(move || directory.list()).await;
@@ -391,7 +393,7 @@ impl Engine for LlamaEngine {
         Ok(self.cache.running())
     }
 
-    /// Reads the prompt while the model is idle. What was read until the next request is kept. Dropping the future ends it.
+    /// Reads the prompt while the model is idle, until the next request. Dropping the future cancels it.
     async fn warm(&self, request: &GenerateRequest) -> Result<(), EngineError> {
         let (handle, _lease) = self.cache.acquire(&request.model).await?;
         if handle.loaded.embeds_only {
@@ -400,7 +402,7 @@ impl Engine for LlamaEngine {
         let (loaded, request) = (Arc::clone(&handle.loaded), request.clone());
         let read = move || {
             if schema_field(&request).is_some() {
-                // The first grammar needs it, and it takes a while to make.
+                // The first grammar needs it, and creating it takes a while.
                 loaded.vocabulary()?;
             }
             prompt_of(&loaded, &request)
@@ -408,7 +410,7 @@ impl Engine for LlamaEngine {
         let prompt = blocking(read).await?;
         let (done, finished) = oneshot::channel();
         send(&handle, Order::Warm(WarmJob { prompt, done }))?;
-        // Dropped without an answer when another request came.
+        // Dropped when another request came.
         let _ = finished.await;
         Ok(())
     }

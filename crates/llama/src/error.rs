@@ -1,4 +1,4 @@
-//! The engine's own words for what goes wrong.
+//! The errors of the engine.
 
 use hob_core::{CONTEXT_LENGTH_EXCEEDED, EngineError};
 
@@ -7,7 +7,7 @@ use crate::schema::SchemaError;
 /// The key under which the engine is configured.
 pub(crate) const KEY: &str = "embedded";
 
-/// A request that cannot be answered as it is.
+/// An invalid request.
 pub(crate) fn bad_request(message: impl Into<String>, param: Option<&str>) -> EngineError {
     EngineError::Refused {
         engine: KEY.into(),
@@ -19,7 +19,7 @@ pub(crate) fn bad_request(message: impl Into<String>, param: Option<&str>) -> En
     }
 }
 
-/// More than the model's context holds.
+/// A request that exceeds the context.
 pub(crate) fn context_exceeded(message: impl Into<String>, param: &str) -> EngineError {
     EngineError::Refused {
         engine: KEY.into(),
@@ -31,7 +31,7 @@ pub(crate) fn context_exceeded(message: impl Into<String>, param: &str) -> Engin
     }
 }
 
-/// A schema that cannot be enforced, in a field of the request.
+/// A schema that cannot be enforced.
 pub(crate) fn refused_schema(error: SchemaError, field: &str) -> EngineError {
     let code = matches!(error, SchemaError::Unsupported(_)).then(|| "unsupported_by_engine".to_owned());
     EngineError::Refused {
@@ -44,7 +44,7 @@ pub(crate) fn refused_schema(error: SchemaError, field: &str) -> EngineError {
     }
 }
 
-/// Too much to do; later it may work.
+/// Temporarily overloaded.
 pub(crate) fn busy(message: impl Into<String>, retry_after: u64) -> EngineError {
     EngineError::Refused {
         engine: KEY.into(),
@@ -72,7 +72,7 @@ pub(crate) fn unsupported(field: impl Into<String>, hint: Option<&str>) -> Engin
     EngineError::Unsupported { engine: KEY.into(), field: field.into(), hint: hint.map(str::to_owned) }
 }
 
-/// An answer that was under way and cannot continue.
+/// An answer that cannot continue.
 pub(crate) fn interrupted(reason: impl Into<String>) -> EngineError {
     EngineError::Interrupted { engine: KEY.into(), reason: reason.into() }
 }

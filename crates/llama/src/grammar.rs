@@ -1,7 +1,7 @@
-//! Grammars: what a model may write, and the check of its tokens against that.
+//! Grammars: restrict the tokens of a model.
 //!
-//! The grammar engine is `llguidance`, which counts its work: a grammar that would take too long to build, or to find the next tokens
-//! of, is an error and never a hang. Knows nothing of requests.
+//! The grammar engine is `llguidance`, which limits its work: a grammar that would take too long is an error and never blocks.
+//! Knows nothing of requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use thiserror::Error;
 use crate::sampler::TokenCandidate;
 use crate::schema::{Enforceable, SchemaError, reference};
 
-/// Blanks between the parts of JSON: one, or a new line with its indentation. A model that may write blanks without end does so.
+/// Blanks in JSON: one, or a new line with its indentation. Models would otherwise write endless blanks.
 const BLANKS: &str = r"\x20|\x0A[\x20\x09]{0,20}";
 
-/// What building a grammar and finding the next tokens may cost. The parts are bounds of llguidance's own; together they keep a
-/// step of a hostile grammar within some tens of milliseconds, and its memory within some tens of megabytes.
+/// The limits of llguidance. They keep a step of a hostile grammar within some tens of milliseconds, and its memory within some
+/// tens of megabytes.
 fn limits() -> ParserLimits {
     ParserLimits {
         max_items_in_row: 2_000,
@@ -28,7 +28,7 @@ fn limits() -> ParserLimits {
         step_max_items: 50_000,
         max_lexer_states: 20_000,
         max_grammar_size: 200_000,
-        // It runs the largest patterns over the whole vocabulary, which takes longer than many an answer.
+        // This would take longer than many answers.
         precompute_large_lexemes: false,
         verbose_errors: false,
     }
@@ -42,21 +42,20 @@ pub(crate) struct GrammarError(String);
 impl GrammarError {
     fn new(error: impl fmt::Display) -> Self {
         let text = error.to_string();
-        // What follows the first line is of use to the authors of the engine only.
+        // The other lines are internals of the engine.
         GrammarError(text.lines().next().unwrap_or("no reason given").chars().take(300).collect())
     }
 }
 
-/// How a token is spelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spelling<'a> {
-    /// Text like any other.
+    /// Text.
     Text(&'a [u8]),
-    /// A control token, which no text is.
+    /// A control token.
     Control(&'a [u8]),
 }
 
-/// The tokens of a model, in the form that grammars are checked with.
+/// The tokens of a model, for grammars.
 pub(crate) struct Vocabulary {
     factory: ParserFactory,
     ends: Vec<u32>,
@@ -69,7 +68,7 @@ impl fmt::Debug for Vocabulary {
 }
 
 impl Vocabulary {
-    /// Takes the spellings in the order of the tokens, and those that end a text.
+    /// `spellings` are in the order of the tokens; `ends` end a text.
     pub(crate) fn new<'a>(
         tokens: impl Iterator<Item = Spelling<'a>>,
         mut ends: Vec<u32>,
@@ -77,14 +76,14 @@ impl Vocabulary {
         const MARKER: u8 = TokTrie::SPECIAL_TOKEN_MARKER;
         let mut words: Vec<Vec<u8>> = tokens
             .map(|token| match token {
-                // A single byte that is no text, and would be taken for the marker of control tokens.
+                // A byte that would be taken for the marker of control tokens.
                 Spelling::Text([MARKER, ..]) => Vec::new(),
                 Spelling::Text(bytes) => bytes.to_vec(),
                 Spelling::Control(name) => [&[MARKER], name].concat(),
             })
             .collect();
         if ends.is_empty() {
-            // A model that never ends a text by itself: a grammar still needs the notion.
+            // A grammar needs an end token, even if the model has none.
             ends.push(u32::try_from(words.len()).map_err(GrammarError::new)?);
             words.push(b"\xFF<end>".to_vec());
         }
@@ -97,8 +96,8 @@ impl Vocabulary {
         Ok(Vocabulary { factory, ends })
     }
 
-    /// Builds a grammar, and finds its first tokens, so that what is too much for the engine is known before the model works.
-    /// Recursive like its schemas; for a thread with a large stack.
+    /// Builds a grammar and its first tokens, so that a grammar that is too large fails before the model works. Recursive; needs
+    /// a large stack.
     pub(crate) fn start(self: &Arc<Self>, text: GrammarText) -> Result<Grammar, GrammarError> {
         let parser = self.factory.create_parser(TopLevelGrammar::from_grammar(text.0));
         let mut matcher = Matcher::new(parser);
@@ -113,33 +112,33 @@ impl Vocabulary {
     }
 }
 
-/// A grammar as it is written down.
+/// The source of a grammar.
 pub(crate) struct GrammarText(GrammarWithLexer);
 
 impl GrammarText {
-    /// JSON texts that follow a schema.
+    /// JSON that follows a schema.
     pub(crate) fn of_schema(schema: Enforceable) -> Self {
         let root = json!({ "$ref": reference("", 0) });
         GrammarText(GrammarWithLexer::from_json_schema(document(root, schema.definitions_named(""))))
     }
 
-    /// JSON texts that follow a schema, whose references lead to `definitions`.
+    /// JSON that follows a schema with `definitions`.
     pub(crate) fn of_document(root: Value, definitions: Map<String, Value>) -> Self {
         GrammarText(GrammarWithLexer::from_json_schema(document(root, definitions)))
     }
 
-    /// A grammar in llguidance's own language, in which the rule `json` stands for texts that follow a schema.
+    /// A grammar in the syntax of llguidance, in which the rule `json` is JSON that follows a schema.
     pub(crate) fn around(rules: &str, root: Value, definitions: Map<String, Value>) -> Self {
         let schema = document(root, definitions);
         GrammarText(GrammarWithLexer::from_lark(format!("{rules}\njson: %json {schema}\n")))
     }
 }
 
-/// A schema with its definitions and with how its JSON is to be written.
+/// A schema with its definitions and format options.
 fn document(root: Value, definitions: Map<String, Value>) -> Value {
     let options = JsonCompileOptions {
         whitespace_pattern: Some(BLANKS.to_owned()),
-        // Exactly one is more than a grammar can hold; where it matters the finished answer is checked.
+        // A grammar cannot enforce exactly one; where it matters, the finished answer is checked.
         coerce_one_of: true,
         ..JsonCompileOptions::default()
     };
@@ -152,12 +151,12 @@ fn document(root: Value, definitions: Map<String, Value>) -> Value {
     document
 }
 
-/// A literal of llguidance's language.
+/// A literal in the syntax of llguidance.
 pub(crate) fn literal(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// A grammar on its way through an answer.
+/// The state of a grammar in an answer.
 #[derive(Clone)]
 pub(crate) struct Grammar {
     matcher: Matcher,
@@ -180,11 +179,11 @@ impl Grammar {
         self.matcher.validate_tokens(&[token]).map(|count| count == 1).map_err(GrammarError::new)
     }
 
-    /// Sets the score of every token that may not come next to minus infinity.
+    /// Sets the score of every forbidden token to minus infinity.
     pub(crate) fn forbid(&mut self, candidates: &mut [TokenCandidate]) -> Result<(), GrammarError> {
         let allowed = match self.matcher.compute_mask_or_eos().map_err(GrammarError::new) {
             Ok(allowed) => allowed,
-            // The engine's word for a set without tokens.
+            // The engine's error for an empty set of tokens.
             Err(error) if error.0 == StopReason::NoExtensionBias.to_string() => SimpleVob::new(),
             Err(error) => return Err(error),
         };
@@ -198,13 +197,13 @@ impl Grammar {
         Ok(())
     }
 
-    /// Moves past a token, which must be allowed and must not end the text.
+    /// Advances by a token, which must be allowed and must not end the text.
     pub(crate) fn accept(&mut self, token: i32) -> Result<(), GrammarError> {
         let token = u32::try_from(token).map_err(GrammarError::new)?;
         self.matcher.consume_token(token).map_err(GrammarError::new)
     }
 
-    /// Whether the text is complete and nothing more may follow.
+    /// Whether nothing more may follow.
     pub(crate) fn is_complete(&self) -> bool {
         !self.matcher.is_error() && self.matcher.is_stopped()
     }

@@ -25,7 +25,7 @@ fn walk(mut grammar: Grammar, random: &mut fastrand::Rng) -> Option<String> {
     for step in 0..3000 {
         let mut candidates: Vec<TokenCandidate> =
             (0..257).map(|token| TokenCandidate { token, score: 0.0 }).collect();
-        grammar.forbid(&mut candidates).expect("a grammar that goes on");
+        grammar.forbid(&mut candidates).expect("a grammar that continues");
         let allowed: Vec<i32> = candidates.iter().filter(|c| c.score == 0.0).map(|c| c.token).collect();
         assert!(!allowed.is_empty(), "a dead end after {:?}", String::from_utf8_lossy(&text));
         let closing = |token: &i32| [256, i32::from(b'"'), i32::from(b'}'), i32::from(b']')].contains(token);
@@ -89,7 +89,7 @@ fn takes(schema: &Value, text: &str) -> bool {
 }
 
 #[test]
-fn bounds_of_numbers_hold() {
+fn bounds_of_numbers_are_enforced() {
     let number = json!({"type": "number", "minimum": 0});
     assert!(
         takes(&number, "0") && takes(&number, "17.25") && !takes(&number, "-1") && !takes(&number, "-0.5")
@@ -107,7 +107,7 @@ fn bounds_of_numbers_hold() {
 }
 
 #[test]
-fn patterns_hold() {
+fn patterns_are_enforced() {
     let pattern = |pattern: &str, text: &str| {
         takes(&json!({"type": "string", "pattern": pattern}), &format!("\"{text}\""))
     };
@@ -121,7 +121,7 @@ fn patterns_hold() {
 }
 
 #[test]
-fn formats_hold() {
+fn formats_are_enforced() {
     for (format, right, wrong) in [
         ("email", "ada@example.org", "ada"),
         ("ipv4", "192.168.0.1", "256.1.1.1"),
@@ -142,7 +142,7 @@ fn formats_hold() {
 }
 
 #[test]
-fn a_format_says_nothing_of_what_is_no_string() {
+fn a_format_applies_to_strings_only() {
     let schema = json!({"type": ["string", "null"], "format": "date"});
     assert!(takes(&schema, "null") && takes(&schema, "\"2024-01-31\"") && !takes(&schema, "\"x\""));
 }
@@ -161,7 +161,7 @@ fn schemas_that_refer_to_themselves_work() {
 }
 
 #[test]
-fn merged_schemas_hold() {
+fn merged_schemas_are_enforced() {
     for schema in [
         json!({"allOf": [{"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
                          {"type": "object", "properties": {"b": {"type": "boolean"}}, "required": ["b"]}]}),
@@ -183,7 +183,7 @@ fn merged_schemas_hold() {
 }
 
 #[test]
-fn what_no_value_follows_is_refused() {
+fn a_schema_without_values_is_refused() {
     for schema in [
         json!(false),
         json!({"type": "integer", "minimum": 5, "maximum": 4}),
@@ -302,7 +302,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_text_that_is_let_through_follows_its_schema(schema in schemas(), seed in any::<u64>()) {
+    fn every_allowed_text_matches_its_schema(schema in schemas(), seed in any::<u64>()) {
         // References within generated parts do not lead to where they stand in the whole.
         let local = !schema.to_string().contains("$ref") || schema.get("$defs").is_some_and(|defs| !defs.to_string().contains("$ref"));
         prop_assume!(local);

@@ -1,25 +1,25 @@
-//! What a caller hands to a worker.
+//! Requests to a worker.
 
 use hob_core::{Delta, EngineError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use crate::prompt::Prepared;
 
-/// Where the pieces of an answer go. Its receiver's end is the caller's wish to stop.
+/// The deltas of an answer. Dropping the receiver stops the answer.
 pub(crate) type Output = mpsc::Sender<Result<Delta, EngineError>>;
 
 /// A request for answers.
 pub(crate) struct Job {
     pub(crate) prepared: Prepared,
     pub(crate) output: Output,
-    /// Tokens an answer may have, whatever the caller wishes.
+    /// The limit of tokens of an answer.
     pub(crate) longest: usize,
-    /// Its place among those who are answered or wait, given back at its end.
+    /// Its slot in the queue.
     pub(crate) place: OwnedSemaphorePermit,
 }
 
 impl Job {
-    /// Tokens of memory for the first answer with its prompt, and for each further one.
+    /// The cells of the first answer with its prompt, and of each further one.
     pub(crate) fn cells(&self) -> (usize, usize) {
         (self.prepared.prompt.len() + self.longest, self.longest)
     }
@@ -45,6 +45,6 @@ pub(crate) struct EmbedJob {
 /// A prompt to read ahead while the model is idle.
 pub(crate) struct WarmJob {
     pub(crate) prompt: Vec<i32>,
-    /// Its receiver's end is the caller's wish to stop.
+    /// Dropping the receiver stops it.
     pub(crate) done: oneshot::Sender<()>,
 }

@@ -1,7 +1,7 @@
-//! llama.cpp inside the process: an engine that answers from model files.
+//! llama.cpp in the process: an engine for model files.
 //!
-//! Uses the directory of model files in `hob-models`. Knows nothing of HTTP, of `config.toml` or of the other engines. The only crate
-//! with `unsafe` code.
+//! Uses the directory of model files in `hob-models`. Knows nothing of HTTP, `config.toml` or other engines. The only crate with
+//! `unsafe` code.
 
 mod batch_plan;
 mod constraint;

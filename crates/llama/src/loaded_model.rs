@@ -1,4 +1,4 @@
-//! A model in memory: loading it, and what everyone who asks it needs to know. The computing is the worker's.
+//! A loaded model and its properties. The worker computes.
 
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -28,25 +28,25 @@ use crate::slots::Reuse;
 use crate::template::ChatTemplate;
 use crate::tools::ToolFormat;
 
-/// Context when the operator does not say: enough for long conversations, little enough for small machines.
-const USUAL_CONTEXT: u32 = 8192;
+/// The default context.
+const DEFAULT_CONTEXT: u32 = 8192;
 
-/// Prompt tokens per step. A step cannot be interrupted: the next request waits for its end, even if its own request was cancelled.
-/// More would be hardly faster on a processor; a graphics card is through with more in no time.
+/// Prompt tokens per step. A step cannot be interrupted, so the next request waits for its end. More would be hardly faster on a
+/// processor; a graphics card is fast enough for more.
 pub(crate) const STEP: StepSize = if cfg!(any(feature = "cuda", feature = "metal", feature = "vulkan")) {
     StepSize { alone: 512, beside: 256 }
 } else {
     StepSize { alone: 128, beside: 64 }
 };
 
-/// The longest text that is embedded in one go.
-const LONGEST_EMBEDDED: u32 = 2048;
+/// The longest text to embed.
+const MAX_EMBEDDED: u32 = 2048;
 
 /// llama.cpp's number for models that give a score in the place of a vector.
 const RANK_POOLING: &str = "4";
 
-/// Short texts that are embedded in one go.
-const EMBEDDED_TOGETHER: usize = 64;
+/// Short texts per batch.
+const EMBED_BATCH: usize = 64;
 
 /// llama.cpp's global state, once per process and never freed.
 pub(crate) fn backend() -> Result<&'static LlamaBackend, EngineError> {
@@ -55,20 +55,20 @@ pub(crate) fn backend() -> Result<&'static LlamaBackend, EngineError> {
         log::capture();
         LlamaBackend::init()
     });
-    started.as_ref().map_err(|error| unusable(format!("llama.cpp does not start: {error}")))
+    started.as_ref().map_err(|error| unusable(format!("cannot start llama.cpp: {error}")))
 }
 
-/// How large a model's memory is made.
+/// The size of the context memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ContextSize {
     /// Tokens of one conversation.
     pub(crate) context: u32,
-    /// Tokens of all conversations together. Less than `context` for each: hardly anyone uses all of it, and a request waits
-    /// until what it may need is free. The memory for them is taken as they are needed.
+    /// Tokens of all conversations. Less than `context` for each: few use all of it, and a request waits until enough is free.
+    /// The memory is allocated as needed.
     pub(crate) cells: u32,
 }
 
-/// Cells that a model begins with: a few short conversations, or an agent's prompt that is read ahead.
+/// The initial cells: for a few short conversations, or the prompt of an agent.
 const FIRST_CELLS: u32 = 1024;
 
 impl ContextSize {
@@ -76,35 +76,34 @@ impl ContextSize {
         Self::sized(stored.header.as_ref().and_then(|header| header.context_length), options)
     }
 
-    /// The size for a model that was trained for contexts of that length.
+    /// The size for a model that was trained for this context.
     fn sized(trained: Option<u64>, options: &LlamaOptions) -> Self {
         let trained = trained
             .and_then(|length| u32::try_from(length).ok())
             .filter(|length| *length > 0)
-            .unwrap_or(USUAL_CONTEXT);
-        let context = options.context.unwrap_or(USUAL_CONTEXT).clamp(1, trained);
+            .unwrap_or(DEFAULT_CONTEXT);
+        let context = options.context.unwrap_or(DEFAULT_CONTEXT).clamp(1, trained);
         let sharing = u32::try_from(options.parallel.clamp(1, 2)).unwrap_or(1);
-        // llama.cpp takes all cells for the longest conversation, which none may be beyond what the model was trained for.
+        // llama.cpp uses all cells as the longest conversation, which must not exceed the training.
         ContextSize { context, cells: context.saturating_mul(sharing).min(trained) }
     }
 
-    /// The cells that a model begins with.
     pub(crate) fn first_cells(&self) -> u32 {
         self.cells.min(FIRST_CELLS)
     }
 
-    /// Bytes the model may take, if its header tells.
+    /// The estimated memory of the model.
     pub(crate) fn memory(&self, stored: &StoredModel) -> u64 {
         stored.memory(self.cells.into()).as_ref().map_or(stored.size, MemoryEstimate::total)
     }
 }
 
-/// How a conversation becomes text.
+/// The chat template.
 #[derive(Debug)]
 pub(crate) enum Template {
-    /// The model's own program.
+    /// The model's own template.
     Own(Box<ChatTemplate>),
-    /// One of the forms llama.cpp knows by heart, for a program that cannot be run here, or a model without any.
+    /// A template of llama.cpp, if the model has none that works.
     BuiltIn(LlamaChatTemplate),
 }
 
@@ -115,18 +114,18 @@ pub(crate) struct LoadedModel {
     pub(crate) model: LlamaModel,
     pub(crate) template: Template,
     pub(crate) tool_format: ToolFormat,
-    /// How its control tokens are written.
+    /// Its control tokens.
     pub(crate) control: ControlTokens,
-    /// Those of them that begin and end a thought, which must be seen.
+    /// The control tokens around reasoning, which must be visible.
     pub(crate) thought_marks: Vec<i32>,
-    /// Those of them that begin and end a tool call. To a grammar they are the text that they are written as.
+    /// The control tokens around tool calls. A grammar sees them as text.
     pub(crate) call_marks: Vec<i32>,
-    /// Made when the first grammar needs it.
+    /// Created for the first grammar.
     vocabulary: OnceLock<Result<Arc<Vocabulary>, GrammarError>>,
     pub(crate) context_size: ContextSize,
     pub(crate) parallel: usize,
     threads: i32,
-    /// Made for embeddings: it has no next token to offer.
+    /// An embedding model, which cannot generate.
     pub(crate) embeds_only: bool,
     pooling: LlamaPoolingType,
     /// Made to score a document for a question.
@@ -136,12 +135,12 @@ pub(crate) struct LoadedModel {
 }
 
 impl LoadedModel {
-    /// Reads a model from disk, in its tuned form where there is one. Slow; not for an async thread.
+    /// Loads a model, in its tuned form if there is one. Blocks.
     pub(crate) fn load(stored: &StoredModel, options: &LlamaOptions) -> Result<Self, EngineError> {
-        Self::load_file(stored, &file_to_load(stored), options)
+        Self::load_file(stored, &file_to_load(&stored.path), options)
     }
 
-    /// Reads a certain file of a model.
+    /// Loads this file of a model.
     pub(crate) fn load_file(
         stored: &StoredModel,
         file: &Path,
@@ -149,18 +148,17 @@ impl LoadedModel {
     ) -> Result<Self, EngineError> {
         let name = &stored.id;
         if let Some(problem) = &stored.problem {
-            return Err(unusable(format!("the model '{name}' cannot be used: {problem}")));
+            return Err(unusable(format!("the model '{name}' is not usable: {problem}")));
         }
         let backend = backend()?;
         let params = LlamaModelParams::default().with_n_gpu_layers(options.gpu_layers);
-        let (loaded, complaints) =
-            log::with_complaints(|| LlamaModel::load_from_file(backend, file, &params));
+        let (loaded, errors) = log::with_errors(|| LlamaModel::load_from_file(backend, file, &params));
         let model = loaded.map_err(|_| {
-            let said = match complaints.first() {
+            let said = match errors.first() {
                 Some(first) => first.as_str(),
                 None => "llama.cpp gives no reason",
             };
-            unusable(format!("the model '{name}' cannot be loaded: {said}"))
+            unusable(format!("cannot load the model '{name}': {said}"))
         })?;
         let header = stored.header.as_deref();
         let template = choose_template(&model, name)?;
@@ -194,12 +192,12 @@ impl LoadedModel {
         })
     }
 
-    /// Whether the beginning of a sequence can be kept without its end.
+    /// Whether a prefix of a sequence can be kept.
     pub(crate) fn reuse(&self) -> Reuse {
         if self.model.is_recurrent() || self.model.is_hybrid() { Reuse::Nothing } else { Reuse::Prefixes }
     }
 
-    /// The memory and workspace to write answers with, for so many tokens.
+    /// The context to generate, with this many cells.
     pub(crate) fn writing_context(&self, cells: u32) -> Result<LlamaContext<'_>, EngineError> {
         let batch = u32::try_from(STEP.alone + self.parallel).unwrap_or(1024);
         let params = LlamaContextParams::default()
@@ -207,8 +205,8 @@ impl LoadedModel {
             .with_n_batch(batch)
             .with_n_ubatch(batch)
             .with_n_seq_max(u32::try_from(self.parallel).unwrap_or(1))
-            // One pool of memory for all sequences: they share what they have in common for nothing, a lone one may use all of
-            // it, and a step over prompts and single tokens stays one pass over the weights.
+            // One pool for all sequences: they share common prefixes for free, a single one may use all of it, and a step over
+            // prompts and single tokens stays one pass over the weights.
             .with_kv_unified(true)
             .with_n_threads(self.threads)
             .with_n_threads_batch(self.threads)
@@ -216,7 +214,7 @@ impl LoadedModel {
         self.context(params)
     }
 
-    /// The workspace to embed texts with.
+    /// The context to embed.
     pub(crate) fn embedding_context(&self) -> Result<LlamaContext<'_>, EngineError> {
         let size = self.longest_embedded();
         let params = LlamaContextParams::default()
@@ -233,20 +231,20 @@ impl LoadedModel {
         self.context(params)
     }
 
-    /// How many texts go through the model at once.
+    /// The number of texts in a batch.
     pub(crate) fn embedded_together(&self) -> usize {
         match self.reuse() {
-            Reuse::Prefixes => EMBEDDED_TOGETHER,
-            // Every sequence of such a model takes memory of its own, however short it is.
+            Reuse::Prefixes => EMBED_BATCH,
+            // Every sequence of such a model has its own memory.
             Reuse::Nothing => self.parallel,
         }
     }
 
     pub(crate) fn longest_embedded(&self) -> u32 {
-        self.context_size.context.min(LONGEST_EMBEDDED)
+        self.context_size.context.min(MAX_EMBEDDED)
     }
 
-    /// The tokens as grammars see them. Slow the first time; not for an async thread.
+    /// The vocabulary for grammars. Slow the first time; blocks.
     pub(crate) fn vocabulary(&self) -> Result<&Arc<Vocabulary>, EngineError> {
         let made = self.vocabulary.get_or_init(|| {
             let vocab = self.model.vocab();
@@ -269,19 +267,19 @@ impl LoadedModel {
             Vocabulary::new(spellings, ends).map(Arc::new)
         });
         made.as_ref().map_err(|error| {
-            unusable(format!("the tokens of the model '{}' do not fit a grammar: {error}", self.id))
+            unusable(format!("the tokens of the model '{}' cannot be used for grammars: {error}", self.id))
         })
     }
 
     fn context(&self, params: LlamaContextParams) -> Result<LlamaContext<'_>, EngineError> {
         let backend = backend()?;
-        let (context, complaints) = log::with_complaints(|| self.model.new_context(backend, params));
+        let (context, errors) = log::with_errors(|| self.model.new_context(backend, params));
         context.map_err(|_| {
-            unusable(format!("there is no room to run the model '{}': {}", self.id, complaints.join("; ")))
+            unusable(format!("not enough memory for the model '{}': {}", self.id, errors.join("; ")))
         })
     }
 
-    /// The bytes a token stands for. `special` shows the names of control tokens, which are otherwise silent.
+    /// The bytes of a token. `special` includes the names of control tokens.
     pub(crate) fn bytes_of(&self, token: i32, special: bool) -> Vec<u8> {
         self.model.vocab().token_to_piece(LlamaToken(token), special, None)
     }
@@ -334,7 +332,7 @@ impl LoadedModel {
         tokens.into_iter().map(|token| token.0).collect()
     }
 
-    /// The tokens of text in which control tokens are written out.
+    /// The tokens of text with control tokens.
     pub(crate) fn tokens(&self, text: &str, add_special: bool) -> Vec<i32> {
         let tokens = self.model.vocab().tokenize(text.as_bytes(), add_special, true);
         tokens.into_iter().map(|token| token.0).collect()
@@ -353,7 +351,7 @@ fn control_tokens(model: &LlamaModel) -> ControlTokens {
     )
 }
 
-/// The marks that are control tokens of their own; those that are ordinary text are seen anyway.
+/// The marks that are control tokens.
 fn control_marks(model: &LlamaModel, marks: impl Iterator<Item = &'static str>) -> Vec<i32> {
     let vocab = model.vocab();
     let alone = |mark: &'static str| match vocab.tokenize(mark.as_bytes(), false, true)[..] {
@@ -371,7 +369,7 @@ fn choose_template(model: &LlamaModel, name: &str) -> Result<Template, EngineErr
         String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
     };
     let Ok(template) = model.chat_template(None) else {
-        // Models without a template are mostly base models; this form does least harm.
+        // Models without a template are mostly base models; this is a neutral choice.
         return LlamaChatTemplate::new("chatml")
             .map(Template::BuiltIn)
             .map_err(|error| unusable(error.to_string()));
@@ -381,7 +379,7 @@ fn choose_template(model: &LlamaModel, name: &str) -> Result<Template, EngineErr
     match ChatTemplate::new(source, text(vocab.bos()), text(vocab.eos())) {
         Ok(own) => Ok(Template::Own(Box::new(own))),
         Err(error) => {
-            tracing::warn!(model = name, "{error}; a form that llama.cpp knows is used instead");
+            tracing::warn!(model = name, "{error}; using a template of llama.cpp instead");
             Ok(Template::BuiltIn(template))
         }
     }
@@ -392,7 +390,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_conversation_has_more_room_than_the_model_was_trained_for() {
+    fn no_conversation_exceeds_the_training_context() {
         let size = |trained: u64, context: Option<u32>, parallel: usize| {
             let size = ContextSize::sized(
                 Some(trained),

@@ -1,4 +1,4 @@
-//! llama.cpp's own log and its last words: into `tracing`, never to the terminal.
+//! Forwards the log and fatal errors of llama.cpp to `tracing`.
 #![expect(
     unsafe_code,
     reason = "llama.cpp takes its log sinks as C callbacks, which no safe wrapper offers with a choice of levels"
@@ -10,14 +10,14 @@ use std::ffi::{CStr, c_char, c_void};
 use llama_cpp_sys_2 as sys;
 
 thread_local! {
-    /// The complaints of the call into llama.cpp that this thread is in.
-    static COMPLAINTS: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+    /// The errors of the current call into llama.cpp on this thread.
+    static ERRORS: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
-/// No more complaints than this are kept: the first few say what is wrong.
-const MOST_COMPLAINTS: usize = 8;
+/// No more errors than this are kept: the first few say what is wrong.
+const MAX_ERRORS: usize = 8;
 
-/// Sends everything llama.cpp says to `tracing` from now on.
+/// Forwards the log of llama.cpp to `tracing`.
 pub(crate) fn capture() {
     // SAFETY: both callbacks are plain functions that live as long as the program and touch no data of their own; the
     // user-data pointer is not used.
@@ -27,12 +27,12 @@ pub(crate) fn capture() {
     }
 }
 
-/// Runs a call into llama.cpp and gives back, with its result, what it complained of on this thread.
-pub(crate) fn with_complaints<T>(call: impl FnOnce() -> T) -> (T, Vec<String>) {
-    COMPLAINTS.with_borrow_mut(|complaints| *complaints = Some(Vec::new()));
+/// Runs a call into llama.cpp. Also returns its errors on this thread.
+pub(crate) fn with_errors<T>(call: impl FnOnce() -> T) -> (T, Vec<String>) {
+    ERRORS.with_borrow_mut(|errors| *errors = Some(Vec::new()));
     let result = call();
-    let complaints = COMPLAINTS.with_borrow_mut(Option::take).unwrap_or_default();
-    (result, complaints)
+    let errors = ERRORS.with_borrow_mut(Option::take).unwrap_or_default();
+    (result, errors)
 }
 
 extern "C" fn on_log(level: sys::ggml_log_level, text: *const c_char, _data: *mut c_void) {
@@ -47,11 +47,11 @@ extern "C" fn on_log(level: sys::ggml_log_level, text: *const c_char, _data: *mu
     }
     match level {
         sys::GGML_LOG_LEVEL_ERROR => {
-            // A log line during the thread's own end must not panic inside C code, hence `try_with`.
-            let kept = COMPLAINTS.try_with(|complaints| match complaints.try_borrow_mut() {
-                Ok(mut complaints) => match complaints.as_mut() {
+            // A log line while the thread ends must not panic inside C code, hence `try_with`.
+            let kept = ERRORS.try_with(|errors| match errors.try_borrow_mut() {
+                Ok(mut errors) => match errors.as_mut() {
                     Some(lines) => {
-                        if lines.len() < MOST_COMPLAINTS {
+                        if lines.len() < MAX_ERRORS {
                             lines.push(line.to_owned());
                         }
                         true
@@ -72,7 +72,7 @@ extern "C" fn on_log(level: sys::ggml_log_level, text: *const c_char, _data: *mu
     }
 }
 
-/// The library found itself in a state it cannot leave, and ends the process after this.
+/// llama.cpp calls this before it aborts the process.
 extern "C" fn on_abort(message: *const c_char) {
     let message = if message.is_null() {
         "no reason given".into()
@@ -81,5 +81,5 @@ extern "C" fn on_abort(message: *const c_char) {
         unsafe { CStr::from_ptr(message) }.to_string_lossy()
     };
     let thread = std::thread::current();
-    tracing::error!(thread = thread.name().unwrap_or("unnamed"), "llama.cpp stops the process: {message}");
+    tracing::error!(thread = thread.name().unwrap_or("unnamed"), "llama.cpp aborts the process: {message}");
 }

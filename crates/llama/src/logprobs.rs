@@ -1,15 +1,15 @@
-//! Token probabilities in the chat-completions form. Knows scores and bytes, no model.
+//! Token probabilities in the chat-completions format. Pure.
 
 use serde_json::{Value, json};
 
 /// The probabilities of one token and its alternatives.
 pub(crate) struct TokenProbabilities {
     pub(crate) chosen: (i32, f32),
-    /// The likeliest tokens, best first.
+    /// The most likely tokens, best first.
     pub(crate) top: Vec<(i32, f32)>,
 }
 
-/// Reads the probabilities off the model's scores, before any sampling parameter touched them.
+/// The probabilities from the scores of the model, before sampling.
 pub(crate) fn probabilities(scores: &[f32], chosen: i32, top: usize) -> TokenProbabilities {
     let best = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f32 = scores.iter().map(|score| (score - best).exp()).sum();

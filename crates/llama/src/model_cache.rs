@@ -1,7 +1,7 @@
-//! The models in memory: loaded on demand, within a budget, unloaded when idle for a while.
+//! The loaded models: loaded on demand, within a memory limit, unloaded when idle.
 //!
-//! A model in use is never unloaded. All decisions are taken under one lock; loading and unloading happen on the
-//! threads of the models themselves. Knows nothing of requests.
+//! A model in use is never unloaded. All decisions are made under one lock; models are loaded and unloaded on their own threads.
+//! Knows nothing of requests.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,12 +9,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc as orders;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hob_core::{EngineError, RunningModel};
 use hob_models::{ModelDirectory, StoredModel};
+use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::error::{KEY, busy, unusable};
@@ -22,18 +23,18 @@ use crate::loaded_model::{ContextSize, LoadedModel};
 use crate::options::LlamaOptions;
 use crate::worker::{Idle, Order, Worker, serve};
 
-/// How long a request waits for others to finish with models that take its memory.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a request waits for memory that other models use.
+const MEMORY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Stack of a model's thread, on which answers are held against grammars that callers wrote. It is address space until it is used.
+/// The stack of a model's thread, which runs grammars of callers. It is address space until it is used.
 const STACK: usize = 64 << 20;
 
-/// A model ready to be asked.
+/// A loaded model.
 #[derive(Clone)]
 pub(crate) struct Handle {
     pub(crate) loaded: Arc<LoadedModel>,
     pub(crate) orders: orders::Sender<Order>,
-    /// Places for requests, answered and waiting together.
+    /// Slots for active and waiting requests.
     pub(crate) queue: Arc<Semaphore>,
 }
 
@@ -45,7 +46,7 @@ enum Loading {
 }
 
 struct Entry {
-    /// Tells this loading of a model from an earlier one.
+    /// Distinguishes this loading from earlier ones.
     number: u64,
     /// The file that was loaded.
     path: PathBuf,
@@ -61,13 +62,13 @@ pub(crate) struct ModelCache {
     options: LlamaOptions,
     pub(crate) directory: ModelDirectory,
     entries: Mutex<HashMap<String, Entry>>,
-    /// Rings when a user leaves or a model goes.
+    /// Notified when a lease ends or a model is unloaded.
     freed: Notify,
-    /// Starts the thread of a model.
+    /// The function that starts the thread of a model.
     spawn: fn(thread::Builder, ModelThread, watch::Sender<Loading>) -> io::Result<JoinHandle<()>>,
 }
 
-/// The right to use a model; as long as it lives, the model stays.
+/// Keeps a model loaded.
 pub(crate) struct Lease {
     cache: Arc<ModelCache>,
     id: String,
@@ -76,7 +77,7 @@ pub(crate) struct Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let Some(entry) = self.cache.lock().get_mut(&self.id)
+        if let Some(entry) = self.cache.entries.lock().get_mut(&self.id)
             && entry.number == self.number
         {
             entry.users = entry.users.saturating_sub(1);
@@ -101,23 +102,22 @@ impl ModelCache {
         &self.options
     }
 
-    /// The ids of the models in memory.
     pub(crate) fn loaded(&self) -> Vec<String> {
-        let mut ids: Vec<String> = self.lock().keys().cloned().collect();
+        let mut ids: Vec<String> = self.entries.lock().keys().cloned().collect();
         ids.sort();
         ids
     }
 
-    /// A model that is in memory and ready.
+    /// A model that is loaded and ready.
     pub(crate) fn loaded_model(&self, id: &str) -> Option<Arc<LoadedModel>> {
-        let entries = self.lock();
+        let entries = self.entries.lock();
         match &*entries.get(id)?.loading.borrow() {
             Loading::Ready(handle) => Some(Arc::clone(&handle.loaded)),
             Loading::Pending | Loading::Failed(_) => None,
         }
     }
 
-    /// The models in memory, with their size and when they leave if nobody asks them.
+    /// The loaded models with their size, and when they are unloaded if idle.
     pub(crate) fn running(&self) -> Vec<RunningModel> {
         let now = (Instant::now(), SystemTime::now());
         let describe = |(id, entry): (&String, &Entry)| {
@@ -131,47 +131,43 @@ impl ModelCache {
                 expires: expires.and_then(|since| i64::try_from(since.as_secs()).ok()),
             }
         };
-        let mut running: Vec<RunningModel> = self.lock().iter().map(describe).collect();
+        let mut running: Vec<RunningModel> = self.entries.lock().iter().map(describe).collect();
         running.sort_by(|one, other| one.id.cmp(&other.id));
         running
     }
 
-    /// Unloads a model that nobody uses, and returns when its memory is free. A model that is not in memory needs nothing.
+    /// Unloads an idle model, and returns when its memory is free. Does nothing if it is not loaded.
     pub(crate) async fn unload(&self, model: &str) -> Result<(), EngineError> {
         let id = model.strip_suffix(".gguf").unwrap_or(model);
         let entry = {
-            let mut entries = self.lock();
+            let mut entries = self.entries.lock();
             match entries.get(id) {
                 Some(entry) if entry.users > 0 => {
-                    return Err(busy(
-                        format!("the model '{id}' is answering; unload it when it has ended"),
-                        1,
-                    ));
+                    return Err(busy(format!("the model '{id}' is in use; unload it later"), 1));
                 }
                 _ => entries.remove(id),
             }
         };
         let Some(Entry { thread, loading, .. }) = entry else { return Ok(()) };
         self.freed.notify_waiters();
-        // The thread ends when the last sender of orders is gone.
+        // The thread ends with the last sender of orders.
         drop(loading);
         if let Some(thread) = thread {
-            // A thread that panicked has said so itself.
+            // A panic is already logged.
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
         Ok(())
     }
 
-    /// Tokens that went through the models in memory.
     pub(crate) fn computed(&self) -> u64 {
         let of = |entry: &Entry| match &*entry.loading.borrow() {
             Loading::Ready(handle) => handle.loaded.computed.load(Ordering::Relaxed),
             Loading::Pending | Loading::Failed(_) => 0,
         };
-        self.lock().values().map(of).sum()
+        self.entries.lock().values().map(of).sum()
     }
 
-    /// Gives the model, loading it first if need be.
+    /// Returns the model, and loads it if necessary.
     pub(crate) async fn acquire(self: &Arc<Self>, model: &str) -> Result<(Handle, Lease), EngineError> {
         let id = model.strip_suffix(".gguf").unwrap_or(model);
         let (lease, mut loading) = match self.join(id) {
@@ -184,15 +180,15 @@ impl ModelCache {
             Ok(Loading::Ready(handle)) => Ok((handle, lease)),
             Ok(Loading::Failed(message)) => Err(unusable(message)),
             Ok(Loading::Pending) | Err(_) => {
-                Err(unusable(format!("the model '{id}' broke off while it was loaded")))
+                Err(unusable(format!("loading the model '{id}' was interrupted")))
             }
         }
     }
 
-    /// A place at a model that is loaded or being loaded. One whose file was removed takes no more requests, and leaves memory
-    /// when those under way have ended.
+    /// A lease of a model that is loaded or being loaded. A model whose file was deleted takes no more requests, and is unloaded
+    /// when the active ones have ended.
     fn join(self: &Arc<Self>, id: &str) -> Option<(Lease, watch::Receiver<Loading>)> {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         let entry = entries.get_mut(id).filter(|entry| entry.path.exists())?;
         entry.users += 1;
         Some((self.lease(id, entry.number), entry.loading.clone()))
@@ -209,7 +205,7 @@ impl ModelCache {
         let budget = self.options.memory_budget;
         if stored.problem.is_none() && bytes > budget {
             return Err(unusable(format!(
-                "the model '{id}' needs {} of memory, and {} are set aside for models. \
+                "the model '{id}' needs {} of memory, but the limit for models is {}. \
                  Choose a smaller model or quantisation, or a smaller context.",
                 megabytes(bytes),
                 megabytes(budget)
@@ -219,16 +215,16 @@ impl ModelCache {
         loop {
             let freed = self.freed.notified();
             tokio::pin!(freed);
-            // Listening begins before looking, so that no ring is missed in between.
+            // Enabled before the check, so that no notification is missed.
             freed.as_mut().enable();
             if let Some(joined) = self.try_start(id, &stored, bytes)? {
                 return Ok(joined);
             }
-            let left = PATIENCE.saturating_sub(started.elapsed());
+            let left = MEMORY_TIMEOUT.saturating_sub(started.elapsed());
             if tokio::time::timeout(left, freed).await.is_err() {
                 return Err(busy(
                     format!(
-                        "there is no memory for the model '{id}' ({}) while others are in use: {}",
+                        "not enough memory for the model '{id}' ({}) while others are in use: {}",
                         megabytes(bytes),
                         self.loaded().join(", ")
                     ),
@@ -254,14 +250,14 @@ impl ModelCache {
         })
     }
 
-    /// Starts loading, if the memory is free or idle models can be unloaded for it; `None` when not.
+    /// Starts loading if enough memory is free or can be freed; otherwise `None`.
     fn try_start(
         self: &Arc<Self>,
         id: &str,
         stored: &StoredModel,
         bytes: u64,
     ) -> Result<Option<(Lease, watch::Receiver<Loading>)>, EngineError> {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         if let Some(entry) = entries.get_mut(id) {
             entry.users += 1;
             return Ok(Some((self.lease(id, entry.number), entry.loading.clone())));
@@ -295,9 +291,9 @@ impl ModelCache {
         };
         let builder = thread::Builder::new().name(format!("model {id}")).stack_size(STACK);
         let thread = (self.spawn)(builder, thread, sender).map_err(|error| {
-            // Nothing is noted, so that the next request tries again.
-            tracing::error!(model = id, %error, "no thread for a model");
-            busy(format!("there is no thread to run the model '{id}' on: {error}"), 1)
+            // Not recorded, so that the next request tries again.
+            tracing::error!(model = id, %error, "cannot start the thread of a model");
+            busy(format!("cannot start a thread for the model '{id}': {error}"), 1)
         })?;
         let thread = Some(thread);
         let entry = Entry {
@@ -315,7 +311,7 @@ impl ModelCache {
 
     /// Removes a model, unless it is in use.
     fn retire(&self, id: &str, number: u64) -> bool {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         let gone = match entries.get(id) {
             Some(entry) if entry.number == number => entry.users == 0,
             _ => return true,
@@ -329,28 +325,24 @@ impl ModelCache {
 
     /// Removes a model, in use or not.
     fn remove(&self, id: &str, number: u64) {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         if entries.get(id).is_some_and(|entry| entry.number == number) {
             entries.remove(id);
         }
         self.freed.notify_waiters();
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for ModelCache {
-    /// Waits for the models' threads: a process must not end while llama.cpp computes.
+    /// Waits for the threads: a process must not end while llama.cpp computes.
     fn drop(&mut self) {
-        let entries = std::mem::take(&mut *self.lock());
+        let entries = std::mem::take(&mut *self.entries.lock());
         for entry in entries.into_values() {
             drop(entry.loading);
             if let Some(thread) = entry.thread
                 && thread.thread().id() != thread::current().id()
             {
-                // A thread that panicked has said so itself.
+                // A panic is already logged.
                 let _ = thread.join();
             }
         }
@@ -365,7 +357,7 @@ struct ModelThread {
     options: LlamaOptions,
     stored: StoredModel,
     number: u64,
-    /// The threads of models that are unloaded to make room.
+    /// The threads of models that are being unloaded.
     leaving: Vec<JoinHandle<()>>,
 }
 
@@ -381,8 +373,8 @@ impl ModelThread {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(plain_message(error)),
             Err(_) => {
-                tracing::error!(model = %id, "the thread of a model panicked; the model is loaded anew when it is asked for");
-                Some(format!("the model '{id}' broke off"))
+                tracing::error!(model = %id, "the thread of a model panicked; the next request loads the model again");
+                Some(format!("the thread of the model '{id}' ended"))
             }
         };
         if let Some(cache) = self.cache.upgrade() {
@@ -393,8 +385,8 @@ impl ModelThread {
         }
     }
 
-    /// Loads the model, reports that it is ready, and serves. Drops `state` then: it holds a sender of orders, and this thread ends
-    /// when the last sender is gone.
+    /// Loads the model, reports it as ready, and serves. Drops `state` then: it has a sender of orders, and this thread ends with
+    /// the last sender.
     fn serve(&self, state: &mut Option<watch::Sender<Loading>>) -> Result<(), EngineError> {
         let id = &self.stored.id;
         let started = Instant::now();
@@ -422,12 +414,12 @@ impl ModelThread {
             return Idle::Wait(keep_alive - idle_for);
         }
         let retired = self.cache.upgrade().is_none_or(|cache| cache.retire(&self.stored.id, self.number));
-        // A model that has a new request, whose order has not arrived yet, stays.
+        // A model with a new request, whose order has not arrived yet, stays.
         if retired { Idle::Leave } else { Idle::Wait(keep_alive) }
     }
 }
 
-/// An error's own words, without the engine's name that will be put before them again.
+/// The error without the name of the engine, which is added again.
 fn plain_message(error: EngineError) -> String {
     match error {
         EngineError::Refused { message, .. } => message,

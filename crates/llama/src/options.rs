@@ -1,28 +1,27 @@
-//! What the operator may set.
+//! The options of the embedded engine.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use sysinfo::System;
 
-/// Settings of the embedded engine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LlamaOptions {
-    /// Where the GGUF files lie.
+    /// The directory of GGUF files.
     pub models_dir: PathBuf,
-    /// Threads that compute; more than there are cores makes everything slower.
+    /// Threads that compute. More than the cores is slower.
     pub threads: usize,
-    /// Tokens one conversation may have, question and answer together. `None` for what the model was trained for, up to 8192.
+    /// Tokens of one conversation. `None` for the training context of the model, up to 8192.
     pub context: Option<u32>,
-    /// Conversations that are answered at the same time by one model.
+    /// Conversations that one model answers concurrently.
     pub parallel: usize,
-    /// Requests that may wait for one model; further ones are refused.
+    /// Requests that may wait for one model; more are refused.
     pub queue: usize,
     /// How long an idle model stays in memory.
     pub keep_alive: Duration,
-    /// Bytes that all loaded models may take together.
+    /// Bytes of all loaded models.
     pub memory_budget: u64,
-    /// Layers that go to the graphics card, where the build has one.
+    /// Layers on the graphics card, if the build supports one.
     pub gpu_layers: u32,
 }
 
@@ -42,13 +41,13 @@ impl LlamaOptions {
     }
 }
 
-/// Physical cores that this process may use: two threads on one core only wait for each other.
+/// Physical cores that this process may use, because two threads on one core are not faster.
 fn cores() -> usize {
     let allowed = std::thread::available_parallelism().map_or(1, usize::from);
     System::physical_core_count().map_or(allowed, |physical| physical.clamp(1, allowed))
 }
 
-/// What a machine has that does not tell.
+/// The memory of a machine if it is unknown.
 const UNKNOWN_MEMORY: u64 = 4 << 30;
 
 /// Bytes of memory this process may use.

@@ -1,4 +1,4 @@
-//! From a request to the tokens of its prompt and the grammar of its answer.
+//! Prepares a request: the tokens of its prompt and the constraint of its answer.
 
 use hob_core::{CompletionRequest, EngineError, GenerateRequest, Message, Prompt, ToolDefinition};
 use llama_cpp_2::model::LlamaChatMessage;
@@ -22,7 +22,7 @@ pub(crate) struct Prepared {
     pub(crate) thought: Thought,
 }
 
-/// Reads a request for a model. Takes time with long conversations; one with schemas only on the threads of `grammar_thread`.
+/// Prepares a request. Slow with long conversations. One with schemas must run in `grammar_thread`.
 pub(crate) fn prepare(loaded: &LoadedModel, request: &GenerateRequest) -> Result<Prepared, EngineError> {
     let ask = answer_options(loaded, request)?;
     let constraint = Constraint::read(loaded, request)?;
@@ -92,7 +92,7 @@ fn answer_options(loaded: &LoadedModel, request: &GenerateRequest) -> Result<Ans
     Ok(ask)
 }
 
-/// The tokens that a request begins with, for reading them ahead.
+/// The tokens of the prompt, to read them ahead.
 pub(crate) fn prompt_of(loaded: &LoadedModel, request: &GenerateRequest) -> Result<Vec<i32>, EngineError> {
     let mut ask = AnswerOptions::read(request, loaded.parallel)?;
     ask.place_effort(template_source(loaded));
@@ -156,7 +156,7 @@ fn tokenize(loaded: &LoadedModel, text: &str) -> Vec<i32> {
     tokens.collect()
 }
 
-/// The conversation as the model's text, with marks where a caller wrote what looks like a control token.
+/// Renders the conversation, with marks around control tokens spelled by the caller.
 fn render(
     loaded: &LoadedModel,
     messages: &[Message],
@@ -182,7 +182,7 @@ fn render(
                 template.render(&Conversation { messages, tools: &tools, variables: &variables })
             };
             let rendered = render(&messages).or_else(|error| match without_system(&messages) {
-                // Some models know no system role; their instructions go before the first question.
+                // For models without a system role, instructions precede the first question.
                 Some(merged) => render(&merged).map_err(|_| error),
                 None => Err(error),
             });
@@ -193,10 +193,7 @@ fn render(
         }
         Template::BuiltIn(template) => {
             if !ask.template_variables.is_empty() {
-                return Err(unsupported(
-                    "chat_template_kwargs",
-                    Some("this model has no chat template of its own"),
-                ));
+                return Err(unsupported("chat_template_kwargs", Some("this model has no chat template")));
             }
             let chat: Result<Vec<LlamaChatMessage>, _> = tools::spelled_out(messages, tools)
                 .iter()
@@ -205,7 +202,7 @@ fn render(
                     LlamaChatMessage::new(message.role.as_str().into(), text)
                 })
                 .collect();
-            let chat = chat.map_err(|_| bad_request("a message has a zero byte in it", Some("messages")))?;
+            let chat = chat.map_err(|_| bad_request("a message contains a zero byte", Some("messages")))?;
             loaded.model.apply_chat_template(template, &chat, true).map_err(|error| {
                 crate::error::unusable(format!("the chat template of '{}' fails: {error}", loaded.id))
             })
@@ -213,7 +210,7 @@ fn render(
     }
 }
 
-/// A message in the chat-completions form, arguments as objects: templates print them with their own JSON filter.
+/// A message in the chat-completions format, with arguments as objects, which templates print with their own JSON filter.
 fn message_value(message: &Message) -> Value {
     let mut value = Value::Object(message.extra.clone());
     value["role"] = message.role.as_str().into();
@@ -239,7 +236,7 @@ fn message_value(message: &Message) -> Value {
     value
 }
 
-/// The messages with the system message put before the first one of the user.
+/// The messages with the system message merged into the first user message.
 fn without_system(messages: &[Value]) -> Option<Vec<Value>> {
     let (system, rest) = messages.split_first()?;
     if system["role"] != "system" {

@@ -1,4 +1,4 @@
-//! Writing a model anew with other weights.
+//! Quantises a model.
 #![expect(unsafe_code, reason = "llama.cpp's quantiser is a C function that no safe wrapper offers")]
 
 use std::ffi::CString;
@@ -8,14 +8,14 @@ use llama_cpp_sys_2 as sys;
 
 use crate::log;
 
-/// Writes `from` to `to` with the weights in Q4_0, the form that llama.cpp rearranges for the machine's vector units.
+/// Writes `from` to `to` with weights in Q4_0, which llama.cpp rearranges for the vector units of the machine.
 pub(crate) fn to_q4_0(from: &Path, to: &Path, threads: i32) -> Result<(), String> {
     let c_path = |path: &Path| {
         let text = path.to_str().ok_or_else(|| format!("{} is not text", path.display()))?;
         CString::new(text).map_err(|error| error.to_string())
     };
     let (from, to) = (c_path(from)?, c_path(to)?);
-    let (status, complaints) = log::with_complaints(|| {
+    let (status, errors) = log::with_errors(|| {
         // SAFETY: both strings are zero-terminated and outlive the call, the parameters are llama.cpp's own defaults with plain
         // fields changed, and the function catches its C++ exceptions and reports them as a status.
         unsafe {
@@ -28,6 +28,6 @@ pub(crate) fn to_q4_0(from: &Path, to: &Path, threads: i32) -> Result<(), String
     });
     match status {
         0 => Ok(()),
-        _ => Err(complaints.into_iter().next().unwrap_or_else(|| "llama.cpp gives no reason".to_owned())),
+        _ => Err(errors.into_iter().next().unwrap_or_else(|| "llama.cpp gives no reason".to_owned())),
     }
 }

@@ -3,39 +3,37 @@
 const OPENING: &str = "<think>";
 const CLOSING: &str = "</think>";
 
-/// The marks around the reasoning. They must not be hidden.
+/// The marks around the reasoning, which must be visible.
 pub(crate) const MARKS: [&str; 2] = [OPENING, CLOSING];
 
-/// Whether a prompt ends inside a thought: some templates begin it for the model.
+/// Whether a prompt ends inside reasoning, which some templates begin.
 pub(crate) fn is_begun_by(prompt: &str) -> bool {
     prompt.trim_end().ends_with(OPENING)
 }
 
-/// A piece of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AnswerPart {
     Reasoning(String),
     Text(String),
 }
 
-/// Where the answer stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Nothing but blanks came, or the beginning of a mark.
+    /// Only blanks so far, or the beginning of a mark.
     Undecided,
-    /// Before the first letter of the thought.
+    /// Before the first letter of the reasoning.
     BeforeReasoning,
     Reasoning,
-    /// The thought is over, and so far only blanks followed.
+    /// After the reasoning, with only blanks so far.
     BeforeAnswer,
     Answer,
 }
 
-/// Takes an answer apart as it comes, however its pieces are cut. Blanks around the thought are left out.
+/// Separates a stream of text, however it is split. Blanks around the reasoning are dropped.
 #[derive(Debug)]
 pub(crate) struct ReasoningParser {
     stage: Stage,
-    /// What cannot be told apart yet.
+    /// The undecided text.
     held: String,
 }
 
@@ -71,7 +69,7 @@ impl ReasoningParser {
         parts
     }
 
-    /// What was held back when the answer ended.
+    /// The undecided text at the end of the answer.
     pub(crate) fn finish(&mut self) -> Option<AnswerPart> {
         let held = std::mem::take(&mut self.held);
         match self.stage {
@@ -83,7 +81,7 @@ impl ReasoningParser {
         }
     }
 
-    /// Enters the next stage; `false` when that takes more text.
+    /// Enters the next stage; `false` if that needs more text.
     fn step(&mut self, parts: &mut Vec<AnswerPart>) -> bool {
         match self.stage {
             Stage::Undecided => {
@@ -112,7 +110,7 @@ impl ReasoningParser {
                     self.stage = Stage::BeforeAnswer;
                     return true;
                 }
-                // Blanks before the mark are no part of the thought, so they wait with what may be a mark.
+                // Blanks before the mark are dropped, so they wait with what may be a mark.
                 let ready = self.held[..self.held.len() - begun_mark(&self.held)].trim_end().len();
                 push_thought(&self.held[..ready], parts);
                 self.held.drain(..ready);
@@ -123,7 +121,7 @@ impl ReasoningParser {
         }
     }
 
-    /// Drops leading blanks; `true` when there is nothing else.
+    /// Drops leading blanks; `true` if nothing else is left.
     fn is_blank(&mut self) -> bool {
         let blanks = self.held.len() - self.held.trim_start().len();
         self.held.drain(..blanks);
@@ -143,7 +141,7 @@ fn push_thought(text: &str, parts: &mut Vec<AnswerPart>) {
     }
 }
 
-/// How many bytes at the end of `text` may be the beginning of the closing mark.
+/// The bytes at the end of `text` that may begin the closing mark.
 fn begun_mark(text: &str) -> usize {
     (1..CLOSING.len()).rev().find(|&length| text.ends_with(&CLOSING[..length])).unwrap_or(0)
 }
@@ -175,20 +173,20 @@ mod tests {
     }
 
     #[test]
-    fn a_thought_is_told_from_the_answer() {
+    fn reasoning_is_separated_from_the_answer() {
         let whole = "<think>\nTwo and two.\n\nIs four.\n</think>\n\nFour. ";
         assert_eq!(hear(false, [whole]), heard("Two and two.\n\nIs four.", "Four. "));
         assert_eq!(hear(false, ["<think>\n\n</think>\n\nFour."]), heard("", "Four."));
     }
 
     #[test]
-    fn a_thought_that_the_prompt_began_goes_on() {
+    fn reasoning_that_the_prompt_began_continues() {
         assert!(is_begun_by("<|assistant|><think>\n") && !is_begun_by("<think>\n\n</think>\n\n"));
         assert_eq!(hear(true, ["Hm.\n</thi", "nk>\nYes."]), heard("Hm.", "Yes."));
     }
 
     #[test]
-    fn an_answer_without_a_thought_comes_as_it_is() {
+    fn an_answer_without_reasoning_is_unchanged() {
         assert_eq!(hear(false, ["\n <b>", "Yes</think>"]), heard("", "\n <b>Yes</think>"));
         assert_eq!(hear(false, ["Say <think>x</think>"]), heard("", "Say <think>x</think>"));
         assert_eq!(hear(false, ["<thi"]), heard("", "<thi"));
@@ -197,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thought_that_is_cut_off_stays_a_thought() {
+    fn incomplete_reasoning_stays_reasoning() {
         assert_eq!(hear(false, ["<think>Hm, ", "well </th"]), heard("Hm, well </th", ""));
     }
 
@@ -210,7 +208,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn how_the_text_is_cut_makes_no_difference(
+        fn the_split_of_the_text_makes_no_difference(
             pieces in prop::collection::vec(prop::sample::select(vec!["<think>", "</think>", "<", "</th", "é", "\n", "x y", "ink>"]), 0..10),
             begun: bool,
         ) {

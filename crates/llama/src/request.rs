@@ -1,4 +1,4 @@
-//! A request as this engine understands it. What it cannot do is refused by name.
+//! Reads the options of a request. Unsupported ones are refused by name.
 
 use hob_core::{
     AnswerWarning, Content, ContentPart, EngineError, GenerateRequest, Message, Unplaced, unplaced_field,
@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 use crate::error::{bad_request, unsupported};
 use crate::sampler::SamplingParams;
 
-/// More has no effect: the scores of a model are far closer to each other.
+/// The largest useful bias.
 const MAX_BIAS: f32 = 1e6;
 
-/// The temperature where the request leaves it to the engine, as llama.cpp's own server has it.
-const OWN_TEMPERATURE: f64 = 0.8;
+/// The default temperature, as in llama.cpp's server.
+const DEFAULT_TEMPERATURE: f64 = 0.8;
 
 /// How much a model reasons, by the name of chat completions and of the templates that know it.
 const REASONING_EFFORT: &str = "reasoning_effort";
@@ -24,7 +24,7 @@ pub(crate) struct AnswerOptions {
     pub(crate) stops: Vec<String>,
     pub(crate) max_tokens: usize,
     pub(crate) answers: usize,
-    /// How many alternatives to report with each token; `None` for no probabilities at all.
+    /// The number of alternatives for each token; `None` for no probabilities.
     pub(crate) logprobs: Option<usize>,
     pub(crate) ignore_eos: bool,
     pub(crate) template_variables: Map<String, Value>,
@@ -61,19 +61,17 @@ impl AnswerOptions {
         if let Some(part) = request.messages.iter().find_map(part_beyond_text) {
             return Err(unsupported(
                 part,
-                Some("the embedded engine reads text only; choose an engine with a vision model"),
+                Some("the embedded engine supports text only; choose an engine with a vision model"),
             ));
         }
         let answers = request.answers() as usize;
         if answers > most_answers {
-            return Err(bad_request(
-                format!("'n' is {answers}, and at most {most_answers} answers are made at a time"),
-                Some("n"),
-            ));
+            return Err(bad_request(format!("'n' is {answers}, but the limit is {most_answers}"), Some("n")));
         }
         let wants = &request.sampling;
         let seed = wants.seed.map_or_else(|| fastrand::u64(..), i64::cast_unsigned);
-        let mut sampling = SamplingParams::new(request.temperature().unwrap_or(OWN_TEMPERATURE) as f32, seed);
+        let mut sampling =
+            SamplingParams::new(request.temperature().unwrap_or(DEFAULT_TEMPERATURE) as f32, seed);
         let set = |field: &mut f32, value: Option<f64>| {
             if let Some(value) = value {
                 *field = (value as f32).clamp(-MAX_BIAS, MAX_BIAS);
@@ -86,7 +84,7 @@ impl AnswerOptions {
         let mut ask = AnswerOptions {
             sampling,
             stops: wants.stop.clone(),
-            // Without a limit an answer ends with the context.
+            // Without a limit, the context ends the answer.
             max_tokens: request.max_tokens().map_or(usize::MAX, |most| most as usize),
             answers,
             logprobs: wants.logprobs.then_some(wants.top_logprobs.unwrap_or(0).min(20) as usize),
@@ -142,7 +140,7 @@ impl AnswerOptions {
     }
 }
 
-/// The kind of a part of a message that is no text.
+/// The kind of a part that is not text.
 fn part_beyond_text(message: &Message) -> Option<&str> {
     let Content::Parts(parts) = &message.content else { return None };
     parts.iter().find_map(|part| match part {
@@ -152,7 +150,7 @@ fn part_beyond_text(message: &Message) -> Option<&str> {
     })
 }
 
-/// A whole number, however it is written: `20` or `20.0`.
+/// An integer, also as `20.0`.
 fn whole(value: &Value) -> Option<i64> {
     let written_with_point =
         || value.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 9e15).map(|n| n as i64);
@@ -164,7 +162,7 @@ fn share(value: &Value) -> Option<f32> {
     (0.0..=1.0).contains(&number).then_some(number as f32)
 }
 
-/// A factor that leaves scores numbers, however often it is applied to one.
+/// A factor that keeps scores finite when applied repeatedly.
 fn penalty(value: &Value) -> Option<f32> {
     let number = value.as_f64()?;
     (0.01..=100.0).contains(&number).then_some(number as f32)
@@ -194,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn sampling_fields_beyond_the_standard_are_understood() {
+    fn additional_sampling_fields_are_supported() {
         let ask = with_extra(json!({
             "top_k": 5, "min_p": 0.1, "repeat_penalty": 1.2, "repeat_last_n": 10, "logit_bias": {"7": -100}, "user": "me",
         }))
@@ -246,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_makes_no_sense_is_refused_with_its_field() {
+    fn an_invalid_value_is_refused_with_its_field() {
         for extra in [json!({"min_p": 2}), json!({"top_k": "x"}), json!({"repeat_penalty": 0})] {
             let error = with_extra(extra).expect_err("refused");
             assert!(matches!(error, EngineError::Refused { status: 400, param: Some(_), .. }));
@@ -254,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_refused_by_name() {
+    fn images_are_refused_by_name() {
         let picture = ContentPart::Image(Image { url: "data:image/png;base64,AAAA".into(), detail: None });
         let request = GenerateRequest {
             messages: vec![Message::new(Role::User, Content::Parts(vec![picture]))],

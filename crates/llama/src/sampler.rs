@@ -1,25 +1,24 @@
-//! Chooses the next token from the model's scores. Pure: knows scores and numbers, no model and no grammar.
+//! Chooses the next token from the scores of a model. Pure.
 //!
-//! Written here rather than taken from llama.cpp because it reads the scores where they lie: a greedy choice is one pass,
-//! and `top_k` keeps a handful of candidates instead of sorting the vocabulary.
+//! Not llama.cpp's sampler, because this one reads the scores in place: a greedy choice is one pass, and `top_k` keeps a few
+//! candidates instead of sorting the vocabulary.
 
 use std::collections::{HashMap, VecDeque};
 
-/// How to choose.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SamplingParams {
-    /// Zero always takes the likeliest token.
+    /// Zero always takes the most likely token.
     pub(crate) temperature: f32,
-    /// How many of the likeliest tokens stay in play; zero for all.
+    /// The number of most likely tokens; zero for all.
     pub(crate) top_k: usize,
-    /// The share of probability that stays in play.
+    /// The share of probability that is kept.
     pub(crate) top_p: f32,
-    /// Tokens less likely than this share of the likeliest drop out.
+    /// Drops tokens that are less likely than this share of the most likely one.
     pub(crate) min_p: f32,
     pub(crate) repeat_penalty: f32,
     pub(crate) frequency_penalty: f32,
     pub(crate) presence_penalty: f32,
-    /// How many of the last tokens the penalties look at.
+    /// The number of last tokens for the penalties.
     pub(crate) repeat_last_n: usize,
     /// Added to the scores of single tokens.
     pub(crate) bias: Vec<(i32, f32)>,
@@ -27,7 +26,7 @@ pub(crate) struct SamplingParams {
 }
 
 impl SamplingParams {
-    /// llama.cpp's own defaults, so that both engines answer alike.
+    /// The defaults of llama.cpp.
     pub(crate) fn new(temperature: f32, seed: u64) -> Self {
         SamplingParams {
             temperature,
@@ -56,7 +55,7 @@ pub(crate) struct TokenCandidate {
     pub(crate) score: f32,
 }
 
-/// Chooses tokens for one sequence. The same seed and the same scores give the same tokens.
+/// Chooses tokens for one sequence. Deterministic for a seed and scores.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     params: SamplingParams,
@@ -79,13 +78,13 @@ impl Sampler {
         }
     }
 
-    /// Chooses from the scores of the whole vocabulary; `None` only when no token has a finite score.
+    /// Chooses from all scores; `None` if no score is finite.
     pub(crate) fn choose(&mut self, scores: &[f32]) -> Option<i32> {
         let adjusted = self.adjust(scores);
         let mut candidates = std::mem::take(&mut self.candidates);
         let scores = if adjusted { self.scratch.as_slice() } else { scores };
         let choice = if self.params.temperature <= 0.0 {
-            likeliest(scores)
+            most_likely(scores)
         } else {
             keep_top(scores, self.params.top_k, &mut candidates);
             self.draw(&mut candidates)
@@ -94,8 +93,8 @@ impl Sampler {
         choice
     }
 
-    /// Chooses among those tokens that `allowed` leaves over, which sees the candidates with penalties applied and sets the
-    /// score of what it forbids to minus infinity.
+    /// Chooses among allowed tokens: `allowed` gets the candidates with penalties, and sets the score of forbidden ones to minus
+    /// infinity.
     pub(crate) fn choose_allowed<E>(
         &mut self,
         scores: &[f32],
@@ -115,7 +114,7 @@ impl Sampler {
         Ok(self.draw(&mut all))
     }
 
-    /// Remembers a token of the text, for the penalties.
+    /// Records a token for the penalties.
     pub(crate) fn accept(&mut self, token: i32) {
         if !self.params.penalises() {
             return;
@@ -133,7 +132,7 @@ impl Sampler {
         }
     }
 
-    /// Copies the scores with penalties and biases applied, when there are any.
+    /// Copies the scores with penalties and biases, if there are any.
     fn adjust(&mut self, scores: &[f32]) -> bool {
         if self.counts.is_empty() && self.params.bias.is_empty() {
             return false;
@@ -147,7 +146,7 @@ impl Sampler {
         }
         for (&token, &count) in &self.counts {
             if let Some(score) = usize::try_from(token).ok().and_then(|at| self.scratch.get_mut(at)) {
-                // A negative score grows more negative: dividing it would reward the repetition.
+                // Multiplied, because dividing a negative score would reward the repetition.
                 *score = if *score <= 0.0 {
                     *score * self.params.repeat_penalty
                 } else {
@@ -159,7 +158,7 @@ impl Sampler {
         true
     }
 
-    /// Draws from candidates: `top_p`, then `min_p`, then temperature, in llama.cpp's order.
+    /// Samples: `top_p`, then `min_p`, then temperature, in the order of llama.cpp.
     fn draw(&mut self, candidates: &mut Vec<TokenCandidate>) -> Option<i32> {
         let best = candidates.iter().map(|candidate| candidate.score).fold(f32::NEG_INFINITY, f32::max);
         if !best.is_finite() {
@@ -191,16 +190,16 @@ impl Sampler {
                 return Some(candidate.token);
             }
         }
-        // Rounding can leave a crumb of probability over; it belongs to the last candidate.
+        // The rest from rounding belongs to the last candidate.
         candidates.last().map(|candidate| candidate.token)
     }
 }
 
 /// The token with the highest score, the first of equals.
-fn likeliest(scores: &[f32]) -> Option<i32> {
+fn most_likely(scores: &[f32]) -> Option<i32> {
     let mut best = None;
     let mut top = f32::NEG_INFINITY;
-    // Whole blocks first: the compiler turns their maximum into vector code, and few blocks hold a new one.
+    // By blocks, because the compiler vectorises their maximum.
     for (block, chunk) in scores.chunks(256).enumerate() {
         let peak = chunk.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         if peak > top
@@ -216,7 +215,7 @@ fn likeliest(scores: &[f32]) -> Option<i32> {
 /// Collects the `k` tokens with the highest scores (all of them for zero) without sorting the rest.
 fn keep_top(scores: &[f32], k: usize, out: &mut Vec<TokenCandidate>) {
     out.clear();
-    // A caller may ask for more than there are, or for so many that four times as many is no number.
+    // `k` may exceed the vocabulary, and must not overflow.
     let kept = if k < scores.len() { k } else { 0 };
     let mut least = f32::NEG_INFINITY;
     for (token, &score) in (0..).zip(scores) {
@@ -231,7 +230,7 @@ fn keep_top(scores: &[f32], k: usize, out: &mut Vec<TokenCandidate>) {
     cut(out, k);
 }
 
-/// Leaves the `k` best, in order.
+/// Keeps the `k` best, in order.
 fn cut(candidates: &mut Vec<TokenCandidate>, k: usize) {
     let better =
         |a: &TokenCandidate, b: &TokenCandidate| b.score.total_cmp(&a.score).then(a.token.cmp(&b.token));
@@ -256,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_temperature_takes_the_likeliest() {
+    fn zero_temperature_takes_the_most_likely() {
         let mut scores = vec![0.0; 1000];
         scores[777] = 3.0;
         scores[888] = 3.0;
@@ -281,19 +280,19 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_top_p_leaves_only_the_likeliest() {
+    fn a_narrow_top_p_leaves_only_the_most_likely() {
         let params = SamplingParams { top_p: 0.1, ..SamplingParams::new(2.0, 7) };
         assert!(drawn(params, &[1.0, 2.0, 1.5, 0.0], 50).iter().all(|&token| token == 1));
     }
 
     #[test]
-    fn min_p_drops_what_is_far_less_likely() {
+    fn min_p_drops_unlikely_tokens() {
         let params = SamplingParams { top_p: 1.0, min_p: 0.5, ..SamplingParams::new(2.0, 7) };
         assert!(drawn(params, &[5.0, 4.9, 1.0], 100).iter().all(|&token| token < 2));
     }
 
     #[test]
-    fn penalties_push_away_what_was_said() {
+    fn penalties_avoid_repetition() {
         let params = SamplingParams { presence_penalty: 1.0, ..SamplingParams::new(0.0, 0) };
         let mut sampler = Sampler::new(params);
         assert_eq!(sampler.choose(&[2.0, 1.5]), Some(0));
@@ -302,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn penalties_forget_what_lies_far_back() {
+    fn penalties_consider_the_last_tokens_only() {
         let params =
             SamplingParams { frequency_penalty: 1.0, repeat_last_n: 1, ..SamplingParams::new(0.0, 0) };
         let mut sampler = Sampler::new(params);
@@ -319,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forbidden_is_never_chosen() {
+    fn forbidden_tokens_are_never_chosen() {
         for temperature in [0.0, 1.0] {
             let mut sampler = Sampler::new(SamplingParams::new(temperature, 3));
             let choice = sampler.choose_allowed(&[9.0, 1.0, 8.0], |candidates| {

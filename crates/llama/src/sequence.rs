@@ -1,4 +1,4 @@
-//! One answer being written: where it stands, how its next token is chosen, and what goes out to the caller.
+//! One answer in progress: its state, its next token, and its output.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,41 +18,41 @@ use crate::prompt::Prepared;
 use crate::sampler::Sampler;
 use crate::writer::{Reading, Writer};
 
-/// What the answers of one request have in common.
+/// Shared by the answers of one request.
 pub(crate) struct Shared {
     pub(crate) output: Output,
     prompt: Vec<i32>,
     cached: usize,
-    /// Answers that are not finished.
+    /// Unfinished answers.
     open: Cell<usize>,
     written: Cell<u64>,
     _place: OwnedSemaphorePermit,
 }
 
 impl Shared {
-    /// Sends a piece; `false` when the caller has left.
+    /// Sends a delta; `false` if the caller has disconnected.
     fn send(&self, delta: Delta) -> bool {
-        // The channel has room for a whole answer, so a full one means a caller who does not listen either.
+        // The channel has space for a whole answer, so a full one means that the caller does not read.
         self.output.try_send(Ok(delta)).is_ok()
     }
 }
 
-/// Where a sequence stands.
+/// The stage of a sequence.
 pub(crate) enum Stage {
-    /// Reading its prompt, from this token on.
+    /// Reading its prompt from this token.
     Reading(usize),
-    /// Waiting for the first answer of its request to read the prompt for all.
+    /// Waiting until the first answer of its request has read the prompt.
     Following,
-    /// This token was chosen and is read next.
+    /// Generating; this token is read next.
     Writing(i32),
 }
 
-/// How a sequence ended.
+/// The end of a sequence.
 pub(crate) enum Outcome {
     Finished(FinishReason),
-    /// It cannot continue, for this reason: what was written is not the answer.
+    /// It cannot continue, so its text is not the answer.
     Broken(Broken),
-    /// The caller hung up.
+    /// The caller disconnected.
     Gone,
 }
 
@@ -61,9 +61,9 @@ pub(crate) enum Outcome {
 pub(crate) enum Broken {
     #[error("the model has no next token to offer")]
     NoToken,
-    #[error("no token of the model continues the text in the prescribed form")]
+    #[error("no token of the model matches the grammar")]
     DeadEnd,
-    #[error("the prescribed form is too much to follow: {0}")]
+    #[error("the grammar is too large: {0}")]
     Grammar(#[from] GrammarError),
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
-    /// The answers of a request, one in each slot. The first reads the prompt, from what is `reused` on.
+    /// The answers of a request, one in each slot. The first reads the prompt after the `reused` tokens.
     pub(crate) fn all(job: Job, slots: &[usize], reused: usize) -> Vec<Self> {
         let Prepared { prompt, ask, constraint, thought } = job.prepared;
         let Constraint { grammar, tools, check: _ } = constraint;
@@ -99,7 +99,7 @@ impl Sequence {
         let reading = Reading { stops: ask.stops, tools: tools.as_ref().map(|tools| tools.format), thought };
         let build = |(choice, &slot): (u32, &usize)| {
             let mut sampling = ask.sampling.clone();
-            // Each answer its own luck, and the same luck for the same seed.
+            // Each answer has its own seed, derived from the request's.
             sampling.seed = sampling.seed.wrapping_add(choice.into());
             let mut sampler = Sampler::new(sampling);
             shared.prompt.iter().for_each(|&token| sampler.accept(token));
@@ -125,7 +125,7 @@ impl Sequence {
         &self.shared.prompt
     }
 
-    /// Prompt tokens still to read; zero once it writes.
+    /// Prompt tokens to read; zero while generating.
     pub(crate) fn left_to_read(&self) -> usize {
         match self.stage {
             Stage::Reading(next) => self.shared.prompt.len().saturating_sub(next),
@@ -133,7 +133,7 @@ impl Sequence {
         }
     }
 
-    /// The tokens it reads in a step, and whether the last of them gives scores to choose from.
+    /// The tokens of a step, and whether the last one needs scores.
     pub(crate) fn next_tokens(&self, count: usize) -> (&[i32], bool) {
         match &self.stage {
             Stage::Reading(next) => {
@@ -145,7 +145,7 @@ impl Sequence {
         }
     }
 
-    /// Notes that a step has read these tokens, and gives them back.
+    /// Advances by the tokens of a step, and returns them.
     pub(crate) fn advance(&mut self, count: usize) -> Vec<i32> {
         let read = self.next_tokens(count).0.to_vec();
         if let Stage::Reading(next) = &mut self.stage {
@@ -154,7 +154,7 @@ impl Sequence {
         read
     }
 
-    /// Chooses the next token and sends what it says.
+    /// Chooses the next token and sends its text.
     pub(crate) fn choose(&mut self, scores: &[f32], loaded: &LoadedModel) {
         let token = match pick(&mut self.sampler, self.grammar.as_mut(), scores) {
             Ok(token) => token,
@@ -179,7 +179,7 @@ impl Sequence {
         let probabilities = self.logprobs.map(|top| probabilities(scores, token, top, loaded));
         let shown = loaded.thought_marks.contains(&token)
             || self.tools.as_ref().is_some_and(|tools| tools.markers.contains(&token))
-            // To a grammar such a token is its text, so it is to the caller.
+            // A grammar treats such a token as text.
             || (self.grammar.is_some() && loaded.call_marks.contains(&token));
         let written = self.writer.push(&loaded.bytes_of(token, shown), probabilities);
         for delta in written.deltas {
@@ -198,7 +198,7 @@ impl Sequence {
         }
     }
 
-    /// Once the model begins a call of its own accord, the rest of the answer follows the grammar of calls.
+    /// When the model begins a call by itself, the rest follows the grammar of calls.
     fn watch_for_call(&mut self, loaded: &LoadedModel) {
         if self.grammar.is_some() {
             return;
@@ -212,15 +212,15 @@ impl Sequence {
             let fits = !loaded.ends_text(token) && grammar.allows(token) == Ok(true);
             fits && grammar.accept(token).is_ok()
         });
-        // What does not fit is not a call; the parser will find that out by itself.
+        // Text that does not fit is not a call.
         if fits {
             self.grammar = Some(grammar);
         }
     }
 
-    /// Tells the caller that the answer is broken, which ends all answers to the request.
+    /// Reports a broken answer, which ends all answers to the request.
     pub(crate) fn break_off(&self, broken: &Broken, model: &str) {
-        tracing::warn!(model, "an answer breaks off: {broken}");
+        tracing::warn!(model, "an answer is interrupted: {broken}");
         let _ = self.shared.output.try_send(Err(interrupted(broken.to_string())));
     }
 
@@ -243,11 +243,11 @@ impl Sequence {
     }
 }
 
-/// Chooses the next token, in the prescribed form where there is one.
+/// Chooses the next token, within the grammar if there is one.
 fn pick(sampler: &mut Sampler, grammar: Option<&mut Grammar>, scores: &[f32]) -> Result<i32, Broken> {
     let free = sampler.choose(scores).ok_or(Broken::NoToken)?;
     let Some(grammar) = grammar else { return Ok(free) };
-    // The free choice is nearly always allowed, and checking one token is a thousand times cheaper than checking all.
+    // The free choice is nearly always allowed, and checking one token is a thousand times cheaper than all.
     if grammar.allows(free)? {
         return Ok(free);
     }
@@ -271,7 +271,7 @@ mod tests {
     use crate::schema::Enforceable;
 
     #[test]
-    fn scores_that_are_no_numbers_break_the_answer() {
+    fn scores_that_are_not_numbers_break_the_answer() {
         for temperature in [0.0, 1.0] {
             let mut sampler = Sampler::new(SamplingParams::new(temperature, 1));
             assert_eq!(pick(&mut sampler, None, &[f32::NAN; 8]), Err(Broken::NoToken));
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_that_no_token_can_continue_breaks_the_answer() {
+    fn a_grammar_without_a_next_token_breaks_the_answer() {
         // A model that cannot write what the schema wants.
         let tokens = [Spelling::Text(b"t"), Spelling::Text(b"x"), Spelling::Control(b"end")];
         let vocabulary = Arc::new(Vocabulary::new(tokens.into_iter(), vec![2]).expect("a vocabulary"));

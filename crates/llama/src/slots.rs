@@ -1,35 +1,34 @@
-//! Which tokens lie in the model's memory, and where a new prompt finds most of itself. Pure: it decides, the worker acts.
+//! The prefix cache: which tokens are in the memory, and which slot is best for a prompt. Pure: it decides, the worker acts.
 //!
-//! Every sequence has a slot. A finished sequence leaves its tokens in its slot, so that the next turn of the same
-//! conversation, or another conversation with the same beginning, need not read them again.
+//! Every sequence has a slot. A finished sequence leaves its tokens in its slot, so that the next request with the same beginning
+//! need not read them again.
 
-/// A token of the vocabulary.
 pub(crate) type Token = i32;
 
-/// Taking over fewer tokens from another slot is not worth the bookkeeping.
+/// Copying fewer tokens from another slot is not worth it.
 const WORTH_SHARING: usize = 16;
 
-/// A prompt waits for what another one is reading only when that spares it as many tokens: fewer are read in less than a step.
+/// A prompt waits for another one only if that saves this many tokens.
 const WORTH_WAITING: usize = 64;
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// What lies in the memory under this sequence, in order.
+    /// The tokens in the memory of this slot.
     tokens: Vec<Token>,
-    /// Cells promised to the running sequence; `None` when no sequence runs here.
+    /// Cells reserved for the active sequence, if any.
     reserved: Option<usize>,
     last_used: u64,
 }
 
-/// Where a prompt goes.
+/// The slot for a prompt.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SlotAssignment {
     pub(crate) slot: usize,
-    /// How many tokens at the beginning need not be read.
+    /// The number of tokens that need not be read.
     pub(crate) reused: usize,
-    /// The slot to take them from, when they do not lie in `slot` itself.
+    /// The slot to copy them from, if it is not `slot`.
     pub(crate) copy_from: Option<usize>,
-    /// Idle slots whose tokens must go to make room.
+    /// Idle slots that must be cleared.
     pub(crate) forget: Vec<usize>,
 }
 
@@ -37,13 +36,13 @@ pub(crate) struct SlotAssignment {
 #[derive(Debug)]
 pub(crate) struct Slots {
     slots: Vec<Slot>,
-    /// Tokens that fit into the memory altogether.
+    /// The capacity in tokens.
     cells: usize,
     reuse: Reuse,
     clock: u64,
 }
 
-/// Whether the beginning of a sequence can be kept while its end is dropped. Recurrent models cannot do that.
+/// Whether a prefix of a sequence can be kept. Recurrent models cannot do that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reuse {
     Prefixes,
@@ -55,17 +54,16 @@ impl Slots {
         Slots { slots: (0..count).map(|_| Slot::default()).collect(), cells, reuse, clock: 0 }
     }
 
-    /// Tokens that fit into the memory.
     pub(crate) fn cells(&self) -> usize {
         self.cells
     }
 
-    /// Notes that the memory has become larger.
+    /// Sets a larger capacity.
     pub(crate) fn grow(&mut self, cells: usize) {
         self.cells = self.cells.max(cells);
     }
 
-    /// The memory it would take to give `cells` to one more sequence and to forget nothing.
+    /// The capacity for `cells` more without clearing anything.
     pub(crate) fn wanted(&self, cells: usize) -> usize {
         let taken = |slot: &Slot| slot.reserved.unwrap_or(slot.tokens.len());
         self.slots.iter().map(taken).sum::<usize>() + cells
@@ -75,16 +73,16 @@ impl Slots {
         self.slots.iter().filter(|slot| slot.reserved.is_none()).count()
     }
 
-    /// Whether `cells` can be promised now, if need be by forgetting idle slots.
+    /// Whether `cells` can be reserved now, possibly by clearing idle slots.
     pub(crate) fn has_room(&self, cells: usize) -> bool {
         self.promised() + cells <= self.cells
     }
 
-    /// Whether a prompt does better to wait until `being_read`, which a sequence is reading, lies in the memory. Both would read
-    /// the same tokens otherwise, in steps that they share, and both would be later.
+    /// Whether a prompt should wait until `being_read` is in the memory. Otherwise both would read the same tokens, and both
+    /// would be later.
     pub(crate) fn is_worth_waiting(&self, prompt: &[Token], being_read: &[Token]) -> bool {
         let common = common_prefix(being_read, prompt);
-        // Nearly all prompts differ early, and need not be compared with what lies there.
+        // Most prompts differ early.
         if self.reuse == Reuse::Nothing || common < WORTH_WAITING {
             return false;
         }
@@ -92,13 +90,12 @@ impl Slots {
         common >= there + WORTH_WAITING
     }
 
-    /// Finds a slot for a prompt that needs `cells` altogether, and marks it as running; `None` when all slots are taken or the
-    /// memory is promised to others.
+    /// Finds a slot for a prompt that needs `cells`, and reserves it; `None` if there is none.
     pub(crate) fn place(&mut self, prompt: &[Token], cells: usize) -> Option<SlotAssignment> {
         if !self.has_room(cells) {
             return None;
         }
-        // The last token is always read: its scores are what the first new token is chosen from.
+        // The last token is always read, because its scores are needed.
         let most = match self.reuse {
             Reuse::Prefixes => prompt.len().saturating_sub(1),
             Reuse::Nothing => 0,
@@ -115,7 +112,7 @@ impl Slots {
         let (slot, copy_from) = if reused > 0 && goes_on(&self.slots[best]) {
             (best, None)
         } else {
-            // Another conversation that only begins alike keeps its tokens, as long as a different slot can be had.
+            // Another conversation with the same beginning keeps its tokens, if another slot is free.
             let shares = reused >= WORTH_SHARING;
             match self.least_recent(shares.then_some(best)) {
                 Some(other) => (other, shares.then_some(best)),
@@ -133,7 +130,7 @@ impl Slots {
         chosen.reserved = Some(cells);
         chosen.last_used = clock;
         let forget = self.make_room(copy_from);
-        // What had to be forgotten can no longer be copied.
+        // Cleared tokens cannot be copied.
         let lost = copy_from.is_some_and(|from| forget.contains(&from));
         if lost && let Some(chosen) = self.slots.get_mut(slot) {
             chosen.tokens.clear();
@@ -146,7 +143,7 @@ impl Slots {
         })
     }
 
-    /// Takes any idle slot, empty, for a sequence that will be copied from another one.
+    /// Takes an idle slot for a sequence that is copied from another one.
     pub(crate) fn follow(&mut self, cells: usize) -> Option<SlotAssignment> {
         if !self.has_room(cells) {
             return None;
@@ -162,14 +159,13 @@ impl Slots {
         Some(SlotAssignment { slot, reused: 0, copy_from: None, forget })
     }
 
-    /// Notes that a token now lies in the memory.
     pub(crate) fn append(&mut self, slot: usize, token: Token) {
         if let Some(slot) = self.slots.get_mut(slot) {
             slot.tokens.push(token);
         }
     }
 
-    /// Notes that `slot` now holds what `from` holds.
+    /// `slot` is now a copy of `from`.
     pub(crate) fn copied(&mut self, from: usize, slot: usize) {
         let tokens = self.slots.get(from).map(|slot| slot.tokens.clone()).unwrap_or_default();
         if let Some(slot) = self.slots.get_mut(slot) {
@@ -177,12 +173,12 @@ impl Slots {
         }
     }
 
-    /// How many tokens lie in a slot: the position of the next one.
+    /// The number of tokens in a slot.
     pub(crate) fn len(&self, slot: usize) -> usize {
         self.slots.get(slot).map_or(0, |slot| slot.tokens.len())
     }
 
-    /// The sequence ended; its tokens stay for others to use.
+    /// The sequence ended. Its tokens stay in the cache.
     pub(crate) fn release(&mut self, slot: usize) {
         self.clock += 1;
         let clock = self.clock;
@@ -192,14 +188,14 @@ impl Slots {
         }
     }
 
-    /// The memory under this sequence is gone.
+    /// The memory of this slot was cleared.
     pub(crate) fn clear(&mut self, slot: usize) {
         if let Some(slot) = self.slots.get_mut(slot) {
             slot.tokens.clear();
         }
     }
 
-    /// The whole memory is gone.
+    /// The whole memory was cleared.
     pub(crate) fn clear_all(&mut self) {
         self.slots.iter_mut().for_each(|slot| slot.tokens.clear());
     }
@@ -217,8 +213,8 @@ impl Slots {
             .map(|(at, _)| at)
     }
 
-    /// Forgets idle slots, the oldest first and `spare` last, until all promises can be kept. Shared cells count more than
-    /// once here, which only errs to the safe side.
+    /// Clears idle slots, the oldest first and `spare` last, until all reservations fit. Shared cells count more than once, which
+    /// is safe.
     fn make_room(&mut self, spare: Option<usize>) -> Vec<usize> {
         let mut forgotten = Vec::new();
         loop {
@@ -284,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_common_beginning_is_copied_and_the_other_conversation_stays() {
+    fn a_common_prefix_is_copied_and_the_other_conversation_stays() {
         let mut slots = Slots::new(3, 10_000, Reuse::Prefixes);
         let first = run(&mut slots, &tokens(0..100), &tokens(500..700));
         let alike: Vec<Token> = tokens(0..100).into_iter().chain(tokens(900..910)).collect();
@@ -294,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_running_sequence_lends_its_prompt() {
+    fn the_prompt_of_a_running_sequence_can_be_copied() {
         let mut slots = Slots::new(2, 10_000, Reuse::Prefixes);
         let first = slots.place(&tokens(0..100), 200).expect("room");
         tokens(0..100).into_iter().for_each(|token| slots.append(first.slot, token));
@@ -303,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_read_is_waited_for_when_it_spares_enough() {
+    fn a_prompt_waits_for_another_if_that_saves_enough() {
         let mut slots = Slots::new(2, 10_000, Reuse::Prefixes);
         let being_read = tokens(0..1000);
         let alike =
@@ -318,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_promised_to_running_sequences_is_not_given_twice() {
+    fn reserved_memory_is_not_given_twice() {
         let mut slots = Slots::new(4, 1000, Reuse::Prefixes);
         assert!(slots.place(&tokens(0..10), 600).is_some());
         assert_eq!(slots.place(&tokens(20..30), 600), None);
@@ -326,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_tokens_make_room_the_oldest_first() {
+    fn idle_slots_are_cleared_oldest_first() {
         let mut slots = Slots::new(3, 300, Reuse::Prefixes);
         let old = run(&mut slots, &tokens(0..100), &[]);
         run(&mut slots, &tokens(1000..1100), &[]);

@@ -4,35 +4,33 @@
 
 use std::collections::HashMap;
 
-/// Lets text through until a stop string is complete, and holds back what may be the beginning of one.
+/// Passes text until a stop string is complete, and holds back what may begin one.
 #[derive(Debug)]
 pub(crate) struct StopMatcher {
     states: Vec<State>,
-    /// The state after the text so far: what is held back is the way to it.
+    /// The current state.
     at: usize,
     held: String,
     /// The stop string that ended the answer.
     matched: Option<String>,
 }
 
-/// A beginning that stop strings have in common.
+/// A prefix of stop strings.
 #[derive(Debug, Default)]
 struct State {
     next: HashMap<u8, usize>,
-    /// The longest end of this beginning that is a beginning itself.
+    /// The longest suffix that is also a prefix.
     fallback: usize,
-    /// Its bytes.
     length: usize,
-    /// The bytes of the longest stop string that is complete here.
+    /// The length of the longest stop string that ends here.
     complete: Option<usize>,
 }
 
-/// What became of a piece of text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Passed {
-    /// Text that is certainly part of the answer.
+    /// Text of the answer.
     pub(crate) text: String,
-    /// Whether a stop string was completed: nothing may follow.
+    /// Whether a stop string was completed.
     pub(crate) stopped: bool,
 }
 
@@ -41,14 +39,13 @@ impl StopMatcher {
         StopMatcher { states: states(stops), at: 0, held: String::new(), matched: None }
     }
 
-    /// Takes the next piece of the answer.
     pub(crate) fn push(&mut self, text: String) -> Passed {
         if self.states.len() == 1 {
             return Passed { text, stopped: false };
         }
         let before = self.held.len();
         self.held.push_str(&text);
-        // The stop string that is complete first wins, so that the outcome does not depend on how the text was cut.
+        // The first complete stop string wins, so that the result does not depend on how the text is split.
         for (offset, byte) in text.bytes().enumerate() {
             self.at = step(&self.states, self.at, byte);
             if let Some(length) = self.states[self.at].complete {
@@ -58,7 +55,7 @@ impl StopMatcher {
                 return Passed { text: std::mem::take(&mut self.held), stopped: true };
             }
         }
-        // A beginning of a stop string begins with a whole character.
+        // A prefix of a stop string begins with a whole character.
         let open = self.held.len() - self.states[self.at].length;
         let kept = self.held.split_off(open);
         Passed { text: std::mem::replace(&mut self.held, kept), stopped: false }
@@ -76,7 +73,7 @@ impl StopMatcher {
     }
 }
 
-/// The automaton of all stop strings; its first state is the empty beginning.
+/// The automaton of all stop strings. State 0 is the empty prefix.
 fn states(stops: &[String]) -> Vec<State> {
     let mut states = vec![State::default()];
     for stop in stops.iter().filter(|stop| !stop.is_empty()) {
@@ -150,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looked_like_a_stop_string_is_given_back() {
+    fn a_partial_stop_string_is_returned_as_text() {
         let stops = vec!["</end>".to_owned()];
         assert_eq!(through(&stops, ["a </e", "m> b </"]), ("a </em> b </".into(), false));
     }
@@ -175,7 +172,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_outcome_does_not_depend_on_the_cuts(
+        fn the_result_does_not_depend_on_the_split(
             text in "[abé]{0,30}",
             stops in prop::collection::vec("[abé]{1,4}", 0..3),
             cuts in prop::collection::vec(1usize..4, 0..40),

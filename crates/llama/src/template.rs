@@ -1,7 +1,7 @@
-//! The chat template a model brings along: a Jinja program that turns a conversation into the text the model was trained on.
+//! The chat template of a model: a Jinja program that turns a conversation into text.
 //!
-//! It is run as it stands, with the few functions that such templates expect. The file is not trusted, so the program
-//! has a bound on how long it may run. Knows nothing of requests or of llama.cpp.
+//! It runs with the functions that such templates expect. The file is not trusted, so its run time is limited. Knows nothing of
+//! requests or llama.cpp.
 
 use jiff::Timestamp;
 use minijinja::syntax::SyntaxConfig;
@@ -11,38 +11,37 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use thiserror::Error as ThisError;
 
-/// Instructions a template may run for one conversation: plenty for thousands of messages.
+/// The limit of instructions: enough for thousands of messages.
 const FUEL: u64 = 50_000_000;
 
-/// Why a conversation cannot be put into the model's form.
+/// Why a conversation cannot be rendered.
 #[derive(Debug, ThisError)]
 pub(crate) enum TemplateError {
-    #[error("the model's chat template cannot be read: {0}")]
+    #[error("cannot read the model's chat template: {0}")]
     Unreadable(String),
-    /// The template's own complaint, such as that roles must alternate.
+    /// The template's own error, such as that roles must alternate.
     #[error("the model's chat template refuses this conversation: {0}")]
     Refused(String),
     #[error("the model's chat template failed: {0}")]
     Failed(String),
 }
 
-/// What a template gets to see.
+/// The input of a template.
 pub(crate) struct Conversation<'a> {
-    /// Messages in the chat-completions form.
+    /// In the chat-completions format.
     pub(crate) messages: &'a [Value],
-    /// Tools in the chat-completions form; empty for none.
+    /// In the chat-completions format.
     pub(crate) tools: &'a [Value],
-    /// Further variables that the caller sets.
+    /// Variables of the caller.
     pub(crate) variables: &'a Map<String, Value>,
 }
 
-/// A template, ready to be used.
 #[derive(Debug)]
 pub(crate) struct ChatTemplate {
     environment: Environment<'static>,
     bos: String,
     eos: String,
-    /// Whether it has a place for tools.
+    /// Whether it supports tools.
     pub(crate) knows_tools: bool,
     source: String,
 }
@@ -61,7 +60,7 @@ impl ChatTemplate {
         environment.add_function("raise_exception", raise_exception);
         environment.add_function("strftime_now", |format: &str| date_text(format, Timestamp::now()));
         environment.add_filter("tojson", to_json);
-        // Marks what a trainer should learn from; to us the words between are ordinary text.
+        // Marks for training, which have no meaning here.
         let plain = source
             .replace("{% generation %}", "")
             .replace("{%- generation -%}", "")
@@ -81,12 +80,12 @@ impl ChatTemplate {
         })
     }
 
-    /// The program's text.
+    /// The source of the template.
     pub(crate) fn source(&self) -> &str {
         &self.source
     }
 
-    /// The text that ends where the assistant's answer begins.
+    /// Renders the text up to the start of the answer.
     pub(crate) fn render(&self, conversation: &Conversation<'_>) -> Result<String, TemplateError> {
         let template =
             self.environment.get_template("chat").map_err(|error| TemplateError::Failed(reason(&error)))?;
@@ -100,7 +99,7 @@ impl ChatTemplate {
         };
         let variables = Jinja::from(Serde(conversation.variables));
         template.render(context! { ..fixed, ..variables }).map_err(|error| match error.kind() {
-            // The only error our own functions raise on a template's behalf.
+            // The only error that functions raise for a template.
             ErrorKind::InvalidOperation if error.detail().is_some_and(|d| d.starts_with(RAISED)) => {
                 TemplateError::Refused(
                     error.detail().unwrap_or_default().trim_start_matches(RAISED).to_owned(),
@@ -111,7 +110,7 @@ impl ChatTemplate {
     }
 }
 
-/// A moment as a template asks for it. What is no directive of `strftime` stays as it is.
+/// Formats a time. Unknown directives of `strftime` stay unchanged.
 fn date_text(format: &str, at: Timestamp) -> String {
     at.strftime(format).to_string()
 }
@@ -129,7 +128,7 @@ fn reason(error: &Error) -> String {
     }
 }
 
-/// JSON the way the templates' authors get it from Python: no escapes for HTML, a blank after `,` and `:`.
+/// JSON as in Python: no HTML escapes, a blank after `,` and `:`.
 fn to_json(value: &Jinja, options: Kwargs) -> Result<Jinja, Error> {
     let indent: Option<usize> = options.get("indent")?;
     let text = match indent {
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_takes_the_models_form() {
+    fn a_conversation_is_rendered() {
         let text = render(CHATML, &[json!({"role": "user", "content": "Hi"})], &[]).expect("renders");
         assert_eq!(text, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
     }
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_templates_own_complaint_comes_through() {
+    fn the_templates_own_error_is_passed_on() {
         let error = render("{{ raise_exception('roles must alternate') }}", &[], &[]).expect_err("refused");
         assert_eq!(
             error.to_string(),
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_template_is_told_apart() {
+    fn a_broken_template_has_its_own_error() {
         assert!(matches!(render("{% if %}", &[], &[]), Err(TemplateError::Unreadable(_))));
     }
 }

@@ -1,4 +1,4 @@
-//! Texts as the tokens that are embedded: within the model's context, or refused.
+//! Tokenises texts to embed, within the context of the model.
 
 use hob_core::{EmbedInputs, EmbedRequest, EngineError, Overlong};
 
@@ -9,12 +9,12 @@ use crate::loaded_model::LoadedModel;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Texts {
     pub(crate) inputs: Vec<Vec<i32>>,
-    /// Those of which only the beginning is there.
+    /// The texts that were cut.
     pub(crate) cut: Vec<usize>,
 }
 
 impl Texts {
-    /// Takes time with long texts.
+    /// Slow with long texts.
     pub(crate) fn read(loaded: &LoadedModel, request: &EmbedRequest) -> Result<Self, EngineError> {
         if loaded.compares_texts() {
             let message = format!("'{}' compares texts and makes no vectors; use it to rerank", loaded.id);
@@ -33,7 +33,7 @@ impl Texts {
             };
             if tokens.is_empty() {
                 return Err(bad_request(
-                    format!("input[{index}] is empty, and '{}' makes no vector of nothing", loaded.id),
+                    format!("input[{index}] is empty, which '{}' cannot embed", loaded.id),
                     Some("input"),
                 ));
             }
@@ -54,7 +54,7 @@ fn check_dimensions(loaded: &LoadedModel, wanted: Option<u32>) -> Result<(), Eng
     let made = loaded.model.n_embd();
     match wanted {
         Some(wanted) if i64::from(wanted) != i64::from(made) => {
-            let hint = format!("'{}' makes vectors of {made} numbers and no others", loaded.id);
+            let hint = format!("'{}' has vectors of {made} numbers only", loaded.id);
             Err(unsupported("dimensions", Some(&hint)))
         }
         _ => Ok(()),
@@ -71,7 +71,7 @@ fn too_long(loaded: &LoadedModel, index: usize, tokens: usize, context: usize) -
     )
 }
 
-/// Keeps the beginning. The token that closes every text of the model, where it has one, closes this one too.
+/// Keeps the beginning, and the closing token of the model if it has one.
 fn cut(tokens: &mut Vec<i32>, context: usize, closing: Option<i32>) {
     let closed_by = tokens.last().copied().filter(|last| Some(*last) == closing);
     tokens.truncate(context);
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_text_is_still_closed_where_the_model_closes_texts() {
+    fn a_cut_text_keeps_the_closing_token() {
         let cut_of = |closing| {
             let mut tokens = vec![101, 1, 2, 3, 4, 102];
             cut(&mut tokens, 4, closing);

@@ -1,23 +1,21 @@
-//! Finds tool calls in the text of an answer while it is being written. Pure: text in, pieces out.
+//! Parses tool calls in a stream of text. Pure.
 //!
-//! Under a grammar the text is always well formed; without one (a model that calls in its own words) what does not turn out
-//! to be a call is given back as text.
+//! With a grammar, the text is always well formed; without one, text that is not a call is returned as text.
 
 use crate::tools::ToolFormat;
 
-/// A call's head is short; longer text is no call.
-const LONGEST_HEAD: usize = 1024;
+/// A longer head is not a call.
+const MAX_HEAD: usize = 1024;
 
-/// A piece of an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     Text(String),
-    /// A call begins, counted from zero.
+    /// The start of a call, from zero.
     Call {
         index: u32,
         name: String,
     },
-    /// More of a call's arguments.
+    /// A part of the arguments.
     Arguments {
         index: u32,
         text: String,
@@ -26,27 +24,26 @@ pub(crate) enum Piece {
 
 #[derive(Debug)]
 enum State {
-    /// Plain text, with what may be the beginning of an opening held back.
+    /// Plain text; what may begin an opening is held back.
     Text { held: String },
     /// Between an opening and the arguments.
     Head { seen: String },
     /// Inside the arguments.
     Arguments { depth: usize, in_text: bool, escaped: bool },
-    /// After the arguments: what is left is punctuation, until the next call.
+    /// After the arguments: punctuation until the next call.
     Tail { seen: String },
     /// After the last call.
     Over,
 }
 
-/// Reads one answer.
 #[derive(Debug)]
 pub(crate) struct ToolParser {
     format: ToolFormat,
     state: State,
     calls: u32,
-    /// Whether something that is not blank came before.
+    /// Whether there was text that is not blank.
     anything: bool,
-    /// The text from the first opening on.
+    /// The text from the first opening.
     call_text: Option<String>,
 }
 
@@ -61,17 +58,16 @@ impl ToolParser {
         }
     }
 
-    /// How many calls have begun.
+    /// The number of calls.
     pub(crate) fn calls(&self) -> u32 {
         self.calls
     }
 
-    /// What was written since the first opening; `None` while the answer is plain text.
+    /// The text since the first opening, if any.
     pub(crate) fn call_text(&self) -> Option<&str> {
         self.call_text.as_deref()
     }
 
-    /// Takes the next text.
     pub(crate) fn push(&mut self, text: &str) -> Vec<Piece> {
         if let Some(call_text) = &mut self.call_text {
             call_text.push_str(text);
@@ -84,7 +80,7 @@ impl ToolParser {
         pieces
     }
 
-    /// The answer is over: what was held back is text after all.
+    /// The answer has ended. Returns the held text.
     pub(crate) fn finish(&mut self) -> Vec<Piece> {
         let left = match &mut self.state {
             State::Text { held } => std::mem::take(held),
@@ -94,7 +90,7 @@ impl ToolParser {
         if left.is_empty() { Vec::new() } else { vec![Piece::Text(left)] }
     }
 
-    /// Works on some of `text` and gives back what is left of it.
+    /// Processes a part of `text`, and returns the rest.
     fn step(&mut self, text: String, pieces: &mut Vec<Piece>) -> String {
         match &mut self.state {
             State::Text { held } => {
@@ -112,7 +108,7 @@ impl ToolParser {
                         self.state = State::Arguments { depth: 0, in_text: false, escaped: false };
                         rest
                     }
-                    Head::Unfinished if seen.len() <= LONGEST_HEAD => String::new(),
+                    Head::Unfinished if seen.len() <= MAX_HEAD => String::new(),
                     Head::Unfinished | Head::Wrong if self.calls == 0 => {
                         let seen = std::mem::take(seen);
                         self.give_back(seen, pieces)
@@ -136,7 +132,7 @@ impl ToolParser {
     fn in_text(&mut self, held: String, pieces: &mut Vec<Piece>) -> String {
         let opening = self.format.opening();
         let found = if opening.is_empty() {
-            // A bare call is the whole answer or none of it.
+            // A bare call must be the whole answer.
             let blank = held.len() - held.trim_start().len();
             (!self.anything && held[blank..].starts_with('{')).then_some(blank)
         } else {
@@ -157,7 +153,7 @@ impl ToolParser {
             .unwrap_or(0);
         let (sure, open) = held.split_at(held.len() - keep);
         self.anything |= !sure.trim().is_empty();
-        // Blanks before a call are not worth telling, so they wait for what follows them.
+        // Blanks before a call are dropped, so they wait.
         if self.anything {
             pieces.push(Piece::Text(sure.to_owned()));
             self.state = State::Text { held: open.to_owned() };
@@ -167,7 +163,7 @@ impl ToolParser {
         String::new()
     }
 
-    /// It only looked like a call.
+    /// Not a call after all.
     fn give_back(&mut self, seen: String, pieces: &mut Vec<Piece>) -> String {
         self.anything = true;
         self.call_text = None;
@@ -190,7 +186,7 @@ impl ToolParser {
                 '\\' if *in_text => *escaped = true,
                 '"' => *in_text = !*in_text,
                 '{' | '[' if !*in_text => *depth += 1,
-                // Closes the call itself: the arguments were no object, and are over.
+                // Closes the call: the arguments were not an object.
                 '}' | ']' if !*in_text && *depth == 0 => {
                     end = Some(at);
                     break;
@@ -215,14 +211,14 @@ impl ToolParser {
         rest.to_owned()
     }
 
-    /// Skips punctuation until the next call begins. Words after a call are dropped: the answer is the call.
+    /// Skips punctuation until the next call. Text after a call is dropped.
     fn in_tail(&mut self, seen: String) -> String {
         let rest = match self.format {
             ToolFormat::Tagged => seen.split_once(self.format.opening()).map(|(_, rest)| rest),
             ToolFormat::List => {
                 let after = seen.trim_start_matches(|char: char| char.is_whitespace() || char == '}');
                 if !after.is_empty() && !after.starts_with(',') {
-                    // The list is closed, or was none.
+                    // The list is closed.
                     self.state = State::Over;
                     return String::new();
                 }
@@ -236,7 +232,7 @@ impl ToolParser {
                 rest.to_owned()
             }
             None => {
-                // Enough to recognise an opening that is cut in two.
+                // Enough to recognise a split opening.
                 let mut keep = seen.len().saturating_sub(32);
                 while !seen.is_char_boundary(keep) {
                     keep += 1;
@@ -253,12 +249,12 @@ enum Head {
     Wrong,
     Whole {
         name: String,
-        /// Where the arguments begin.
+        /// The offset of the arguments.
         length: usize,
     },
 }
 
-/// Reads to the arguments: from the opening, or after earlier `calls` from what separates it from them.
+/// Parses up to the arguments: from the opening, or from the separator after earlier `calls`.
 fn read_head(text: &str, format: ToolFormat, calls: u32) -> Head {
     let key = format!("\"{}\"", format.arguments_key());
     let mut cursor = Cursor { text, at: 0 };
@@ -307,7 +303,7 @@ impl<'a> Cursor<'a> {
         self.at = self.text.len() - self.rest().trim_start().len();
     }
 
-    /// Whether `word` comes next; `None` while that cannot be known.
+    /// Whether `word` is next; `None` if more text is needed.
     fn word(&mut self, word: &str) -> Option<bool> {
         self.blanks();
         if self.rest().starts_with(word) {
@@ -320,7 +316,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The JSON string that comes next: `None` while unfinished, `Some(None)` when it is none.
+    /// The next JSON string: `None` if more text is needed, `Some(None)` if there is none.
     fn quoted(&mut self) -> Option<Option<String>> {
         if !self.word("\"")? {
             return Some(None);
@@ -378,7 +374,7 @@ mod tests {
         <tool_call>{\"name\":\"b\",\"arguments\":{}}</tool_call>";
 
     #[test]
-    fn tagged_calls_are_found_after_words() {
+    fn tagged_calls_are_found_after_text() {
         assert_eq!(
             read(ToolFormat::Tagged, [TWO]),
             ("Let me look.\n".into(), vec![call("a", "{\"x\": \"}\\\"{\", \"y\": [1]}"), call("b", "{}")])
@@ -395,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn words_after_a_list_of_calls_are_neither_calls_nor_text() {
+    fn text_after_a_list_of_calls_is_dropped() {
         let list = "[TOOL_CALLS][{\"name\": \"a\", \"arguments\": {\"x\": 1}}";
         for after in ["], and so on", "] , {\"name\": \"b\"", ", but no call", " then, this"] {
             let text = format!("{list}{after}");
@@ -413,14 +409,14 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_call_stays_text() {
+    fn text_that_is_not_a_call_stays_text() {
         for words in ["<tool_call> is how calls begin", "a < b <tool", "<tool_call>{\"nam"] {
             assert_eq!(read(ToolFormat::Tagged, [words]), (words.into(), vec![]));
         }
     }
 
     #[test]
-    fn a_call_that_breaks_off_keeps_what_was_written() {
+    fn an_incomplete_call_keeps_its_text() {
         assert_eq!(
             read(ToolFormat::Tagged, ["<tool_call>{\"name\": \"a\", \"arguments\": {\"x\": \"abc"]),
             (String::new(), vec![call("a", "{\"x\": \"abc")])
@@ -429,7 +425,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_outcome_does_not_depend_on_the_cuts(cuts in prop::collection::vec(1usize..9, 1..40)) {
+        fn the_result_does_not_depend_on_the_split(cuts in prop::collection::vec(1usize..9, 1..40)) {
             let mut pieces = Vec::new();
             let mut rest = TWO;
             let mut cuts = cuts.into_iter().cycle();

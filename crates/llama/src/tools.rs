@@ -1,5 +1,5 @@
-//! How a model writes tool calls: the form, the grammar that forces it, and the words that explain it to a model whose
-//! template has no place for tools. Knows nothing of sampling or of streams.
+//! Formats of tool calls: detection, grammar, and an explanation for models whose template does not support tools. Knows nothing
+//! of sampling or streams.
 
 use hob_core::{Message, Role, ToolCall, ToolDefinition};
 use serde_json::{Map, Value, json};
@@ -8,13 +8,13 @@ use crate::grammar::{GrammarText, literal};
 use crate::schema::{Enforceable, reference};
 use crate::template::spaced_json;
 
-/// A model that cannot stop calling is stopped here.
-const MOST_CALLS: usize = 16;
+/// The most calls in an answer.
+const MAX_CALLS: usize = 16;
 
-/// The forms that models are trained on.
+/// The formats that models are trained on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolFormat {
-    /// `<tool_call>{"name": …, "arguments": …}</tool_call>`, once per call: Hermes, Qwen, and everyone who was taught nothing.
+    /// `<tool_call>{"name": …, "arguments": …}</tool_call>`, once per call: Hermes, Qwen, and the default.
     Tagged,
     /// `[TOOL_CALLS][{"name": …, "arguments": …}, …]`: Mistral.
     List,
@@ -23,7 +23,7 @@ pub(crate) enum ToolFormat {
 }
 
 impl ToolFormat {
-    /// The form a chat template asks for.
+    /// The format of a chat template.
     pub(crate) fn of_template(source: &str) -> Self {
         if source.contains("[TOOL_CALLS]") {
             ToolFormat::List
@@ -36,7 +36,7 @@ impl ToolFormat {
         }
     }
 
-    /// What begins a call, where something does.
+    /// The opening of a call, which may be empty.
     pub(crate) fn opening(self) -> &'static str {
         match self {
             ToolFormat::Tagged => "<tool_call>",
@@ -52,7 +52,6 @@ impl ToolFormat {
         }
     }
 
-    /// The field that holds the arguments.
     pub(crate) fn arguments_key(self) -> &'static str {
         match self {
             ToolFormat::Tagged | ToolFormat::List => "arguments",
@@ -69,7 +68,7 @@ impl ToolFormat {
     pub(crate) fn grammar(self, functions: Vec<(&str, Enforceable)>, calls: Calls) -> GrammarText {
         let most = match calls {
             Calls::One => 1,
-            Calls::Several => MOST_CALLS,
+            Calls::Several => MAX_CALLS,
         };
         let mut definitions = Map::new();
         let mut objects = Vec::with_capacity(functions.len());
@@ -105,7 +104,7 @@ impl ToolFormat {
         }
     }
 
-    /// A call the way the model would have written it, for histories.
+    /// A call as the model would have written it, for histories.
     fn write(self, call: &ToolCall) -> String {
         let arguments =
             serde_json::from_str(&call.arguments).unwrap_or_else(|_| Value::String(call.arguments.clone()));
@@ -114,7 +113,7 @@ impl ToolFormat {
     }
 }
 
-/// How many calls an answer may make.
+/// The number of calls in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Calls {
     One,
@@ -133,7 +132,7 @@ pub(crate) fn parameters(tool: &ToolDefinition) -> Value {
     }
 }
 
-/// A tool in the chat-completions form, as templates expect it.
+/// A tool in the chat-completions format.
 pub(crate) fn described(tool: &ToolDefinition) -> Value {
     let mut function = json!({ "name": tool.name });
     if let Some(description) = &tool.description {
@@ -143,7 +142,7 @@ pub(crate) fn described(tool: &ToolDefinition) -> Value {
     json!({ "type": "function", "function": function })
 }
 
-/// A tool on one line, which costs a third of the JSON; where that would leave something out, the JSON.
+/// A tool on one line, which needs a third of the tokens of the JSON; the JSON if that would lose something.
 fn listed(tool: &ToolDefinition) -> String {
     tool.signature().unwrap_or_else(|| spaced_json(&described(tool)["function"]))
 }
@@ -160,8 +159,7 @@ pub(crate) fn explanation(tools: &[ToolDefinition]) -> String {
     )
 }
 
-/// The same conversation for a template that knows nothing of tools: explained in the system message, calls and results as
-/// plain text.
+/// The conversation for a template without tools: explained in the system message, calls and results as plain text.
 pub(crate) fn spelled_out(messages: &[Message], tools: &[ToolDefinition]) -> Vec<Message> {
     let mut plain: Vec<Message> = Vec::with_capacity(messages.len() + 1);
     for message in messages {
@@ -212,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_form_follows_the_template() {
+    fn the_format_follows_the_template() {
         assert_eq!(ToolFormat::of_template("… <tool_call> … tools"), ToolFormat::Tagged);
         assert_eq!(ToolFormat::of_template("[TOOL_CALLS]"), ToolFormat::List);
         assert_eq!(ToolFormat::of_template("{\"name\": x, \"parameters\": y}"), ToolFormat::Bare);
@@ -220,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_is_explained_on_one_line_where_that_leaves_nothing_out() {
+    fn a_tool_is_explained_on_one_line_if_that_is_complete() {
         assert_eq!(listed(&weather()), "weather(city: string): The weather in a city");
         let properties = json!({"city": {"type": "string", "description": "With its country"}});
         let detailed = ToolDefinition {
@@ -231,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_of_calls_can_be_read_by_a_model_that_knows_no_tools() {
+    fn a_history_of_calls_is_text_for_a_model_without_tools() {
         let call =
             ToolCall { id: "c1".into(), name: "weather".into(), arguments: "{\"city\":\"Rome\"}".into() };
         let history = [

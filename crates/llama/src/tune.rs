@@ -1,13 +1,13 @@
-//! Finds the form of a model's weights that this machine runs fastest, and what it costs in quality. Runs only on request.
+//! Measures whether another form of the weights is faster on this machine, and its quality. Runs only on request.
 //!
-//! The only other form tried is Q4_0: it is the one llama.cpp rearranges for most processors. The faster form stays beside the
-//! original under `tuned/`, where the engine finds it by the same name; the original is never touched.
+//! The only other form is Q4_0, which llama.cpp rearranges for most processors. The faster form is saved in `tuned/`, where the
+//! engine finds it by the same name; the original never changes.
 //!
-//! When the caller drops the future the tuning ends, and what was written of it is removed at once. llama.cpp cannot be stopped while
-//! it writes. The directory that it writes to can be removed, which a program must do before it ends.
+//! Dropping the future ends the tuning and deletes its files. llama.cpp cannot be stopped while it writes, but its directory can
+//! be deleted.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 use std::{fs, mem};
 
@@ -19,27 +19,27 @@ use hob_models::{GgufHeader, ModelLock, StoredModel};
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{interrupted, unusable};
 use crate::loaded_model::{LoadedModel, STEP, backend};
 use crate::options::LlamaOptions;
 use crate::quantize;
 
-/// Ordinary prose, to compare what two forms of a model make of it.
+/// Prose to compare two forms of a model.
 const PROSE: &str = include_str!("tune_prose.txt");
 
 const PROMPT_TOKENS: usize = 256;
 const WRITTEN_TOKENS: usize = 32;
 const ROUNDS: usize = 3;
-/// Tokens whose scores are compared at a time; a score for every word of the vocabulary takes room.
-const COMPARED_AT_ONCE: usize = 64;
-/// Less of a gain is not worth any loss of quality.
-const WORTH_IT: f64 = 1.15;
+/// Tokens per comparison, because all scores of a token need much memory.
+const COMPARE_BATCH: usize = 64;
+/// The speed-up that is worth a loss of quality.
+const MIN_GAIN: f64 = 1.15;
 
-/// Why a model was not tuned to the end.
 #[derive(Debug)]
 enum TuneError {
-    /// The caller has left.
+    /// The caller has disconnected.
     Interrupted,
     Failed(EngineError),
 }
@@ -50,31 +50,35 @@ impl From<EngineError> for TuneError {
     }
 }
 
-/// Asked between steps whether the caller still waits.
+/// Checked between steps: whether the caller still waits.
 type KeepGoing<'a> = &'a dyn Fn() -> bool;
 
 fn check(keep_going: KeepGoing<'_>) -> Result<(), TuneError> {
     if keep_going() { Ok(()) } else { Err(TuneError::Interrupted) }
 }
 
-/// A model on its way to another form. What is not finished is removed with the value.
+/// A tuning in progress. Dropping it deletes unfinished files.
 struct Tuning<'a> {
     stored: &'a StoredModel,
     options: &'a LlamaOptions,
-    /// Where the other form is kept.
+    /// The path of the tuned form.
     target: PathBuf,
-    /// Where it is written. A directory, because a file could be made anew just after it was removed.
+    /// The temporary directory. A file could be created again after its deletion.
     directory: PathBuf,
-    /// Against another process with the same idea.
+    /// Excludes other processes.
     _lock: ModelLock,
 }
 
 impl<'a> Tuning<'a> {
     fn begin(stored: &'a StoredModel, options: &'a LlamaOptions) -> Result<Self, EngineError> {
-        // Also takes over the library's log, before it has anything to say.
+        // Also captures the log of the library.
         backend()?;
         if stored.header.as_ref().is_some_and(|header| header.is_embedding) {
-            return Err(failed(stored, "it is an embedding model", &"only models that write are measured"));
+            return Err(failed(
+                stored,
+                "it is an embedding model",
+                &"only models that generate text can be tuned",
+            ));
         }
         if stored.files.len() != 1 {
             return Err(failed(stored, "it consists of several files", &stored.files.len()));
@@ -82,22 +86,20 @@ impl<'a> Tuning<'a> {
         let target = tuned_form(&stored.path)
             .ok_or_else(|| failed(stored, "it has no directory", &stored.path.display()))?;
         if let Some(dir) = target.parent() {
-            fs::create_dir_all(dir)
-                .map_err(|error| failed(stored, "no directory for its other form", &error))?;
+            fs::create_dir_all(dir).map_err(|error| failed(stored, "cannot create a directory", &error))?;
         }
         let lock = ModelLock::try_take(&options.models_dir, &stored.id)
-            .map_err(|error| failed(stored, "it cannot be locked", &error))?
-            .ok_or_else(|| failed(stored, "it is busy", &"another process pulls, tunes or removes it"))?;
+            .map_err(|error| failed(stored, "cannot lock it", &error))?
+            .ok_or_else(|| failed(stored, "it is busy", &"another process pulls, tunes or deletes it"))?;
         let directory = unfinished_form(&stored.path)
             .ok_or_else(|| failed(stored, "it has no directory", &stored.path.display()))?;
-        // Of a run that was killed.
+        // Of an interrupted run.
         clear(&directory);
-        fs::create_dir(&directory)
-            .map_err(|error| failed(stored, "no directory for its other form", &error))?;
+        fs::create_dir(&directory).map_err(|error| failed(stored, "cannot create a directory", &error))?;
         Ok(Tuning { stored, options, target, directory, _lock: lock })
     }
 
-    /// Holds the other form until it is finished.
+    /// The temporary directory.
     fn directory(&self) -> &Path {
         &self.directory
     }
@@ -106,21 +108,21 @@ impl<'a> Tuning<'a> {
         self.directory.join("model.gguf")
     }
 
-    /// Writes the other form. Cannot be interrupted; takes a second or two for each hundred million parameters.
+    /// Writes the other form. Cannot be interrupted; takes a second or two per hundred million parameters.
     fn write(&self) -> Result<(), EngineError> {
         let threads = i32::try_from(self.options.threads).unwrap_or(1);
         quantize::to_q4_0(&self.stored.path, &self.unfinished(), threads)
-            .map_err(|error| failed(self.stored, "it cannot be written anew", &error))
+            .map_err(|error| failed(self.stored, "cannot write the other form", &error))
     }
 
-    /// Measures what was written against what was there.
+    /// Measures both forms.
     fn judge(&self, keep: KeepTuned, keep_going: KeepGoing<'_>) -> Result<TuneReport, TuneError> {
         let stored = self.stored;
         let (original, tuned, cost) = compare(stored, &self.unfinished(), self.options, keep_going)?;
         let mut report = TuneReport { original, tuned, cost, kept: None };
-        if keep == KeepTuned::Always || report.gain() > WORTH_IT {
+        if keep == KeepTuned::Always || report.gain() > MIN_GAIN {
             fs::rename(self.unfinished(), &self.target)
-                .map_err(|error| failed(stored, "its other form cannot be kept", &error))?;
+                .map_err(|error| failed(stored, "cannot save the other form", &error))?;
             report.kept = Some(self.target.clone());
         }
         Ok(report)
@@ -135,7 +137,7 @@ impl Drop for Tuning<'_> {
 
 fn failed(stored: &StoredModel, doing: &str, error: &dyn std::fmt::Display) -> EngineError {
     let id = &stored.id;
-    unusable(format!("the model '{id}' cannot be tuned: {doing}: {error}"))
+    unusable(format!("cannot tune the model '{id}': {doing}: {error}"))
 }
 
 fn compare(
@@ -164,7 +166,7 @@ fn compare(
     };
     let mut tuned =
         MeasuredForm { quantization: quantization(Some(&header)), bytes: size, ..original.clone() };
-    // Taking turns, so that a busy moment of the machine hits both alike; the best round is the least disturbed one.
+    // Alternating, so that other load affects both; the best round counts.
     for _ in 0..ROUNDS {
         time(&mut first, &tokens, &mut original, keep_going)?;
         time(&mut second, &tokens, &mut tuned, keep_going)?;
@@ -177,7 +179,7 @@ fn quantization(header: Option<&GgufHeader>) -> String {
     header.and_then(|header| header.quantization).unwrap_or("unknown").to_owned()
 }
 
-/// Reads a prompt and writes some tokens.
+/// Reads a prompt and generates some tokens.
 fn time(
     context: &mut LlamaContext<'_>,
     tokens: &[i32],
@@ -188,7 +190,7 @@ fn time(
     let prompt = &tokens[..tokens.len().min(PROMPT_TOKENS)];
     context.clear_kv_cache();
     let started = Instant::now();
-    // In pieces, as the worker reads it.
+    // In chunks, as the worker.
     for (piece, at) in prompt.chunks(STEP.alone).zip((0..).step_by(STEP.alone)) {
         decode(context, piece, at, Scores::Last)?;
         context.synchronize();
@@ -220,7 +222,7 @@ fn decode(
     start: usize,
     scores: Scores,
 ) -> Result<(), EngineError> {
-    let failed = |error: &dyn std::fmt::Display| unusable(format!("the model cannot be run: {error}"));
+    let failed = |error: &dyn std::fmt::Display| unusable(format!("cannot run the model: {error}"));
     let mut batch = LlamaBatch::new(tokens.len(), 1);
     for (offset, &token) in tokens.iter().enumerate() {
         let wanted = scores == Scores::All || offset + 1 == tokens.len();
@@ -230,7 +232,7 @@ fn decode(
     context.decode(&mut batch).map_err(|error| failed(&error))
 }
 
-/// Compares what both make of the same prose, token by token.
+/// Compares the scores of both forms, token by token.
 fn quality(
     first: &mut LlamaContext<'_>,
     second: &mut LlamaContext<'_>,
@@ -241,8 +243,8 @@ fn quality(
     second.clear_kv_cache();
     let (mut before, mut after, mut divergence) = (0.0, 0.0, 0.0);
     let known = tokens.len().saturating_sub(1);
-    for (chunk_at, chunk) in tokens[..known].chunks(COMPARED_AT_ONCE).enumerate() {
-        let start = chunk_at * COMPARED_AT_ONCE;
+    for (chunk_at, chunk) in tokens[..known].chunks(COMPARE_BATCH).enumerate() {
+        let start = chunk_at * COMPARE_BATCH;
         check(keep_going)?;
         decode(first, chunk, start, Scores::All)?;
         decode(second, chunk, start, Scores::All)?;
@@ -271,17 +273,16 @@ fn log_probabilities(scores: &[f32]) -> Vec<f64> {
     scores.iter().map(|score| f64::from(*score) - shift).collect()
 }
 
-/// How far a tuning is.
 enum Stage {
     Ahead,
-    /// It is writing into this directory, or measuring what lies there.
+    /// Writing into this directory, or measuring.
     UnderWay(PathBuf),
     Over,
-    /// The caller has left.
+    /// The caller has disconnected.
     Abandoned,
 }
 
-/// Measures a model against its Q4_0 form, on a thread of its own, for as long as the future lives.
+/// Tunes a model on a blocking thread, while the future lives.
 pub(crate) async fn tune_for_caller(
     stored: StoredModel,
     options: LlamaOptions,
@@ -292,7 +293,7 @@ pub(crate) async fn tune_for_caller(
     let id = stored.id.clone();
     tokio::task::spawn_blocking(move || work(&stored, &options, keep, &stage))
         .await
-        .map_err(|error| unusable(format!("the model '{id}' cannot be tuned: {error}")))?
+        .map_err(|error| unusable(format!("cannot tune the model '{id}': {error}")))?
 }
 
 /// Takes a minute and all threads.
@@ -310,7 +311,7 @@ fn work(
         false => Err(TuneError::Interrupted),
     };
     let outcome = outcome.and_then(|()| tuning.judge(keep, &is_wanted));
-    // From here on the directory may belong to another process.
+    // The directory may now belong to another process.
     enter(stage, Stage::Over);
     match outcome {
         Ok(report) => Ok(report),
@@ -319,7 +320,7 @@ fn work(
     }
 }
 
-/// Enters the next stage, unless the caller has left.
+/// Enters the next stage, unless the caller has disconnected.
 fn enter(stage: &Mutex<Stage>, next: Stage) {
     let mut stage = lock(stage);
     if !matches!(*stage, Stage::Abandoned) {
@@ -333,7 +334,7 @@ struct Caller(Arc<Mutex<Stage>>);
 impl Drop for Caller {
     fn drop(&mut self) {
         let mut stage = lock(&self.0);
-        // Under the lock, so that the thread does not release the model in the meantime.
+        // Under the lock, so that the thread does not release the model first.
         if let Stage::UnderWay(directory) = mem::replace(&mut *stage, Stage::Abandoned) {
             clear(&directory);
         }
@@ -341,5 +342,5 @@ impl Drop for Caller {
 }
 
 fn lock(stage: &Mutex<Stage>) -> MutexGuard<'_, Stage> {
-    stage.lock().unwrap_or_else(PoisonError::into_inner)
+    stage.lock()
 }

@@ -1,14 +1,14 @@
-//! Bytes of tokens into text, never cutting a character. Knows nothing of models.
+//! Decodes the bytes of tokens without splitting characters.
 
-/// Keeps the bytes of an unfinished character until the rest arrives.
+/// Holds the bytes of an incomplete character.
 #[derive(Debug, Default)]
 pub(crate) struct Utf8Buffer {
     pending: Vec<u8>,
 }
 
 impl Utf8Buffer {
-    /// Takes the bytes of the next token and gives back what is whole. Bytes that can never become a character turn
-    /// into U+FFFD; an unfinished character at the very end of an answer is left out.
+    /// Adds bytes, and returns complete characters. Invalid bytes become U+FFFD; an incomplete character at the end of an answer
+    /// is dropped.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
         self.pending.extend_from_slice(bytes);
         let mut text = String::with_capacity(self.pending.len());
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_character_that_comes_in_pieces_appears_whole() {
+    fn a_split_character_is_complete() {
         let mut buffer = Utf8Buffer::default();
         let bytes = "😀".as_bytes();
         assert_eq!(buffer.push(&bytes[..2]), "");
@@ -63,14 +63,14 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_marked_and_do_not_hold_up_the_rest() {
+    fn invalid_bytes_are_replaced_and_do_not_block_the_rest() {
         assert_eq!(through(&[&[b'a', 0xFF, b'b']]), "a\u{FFFD}b");
         assert_eq!(through(&[&[0xF0, 0x9F], b"x"]), "\u{FFFD}x");
     }
 
     proptest! {
         #[test]
-        fn text_comes_out_as_it_went_in_however_it_is_cut(text in "\\PC*", cut in 1usize..5) {
+        fn text_is_unchanged_however_it_is_split(text in "\\PC*", cut in 1usize..5) {
             let pieces: Vec<&[u8]> = text.as_bytes().chunks(cut).collect();
             prop_assert_eq!(through(&pieces), text.clone());
         }

@@ -1,9 +1,8 @@
-//! The thread that owns a model's memory and computes: one batch per step over all sequences that are alive.
+//! The thread of a model: one batch per step over all active sequences.
 //!
-//! Every step gives each writing sequence its next token and reads a piece of the prompts that wait. Requests come through a
-//! queue and are let in first come, first served, as soon as a slot and the memory they may need are free. Callers who hang up
-//! are noticed before every step, and cost at most the one under way. While the model is idle, a prompt may be read ahead. Knows
-//! nothing of requests' wire forms, of files, or of other models.
+//! Every step generates one token per sequence and reads a part of the waiting prompts. Requests are admitted in order, when a
+//! slot and enough memory are free. Cancelled requests are noticed before every step. While the model is idle, a prompt may be
+//! read ahead. Knows nothing of wire formats, files or other models.
 #![expect(unsafe_code, reason = "the wrapper's functions that move a context's memory are unsafe")]
 
 use std::collections::VecDeque;
@@ -33,16 +32,16 @@ pub(crate) enum Order {
     Warm(WarmJob),
 }
 
-/// What an idle worker does next.
+/// The next action of an idle worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Idle {
-    /// Waits for orders, and asks again when none came for so long.
+    /// Wait for orders, up to this time.
     Wait(Duration),
-    /// Gives the model back.
+    /// Unload the model.
     Leave,
 }
 
-/// Serves orders until the last sender is gone, or until `idle` lets an idle model go. `idle` gets the time since the last order.
+/// Serves orders until the last sender is dropped, or until `idle` ends it. `idle` gets the time since the last order.
 pub(crate) fn serve(
     loaded: &LoadedModel,
     orders: &Receiver<Order>,
@@ -81,20 +80,19 @@ pub(crate) fn serve(
     }
 }
 
-/// The state of the computing thread.
 pub(crate) struct Worker<'model> {
     loaded: &'model LoadedModel,
-    /// `None` for a model that only embeds.
+    /// `None` for an embedding model.
     context: Option<LlamaContext<'model>>,
     batch: LlamaBatch<'static>,
     slots: Slots,
     waiting: VecDeque<Box<Job>>,
     alive: Vec<Sequence>,
-    /// Sequences to copy once the scores of a step have been used.
+    /// Sequences to copy after the scores of a step were used.
     copies: Vec<(usize, usize)>,
-    /// What is read ahead while the model is idle.
+    /// The prompt that is read ahead.
     warming: Option<Warming>,
-    /// The size of memory that could not be allocated, and how many answers were being written then.
+    /// A size that could not be allocated, and the number of sequences then.
     refused: Option<(usize, usize)>,
     turn: usize,
 }
@@ -102,12 +100,12 @@ pub(crate) struct Worker<'model> {
 /// A prompt that is read ahead.
 struct Warming {
     job: WarmJob,
-    /// Where it goes, once it was begun.
+    /// Its slot, once it has begun.
     slot: Option<usize>,
 }
 
 impl<'model> Worker<'model> {
-    /// Makes the memory, and runs the model once so that the first answer does not wait for the disk.
+    /// Allocates the context, and runs the model once so that the first answer does not wait for the disk.
     pub(crate) fn new(loaded: &'model LoadedModel) -> Result<Self, EngineError> {
         let mut worker = Worker {
             loaded,
@@ -123,7 +121,7 @@ impl<'model> Worker<'model> {
         };
         if !loaded.embeds_only {
             let mut context = loaded.writing_context(loaded.context_size.first_cells())?;
-            // A failure here is one of the first request too, which will say so.
+            // The first request would report the same failure.
             if worker.batch.add(LlamaToken(0), 0, &[0], true).is_ok() {
                 let _ = context.decode(&mut worker.batch);
             }
@@ -151,7 +149,7 @@ impl<'model> Worker<'model> {
         }
     }
 
-    /// Reads a step of the prompt that is read ahead.
+    /// Reads a step of the prompt ahead.
     fn warm(&mut self) {
         let Some(mut warming) = self.warming.take() else { return };
         let prompt = &warming.job.prompt;
@@ -171,7 +169,7 @@ impl<'model> Worker<'model> {
         self.batch.clear();
         for (position, &token) in (start..).zip(read) {
             let position = i32::try_from(position).unwrap_or(i32::MAX);
-            // A step is what the batch was made for.
+            // The batch is large enough for a step.
             let _ = self.batch.add(LlamaToken(token), position, &[seq_id(slot)], false);
         }
         let is_wanted = !warming.job.done.is_closed() && !read.is_empty();
@@ -199,14 +197,14 @@ impl<'model> Worker<'model> {
         }
     }
 
-    /// Ends reading ahead; what was read stays.
+    /// Ends reading ahead. Read tokens stay in the cache.
     fn stop_warming(&mut self) {
         if let Some(Warming { slot: Some(slot), .. }) = self.warming.take() {
             self.slots.release(slot);
         }
     }
 
-    /// Makes the memory larger for one more sequence, so that nothing has to be forgotten, as long as the model is given more.
+    /// Grows the memory for one more sequence, within the limit, so that nothing must be cleared.
     fn grow(&mut self, cells: usize) {
         let most = self.loaded.context_size.cells as usize;
         let (now, wanted) = (self.slots.cells(), self.slots.wanted(cells));
@@ -219,7 +217,7 @@ impl<'model> Worker<'model> {
             cells = cells.saturating_mul(2);
         }
         let cells = cells.min(most);
-        // Memory that was refused is asked for again when an answer has ended, and not before every step of the others.
+        // A failed allocation is retried when an answer has ended.
         let writing = self.alive.len();
         if writing > 0 && self.refused.is_some_and(|(refused, then)| cells >= refused && writing >= then) {
             return;
@@ -228,19 +226,19 @@ impl<'model> Worker<'model> {
         let moved = made.and_then(|mut larger| move_memory(context, &mut larger).then_some(larger));
         match moved {
             Some(larger) => {
-                tracing::debug!(model = %self.loaded.id, cells, "the model's memory grows");
+                tracing::debug!(model = %self.loaded.id, cells, "growing the memory of the model");
                 self.context = Some(larger);
                 self.slots.grow(cells);
             }
-            // The others continue with what there is; the new one waits for them.
+            // The others continue, and the new one waits.
             None => {
-                tracing::warn!(model = %self.loaded.id, cells, "there is no more memory for conversations");
+                tracing::warn!(model = %self.loaded.id, cells, "not enough memory for more conversations");
                 self.refused = Some((cells, writing));
             }
         }
     }
 
-    /// Frees what belongs to callers who hung up. What was read for them stays, for requests with the same beginning.
+    /// Ends cancelled sequences. Their tokens stay in the cache.
     fn drop_cancelled(&mut self) {
         self.waiting.retain(|job| !job.output.is_closed());
         let (slots, model) = (&mut self.slots, &self.loaded.id);
@@ -248,14 +246,14 @@ impl<'model> Worker<'model> {
             let gone = sequence.shared.output.is_closed();
             if gone {
                 slots.release(sequence.slot);
-                tracing::debug!(%model, unread = sequence.left_to_read(), "a caller hung up; the work on the answer ends");
+                tracing::debug!(%model, unread = sequence.left_to_read(), "a caller disconnected; ending its answer");
             }
             !gone
         });
     }
 
-    /// Admits the first of the queue, as long as there is room. Skips only those whose prompt begins with
-    /// what is being read for another: they read it together, and are let in as soon as that is done or given up.
+    /// Admits requests in order, while there is space. Skips those whose prompt begins with what another sequence is reading,
+    /// until that is done.
     fn admit(&mut self) {
         let mut at = 0;
         while let Some(job) = self.waiting.get(at) {
@@ -274,9 +272,9 @@ impl<'model> Worker<'model> {
                 if !self.alive.is_empty() {
                     return;
                 }
-                // No sequence is left to wait for.
+                // There is nothing to wait for.
                 if let Some(job) = self.waiting.remove(at) {
-                    let reason = "its prompt and answers need more memory than the model was given";
+                    let reason = "its prompt and answers need more memory than the model has";
                     let _ = job.output.try_send(Err(interrupted(reason)));
                 }
                 continue;
@@ -287,7 +285,7 @@ impl<'model> Worker<'model> {
         }
     }
 
-    /// Whether another sequence reads the beginning of this prompt, so much of it that waiting is faster than reading it too.
+    /// Whether waiting for another sequence that reads the same prefix is faster.
     fn is_being_read(&self, prompt: &[Token]) -> bool {
         let mut reading = self.alive.iter().filter(|sequence| matches!(sequence.stage, Stage::Reading(_)));
         reading.any(|sequence| self.slots.is_worth_waiting(prompt, sequence.prompt()))
@@ -310,7 +308,7 @@ impl<'model> Worker<'model> {
         self.alive.extend(Sequence::all(*job, &slots, reused));
     }
 
-    /// Does in the model's memory what the slots decided.
+    /// Applies a decision of the slots to the memory.
     fn settle(&mut self, place: &SlotAssignment) {
         let Some(context) = &mut self.context else {
             return;
@@ -332,7 +330,7 @@ impl<'model> Worker<'model> {
         }
     }
 
-    /// One pass over the model.
+    /// One pass of the model.
     fn step(&mut self) {
         let Some(context) = &mut self.context else {
             return;
@@ -364,7 +362,7 @@ impl<'model> Worker<'model> {
             self.alive[at].choose(scores, self.loaded);
             let shared = Rc::clone(&self.alive[at].shared);
             let from = self.alive[at].slot;
-            // The further answers to the same question begin where its prompt ends.
+            // The other answers of the request begin after the prompt.
             for follower in &mut self.alive {
                 if matches!(follower.stage, Stage::Following) && Rc::ptr_eq(&follower.shared, &shared) {
                     follower.choose(scores, self.loaded);
@@ -397,7 +395,7 @@ impl<'model> Worker<'model> {
         });
     }
 
-    /// The library cannot go on with this batch: every sequence in it fails, and the memory is cleared.
+    /// A batch failed: every sequence in it fails, and the memory is cleared.
     fn fail_all(&mut self, error: DecodeError) {
         tracing::error!(model = %self.loaded.id, %error, sequences = self.alive.len(), "a step of the model failed");
         for sequence in self.alive.drain(..) {
@@ -432,7 +430,7 @@ fn fill(
         for (offset, &token) in tokens.iter().enumerate() {
             let scores = wants_scores && offset == last;
             let position = i32::try_from(start + offset).unwrap_or(i32::MAX);
-            // The plan never exceeds what the batch was made for.
+            // The plan never exceeds the batch.
             if batch.add(LlamaToken(token), position, &[seq], scores).is_ok() && scores {
                 outputs.push((at, batch.n_tokens() - 1));
             }
@@ -441,7 +439,7 @@ fn fill(
     outputs
 }
 
-/// Copies all that lies in a context's memory to another one; `false` when that cannot be done.
+/// Copies the memory of a context to another one; `false` on failure.
 fn move_memory(from: &LlamaContext<'_>, to: &mut LlamaContext<'_>) -> bool {
     let mut state = vec![0; from.get_state_size()];
     // SAFETY: `state` has the size that this context says its state has, and nothing changes the context in between.
@@ -456,7 +454,7 @@ fn seq_id(slot: usize) -> i32 {
     i32::try_from(slot).unwrap_or(i32::MAX)
 }
 
-/// Removes a sequence's tokens from a position on; `false` when the model cannot drop a part.
+/// Removes the tokens of a sequence from a position; `false` if the model cannot drop a part.
 fn remove(context: &mut LlamaContext<'_>, slot: usize, from: usize) -> bool {
     let (Ok(seq), Ok(from)) = (u32::try_from(slot), u32::try_from(from)) else {
         return false;
@@ -466,6 +464,6 @@ fn remove(context: &mut LlamaContext<'_>, slot: usize, from: usize) -> bool {
 
 fn copy(context: &mut LlamaContext<'_>, from: usize, to: usize, length: Option<usize>) {
     let length = length.and_then(|length| u32::try_from(length).ok());
-    // Fails only for numbers beyond 31 bits, which no slot has.
+    // Fails only for numbers beyond 31 bits.
     let _ = context.kv_cache_seq_cp(seq_id(from), seq_id(to), Some(0), length);
 }

@@ -1,4 +1,4 @@
-//! From the tokens of one answer to its deltas: whole characters, thoughts, tool calls, stop strings, probabilities. Pure.
+//! Turns the tokens of an answer into deltas: characters, reasoning, tool calls, stop strings, probabilities. Pure.
 
 use hob_core::{Delta, FinishReason, TextDelta, ToolCallDelta};
 use serde_json::{Value, json};
@@ -9,7 +9,6 @@ use crate::tool_parser::{Piece, ToolParser};
 use crate::tools::ToolFormat;
 use crate::utf8::Utf8Buffer;
 
-/// Writes one of the answers of a request.
 #[derive(Debug)]
 pub(crate) struct Writer {
     choice: u32,
@@ -17,11 +16,10 @@ pub(crate) struct Writer {
     reasoning: ReasoningParser,
     stops: StopMatcher,
     tools: Option<ToolParser>,
-    /// Probabilities of tokens whose text is still held back.
+    /// Probabilities of held text.
     probabilities: Vec<Value>,
 }
 
-/// How an answer is to be read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reading {
     pub(crate) stops: Vec<String>,
@@ -29,7 +27,7 @@ pub(crate) struct Reading {
     pub(crate) thought: Thought,
 }
 
-/// What came of a token.
+/// The result of a token.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     pub(crate) deltas: Vec<Delta>,
@@ -49,7 +47,7 @@ impl Writer {
         }
     }
 
-    /// Takes a token's bytes and, where asked for, its probabilities.
+    /// Adds the bytes of a token and, if requested, its probabilities.
     pub(crate) fn push(&mut self, bytes: &[u8], probabilities: Option<Value>) -> Written {
         self.probabilities.extend(probabilities);
         let text = self.utf8.push(bytes);
@@ -66,7 +64,7 @@ impl Writer {
     fn add_part(&mut self, part: AnswerPart, written: &mut Written) {
         match part {
             AnswerPart::Reasoning(text) => {
-                // Probabilities belong to the answer; those of a thought have no place in the format.
+                // The format has no probabilities for reasoning.
                 self.probabilities.clear();
                 written.deltas.push(Delta::Reasoning { choice: self.choice, text });
             }
@@ -86,12 +84,12 @@ impl Writer {
         }
     }
 
-    /// The text of a tool call under way.
+    /// The text of the current tool call.
     pub(crate) fn call_text(&self) -> Option<&str> {
         self.tools.as_ref().and_then(ToolParser::call_text)
     }
 
-    /// The answer is over for `reason`: the rest of it, and how it ended.
+    /// Ends the answer with `reason`. Returns the remaining deltas.
     pub(crate) fn finish(&mut self, reason: FinishReason) -> Vec<Delta> {
         let mut written = Written::default();
         if let Some(held) = self.reasoning.finish() {
@@ -129,7 +127,7 @@ impl Writer {
                 ToolCallDelta { choice: self.choice, index, arguments: text, ..ToolCallDelta::default() }
             }
         };
-        // Probabilities belong to words; those of a call have no place in the format.
+        // The format has no probabilities for calls.
         self.probabilities.clear();
         written.deltas.push(Delta::ToolCall(delta));
     }
@@ -153,7 +151,7 @@ impl Writer {
     }
 }
 
-/// An id that no other call has.
+/// A unique id.
 fn call_id() -> String {
     let suffix: String = std::iter::repeat_with(fastrand::alphanumeric).take(24).collect();
     format!("call_{suffix}")
@@ -184,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn probabilities_travel_with_the_text_they_belong_to() {
+    fn probabilities_are_sent_with_their_text() {
         let mut writer = Writer::new(1, &Reading { stops: vec!["xyz".into()], ..Reading::default() });
         assert!(writer.push(b"x", Some(json!(1))).deltas.is_empty());
         let expected = Delta::Text(TextDelta {
@@ -196,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thought_comes_before_the_answer_and_is_none_of_it() {
+    fn reasoning_comes_before_the_answer() {
         let mut writer = Writer::new(0, &Reading { stops: vec!["STOP".into()], ..Reading::default() });
         let thought = |text: &str| Delta::Reasoning { choice: 0, text: text.into() };
         assert_eq!(writer.push(b"<think>no ST", Some(json!(1))).deltas, [thought("no ST")]);

@@ -158,7 +158,7 @@ async fn vectors_are_those_of_the_original() {
 }
 
 #[tokio::test]
-async fn many_texts_give_the_vectors_they_give_alone() {
+async fn batched_texts_have_the_same_vectors_as_single_ones() {
     let engine = engine().await;
     let texts: Vec<String> =
         (0..150).map(|number| format!("{} sheep on the hill", "many ".repeat(number % 40))).collect();
@@ -173,7 +173,7 @@ async fn many_texts_give_the_vectors_they_give_alone() {
 }
 
 #[tokio::test]
-async fn a_text_beyond_the_context_is_refused_with_both_numbers_or_cut_and_said_to_be() {
+async fn a_text_beyond_the_context_is_refused_with_both_numbers_or_cut_and_reported() {
     let engine = engine().await;
     let long = "word ".repeat(600);
     let refused = engine.embed(&request(&["short", &long])).await.expect_err("a refusal");
@@ -192,12 +192,12 @@ async fn a_text_beyond_the_context_is_refused_with_both_numbers_or_cut_and_said_
 }
 
 #[tokio::test]
-async fn it_says_what_it_is_and_does_not_answer() {
+async fn it_is_listed_as_an_embedding_model_and_does_not_answer() {
     let engine = engine().await;
     let models = engine.list_models().await.expect("a list");
     assert_eq!((models[0].kind, models[0].context), (ModelKind::Embedding, Some(512)));
     assert!(models[0].parameters.is_some_and(|count| count > 22_000_000));
-    assert!(!engine.health().await, "a house with nothing but this has nobody to answer");
+    assert!(!engine.health().await, "an embedding model alone is not healthy");
 
     let question = GenerateRequest {
         model: EMBEDDING.name.into(),

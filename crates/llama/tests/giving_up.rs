@@ -1,5 +1,4 @@
-//! A caller who gives up ends the engine's work on the answer. What is counted is work, not time: the tokens that went through
-//! the model for nobody.
+//! A caller that disconnects ends the work of the engine. These tests count the tokens that were computed afterwards.
 #![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
 #![cfg(unix)]
 
@@ -17,7 +16,7 @@ use tempfile::TempDir;
 /// No step of the worker is larger. The one under way cannot be interrupted.
 const STEP: u64 = 128;
 
-/// Half a minute of reading where these tests run, so that nobody is through with it before it is given up.
+/// Long enough that it is cancelled before it is read.
 const LONG: usize = 7_000;
 
 /// An engine with a model that writes so many answers at a time, and the directory that this lies in.
@@ -74,13 +73,13 @@ async fn at_work(engine: &LlamaEngine) {
 async fn computed_beside(engine: &LlamaEngine) -> u64 {
     let before = engine.computed_tokens();
     let usage = engine.generate(&ask("Hello", 16)).await.expect("an answer").usage.expect("usage");
-    // The last token is told, and nothing is computed from it.
+    // The last token is sent, but not computed.
     let own = usage.prompt_tokens - usage.cached_tokens.unwrap_or(0) + usage.completion_tokens - 1;
     engine.computed_tokens() - before - own
 }
 
 #[tokio::test]
-async fn a_prompt_that_is_given_up_is_read_no_further() {
+async fn a_cancelled_prompt_is_not_read_further() {
     for streamed in [false, true] {
         let (_dir, engine) = engine_with(2);
         let request = long();
@@ -97,27 +96,27 @@ async fn a_prompt_that_is_given_up_is_read_no_further() {
             () = at_work(&engine) => {}
         }
         let beside = computed_beside(&engine).await;
-        assert!(beside <= STEP, "{beside} tokens for nobody, streamed: {streamed}");
+        assert!(beside <= STEP, "{beside} tokens without a caller, streamed: {streamed}");
     }
 }
 
 #[tokio::test]
-async fn an_answer_that_is_given_up_is_written_no_further() {
+async fn a_cancelled_answer_is_not_generated_further() {
     let (_dir, engine) = engine_with(2);
-    for request in [ask("Count for ever.", 2_000), forced_call()] {
+    for request in [ask("Count forever.", 2_000), forced_call()] {
         let mut deltas = engine.stream(&request).await.expect("a stream").deltas;
         let begun = deltas.next().await.expect("a piece").expect("no error");
         assert!(matches!(begun, Delta::Text(_) | Delta::ToolCall(_)), "{begun:?}");
         drop(deltas);
         let beside = computed_beside(&engine).await;
-        assert!(beside <= 1, "{beside} tokens for nobody");
+        assert!(beside <= 1, "{beside} tokens without a caller");
     }
 }
 
 #[tokio::test]
-async fn whoever_gives_up_while_waiting_is_never_begun_and_leaves_no_place_taken() {
+async fn a_request_cancelled_in_the_queue_is_never_started_and_frees_its_slot() {
     let (_dir, engine) = engine_with(1);
-    let mut busy = engine.stream(&ask("Count for ever.", 2_000)).await.expect("a stream").deltas;
+    let mut busy = engine.stream(&ask("Count forever.", 2_000)).await.expect("a stream").deltas;
     assert!(busy.next().await.expect("a piece").is_ok());
     // With one slot, these wait.
     for _ in 0..3 {
@@ -125,11 +124,11 @@ async fn whoever_gives_up_while_waiting_is_never_begun_and_leaves_no_place_taken
     }
     drop(busy);
     let beside = computed_beside(&engine).await;
-    assert!(beside <= 1, "{beside} tokens for nobody");
+    assert!(beside <= 1, "{beside} tokens without a caller");
 }
 
 #[tokio::test]
-async fn what_was_read_for_somebody_who_gave_up_is_not_read_again() {
+async fn the_prompt_of_a_cancelled_request_is_not_read_again() {
     let (_dir, engine) = engine_with(2);
     let request = ask(&"word ".repeat(600), 1);
     let mut deltas = engine.stream(&request).await.expect("a stream").deltas;
@@ -144,7 +143,7 @@ async fn what_was_read_for_somebody_who_gave_up_is_not_read_again() {
 }
 
 #[tokio::test]
-async fn prompts_that_begin_alike_are_read_once_also_when_they_come_together() {
+async fn a_common_prefix_of_concurrent_prompts_is_read_once() {
     let (_dir, engine) = engine_with(4);
     let beginning = "word ".repeat(600);
     let questions = ["one", "two", "three"].map(|last| ask(&format!("{beginning}{last}"), 1));

@@ -1,4 +1,5 @@
-//! Hostile schemas and requests against the embedded engine with a real model: each is answered or refused, and the engine goes on.
+//! Hostile schemas and requests against the embedded engine with a real model: each is answered or refused, and the engine
+//! continues.
 #![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
 #![cfg(unix)]
 
@@ -129,7 +130,7 @@ async fn alternatives_that_double_are_answered_in_time() {
 }
 
 #[tokio::test]
-async fn a_schema_that_refers_to_itself_is_followed() {
+async fn a_schema_that_refers_to_itself_is_enforced() {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string", "maxLength": 8},
         "children": {"type": "array", "items": {"$ref": "#"}, "maxItems": 1}}, "required": ["name", "children"],
         "additionalProperties": false});
@@ -143,7 +144,7 @@ async fn a_schema_that_refers_to_itself_is_followed() {
 }
 
 #[tokio::test]
-async fn bounds_of_numbers_hold_against_what_the_question_asks_for() {
+async fn bounds_of_numbers_are_enforced_against_the_question() {
     for (schema, question) in [
         (json!({"type": "number", "minimum": 0}), "Answer with the number -1 and nothing else."),
         (
@@ -166,7 +167,7 @@ async fn bounds_of_numbers_hold_against_what_the_question_asks_for() {
 }
 
 #[tokio::test]
-async fn what_a_grammar_cannot_hold_is_checked_before_anything_is_told() {
+async fn unenforced_keywords_are_checked_before_anything_is_sent() {
     let engine = engine().await;
     // No value follows it, which no grammar can know.
     let impossible = json!({"type": "integer", "minimum": 1, "maximum": 9, "not": {"type": "integer"}});
@@ -189,7 +190,7 @@ async fn what_a_grammar_cannot_hold_is_checked_before_anything_is_told() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_enforced_is_refused_with_its_name() {
+async fn unsupported_keywords_are_refused_by_name() {
     let engine = engine().await;
     for (schema, keyword) in [
         (json!({"type": "object", "unevaluatedProperties": false}), "unevaluatedProperties"),
@@ -214,7 +215,7 @@ async fn what_cannot_be_enforced_is_refused_with_its_name() {
 }
 
 #[tokio::test]
-async fn numbers_beyond_all_measure_are_harmless() {
+async fn huge_numbers_are_harmless() {
     let engine = engine().await;
     let biases: Map<String, Value> = (0..60_000).map(|n| (n.to_string(), json!(-1e300))).collect();
     for (field, value) in [
@@ -242,7 +243,7 @@ async fn numbers_beyond_all_measure_are_harmless() {
 }
 
 #[tokio::test]
-async fn a_field_that_nobody_documents_is_ignored_and_named() {
+async fn an_undocumented_field_is_ignored_and_named() {
     let extra = Map::from_iter([("future_field".to_owned(), json!([1]))]);
     let generation =
         engine().await.generate(&GenerateRequest { extra, ..ask("Hello", 1) }).await.expect("an answer");
@@ -250,7 +251,7 @@ async fn a_field_that_nobody_documents_is_ignored_and_named() {
 }
 
 #[tokio::test]
-async fn memory_grows_with_what_is_asked() {
+async fn memory_grows_with_the_requests() {
     let dir = models_dir();
     let engine = Arc::new(LlamaEngine::new(LlamaOptions {
         context: None,
@@ -286,7 +287,7 @@ async fn a_prompt_that_was_read_ahead_is_not_read_again() {
     let usage = engine.generate(&request).await.expect("an answer").usage.expect("usage");
     let cached = usage.cached_tokens.expect("told");
     assert!(read > 150 && cached + 20 >= usage.prompt_tokens, "{cached} of {} tokens", usage.prompt_tokens);
-    // Nobody waits for what is read ahead, and what is given up leaves nothing behind.
+    // Reading ahead blocks no request, and leaves nothing behind when cancelled.
     let long = GenerateRequest {
         messages: vec![Message::new(Role::System, "Once upon a time. ".repeat(150))],
         ..ask("", 1)
@@ -297,7 +298,7 @@ async fn a_prompt_that_was_read_ahead_is_not_read_again() {
     answered.expect("an answer");
 }
 
-/// Makes schemas and requests that nobody would write.
+/// Generates unusual schemas and requests.
 struct Nasty(fastrand::Rng);
 
 impl Nasty {

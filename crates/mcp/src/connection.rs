@@ -20,33 +20,33 @@ use crate::process::{ServerCommand, ServerProcess};
 use crate::transport_guard::{GuardedTransport, LineLengthWatch};
 use crate::{MAX_MESSAGE_BYTES, McpError, McpServerOptions, McpTransport, http, shortened};
 
-/// Enough for any server, and too little to be harmed by one that never stops.
+/// The pages of a tool list that are read.
 const MAX_PAGES: usize = 32;
 
-/// After its connection broke, a server has this long to end and to be asked why.
+/// How long a server may take to end after its connection was lost.
 const END_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// `rmcp` finishes what it has begun before it ends.
+/// `rmcp` completes pending work before it ends.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Which handshake comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handshake {
-    /// The stateless protocol of 2026, and the older one where the server does not know that.
+    /// The stateless protocol of 2026, then the older one.
     NewestFirst,
-    /// The older protocol at once, for servers that fail on a handshake they do not know.
+    /// The older protocol, for servers that fail on the newer handshake.
     Initialize,
 }
 
-/// What tools need of a server that runs.
+/// What tools need to call a running server.
 #[derive(Clone)]
 pub struct ServerHandle {
     pub peer: Peer<RoleClient>,
-    /// Wakes those who wait when a message came that was too long to be read.
+    /// Notified when a message was too long to be read.
     pub too_long: Arc<Notify>,
 }
 
-/// A connected server. Dropping it kills the server, if it is our child.
+/// A connected server. Dropping it kills a child process.
 pub struct Connection {
     service: RunningService<RoleClient, ClientCallbacks>,
     process: Option<ServerProcess>,
@@ -54,17 +54,17 @@ pub struct Connection {
     subscription: JoinSet<()>,
 }
 
-/// What a connection tells besides answers.
+/// The signals of a connection.
 #[derive(Clone, Default)]
 struct ConnectionSignals {
-    /// Cancelled when the connection has ended, and to end it.
+    /// Cancelled when the connection ends, or to end it.
     down: CancellationToken,
     tools_changed: Arc<Notify>,
     too_long: Arc<Notify>,
 }
 
 impl Connection {
-    /// Starts the server, or connects to it, and does the handshake.
+    /// Starts the server or connects to it, and completes the handshake.
     pub async fn open(
         options: &McpServerOptions,
         handshake: Handshake,
@@ -91,7 +91,7 @@ impl Connection {
                 connection.subscribe();
                 Ok((connection, tools))
             }
-            // That a program ended says more than that it cannot be reached.
+            // The exit status is more helpful than a connection error.
             (Ok(Err(error @ (McpError::Unreachable { .. } | McpError::Closed))), Some(mut process)) => {
                 Err(timeout(END_TIMEOUT, process.ended()).await.unwrap_or(error))
             }
@@ -107,7 +107,7 @@ impl Connection {
         ServerHandle { peer: self.service.peer().clone(), too_long: Arc::clone(&self.signals.too_long) }
     }
 
-    /// Waits until the server is gone, and says why.
+    /// Waits until the server ends, and returns why.
     pub async fn ended(&mut self) -> McpError {
         let Some(process) = &mut self.process else {
             self.signals.down.cancelled().await;
@@ -120,7 +120,7 @@ impl Connection {
         timeout(END_TIMEOUT, process.ended()).await.unwrap_or(McpError::Closed)
     }
 
-    /// Wakes one who waits when the server says that its tools are others now.
+    /// Notified when the server reports changed tools.
     pub fn tools_changed(&self) -> Arc<Notify> {
         Arc::clone(&self.signals.tools_changed)
     }
@@ -129,23 +129,24 @@ impl Connection {
         list_tools(self.service.peer()).await
     }
 
-    /// Ends the connection, and the server if it is our child.
+    /// Closes the connection, and stops a child process.
     pub async fn close(mut self) {
         self.signals.down.cancel();
         if let Err(error) = self.service.close_with_timeout(CLOSE_TIMEOUT).await {
-            tracing::warn!(%error, "the connection to an MCP server did not end well");
+            tracing::warn!(%error, "cannot close the connection to an MCP server");
         }
         if let Some(process) = self.process {
             process.stop().await;
         }
     }
 
-    /// In the newer protocol a server tells of changes only to those who asked for it.
+    /// In the newer protocol, a server reports changes to subscribers only.
     fn subscribe(&mut self) {
         let peer = self.service.peer().clone();
         let Some(info) = peer.peer_info() else { return };
-        let tells = info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed).unwrap_or(false);
-        if !tells || info.protocol_version.has_initialize() {
+        let reports_changes =
+            info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed).unwrap_or(false);
+        if !reports_changes || info.protocol_version.has_initialize() {
             return;
         }
         let tools_changed = Arc::clone(&self.signals.tools_changed);
@@ -156,7 +157,7 @@ impl Connection {
                         tools_changed.notify_one();
                     }
                 }
-                Err(error) => tracing::debug!(%error, "an MCP server does not tell when its tools change"),
+                Err(error) => tracing::debug!(%error, "an MCP server does not report changes of its tools"),
             }
         });
     }
@@ -225,7 +226,7 @@ fn list_error(error: &ServiceError) -> McpError {
     }
 }
 
-/// The client side of the protocol: it offers nothing, and is notified when the server's tools change.
+/// The client side of the protocol. It only handles changes of the tools.
 struct ClientCallbacks {
     tools_changed: Arc<Notify>,
 }

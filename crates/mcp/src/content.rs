@@ -1,10 +1,10 @@
-//! What a tool gave back, as text for a model.
+//! Converts the result of a tool to text for a model.
 
 use hob_core::ToolError;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
 
-/// Texts are joined, what is no text is mentioned.
+/// Joins texts, and mentions other content.
 pub fn as_text(result: CallToolResult) -> Result<String, ToolError> {
     let mut parts: Vec<String> = result.content.into_iter().map(describe).collect();
     if let Some(structured) = result.structured_content
@@ -15,14 +15,14 @@ pub fn as_text(result: CallToolResult) -> Result<String, ToolError> {
     let text = parts.join("\n");
     let is_empty = text.trim().is_empty();
     match (result.is_error.unwrap_or(false), is_empty) {
-        (true, true) => Err(ToolError::new("the tool failed and did not say why")),
+        (true, true) => Err(ToolError::new("the tool failed without a reason")),
         (true, false) => Err(ToolError::new(text)),
         (false, true) => Ok("(no output)".to_owned()),
         (false, false) => Ok(text),
     }
 }
 
-/// Servers repeat structured content as text for clients that do not know it.
+/// Servers repeat structured content as text for older clients.
 fn is_rendering(text: &str, structured: &Value) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|parsed| parsed == *structured)
 }
@@ -30,18 +30,15 @@ fn is_rendering(text: &str, structured: &Value) -> bool {
 fn describe(block: ContentBlock) -> String {
     match block {
         ContentBlock::Text(text) => text.text,
-        ContentBlock::Image(image) => format!("[an image ({}), which cannot be shown here]", image.mime_type),
-        ContentBlock::Audio(audio) => format!("[a sound ({}), which cannot be heard here]", audio.mime_type),
+        ContentBlock::Image(image) => format!("[an image ({}), not shown]", image.mime_type),
+        ContentBlock::Audio(audio) => format!("[audio ({}), not played]", audio.mime_type),
         ContentBlock::ResourceLink(link) => format!("[the resource '{}' at {}]", link.name, link.uri),
         ContentBlock::Resource(resource) => match resource.resource {
             ResourceContents::TextResourceContents { uri, text, .. } => {
                 format!("[the resource at {uri}]\n{text}")
             }
             ResourceContents::BlobResourceContents { uri, mime_type, .. } => {
-                format!(
-                    "[the resource at {uri} ({}), which is no text]",
-                    mime_type.as_deref().unwrap_or("unknown")
-                )
+                format!("[the resource at {uri} ({}), not text]", mime_type.as_deref().unwrap_or("unknown"))
             }
             _ => "[a resource of an unknown kind]".to_owned(),
         },
@@ -93,12 +90,12 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_an_error_even_without_words() {
+    fn a_failure_without_a_text_is_an_error() {
         let spoken = json!({"content": [{"type": "text", "text": "no such city"}], "isError": true});
         assert_eq!(text_of(spoken), Err("no such city".to_owned()));
         assert_eq!(
             text_of(json!({"content": [], "isError": true})),
-            Err("the tool failed and did not say why".to_owned())
+            Err("the tool failed without a reason".to_owned())
         );
         assert_eq!(text_of(json!({"content": []})), Ok("(no output)".to_owned()));
     }

@@ -1,4 +1,4 @@
-//! The way to a server over streamable HTTP.
+//! The transport to a server over streamable HTTP.
 
 use hob_net::{HttpClientOptions, ProxyUse, http_client};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};

@@ -1,4 +1,4 @@
-//! The Model Context Protocol, client and server: [`McpServers`] makes the tools of MCP servers available as [`hob_core::Tool`],
+//! The Model Context Protocol, client and server: [`McpServers`] offers the tools of MCP servers as [`hob_core::Tool`],
 //! [`serve_stdio`] serves Hob's tools to MCP clients. Knows nothing of agents, nor of which caller may use which tool.
 
 mod connection;
@@ -11,6 +11,7 @@ mod pins;
 mod process;
 mod server;
 mod servers;
+mod status;
 mod supervisor;
 mod tool;
 mod tool_list;
@@ -20,12 +21,13 @@ pub use error::McpError;
 pub use options::{McpServerOptions, McpTransport};
 pub use pins::{ToolChange, ToolPins, WithheldTool};
 pub use server::{McpServeError, serve, serve_stdio};
-pub use servers::{McpServerStatus, McpServers, McpState};
+pub use servers::McpServers;
+pub use status::{McpServerStatus, McpState};
 
-/// The longest message that is read from the other side.
+/// The longest message that is read.
 const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
-/// Text from the other side, short enough for one line of a log.
+/// Shortens a text for one log line.
 fn shortened(text: &str) -> String {
     const MAX_CHARS: usize = 300;
     match text.char_indices().nth(MAX_CHARS) {

@@ -1,8 +1,8 @@
-//! Names that every engine accepts: letters, digits, `_` and `-`, 64 at most, no two alike.
+//! Names that every engine accepts: letters, digits, `_` and `-`, at most 64 characters, unique.
 
 use std::collections::HashSet;
 
-/// The longest name that OpenAI, and so everybody else, takes.
+/// The longest name that OpenAI accepts.
 const MAX_NAME: usize = 64;
 
 /// Leaves at least 30 characters to the tool.
@@ -10,10 +10,9 @@ const MAX_PREFIX: usize = 32;
 
 const SEPARATOR: &str = "__";
 
-/// For each server what its tools' names begin with, in the same order.
+/// The prefixes of the tools' names, one for each server, in order.
 ///
-/// A prefix never contains the separator and never ends with `_`, so where it ends can be seen in the name of a tool: tools of
-/// different servers never have the same name.
+/// A prefix never contains the separator and never ends with `_`, so tools of different servers never have the same name.
 pub fn prefixes<'a>(servers: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut taken = HashSet::new();
     servers
@@ -27,7 +26,7 @@ pub fn prefixes<'a>(servers: impl IntoIterator<Item = &'a str>) -> Vec<String> {
         .collect()
 }
 
-/// The names of one server's tools, in the same order.
+/// The names of the tools of one server, in order.
 pub fn tool_names<'a>(prefix: &str, tools: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut taken = HashSet::new();
     let room = MAX_NAME - prefix.len() - SEPARATOR.len();
@@ -47,7 +46,7 @@ fn clean(name: &str) -> String {
         .collect()
 }
 
-/// The name, cut to `room`, with a number where it is taken.
+/// The name, cut to `room`, with a number if it is taken.
 fn unique(name: &str, room: usize, taken: &mut HashSet<String>) -> String {
     let mut candidate = cut(name, room).to_owned();
     let mut number = 2;
@@ -59,7 +58,7 @@ fn unique(name: &str, room: usize, taken: &mut HashSet<String>) -> String {
     candidate
 }
 
-/// Cut without `_` at the end. The name is ASCII already.
+/// Cuts an ASCII name, without `_` at the end.
 fn cut(name: &str, room: usize) -> &str {
     let cut = &name[..name.len().min(room)];
     if cut.len() < name.len() { cut.trim_end_matches('_') } else { cut }
@@ -72,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_good_name_stays_as_it_is() {
+    fn a_valid_name_is_unchanged() {
         assert_eq!(prefixes(["files", "git-hub"]), ["files", "git-hub"]);
         assert_eq!(tool_names("files", ["read_file", "list"]), ["files__read_file", "files__list"]);
     }
@@ -84,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_are_cut_and_stay_apart() {
+    fn long_names_are_cut_and_stay_unique() {
         let long = "x".repeat(100);
         let names = tool_names("s", [long.as_str(), long.as_str()]);
         assert_eq!(names, [format!("s__{}", "x".repeat(61)), format!("s__{}-2", "x".repeat(59))]);
@@ -92,7 +91,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_name_is_acceptable_and_no_two_are_alike(
+        fn every_name_is_valid_and_unique(
             servers in prop::collection::vec(("[a_.ü-]{0,40}", prop::collection::vec("[a_.ü-]{0,70}", 0..6)), 0..6)
         ) {
             let prefixes = prefixes(servers.iter().map(|(name, _)| name.as_str()));

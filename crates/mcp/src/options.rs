@@ -1,4 +1,4 @@
-//! What is known of a server before it is started.
+//! The options of a server.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,19 +6,19 @@ use std::time::Duration;
 use hob_core::Reach;
 use secrecy::SecretString;
 
-/// A server whose tools are to be used.
+/// A server to connect to.
 #[derive(Debug, Clone)]
 pub struct McpServerOptions {
-    /// What its tools' names begin with.
+    /// The prefix of its tools.
     pub name: String,
     pub transport: McpTransport,
-    /// How far its tools reach. What a server says of itself is not asked.
+    /// The reach of its tools. What the server says about itself is ignored.
     pub reach: Reach,
     /// The longest wait for an answer.
     pub call_timeout: Duration,
     /// The longest wait for it to be ready.
     pub start_timeout: Duration,
-    /// The wait before a server that died is started again. It doubles with every death in short order.
+    /// The first delay before a restart. It doubles with every failure.
     pub restart_delay: Duration,
 }
 
@@ -35,20 +35,20 @@ impl McpServerOptions {
     }
 }
 
-/// The way to a server.
+/// How to reach a server.
 #[derive(Debug, Clone)]
 pub enum McpTransport {
-    /// A program that is run as our child and spoken to through its stdin and stdout.
+    /// A child process, over its stdin and stdout.
     Stdio {
-        /// A path, or a name to be found in `PATH`.
+        /// A path, or a name in `PATH`.
         command: PathBuf,
         args: Vec<String>,
-        /// Added to our environment, of which our own keys are left out.
+        /// Added to the environment, which has none of Hob's own keys.
         env: Vec<(String, SecretString)>,
-        /// Where it runs; `None` for where we run.
+        /// The working directory; `None` for that of Hob.
         cwd: Option<PathBuf>,
     },
-    /// A server that runs elsewhere, spoken to by streamable HTTP.
+    /// A remote server, over streamable HTTP.
     Http {
         url: String,
         /// Sent with every request, such as `authorization`.

@@ -1,27 +1,27 @@
-//! Which tools a server had when it was first seen. A tool that is new or reads differently later is not believed until the owner
-//! accepts it: what a server says of its tools is what a model acts on.
+//! Records the tools that a server had when it was first seen. A new or changed tool is withheld until the owner accepts it,
+//! because models act on what a server says about its tools.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rmcp::model::Tool;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Server, tool, and the SHA-256 of what the server says of it.
+/// Server, tool, and the SHA-256 of its description.
 type PinnedTools = BTreeMap<String, BTreeMap<String, String>>;
 
-/// What is kept on disk.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct PinFile {
     servers: PinnedTools,
 }
 
-/// How a tool differs from what was seen first.
+/// How a tool differs from its pin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolChange {
     New,
@@ -40,33 +40,31 @@ impl ToolChange {
 /// A tool that is not offered until the owner accepts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WithheldTool {
-    /// What the server calls it.
     pub name: String,
     pub change: ToolChange,
 }
 
-/// The tools that servers were first seen with. Clones share them.
+/// The recorded tools. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct ToolPins {
-    /// `None` to remember them only as long as the program runs.
+    /// `None` to keep them in memory only.
     path: Option<PathBuf>,
     pinned: Arc<Mutex<PinnedTools>>,
 }
 
 impl ToolPins {
-    /// Kept in a file, which is made when a server is first seen and read again at every look.
+    /// Saves them in a file, which is read again at every check.
     pub fn in_file(path: PathBuf) -> Self {
         ToolPins { path: Some(path), pinned: Arc::default() }
     }
 
-    /// Of the tools that a server lists now, those that are offered and those that are not. All tools of a server that was never
-    /// seen before are believed. Reads, and perhaps writes, a small file.
+    /// Divides the tools of a server into offered and withheld ones. All tools of a new server are offered.
     pub(crate) fn check(
         &self,
         server: &str,
         listed: Vec<Tool>,
     ) -> io::Result<(Vec<Tool>, Vec<WithheldTool>)> {
-        let mut pinned = self.lock();
+        let mut pinned = self.pinned.lock();
         self.reload(&mut pinned)?;
         let Some(known) = pinned.get(server) else {
             pinned.insert(
@@ -74,7 +72,7 @@ impl ToolPins {
                 listed.iter().map(|tool| (name(tool), fingerprint(tool))).collect(),
             );
             if let Err(error) = self.save(&pinned) {
-                tracing::warn!(%server, %error, "the tools of an MCP server cannot be written down; a later change may go unnoticed");
+                tracing::warn!(%server, %error, "cannot save the tools of an MCP server; a later change may not be detected");
             }
             return Ok((listed, Vec::new()));
         };
@@ -94,9 +92,9 @@ impl ToolPins {
         Ok((offered, withheld))
     }
 
-    /// Forgets a server, so that the tools it lists next are believed. `false` when it was not known.
+    /// Removes a server, so that its current tools are accepted. Returns `false` if it was not known.
     pub fn forget(&self, server: &str) -> io::Result<bool> {
-        let mut pinned = self.lock();
+        let mut pinned = self.pinned.lock();
         self.reload(&mut pinned)?;
         let was_known = pinned.remove(server).is_some();
         if was_known {
@@ -105,18 +103,13 @@ impl ToolPins {
         Ok(was_known)
     }
 
-    fn lock(&self) -> MutexGuard<'_, PinnedTools> {
-        self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Another process may have accepted tools meanwhile.
+    /// Another process may have accepted tools.
     fn reload(&self, pinned: &mut PinnedTools) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         match fs::read(path) {
             Ok(bytes) => {
-                let file: PinFile = serde_json::from_slice(&bytes).map_err(|error| {
-                    io::Error::other(format!("{} cannot be read: {error}", path.display()))
-                })?;
+                let file: PinFile = serde_json::from_slice(&bytes)
+                    .map_err(|error| io::Error::other(format!("cannot read {}: {error}", path.display())))?;
                 *pinned = file.servers;
                 Ok(())
             }
@@ -133,7 +126,7 @@ impl ToolPins {
     }
 }
 
-/// Writes a file that is whole or the old one, readable by its owner only.
+/// Replaces a file atomically. It is readable by its owner only.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(directory) = path.parent() {
         make_private(directory)?;
@@ -149,13 +142,13 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     });
     let replaced = written.and_then(|()| fs::rename(&unfinished, path));
     if replaced.is_err() {
-        // The trouble is told of already; what is left behind harms nobody.
+        // The error is reported; the temporary file does no harm.
         let _ = fs::remove_file(&unfinished);
     }
     replaced
 }
 
-/// Makes a directory for its owner's eyes only, where there is none.
+/// Creates a directory for its owner only, if it does not exist.
 fn make_private(directory: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -168,15 +161,14 @@ fn name(tool: &Tool) -> String {
     tool.name.clone().into_owned()
 }
 
-/// The SHA-256 of everything that a model is told of the tool.
+/// The SHA-256 of everything that a model gets about the tool.
 fn fingerprint(tool: &Tool) -> String {
-    // An array of JSON texts: no text can be moved from one field to another without a difference. Serde sorts nothing, but a
-    // server that lists the fields of a schema in another order has changed nothing.
+    // An array, so that text that moves between fields is a difference. The schema is sorted, because the order of its fields has
+    // no meaning.
     let schema = serde_json::Value::Object((*tool.input_schema).clone());
-    let told = serde_json::json!([tool.name, tool.title, tool.description, sorted(&schema).to_string()]);
+    let described = serde_json::json!([tool.name, tool.title, tool.description, sorted(&schema).to_string()]);
     let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(told.to_string().as_bytes()) {
-        // A string takes all that is written to it.
+    for byte in Sha256::digest(described.to_string().as_bytes()) {
         let _ = write!(hex, "{byte:02x}");
     }
     hex
@@ -212,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_that_are_new_or_changed_later_are_withheld_until_they_are_accepted() {
+    fn new_and_changed_tools_are_withheld_until_they_are_accepted() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("mcp_tools.json");
         let first = listed(json!([tool("read", "Reads."), tool("list", "Lists.")]));
@@ -250,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_believes_nothing() {
+    fn with_an_unreadable_file_no_tool_is_trusted() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("mcp_tools.json");
         fs::write(&path, "{ broken").unwrap();
@@ -260,7 +252,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn the_file_is_its_owners_alone() {
+    fn the_file_is_private() {
         use std::os::unix::fs::PermissionsExt;
 
         let home = tempfile::tempdir().unwrap();

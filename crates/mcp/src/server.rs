@@ -18,18 +18,18 @@ use tokio::sync::Semaphore;
 
 use crate::MAX_MESSAGE_BYTES;
 
-/// As many calls as run at a time; more are refused.
+/// Calls that run concurrently; more are refused.
 const MAX_CALLS: usize = 32;
 
 #[derive(Debug, Error)]
 pub enum McpServeError {
-    #[error("the other side did not greet as an MCP client does")]
+    #[error("the client did not complete the MCP handshake")]
     Handshake(#[source] Box<ServerInitializeError>),
-    #[error("serving broke off")]
+    #[error("the MCP server stopped unexpectedly")]
     Broken(#[source] tokio::task::JoinError),
 }
 
-/// Serves on stdin and stdout until the client hangs up. Nothing else may write to stdout meanwhile.
+/// Serves on stdin and stdout until the client disconnects. Nothing else may write to stdout.
 pub async fn serve_stdio(
     tools: impl Fn() -> Arc<dyn ToolRunner> + Send + Sync + 'static,
     version: &str,
@@ -38,20 +38,20 @@ pub async fn serve_stdio(
     serve(tools, version, stdin, stdout).await
 }
 
-/// Serves on any two streams until the client hangs up.
+/// Serves on two streams until the client disconnects.
 ///
-/// `tools` gives the tools for one request: what a client asks twice is no agent that goes in circles, and tools may come and go.
+/// `tools` returns the tools for one request: the loop guard of an agent must not apply to a client, and tools may change.
 pub async fn serve(
     tools: impl Fn() -> Arc<dyn ToolRunner> + Send + Sync + 'static,
     version: &str,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), McpServeError> {
-    let server = ToolServer { tools, version: version.to_owned(), places: Semaphore::new(MAX_CALLS) };
+    let server = ToolServer { tools, version: version.to_owned(), slots: Semaphore::new(MAX_CALLS) };
     let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE_BYTES);
     match server.serve(transport).await {
         Ok(running) => running.waiting().await.map(drop).map_err(McpServeError::Broken),
-        // A client that leaves without a word did nothing wrong.
+        // A client may disconnect before the handshake.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(McpServeError::Handshake(Box::new(error))),
     }
@@ -60,7 +60,7 @@ pub async fn serve(
 struct ToolServer<F> {
     tools: F,
     version: String,
-    places: Semaphore,
+    slots: Semaphore,
 }
 
 impl<F: Fn() -> Arc<dyn ToolRunner> + Send + Sync + 'static> ServerHandler for ToolServer<F> {
@@ -86,8 +86,8 @@ impl<F: Fn() -> Arc<dyn ToolRunner> + Send + Sync + 'static> ServerHandler for T
         if !tools.definitions().iter().any(|tool| tool.name == request.name) {
             return Err(ErrorData::invalid_params(format!("there is no tool '{}'", request.name), None));
         }
-        let Ok(_place) = self.places.try_acquire() else {
-            return Ok(failure("too many calls at once; wait until some are done").into());
+        let Ok(_slot) = self.slots.try_acquire() else {
+            return Ok(failure("too many concurrent calls; wait until some are done").into());
         };
         let call = ToolCall {
             id: context.id.to_string(),
@@ -96,7 +96,7 @@ impl<F: Fn() -> Arc<dyn ToolRunner> + Send + Sync + 'static> ServerHandler for T
         };
         tokio::select! {
             result = tools.execute(&call) => Ok(answer(result).into()),
-            // Nobody reads this answer; ending the call is what matters.
+            // The client does not read this answer.
             () = context.ct.cancelled() => Ok(failure("the call was cancelled").into()),
         }
     }

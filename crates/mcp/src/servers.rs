@@ -9,34 +9,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::McpServerOptions;
 use crate::names::prefixes;
-use crate::pins::{ToolPins, WithheldTool};
+use crate::pins::ToolPins;
+use crate::status::{McpServerStatus, McpState};
 use crate::supervisor::{McpSupervisor, StatusSlot};
 
-/// How a server is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum McpState {
-    /// It has not been ready yet, and has not failed yet.
-    Starting,
-    Ready,
-    /// It failed or died, and is started again after a while.
-    Down {
-        reason: String,
-    },
-    Stopped,
-}
-
-/// What is known of a server.
-#[derive(Clone)]
-pub struct McpServerStatus {
-    pub name: String,
-    pub state: McpState,
-    /// The tools it has, or had when it last ran.
-    pub tools: Vec<Arc<dyn Tool>>,
-    /// Tools that are new or differ from what the server had when it was first seen. They are not offered.
-    pub withheld: Vec<WithheldTool>,
-}
-
-/// The servers. Those that are our children are killed when this is dropped; [`Self::shutdown`] lets them end properly.
+/// All servers. Dropping this kills child processes; [`Self::shutdown`] stops them properly.
 pub struct McpServers {
     status: watch::Receiver<Vec<McpServerStatus>>,
     stop: CancellationToken,
@@ -44,7 +21,7 @@ pub struct McpServers {
 }
 
 impl McpServers {
-    /// Starts them all in the background, and remembers which tools they have in `pins`. Must be called inside a Tokio runtime.
+    /// Starts the servers in the background, and records their tools in `pins`. Must be called inside a Tokio runtime.
     pub fn start(servers: Vec<McpServerOptions>, pins: &ToolPins) -> Self {
         let starting = servers
             .iter()
@@ -72,30 +49,29 @@ impl McpServers {
         McpServers { status, stop, supervisors }
     }
 
-    /// The tools there are now.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.status.borrow().iter().flat_map(|server| server.tools.iter().cloned()).collect()
     }
 
-    /// How the servers are now, in the order they were given.
+    /// The current status of the servers, in the order of the options.
     pub fn status(&self) -> Vec<McpServerStatus> {
         self.status.borrow().clone()
     }
 
-    /// How the servers are, now and from now on.
+    /// A receiver of the current and future status.
     pub fn changes(&self) -> watch::Receiver<Vec<McpServerStatus>> {
         self.status.clone()
     }
 
-    /// Waits until every server is ready or has failed once. The start time-outs bound it.
+    /// Waits until every server is ready or has failed once. The start timeouts limit the wait.
     pub async fn settled(&self) {
         let mut status = self.status.clone();
-        // The only failure is that all supervisors are gone, and then nothing changes any more.
+        // It fails only when all supervisors have ended.
         let _ =
             status.wait_for(|servers| servers.iter().all(|server| server.state != McpState::Starting)).await;
     }
 
-    /// Ends the connections and the servers that are our children, and returns when they are gone.
+    /// Closes the connections, stops the child processes, and waits for their end.
     pub async fn shutdown(mut self) {
         self.stop.cancel();
         while let Some(ended) = self.supervisors.join_next().await {

@@ -1,4 +1,4 @@
-//! Supervises one server: starts it, lists its tools, watches it, and restarts it when it ends.
+//! Supervises one server: starts it, lists its tools, and restarts it when it ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use crate::pins::{ToolPins, WithheldTool};
 use crate::tool_list::{CheckedTools, ToolList};
 use crate::{McpError, McpServerOptions, McpServerStatus, McpState, McpTransport, shortened};
 
-/// The longest wait before a dead server is started again.
+/// The longest delay before a restart.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
-/// A server that tells of new tools all the time is asked for them this often.
+/// The shortest pause between two lists of tools.
 const RELIST_PAUSE: Duration = Duration::from_millis(250);
 
-/// How often a server whose tools are withheld is asked for them again.
+/// How often the tools of a server with withheld tools are listed.
 const WITHHELD_PAUSE: Duration = Duration::from_secs(10);
 
-/// Tools that one line of the log names.
-const MOST_NAMED: usize = 10;
+/// The number of tools in a log line.
+const MAX_LOGGED: usize = 10;
 
-/// Owns a server from its first start to the end.
+/// Owns a server from its first start until shutdown.
 pub struct McpSupervisor {
     options: McpServerOptions,
     tool_list: ToolList,
@@ -44,9 +44,9 @@ pub struct StatusSlot {
 impl McpSupervisor {
     pub fn new(options: McpServerOptions, prefix: String, pins: ToolPins, slot: StatusSlot) -> Self {
         let (sender, handle) = watch::channel(None);
-        // What a server does is not known: one that may act may send, and one elsewhere is sent every argument.
-        let is_elsewhere = matches!(options.transport, McpTransport::Http { .. });
-        let sends = options.reach == Reach::Act || is_elsewhere;
+        // A server that may act may send, and a remote server gets all arguments.
+        let is_remote = matches!(options.transport, McpTransport::Http { .. });
+        let sends = options.reach == Reach::Act || is_remote;
         let tool_list = ToolList {
             server: options.name.clone(),
             prefix,
@@ -64,23 +64,23 @@ impl McpSupervisor {
         supervise(self, backoff, &stop).await;
     }
 
-    /// Keeps the list of tools true until the server is gone.
+    /// Updates the list of tools until the server ends.
     async fn attend(&self, connection: &mut Connection) -> McpError {
         let changed = connection.tools_changed();
         loop {
             tokio::select! {
                 reason = connection.ended() => return reason,
                 () = changed.notified() => {}
-                // The owner may have accepted them meanwhile.
+                // The owner may have accepted them.
                 () = sleep(WITHHELD_PAUSE), if self.withholds() => {}
             }
             match timeout(self.options.start_timeout, connection.tools()).await {
                 Ok(Ok(tools)) => self.publish_tools(self.tool_list.tools(tools)),
                 Ok(Err(error)) => {
-                    tracing::warn!(server = %self.options.name, %error, "the tools of an MCP server stay as they were")
+                    tracing::warn!(server = %self.options.name, %error, "cannot list the tools of an MCP server; keeping the last list")
                 }
                 Err(_) => {
-                    tracing::warn!(server = %self.options.name, "an MCP server is slow to list its tools; they stay as they were")
+                    tracing::warn!(server = %self.options.name, "an MCP server did not list its tools in time; keeping the last list")
                 }
             }
             sleep(RELIST_PAUSE).await;
@@ -89,8 +89,8 @@ impl McpSupervisor {
 
     fn report(&self, reason: &McpError) {
         let reason = reason.in_full();
-        tracing::warn!(server = %self.options.name, %reason, "an MCP server is not running");
-        // Its tools stay: they say that it does not run, and a model that was told of them a moment ago can read that.
+        tracing::warn!(server = %self.options.name, %reason, "an MCP server does not run; restarting it");
+        // The tools stay and return an error, because a running agent may still call them.
         self.publish(McpState::Down { reason }, None);
     }
 
@@ -99,17 +99,17 @@ impl McpSupervisor {
         board.get(self.slot.index).is_some_and(|status| !status.withheld.is_empty())
     }
 
-    /// The server is ready and has these tools. The owner is told once of each set that is withheld.
+    /// Publishes the tools of a ready server. Each set of withheld tools is logged once.
     fn publish_tools(&self, checked: CheckedTools) {
         let before = self.slot.board.borrow().get(self.slot.index).map(|status| status.withheld.clone());
         if !checked.withheld.is_empty() && before.as_ref() != Some(&checked.withheld) {
             let server = &self.options.name;
             let described =
                 |tool: &WithheldTool| format!("{} ({})", shortened(&tool.name), tool.change.as_str());
-            let tools: Vec<String> = checked.withheld.iter().take(MOST_NAMED).map(described).collect();
+            let tools: Vec<String> = checked.withheld.iter().take(MAX_LOGGED).map(described).collect();
             tracing::warn!(
                 %server, count = checked.withheld.len(), tools = %tools.join(", "),
-                "an MCP server changed its tools; they are not offered until 'hob tools accept' names the server"
+                "an MCP server changed its tools. Run 'hob tools accept' with its name to offer them"
             );
         }
         self.publish(McpState::Ready, Some(checked));

@@ -1,4 +1,4 @@
-//! One tool of a server. It outlives the server's deaths: a call goes to whatever instance runs at that time.
+//! One tool of a server. It stays valid when the server restarts.
 
 use std::time::Duration;
 
@@ -15,10 +15,9 @@ use crate::{MAX_MESSAGE_BYTES, content};
 pub struct McpTool {
     pub spec: ToolSpec,
     pub server: String,
-    /// What the server calls it.
     pub remote_name: String,
     pub call_timeout: Duration,
-    /// The way to the server while it runs.
+    /// The connection, while the server runs.
     pub handle: watch::Receiver<Option<ServerHandle>>,
 }
 
@@ -39,7 +38,7 @@ impl Tool for McpTool {
         let Some(handle) = self.handle.borrow().clone() else {
             return Err(ToolError::new(format!("the MCP server '{server}' is not running")));
         };
-        // Dropping the call, here or by our own caller, tells the server that nobody waits any more.
+        // Dropping the call notifies the server.
         let answered = tokio::select! {
             answered = handle.peer.call_tool_once(request) => answered,
             () = handle.too_long.notified() => {
@@ -53,7 +52,7 @@ impl Tool for McpTool {
         };
         match answered {
             Ok(CallToolResponse::Complete(result)) => content::as_text(result),
-            Ok(_) => Err(ToolError::new("the tool asks for something that cannot be given here")),
+            Ok(_) => Err(ToolError::new("the tool asks for input that Hob does not support")),
             Err(error) => Err(self.explain(&error)),
         }
     }
@@ -64,13 +63,13 @@ impl McpTool {
         let server = &self.server;
         ToolError::new(match error {
             ServiceError::McpError(refusal) => {
-                format!("the MCP server '{server}' refuses: {}", refusal.message)
+                format!("the MCP server '{server}' refused the call: {}", refusal.message)
             }
             ServiceError::TransportClosed => format!("the MCP server '{server}' stopped before it answered"),
             ServiceError::TransportSend(error) => {
                 format!("the MCP server '{server}' cannot be reached: {}", error.error)
             }
-            other => format!("the MCP server '{server}' gave an answer that makes no sense: {other}"),
+            other => format!("the MCP server '{server}' sent an invalid answer: {other}"),
         })
     }
 }

@@ -13,26 +13,26 @@ use crate::names::tool_names;
 use crate::pins::{ToolPins, WithheldTool};
 use crate::tool::McpTool;
 
-/// More than any model can choose from.
+/// Models cannot choose from more tools.
 const MAX_TOOLS: usize = 512;
 
-/// A description and a schema that are longer cost every request more than the tool is worth.
+/// A longer description or schema costs every request too much.
 const MAX_TOOL_BYTES: usize = 64 << 10;
 
-/// What all tools of a server have in common.
+/// The common properties of the tools of a server.
 pub struct ToolList {
     pub server: String,
-    /// What the tools' names begin with.
+    /// The prefix of their names.
     pub prefix: String,
     pub reach: Reach,
-    /// What its tools do with what they are given.
+    /// The effect of its tools.
     pub effect: Effect,
     pub call_timeout: Duration,
     pub handle: watch::Receiver<Option<ServerHandle>>,
     pub pins: ToolPins,
 }
 
-/// The tools of a server that are offered, and those that wait for the owner.
+/// The tools of a server: offered, and withheld until the owner accepts them.
 #[derive(Default)]
 pub struct CheckedTools {
     pub offered: Vec<Arc<dyn Tool>>,
@@ -47,16 +47,16 @@ impl ToolList {
             listed.truncate(MAX_TOOLS);
         }
         listed.retain(|tool| {
-            let is_bearable = size_of(tool) <= MAX_TOOL_BYTES;
-            if !is_bearable {
-                tracing::warn!(%server, tool = %crate::shortened(&tool.name), "a tool's description is too long; it is left out");
+            let is_short = size_of(tool) <= MAX_TOOL_BYTES;
+            if !is_short {
+                tracing::warn!(%server, tool = %crate::shortened(&tool.name), "skipped a tool: its description is too long");
             }
-            is_bearable
+            is_short
         });
         let (offered, withheld) = match self.pins.check(server, listed) {
             Ok(checked) => checked,
             Err(error) => {
-                tracing::warn!(%server, %error, "the tools of an MCP server cannot be compared with those it had; none is offered");
+                tracing::warn!(%server, %error, "cannot compare the tools of an MCP server with the recorded ones; none is offered");
                 return CheckedTools::default();
             }
         };
@@ -79,7 +79,7 @@ impl ToolList {
                 reach: self.reach,
                 effect: self.effect,
                 untrusted_output: true,
-                // The tool's own time-out comes first: it knows what it waited for.
+                // The tool's own timeout comes first, because its error is more precise.
                 timeout: Some(self.call_timeout + Duration::from_secs(1)),
             },
         })
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_would_fill_the_context_is_left_out() {
+    fn a_tool_that_would_fill_the_context_is_skipped() {
         let CheckedTools { offered: tools, .. } = tool_list().tools(listed(json!([
             {"name": "big", "description": "x".repeat(MAX_TOOL_BYTES), "inputSchema": {"type": "object"}},
             {"name": "small", "inputSchema": {"type": "object"}},

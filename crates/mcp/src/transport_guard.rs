@@ -1,5 +1,5 @@
-//! Protects `rmcp` from a server that is not trusted: it notices the end of a connection at once, reports a message that is too
-//! long, and limits the answers that a server does not read.
+//! Protects `rmcp` from an untrusted server: detects the end of a connection at once, reports a message that is too long, and
+//! limits the answers that a server does not read.
 
 use std::io;
 use std::pin::Pin;
@@ -16,10 +16,10 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// As many of our answers to a server's own requests as may wait until it reads them.
+/// Answers to requests of a server that may wait until it reads them.
 const MAX_UNREAD_ANSWERS: usize = 64;
 
-/// The longest farewell, such as ending a session over HTTP.
+/// The longest wait for a close, such as the end of an HTTP session.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Error)]
@@ -54,13 +54,13 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for GuardedTransport<T> {
             message,
             TxJsonRpcMessage::<RoleClient>::Response(_) | TxJsonRpcMessage::<RoleClient>::Error(_)
         );
-        let place = is_answer.then(|| Arc::clone(&self.unread_answers).try_acquire_owned());
-        // Who does not read its answers does not miss one.
-        let is_unwanted = matches!(place, Some(Err(_)));
-        let sending = (!is_unwanted).then(|| self.inner.send(message));
+        let slot = is_answer.then(|| Arc::clone(&self.unread_answers).try_acquire_owned());
+        // A server that does not read its answers needs no more of them.
+        let is_dropped = matches!(slot, Some(Err(_)));
+        let sending = (!is_dropped).then(|| self.inner.send(message));
         let down = self.down.clone();
         async move {
-            let _place = place;
+            let _slot = slot;
             let Some(sending) = sending else { return Ok(()) };
             tokio::select! {
                 () = down.cancelled() => Err(GuardError::Closed),
@@ -87,7 +87,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for GuardedTransport<T> {
     }
 }
 
-/// Notifies when a line is longer than `max`. `rmcp` drops such a line, so a caller would wait for its answer without end.
+/// Notifies when a line is longer than `max`. `rmcp` drops such a line, and its caller would wait forever.
 pub struct LineLengthWatch<R> {
     inner: R,
     max: usize,
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_that_nobody_reads_do_not_pile_up() {
+    async fn unread_answers_do_not_accumulate() {
         let mut guarded = GuardedTransport::new(Deaf, CancellationToken::new());
         let mut waiting: Vec<_> = (0..MAX_UNREAD_ANSWERS).map(|_| send(&mut guarded)).collect();
         assert!(waiting.iter_mut().all(|sending| sending.now_or_never().is_none()));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_that_is_closed_lets_go_of_everybody() {
+    async fn a_closed_connection_ends_all_waits() {
         let mut guarded = GuardedTransport::new(Deaf, CancellationToken::new());
         let waiting = send(&mut guarded);
         guarded.close().await.unwrap();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_line_that_is_too_long_is_told_of() {
+    async fn only_a_line_that_is_too_long_is_reported() {
         let too_long = Arc::new(Notify::new());
         let mut lines = LineLengthWatch::new(&b"1234\n12\n1234\n"[..], 5, Arc::clone(&too_long));
         let told = too_long.notified();

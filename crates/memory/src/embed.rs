@@ -1,4 +1,4 @@
-//! Texts into vectors, by a model of some engine. Knows nothing of which one, or of how it got there.
+//! Turns texts into vectors with a model of an engine. Knows nothing of which one.
 
 use std::sync::Arc;
 
@@ -10,34 +10,33 @@ use crate::open::{blocking, store_failed};
 use crate::store::{ChunkText, MemoryStore, NewVector};
 use crate::types::MemoryError;
 
-/// Chunks that are turned into vectors at once.
-const AT_ONCE: usize = 64;
+/// Chunks per request.
+const BATCH: usize = 64;
 
-/// An engine's model that makes vectors.
+/// An embedding model of an engine.
 #[derive(Clone)]
 pub struct Embedder {
     pub engine: Arc<dyn Engine>,
     pub model: String,
 }
 
-/// Finds the model when it is first needed: it may have to be fetched.
+/// Finds the model on first use, which may download it.
 #[async_trait]
 pub trait EmbedderSource: Send + Sync {
     async fn embedder(&self) -> Result<Embedder, MemoryError>;
 }
 
-/// There is none.
 pub struct NoEmbedder;
 
 #[async_trait]
 impl EmbedderSource for NoEmbedder {
     async fn embedder(&self) -> Result<Embedder, MemoryError> {
-        Err(MemoryError::NoEmbedder { reason: "there is none here".to_owned() })
+        Err(MemoryError::NoEmbedder { reason: "there is none".to_owned() })
     }
 }
 
 impl Embedder {
-    /// As many vectors as there are texts, in their order. The beginning of a text that is too long stands for it.
+    /// One vector per text, in order. A text that is too long is cut.
     pub async fn embed(&self, inputs: Vec<String>) -> Result<Vec<Vec<f32>>, MemoryError> {
         let count = inputs.len();
         let request = EmbedRequest {
@@ -55,8 +54,7 @@ impl Embedder {
         Ok(vectors)
     }
 
-    /// Gives a vector to every chunk that has none of this model, and says how many there were. What was done stays when it
-    /// is dropped.
+    /// Creates the missing vectors of this model, and returns their number. Finished work stays if it is dropped.
     pub async fn embed_missing(
         &self,
         store: &Arc<dyn MemoryStore>,
@@ -71,7 +69,7 @@ impl Embedder {
         loop {
             let (from, model) = (Arc::clone(store), self.model.clone());
             let chunks =
-                blocking(move || from.without_vector(&model, last, AT_ONCE)).await?.map_err(store_failed)?;
+                blocking(move || from.without_vector(&model, last, BATCH)).await?.map_err(store_failed)?;
             let Some(newest) = chunks.last() else { return Ok(done) };
             last = newest.chunk;
             let ids: Vec<i64> = chunks.iter().map(|chunk| chunk.chunk).collect();
@@ -81,13 +79,13 @@ impl Embedder {
             done += new.len() as u64;
             let (to, model) = (Arc::clone(store), self.model.clone());
             blocking(move || to.add_vectors(&model, &new)).await?.map_err(store_failed)?;
-            // Another process may have added some since.
+            // Another process may have added chunks.
             progress(IndexProgress::Vectors { done, of: lacking.max(done) });
         }
     }
 }
 
-/// What a chunk is about is often said only by the headings above it.
+/// The topic of a chunk is often only in its headings.
 fn words(chunk: ChunkText) -> String {
     match chunk.title.as_str() {
         "" => chunk.text,

@@ -1,9 +1,9 @@
-//! The memory of the user's documents: Hob reads files into text, cuts the text into chunks, and finds the chunks again.
+//! The memory: Hob reads documents into text, cuts the text into chunks, and searches them.
 //!
-//! [`MemoryService`] is what callers use: index, search, store a note, forget, and context for a question. [`memory_tools`] are the
-//! tools with which a model does the same. [`store`] has the database, in which sources, chunks, words and vectors are saved.
+//! [`MemoryService`] is what callers use: index, search, store a note, forget, and context for a question. [`memory_tools`] are
+//! the tools for models. [`store`] has the database of sources, chunks, words and vectors.
 //!
-//! Knows nothing of `config.toml`, of HTTP or of agents. The caller brings the engine that makes vectors.
+//! Knows nothing of `config.toml`, HTTP or agents. The caller passes in the engine for vectors.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start this program again"))]
 
@@ -29,7 +29,7 @@ pub use chunk::{Chunk, ChunkOptions, ChunkOptionsError, chunk};
 pub use context::ContextBudget;
 pub use embed::{Embedder, EmbedderSource, NoEmbedder};
 pub use index::{IndexOptions, IndexProgress, IndexProgressFn};
-pub use read::child_process::ReaderProcess;
+pub use read::ReaderProcess;
 pub use read::{Document, ReadError, ReadLimits, read_file};
 pub use search::SearchPurpose;
 pub use service::{IndexRequest, MemoryOptions, MemoryService, ProgressListener};

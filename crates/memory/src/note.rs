@@ -1,4 +1,4 @@
-//! Something to be remembered that is in no file: a source like any other, named by what it says.
+//! Notes: sources without a file, named by their content.
 
 use std::fmt::Write;
 use std::time::SystemTime;
@@ -11,10 +11,10 @@ use crate::read::{BlockKind, Document, TextBlock};
 use crate::store::{NewSource, SourceStamp};
 use crate::types::{MemoryError, Note, PositionUnit};
 
-/// Bytes of the hash that a name shows.
+/// Bytes of the hash in a name.
 const NAME_BYTES: usize = 8;
 
-/// Characters of the first line that stand in for a title.
+/// Characters of the first line that are the default title.
 const TITLE_CHARS: usize = 80;
 
 pub(crate) fn note_source(note: Note, options: &IndexOptions) -> Result<NewSource, MemoryError> {
@@ -27,7 +27,7 @@ pub(crate) fn note_source(note: Note, options: &IndexOptions) -> Result<NewSourc
     let hash: [u8; 32] = Sha256::digest(text.as_bytes()).into();
     let mut path = "note:".to_owned();
     for byte in &hash[..NAME_BYTES] {
-        // A string takes all that is written to it.
+        // Writing to a string cannot fail.
         let _ = write!(path, "{byte:02x}");
     }
     let end_line = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);

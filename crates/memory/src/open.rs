@@ -1,9 +1,10 @@
-//! Opens the memory's database when it is first needed, and runs its blocking calls off the runtime's threads.
+//! Opens the database on first use, and runs its blocking calls on blocking threads.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use hob_db::DatabaseError;
+use parking_lot::Mutex;
 
 use crate::store::{MemoryStore, SqliteMemoryStore};
 use crate::types::MemoryError;
@@ -31,15 +32,15 @@ impl LazyStore {
 
     /// The database, if there is one.
     pub(crate) async fn find(&self) -> Result<Option<Arc<dyn MemoryStore>>, MemoryError> {
-        // Every question of an agent comes here, and most users have no memory. Looking for a file takes less time than a
-        // thread that may block.
+        // Every question of an agent comes here, and most users have no memory. Checking for the file is faster than a blocking
+        // thread.
         if self.inner.open.get().is_none() && matches!(self.inner.path.try_exists(), Ok(false)) {
             return Ok(None);
         }
         self.get(SqliteMemoryStore::find).await
     }
 
-    /// The database, made where there is none.
+    /// The database, which is created if necessary.
     pub(crate) async fn open(&self) -> Result<Arc<dyn MemoryStore>, MemoryError> {
         let open = self.get(|path| SqliteMemoryStore::open(path).map(Some)).await?;
         open.ok_or(MemoryError::Empty)
@@ -62,7 +63,7 @@ impl Inner {
         &self,
         open: fn(&Path) -> Result<Option<SqliteMemoryStore>, DatabaseError>,
     ) -> Result<Option<Arc<dyn MemoryStore>>, DatabaseError> {
-        let _turn = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.opening.lock();
         if let Some(store) = self.open.get() {
             return Ok(Some(Arc::clone(store)));
         }
@@ -70,7 +71,7 @@ impl Inner {
     }
 }
 
-/// Runs `work` on a thread that may block. A panic in it is a panic here.
+/// Runs `work` on a blocking thread. A panic is propagated.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, MemoryError> {

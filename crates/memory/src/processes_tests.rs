@@ -10,7 +10,7 @@ use crate::index::{IndexOptions, index};
 use crate::store::{MemoryStore, SqliteMemoryStore};
 use crate::word_query::WordQuery;
 
-/// Tells the other process which directory it is about.
+/// The directory for the other process.
 const DIRECTORY: &str = "HOB_TEST_MEMORY";
 
 /// More than are written at once.
@@ -36,7 +36,7 @@ fn take_in(root: &Path) -> crate::types::IndexReport {
     index(&store(root), &root.join("notes"), &IndexOptions::default(), &|_| {}, &stop).unwrap()
 }
 
-/// Runs one of the ignored tests below in a process of its own.
+/// Runs one of the ignored tests below in another process.
 fn start(what: &str, root: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", &format!("processes_tests::{what}"), "--ignored"])
@@ -94,7 +94,7 @@ fn two_processes_index_and_a_third_searches_at_once() {
 }
 
 #[test]
-fn a_process_that_is_killed_leaves_a_good_index_and_the_next_goes_on() {
+fn a_killed_process_leaves_a_good_index_and_the_next_continues() {
     let root = folder();
     let ours = store(root.path());
     let mut child = start("indexes", root.path());

@@ -1,13 +1,13 @@
-//! A vector in a quarter of its size, and its signs. Pure arithmetic.
+//! Quantises vectors to bytes, and to their signs. Pure.
 
-/// A vector of length 1 in whole numbers: times `scale` it is itself again, nearly.
+/// A vector of length 1 as integers, to be multiplied by `scale`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Quantised {
     pub(crate) scale: f32,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Brings a vector to length 1. One without a length, or with numbers that are none, points nowhere and stays at 0.
+/// Scales a vector to length 1. An invalid vector becomes 0.
 pub(crate) fn normalise(vector: &[f32]) -> Vec<f32> {
     let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
     if !length.is_normal() {
@@ -29,12 +29,12 @@ pub(crate) fn similarity(normal: &[f32], scale: f32, bytes: &[u8]) -> f32 {
     sum * scale
 }
 
-/// How many words of 64 bits the signs of a vector take.
+/// The number of 64-bit words for the signs of a vector.
 pub(crate) fn code_words(dimensions: usize) -> usize {
     dimensions.div_ceil(64)
 }
 
-/// A bit for each number: whether it is positive.
+/// The signs, one bit for each number.
 pub(crate) fn code(vector: &[f32]) -> Vec<u64> {
     let word = |part: &[f32]| {
         part.iter().enumerate().fold(0, |word, (bit, number)| word | (u64::from(*number > 0.0) << bit))
@@ -58,7 +58,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_quantised_vector_is_nearly_itself(vector in prop::collection::vec(-10.0_f32..10.0, 384)) {
+        fn a_quantised_vector_is_nearly_equal(vector in prop::collection::vec(-10.0_f32..10.0, 384)) {
             prop_assume!(vector.iter().any(|number| number.abs() > 0.01));
             let normal = normalise(&vector);
             let Quantised { scale, bytes } = quantise(&normal);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_that_points_nowhere_does_no_harm() {
+    fn an_invalid_vector_does_no_harm() {
         for broken in [[0.0; 3], [f32::NAN; 3], [f32::INFINITY; 3]] {
             let Quantised { scale, bytes } = quantise(&normalise(&broken));
             assert_eq!(similarity(&[1.0, 0.0, 0.0], scale, &bytes), 0.0);

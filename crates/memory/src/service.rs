@@ -1,11 +1,12 @@
-//! What callers use: index, search, notes, forget, and context for a question. The database is opened by the first call that
-//! needs it; only indexing and storing a note create one.
+//! The service of the memory: index, search, notes, forget, and context for a question. The first call that needs the database
+//! opens it; only indexing and storing a note create it.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hob_core::{Event, EventBus, GenerateRequest, Message, Role, RunEvents};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{Context, ContextBudget, context, has_context};
@@ -20,37 +21,35 @@ use crate::types::{
     IndexReport, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note, Passage, SearchResults,
 };
 
-/// Sources that are removed in one go.
-const FORGOTTEN_AT_ONCE: usize = 128;
+/// Sources per deletion.
+const DELETE_BATCH: usize = 128;
 
-/// The longest wait of an answer for passages.
+/// How long an answer waits for passages.
 const CONTEXT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Receives the progress of indexing. Called from any thread.
+/// Called from any thread.
 pub type ProgressListener = Arc<dyn Fn(IndexProgress<'_>) + Send + Sync>;
 
-/// What the memory needs.
 pub struct MemoryOptions {
-    /// The path of its database, which may not exist yet.
+    /// The database, which may not exist yet.
     pub database: PathBuf,
-    /// How passages are found where a query does not say.
+    /// The default kind of search.
     pub backend: MemoryBackend,
     pub index: IndexOptions,
-    /// How much of the memory goes into a question; `None` where the user does not want that.
+    /// The limits of context; `None` if the user does not want any.
     pub context: Option<ContextBudget>,
     pub embedders: Arc<dyn EmbedderSource>,
-    /// Receives an event for every search and everything that is stored.
+    /// Gets an event for every search and every stored note.
     pub bus: EventBus,
 }
 
-/// The memory of the user's documents. Dropping a future stops the work behind it; what was written stays, whole.
+/// Dropping a future stops its work; what was written stays consistent.
 pub struct MemoryService {
     options: MemoryOptions,
     events: RunEvents,
     store: LazyStore,
 }
 
-/// One run of indexing.
 #[derive(Clone)]
 pub struct IndexRequest {
     /// Whether chunks get vectors.
@@ -69,12 +68,11 @@ impl MemoryService {
         self.options.backend
     }
 
-    /// The passages that fit best.
     pub async fn search(&self, query: &MemoryQuery) -> Result<SearchResults, MemoryError> {
         self.search_for(query, SearchPurpose::UserRequest, &self.events).await
     }
 
-    /// As [`Self::search`], reported as part of a run.
+    /// Like [`Self::search`], as part of a run.
     pub async fn search_for(
         &self,
         query: &MemoryQuery,
@@ -93,7 +91,7 @@ impl MemoryService {
         Ok(SearchResults { backend, passages })
     }
 
-    /// Puts the passages on the last question into the request, and returns them. An answer never fails for lack of them.
+    /// Adds passages for the last question to the request, and returns them. An answer never fails without them.
     pub async fn add_context(&self, request: &mut GenerateRequest, events: &RunEvents) -> Vec<Passage> {
         let (Some(budget), Some(question)) = (self.options.context, last_question(&request.messages)) else {
             return Vec::new();
@@ -106,11 +104,11 @@ impl MemoryService {
             Ok(Ok(passages)) => passages,
             Ok(Err(MemoryError::Empty)) => return Vec::new(),
             Ok(Err(error)) => {
-                tracing::warn!(%error, "a question is answered without the memory");
+                tracing::warn!(%error, "answering without the memory");
                 return Vec::new();
             }
             Err(_) => {
-                tracing::warn!("the memory is too slow; a question is answered without it");
+                tracing::warn!("the memory is too slow; answering without it");
                 return Vec::new();
             }
         };
@@ -120,7 +118,7 @@ impl MemoryService {
         passages
     }
 
-    /// Chunks that have no vectors yet are found by their words.
+    /// Chunks without vectors are found by their words.
     async fn find_context(
         &self,
         query: MemoryQuery,
@@ -128,7 +126,7 @@ impl MemoryService {
     ) -> Result<Vec<Passage>, MemoryError> {
         match self.search_for(&query, SearchPurpose::Context, events).await {
             Err(error) if error.is_about_vectors() => {
-                tracing::debug!(%error, "looking by words");
+                tracing::debug!(%error, "searching by words");
                 let by_words = MemoryQuery { backend: Some(MemoryBackend::Sqlite), ..query };
                 Ok(self.search_for(&by_words, SearchPurpose::Context, events).await?.passages)
             }
@@ -136,7 +134,7 @@ impl MemoryService {
         }
     }
 
-    /// Saves a note, and returns the name under which it is found. The same note is saved once.
+    /// Saves a note, and returns its name. The same note is saved once.
     pub async fn store(&self, note: Note) -> Result<String, MemoryError> {
         let source = note_source(note, &self.options.index)?;
         let (name, chunks) = (source.path.clone(), source.chunks.len() as u64);
@@ -144,17 +142,17 @@ impl MemoryService {
         let to = Arc::clone(&store);
         blocking(move || to.save(&source, SystemTime::now())).await?.map_err(store_failed)?;
         if self.options.backend.needs_vectors() {
-            // A note that has no vector yet is found by its words, and gets one with the next indexing.
+            // A note without a vector is found by its words, and gets one with the next indexing.
             match self.options.embedders.embedder().await {
                 Ok(embedder) => drop(embedder.embed_missing(&store, &|_| {}).await?),
-                Err(error) => tracing::warn!(%error, "a note was stored without a vector"),
+                Err(error) => tracing::warn!(%error, "stored a note without a vector"),
             }
         }
         self.publish_stored(self.options.backend, chunks);
         Ok(name)
     }
 
-    /// Indexes a file, or all files below a directory: those that changed.
+    /// Indexes the changed files of a directory, or a file.
     pub async fn index(&self, path: &Path) -> Result<IndexReport, MemoryError> {
         let listener: ProgressListener = Arc::new(|_| {});
         let indexing =
@@ -162,12 +160,12 @@ impl MemoryService {
         self.index_with(path, indexing).await
     }
 
-    /// As [`Self::index`], with a listener and a way to stop it. Dropping the future stops it too.
+    /// Like [`Self::index`], with a listener and a stop token. Dropping the future also stops it.
     pub async fn index_with(&self, path: &Path, indexing: IndexRequest) -> Result<IndexReport, MemoryError> {
         let IndexRequest { backend, listener, stop } = indexing;
-        // Before a database is made for nothing.
+        // Before a database is created.
         let path = resolve(path)?;
-        // Before an hour's work that then lacks its second half.
+        // Checked before the long work.
         let embedder = match backend.needs_vectors() {
             true => Some(self.options.embedders.embedder().await?),
             false => None,
@@ -185,21 +183,21 @@ impl MemoryService {
             report.vectors = stop.run_until_cancelled(embedding).await.ok_or(MemoryError::Stopped)??;
         }
         if report.indexed + report.removed + report.vectors > 0 {
-            // What is reported as done is on the disk.
+            // Reported work is on the disk.
             blocking(move || store.sync()).await?.map_err(store_failed)?;
         }
         self.publish_stored(backend, report.chunks);
         Ok(report)
     }
 
-    /// Indexes, and again whenever something changes, until it is stopped. Calls `after` with the report of each round.
+    /// Indexes now and after every change, until it is stopped. Calls `after` with each report.
     pub async fn keep_up(
         &self,
         path: &Path,
         indexing: IndexRequest,
         mut after: impl FnMut(&IndexReport),
     ) -> Result<(), MemoryError> {
-        // Before the first look, so that nothing happens unseen between the two.
+        // Before the first run, so that no change is missed.
         let watch = Arc::new(Mutex::new(DirectoryWatch::start(path, self.store.path())?));
         loop {
             match self.index_with(path, indexing.clone()).await {
@@ -209,22 +207,21 @@ impl MemoryService {
             }
             let (watch, stop) = (Arc::clone(&watch), indexing.stop.child_token());
             let _dropped = stop.clone().drop_guard();
-            let changed =
-                blocking(move || watch.lock().unwrap_or_else(PoisonError::into_inner).changed(&stop)).await?;
+            let changed = blocking(move || watch.lock().changed(&stop)).await?;
             if !changed {
                 return Ok(());
             }
         }
     }
 
-    /// Forgets a file, everything below a directory, or a note by its name. The file itself stays, if it is there at all.
+    /// Removes a file, a directory or a note from the index. Files themselves stay.
     pub async fn forget(&self, path: &str) -> Result<RemovedSources, MemoryError> {
         let Some(store) = self.store.find().await? else { return Err(MemoryError::Empty) };
         let path = known_as(path)?;
         blocking(move || {
             let mut forgotten = RemovedSources::default();
             loop {
-                let paths = store.paths_below(&path, FORGOTTEN_AT_ONCE)?;
+                let paths = store.paths_below(&path, DELETE_BATCH)?;
                 if paths.is_empty() {
                     store.sync()?;
                     return Ok(forgotten);
@@ -238,7 +235,6 @@ impl MemoryService {
         .map_err(store_failed)
     }
 
-    /// The memory in numbers.
     pub async fn stats(&self) -> Result<MemoryStats, MemoryError> {
         let backend = self.options.backend;
         let Some(store) = self.store.find().await? else {
@@ -271,7 +267,7 @@ fn last_question(messages: &[Message]) -> Option<String> {
     Some(last.content.text().into_owned()).filter(|text| !text.trim().is_empty())
 }
 
-/// A path as the index knows it, whether the file is still there or not.
+/// The indexed form of a path, whose file may be deleted.
 fn known_as(path: &str) -> Result<String, MemoryError> {
     if path.starts_with("note:") {
         return Ok(path.to_owned());

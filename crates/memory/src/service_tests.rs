@@ -71,7 +71,7 @@ async fn a_synonym_is_found_by_meaning_and_a_name_by_words_and_both_by_both() {
 }
 
 #[tokio::test]
-async fn what_has_nothing_to_do_with_the_question_is_not_told() {
+async fn irrelevant_passages_are_not_returned() {
     let fixture = Fixture::new(MemoryBackend::Hybrid);
     fixture.write("mail.md", "# Mail\n\nHi Ann, 2+2 makes 4. Thanks, and hello to you.");
     fixture.memory.index(&fixture.notes()).await.unwrap();
@@ -86,7 +86,7 @@ async fn what_has_nothing_to_do_with_the_question_is_not_told() {
         }
         assert!(told("Which tyres does the car need?", backend).await > 0, "{backend:?}");
     }
-    // Who asks for it gets what there is, but from both together nothing that neither would vouch for.
+    // Each search alone returns its best hits, but hybrid search returns nothing irrelevant.
     assert_eq!(fixture.ask("hi", MemoryBackend::Sqlite).await.unwrap(), [fixture.file("mail.md:1")]);
     assert_eq!(fixture.ask("chromodynamics", MemoryBackend::Hybrid).await.unwrap(), [""; 0]);
 }
@@ -115,7 +115,7 @@ async fn a_note_that_is_saved_again_during_a_search_is_found() {
 }
 
 #[tokio::test]
-async fn vectors_are_made_once_and_only_where_they_lack() {
+async fn only_missing_vectors_are_created() {
     let fixture = Fixture::new(MemoryBackend::Sqlite);
     let report = fixture.memory.index(&fixture.notes()).await.unwrap();
     assert_eq!((report.vectors, fixture.vectors.embedded.load(Ordering::Relaxed)), (0, 0));
@@ -134,7 +134,7 @@ async fn vectors_are_made_once_and_only_where_they_lack() {
 }
 
 #[tokio::test]
-async fn a_mere_look_creates_nothing() {
+async fn reading_creates_nothing() {
     let fixture = Fixture::new(MemoryBackend::Sqlite);
     let error = fixture.ask("anything", MemoryBackend::Sqlite).await.unwrap_err();
     assert!(matches!(error, MemoryError::Empty), "{error}");
@@ -144,7 +144,7 @@ async fn a_mere_look_creates_nothing() {
 }
 
 #[tokio::test]
-async fn without_a_model_nothing_is_begun_that_needs_one() {
+async fn without_a_model_nothing_is_started_that_needs_one() {
     let fixture = Fixture::new(MemoryBackend::Sqlite);
     let options = MemoryOptions {
         database: fixture.root.path().join("memory.db"),
@@ -160,7 +160,7 @@ async fn without_a_model_nothing_is_begun_that_needs_one() {
 }
 
 #[tokio::test]
-async fn a_note_is_kept_once_found_by_its_words_and_forgotten_by_its_name() {
+async fn a_note_is_saved_once_found_by_its_words_and_removed_by_its_name() {
     let fixture = Fixture::new(MemoryBackend::Sqlite);
     let note = Note { title: None, text: "The gate code is 4711.".into() };
     let name = fixture.memory.store(note.clone()).await.unwrap();
@@ -178,7 +178,7 @@ async fn a_note_is_kept_once_found_by_its_words_and_forgotten_by_its_name() {
 }
 
 #[tokio::test]
-async fn a_folder_is_forgotten_even_when_it_is_gone() {
+async fn a_deleted_folder_can_be_removed() {
     let fixture = Fixture::new(MemoryBackend::Sqlite);
     fixture.memory.index(&fixture.notes()).await.unwrap();
     let notes = fixture.notes().canonicalize().unwrap();
@@ -192,19 +192,18 @@ async fn storing_and_searching_are_published() {
     let fixture = Fixture::new(MemoryBackend::Sqlite);
     let heard = Arc::new(Mutex::new(Vec::new()));
     let writer = Arc::clone(&heard);
-    let _subscription =
-        fixture.bus.subscribe(move |happening| writer.lock().unwrap().push(happening.event.clone()));
+    let _subscription = fixture.bus.subscribe(move |happening| writer.lock().push(happening.event.clone()));
     fixture.memory.index(&fixture.notes()).await.unwrap();
     fixture.ask("tyres", MemoryBackend::Sqlite).await.unwrap();
     let expected = [
         Event::MemoryStore { backend: "sqlite".into(), count: 2 },
         Event::MemoryRetrieve { backend: "sqlite".into(), query: "tyres".into(), results: 1 },
     ];
-    assert_eq!(*heard.lock().unwrap(), expected);
+    assert_eq!(*heard.lock(), expected);
 }
 
 #[tokio::test]
-async fn what_changes_while_it_is_watched_is_found_and_what_goes_is_not() {
+async fn watched_changes_are_found_and_deleted_files_are_not() {
     let fixture = Fixture::new(MemoryBackend::Sqlite);
     let (reports, mut rounds) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();

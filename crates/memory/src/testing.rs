@@ -1,4 +1,4 @@
-//! An engine for tests whose vectors say which words a text has.
+//! An engine for tests whose vectors are the words of a text.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,12 +12,12 @@ use hob_core::{
 use crate::types::MemoryError;
 use crate::{Embedder, EmbedderSource};
 
-/// Words that mean the same to it.
+/// Words with the same vector.
 const SYNONYMS: [(&str, &str); 2] = [("automobile", "car"), ("physician", "doctor")];
 
 #[derive(Default)]
 pub(crate) struct WordVectors {
-    /// How many texts it was given.
+    /// The number of embedded texts.
     pub(crate) embedded: AtomicUsize,
 }
 

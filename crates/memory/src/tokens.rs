@@ -1,23 +1,21 @@
-//! How many tokens a text has, for a real tokenizer that needs no network: its vocabulary is inside the program.
+//! Counts tokens with a real tokenizer, whose vocabulary is in the program.
 //!
-//! The vocabulary is `cl100k`, from which those of today's local models descend. They differ by some percent, which is near
-//! enough for the size of a chunk and for a budget; counting words would be wrong by half.
+//! The vocabulary is `cl100k`. Those of local models differ by some percent, which is precise enough for chunks and limits.
 
 use tiktoken_rs::cl100k_base_singleton;
 
-/// How much text the tokenizer gets at once. Its patterns look ahead, and what they see is to be bounded.
+/// The longest text for the tokenizer, because its patterns look ahead.
 const MAX_PIECE: usize = 64 << 10;
 
-/// How many tokens the text has.
 pub fn count(text: &str) -> usize {
     count_up_to(text, usize::MAX).unwrap_or(usize::MAX)
 }
 
-/// How many tokens the text has, unless they are more than `limit`: long texts are not counted to their end.
+/// The number of tokens, unless it is more than `limit`.
 pub fn count_up_to(text: &str, limit: usize) -> Option<usize> {
     let tokenizer = cl100k_base_singleton();
     let (mut rest, mut tokens) = (text, 0);
-    // The first look is small, so that a limit costs no more than it must.
+    // The first piece is small, so that a small limit is cheap.
     let mut piece = limit.saturating_mul(8).clamp(1_024, MAX_PIECE);
     while !rest.is_empty() {
         let (head, tail) = rest.split_at(rest.floor_char_boundary(piece));
@@ -31,17 +29,17 @@ pub fn count_up_to(text: &str, limit: usize) -> Option<usize> {
     Some(tokens)
 }
 
-/// How many tokens `gap` adds behind a text; fewer than none where it makes one of several. It has to begin with a line break: what follows a line break is cut into tokens as
-/// if nothing stood before it, so the counts of two texts and of the gap between them add up.
+/// The tokens that `gap` adds after a text, possibly negative. The gap must begin with a line break: the text after it is
+/// tokenised independently, so the counts add up.
 pub fn count_break(text: &str, gap: &str) -> isize {
-    // A line break may belong to the punctuation before it, which a letter or digit before that has nothing to do with.
-    let end = text.trim_end_matches(|character| !is_surely_a_letter_or_digit(character));
+    // A line break may join the punctuation before it, but not a letter or digit before that.
+    let end = text.trim_end_matches(|character| !is_known_letter_or_digit(character));
     let punctuation = &text[end.len()..];
     count(&format!("{punctuation}{gap}")).cast_signed() - count(punctuation).cast_signed()
 }
 
-/// Not all of them, but enough: a text in none of these scripts is only counted more slowly.
-fn is_surely_a_letter_or_digit(character: char) -> bool {
+/// Not all scripts: others are only counted more slowly.
+fn is_known_letter_or_digit(character: char) -> bool {
     matches!(
         character,
         'a'..='z' | 'A'..='Z' | '0'..='9' | 'α'..='ω' | 'А'..='я' | 'ぁ'..='ゖ' | 'ァ'..='ヺ' | '一'..='鿿' | '가'..='힣'

@@ -9,7 +9,6 @@ use hob_core::EngineError;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// How passages are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MemoryBackend {
@@ -33,36 +32,34 @@ impl MemoryBackend {
         }
     }
 
-    /// Reads the word that configuration and requests use.
+    /// Parses the name in configuration and requests.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|backend| backend.as_str() == word)
     }
 
-    /// Whether it compares vectors.
     pub fn needs_vectors(self) -> bool {
         self != MemoryBackend::Sqlite
     }
 }
 
-/// What is looked for. Any text will do.
+/// A search for any text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryQuery {
     pub text: String,
-    /// The most passages that are wanted.
     pub top_k: usize,
-    /// `None` for the one the memory is set up with.
+    /// `None` for the default.
     pub backend: Option<MemoryBackend>,
 }
 
-/// What the line numbers of a passage or a block count.
+/// The unit of positions in a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PositionUnit {
     #[default]
     Line,
-    /// PDF has pages and no lines.
+    /// For PDF.
     Page,
-    /// DOCX has neither.
+    /// For DOCX.
     Paragraph,
 }
 
@@ -73,28 +70,27 @@ pub struct Passage {
     pub source: String,
     pub title: String,
     pub text: String,
-    /// Which piece of its source it is, counted from 0.
+    /// The index in its source, from 0.
     pub position: u32,
     pub place: PositionUnit,
-    /// Where it begins and ends in its source, counted from 1.
+    /// The first and last position in its source, from 1.
     pub line: u32,
     pub end_line: u32,
     pub tokens: u32,
-    /// How well it fits: more is better. Only scores of one search compare.
+    /// More is better. Scores of different searches are not comparable.
     pub score: f64,
-    /// The words that were looked for, as places in the text.
+    /// Byte ranges of the words of the question.
     #[serde(skip)]
     pub marks: Vec<Range<usize>>,
 }
 
 impl Passage {
-    /// Where it is, for people: `notes.md:12`.
+    /// The location such as `notes.md:12`.
     pub fn location(&self) -> Location<'_> {
         Location(self)
     }
 }
 
-/// Shows where a passage is.
 pub struct Location<'a>(&'a Passage);
 
 impl fmt::Display for Location<'_> {
@@ -108,7 +104,6 @@ impl fmt::Display for Location<'_> {
     }
 }
 
-/// What a search found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SearchResults {
     pub backend: MemoryBackend,
@@ -116,44 +111,42 @@ pub struct SearchResults {
     pub passages: Vec<Passage>,
 }
 
-/// Something to be remembered that is in no file.
+/// A text to remember without a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     pub title: Option<String>,
     pub text: String,
 }
 
-/// What indexing did.
+/// The result of indexing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct IndexReport {
-    /// Files that were looked at.
+    /// Checked files.
     pub files: u64,
-    /// Of these, files that were new or had changed.
+    /// New and changed files.
     pub indexed: u64,
     pub unchanged: u64,
-    /// Files that are no text: left out, and nothing is wrong with them.
+    /// Files that are not text.
     pub skipped: u64,
-    /// Files that were known and are no longer there.
+    /// Deleted files.
     pub removed: u64,
-    /// Chunks of the files that were indexed.
+    /// Chunks of the indexed files.
     pub chunks: u64,
-    /// Bytes of these files.
+    /// Bytes of the indexed files.
     pub bytes: u64,
-    /// Chunks that got a vector.
+    /// New vectors.
     pub vectors: u64,
-    /// Files that could not be read; of very many the first are named.
+    /// Files that could not be read. Not all of them are named.
     pub failed: u64,
     pub warnings: Vec<IndexWarning>,
 }
 
-/// A file that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IndexWarning {
     pub path: PathBuf,
     pub reason: String,
 }
 
-/// The memory in numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct MemoryStats {
     pub backend: MemoryBackend,
@@ -162,17 +155,17 @@ pub struct MemoryStats {
     pub notes: u64,
     pub chunks: u64,
     pub tokens: u64,
-    /// Bytes of the files when they were read.
+    /// Bytes of the indexed files.
     pub source_bytes: u64,
     pub database_bytes: u64,
-    /// Chunks that can be found by meaning.
+    /// Chunks with a vector.
     pub vectors: u64,
     pub embedding_models: Vec<String>,
-    /// In UTC; `None` when nothing ever was.
+    /// In UTC.
     pub last_indexed: Option<String>,
 }
 
-/// Why the memory does not do it.
+/// Errors of the memory.
 #[derive(Debug, Error)]
 pub enum MemoryError {
     #[error("the memory is empty. Index documents with 'hob memory index PATH'.")]
@@ -184,24 +177,24 @@ pub enum MemoryError {
     )]
     NoVectors { model: String },
 
-    /// There is no model to make vectors with.
+    /// There is no embedding model.
     #[error("searching by meaning needs an embedding model: {reason}")]
     NoEmbedder { reason: String },
 
-    #[error("the text cannot be turned into a vector: {0}")]
+    #[error("cannot create a vector: {0}")]
     Embed(#[from] EngineError),
 
-    #[error("{} cannot be indexed: {reason}", path.display())]
+    #[error("cannot index {}: {reason}", path.display())]
     Path { path: PathBuf, reason: String },
 
-    /// A note without words.
-    #[error("there is nothing to remember: the text is empty")]
+    /// A note without text.
+    #[error("cannot save a note without text")]
     EmptyNote,
 
-    #[error("indexing was stopped; what was done is kept, and the next time goes on from there")]
+    #[error("indexing was stopped; finished files are kept, and the next run continues")]
     Stopped,
 
-    /// The database failed, in words of its own.
+    /// The error of the database.
     #[error(transparent)]
     Store(Box<dyn StdError + Send + Sync>),
 }
@@ -218,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_backend_is_known_by_its_word() {
+    fn a_backend_has_a_name() {
         for backend in MemoryBackend::ALL {
             assert_eq!(MemoryBackend::parse(backend.as_str()), Some(backend));
         }
@@ -226,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_named_in_the_terms_of_its_file() {
+    fn a_location_uses_the_unit_of_its_file() {
         let passage = Passage {
             source: "a.pdf".into(),
             title: String::new(),

@@ -1,31 +1,31 @@
-//! The signs of all vectors of one model, side by side in memory: a first pass over a million takes milliseconds.
+//! The signs of all vectors of one model in memory: a first pass over a million takes milliseconds.
 
 use std::collections::HashSet;
 
 use crate::quantise::code_words;
 
-/// How far the vectors of a database have come. Both numbers only ever grow.
+/// The version of the vectors in a database. Both numbers only grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct CodesVersion {
-    /// The last id that a vector was given.
+    /// The last id of a vector.
     pub(crate) added: i64,
-    /// The last entry in the list of vectors that are gone.
+    /// The last entry in the list of deleted vectors.
     pub(crate) removed: i64,
 }
 
 impl CodesVersion {
-    /// Whether something has happened since `other`.
+    /// Whether it is newer than `other`.
     pub(crate) fn is_after(self, other: CodesVersion) -> bool {
         self.added > other.added || self.removed > other.removed
     }
 }
 
-/// The codes, in the order of their ids.
+/// Ordered by id.
 #[derive(Debug, Default)]
 pub(crate) struct VectorCodes {
-    /// Whose vectors these are.
+    /// The id of the model.
     pub(crate) model: i64,
-    /// The state of the database that they are of.
+    /// The version of the codes.
     pub(crate) version: CodesVersion,
     words_each: usize,
     ids: Vec<i64>,
@@ -41,7 +41,7 @@ impl VectorCodes {
         self.ids.len()
     }
 
-    /// Adds a code behind all others. One of another length is not one of this model, and is left out.
+    /// Appends a code. A code with another length is ignored.
     pub(crate) fn push(&mut self, id: i64, code: impl Iterator<Item = u64>) {
         let before = self.words.len();
         self.words.extend(code);
@@ -52,13 +52,12 @@ impl VectorCodes {
         }
     }
 
-    /// Drops all of them.
     pub(crate) fn clear(&mut self) {
         self.ids.clear();
         self.words.clear();
     }
 
-    /// Drops codes, and gives memory back when much of it is free.
+    /// Removes codes, and frees memory if much of it is unused.
     pub(crate) fn remove(&mut self, gone: &HashSet<i64>) {
         let each = self.words_each;
         let mut kept = 0;
@@ -89,7 +88,7 @@ impl VectorCodes {
         }
     }
 
-    /// The ids of about `count` codes that differ least from this one; never fewer, unless there are.
+    /// The ids of at least `count` nearest codes.
     pub(crate) fn nearest(&self, code: &[u64], count: usize) -> Vec<i64> {
         if self.words_each == 0 || code.len() != self.words_each {
             return Vec::new();
@@ -101,7 +100,7 @@ impl VectorCodes {
     }
 }
 
-/// As `distance` to each of many, with their length known beforehand: the usual ones are several times as fast so.
+/// The distances to many codes. A constant length makes it several times as fast.
 fn distances<const WORDS: usize>(code: &[u64], words: &[u64]) -> Vec<u16> {
     let (codes, _) = words.as_chunks::<WORDS>();
     code.first_chunk::<WORDS>()
@@ -113,7 +112,7 @@ fn distance(one: &[u64], other: &[u64]) -> u16 {
     one.iter().zip(other).map(|(one, other)| (one ^ other).count_ones() as u16).sum()
 }
 
-/// The distance within which there are `count`.
+/// The distance that includes `count` codes.
 fn farthest_of_nearest(distances: &[u16], bits: usize, count: usize) -> u16 {
     let mut histogram = vec![0_usize; bits + 1];
     for distance in distances {
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_of_the_usual_lengths_are_compared_like_all_others() {
+    fn codes_of_common_lengths_are_compared_like_all_others() {
         for dimensions in [320, 384, 768, 1024] {
             let mut codes = VectorCodes::of_model(1, dimensions);
             let words = dimensions / 64;
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_of_another_length_is_no_match() {
+    fn a_code_of_another_length_does_not_match() {
         let mut codes = codes(&[1]);
         codes.push(9, [1, 2].into_iter());
         codes.push(10, std::iter::empty());
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn removed_codes_leave_the_others_as_they_are_and_give_their_memory_back() {
+    fn removed_codes_do_not_affect_others_and_free_memory() {
         for dimensions in [64, 320] {
             let words = dimensions / 64;
             let mut codes = VectorCodes::of_model(1, dimensions);

@@ -1,24 +1,23 @@
-//! Which part of a question to ask. Ranking a chunk costs about a microsecond, finding it almost nothing, and a common word
-//! is in a million chunks: so rare words choose the chunks to rank, and common ones only help to rank them.
+//! Plans a word search. Ranking a chunk costs about a microsecond, finding it almost nothing, and a common word is in a million
+//! chunks: so rare words select the chunks, and common words only help to rank them.
 
-/// How many chunks are ranked for one question, about.
-pub(crate) const MOST_RANKED: u64 = 5_000;
+/// About the number of ranked chunks per question.
+pub(crate) const MAX_RANKED: u64 = 5_000;
 
-/// How many chunks are counted for words that only help: to weigh a word, all its chunks have to be.
-const MOST_COUNTED: u64 = 64_000;
+/// The number of chunks that are counted for words that only help to rank.
+const MAX_COUNTED: u64 = 64_000;
 
-/// What to ask the index of words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WordPlan {
-    /// In the index's own language.
+    /// In the syntax of the index.
     pub(crate) expression: String,
-    /// When it still fits too many chunks: about how many, so that only the newest of them are ranked.
+    /// About the number of matching chunks if there are too many; then only the newest are ranked.
     pub(crate) too_many: Option<u64>,
-    /// The words that did not choose any chunk, for when there are too few.
+    /// The words that selected no chunk, for a second attempt.
     pub(crate) left: Vec<String>,
 }
 
-/// Makes a plan. `rows` says how many chunks an expression fits, about.
+/// `rows` returns about the number of matching chunks.
 pub(crate) fn plan<E>(terms: &[String], mut rows: impl FnMut(&str) -> Result<u64, E>) -> Result<WordPlan, E> {
     let mut counted = Vec::with_capacity(terms.len());
     for term in terms {
@@ -26,11 +25,11 @@ pub(crate) fn plan<E>(terms: &[String], mut rows: impl FnMut(&str) -> Result<u64
     }
     counted.sort_by_key(|(count, _)| *count);
 
-    let (choosing, others) = counted.split_at(within(&counted, MOST_RANKED));
+    let (choosing, others) = counted.split_at(within(&counted, MAX_RANKED));
     if choosing.is_empty() {
         return together(&counted, rows);
     }
-    let helping = &others[..within(others, MOST_COUNTED)];
+    let helping = &others[..within(others, MAX_COUNTED)];
     let expression = match helping {
         [] => any(choosing),
         helping => format!("({} OR {}) AND ({})", any(choosing), any(helping), any(choosing)),
@@ -39,7 +38,7 @@ pub(crate) fn plan<E>(terms: &[String], mut rows: impl FnMut(&str) -> Result<u64
     Ok(WordPlan { expression, too_many: None, left })
 }
 
-/// How many of the words, from the rarest on, are in no more than `most` chunks together.
+/// The number of rarest words that are in at most `most` chunks together.
 fn within(counted: &[(u64, &str)], most: u64) -> usize {
     let mut sum = 0;
     let fitting = counted.iter().take_while(|(count, _)| {
@@ -53,17 +52,17 @@ fn any(words: &[(u64, &str)]) -> String {
     words.iter().map(|(_, term)| *term).collect::<Vec<_>>().join(" OR ")
 }
 
-/// Every word is common: chunks that have the rarest and another one are what is meant.
+/// All words are common: selects chunks with the rarest and another one.
 fn together<E>(counted: &[(u64, &str)], mut rows: impl FnMut(&str) -> Result<u64, E>) -> Result<WordPlan, E> {
     let Some(((rarest_count, rarest), others)) = counted.split_first() else {
         return Ok(WordPlan { expression: String::new(), too_many: None, left: Vec::new() });
     };
-    let others = &others[..within(others, MOST_COUNTED).max(1).min(others.len())];
+    let others = &others[..within(others, MAX_COUNTED).max(1).min(others.len())];
     if !others.is_empty() {
         let expression = format!("{rarest} AND ({})", any(others));
         let count = rows(&expression)?;
         if count > 0 {
-            let too_many = (count > MOST_RANKED).then_some(count);
+            let too_many = (count > MAX_RANKED).then_some(count);
             return Ok(WordPlan { expression, too_many, left: vec![(*rarest).to_owned()] });
         }
     }
@@ -87,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_words_choose_and_common_ones_help() {
+    fn rare_words_select_and_common_ones_rank() {
         let plan = planned(&[("the", 900_000), ("boiler", 300), ("winter", 20_000), ("valve", 90)], 0);
         assert_eq!(
             plan,
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn common_words_are_looked_for_together() {
+    fn common_words_are_searched_together() {
         let common = [("house", 40_000), ("water", 30_000), ("time", 20_000), ("the", 900_000)];
         let plan = planned(&common, 4_000);
         assert_eq!(plan.expression, "time AND (water)");

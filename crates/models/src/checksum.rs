@@ -5,12 +5,11 @@ use std::io::{self, Read};
 
 use sha2::{Digest, Sha256};
 
-/// The sum itself, written as 64 hexadecimal digits.
+/// Written as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Checksum([u8; 32]);
 
 impl Checksum {
-    /// Reads 64 hexadecimal digits.
     pub const fn parse(text: &str) -> Option<Self> {
         let digits = text.as_bytes();
         if digits.len() != 64 {
@@ -44,7 +43,7 @@ impl fmt::Debug for Checksum {
     }
 }
 
-/// A sum over bytes that come in pieces.
+/// A checksum of bytes in pieces.
 #[derive(Clone, Default)]
 pub(crate) struct Summing(Sha256);
 
@@ -58,7 +57,7 @@ impl Summing {
     }
 }
 
-/// Hands everything there is to read to `each`, with the number of bytes so far; `each` may end it with an error.
+/// Passes everything to `each`, with the number of bytes so far; `each` may end it with an error.
 pub(crate) fn read_in_blocks(
     mut from: impl Read,
     mut each: impl FnMut(&[u8], u64) -> io::Result<()>,
@@ -85,7 +84,7 @@ mod tests {
     const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
     #[test]
-    fn a_sum_in_pieces_is_the_sum_of_the_whole_and_reads_back() {
+    fn a_checksum_in_pieces_equals_the_whole_and_can_be_parsed() {
         let mut summing = Summing::default();
         summing.add(b"a");
         let read = read_in_blocks(&b"bc"[..], |block, _| {
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sum_is_refused() {
+    fn an_invalid_checksum_is_refused() {
         for bad in ["", "ba78", &ABC[1..], &ABC.replace('b', "g"), &format!("{ABC}00"), "é"] {
             assert_eq!(Checksum::parse(bad), None, "{bad}");
         }

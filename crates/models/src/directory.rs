@@ -1,14 +1,16 @@
 //! The directory of model files.
 //!
-//! A model is a `.gguf` file, or several numbered ones; its id is the file's name without the extension. What is broken
-//! is listed with its problem rather than hidden; what is still being fetched (`.part`) is not a model yet.
+//! A model is a `.gguf` file, or several numbered ones; its id is the name of the file without the extension. A broken model is
+//! listed with its problem; an unfinished download (`.part`) is not a model.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
+
+use parking_lot::Mutex;
 
 use crate::gguf::{GgufHeader, MemoryEstimate};
 use crate::lock::ModelLock;
@@ -25,9 +27,9 @@ pub enum ModelDirectoryError {
         #[source]
         source: io::Error,
     },
-    #[error("there is no model '{id}' in {dir}. 'hob model list' shows what there is.")]
+    #[error("there is no model '{id}' in {dir}. Run 'hob model list' to see all models.")]
     NotFound { id: String, dir: PathBuf },
-    #[error("the model '{id}' is being pulled or tuned just now. End that first, or wait for it.")]
+    #[error("the model '{id}' is being pulled or tuned. Stop that, or wait until it is done.")]
     Busy { id: String },
 }
 
@@ -35,7 +37,7 @@ pub enum ModelDirectoryError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredModel {
     pub id: String,
-    /// The file to load: of several, the first.
+    /// The file to load: the first of several.
     pub path: PathBuf,
     /// All files in order.
     pub files: Vec<PathBuf>,
@@ -43,29 +45,28 @@ pub struct StoredModel {
     pub size: u64,
     /// Counted over all files.
     pub parameters: u64,
-    /// Of the file to load, when it could be read.
+    /// Of the file to load, if it could be read.
     pub header: Option<Arc<GgufHeader>>,
     /// Why it cannot be loaded.
     pub problem: Option<String>,
 }
 
 impl StoredModel {
-    /// What it will take of memory with room for `context` tokens.
+    /// The memory for a context of `context` tokens.
     pub fn memory(&self, context: u64) -> Option<MemoryEstimate> {
         let header = self.header.as_ref()?;
         Some(MemoryEstimate::of(header, self.size, context))
     }
 }
 
-/// Where models are kept.
 #[derive(Debug, Clone)]
 pub struct ModelDirectory {
     dir: PathBuf,
-    /// A header takes a while to read, and listing is asked for often.
+    /// A cache, because headers take a while to read.
     seen: Arc<Mutex<HashMap<PathBuf, Seen>>>,
 }
 
-/// What a file was when it was last read.
+/// A file as it was last read.
 #[derive(Debug, Clone)]
 struct Seen {
     size: u64,
@@ -74,7 +75,7 @@ struct Seen {
 }
 
 impl ModelDirectory {
-    /// The directory need not exist: it is made by the first pull.
+    /// The directory need not exist: the first pull creates it.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         ModelDirectory { dir: dir.into(), seen: Arc::default() }
     }
@@ -83,11 +84,11 @@ impl ModelDirectory {
         &self.dir
     }
 
-    /// All models by id, the broken ones too.
+    /// All models by id, including broken ones.
     pub fn list(&self) -> Result<Vec<StoredModel>, ModelDirectoryError> {
         let files = self.files()?;
         let present: HashSet<&PathBuf> = files.iter().collect();
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).retain(|path, _| present.contains(path));
+        self.seen.lock().retain(|path, _| present.contains(path));
 
         let mut groups: BTreeMap<(String, u32), BTreeMap<u32, PathBuf>> = BTreeMap::new();
         for path in files {
@@ -102,7 +103,7 @@ impl ModelDirectory {
         }
         let mut models: Vec<StoredModel> = Vec::new();
         for ((stem, count), parts) in groups {
-            // `x.gguf` beside `x-00001-of-00002.gguf`: two models that would share a name.
+            // `x.gguf` and `x-00001-of-00002.gguf` would have the same id.
             let id = match models.last() {
                 Some(before) if before.id == stem => format!("{stem}-of-{count}"),
                 _ => stem,
@@ -112,24 +113,24 @@ impl ModelDirectory {
         Ok(models)
     }
 
-    /// The model of this id, broken or not; a trailing `.gguf` does not matter.
+    /// The model with this id, broken or not. A trailing `.gguf` is ignored.
     pub fn find(&self, id: &str) -> Result<Option<StoredModel>, ModelDirectoryError> {
         let id = names::without_extension(id);
         Ok(self.list()?.into_iter().find(|model| model.id == id))
     }
 
-    /// Removes a model with all its files, and what an unfinished pull left of it.
+    /// Deletes a model with all its files, including unfinished ones.
     pub fn remove(&self, id: &str) -> Result<(), ModelDirectoryError> {
         let id = names::without_extension(id);
         let not_found = || ModelDirectoryError::NotFound { id: id.to_owned(), dir: self.dir.clone() };
-        // Looked for before locking, which leaves a file behind: not for every mistyped name.
+        // Checked before locking, because a lock leaves a file behind.
         if self.files_of(id)?.is_empty() {
             return Err(not_found());
         }
         let lock = ModelLock::try_take(&self.dir, id).map_err(|source| self.error("locked", source))?;
         let _lock = lock.ok_or_else(|| ModelDirectoryError::Busy { id: id.to_owned() })?;
         let doomed = self.files_of(id)?;
-        // What a tuning that was killed has left; a failure here does not keep the model.
+        // Files of an interrupted tuning. A failure is ignored.
         for directory in doomed.iter().filter_map(|file| unfinished_form(file)) {
             clear(&directory);
         }
@@ -143,7 +144,7 @@ impl ModelDirectory {
         Ok(())
     }
 
-    /// Everything there is of a model. The file to load comes first: without it the others are no model any more.
+    /// All files of a model. The file to load is first: without it, the others are not a model.
     fn files_of(&self, id: &str) -> Result<Vec<PathBuf>, ModelDirectoryError> {
         let mut files = self.find(id)?.map_or_else(Vec::new, |model| model.files);
         let traces: Vec<PathBuf> =
@@ -153,7 +154,7 @@ impl ModelDirectory {
         Ok(files)
     }
 
-    /// Makes the directory, for its owner only, unless it is there already.
+    /// Creates the directory, for its owner only, if it does not exist.
     pub(crate) fn prepare(&self) -> Result<(), ModelDirectoryError> {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);
@@ -180,7 +181,7 @@ impl ModelDirectory {
 
     fn files(&self) -> Result<Vec<PathBuf>, ModelDirectoryError> {
         let mut files = self.entries()?;
-        // A link to nowhere is listed too, with its problem.
+        // A broken link is also listed, with its problem.
         files.retain(|path| names::is_model_file(path) && !path.is_dir());
         Ok(files)
     }
@@ -209,7 +210,7 @@ impl ModelDirectory {
             model.problem = Some(format!("{missing} of its {count} files are missing. Pull it again."));
         }
         for (number, path) in parts {
-            let seen = self.look_at(&path);
+            let seen = self.inspect(&path);
             model.size = model.size.saturating_add(seen.size);
             match &seen.header {
                 Ok(header) => {
@@ -229,12 +230,12 @@ impl ModelDirectory {
         model
     }
 
-    /// The header of a file, from memory unless the file changed.
-    fn look_at(&self, path: &Path) -> Seen {
+    /// The header of a file, cached until the file changes.
+    fn inspect(&self, path: &Path) -> Seen {
         let metadata = fs::metadata(path).ok();
         let size = metadata.as_ref().map_or(0, fs::Metadata::len);
         let modified = metadata.and_then(|metadata| metadata.modified().ok());
-        let known = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+        let known = self.seen.lock().get(path).cloned();
         if let Some(known) = known.filter(|known| known.size == size && known.modified == modified) {
             return known;
         }
@@ -246,7 +247,7 @@ impl ModelDirectory {
                 Err(error) => Err(error.to_string()),
             },
         };
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), seen.clone());
+        self.seen.lock().insert(path.to_owned(), seen.clone());
         seen
     }
 
@@ -255,16 +256,16 @@ impl ModelDirectory {
     }
 }
 
-/// Why a file with this header cannot be loaded, or not as part `number` of its model.
+/// Why a file with this header cannot be loaded as part `number` of its model.
 pub(crate) fn problem_of(header: &GgufHeader, size: u64, number: u32) -> Option<String> {
     if let Some(missing) = header.missing_bytes(size) {
         let expected = header.expected_size;
         return Some(format!(
-            "it is cut short: {missing} of its {expected} bytes are missing. Pull it again."
+            "it is incomplete: {missing} of its {expected} bytes are missing. Pull it again."
         ));
     }
     if number == 1 && header.architecture.is_none() {
-        return Some("its header names no architecture, so nothing can run it".to_owned());
+        return Some("its header has no architecture".to_owned());
     }
     None
 }

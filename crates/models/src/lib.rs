@@ -1,7 +1,7 @@
-//! Model files: the directory they lie in, what their headers say, where they come from.
+//! Model files: their directory, their headers, and their sources.
 //!
-//! Knows files, a model hub and `pip`. Knows nothing of llama.cpp, of `config.toml`, of the environment or of the engines that load
-//! the files.
+//! Knows files, a model hub and `pip`. Knows nothing of llama.cpp, `config.toml`, the environment or the engines that load the
+//! files.
 
 pub mod catalogue;
 pub mod checksum;

@@ -1,11 +1,11 @@
-//! Names of model files: which are safe to write, and which files make up one model.
+//! Names of model files: which are safe, and which files belong to one model.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
 pub(crate) const EXTENSION: &str = "gguf";
 
-/// File systems allow 255 bytes, and a part's name is a little longer than its file's.
+/// File systems allow 255 bytes, and the name of a part is a little longer.
 const MAX_NAME_BYTES: usize = 200;
 
 /// `llama-00002-of-00003` → part 2 of the 3 of `llama`.
@@ -19,7 +19,7 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    /// Reads a file's stem; one that is no shard gives `None`.
+    /// Parses the stem of a file; `None` if it is not a shard.
     pub fn parse(stem: &str) -> Option<Self> {
         let (rest, count) = stem.rsplit_once("-of-")?;
         let (stem, number) = rest.rsplit_once('-')?;
@@ -44,7 +44,7 @@ impl Shard {
     }
 }
 
-/// Whether a path looks like a model. Names with a leading dot are other programs' leftovers.
+/// Whether a path looks like a model. Names with a leading dot belong to other programs.
 pub(crate) fn is_model_file(path: &Path) -> bool {
     let hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
     !hidden && path.extension().is_some_and(is_model_extension)
@@ -62,7 +62,7 @@ pub(crate) fn without_extension(name: &str) -> &str {
     }
 }
 
-/// Whether a name that came from outside may become a file of ours.
+/// Whether an untrusted name is a safe file name.
 pub(crate) fn is_safe(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= MAX_NAME_BYTES
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shards_are_told_from_names_that_only_look_like_it() {
+    fn shards_are_distinguished_from_similar_names() {
         let shard = Shard::parse("llama-3-00002-of-00003").unwrap();
         assert_eq!(shard, Shard { stem: "llama-3".into(), number: 2, count: 3 });
         assert_eq!(Shard::file_name("llama-3", 2, 3), "llama-3-00002-of-00003.gguf");
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extension_is_dropped_in_any_case_and_only_there() {
+    fn an_extension_is_removed_ignoring_case() {
         assert_eq!(without_extension("a.gguf"), "a");
         assert_eq!(without_extension("a.GGUF"), "a");
         assert_eq!(without_extension("a.gguf.part"), "a.gguf.part");

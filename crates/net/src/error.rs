@@ -1,8 +1,8 @@
-//! What an error of a network request tells a person.
+//! Texts of network errors.
 
 use std::error::Error;
 
-/// The cause at the bottom: "Connection refused" rather than "error sending request".
+/// The innermost cause: "Connection refused" rather than "error sending request".
 pub fn root_cause(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_the_cause_at_the_bottom() {
+    fn the_innermost_cause_is_reported() {
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
         assert_eq!(root_cause(&Wrapped(Wrapped(refused()))), refused().to_string());
         assert_eq!(root_cause(&refused()), refused().to_string());

@@ -11,29 +11,28 @@ use crate::egress::CheckedResolver;
 use crate::local_address::is_loopback;
 use crate::tls::install_crypto;
 
-/// The value of `User-Agent` for clients that introduce themselves.
+/// The value of `User-Agent`.
 pub const USER_AGENT: &str = concat!("hob/", env!("CARGO_PKG_VERSION"));
 
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The idle time after which a kept connection is closed, unless the options say otherwise.
+/// The idle time after which a connection is closed.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// How a client behaves. The defaults send nothing to third parties: no redirect is followed.
+/// The options of a client. The defaults follow no redirect.
 #[derive(Clone)]
 pub struct HttpClientOptions {
-    /// Headers of every request.
     pub headers: HeaderMap,
     pub user_agent: Option<&'static str>,
     pub redirects: RedirectPolicy,
     pub proxy: ProxyUse,
     pub connect_timeout: Duration,
-    /// The longest time for a whole request, the body of the answer included.
+    /// The longest time for a complete request, including the body of the answer.
     pub timeout: Option<Duration>,
     /// The longest wait for the next bytes of an answer.
     pub read_timeout: Option<Duration>,
     pub pool_idle_timeout: Duration,
-    /// The number of idle connections that are kept for each host.
+    /// Idle connections for each host.
     pub max_idle_per_host: usize,
     /// Resolves host names instead of the system.
     pub resolver: Option<Arc<CheckedResolver>>,
@@ -59,9 +58,9 @@ impl Default for HttpClientOptions {
 /// Which redirects a client follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RedirectPolicy {
-    /// None: a redirect could carry keys and contents to a third party.
+    /// None, because a redirect could send keys and contents to a third party.
     Never,
-    /// So many, and none from `https` to `http`.
+    /// Up to `most`, and none from `https` to `http`.
     KeepEncryption { most: usize },
 }
 
@@ -79,9 +78,9 @@ impl RedirectPolicy {
 fn keep_encryption(attempt: redirect::Attempt<'_>, most: usize) -> redirect::Action {
     let was_encrypted = attempt.previous().last().is_some_and(|url| url.scheme() == "https");
     if was_encrypted && attempt.url().scheme() != "https" {
-        attempt.error("it redirects from https to an address without encryption")
+        attempt.error("it redirects from https to http")
     } else if attempt.previous().len() > most {
-        attempt.error("it redirects in circles")
+        attempt.error("too many redirects")
     } else {
         attempt.follow()
     }
@@ -101,13 +100,13 @@ impl ProxyUse {
     }
 }
 
-/// Makes a client. It reads the system's certificates, which takes time: make it once and clone it.
+/// Creates a client. Reading the system's certificates takes time: create one and clone it.
 pub fn http_client(options: HttpClientOptions) -> reqwest::Result<Client> {
     install_crypto();
     let mut builder = Client::builder()
         .default_headers(options.headers)
         .redirect(options.redirects.into_reqwest())
-        // The page that was asked for before is not the next server's business.
+        // The next server must not learn the previous address.
         .referer(false)
         .connect_timeout(options.connect_timeout)
         .pool_idle_timeout(options.pool_idle_timeout)

@@ -1,5 +1,5 @@
-//! What every network client has in common: the HTTP client and its options, TLS, own and public addresses, the trace that a
-//! request belongs to. Knows nothing of engines, pages or channels, and sends no request itself.
+//! Shared by all network clients: the HTTP client and its options, TLS, local and public addresses, the trace context. Knows
+//! nothing of engines, pages or channels, and sends no request.
 
 pub mod egress;
 mod error;

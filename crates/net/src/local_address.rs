@@ -1,10 +1,10 @@
-//! Which addresses are this machine's own, and which one is Hob's own server. Pure: looks nothing up and opens no connection.
+//! Addresses of this machine and of Hob's own server. Pure: resolves no name and opens no connection.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use url::{Host, Url};
 
-/// Where Hob's own server listens.
+/// The address of Hob's own server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BindAddress {
     /// A name or an IP address, without brackets.
@@ -12,7 +12,7 @@ pub struct BindAddress {
     pub port: u16,
 }
 
-/// Whether an address is this machine's own loopback address. Requests to it never use a proxy.
+/// Whether an address is a loopback address. Requests to it never use a proxy.
 pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
@@ -22,7 +22,7 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Whether an engine's address is the address of Hob's own server, which listens on `bind`.
+/// Whether the address of an engine is that of Hob's own server, which listens on `bind`.
 pub fn is_own_address(engine_url: &str, bind: &BindAddress) -> bool {
     let Ok(url) = Url::parse(engine_url) else {
         return false;
@@ -35,23 +35,23 @@ pub fn is_own_address(engine_url: &str, bind: &BindAddress) -> bool {
     };
     match (host, HostAddress::of_text(&bind.host)) {
         (host, own) if host == own => true,
-        // Only a server bound to one outside address leaves the loopback address free. A name can be either.
+        // Only a server that is bound to one external address leaves the loopback address free. A name can be either.
         (HostAddress::Here, HostAddress::Outside(_)) => false,
         (HostAddress::Here, _) => true,
         _ => false,
     }
 }
 
-/// Whether the address is one that only this machine can use. A host name can belong to any machine.
+/// Whether only this machine can use the address. A host name can belong to any machine.
 pub fn is_on_this_machine(engine_url: &str) -> bool {
     let url = Url::parse(engine_url).ok();
     url.as_ref().and_then(Url::host).map(HostAddress::of_url) == Some(HostAddress::Here)
 }
 
-/// What the host part of an address says about the machine.
+/// The kind of host in an address.
 #[derive(Debug, PartialEq, Eq)]
 enum HostAddress {
-    /// This machine: a loopback address, or the unspecified address, which stands for all of its own.
+    /// A loopback address, or the unspecified address, which stands for all addresses of this machine.
     Here,
     Outside(IpAddr),
     Named(String),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_listens_elsewhere_is_not_us() {
+    fn another_address_is_not_hobs_own() {
         assert!(!own("http://localhost:8001", "0.0.0.0"), "another port");
         assert!(!own("http://localhost", "0.0.0.0"), "port 80");
         assert!(!own("http://192.168.1.9:8000", "0.0.0.0"), "another machine");
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_known_by_its_names_and_its_addresses() {
+    fn this_machine_is_recognised_by_names_and_addresses() {
         for (address, expected) in [
             ("http://localhost:11434", true),
             ("http://ollama.localhost", true),

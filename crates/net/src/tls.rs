@@ -1,12 +1,12 @@
-//! The cryptography of TLS. The only file that knows rustls.
+//! The cryptography of TLS. The only file that uses rustls.
 
 use std::sync::Once;
 
-/// Installs the cryptography that TLS uses in this process. Code that makes a TLS client of its own calls this first.
+/// Installs the cryptography for TLS in this process. Code that creates its own TLS client calls this first.
 pub fn install_crypto() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // An error means that the process already has a provider, which is as good.
+        // An error means that a provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
 }

@@ -15,7 +15,7 @@ mod unix {
     pub struct ProcessGroup(Option<Pid>);
 
     impl ProcessGroup {
-        /// The group of a child that was started as the leader of its own.
+        /// The group of a child that was started as its leader.
         pub fn led_by(pid: Option<u32>) -> Self {
             ProcessGroup(pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw))
         }

@@ -1,8 +1,9 @@
 //! The output of a child: every line is passed on, and the last ones are saved for error messages.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, BufReader};
 
 /// A longer line is cut.
@@ -21,7 +22,7 @@ impl OutputTail {
     }
 
     fn push(&self, line: String) {
-        let mut lines = self.lock();
+        let mut lines = self.lines.lock();
         if lines.len() >= self.most {
             lines.pop_front();
         }
@@ -29,11 +30,7 @@ impl OutputTail {
     }
 
     pub fn joined(&self, separator: &str) -> String {
-        Vec::from(self.lock().clone()).join(separator)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+        Vec::from(self.lines.lock().clone()).join(separator)
     }
 }
 
@@ -90,7 +87,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_without_end_is_cut_and_the_next_one_is_whole() {
+    async fn a_long_line_is_cut_and_the_next_one_is_complete() {
         let written = [vec![b'x'; 1 << 20], b"\nnext".to_vec()].concat();
         assert_eq!(kept(&written).await, format!("{}\nnext", "x".repeat(MAX_LINE_BYTES)));
     }

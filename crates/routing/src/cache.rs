@@ -1,11 +1,12 @@
-//! What was last read from the store, so that a choice waits for no database; and what is written to it.
+//! Caches what was last read from the store, so that a choice does not wait for the database.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::{RequestSource, Usage};
 use hob_db::{DatabaseError, LazyDatabase};
+use parking_lot::Mutex;
 
 use crate::learning::{learn_asked_again, learn_outcome, learn_rating};
 use crate::measurements::{MeasuredSpeed, Measurements};
@@ -14,7 +15,7 @@ use crate::records::{ClassRecord, Knowledge, RoutingDecision};
 use crate::reward::AnswerOutcome;
 use crate::store::{self, NewRating, RoutingStore};
 
-/// What was learnt is read again after this time, because other processes learn too.
+/// The knowledge is read again after this time, because other processes learn too.
 const KNOWLEDGE_MAX_AGE: Duration = Duration::from_secs(10);
 
 /// Speeds are sums over days, and change slowly.
@@ -23,27 +24,25 @@ const SPEEDS_MAX_AGE: Duration = Duration::from_secs(60);
 /// Days of calls from which the speed of a model is measured.
 const SPEED_DAYS: u32 = 7;
 
-/// Models whose speed is known, at most.
+/// The number of models whose speed is read.
 const MAX_SPEEDS: u32 = 500;
 
-/// A question that is asked again within this time was not answered well.
+/// A question that is repeated within this time was not answered well.
 const ASKED_AGAIN_WITHIN: Duration = Duration::from_secs(600);
 
-/// The store, and what was last read from it. Everything that reads or writes the store blocks.
+/// The store, and what was last read from it. Access to the store blocks.
 #[derive(Default)]
 pub(crate) struct RoutingCache {
-    /// `None` where nothing is stored.
+    /// `None` if nothing is stored.
     database: Option<LazyDatabase>,
-    /// `None` where nothing is measured.
     measurements: Option<Arc<dyn Measurements>>,
     last_read: Mutex<LastRead>,
 }
 
-/// What was last read.
 #[derive(Default)]
 struct LastRead {
     knowledge: Knowledge,
-    /// Tokens in a second, by engine and model.
+    /// Tokens per second, by engine and model.
     speeds: HashMap<String, HashMap<String, f64>>,
     read: Option<Instant>,
     speeds_read: Option<Instant>,
@@ -54,22 +53,19 @@ impl RoutingCache {
         RoutingCache { database: Some(database), measurements, last_read: Mutex::default() }
     }
 
-    /// What was learnt of a class.
     pub(crate) fn class_record(&self, class: QuestionClass) -> ClassRecord {
-        self.last_read().knowledge.get(&class).cloned().unwrap_or_default()
+        self.last_read.lock().knowledge.get(&class).cloned().unwrap_or_default()
     }
 
-    /// Tokens that a model writes in a second, where that was measured.
     pub(crate) fn speed(&self, engine: &str, model: &str) -> Option<f64> {
-        self.last_read().speeds.get(engine)?.get(model).copied()
+        self.last_read.lock().speeds.get(engine)?.get(model).copied()
     }
 
-    /// What an answer of a cloud model cost in dollars, where that is known.
     pub(crate) fn price(&self, model: &str, usage: Usage) -> Option<f64> {
         self.measurements.as_ref()?.price(model, usage)
     }
 
-    /// Saves a choice. If its question was just answered, that answer was not good enough.
+    /// Saves a choice. If the same question was answered recently, that answer was not good enough.
     pub(crate) fn save(&self, decision: &RoutingDecision) -> Result<(), DatabaseError> {
         let Some(store) = self.open()? else { return Ok(()) };
         let since = decision.decided.checked_sub(ASKED_AGAIN_WITHIN).unwrap_or(SystemTime::UNIX_EPOCH);
@@ -101,30 +97,30 @@ impl RoutingCache {
         Ok(learnt)
     }
 
-    /// Reads what was learnt, and from time to time how fast models are.
+    /// Reads the knowledge and, less often, the speeds.
     pub(crate) fn read(&self) -> Result<(), DatabaseError> {
         if let Some(store) = self.find()? {
             self.read_knowledge(store.as_ref())?;
         }
-        self.last_read().read = Some(Instant::now());
-        let due = self.last_read().speeds_read.is_none_or(|read| read.elapsed() >= SPEEDS_MAX_AGE);
+        self.last_read.lock().read = Some(Instant::now());
+        let due = self.last_read.lock().speeds_read.is_none_or(|read| read.elapsed() >= SPEEDS_MAX_AGE);
         if due {
             let speeds = self.measure()?;
-            let mut last = self.last_read();
+            let mut last = self.last_read.lock();
             last.speeds = speeds;
             last.speeds_read = Some(Instant::now());
         }
         Ok(())
     }
 
-    /// Reads what was just learnt.
+    /// Reads the knowledge after a write.
     pub(crate) fn renew(&self) -> Result<(), DatabaseError> {
         self.open()?.map_or(Ok(()), |store| self.read_knowledge(store.as_ref()))
     }
 
     fn read_knowledge(&self, store: &dyn RoutingStore) -> Result<(), DatabaseError> {
         let knowledge = store.knowledge()?;
-        let mut last = self.last_read();
+        let mut last = self.last_read.lock();
         last.knowledge = knowledge;
         last.read = Some(Instant::now());
         Ok(())
@@ -140,12 +136,12 @@ impl RoutingCache {
         Ok(speeds)
     }
 
-    /// The store, created where there is none; `None` where nothing is stored.
+    /// The store, which is created if necessary; `None` if nothing is stored.
     fn open(&self) -> Result<Option<Arc<dyn RoutingStore>>, DatabaseError> {
         self.database.as_ref().map(store::open).transpose()
     }
 
-    /// The store where there is one. Creates nothing.
+    /// The store if it exists. Creates nothing.
     pub(crate) fn find(&self) -> Result<Option<Arc<dyn RoutingStore>>, DatabaseError> {
         self.database.as_ref().map_or(Ok(None), store::find)
     }
@@ -155,16 +151,12 @@ impl RoutingCache {
     }
 
     pub(crate) fn is_stale(&self) -> bool {
-        let mut last = self.last_read();
+        let mut last = self.last_read.lock();
         let stale = last.read.is_none_or(|read| read.elapsed() >= KNOWLEDGE_MAX_AGE);
         if stale {
-            // One caller reads again; the others need not.
+            // One caller reads again.
             last.read = Some(Instant::now());
         }
         stale
-    }
-
-    fn last_read(&self) -> MutexGuard<'_, LastRead> {
-        self.last_read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,24 +1,24 @@
-//! Chooses by a policy among the models that can take a question.
+//! Chooses with a policy among the models that can answer a question.
 
 use hob_core::{ModelReason, NoSuitableModel};
 
 use crate::{ModelCandidate, PolicyChoice, QuestionProfile, RandomDraw, RouterPolicy};
 
-/// A question of up to so many tokens, with its answer, is assumed to fit into a context of unknown length: few engines serve less.
+/// A question and answer of this many tokens fit into a context of unknown length.
 const FITS_ANYWHERE: u64 = 4096;
 
-/// A model that was chosen, and those that it was chosen from.
+/// The chosen model, and the models it was chosen from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelChoice {
     pub model: String,
     pub reason: ModelReason,
-    /// How likely a policy that learns found it; `None` where nothing was left to chance.
+    /// The probability of the choice; `None` if it was not random.
     pub probability: Option<f64>,
-    /// Itself included.
+    /// Including the chosen one.
     pub candidates: Vec<String>,
 }
 
-/// Chooses by `policy` among the models of `engine` that can answer at all.
+/// Chooses with `policy` among the models of `engine` that can answer.
 pub fn choose(
     policy: &dyn RouterPolicy,
     query: &QuestionProfile,
@@ -31,8 +31,8 @@ pub fn choose(
         [only] => Some(PolicyChoice {
             model: only.model.clone(),
             reason: ModelReason::new(match candidates.len() {
-                1 => "it is the only model there is".to_owned(),
-                all => format!("it is the only one of {all} models that can take the question"),
+                1 => "it is the only model".to_owned(),
+                all => format!("it is the only one of {all} models that can answer the question"),
             }),
             probability: None,
         }),
@@ -43,7 +43,7 @@ pub fn choose(
     let is_chosen = |candidate: &&&ModelCandidate| candidate.model == model;
     let doubt = match able.iter().find(is_chosen) {
         Some(ModelCandidate { context: None, .. }) if query.tokens > FITS_ANYWHERE => {
-            "; how long its context is, the engine does not tell"
+            "; the length of its context is unknown"
         }
         _ => "",
     };
@@ -52,7 +52,7 @@ pub fn choose(
     Ok(ModelChoice { model, reason, probability, candidates })
 }
 
-/// Those whose context holds question and answer, and who see where there is something to be seen.
+/// The models whose context is long enough, and that support images if there are any.
 fn able<'a>(
     query: &QuestionProfile,
     candidates: &'a [ModelCandidate],
@@ -61,8 +61,8 @@ fn able<'a>(
     let is_known_to_fit =
         |candidate: &ModelCandidate| candidate.context.is_some_and(|context| query.tokens <= context);
     let none_is_known_to = !candidates.iter().any(is_known_to_fit);
-    // A context of unknown length may be too short for a long question, and some engines then drop its beginning silently. So such
-    // models are asked only where no other is known to be long enough.
+    // A context of unknown length may be too short, and some engines then drop the beginning silently. So such models are used
+    // only if no other model is long enough.
     let may_fit = |candidate: &ModelCandidate| {
         candidate.context.is_none() && (none_is_known_to || query.tokens <= FITS_ANYWHERE)
     };
@@ -83,9 +83,10 @@ fn able<'a>(
             None => NoSuitableModel::NoModel { engine: engine.to_owned() },
         });
     }
-    // Vision is known of a few names only, so where none of them is here, no model is excluded.
-    let seeing: Vec<&ModelCandidate> = fitting.iter().copied().filter(|candidate| candidate.sees).collect();
-    Ok(if query.pictures && !seeing.is_empty() { seeing } else { fitting })
+    // Vision is known for a few names only, so if there are none, no model is excluded.
+    let with_vision: Vec<&ModelCandidate> =
+        fitting.iter().copied().filter(|candidate| candidate.sees).collect();
+    Ok(if query.pictures && !with_vision.is_empty() { with_vision } else { fitting })
 }
 
 #[cfg(test)]

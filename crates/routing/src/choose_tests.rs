@@ -27,7 +27,7 @@ fn by_rules(
 
 #[test]
 fn a_single_model_is_chosen_and_the_reason_says_so() {
-    let expected = Ok(("m".to_owned(), "heuristic: it is the only model there is".to_owned()));
+    let expected = Ok(("m".to_owned(), "heuristic: it is the only model".to_owned()));
     assert_eq!(by_rules(&QUESTION, &[model("m", None)]), expected);
 }
 
@@ -52,7 +52,7 @@ fn a_long_question_goes_where_the_context_is_known_to_be_long_enough() {
 }
 
 #[test]
-fn where_no_context_is_known_a_long_question_is_asked_and_the_doubt_is_told() {
+fn without_a_known_context_a_long_question_is_asked_and_the_doubt_is_reported() {
     let why = "heuristic: it is the only one of 2 models that can take the question; how long its context is, the engine does \
          not tell";
     let house = [model("a", None), model("c", Some(512))];
@@ -60,14 +60,14 @@ fn where_no_context_is_known_a_long_question_is_asked_and_the_doubt_is_told() {
 }
 
 #[test]
-fn those_that_cannot_take_the_question_are_no_rivals() {
+fn models_that_cannot_answer_are_not_candidates() {
     let house = [model("a", Some(512)), model("b", None), model("c", None)];
     let chosen = choose(&Heuristic, &QUESTION, &house, RandomDraw::new(0.0), "ollama").unwrap();
     assert_eq!((chosen.candidates, chosen.probability), (vec!["b".to_owned(), "c".to_owned()], None));
 }
 
 #[test]
-fn where_nothing_fits_the_numbers_are_told() {
+fn without_a_fitting_model_the_numbers_are_reported() {
     let refused = by_rules(&LONG, &[model("a", Some(2048)), model("b", Some(4096))]).unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -77,7 +77,7 @@ fn where_nothing_fits_the_numbers_are_told() {
 }
 
 #[test]
-fn where_there_is_no_model_the_engine_is_named() {
+fn without_a_model_the_engine_is_named() {
     let refused = by_rules(&QUESTION, &[]).unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -87,10 +87,10 @@ fn where_there_is_no_model_the_engine_is_named() {
 }
 
 #[test]
-fn pictures_go_to_a_model_that_sees_where_one_is_known() {
-    let seeing = ModelCandidate { sees: true, ..model("z", None) };
+fn images_go_to_a_model_with_vision_if_one_is_known() {
+    let with_vision = ModelCandidate { sees: true, ..model("z", None) };
     let picture = QuestionProfile { pictures: true, ..QUESTION };
-    let house = [model("a", None), seeing, model("b", None)];
+    let house = [model("a", None), with_vision, model("b", None)];
     assert_eq!(by_rules(&picture, &house).map(|(model, _)| model), Ok("z".into()));
     assert_eq!(by_rules(&picture, &house[..1]).map(|(model, _)| model), Ok("a".into()));
 }

@@ -103,7 +103,7 @@ fn regret_goes_down_and_ends_far_below_any_fixed_choice() {
 }
 
 #[test]
-fn a_better_model_that_comes_later_is_found() {
+fn a_better_model_that_is_added_later_is_found() {
     for seed in 0..20 {
         let mut world = World::new(seed);
         let without: Vec<&str> = MODELS[..3].to_vec();
@@ -115,7 +115,7 @@ fn a_better_model_that_comes_later_is_found() {
 }
 
 #[test]
-fn a_model_that_goes_and_comes_back_is_not_learnt_anew() {
+fn a_model_that_returns_keeps_its_knowledge() {
     let (without, away) = (&MODELS[..3], MODELS[3]);
     let (mut remembered, mut forgotten) = (0.0, 0.0);
     for seed in 0..20 {
@@ -133,7 +133,7 @@ fn a_model_that_goes_and_comes_back_is_not_learnt_anew() {
 }
 
 #[test]
-fn when_the_world_changes_the_policy_follows() {
+fn the_policy_follows_changes() {
     let turned = |topic: QuestionTopic, model: &str| 1.1 - worth(topic, model);
     for seed in 0..20 {
         let mut world = World::new(seed);

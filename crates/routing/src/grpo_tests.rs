@@ -40,7 +40,7 @@ fn known(weights: &[(&str, f64)]) -> Grpo {
 }
 
 #[test]
-fn models_that_are_not_known_yet_are_tried_evenly() {
+fn unknown_models_are_tried_evenly() {
     let candidates = names(&["a", "b", "c"]);
     let mut policy = Grpo::default();
     let mut tried = BTreeMap::<String, u64>::new();
@@ -56,7 +56,7 @@ fn models_that_are_not_known_yet_are_tried_evenly() {
 }
 
 #[test]
-fn questions_under_way_count_as_tries() {
+fn questions_in_flight_count_as_tries() {
     let in_flight = [("a".to_owned(), ENOUGH_TRIES)].into();
     let policy = Grpo { in_flight, ..Grpo::default() };
     for draw in [0.0, 0.5, 0.99] {
@@ -65,7 +65,7 @@ fn questions_under_way_count_as_tries() {
 }
 
 #[test]
-fn a_model_that_never_earns_a_reward_is_not_tried_for_ever() {
+fn a_model_that_never_earns_a_reward_is_not_tried_forever() {
     let mut policy = known(&[("good", 0.0)]);
     let tried = ModelRecord { tries: ENOUGH_TRIES - 1, ..ModelRecord::default() };
     policy.record.models.insert("mute".into(), tried);
@@ -79,7 +79,7 @@ fn a_model_that_never_earns_a_reward_is_not_tried_for_ever() {
 }
 
 #[test]
-fn a_try_that_is_under_way_and_in_the_record_counts_once() {
+fn a_try_in_flight_and_in_the_record_counts_once() {
     let tried = ModelRecord { tries: 2, samples: 1, ..ModelRecord::default() };
     let record = ClassRecord { models: [("a".to_owned(), tried)].into(), ..ClassRecord::default() };
     let policy = Grpo { record, in_flight: [("a".to_owned(), 1)].into() };
@@ -87,7 +87,7 @@ fn a_try_that_is_under_way_and_in_the_record_counts_once() {
 }
 
 #[test]
-fn the_lot_and_the_weights_decide_and_nothing_else() {
+fn only_the_random_number_and_the_weights_decide() {
     let policy = known(&[("a", 0.0), ("b", 3.0_f64.ln())]);
     for (draw, expected) in [(0.0, "a"), (0.24, "a"), (0.26, "b"), (0.999, "b")] {
         assert_eq!(choose(&policy, &["b", "a"], draw).model, expected, "{draw}");
@@ -97,7 +97,7 @@ fn the_lot_and_the_weights_decide_and_nothing_else() {
 }
 
 #[test]
-fn what_is_better_than_its_group_gains_and_what_is_worse_loses() {
+fn better_rewards_raise_a_weight_and_worse_ones_lower_it() {
     let candidates = names(&["a", "b"]);
     let share = |policy: &Grpo| probabilities(&policy.record, &candidates)[0];
     let mut praised = known(&[("a", 0.0), ("b", 0.0)]);
@@ -111,7 +111,7 @@ fn what_is_better_than_its_group_gains_and_what_is_worse_loses() {
 }
 
 #[test]
-fn weights_stay_within_bounds_however_long_it_goes_on() {
+fn weights_stay_bounded() {
     let candidates = names(&["a", "b"]);
     let mut policy = known(&[("a", 0.0), ("b", 0.0)]);
     for round in 0..10_000 {
@@ -119,12 +119,12 @@ fn weights_stay_within_bounds_however_long_it_goes_on() {
         learn(&mut policy.record, &RewardUpdate { strength: 3.0, ..update(model, &candidates, reward) });
     }
     let weights: Vec<f64> = policy.record.models.values().map(|known| known.weight).collect();
-    assert_eq!(weights, [MOST_WEIGHT, -MOST_WEIGHT]);
-    assert_eq!(policy.record.recent.len(), GROUP);
+    assert_eq!(weights, [MAX_WEIGHT, -MAX_WEIGHT]);
+    assert_eq!(policy.record.recent.len(), GROUP_SIZE);
 }
 
 #[test]
-fn a_reward_that_comes_late_pushes_no_further() {
+fn a_late_reward_changes_little() {
     let candidates = names(&["a", "b"]);
     // When it was chosen, it was half as likely as it is now.
     let mut policy = known(&[("a", 1.0), ("b", -1.0)]);
@@ -148,17 +148,17 @@ fn a_new_reward_replaces_the_one_before() {
 }
 
 #[test]
-fn models_that_are_away_keep_what_they_have_learnt() {
+fn absent_models_keep_their_knowledge() {
     let mut policy = known(&[("a", 1.0), ("b", -0.5), ("away", 2.0)]);
     let present = names(&["a", "b"]);
     learn(&mut policy.record, &update("a", &present, 0.9));
     assert_eq!(policy.record.models["away"].weight, 2.0);
     let shares: f64 = probabilities(&policy.record, &present).iter().sum();
-    assert!((shares - 1.0).abs() < 1e-9, "those who are there share everything");
+    assert!((shares - 1.0).abs() < 1e-9, "the present models share everything");
 }
 
 #[test]
-fn nonsense_teaches_nothing() {
+fn invalid_rewards_are_ignored() {
     let candidates = names(&["a", "b"]);
     let mut policy = known(&[("a", 0.0), ("b", 0.0)]);
     let before = policy.record.clone();

@@ -1,4 +1,4 @@
-//! The policy that follows rules: short and plain goes to a small model, code to one for code, what is hard to the largest.
+//! The policy with rules: short and simple questions go to a small model, code to one for code, hard questions to the largest.
 
 use std::cmp::Ordering;
 
@@ -9,13 +9,12 @@ use crate::{
     RouterPolicy,
 };
 
-/// Models up to this many times as large as the smallest are small as well; the fastest of them answers.
+/// Models up to this many times the size of the smallest also count as small; the fastest of them answers.
 const NEARLY_AS_SMALL: f64 = 1.5;
 
-/// A model that writes fewer tokens in a second is too slow to wait for, if there is another.
+/// A model with fewer tokens per second is too slow, if there is another.
 const TOO_SLOW: f64 = 2.0;
 
-/// The policy.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Heuristic;
 
@@ -24,7 +23,7 @@ impl RouterPolicy for Heuristic {
         "heuristic"
     }
 
-    /// Leaves nothing to chance.
+    /// Not random.
     fn choose(
         &self,
         query: &QuestionProfile,
@@ -42,7 +41,7 @@ fn decide<'a>(
 ) -> Option<(&'a ModelCandidate, String)> {
     let for_code = made_for(candidates, ModelSpecialty::Code);
     let general = made_for(candidates, ModelSpecialty::Everything);
-    // A model for code answers other questions only where there is no other model.
+    // A model for code answers other questions only if there is no other model.
     let general = if general.is_empty() { candidates.to_vec() } else { general };
     let what = describe(query);
     match (query.class.topic, query.class.length) {
@@ -53,7 +52,7 @@ fn decide<'a>(
         (QuestionTopic::Code, _) => {
             let (chosen, how) = largest(&general)?;
             let this = one_of(how, general.len(), "");
-            Some((chosen, format!("{what}, and no model here is made for that, so {this}")))
+            Some((chosen, format!("{what}, and there is no model for code, so {this}")))
         }
         (QuestionTopic::Plain, QuestionLength::Short) => {
             let (chosen, how) = smallest(&general)?;
@@ -73,17 +72,17 @@ fn decide<'a>(
 
 fn describe(query: &QuestionProfile) -> &'static str {
     match (query.class.topic, query.class.length) {
-        (QuestionTopic::Plain, QuestionLength::Short) => "the question is short and plain",
-        (QuestionTopic::Plain, QuestionLength::Medium) => "the question is plain, but not short",
-        (QuestionTopic::Plain, QuestionLength::Long) => "there is much to read",
+        (QuestionTopic::Plain, QuestionLength::Short) => "the question is short and simple",
+        (QuestionTopic::Plain, QuestionLength::Medium) => "the question is simple, but not short",
+        (QuestionTopic::Plain, QuestionLength::Long) => "the input is long",
         (QuestionTopic::Code, _) => "it is about code",
         (QuestionTopic::Maths, _) => "it is about mathematics",
-        (QuestionTopic::Steps, _) => "it takes several steps",
-        (QuestionTopic::Tools, _) => "it takes tools",
+        (QuestionTopic::Steps, _) => "it needs several steps",
+        (QuestionTopic::Tools, _) => "it needs tools",
     }
 }
 
-/// `what` is said of the models, and begins with a blank.
+/// `what` describes the models, and begins with a blank.
 fn one_of(how: &str, count: usize, what: &str) -> String {
     match count {
         1 => format!("the only model{what}"),
@@ -95,12 +94,12 @@ fn made_for<'a>(candidates: &[&'a ModelCandidate], what: ModelSpecialty) -> Vec<
     candidates.iter().copied().filter(|candidate| candidate.made_for == what).collect()
 }
 
-/// By size, small ones first; by name among equals, so that the choice never depends on the order of a list.
+/// By size, then by name, so that the choice never depends on the order of a list.
 fn by_size(one: &&ModelCandidate, other: &&ModelCandidate) -> Ordering {
     one.parameters.cmp(&other.parameters).then_with(|| one.model.cmp(&other.model))
 }
 
-/// Those whose size is known, small ones first; all, by name, where no size is.
+/// The models with a known size, smallest first; if there are none, all by name.
 fn sorted<'a>(candidates: &[&'a ModelCandidate]) -> Vec<&'a ModelCandidate> {
     let mut sorted: Vec<&ModelCandidate> =
         candidates.iter().copied().filter(|candidate| candidate.parameters.is_some()).collect();
@@ -111,7 +110,7 @@ fn sorted<'a>(candidates: &[&'a ModelCandidate]) -> Vec<&'a ModelCandidate> {
     sorted
 }
 
-/// The smallest, or one that is hardly larger and writes faster.
+/// The smallest, or a slightly larger one that is faster.
 fn smallest<'a>(candidates: &[&'a ModelCandidate]) -> Option<(&'a ModelCandidate, &'static str)> {
     let sorted = sorted(candidates);
     let smallest = *sorted.first()?;
@@ -135,13 +134,13 @@ fn smallest<'a>(candidates: &[&'a ModelCandidate]) -> Option<(&'a ModelCandidate
     Some((fastest, how))
 }
 
-/// The largest, unless it is too slow here and another one is not.
+/// The largest, unless it is too slow and another one is not.
 fn largest<'a>(candidates: &[&'a ModelCandidate]) -> Option<(&'a ModelCandidate, &'static str)> {
     let sorted = sorted(candidates);
     let bearable = |candidate: &&&ModelCandidate| candidate.speed.is_none_or(|speed| speed >= TOO_SLOW);
     let largest = *sorted.last()?;
     match sorted.iter().rev().find(bearable) {
-        Some(found) if found.model != largest.model => Some((found, "the largest that is not too slow here")),
+        Some(found) if found.model != largest.model => Some((found, "the largest that is not too slow")),
         _ => Some((largest, "the largest")),
     }
 }

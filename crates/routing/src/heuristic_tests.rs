@@ -33,19 +33,19 @@ fn each_kind_of_question_has_its_model() {
             QuestionTopic::Plain,
             QuestionLength::Short,
             "small",
-            "the question is short and plain, so the smallest of 3 models",
+            "the question is short and simple, so the smallest of 3 models",
         ),
         (
             QuestionTopic::Plain,
             QuestionLength::Medium,
             "medium",
-            "the question is plain, but not short, so the middle one of 3 models by size",
+            "the question is simple, but not short, so the middle one of 3 models by size",
         ),
         (
             QuestionTopic::Plain,
             QuestionLength::Long,
             "large",
-            "there is much to read, so the largest of 3 models",
+            "the input is long, so the largest of 3 models",
         ),
         (QuestionTopic::Code, QuestionLength::Short, "coder", "it is about code, so the only model for code"),
         (QuestionTopic::Code, QuestionLength::Long, "coder", "it is about code, so the only model for code"),
@@ -59,9 +59,9 @@ fn each_kind_of_question_has_its_model() {
             QuestionTopic::Steps,
             QuestionLength::Medium,
             "large",
-            "it takes several steps, so the largest of 3 models",
+            "it needs several steps, so the largest of 3 models",
         ),
-        (QuestionTopic::Tools, QuestionLength::Short, "large", "it takes tools, so the largest of 3 models"),
+        (QuestionTopic::Tools, QuestionLength::Short, "large", "it needs tools, so the largest of 3 models"),
     ] {
         let expected = Some((expected.to_owned(), why.to_owned()));
         assert_eq!(choice(&about(topic, length), &house), expected, "{topic:?} {length:?}");
@@ -86,14 +86,14 @@ fn the_choice_does_not_depend_on_the_order_of_the_list() {
 }
 
 #[test]
-fn among_models_for_code_the_largest_is_taken() {
+fn the_largest_model_for_code_is_chosen() {
     let house = [coder("small", 3), coder("large", 32), model("general", 70)];
     let chosen = choice(&about(QuestionTopic::Code, QuestionLength::Short), &house);
     assert_eq!(chosen.map(|(model, _)| model).as_deref(), Some("large"));
 }
 
 #[test]
-fn without_a_model_for_code_the_largest_has_to_do() {
+fn without_a_model_for_code_the_largest_answers() {
     let house = [model("small", 1), model("large", 70)];
     let why = "it is about code, and no model here is made for that, so the largest of 2 models";
     assert_eq!(
@@ -103,27 +103,27 @@ fn without_a_model_for_code_the_largest_has_to_do() {
 }
 
 #[test]
-fn models_for_code_answer_other_questions_only_where_there_is_nobody_else() {
+fn models_for_code_answer_other_questions_only_without_an_alternative() {
     let house = [coder("small", 1), coder("large", 7)];
     let chosen = choice(&about(QuestionTopic::Plain, QuestionLength::Short), &house);
     assert_eq!(chosen.map(|(model, _)| model).as_deref(), Some("small"));
 }
 
 #[test]
-fn of_models_that_are_about_as_small_the_fastest_answers() {
+fn the_fastest_of_the_small_models_answers() {
     let plain = about(QuestionTopic::Plain, QuestionLength::Short);
     let house = [at(20.0, model("a", 2)), at(90.0, model("b", 3)), at(200.0, model("c", 8))];
-    let why = "the question is short and plain, so the fastest small one of 3 models";
+    let why = "the question is short and simple, so the fastest small one of 3 models";
     assert_eq!(choice(&plain, &house), Some(("b".into(), why.into())));
     let measured_once = [model("a", 2), at(90.0, model("b", 3))];
     assert_eq!(choice(&plain, &measured_once).map(|(model, _)| model).as_deref(), Some("a"));
 }
 
 #[test]
-fn a_model_that_crawls_is_passed_over() {
+fn a_model_that_is_too_slow_is_skipped() {
     let hard = about(QuestionTopic::Maths, QuestionLength::Short);
     let house = [model("small", 1), at(12.0, model("medium", 8)), at(0.4, model("huge", 70))];
-    let why = "it is about mathematics, so the largest that is not too slow here of 3 models";
+    let why = "it is about mathematics, so the largest that is not too slow of 3 models";
     assert_eq!(choice(&hard, &house), Some(("medium".into(), why.into())));
     let all_crawl = [at(0.1, model("small", 1)), at(0.4, model("huge", 70))];
     assert_eq!(choice(&hard, &all_crawl).map(|(model, _)| model).as_deref(), Some("huge"));
@@ -137,7 +137,7 @@ fn a_model_of_unknown_size_is_neither_the_smallest_nor_the_largest() {
         assert_ne!(chosen.map(|(model, _)| model).as_deref(), Some("mystery"), "{length:?}");
     }
     let nobody_knows = [at(5.0, model("a", 0)), at(50.0, model("b", 0))];
-    let why = "the question is short and plain, so the fastest of 2 models";
+    let why = "the question is short and simple, so the fastest of 2 models";
     assert_eq!(
         choice(&about(QuestionTopic::Plain, QuestionLength::Short), &nobody_knows),
         Some(("b".into(), why.into()))

@@ -1,11 +1,12 @@
-//! Questions that models are still answering, by class. A choice counts them as tries, because their rewards are still to come.
+//! Questions that models are answering, by class. A choice counts them as tries.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::question_class::QuestionClass;
 
-/// Counts the questions that each model is answering, by class.
 #[derive(Clone, Default)]
 pub(crate) struct InFlight {
     counts: Arc<Mutex<Counts>>,
@@ -16,16 +17,12 @@ type Counts = HashMap<QuestionClass, BTreeMap<String, u64>>;
 impl InFlight {
     /// The number of questions of a class that each model is answering.
     pub(crate) fn by_model(&self, class: QuestionClass) -> BTreeMap<String, u64> {
-        self.counts().get(&class).cloned().unwrap_or_default()
+        self.counts.lock().get(&class).cloned().unwrap_or_default()
     }
 
     pub(crate) fn begin(&self, class: QuestionClass, model: &str) -> InFlightGuard {
-        *self.counts().entry(class).or_default().entry(model.to_owned()).or_default() += 1;
+        *self.counts.lock().entry(class).or_default().entry(model.to_owned()).or_default() += 1;
         InFlightGuard { in_flight: self.clone(), class, model: model.to_owned() }
-    }
-
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -38,7 +35,7 @@ pub(crate) struct InFlightGuard {
 
 impl Drop for InFlightGuard {
     fn drop(&mut self) {
-        let mut counts = self.in_flight.counts();
+        let mut counts = self.in_flight.counts.lock();
         if let Some(models) = counts.get_mut(&self.class)
             && let Some(count) = models.get_mut(&self.model)
         {

@@ -1,12 +1,12 @@
-//! What is learnt from the end of an answer, from a question that is asked again, and from a rating. Pure: changes what the store
-//! has read; the store writes it back.
+//! Learns from the outcome of an answer, from a repeated question, and from a rating. Pure: changes what the store has read; the
+//! store writes it back.
 
 use crate::grpo::{RewardUpdate, learn};
 use crate::records::{ClassRecord, Rating, RoutingDecision};
 use crate::reward::{self, AnswerOutcome, RATING_STRENGTH};
 use crate::store::StoredDecision;
 
-/// Learns from the end of an answer. That counts once, and an earlier rating overrides its reward.
+/// Learns from the outcome of an answer. It counts once, and a rating overrides its reward.
 pub(crate) fn learn_outcome(stored: &mut StoredDecision, record: &mut ClassRecord, outcome: &AnswerOutcome) {
     if stored.implicit.is_some() {
         return;
@@ -23,7 +23,7 @@ pub(crate) fn learn_outcome(stored: &mut StoredDecision, record: &mut ClassRecor
     }
 }
 
-/// Learns from a question that was asked again. That counts once, and does not change a rating.
+/// Learns from a repeated question. It counts once, and does not change a rating.
 pub(crate) fn learn_asked_again(stored: &mut StoredDecision, record: &mut ClassRecord) {
     if let Some(reward) = stored.reward
         && !stored.retried
@@ -42,7 +42,6 @@ pub(crate) fn learn_rating(stored: &mut StoredDecision, record: &mut ClassRecord
     apply(stored, record, reward, Weight::Rated);
 }
 
-/// How much a reward counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Weight {
     Usual,

@@ -1,30 +1,29 @@
-//! Chooses the model that answers a question where the caller leaves that to Hob, and learns from how the answers end.
+//! Chooses the model for a question if the caller leaves it to Hob, and learns from the outcomes.
 //!
-//! The policies are pure: they see models, measurements and a random number, and ask nothing. The [`Router`] supplies those and
-//! records every choice. [`RoutingService`] stores choices, outcomes and ratings, and learns from them in one transaction each, so
-//! that all processes of one home learn together. No answer waits for the database: a thread writes, and a policy uses what was
-//! read last.
+//! The policies are pure functions of models, measurements and a random number. The [`Router`] supplies those and records every
+//! choice. [`RoutingService`] stores choices, outcomes and ratings, and learns from each in one transaction, so that all
+//! processes with one home directory learn together. No answer waits for the database: a thread writes, and a policy uses what
+//! was read last.
 //!
 //! | file | content |
 //! |---|---|
 //! | `router` | chooses a model for a request |
-//! | `choose` | which models can take a question, and the choice among them |
-//! | `types` | the contract of a policy, and what a policy sees |
-//! | `records` | what is stored of choices, and what was learnt from them |
+//! | `choose` | which models can answer a question, and the choice among them |
+//! | `types` | the contract of a policy, and its input |
+//! | `records` | stored choices, and the knowledge learned from them |
 //! | `heuristic` | the policy that follows rules |
 //! | `grpo` | the policy that learns |
-//! | `model_facts` | what the list of an engine, or a name, says of a model |
-//! | `question_features`, `question_class` | what a question is like, and its class |
-//! | `question_hash` | recognises a question that is asked again |
-//! | `in_flight` | questions that models are still answering |
+//! | `model_facts` | properties of a model, from the list of its engine or from its name |
+//! | `question_features`, `question_class` | features of a question, and its class |
+//! | `question_hash` | recognises a repeated question |
+//! | `in_flight` | questions that models are answering |
 //! | `outcome` | reports how an answer ended |
-//! | `learning` | what is learnt from an outcome, a question asked again, and a rating |
-//! | `reward` | how good an answer was, as far as one can tell without reading it |
-//! | `service`, `cache`, `writer` | what is stored, what was read last, and the thread that writes |
+//! | `learning` | learns from an outcome, a repeated question, and a rating |
+//! | `reward` | how good an answer was, without reading it |
+//! | `service`, `cache`, `writer` | the service, what was read last, and the thread that writes |
 //! | `store` | the tables |
 //!
-//! Knows no engine, no agent, no configuration file and no HTTP server. [`Measurements`] says how fast models are and what they
-//! cost.
+//! Knows no engine, no agent, no configuration file and no HTTP server. [`Measurements`] supplies speeds and prices.
 
 mod cache;
 mod choose;

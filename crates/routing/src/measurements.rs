@@ -1,18 +1,16 @@
-//! What routing needs to know of models from the part that measures them.
+//! The measurements that routing needs.
 
 use hob_core::Usage;
 use hob_db::DatabaseError;
 
-/// Says how fast models are and what their answers cost.
 pub trait Measurements: Send + Sync {
-    /// How fast models wrote in the last `days`, for `most` models at most. Blocks.
+    /// The speeds in the last `days`, of at most `most` models. Blocks.
     fn speeds(&self, days: u32, most: u32) -> Result<Vec<MeasuredSpeed>, DatabaseError>;
 
-    /// What an answer of a cloud model cost in dollars; `None` where that is not known.
+    /// The price of an answer of a cloud model in dollars, if known.
     fn price(&self, model: &str, usage: Usage) -> Option<f64>;
 }
 
-/// How fast a model writes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredSpeed {
     pub engine: String,

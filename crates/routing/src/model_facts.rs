@@ -1,10 +1,10 @@
-//! What an engine's list tells of a model, and what its name does where the list is silent.
+//! Properties of a model, from the list of its engine, or else from its name.
 
 use hob_core::{ModelInfo, ModelKind};
 
 use crate::{ModelCandidate, ModelSpecialty};
 
-/// Words in the names of models that make vectors, rank, draw, listen or speak: none of them can answer.
+/// Words in the names of models that cannot answer: embedding, ranking, image and audio models.
 const NO_ANSWERS: [&str; 22] = [
     "embed",
     "embedding",
@@ -34,8 +34,8 @@ const NO_ANSWERS: [&str; 22] = [
 const FOR_CODE: [&str; 8] =
     ["code", "codestral", "codellama", "codegemma", "codeqwen", "codex", "devstral", "starcoder"];
 
-/// Words in the names of models that look at pictures.
-const SEEING: [&str; 11] = [
+/// Words in the names of models with vision.
+const VISION: [&str; 11] = [
     "llava",
     "bakllava",
     "vl",
@@ -49,10 +49,10 @@ const SEEING: [&str; 11] = [
     "gemini",
 ];
 
-/// Bits that a weight takes on disk where the quantisation does not tell.
-const USUAL_BITS: f64 = 4.8;
+/// Bits of a weight on disk if the quantisation is unknown.
+const DEFAULT_BITS: f64 = 4.8;
 
-/// The model as something that could answer; `None` for one that cannot.
+/// The model as a candidate; `None` if it cannot answer.
 pub fn model_candidate(info: &ModelInfo) -> Option<ModelCandidate> {
     let name = words(&info.id);
     let is_any_of = |list: &[&str]| name.iter().any(|word| list.contains(&word.as_str()));
@@ -65,12 +65,12 @@ pub fn model_candidate(info: &ModelInfo) -> Option<ModelCandidate> {
         parameters: info.parameters.or_else(|| parameters(&name)).or_else(|| weights_on_disk(info)),
         context: info.context,
         made_for: if for_code { ModelSpecialty::Code } else { ModelSpecialty::Everything },
-        sees: is_any_of(&SEEING),
+        sees: is_any_of(&VISION),
         speed: None,
     })
 }
 
-/// The words of a name, in small letters. A dot between digits is part of a number.
+/// The words of a name in lower case. A dot between digits is part of a number.
 fn words(name: &str) -> Vec<String> {
     let bytes = name.as_bytes();
     let is_digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
@@ -91,15 +91,14 @@ fn is_for_code(word: &str) -> bool {
     coder || FOR_CODE.contains(&word)
 }
 
-/// The number of weights that a name gives away: `7b`, `1.5b`, `8x7b`, `135m`. The largest where it names several, as the experts
-/// that are active (`30b-a3b`) or a length of context (`7b-1m`) are smaller numbers.
+/// The number of parameters in a name: `7b`, `1.5b`, `8x7b`, `135m`. The largest number if there are several: active experts
+/// (`30b-a3b`) or a context length (`7b-1m`) are smaller.
 fn parameters(name: &[String]) -> Option<u64> {
     name.iter().filter_map(|word| weights(word)).max()
 }
 
-/// Reads one word of a name.
 fn weights(word: &str) -> Option<u64> {
-    // `e4b` has about as much in it as a model of 4b.
+    // `e4b` is comparable to a model of 4b.
     let word = word.strip_prefix('e').unwrap_or(word);
     let (number, unit) = match word.strip_suffix('b') {
         Some(number) => (number, 1e9),
@@ -120,13 +119,13 @@ fn decimal(digits: &str) -> Option<f64> {
     if plain { digits.parse().ok() } else { None }
 }
 
-/// A guess from the size of the file, close enough to tell small from large.
+/// An estimate from the size of the file.
 fn weights_on_disk(info: &ModelInfo) -> Option<u64> {
-    let bits = info.quantization.as_deref().and_then(bits).unwrap_or(USUAL_BITS);
+    let bits = info.quantization.as_deref().and_then(bits).unwrap_or(DEFAULT_BITS);
     info.size.filter(|size| *size > 0).map(|size| (size as f64 * 8.0 / bits) as u64)
 }
 
-/// The bits behind `Q4_K_M`, `IQ3_XS`, `F16` or `BF16`.
+/// The bits of `Q4_K_M`, `IQ3_XS`, `F16` or `BF16`.
 fn bits(quantization: &str) -> Option<f64> {
     let digits: String =
         quantization.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_engine_says_goes_before_the_name_and_the_file_comes_last() {
+    fn the_engine_overrides_the_name_and_the_file_is_last() {
         let told = ModelInfo { parameters: Some(7_620_000_000), ..ModelInfo::named("m:7b") };
         assert_eq!(model_candidate(&told).and_then(|model| model.parameters), Some(7_620_000_000));
         let file = |quantization: &str| {
@@ -186,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn models_for_code_and_models_that_see_are_known_by_name() {
+    fn models_for_code_and_with_vision_are_recognised_by_name() {
         let kinds = |name: &str| named(name).map(|model| (model.made_for, model.sees));
         for name in [
             "qwen2.5-coder:7b",

@@ -1,5 +1,4 @@
-//! Reports how the answer of a chosen model ended. A reporter that is dropped reports nothing: the caller did not wait for the
-//! answer.
+//! Reports the outcome of an answer. A dropped reporter reports nothing: the caller did not wait for the answer.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,14 +19,12 @@ use crate::service::RoutingService;
 /// The step that ends a tool call.
 const TOOL_ENDED: &str = "TOOL_CALL_END";
 
-/// Reports the outcome of one choice.
 pub struct OutcomeReporter {
     run: Arc<str>,
     engine: String,
     model: String,
     began: Instant,
     service: RoutingService,
-    /// The question is in flight as long as the reporter lives.
     _in_flight: InFlightGuard,
 }
 
@@ -43,7 +40,7 @@ impl OutcomeReporter {
         }
     }
 
-    /// Reports how a whole answer ended.
+    /// Reports a complete answer.
     pub fn report(self, outcome: &Result<AgentOutcome, AskError>) {
         match outcome {
             Ok(AgentOutcome { generation, tool_results, .. }) => {
@@ -60,7 +57,7 @@ impl OutcomeReporter {
         }
     }
 
-    /// Reports an answer that failed before it began.
+    /// Reports a failure before the answer.
     pub fn report_error(self, error: &AskError) {
         if let AskError::Engine(error) = error {
             self.failed(error);
@@ -72,7 +69,7 @@ impl OutcomeReporter {
         self.service.withdraw(Arc::clone(&self.run));
     }
 
-    /// The same stream; its end is reported.
+    /// Reports the end of a stream.
     pub fn watch(self, stream: GenerationStream) -> GenerationStream {
         let GenerationStream { warnings, deltas } = stream;
         let deltas = Box::pin(ReportedStream { deltas, reporter: Some(self), signs: AnswerSigns::default() });
@@ -97,7 +94,7 @@ impl OutcomeReporter {
     }
 }
 
-/// What a stream or an outcome shows of an answer.
+/// The observed properties of an answer.
 #[derive(Debug, Clone, Copy, Default)]
 struct AnswerSigns {
     tool_calls: u32,
@@ -122,7 +119,6 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// A stream whose end is reported.
 struct ReportedStream {
     deltas: DeltaStream,
     /// `None` after the report.

@@ -1,16 +1,15 @@
-//! Questions that are alike.
+//! Classes of similar questions.
 
 use std::fmt;
 
-/// What a question is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QuestionTopic {
     Plain,
     Code,
     Maths,
-    /// Several things to do, one after the other.
+    /// Several steps.
     Steps,
-    /// Tools are at hand, or have been used.
+    /// The request has tools, or used some.
     Tools,
 }
 
@@ -34,7 +33,7 @@ impl QuestionTopic {
     }
 }
 
-/// How much there is to read.
+/// The length of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QuestionLength {
     Short,
@@ -55,7 +54,7 @@ impl QuestionLength {
     }
 }
 
-/// The language it is written in, as far as that makes a difference to models.
+/// The language, if it makes a difference for models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QuestionLanguage {
     English,
@@ -73,7 +72,7 @@ impl QuestionLanguage {
     }
 }
 
-/// Questions that are alike: what is learnt from one holds for the others. Written `code/short/english`.
+/// A class of similar questions, which share their knowledge. Written `code/short/english`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QuestionClass {
     pub topic: QuestionTopic,
@@ -82,7 +81,7 @@ pub struct QuestionClass {
 }
 
 impl QuestionClass {
-    /// Reads a class as it is written; `None` for anything else.
+    /// Parses the written form.
     pub fn parse(written: &str) -> Option<Self> {
         let mut parts = written.split('/');
         let (topic, length, language) = (parts.next()?, parts.next()?, parts.next()?);
@@ -109,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_class_is_read_as_it_is_written() {
+    fn every_class_is_parsed_from_its_written_form() {
         for topic in QuestionTopic::ALL {
             for length in QuestionLength::ALL {
                 for language in QuestionLanguage::ALL {

@@ -1,4 +1,4 @@
-//! What a question is like. Several signs speak for each topic, and it takes more than a word to settle on one.
+//! Features of a question. A topic needs several signs.
 
 use std::collections::BTreeSet;
 
@@ -6,23 +6,23 @@ use hob_core::{Content, ContentPart, GenerateRequest, MaxTokens, Message, Role};
 
 use crate::{QuestionClass, QuestionLanguage, QuestionLength, QuestionProfile, QuestionTopic};
 
-/// Bytes of a message that are looked at. What a question is like shows early.
-const LOOKED_AT: usize = 16 * 1024;
+/// The part of a message that is analysed.
+const ANALYSED_BYTES: usize = 16 * 1024;
 
-/// Tokens of a conversation that is still short, and of one that is not yet long. About 70 and 700 words.
+/// The limits of a short and a medium conversation in tokens: about 70 and 700 words.
 const SHORT: u64 = 100;
 const MEDIUM: u64 = 1000;
 
-/// Signs that add up to this settle a topic.
+/// A topic needs signs with this total weight.
 const SETTLED: f64 = 0.5;
 
-/// Earlier questions that a follow-up may be about.
+/// The number of earlier questions that a follow-up may refer to.
 const LOOK_BACK: usize = 4;
 
-/// Text has about four bytes to a token.
+/// Text has about four bytes per token.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// What a policy sees of a request whose messages amount to `prompt_tokens`.
+/// The profile of a request whose messages have `prompt_tokens`.
 pub fn question_profile(request: &GenerateRequest, prompt_tokens: u64) -> QuestionProfile {
     let asked = last_question(request);
     let language = language(asked.as_deref().unwrap_or_default());
@@ -38,16 +38,16 @@ fn last_question(request: &GenerateRequest) -> Option<String> {
     questions(request).next()
 }
 
-/// What the user said, the last first.
+/// The messages of the user, newest first.
 fn questions(request: &GenerateRequest) -> impl Iterator<Item = String> {
     let users = request.messages.iter().rev().filter(|message| message.role == Role::User);
     users.map(|message| {
         let text = message.content.text();
-        text[..text.floor_char_boundary(LOOKED_AT)].to_owned()
+        text[..text.floor_char_boundary(ANALYSED_BYTES)].to_owned()
     })
 }
 
-/// Instructions to the model are left out: they are the same for every question of a client.
+/// Without system messages, which are the same for all questions of a client.
 fn length(request: &GenerateRequest) -> QuestionLength {
     let said = request.messages.iter().filter(|message| message.role != Role::System);
     let tokens = said.map(bytes).sum::<u64>() / BYTES_PER_TOKEN;
@@ -74,7 +74,7 @@ fn bytes(message: &Message) -> u64 {
     }
 }
 
-/// What the definitions of the caller's tools take of the context.
+/// The tokens of the tool definitions.
 fn tool_tokens(request: &GenerateRequest) -> u64 {
     let bytes = request.tools.iter().map(|tool| {
         let described = tool.description.as_ref().map_or(0, String::len);
@@ -84,7 +84,7 @@ fn tool_tokens(request: &GenerateRequest) -> u64 {
     bytes.sum::<u64>().div_ceil(BYTES_PER_TOKEN)
 }
 
-/// A follow-up that says nothing of itself ("and in Rust?") is about what was asked before.
+/// A follow-up without a topic ("and in Rust?") has the topic of the earlier question.
 fn topic(request: &GenerateRequest) -> QuestionTopic {
     let used_tools = request.messages.iter().any(|message| message.role == Role::Tool);
     if used_tools || !request.tools.is_empty() {
@@ -102,13 +102,12 @@ fn topic_of(asked: &str) -> QuestionTopic {
         (QuestionTopic::Steps, steps(asked, &lower)),
     ];
     let settled = scores.into_iter().filter(|(_, score)| *score >= SETTLED);
-    // The first of equals.
     settled
         .reduce(|best, next| if next.1 > best.1 { next } else { best })
         .map_or(QuestionTopic::Plain, |(topic, _)| topic)
 }
 
-/// A fence, the look of source text, names of files, and the words of programmers.
+/// Code fences, source text, file names, and words of programmers.
 fn code(asked: &str, lower: &str) -> f64 {
     const WORDS: &str = "function code bug compile compiler refactor regex script python rust javascript \
         typescript java golang kotlin sql bash html css api exception traceback segfault \
@@ -128,7 +127,7 @@ fn code(asked: &str, lower: &str) -> f64 {
     ]) + 0.25 * hits(lower, WORDS)
 }
 
-/// Sums between numbers, formulas, many digits, and the words of mathematicians.
+/// Arithmetic, formulas, many digits, and words of mathematics.
 fn maths(asked: &str, lower: &str) -> f64 {
     const WORDS: &str = "prove proof theorem lemma integral integrate derivative equation equations solve \
         probability matrix calculate compute polynomial prime percent algebra geometry logarithm \
@@ -142,7 +141,7 @@ fn maths(asked: &str, lower: &str) -> f64 {
     ]) + 0.3 * hits(lower, WORDS)
 }
 
-/// An operator between two numbers. A stroke or a hyphen counts only with blanks around it: without, it is a date.
+/// An operator between two numbers. A slash or a hyphen needs blanks around it, because dates have none.
 fn has_a_sum(asked: &str) -> bool {
     let operator = |c: char| "+*^=×÷/-".contains(c);
     asked.match_indices(operator).any(|(at, found)| {
@@ -154,7 +153,7 @@ fn has_a_sum(asked: &str) -> bool {
     })
 }
 
-/// Lists of things to do, several questions, and words that tie steps together.
+/// Lists, several questions, and words that connect steps.
 fn steps(asked: &str, lower: &str) -> f64 {
     const PHRASES: [&str; 18] = [
         "step by step",
@@ -193,7 +192,7 @@ fn steps(asked: &str, lower: &str) -> f64 {
     ]) + 0.25 * phrases as f64
 }
 
-/// English unless the script, or the small words, are another language's.
+/// English, unless the script or common words are of another language.
 fn language(asked: &str) -> QuestionLanguage {
     const ENGLISH: &str = "the is of to and what how for you my it this that with can do are on why please write i \
         does in a at";
@@ -211,12 +210,12 @@ fn language(asked: &str) -> QuestionLanguage {
     if other { QuestionLanguage::Other } else { QuestionLanguage::English }
 }
 
-/// The weights of the signs that are there.
+/// The total weight of the present signs.
 fn sum(signs: &[(f64, bool)]) -> f64 {
     signs.iter().filter(|(_, there)| *there).map(|(weight, _)| weight).sum()
 }
 
-/// How many of the words are in the text, each counted once.
+/// The number of different words in the text.
 fn hits(lower: &str, words: &str) -> f64 {
     let found: BTreeSet<&str> = those_among(lower, words).collect();
     found.len() as f64
@@ -226,7 +225,7 @@ fn count(lower: &str, words: &str) -> usize {
     those_among(lower, words).count()
 }
 
-/// The words of the text that are among some others, which have blanks between them.
+/// The words of the text that are in a list separated by blanks.
 fn those_among<'a>(lower: &'a str, words: &str) -> impl Iterator<Item = &'a str> {
     text_words(lower).filter(move |word| words.split(' ').any(|known| known == *word))
 }
@@ -235,7 +234,7 @@ fn text_words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// The part of the characters that are such.
+/// The share of characters that match.
 fn share(text: &str, such: impl Fn(char) -> bool) -> f64 {
     let (mut all, mut found) = (0_u32, 0_u32);
     for c in text.chars() {

@@ -12,7 +12,7 @@ fn conversation(said: &[(Role, &str)]) -> GenerateRequest {
 }
 
 #[test]
-fn what_a_question_is_about_shows_in_more_than_a_word() {
+fn a_topic_needs_more_than_one_word() {
     for (text, expected) in [
         ("Why is the sky blue?", QuestionTopic::Plain),
         ("Hi!", QuestionTopic::Plain),
@@ -37,7 +37,7 @@ fn what_a_question_is_about_shows_in_more_than_a_word() {
 }
 
 #[test]
-fn tools_at_hand_or_in_use_are_a_topic_of_their_own() {
+fn tools_are_a_topic() {
     let tool = ToolDefinition { name: "f".into(), description: None, parameters: None, strict: None };
     let with_tools = GenerateRequest { tools: vec![tool], ..asking("Why is the sky blue?") };
     assert_eq!(topic(&with_tools), QuestionTopic::Tools);
@@ -46,7 +46,7 @@ fn tools_at_hand_or_in_use_are_a_topic_of_their_own() {
 }
 
 #[test]
-fn a_follow_up_is_about_what_was_asked_before() {
+fn a_follow_up_has_the_topic_of_the_earlier_question() {
     let follow_up = conversation(&[
         (Role::User, "Write a Python function that reverses a list."),
         (Role::Assistant, "def f(l): return l[::-1]"),
@@ -56,7 +56,7 @@ fn a_follow_up_is_about_what_was_asked_before() {
 }
 
 #[test]
-fn how_long_a_conversation_is_does_not_depend_on_the_clients_instructions() {
+fn the_length_does_not_depend_on_system_messages() {
     let instructions = "Be helpful. ".repeat(2000);
     for (words, expected) in
         [(5, QuestionLength::Short), (200, QuestionLength::Medium), (2000, QuestionLength::Long)]
@@ -68,7 +68,7 @@ fn how_long_a_conversation_is_does_not_depend_on_the_clients_instructions() {
 }
 
 #[test]
-fn a_language_is_known_by_its_script_or_its_small_words() {
+fn a_language_is_recognised_by_its_script_or_common_words() {
     for (text, expected) in [
         ("What is the capital of France?", QuestionLanguage::English),
         ("naïve café", QuestionLanguage::English),
@@ -83,7 +83,7 @@ fn a_language_is_known_by_its_script_or_its_small_words() {
 }
 
 #[test]
-fn the_room_a_request_takes_has_the_answer_and_the_tools_in_it() {
+fn the_size_of_a_request_includes_the_answer_and_the_tools() {
     let plain = asking("hi");
     assert_eq!(question_profile(&plain, 10).tokens, 10 + 1024);
     let tool = ToolDefinition {
@@ -97,7 +97,7 @@ fn the_room_a_request_takes_has_the_answer_and_the_tools_in_it() {
 }
 
 #[test]
-fn pictures_are_noticed() {
+fn images_are_recognised() {
     let picture = ContentPart::Image(Image { url: "data:image/png;base64,AAAA".into(), detail: None });
     let mut request = asking("");
     request.messages[0].content = Content::Parts(vec![ContentPart::Text("What is this?".into()), picture]);
@@ -106,7 +106,7 @@ fn pictures_are_noticed() {
 }
 
 #[test]
-fn a_novel_is_not_read_to_its_end() {
+fn a_long_text_is_not_read_completely() {
     let novel = format!("{}\n```code```", "word ".repeat(100_000));
     assert_eq!(topic(&asking(&novel)), QuestionTopic::Plain);
     assert_eq!(length(&asking(&novel)), QuestionLength::Long);

@@ -1,19 +1,18 @@
-//! By what a question is known again when it is asked once more.
+//! Recognises a repeated question.
 
 use hob_core::{Content, ContentPart, GenerateRequest, Role};
 
 /// Fields of the chat-completions format that identify the user: the older one and the newer one.
-const WHO_ASKS: [&str; 2] = ["user", "safety_identifier"];
+const USER_FIELDS: [&str; 2] = ["user", "safety_identifier"];
 
-/// A number by which the same question is known again when it is asked once more. All that the user said before belongs to it, and
-/// what the model was told to do, to the last word and picture; and who asks, where the client tells. `None` where the last word
-/// is not the user's, as when a client brings what its tools gave.
+/// A hash of the question with all earlier messages of the user, the system messages, the images, and the user if the client
+/// names one. `None` if the last message is not the user's.
 pub fn question_hash(request: &GenerateRequest) -> Option<u64> {
     if request.messages.last()?.role != Role::User {
         return None;
     }
     let mut print = Fingerprint::default();
-    for who in WHO_ASKS.iter().filter_map(|field| request.extra.get(*field)?.as_str()) {
+    for who in USER_FIELDS.iter().filter_map(|field| request.extra.get(*field)?.as_str()) {
         print.begin(b'@');
         print.add_words(who);
     }
@@ -21,7 +20,7 @@ pub fn question_hash(request: &GenerateRequest) -> Option<u64> {
         match message.role {
             Role::System => print.begin(b's'),
             Role::User => print.begin(b'u'),
-            // Another answer to the same question does not make it another one.
+            // A different answer does not change the question.
             Role::Assistant | Role::Tool => continue,
         }
         match &message.content {
@@ -41,7 +40,7 @@ pub fn question_hash(request: &GenerateRequest) -> Option<u64> {
     Some(print.0)
 }
 
-/// FNV-1a: the same in every process and in every version of the standard library.
+/// FNV-1a, which is the same in every process and version.
 struct Fingerprint(u64);
 
 impl Default for Fingerprint {
@@ -55,13 +54,13 @@ impl Fingerprint {
         self.0 = (self.0 ^ number).wrapping_mul(0x0000_0100_0000_01b3);
     }
 
-    /// What follows is of this kind. No text has such a byte.
+    /// Begins a part. No text contains such a byte.
     fn begin(&mut self, kind: u8) {
         self.add(0xff);
         self.add(kind.into());
     }
 
-    /// However they are spaced, and whatever their capitals.
+    /// Ignores spacing and case.
     fn add_words(&mut self, text: &str) {
         for word in text.split_whitespace() {
             word.bytes().for_each(|byte| self.add(byte.to_ascii_lowercase().into()));
@@ -69,13 +68,13 @@ impl Fingerprint {
         }
     }
 
-    /// Eight bytes at a time, since pictures are large.
+    /// Eight bytes at a time, because images are large.
     fn add_picture(&mut self, url: &str) {
         self.begin(b'p');
         let (blocks, rest) = url.as_bytes().as_chunks();
         for block in blocks {
             self.add(u64::from_le_bytes(*block));
-            // The product moves nothing down by itself.
+            // A multiplication alone does not change the low bits.
             self.0 ^= self.0 >> 32;
         }
         rest.iter().for_each(|byte| self.add((*byte).into()));
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_question_is_known_again_whatever_its_blanks_and_capitals() {
+    fn a_question_is_recognised_with_other_blanks_and_case() {
         let one = question_hash(&asking("Why is the  sky blue?"));
         assert_eq!(one, question_hash(&asking("why is the sky\nblue?")));
         assert_ne!(one, question_hash(&asking("Why is the sea blue?")));
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_words_with_other_instructions_are_another_question() {
+    fn other_instructions_make_another_question() {
         let told =
             |what: &str| question_hash(&conversation(&[(Role::System, what), (Role::User, "Bonjour")]));
         assert_ne!(told("Translate into English."), told("Translate into German."));
@@ -118,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_words_about_another_picture_are_another_question() {
+    fn another_image_makes_another_question() {
         let about = |url: &str| {
             let mut request = asking("");
             let picture = ContentPart::Image(Image { url: url.into(), detail: None });
@@ -140,13 +139,13 @@ mod tests {
     }
 
     #[test]
-    fn long_questions_that_differ_in_their_last_word_are_two() {
+    fn long_questions_that_differ_in_the_last_word_are_different() {
         let about = |last: &str| question_hash(&asking(&("word ".repeat(100_000) + last)));
         assert_ne!(about("Rome"), about("Athens"));
     }
 
     #[test]
-    fn the_same_question_of_somebody_else_is_another_one() {
+    fn another_user_makes_another_question() {
         let of = |user: &str| {
             let mut request = asking("Why is the sky blue?");
             request.extra.insert("user".into(), user.into());
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_words_in_another_conversation_are_another_question() {
+    fn another_conversation_makes_another_question() {
         let after = |before: &str| {
             question_hash(&conversation(&[
                 (Role::User, before),
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_gave_is_no_question_asked_again() {
+    fn the_result_of_a_tool_is_not_a_repeated_question() {
         let loops = conversation(&[(Role::User, "What is 2 + 2?"), (Role::Assistant, ""), (Role::Tool, "4")]);
         assert_eq!(question_hash(&loops), None);
         assert_eq!(question_hash(&conversation(&[])), None);

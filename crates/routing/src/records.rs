@@ -1,4 +1,4 @@
-//! What is kept of choices, and what was learnt from them.
+//! Stored choices, and the knowledge learned from them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use hob_core::RequestSource;
 
 use crate::QuestionClass;
 
-/// A choice that was made, as it is kept until it is known what came of it.
+/// A choice, stored until its outcome is known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RoutingDecision {
-    /// The request or run it was made for.
+    /// The id of the request or run.
     pub run: Arc<str>,
     pub decided: SystemTime,
     pub source: RequestSource,
@@ -19,15 +19,15 @@ pub struct RoutingDecision {
     pub class: QuestionClass,
     pub engine: String,
     pub model: String,
-    /// What there was to choose from, the chosen model included.
+    /// The models to choose from, including the chosen one.
     pub candidates: Vec<String>,
-    /// How likely it was to be chosen; `None` where nothing was left to chance.
+    /// The probability of the choice; `None` if it was not random.
     pub probability: Option<f64>,
-    /// By which the same question is known again, and nothing else; `None` where nothing new was asked.
+    /// The hash of the question; `None` if the user asked nothing new.
     pub question: Option<u64>,
 }
 
-/// What a person says of an answer.
+/// The rating of an answer by a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rating {
     Good,
@@ -49,28 +49,28 @@ impl Rating {
     }
 }
 
-/// What was learnt of a class of questions.
+/// The knowledge of a class of questions.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ClassRecord {
-    /// The last rewards, oldest first: the group that the next one is compared with.
+    /// The last rewards, oldest first.
     pub recent: Vec<f64>,
     pub models: BTreeMap<String, ModelRecord>,
 }
 
-/// What was learnt of a model in a class.
+/// The knowledge of a model in a class.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ModelRecord {
-    /// In the softmax over the models.
+    /// The weight in the softmax.
     pub weight: f64,
-    /// How often it was chosen, whatever came of it.
+    /// The number of choices.
     pub tries: u64,
-    /// Answers that had a reward.
+    /// The number of rewards.
     pub samples: u64,
-    /// The sum of those rewards.
+    /// The sum of the rewards.
     pub rewards: f64,
-    /// The logarithm of the seconds an answer takes, as a moving mean.
+    /// The moving mean of the logarithm of the seconds of an answer.
     pub log_seconds: Option<f64>,
-    /// What an answer costs, as a moving mean.
+    /// The moving mean of the price of an answer.
     pub dollars: Option<f64>,
 }
 
@@ -80,5 +80,4 @@ impl ModelRecord {
     }
 }
 
-/// Everything that was learnt.
 pub type Knowledge = BTreeMap<QuestionClass, ClassRecord>;

@@ -1,54 +1,54 @@
-//! How good an answer was, as far as one can tell without reading it: from 0 to 1.
+//! Estimates how good an answer was, without reading it: from 0 to 1.
 //!
-//! What a person says counts for nearly all of it. Without a rating there is how it ended, how long it took and what
-//! it cost next to the other models, whether its tools worked, and whether the question had to be asked again.
+//! A rating counts for nearly all of it. Without one, the reward depends on how the answer ended, its time and price compared to
+//! other models, its tool calls, and whether the question was repeated.
 
 use hob_core::EngineError;
 
 use crate::{ClassRecord, ModelRecord, Rating};
 
-/// An answer of which nothing else is known.
+/// An answer without further signs.
 const ANSWERED: f64 = 0.6;
 
-/// An answer never counts as little as a failure, nor as much as one with a good rating.
+/// The limits of an answer without a rating: above a failure, and below a good rating.
 const LEAST: f64 = 0.05;
 const MOST: f64 = 0.95;
 
-/// The most that each sign adds or takes away.
+/// The largest effect of each sign.
 const PACE: f64 = 0.15;
 const COST: f64 = 0.1;
 const FAILED_TOOLS: f64 = 0.3;
 const CUT_SHORT: f64 = 0.15;
 const ASKED_AGAIN: f64 = 0.3;
 
-/// So many times as fast as the others, or as slow, counts in full.
-const FAR_APART: f64 = 4.0;
+/// This factor to the other models counts in full.
+const FULL_EFFECT_FACTOR: f64 = 4.0;
 
-/// A rating counts for this much of a reward, the other signs for the rest.
-const SAID: f64 = 0.9;
+/// The share of a rating in a reward.
+const RATING_SHARE: f64 = 0.9;
 
-/// How many ordinary answers a rating counts for.
+/// The number of ordinary answers that a rating counts for.
 pub const RATING_STRENGTH: f64 = 3.0;
 
 /// The share of a new value in a moving mean.
-const NEWS: f64 = 0.2;
+const SMOOTHING: f64 = 0.2;
 
-/// How a run ended for the model that was chosen for it.
+/// The outcome of a run for the chosen model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum AnswerOutcome {
     Answered(AnswerEffort),
     Failed,
 }
 
-/// What an answer took.
+/// Time, price and other facts of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct AnswerEffort {
     pub seconds: f64,
-    /// `None` where it is not known, which is not the same as free.
+    /// `None` if it is unknown, which is different from free.
     pub dollars: Option<f64>,
     pub tool_calls: u32,
     pub failed_tool_calls: u32,
-    /// Whether it was ended before it was finished: by its length, or because it went in circles.
+    /// Whether it was stopped: by its length, or because it repeated a call.
     pub cut_short: bool,
 }
 
@@ -57,7 +57,7 @@ pub fn implicit(model: &str, end: &AnswerOutcome, class: &ClassRecord) -> f64 {
     let AnswerOutcome::Answered(effort) = end else { return 0.0 };
     let others = || class.models.iter().filter(|(name, _)| *name != model).map(|(_, known)| known);
     let pace = match mean(others().filter_map(|known| known.log_seconds)) {
-        Some(usual) => ((usual - log_seconds(effort)) / FAR_APART.ln()).clamp(-1.0, 1.0),
+        Some(usual) => ((usual - log_seconds(effort)) / FULL_EFFECT_FACTOR.ln()).clamp(-1.0, 1.0),
         None => 0.0,
     };
     let thrift = match mean(others().filter_map(|known| known.dollars)).zip(effort.dollars) {
@@ -73,29 +73,29 @@ pub fn implicit(model: &str, end: &AnswerOutcome, class: &ClassRecord) -> f64 {
     reward.clamp(LEAST, MOST)
 }
 
-/// The reward with a rating. `implicit` is the one without; `None` where there was none.
+/// The reward with a rating. `implicit` is the one without, if any.
 pub fn rated(implicit: Option<f64>, rating: Rating) -> f64 {
     let said = match rating {
         Rating::Good => 1.0,
         Rating::Bad => 0.0,
     };
-    SAID * said + (1.0 - SAID) * implicit.unwrap_or(ANSWERED)
+    RATING_SHARE * said + (1.0 - RATING_SHARE) * implicit.unwrap_or(ANSWERED)
 }
 
-/// The reward of an answer after which the same question was asked again.
+/// The reward of an answer whose question was repeated.
 pub fn asked_again(reward: f64) -> f64 {
     (reward - ASKED_AGAIN).max(0.0)
 }
 
-/// Remembers what answers of a model take.
+/// Updates the mean time and price of a model.
 pub fn record_effort(known: &mut ModelRecord, effort: &AnswerEffort) {
-    let moved = |old: Option<f64>, new: f64| old.map_or(new, |old| old + NEWS * (new - old));
+    let moved = |old: Option<f64>, new: f64| old.map_or(new, |old| old + SMOOTHING * (new - old));
     known.log_seconds = Some(moved(known.log_seconds, log_seconds(effort)));
     known.dollars = effort.dollars.map(|dollars| moved(known.dollars, dollars)).or(known.dollars);
 }
 
-/// Whether a failure says something of the model. An engine that is not there, or does not let us in, or has too much to do, says
-/// nothing. A refusal does: where the request is to blame, the other models refuse it as well, and none of them stands out.
+/// Whether a failure says something about the model. An engine that is down, refuses access or is overloaded does not. A refusal
+/// does: if the request is the cause, other models refuse it too, and none stands out.
 pub fn is_models_fault(error: &EngineError) -> bool {
     match error {
         EngineError::Timeout { .. }
@@ -146,10 +146,10 @@ mod tests {
     };
 
     #[test]
-    fn an_answer_like_the_others_is_worth_the_usual() {
+    fn an_average_answer_has_the_default_reward() {
         assert_eq!(reward(USUAL), ANSWERED);
         let alone = implicit("m", &AnswerOutcome::Answered(USUAL), &ClassRecord::default());
-        assert_eq!(alone, ANSWERED, "there is nobody to compare with");
+        assert_eq!(alone, ANSWERED, "there is no model to compare with");
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_that_nobody_knows_is_not_free() {
+    fn an_unknown_price_is_not_free() {
         assert_eq!(reward(AnswerEffort { dollars: None, ..USUAL }), reward(USUAL));
         let mut known = ModelRecord::default();
         record_effort(&mut known, &AnswerEffort { dollars: None, ..USUAL });
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_happens_a_reward_stays_between_failure_and_praise() {
+    fn a_reward_stays_between_failure_and_a_good_rating() {
         let dreadful = AnswerEffort {
             seconds: f64::MAX,
             dollars: Some(f64::MAX),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_counts_only_where_the_model_is_to_blame() {
+    fn a_failure_counts_only_if_the_model_is_the_cause() {
         let engine = || "ollama".to_owned();
         let refused = |status, message: &str| EngineError::Refused {
             engine: engine(),

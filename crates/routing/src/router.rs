@@ -1,4 +1,4 @@
-//! Chooses the model for a request that leaves it to Hob: brings models, speeds and random numbers to a policy, and records the choice.
+//! Chooses the model for a request: passes models, speeds and random numbers to a policy, and records the choice.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,15 +20,14 @@ use crate::records::RoutingDecision;
 use crate::service::RoutingService;
 use crate::types::{ModelCandidate, RandomDraw, RouterPolicy};
 
-/// Models that are chosen from. A provider may list hundreds, too many to learn about each.
+/// The number of models to choose from. A provider may list hundreds, too many to learn about each.
 const MAX_CANDIDATES: usize = 64;
 
-/// How a model is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolicyName {
     /// By rules.
     Heuristic,
-    /// By what was learnt.
+    /// By learning.
     Grpo,
 }
 
@@ -47,10 +46,8 @@ impl fmt::Display for PolicyName {
     }
 }
 
-/// Draws a random number.
 pub type DrawFn = Arc<dyn Fn() -> RandomDraw + Send + Sync>;
 
-/// Chooses the model for a request.
 pub struct Router {
     policy: PolicyName,
     service: RoutingService,
@@ -58,18 +55,17 @@ pub struct Router {
     draw_fn: DrawFn,
 }
 
-/// A model that was chosen.
 pub struct RoutedModel {
     /// The key of the engine that has it.
     pub engine: String,
     pub model: String,
     pub reason: ModelReason,
-    /// Takes the outcome of the answer.
+    /// Reports the outcome of the answer.
     pub reporter: OutcomeReporter,
 }
 
 impl Default for Router {
-    /// Follows the rules, and stores nothing.
+    /// The heuristic policy without storage.
     fn default() -> Self {
         Router::new(PolicyName::Heuristic, RoutingService::default())
     }
@@ -81,7 +77,7 @@ impl Router {
         Router { policy, service, in_flight: InFlight::default(), draw_fn }
     }
 
-    /// The same with other random numbers.
+    /// Uses other random numbers.
     pub fn with_draws(self, draw_fn: DrawFn) -> Self {
         Router { draw_fn, ..self }
     }
@@ -134,7 +130,7 @@ impl Router {
         Ok(RoutedModel { engine, model, reason, reporter })
     }
 
-    /// The models that could answer, with their measured speed. Those of the cloud only where it is the default engine: the fallback
+    /// The models that can answer, with their measured speed. Cloud models only if the cloud is the default engine: the fallback
     /// decides when the cloud replaces an engine that is down.
     fn candidates(&self, models: &[ListedModel], default_engine: &str) -> Vec<ModelCandidate> {
         let may_answer = |listed: &&ListedModel| listed.engine != CLOUD || default_engine == CLOUD;

@@ -1,8 +1,6 @@
-//! What can be asked of routing: the knowledge of a class, the speed and the price of a model; and what can be reported to it: choices,
-//! outcomes and ratings.
+//! The service of routing: knowledge, speeds and prices; and the recording of choices, outcomes and ratings.
 //!
-//! They are stored in the database that all processes of one home share, and read again every few seconds. Without a database,
-//! what was learnt is lost.
+//! They are stored in the shared database, and read again every few seconds. Without a database, nothing is learned.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -20,13 +18,13 @@ use crate::reward::AnswerOutcome;
 use crate::store::{NewRating, RoutingStore};
 use crate::writer::{BATCHES, RoutingSink, WriterCommand};
 
-/// The longest wait of the first question for what was learnt.
+/// How long the first question waits for the knowledge.
 const FIRST_READ_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The longest wait for what is still to be written.
+/// How long a flush waits.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What routing stores and learns. Cheap to clone; all clones share one state. The default one stores nothing.
+/// Cheap to clone; all clones share one state. The default one stores nothing.
 #[derive(Clone, Default)]
 pub struct RoutingService {
     inner: Arc<Inner>,
@@ -41,13 +39,13 @@ struct Inner {
 }
 
 impl RoutingService {
-    /// Stores in a database, which is created when there is something to write. `measurements` is `None` where nothing is measured.
+    /// Stores in a database, which is created on the first write. `measurements` is `None` if nothing is measured.
     pub fn new(database: impl Into<LazyDatabase>, measurements: Option<Arc<dyn Measurements>>) -> Self {
         let cache = RoutingCache::new(database.into(), measurements);
         RoutingService { inner: Arc::new(Inner { cache: Arc::new(cache), ..Inner::default() }) }
     }
 
-    /// The store; `None` where there is none yet. Creates nothing. Blocks.
+    /// The store, if it exists. Creates nothing. Blocks.
     pub fn find(&self) -> Result<Option<Arc<dyn RoutingStore>>, DatabaseError> {
         self.inner.cache.find()
     }
@@ -57,25 +55,25 @@ impl RoutingService {
         self.inner.cache.rate(new)
     }
 
-    /// Waits until everything is written, but not for ever. Blocks.
+    /// Waits until everything is written, up to a timeout. Blocks.
     pub fn flush(&self) {
         if let Some(Some(writer)) = self.inner.writer.get() {
             writer.flush(FLUSH_TIMEOUT);
         }
     }
 
-    /// The same without blocking.
+    /// Flushes without blocking.
     pub async fn close(self) {
-        // A failure is the blocking pool's end, which comes only with the program's.
+        // It fails only when the program ends.
         let _ = tokio::task::spawn_blocking(move || self.flush()).await;
     }
 
-    /// Waits a moment for the first read of what was learnt; later calls wait for nothing.
+    /// Waits briefly for the first read of the knowledge.
     pub(crate) async fn ready(&self) {
         let first = self.inner.first_read.get_or_init(|| async {
             let cache = Arc::clone(&self.inner.cache);
             let reading = tokio::task::spawn_blocking(move || cache.read());
-            // What is read too late for this question is there for the next one.
+            // A late read is available for the next question.
             if let Ok(Ok(Err(error))) = tokio::time::timeout(FIRST_READ_TIMEOUT, reading).await {
                 tracing::warn!(%error, "routing results cannot be read");
             }
@@ -86,17 +84,16 @@ impl RoutingService {
         }
     }
 
-    /// What was learnt of a class of questions.
     pub(crate) fn class_record(&self, class: QuestionClass) -> ClassRecord {
         self.inner.cache.class_record(class)
     }
 
-    /// Tokens that a model writes in a second, where that was measured.
+    /// Tokens per second, if measured.
     pub(crate) fn speed(&self, engine: &str, model: &str) -> Option<f64> {
         self.inner.cache.speed(engine, model)
     }
 
-    /// What an answer cost in dollars; `None` where that is not known. Only the cloud has a price.
+    /// The price of an answer in dollars, if known. Only the cloud has a price.
     pub(crate) fn price(&self, engine: &str, model: &str, usage: Option<Usage>) -> Option<f64> {
         if engine != CLOUD {
             return Some(0.0);
@@ -155,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn only_the_cloud_has_a_price_and_not_always_one_that_is_known() {
+    fn only_the_cloud_has_a_price_which_may_be_unknown() {
         let service = RoutingService::new(
             Database::in_memory(&[MIGRATIONS]).expect("opened"),
             Some(Arc::new(PriceList)),
         );
         let usage = Some(Usage { prompt_tokens: 1000, completion_tokens: 1000, ..Usage::default() });
         assert_eq!(service.price("ollama", "m", None), Some(0.0));
-        assert_eq!(service.price(CLOUD, "a model that nobody has heard of", usage), None);
+        assert_eq!(service.price(CLOUD, "an unknown model", usage), None);
         assert_eq!(service.price(CLOUD, "gpt-5.2", usage), Some(1000.0));
         assert_eq!(service.price(CLOUD, "gpt-5.2", None), None);
         assert_eq!(RoutingService::default().price(CLOUD, "gpt-5.2", usage), None);

@@ -1,15 +1,14 @@
-//! The contract of a policy, and what a policy sees. A policy is pure and synchronous: the caller passes in what is known and a
-//! random number.
+//! The contract of a policy, and its input. A policy is pure and synchronous: the caller passes in measurements and a random
+//! number.
 
 use hob_core::ModelReason;
 
 use crate::QuestionClass;
 
-/// Chooses a model.
 pub trait RouterPolicy: Send + Sync {
     fn name(&self) -> &'static str;
 
-    /// One of `candidates`, all of which can answer; `None` only where there are none.
+    /// Chooses one of `candidates`, all of which can answer; `None` only if there are none.
     fn choose(
         &self,
         query: &QuestionProfile,
@@ -18,22 +17,20 @@ pub trait RouterPolicy: Send + Sync {
     ) -> Option<PolicyChoice>;
 }
 
-/// What is known of a model that could answer.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ModelCandidate {
     pub model: String,
-    /// Number of weights, as the engine says or as the name does.
+    /// From the engine or the name.
     pub parameters: Option<u64>,
-    /// Context window in tokens.
+    /// In tokens.
     pub context: Option<u64>,
     pub made_for: ModelSpecialty,
-    /// Whether it is known to look at pictures.
+    /// Whether it is known to support images.
     pub sees: bool,
-    /// Tokens it writes in a second, as measured here.
+    /// Measured tokens per second.
     pub speed: Option<f64>,
 }
 
-/// What a model is best at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ModelSpecialty {
     #[default]
@@ -41,21 +38,20 @@ pub enum ModelSpecialty {
     Code,
 }
 
-/// What a policy sees of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuestionProfile {
     pub class: QuestionClass,
-    /// Tokens that question and answer may take together; an estimate.
+    /// An estimate of the tokens of question and answer.
     pub tokens: u64,
     pub pictures: bool,
 }
 
-/// All the chance a choice may depend on: a number from 0 up to, but not including, 1.
+/// A random number from 0 up to, but not including, 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomDraw(f64);
 
 impl RandomDraw {
-    /// What lies outside, or is no number, counts as the nearest that is inside.
+    /// A value outside counts as the nearest valid one.
     pub fn new(drawn: f64) -> Self {
         RandomDraw(if drawn >= 0.0 { drawn.min(1.0 - f64::EPSILON) } else { 0.0 })
     }
@@ -65,12 +61,11 @@ impl RandomDraw {
     }
 }
 
-/// What a policy chose.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyChoice {
     pub model: String,
     pub reason: ModelReason,
-    /// How likely it was to be chosen; `None` where a policy leaves nothing to chance.
+    /// The probability of the choice; `None` if it was not random.
     pub probability: Option<f64>,
 }
 
@@ -79,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lot_is_always_below_one() {
+    fn a_random_draw_is_always_below_one() {
         for (drawn, draw) in [(0.0, 0.0), (0.5, 0.5), (-1.0, 0.0), (f64::NAN, 0.0)] {
             assert_eq!(RandomDraw::new(drawn).get(), draw, "{drawn}");
         }

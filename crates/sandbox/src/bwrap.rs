@@ -1,5 +1,5 @@
-//! Bubblewrap: the kernel's namespaces without a daemon and without an image. The programs of this machine, read-only, and
-//! nothing else of it.
+//! Bubblewrap: kernel namespaces without a daemon and without an image. Programs of this machine are mounted read-only, and
+//! nothing else.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -9,47 +9,47 @@ use hob_process::{Need, command};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
+use crate::checked_job::CheckedJob;
 use crate::error::SandboxError;
 use crate::job::{ExitReason, JobResult, ScriptLanguage};
-use crate::launch::{self, CODE_VARIABLE, MOUNT_CHANGED, MOUNT_CHANGED_WORDS};
+use crate::launch::{self, CODE_VARIABLE, MOUNT_CHANGED, MOUNT_CHANGED_TEXT};
+use crate::memory;
 use crate::mounts::AllowedMount;
 use crate::options::SandboxLimits;
 use crate::process::{self, ProcessBounds};
 use crate::python::{self, Python};
 use crate::runtime_check::{last_error_line, run_probe};
-use crate::{CheckedJob, memory};
 
-/// Nobody, inside and, where we are root, outside too.
+/// The user `nobody`: inside and, if Hob runs as root, outside too.
 const NOBODY: u32 = 65_534;
 
 const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// From util-linux, as `prlimit` is. It makes itself the leader of a session and becomes the command it is given.
+/// From util-linux, like `prlimit`. It starts a session and executes the given command.
 const SESSION_LEADER: &str = "setsid";
 
-/// For the limits of the trial, which takes milliseconds.
+/// For the limits of the trial run, which takes milliseconds.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The first release that can forbid user namespaces inside, with which a program could try the kernel for holes.
+/// The first release that can forbid user namespaces inside, which are often used to attack the kernel.
 const OLDEST: (u32, u32) = (0, 8);
 
-/// Directories beside `/usr`. On most systems they are links into it.
+/// Directories beside `/usr`. On most systems they are links to it.
 const BESIDE_USR: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
-/// The little of `/etc` that programs need to start; nothing of it is private.
+/// The files of `/etc` that programs need. None of them is private.
 const FROM_ETC: [&str; 3] = ["/etc/alternatives", "/etc/ld.so.cache", "/etc/localtime"];
 
-/// The runner.
 #[derive(Debug)]
 pub struct Bwrap {
     program: PathBuf,
     limits: SandboxLimits,
-    /// Looked for when it is first needed.
+    /// Found on first use.
     python: OnceCell<Python>,
 }
 
 impl Bwrap {
-    /// Finds out whether bubblewrap is there, is new enough, and may do its work on this machine.
+    /// Checks that bubblewrap is installed, new enough, and works on this machine.
     pub async fn find(program: &Path, limits: SandboxLimits) -> Result<Self, SandboxError> {
         let runner = Bwrap { program: program.to_owned(), limits, python: OnceCell::new() };
         let unusable = |reason| SandboxError::Unusable { program: program.to_owned(), reason };
@@ -97,12 +97,11 @@ impl Bwrap {
         self.judge(outcome, run.mounts)
     }
 
-    /// Tells a sandbox that could not be set up from a program that failed. A program can pretend, and fools nobody but
-    /// itself.
+    /// Distinguishes a sandbox that could not be set up from a program that failed. A program can fake the former, with no gain.
     fn judge(&self, outcome: JobResult, mounts: &[AllowedMount]) -> Result<JobResult, SandboxError> {
         match outcome.exit_reason {
             ExitReason::Exited(MOUNT_CHANGED)
-                if !mounts.is_empty() && outcome.stderr.trim() == MOUNT_CHANGED_WORDS =>
+                if !mounts.is_empty() && outcome.stderr.trim() == MOUNT_CHANGED_TEXT =>
             {
                 Err(SandboxError::MountChanged)
             }
@@ -140,12 +139,11 @@ impl Bwrap {
         self.python.get_or_try_init(find).await
     }
 
-    /// Bubblewrap around an inner command.
     ///
-    /// It begins a session of its own, away from our terminal, and so leads a process group that holds all of bubblewrap's own
-    /// processes from their first moment: killing the group kills the first process inside, and with it everything inside. Its
-    /// option `--new-session` would take that process out of the group, and `--die-with-parent` alone comes too late for a
-    /// bubblewrap that is killed while it starts.
+    /// Runs a command in bubblewrap, in a new session without a terminal. So it leads a process group that contains all of
+    /// bubblewrap's own processes from the start: killing the group kills the first process inside, and with it everything
+    /// inside. The option `--new-session` would take that process out of the group, and `--die-with-parent` alone is too late for
+    /// a bubblewrap that is killed while it starts.
     fn command<'a>(
         &self,
         mounts: &[AllowedMount],
@@ -166,23 +164,23 @@ impl Bwrap {
     }
 }
 
-/// Root would be root inside too, whatever number it shows there: the kernel exempts it from limits, and it owns every file
-/// that is mounted. So it becomes nobody before anything else happens.
+/// Root would also be root inside, with any user id: the kernel exempts it from limits, and it owns the mounted files. So the
+/// command runs as nobody.
 fn as_nobody(mut command: Command) -> Command {
     #[cfg(unix)]
     if rustix::process::geteuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }
-    // Wherever we were started may be closed to nobody.
+    // The user nobody may not be allowed to enter the current directory.
     command.current_dir("/");
     command
 }
 
-/// The walls.
+/// The restrictions.
 fn arguments(limits: &SandboxLimits, mounts: &[AllowedMount], python: Option<&Python>) -> Vec<OsString> {
     let mut arguments = Arguments::default();
-    // `--die-with-parent` is for the case that we are killed ourselves. It looks at the thread that started it, which is one of
-    // the runtime's own and lives as long.
+    // `--die-with-parent` is for the case that Hob is killed. It watches the thread that started it, which belongs to the runtime
+    // and lives as long.
     arguments
         .words(&["--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"])
         .words(&["--uid", &NOBODY.to_string(), "--gid", &NOBODY.to_string()])
@@ -201,13 +199,13 @@ fn arguments(limits: &SandboxLimits, mounts: &[AllowedMount], python: Option<&Py
     if let Some(prefix) = python.and_then(|python| python.prefix.as_deref()) {
         arguments.read_only(prefix, prefix);
     }
-    // Memory behind a file system counts as nobody's, so each of them has a size, and those that need none are closed.
+    // The memory of a file system counts for no process, so each has a size, and those that need none are read-only.
     let scratch = limits.scratch.to_string();
     arguments
         .words(&["--proc", "/proc", "--dev", "/dev"])
         .words(&["--perms", "1777", "--size", &scratch, "--tmpfs", "/tmp"])
         .words(&["--perms", "1777", "--size", &scratch, "--tmpfs", "/dev/shm"]);
-    // After the scratch space, which would hide what lies below it.
+    // After the scratch space, which would hide them.
     for mount in mounts {
         arguments.read_only(&mount.host, &mount.inside);
     }
@@ -215,10 +213,9 @@ fn arguments(limits: &SandboxLimits, mounts: &[AllowedMount], python: Option<&Py
     arguments.0
 }
 
-/// Limits that each process inherits. Set inside, so that they count this sandbox's processes and not those of its
-/// neighbours.
+/// Limits that each process inherits. They are set inside, so that they count only the processes of this sandbox.
 fn limited(limits: SandboxLimits, timeout: Duration) -> Vec<String> {
-    // The processor's time can only run out long after the clock's, unless many processes share it.
+    // Processor time runs out after the timeout, unless many processes share it.
     let seconds = timeout.as_secs() + 1;
     [
         "prlimit".to_owned(),
@@ -252,7 +249,7 @@ impl Arguments {
     }
 }
 
-/// Major and minor number out of `bubblewrap 0.8.0`.
+/// The major and minor number of `bubblewrap 0.8.0`.
 fn version(words: &str) -> Option<(u32, u32)> {
     let mut numbers = words.trim().strip_prefix("bubblewrap ")?.split('.');
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))

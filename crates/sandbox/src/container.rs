@@ -1,5 +1,5 @@
-//! Docker and Podman, which take the same words. The client is not the container: killing the one leaves the other running,
-//! so every run that does not end by itself is ended by name.
+//! Docker and Podman, which have the same options. Killing the client does not stop the container, so a run that does not end by
+//! itself is ended by name.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use hob_process::{Need, command, std_command};
 use tokio::process::Command;
 
-use crate::CheckedJob;
+use crate::checked_job::CheckedJob;
 use crate::error::SandboxError;
 use crate::job::{ExitReason, JobResult};
 use crate::launch::{self, CODE_VARIABLE};
@@ -17,13 +17,13 @@ use crate::owner::ContainerOwner;
 use crate::process::{self, ProcessBounds};
 use crate::runtime_check::{last_error_line, run_probe};
 
-/// Of Docker's or Podman's client. The container itself gets nothing but what its arguments name.
+/// The environment of the client. The container gets only what its arguments name.
 const CLIENT_NEEDS: [Need; 2] = [Need::Basics, Need::Containers];
 
-/// With these codes the client says that the container, or the shell in it, never started. A program may end with them too.
+/// The exit codes of the client if the container or its shell did not start. A program may return them too.
 const NEVER_STARTED: std::ops::RangeInclusive<i32> = 125..=127;
 
-/// The runner.
+/// Docker or Podman.
 #[derive(Debug)]
 pub struct Container {
     program: PathBuf,
@@ -33,8 +33,7 @@ pub struct Container {
 }
 
 impl Container {
-    /// Finds out whether the client, its daemon and the image are there, and removes what a killed process of ours left
-    /// behind.
+    /// Checks the client, its daemon and the image, and removes containers of a process that was killed.
     pub async fn find(program: &Path, image: &str, limits: SandboxLimits) -> Result<Self, SandboxError> {
         let runner = Container {
             program: program.to_owned(),
@@ -71,13 +70,13 @@ impl Container {
         command.process_group(0);
         let bounds =
             ProcessBounds { stdin: run.job.stdin.clone(), timeout: run.timeout, limits: self.limits };
-        // Made before the client starts, and so dropped after it is gone.
+        // Created before the client starts, and dropped after it has ended.
         let mut removal = ContainerRemoval { program: self.program.clone(), name: Some(name) };
-        // The container limits memory itself, all processes together.
+        // The container limits the memory of all its processes.
         let outcome = process::run(command, bounds, |_| std::future::pending()).await;
         let outcome = outcome.map_err(|source| SandboxError::Io { program: self.program.clone(), source })?;
         match outcome.exit_reason {
-            ExitReason::Exited(code) if NEVER_STARTED.contains(&code) && is_clients_own(&outcome) => {
+            ExitReason::Exited(code) if NEVER_STARTED.contains(&code) && is_client_error(&outcome) => {
                 removal.now().await;
                 Err(SandboxError::Unusable {
                     program: self.program.clone(),
@@ -95,14 +94,14 @@ impl Container {
         }
     }
 
-    /// Removes containers whose owner is gone.
+    /// Removes containers of processes that have ended.
     async fn sweep(&self) {
         let Some(filter) = self.owner.filter() else { return };
         let list = self.client(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"]);
         let Ok(answer) = run_probe(list, &self.program).await else { return };
         for name in String::from_utf8_lossy(&answer.stdout).lines().filter(|name| self.owner.is_orphan(name))
         {
-            tracing::info!(name, "removing a container that a former run left behind");
+            tracing::info!(name, "removing a container of an earlier run");
             ContainerRemoval { program: self.program.clone(), name: Some(name.to_owned()) }.now().await;
         }
     }
@@ -114,12 +113,12 @@ impl Container {
     }
 }
 
-/// Whether the client itself speaks: Docker begins with `docker: `, Podman with `Error: `.
-fn is_clients_own(outcome: &JobResult) -> bool {
+/// Whether the output is an error of the client: Docker begins with `docker: `, Podman with `Error: `.
+fn is_client_error(outcome: &JobResult) -> bool {
     outcome.stdout.is_empty() && ["docker: ", "Error: "].iter().any(|words| outcome.stderr.starts_with(words))
 }
 
-/// The walls.
+/// The restrictions.
 fn arguments(
     name: &str,
     image: &str,
@@ -131,7 +130,7 @@ fn arguments(
     let mut words: Vec<String> = [
         "run --rm --interactive --pull never --network none --read-only --cap-drop ALL",
         "--security-opt no-new-privileges --user 65534:65534 --workdir /tmp --hostname sandbox",
-        // The output comes to us; a copy in the daemon's log would only fill its disk.
+        // A copy in the daemon's log would only fill its disk.
         "--log-driver none --env HOME=/tmp --env LANG=C.UTF-8",
     ]
     .iter()
@@ -142,14 +141,14 @@ fn arguments(
         format!("--env={CODE_VARIABLE}"),
         format!("--name={name}"),
         format!("--memory={memory}"),
-        // The same number means no swap at all.
+        // The same number disables swap.
         format!("--memory-swap={memory}"),
         format!("--pids-limit={processes}"),
         format!("--ulimit=fsize={file_size}:{file_size}"),
         format!("--ulimit=cpu={seconds}:{seconds}"),
         "--ulimit=core=0:0".to_owned(),
         "--ulimit=nofile=256:256".to_owned(),
-        // Podman's own choice may be more than it is allowed to give. Processes are counted by the limit above.
+        // Podman's default may exceed its own limit. The limit above counts processes.
         "--ulimit=nproc=4096:4096".to_owned(),
         format!("--tmpfs=/tmp:rw,size={scratch},noexec,nosuid,nodev,mode=1777"),
     ]);
@@ -158,7 +157,7 @@ fn arguments(
         arguments.push(mount_argument(mount)?);
     }
     arguments.extend(["--entrypoint=sh".into(), image.into()]);
-    // The daemon may run on another kernel, where a mount has another identity: nothing to compare.
+    // The daemon may run on another kernel, where mounts have other identities.
     arguments.extend(launch::arguments(run.job.language, "python3", &[]).into_iter().map(OsString::from));
     Ok(arguments)
 }
@@ -166,16 +165,16 @@ fn arguments(
 fn mount_argument(mount: &AllowedMount) -> Result<OsString, SandboxError> {
     let refused =
         |reason: &str| SandboxError::MountNotAllowed { host: mount.host.clone(), reason: reason.to_owned() };
-    let text = |path: &Path| path.to_str().map(str::to_owned).ok_or_else(|| refused("its path is no text"));
+    let text = |path: &Path| path.to_str().map(str::to_owned).ok_or_else(|| refused("its path is not text"));
     let (host, inside) = (text(&mount.host)?, text(&mount.inside)?);
-    // The value is a line of comma-separated fields: whoever writes a comma writes a field of their own.
+    // The value is a list of comma-separated fields, so a comma in a path would add a field.
     if [&host, &inside].iter().any(|path| path.contains([',', '"', '\n', '\r'])) {
-        return Err(refused("its path has a comma, a quote or a line break in it"));
+        return Err(refused("its path contains a comma, a quote or a line break"));
     }
     Ok(format!("--mount=type=bind,source={host},target={inside},readonly").into())
 }
 
-/// Ends a container by its name, at the latest when the value is dropped.
+/// Removes a container by its name, at the latest when this is dropped.
 #[derive(Debug)]
 struct ContainerRemoval {
     program: PathBuf,
@@ -183,15 +182,15 @@ struct ContainerRemoval {
 }
 
 impl ContainerRemoval {
-    /// Kills and removes it, and waits for that.
+    /// Kills and removes the container.
     async fn now(&mut self) {
         let Some(name) = self.name.clone() else { return };
         for arguments in [&["kill", &name][..], &["rm", "--force", &name]] {
             let mut command = command(&self.program, &CLIENT_NEEDS);
             command.args(arguments);
-            // To kill what has ended already fails, and is no trouble.
+            // Killing a container that has ended fails, which is fine.
             if let Err(error) = run_probe(command, &self.program).await {
-                tracing::warn!(name, %error, "a container cannot be removed");
+                tracing::warn!(name, %error, "cannot remove a container");
             }
         }
         self.name = None;
@@ -199,8 +198,8 @@ impl ContainerRemoval {
 }
 
 impl Drop for ContainerRemoval {
-    /// Nobody can wait here, so a process of its own does the work, and does it again a little later: the daemon may be in
-    /// the middle of creating what is to be removed.
+    /// `drop` cannot wait, so a separate process removes the container, and tries again later: the daemon may still be creating
+    /// it.
     fn drop(&mut self) {
         let Some(name) = self.name.take() else { return };
         let script = "\"$0\" kill \"$1\"; \"$0\" rm --force \"$1\"; sleep 2; \"$0\" rm --force \"$1\"";
@@ -213,9 +212,9 @@ impl Drop for ContainerRemoval {
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         match command.spawn() {
-            // Its end must be waited for somewhere, or it stays in the table of processes.
+            // Without a wait it would stay in the process table.
             Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
-            Err(error) => tracing::warn!(name, %error, "a container cannot be removed"),
+            Err(error) => tracing::warn!(name, %error, "cannot remove a container"),
         }
     }
 }

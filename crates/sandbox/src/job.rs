@@ -1,4 +1,4 @@
-//! What is to be run, and what came of it.
+//! Programs to run, and their results.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-/// What the code is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ScriptLanguage {
@@ -18,7 +17,7 @@ pub enum ScriptLanguage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
     pub host: PathBuf,
-    /// Where the code finds it: `/work`, `/data`, `/mnt`, or below; an entry of the allowlist also at its own path.
+    /// The path inside: `/work`, `/data`, `/mnt`, or below; an entry of the allowlist also at its own path.
     pub inside: PathBuf,
 }
 
@@ -28,14 +27,13 @@ pub struct Job {
     pub language: ScriptLanguage,
     pub code: String,
     pub stdin: Vec<u8>,
-    /// Read-only, and only what the allowlist contains.
+    /// Read-only, and only from the allowlist.
     pub mounts: Vec<Mount>,
-    /// How long it may take; `None` for the sandbox's own limit, which also caps it.
+    /// The time limit; `None` for that of the sandbox, which is also the maximum.
     pub timeout: Option<Duration>,
 }
 
 impl Job {
-    /// Code without input and without mounts.
     pub fn new(language: ScriptLanguage, code: impl Into<String>) -> Self {
         Job { language, code: code.into(), stdin: Vec::new(), mounts: Vec::new(), timeout: None }
     }
@@ -45,22 +43,19 @@ impl Job {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitReason {
     Exited(i32),
-    /// A signal ended it: often a limit, such as that of the processor's time.
+    /// Often because of a limit, such as processor time.
     Signalled(i32),
     TimedOut(Duration),
-    /// It wrote and wrote.
     TooMuchOutput,
-    /// Its processes together took more memory than they may.
     TooMuchMemory,
 }
 
-/// What came of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobResult {
     pub stdout: String,
     pub stderr: String,
     pub exit_reason: ExitReason,
-    /// Whether some of the output was left out.
+    /// Whether some of the output was dropped.
     pub output_cut: bool,
     pub duration: Duration,
 }
@@ -77,19 +72,19 @@ impl JobResult {
         matches!(self.exit_reason, ExitReason::TimedOut(_))
     }
 
-    /// The outcome in words that a model understands. What went wrong comes first: the end of a long text may be cut.
+    /// The result as text for a model. Errors come first, because the end of a long text may be cut.
     pub fn report(&self) -> String {
         let mut report = match self.exit_reason {
             ExitReason::Exited(code) => format!("exit code: {code}\n"),
             ExitReason::Signalled(signal) => format!("ended by signal {signal}\n"),
             ExitReason::TimedOut(after) => {
-                format!("timed out after {} s and was stopped\n", after.as_secs_f32())
+                format!("stopped: timed out after {} s\n", after.as_secs_f32())
             }
-            ExitReason::TooMuchOutput => "stopped: it wrote far too much output\n".to_owned(),
-            ExitReason::TooMuchMemory => "stopped: it used too much memory\n".to_owned(),
+            ExitReason::TooMuchOutput => "stopped: too much output\n".to_owned(),
+            ExitReason::TooMuchMemory => "stopped: too much memory\n".to_owned(),
         };
         if self.output_cut {
-            report.push_str("some of the output was left out\n");
+            report.push_str("some of the output was dropped\n");
         }
         for (name, text) in [("stderr", &self.stderr), ("stdout", &self.stdout)] {
             if !text.is_empty() {
@@ -108,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_tells_all_there_is_to_know() {
+    fn a_report_has_all_results() {
         let quiet = JobResult {
             stdout: String::new(),
             stderr: String::new(),
@@ -124,7 +119,8 @@ mod tests {
             output_cut: true,
             ..quiet
         };
-        let expected = "timed out after 1.5 s and was stopped\nsome of the output was left out\nstderr:\nerr\nstdout:\nout\n";
+        let expected =
+            "stopped: timed out after 1.5 s\nsome of the output was dropped\nstderr:\nerr\nstdout:\nout\n";
         assert_eq!(noisy.report(), expected);
         assert_eq!((noisy.exit_code(), noisy.timed_out()), (None, true));
     }

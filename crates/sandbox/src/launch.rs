@@ -1,20 +1,18 @@
-//! The few lines of shell that begin every run, inside the sandbox.
+//! The shell script that starts every run, inside the sandbox.
 //!
-//! The code travels in an environment variable: unlike arguments it cannot be seen in the machine's list of processes, and
-//! the program's own input stays free.
+//! The code is passed in an environment variable: unlike arguments, it is not in the list of processes, and stdin stays free.
 
 use crate::job::ScriptLanguage;
 use crate::mounts::AllowedMount;
 
-/// Carries the code.
 pub const CODE_VARIABLE: &str = "HOB_CODE";
 
-/// The largest value Linux takes in a variable is 128 KiB.
+/// Linux allows 128 KiB in a variable.
 pub const MAX_CODE_BYTES: usize = 96 << 10;
 
-/// How the check of mounts ends when one is not what was allowed.
+/// The exit code if a mount is not the one that was allowed.
 pub const MOUNT_CHANGED: i32 = 124;
-pub const MOUNT_CHANGED_WORDS: &str = "hob: a mount was replaced";
+pub const MOUNT_CHANGED_TEXT: &str = "hob: a mount was replaced";
 
 /// `$0` is the file to write. The arguments are pairs of mount and identity up to `--`, then the interpreter.
 const SCRIPT: &str = "\
@@ -25,11 +23,11 @@ const SCRIPT: &str = "\
     shift; \
     printf %s \"$HOB_CODE\" > \"$0\" && unset HOB_CODE && exec \"$@\" \"$0\"";
 
-/// Arguments for `sh` that write the code to a file and run it with `python` or with `sh`. `checked` mounts are compared
-/// with what was allowed before anything runs.
+/// Arguments for `sh` that write the code to a file and run it with `python` or `sh`. `checked` mounts are compared with what was
+/// allowed first.
 pub fn arguments(language: ScriptLanguage, python: &str, checked: &[AllowedMount]) -> Vec<String> {
     let (file, interpreter) = match language {
-        // Unbuffered, so that what was printed before a time-out is not lost.
+        // Unbuffered, so that output before a timeout is not lost.
         ScriptLanguage::Python => ("/tmp/main.py", vec![python, "-u", "-B"]),
         ScriptLanguage::Sh => ("/tmp/main.sh", vec!["sh"]),
     };

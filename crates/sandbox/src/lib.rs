@@ -1,9 +1,10 @@
-//! Runs code that a model wrote: without network, without the files of this machine, with limits on time, memory and output.
+//! Runs code of a model: without network, without the files of this machine, with limits on time, memory and output.
 //!
-//! A program sees its own scratch space, and what the owner of the machine put on the allowlist, read-only. The crate has one
-//! tool, `code_interpreter`. It knows nothing of agents.
+//! A program sees its own scratch space and, read-only, the files on the owner's allowlist. The crate has one tool,
+//! `code_interpreter`. It knows nothing of agents.
 
 mod bwrap;
+mod checked_job;
 mod container;
 mod error;
 mod job;
@@ -27,61 +28,50 @@ pub use job::{ExitReason, Job, JobResult, Mount, ScriptLanguage};
 pub use options::{Runtime, SandboxLimits, SandboxOptions};
 pub use tool::CodeInterpreter;
 
+use checked_job::CheckedJob;
 use launch::MAX_CODE_BYTES;
-use mounts::{AllowedMount, MAX_MOUNTS};
+use mounts::MAX_MOUNTS;
 use runner::Runner;
 
-/// For each program that may run at once, so many may wait.
-const WAITING_PER_PLACE: usize = 4;
+/// The number of waiting programs for each that may run.
+const WAITING_PER_SLOT: usize = 4;
 
 const MAX_STDIN_BYTES: usize = 1 << 20;
 
-/// A job that passed every check.
-#[derive(Debug, Clone, Copy)]
-struct CheckedJob<'a> {
-    job: &'a Job,
-    mounts: &'a [AllowedMount],
-    timeout: Duration,
-}
-
-/// Runs programs, a few at a time. What runs them is found out at the first one.
+/// Runs programs, a limited number concurrently. The runtime is found on first use.
 pub struct Sandbox {
     options: SandboxOptions,
     runner: OnceCell<Runner>,
-    /// Places to run.
-    places: Semaphore,
-    /// Places to run or to wait.
+    /// Slots to run.
+    slots: Semaphore,
+    /// Slots to run or to wait.
     queue: Semaphore,
 }
 
 impl Sandbox {
     pub fn new(options: SandboxOptions) -> Self {
         if options.allowlist.len() > MAX_MOUNTS {
-            tracing::warn!(
-                most = MAX_MOUNTS,
-                "the sandbox shows only the first entries of [sandbox] allowlist"
-            );
+            tracing::warn!(most = MAX_MOUNTS, "only the first entries of [sandbox] allowlist are mounted");
         }
-        let places = options.max_concurrent.clamp(1, 1_024);
+        let slots = options.max_concurrent.clamp(1, 1_024);
         Sandbox {
-            places: Semaphore::new(places),
-            queue: Semaphore::new(places * (1 + WAITING_PER_PLACE)),
+            slots: Semaphore::new(slots),
+            queue: Semaphore::new(slots * (1 + WAITING_PER_SLOT)),
             runner: OnceCell::new(),
             options,
         }
     }
 
-    /// How long a program may run.
     pub fn timeout(&self) -> Duration {
         self.options.timeout
     }
 
-    /// What the owner of the machine lets every program read, as it is now.
+    /// The files that every program may read.
     pub fn readable(&self) -> Vec<Mount> {
         mounts::of_allowlist(&self.options.allowlist)
     }
 
-    /// Says what would run the code, or why nothing can.
+    /// Returns what would run the code.
     pub async fn check(&self) -> Result<String, SandboxError> {
         if !self.options.enabled {
             return Err(SandboxError::Disabled);
@@ -95,14 +85,14 @@ impl Sandbox {
             return Err(SandboxError::Disabled);
         }
         check_size(&job)?;
-        // What is not allowed is refused before anything starts or waits.
+        // Invalid mounts are refused before anything starts or waits.
         mounts::check(&job.mounts, &self.options.allowlist)?;
         let _queued = self.queue.try_acquire().map_err(|_| self.busy())?;
-        let _place = self.places.acquire().await.map_err(|_| self.busy())?;
+        let _slot = self.slots.acquire().await.map_err(|_| self.busy())?;
         let runner = self.runner().await?;
-        // And looked at again, since time has passed.
+        // Checked again, because they may have changed.
         let mounts = mounts::check(&job.mounts, &self.options.allowlist)?;
-        let timeout = job.timeout.map_or(self.options.timeout, |wish| wish.min(self.options.timeout));
+        let timeout = job.timeout.map_or(self.options.timeout, |limit| limit.min(self.options.timeout));
         runner.run(CheckedJob { job: &job, mounts: &mounts, timeout }).await
     }
 
@@ -112,7 +102,7 @@ impl Sandbox {
 
     fn busy(&self) -> SandboxError {
         let running = self.options.max_concurrent;
-        SandboxError::Busy { running, waiting: running * WAITING_PER_PLACE }
+        SandboxError::Busy { running, waiting: running * WAITING_PER_SLOT }
     }
 }
 
@@ -122,7 +112,7 @@ fn check_size(job: &Job) -> Result<(), SandboxError> {
     } else if job.code.len() > MAX_CODE_BYTES {
         Err(SandboxError::BadJob("the code is longer than 96 KiB"))
     } else if job.code.contains('\0') {
-        Err(SandboxError::BadJob("the code has a NUL character in it"))
+        Err(SandboxError::BadJob("the code contains a NUL character"))
     } else if job.stdin.len() > MAX_STDIN_BYTES {
         Err(SandboxError::BadJob("the input is longer than 1 MiB"))
     } else {

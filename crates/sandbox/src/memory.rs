@@ -1,30 +1,30 @@
-//! Watches how much memory a family of processes takes together, where the kernel limits each of them alone.
+//! Watches the memory of a process and its descendants, where the kernel limits each process alone.
 
 use std::time::Duration;
 
 use crate::job::ExitReason;
 
-/// A runaway takes about a gigabyte a second, so the limit is overshot by little.
+/// A runaway allocates about a gigabyte a second, so the limit is exceeded only slightly.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// More processes than any sandbox lets be.
+/// More than a sandbox allows.
 const MAX_PROCESSES: usize = 1_024;
 
-/// Ends when `ancestor` and its descendants take more than `limit` bytes.
+/// Returns when `ancestor` and its descendants use more than `limit` bytes.
 pub async fn watch(ancestor: u32, limit: u64) -> ExitReason {
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        // Looking at many processes takes a moment, which nobody else should wait for.
-        let looking = tokio::task::spawn_blocking(move || used(ancestor));
-        if looking.await.is_ok_and(|used| used > limit) {
+        // Reading many processes takes a moment.
+        let reading = tokio::task::spawn_blocking(move || used(ancestor));
+        if reading.await.is_ok_and(|used| used > limit) {
             return ExitReason::TooMuchMemory;
         }
     }
 }
 
-/// Bytes in use by a process and its descendants. Pages they share are counted once, in parts.
+/// The memory of a process and its descendants. Shared pages are counted once.
 fn used(ancestor: u32) -> u64 {
     let mut family = vec![ancestor];
     let mut total = 0;
@@ -39,7 +39,7 @@ fn used(ancestor: u32) -> u64 {
     total
 }
 
-/// A process that is gone, or not ours to look at, counts as nothing.
+/// A process that has ended or cannot be read counts as nothing.
 fn own(pid: u32) -> u64 {
     let summary = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     let kilobytes = summary
@@ -48,7 +48,7 @@ fn own(pid: u32) -> u64 {
     kilobytes.unwrap_or(0) * 1_024
 }
 
-/// Every thread has a list of the processes it started.
+/// Every thread has a list of its child processes.
 fn children(pid: u32) -> Vec<u32> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());

@@ -1,4 +1,4 @@
-//! Which mounts are allowed: what the allowlist contains once every link on both sides is resolved.
+//! Checks mounts against the allowlist, after resolving every link on both sides.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -7,21 +7,20 @@ use crate::job::Mount;
 
 pub const MAX_MOUNTS: usize = 16;
 
-/// Where any mount may appear. Anywhere else it could stand in for a part of the system.
-const PLACES: [&str; 3] = ["work", "data", "mnt"];
+/// The directories for mounts. Elsewhere a mount could replace a part of the system.
+const MOUNT_POINTS: [&str; 3] = ["work", "data", "mnt"];
 
-/// What a program needs of a system lies here, so nothing of ours may.
+/// System directories, where nothing may be mounted.
 const SYSTEM: [&str; 13] =
     ["bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "run", "sbin", "sys", "usr"];
 
-/// Everything on the allowlist that is there, as mounts: each at its own path, so that files have the names that their owner
-/// knows them by, and what belongs to the system itself below `/mnt`.
+/// The existing entries of the allowlist as mounts: each at its own path, and system directories below `/mnt`.
 pub fn of_allowlist(allowlist: &[PathBuf]) -> Vec<Mount> {
     let there = allowlist.iter().filter_map(|entry| Some((entry, entry.canonicalize().ok()?)));
     there
-        .filter(|(_, host)| is_open(host))
+        .filter(|(_, host)| is_readable(host))
         .map(|(entry, host)| {
-            let inside = match is_own_place(entry) {
+            let inside = match can_keep_path(entry) {
                 true => entry.clone(),
                 false => Path::new("/mnt").join(host.strip_prefix("/").unwrap_or(&host)),
             };
@@ -31,42 +30,42 @@ pub fn of_allowlist(allowlist: &[PathBuf]) -> Vec<Mount> {
         .collect()
 }
 
-/// Whether the sandbox can see it. Where we are root its programs are nobody, and so is what mounts things for them.
+/// Whether the sandbox can read it. If Hob runs as root, the sandbox runs as nobody.
 #[cfg(unix)]
-fn is_open(host: &Path) -> bool {
+fn is_readable(host: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let has = |path: &Path, bits: u32| path.metadata().is_ok_and(|metadata| metadata.mode() & bits == bits);
-    let is_open = || has(host, 0o004) && host.ancestors().all(|part| !part.is_dir() || has(part, 0o001));
-    !rustix::process::geteuid().is_root() || is_open()
+    let for_nobody = || has(host, 0o004) && host.ancestors().all(|part| !part.is_dir() || has(part, 0o001));
+    !rustix::process::geteuid().is_root() || for_nobody()
 }
 
 #[cfg(not(unix))]
-fn is_open(_host: &Path) -> bool {
+fn is_readable(_host: &Path) -> bool {
     true
 }
 
-/// A mount that passed.
+/// A checked mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedMount {
     /// Absolute, without links and without `..`.
     pub host: PathBuf,
     pub inside: PathBuf,
-    /// What the check looked at, as the sandbox will see it again (`device:inode`). The path may be replaced in between.
+    /// The `device:inode` at the time of the check. The path may be replaced later.
     pub identity: String,
 }
 
-/// Checks all mounts of a job; one that does not pass fails them all.
+/// Checks all mounts of a job.
 pub fn check(mounts: &[Mount], allowlist: &[PathBuf]) -> Result<Vec<AllowedMount>, SandboxError> {
     if mounts.len() > MAX_MOUNTS {
         return Err(SandboxError::BadJob("a program can have at most 16 mounts"));
     }
-    // A directory that is not there allows nothing.
+    // Entries that do not exist allow nothing.
     let allowlist: Vec<(&Path, PathBuf)> =
         allowlist.iter().filter_map(|entry| Some((entry.as_path(), entry.canonicalize().ok()?))).collect();
     mounts.iter().map(|mount| check_one(mount, &allowlist)).collect()
 }
 
-/// `allowlist` has each entry as it was written and as it is.
+/// `allowlist` has each entry as written and resolved.
 fn check_one(mount: &Mount, allowlist: &[(&Path, PathBuf)]) -> Result<AllowedMount, SandboxError> {
     let refused =
         |reason: &str| SandboxError::MountNotAllowed { host: mount.host.clone(), reason: reason.to_owned() };
@@ -74,11 +73,11 @@ fn check_one(mount: &Mount, allowlist: &[(&Path, PathBuf)]) -> Result<AllowedMou
         return Err(refused("its path must be absolute"));
     }
     let is_entry = allowlist.iter().any(|(entry, _)| *entry == mount.inside);
-    let fits = is_place(&mount.inside) || (is_entry && is_own_place(&mount.inside));
-    if !fits {
+    let is_valid = is_mount_point(&mount.inside) || (is_entry && can_keep_path(&mount.inside));
+    if !is_valid {
         return Err(refused("it can only appear at /work, /data, /mnt or below"));
     }
-    // That a path outside is missing is nobody's business either, so both have the same words.
+    // The same text for a missing path, so that it does not reveal which paths exist.
     let outside = "it is not in the allowlist ([sandbox] allowlist)";
     let host = mount.host.canonicalize().map_err(|_| refused(outside))?;
     if !allowlist.iter().any(|(_, entry)| host.starts_with(entry)) {
@@ -91,19 +90,19 @@ fn check_one(mount: &Mount, allowlist: &[(&Path, PathBuf)]) -> Result<AllowedMou
     Ok(AllowedMount { host, inside: mount.inside.clone(), identity: identity(&metadata) })
 }
 
-fn is_place(inside: &Path) -> bool {
+fn is_mount_point(inside: &Path) -> bool {
     let mut components = inside.components();
-    let starts_well = components.next() == Some(Component::RootDir)
-        && matches!(components.next(), Some(Component::Normal(name)) if PLACES.iter().any(|place| name == *place));
-    starts_well && components.all(|component| matches!(component, Component::Normal(_)))
+    let has_valid_start = components.next() == Some(Component::RootDir)
+        && matches!(components.next(), Some(Component::Normal(name)) if MOUNT_POINTS.iter().any(|known| name == *known));
+    has_valid_start && components.all(|component| matches!(component, Component::Normal(_)))
 }
 
-/// Whether a path of this machine can be the same path in the sandbox.
-fn is_own_place(path: &Path) -> bool {
+/// Whether a path can be the same inside the sandbox.
+fn can_keep_path(path: &Path) -> bool {
     let mut components = path.components();
-    let starts_well = components.next() == Some(Component::RootDir)
+    let has_valid_start = components.next() == Some(Component::RootDir)
         && matches!(components.next(), Some(Component::Normal(name)) if SYSTEM.iter().all(|part| name != *part));
-    starts_well
+    has_valid_start
         && path != Path::new("/tmp")
         && components.all(|component| matches!(component, Component::Normal(_)))
 }
@@ -168,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_allowlist_itself_appears_where_it_is() {
+    fn an_allowlist_entry_is_mounted_at_its_own_path() {
         let home = tempfile::tempdir().unwrap();
         let root = home.path().canonicalize().unwrap();
         let (allowed, outside) = paths(&root);
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_allowlist_entry_that_is_a_link_means_what_it_points_to() {
+    fn an_allowlist_entry_that_is_a_link_allows_its_target() {
         let home = tempfile::tempdir().unwrap();
         let root = home.path().canonicalize().unwrap();
         let (allowed, outside) = paths(&root);
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_cannot_stand_in_for_a_part_of_the_system() {
+    fn a_mount_cannot_replace_a_part_of_the_system() {
         let home = tempfile::tempdir().unwrap();
         let allowlist = [home.path().to_owned()];
         let at = |inside: &str| {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What runs the code.
+/// The program that runs the code.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Runtime {
     /// Docker or Podman if one of them has the image, bubblewrap otherwise.
@@ -12,11 +12,11 @@ pub enum Runtime {
     Docker,
     Podman,
     Bwrap,
-    /// One of these three at a certain place; its file name tells which.
+    /// The path of one of these three; its file name says which.
     Path(PathBuf),
 }
 
-/// What a program may use.
+/// The limits of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SandboxLimits {
     /// Bytes of memory, all processes together.
@@ -26,9 +26,9 @@ pub struct SandboxLimits {
     pub file_size: u64,
     /// The size of `/tmp` in bytes.
     pub scratch: u64,
-    /// As many bytes as are kept of stdout and of stderr each.
+    /// Bytes of stdout and of stderr that are kept.
     pub output: usize,
-    /// As many bytes as are thrown away after that before the program is stopped.
+    /// Bytes that are dropped after that before the program is stopped.
     pub surplus: usize,
 }
 
@@ -45,7 +45,6 @@ impl Default for SandboxLimits {
     }
 }
 
-/// The sandbox's settings.
 #[derive(Debug, Clone)]
 pub struct SandboxOptions {
     pub enabled: bool,

@@ -1,13 +1,13 @@
-//! Whose container is it? Its name tells the process that started it, and the world in which that process has its number.
+//! The owner of a container. Its name contains the process that started it, and the system of that process.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A process that names containers.
+/// A process that starts containers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerOwner {
-    /// Stands for this boot of this machine and this process namespace. Elsewhere the same number is somebody else, and
-    /// several machines and containers may share a daemon. `None` where that cannot be told.
-    world: Option<String>,
+    /// Identifies this boot of this machine and this process namespace, because several machines and containers may share a
+    /// daemon. `None` if it is unknown.
+    system: Option<String>,
     pid: u32,
 }
 
@@ -15,32 +15,32 @@ impl ContainerOwner {
     pub fn this_process() -> Self {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
         let namespace = std::fs::read_link("/proc/self/ns/pid").ok();
-        let world = boot.zip(namespace).map(|parts| {
+        let system = boot.zip(namespace).map(|parts| {
             let mut hasher = DefaultHasher::new();
             parts.hash(&mut hasher);
             format!("{:08x}", hasher.finish() & 0xffff_ffff)
         });
-        ContainerOwner { world, pid: std::process::id() }
+        ContainerOwner { system, pid: std::process::id() }
     }
 
-    /// A name that no other container has.
+    /// A unique name.
     pub fn new_name(&self) -> String {
-        let world = self.world.as_deref().unwrap_or("elsewhere");
-        format!("hob-{world}-{}-{:012x}", self.pid, fastrand::u64(..) & 0xffff_ffff_ffff)
+        let system = self.system.as_deref().unwrap_or("elsewhere");
+        format!("hob-{system}-{}-{:012x}", self.pid, fastrand::u64(..) & 0xffff_ffff_ffff)
     }
 
-    /// For the list of containers of this world.
+    /// The filter for containers of this system.
     pub fn filter(&self) -> Option<String> {
-        self.world.as_ref().map(|world| format!("name=hob-{world}-"))
+        self.system.as_ref().map(|system| format!("name=hob-{system}-"))
     }
 
-    /// Whether a container is of this world and its owner is no more.
+    /// Whether a container belongs to this system and its owner has ended.
     pub fn is_orphan(&self, name: &str) -> bool {
         self.pid_of(name).is_some_and(|pid| !is_alive(pid))
     }
 
     fn pid_of(&self, name: &str) -> Option<u32> {
-        let rest = name.strip_prefix("hob-")?.strip_prefix(self.world.as_deref()?)?.strip_prefix('-')?;
+        let rest = name.strip_prefix("hob-")?.strip_prefix(self.system.as_deref()?)?.strip_prefix('-')?;
         rest.split_once('-')?.0.parse().ok()
     }
 }
@@ -51,7 +51,7 @@ fn is_alive(pid: u32) -> bool {
     use rustix::process::{Pid, test_kill_process};
 
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    // Whatever else the answer is, somebody of that number is there.
+    // Any other error means that the process exists.
     pid.is_none_or(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }
 
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_containers_of_dead_owners_in_this_world_are_orphans() {
+    fn only_containers_of_dead_owners_on_this_system_are_orphans() {
         let owner = ContainerOwner::this_process();
         let mine = owner.new_name();
         assert_ne!(mine, owner.new_name());
@@ -75,7 +75,7 @@ mod tests {
         // Larger than any process number of Linux.
         let dead = ContainerOwner { pid: 2_000_000_000, ..owner.clone() };
         assert!(owner.is_orphan(&dead.new_name()));
-        let elsewhere = ContainerOwner { world: Some("00000000".into()), ..dead };
+        let elsewhere = ContainerOwner { system: Some("00000000".into()), ..dead };
         for foreign in [elsewhere.new_name().as_str(), "postgres", "hob-", "hob-x", ""] {
             assert!(!owner.is_orphan(foreign), "{foreign}");
         }

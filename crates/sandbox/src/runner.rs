@@ -1,15 +1,14 @@
-//! Chooses what runs the code.
+//! Chooses the runtime.
 
 use std::path::Path;
 
-use crate::CheckedJob;
 use crate::bwrap::Bwrap;
+use crate::checked_job::CheckedJob;
 use crate::container::Container;
 use crate::error::SandboxError;
 use crate::job::JobResult;
 use crate::options::{Runtime, SandboxOptions};
 
-/// What runs the code on this machine.
 #[derive(Debug)]
 pub enum Runner {
     Bwrap(Bwrap),
@@ -17,7 +16,7 @@ pub enum Runner {
 }
 
 impl Runner {
-    /// The runner that the options ask for, if it works.
+    /// The runtime that the options name, if it works.
     pub async fn find(options: &SandboxOptions) -> Result<Self, SandboxError> {
         let bwrap = async |program: &Path| Bwrap::find(program, options.limits).await.map(Runner::Bwrap);
         let container = async |program: &Path| {
@@ -52,7 +51,6 @@ impl Runner {
         }
     }
 
-    /// For people.
     pub fn describe(&self) -> String {
         match self {
             Runner::Bwrap(bwrap) => bwrap.program().display().to_string(),

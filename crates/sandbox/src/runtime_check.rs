@@ -1,4 +1,4 @@
-//! Runs a short command, with a time limit, to find out whether a runtime works.
+//! Runs a short command with a time limit, to check a runtime.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -8,10 +8,10 @@ use tokio::process::Command;
 
 use crate::error::SandboxError;
 
-/// A daemon that does not answer by then is as good as none.
+/// A daemon that does not answer in this time counts as missing.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Runs `command` and gives what it said. `program` is for errors.
+/// Runs `command`. `program` is named in errors.
 pub async fn run_probe(mut command: Command, program: &Path) -> Result<Output, SandboxError> {
     command.stdin(Stdio::null()).kill_on_drop(true);
     match tokio::time::timeout(TIMEOUT, command.output()).await {
@@ -27,7 +27,7 @@ pub async fn run_probe(mut command: Command, program: &Path) -> Result<Output, S
     }
 }
 
-/// The last line a program wrote to stderr, where most of them say what is wrong.
+/// The last line of stderr, which usually has the error.
 pub fn last_error_line(output: &Output) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr);
     let last = stderr.lines().rev().find(|line| !line.trim().is_empty());

@@ -4,17 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_core::tool_arguments;
-use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{Job, Sandbox, ScriptLanguage};
 
-/// The sandbox keeps its own time. This is for waiting until it is free, and for cleaning up.
+/// Added to the sandbox's own timeout, for the wait and the clean-up.
 const MARGIN: Duration = Duration::from_secs(30);
 
-/// The tool.
 pub struct CodeInterpreter {
     sandbox: Arc<Sandbox>,
     spec: ToolSpec,
@@ -38,22 +36,21 @@ impl CodeInterpreter {
             "Runs code in a sandbox without network{files} and returns its output. Runs share no state. Only /tmp is writable."
         );
         let spec = ToolSpec {
-            name: "code_interpreter".to_owned(),
-            description,
-            parameters: json!({
-                "type": "object",
-                "properties": {
-                    "language": { "type": "string", "enum": ["python", "sh"] },
-                    "code": { "type": "string", "description": "The whole program" }
-                },
-                "required": ["language", "code"],
-                "additionalProperties": false
-            }),
-            reach: Reach::Act,
-            // It has no network, and what it writes is gone with the sandbox.
-            effect: Effect::None,
+            // No effect: it has no network, and its files are deleted.
             untrusted_output: !readable.is_empty(),
             timeout: Some(sandbox.timeout() + MARGIN),
+            ..ToolSpec::new(
+                "code_interpreter",
+                &description,
+                Reach::Act,
+                object_schema(
+                    json!({
+                        "language": { "type": "string", "enum": ["python", "sh"] },
+                        "code": { "type": "string", "description": "The whole program" }
+                    }),
+                    &["language", "code"],
+                ),
+            )
         };
         CodeInterpreter { sandbox, spec }
     }
@@ -69,7 +66,7 @@ impl Tool for CodeInterpreter {
         let Arguments { language, code } = tool_arguments::read(arguments)?;
         let job = Job { mounts: self.sandbox.readable(), ..Job::new(language, code) };
         let outcome = self.sandbox.run(job).await;
-        // A program that fails is a result to learn from; only a sandbox that fails is an error.
-        outcome.map(|outcome| outcome.report()).map_err(|error| ToolError::new(error.to_string()))
+        // A program that fails is a result for the model; only a sandbox that fails is an error.
+        outcome.map(|outcome| outcome.report()).map_err(ToolError::new)
     }
 }

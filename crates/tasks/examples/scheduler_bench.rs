@@ -1,4 +1,5 @@
-//! What a poll costs among many tasks, and what a run costs in the database: `cargo run -p hob-tasks --example scheduler_bench [tasks...]`.
+//! Measures a poll among many tasks, and the database cost of a run: `cargo run -p hob-tasks --example scheduler_bench
+//! [tasks...]`.
 
 use std::time::{Duration, Instant};
 

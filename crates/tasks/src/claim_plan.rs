@@ -1,5 +1,5 @@
-//! What happens to a task when it is claimed, when its run ends and when the clock was wrong. Pure: a store reads rows, asks here
-//! and writes the result, so that every database behaves the same.
+//! Decides what happens to a task when it is claimed, when its run ends, and when the clock was wrong. Pure: a store reads rows,
+//! asks here and writes the result, so that every database behaves the same.
 
 use std::time::Duration;
 
@@ -10,22 +10,19 @@ use crate::store::{RetryPolicy, RunResult};
 use crate::task::{Missed, RunOutcome, Task};
 use crate::types::TaskStatus;
 
-/// Runs of one task that are kept.
-pub(crate) const MOST_RUNS: usize = 1000;
+/// Runs of one task that are stored.
+pub(crate) const MAX_RUNS: usize = 1000;
 
-/// The waits before retries.
 pub(crate) const RETRY_BACKOFF: Backoff =
     Backoff { first: Duration::from_secs(30), longest: Duration::from_secs(3600) };
 
-/// Clocks are corrected by seconds all the time, and a slot that one run has made up for must not run after such a correction.
-/// Further ahead than this nothing is settled by a clock that is only a little off.
+/// Clocks are often corrected by seconds, and a slot that was already made up for must not run after such a correction.
 const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_mins(5);
 
-/// Why a run began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunCause {
     Schedule,
-    /// It was asked for, beside the schedule.
+    /// Started by a user, outside the schedule.
     Manual,
 }
 
@@ -40,7 +37,7 @@ impl RunCause {
     }
 }
 
-/// A slot that is tried again.
+/// A slot to retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PendingRetry {
     pub(crate) slot: Timestamp,
@@ -50,25 +47,24 @@ pub(crate) struct PendingRetry {
 /// The schedule of a task after a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Advance {
-    /// Slots up to here are done with.
+    /// All slots up to here are settled.
     pub(crate) settled: Timestamp,
     pub(crate) next_run: Option<Timestamp>,
 }
 
-/// What to do with a task that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClaimPlan {
-    /// Run a slot again that failed before. The schedule stays as it is.
+    /// Run a failed slot again. The schedule stays.
     Retry(PendingRetry),
-    /// Run the slot, and move the schedule on. A slot that has a run already is skipped.
+    /// Run the slot and advance the schedule. A slot that already has a run is skipped.
     Run { slot: Timestamp, advance: Advance },
-    /// Move the schedule on without a run.
+    /// Advance the schedule without a run.
     Skip(Advance),
     /// There is no slot left.
     Nothing,
 }
 
-/// Plans the claim of a task that is due at `now`. A slot that is later than `grace` was missed.
+/// Plans the claim of a task that is due at `now`. A slot older than `grace` was missed.
 pub(crate) fn plan_claim(
     task: &Task,
     retry: Option<PendingRetry>,
@@ -79,7 +75,7 @@ pub(crate) fn plan_claim(
         return ClaimPlan::Retry(retry);
     }
     let Some(slot) = task.next_run else { return ClaimPlan::Nothing };
-    // All slots up to now are settled by what happens here: one run makes up for those that were missed.
+    // One run makes up for all missed slots, so all slots up to now are settled.
     let settled = now.max(slot);
     let advance = Advance { settled, next_run: task.schedule.next_run(settled) };
     let late = now.duration_since(slot) > signed(grace);
@@ -89,7 +85,7 @@ pub(crate) fn plan_claim(
     }
 }
 
-/// When a run that ended is tried again; `None` if it is not.
+/// When an ended run is retried, if it is.
 pub(crate) fn retry_at(
     result: &RunResult,
     cause: RunCause,
@@ -103,7 +99,7 @@ pub(crate) fn retry_at(
     again.then(|| later(now, signed(RETRY_BACKOFF.delay(attempt))))
 }
 
-/// Whether a pending retry is dropped when the task enters `status`. A date is not lost by a pause.
+/// Whether a pending retry is dropped when the task enters `status`. A pause does not lose a date.
 pub(crate) fn drops_retry(task: &Task, status: TaskStatus) -> bool {
     match status {
         TaskStatus::Paused => false,
@@ -112,33 +108,32 @@ pub(crate) fn drops_retry(task: &Task, status: TaskStatus) -> bool {
     }
 }
 
-/// Until when a claim or its renewal holds.
 pub(crate) fn lease_until(now: Timestamp, lease: Duration) -> Timestamp {
     later(now, signed(lease))
 }
 
-/// The latest time that a lease can have: one that is later was set before the clock was put back.
+/// The latest possible lease. A later one was set before the clock was put back.
 pub(crate) fn latest_lease(now: Timestamp, longest_lease: Duration) -> Timestamp {
     later(now, signed(longest_lease.saturating_mul(2)))
 }
 
-/// The latest time up to which slots are settled by a clock that is about right.
+/// The latest time up to which an approximately correct clock can have settled slots.
 pub(crate) fn latest_settled(now: Timestamp) -> Timestamp {
     later(now, CLOCK_TOLERANCE)
 }
 
-/// The latest time of a retry that a clock which is about right can have set.
+/// The latest retry that an approximately correct clock can have set.
 pub(crate) fn latest_retry(now: Timestamp) -> Timestamp {
     later(now, signed(RETRY_BACKOFF.longest))
 }
 
-/// Whether slots were settled by a clock that was ahead.
+/// Whether a clock that was ahead has settled slots.
 pub(crate) fn is_carried_ahead(settled: Timestamp, now: Timestamp) -> bool {
     settled > latest_settled(now)
 }
 
-/// The next slot of an active task that has neither run nor been made up for. What a clock that was ahead has settled does not
-/// count, and a date stays where it is, whatever the clock showed.
+/// The next slot of an active task that has neither run nor been made up for. What a clock that was ahead has settled is ignored,
+/// and a date never moves.
 pub(crate) fn next_slot<E>(
     task: &Task,
     settled: Timestamp,
@@ -149,8 +144,8 @@ pub(crate) fn next_slot<E>(
         return Ok(task.next_run);
     }
     let after = if is_carried_ahead(settled, now) { now } else { now.max(settled) };
-    // No more slots can have run than runs are kept.
-    for slot in task.schedule.upcoming(after).take(MOST_RUNS + 1) {
+    // No more slots than stored runs can have run.
+    for slot in task.schedule.upcoming(after).take(MAX_RUNS + 1) {
         if !has_run(slot)? {
             return Ok(Some(slot));
         }
@@ -158,7 +153,7 @@ pub(crate) fn next_slot<E>(
     Ok(None)
 }
 
-/// Corrects a task that a clock which was ahead created. Intervals are counted from its creation.
+/// Corrects a task that was created while the clock was ahead. Intervals count from its creation.
 pub(crate) fn correct_creation(task: &mut Task, now: Timestamp) {
     if task.created_at > latest_settled(now) {
         task.created_at = now;
@@ -166,7 +161,7 @@ pub(crate) fn correct_creation(task: &mut Task, now: Timestamp) {
     }
 }
 
-/// At the latest the last moment there is: a clock may show anything.
+/// Limited to the last possible time, because a clock may show anything.
 fn later(now: Timestamp, by: SignedDuration) -> Timestamp {
     now.checked_add(by).unwrap_or(Timestamp::MAX)
 }
@@ -220,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn only_scheduled_runs_that_failed_are_tried_again_while_tries_are_left() {
+    fn only_failed_scheduled_runs_with_retries_left_are_retried() {
         let result = |outcome, retry| RunResult { outcome, result: None, error: None, retry };
         let failed = result(RunOutcome::Failed, RetryPolicy::IfLeft);
         let waits = [1, 2, 3].map(|attempt| retry_at(&failed, RunCause::Schedule, attempt, 2, after(0)));
@@ -236,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_that_have_run_are_passed_over_and_a_clock_that_was_ahead_settles_nothing() {
+    fn slots_that_have_run_are_skipped_and_a_clock_that_was_ahead_settles_nothing() {
         let task = task(Missed::Once);
         let next = |settled, now| next_slot(&task, settled, now, |slot| Ok::<_, ()>(slot == after(1200)));
         assert_eq!(next(after(600), after(700)), Ok(Some(after(1800))));

@@ -1,34 +1,34 @@
-//! Whether the clock on the wall can be believed. Pure.
+//! Checks whether the system clock can be trusted. Pure.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-/// Clocks are corrected by little all the time.
+/// Small corrections are normal.
 const TOLERANCE: SignedDuration = SignedDuration::from_secs(5);
 
-/// So long the clock has to run without a jump before what it showed earlier is undone: at the start of a machine it may be
-/// wrong until it is set over the network.
+/// How long the clock must run without a jump before earlier mistakes are undone: after boot it may be wrong until it is set over
+/// the network.
 const STEADY: Duration = Duration::from_secs(60);
 
-/// Notices when the clock jumps: a lease that seems to have run out may then be one that could not be renewed yet, and tasks may wait
-/// for a time that was a mistake.
+/// Detects jumps of the clock: after one, a lease that seems expired may only not have been renewed yet, and tasks may wait for a
+/// wrong time.
 pub(crate) struct ClockCheck {
     last: Option<(Timestamp, Instant)>,
-    patience: Duration,
+    distrust: Duration,
     distrusted_until: Option<Instant>,
-    /// When the start or the last jump was, until the clock was found to be steady since.
+    /// The start or the last jump, until the clock was found steady.
     unsteady_since: Option<Instant>,
 }
 
 impl ClockCheck {
-    /// After a jump nothing is believed for as long as `patience`.
-    pub(crate) fn new(patience: Duration) -> Self {
-        ClockCheck { last: None, patience, distrusted_until: None, unsteady_since: None }
+    /// After a jump, the clock is not trusted for `distrust`.
+    pub(crate) fn new(distrust: Duration) -> Self {
+        ClockCheck { last: None, distrust, distrusted_until: None, unsteady_since: None }
     }
 
-    /// Whether the clock, which shows `wall`, has not jumped lately.
+    /// Whether the clock, which shows `wall`, has not jumped recently.
     pub(crate) fn is_trusted(&mut self, wall: Timestamp, steady: Instant) -> bool {
         if self.last.is_none() {
             self.unsteady_since = Some(steady);
@@ -38,14 +38,14 @@ impl ClockCheck {
             let passed = SignedDuration::try_from(steady.saturating_duration_since(last_steady));
             let off = shown.saturating_sub(passed.unwrap_or(SignedDuration::MAX));
             if off.abs() > TOLERANCE {
-                self.distrusted_until = Some(steady + self.patience);
+                self.distrusted_until = Some(steady + self.distrust);
                 self.unsteady_since = Some(steady);
             }
         }
         self.distrusted_until.is_none_or(|until| steady >= until)
     }
 
-    /// Whether the clock has just become steady. Says so once after the start, and once after each jump.
+    /// Whether the clock has just become steady. True once after the start and after each jump.
     pub(crate) fn is_newly_steady(&mut self, steady: Instant) -> bool {
         let is_steady = self.until_steady(steady).is_some_and(|left| left.is_zero());
         if is_steady {
@@ -54,12 +54,12 @@ impl ClockCheck {
         is_steady
     }
 
-    /// Counts the clock as unsteady from now on, so that what follows its steadiness is done again.
-    pub(crate) fn is_unsteady(&mut self, steady: Instant) {
+    /// Counts the clock as unsteady from now on, so that the recalculation is repeated.
+    pub(crate) fn mark_unsteady(&mut self, steady: Instant) {
         self.unsteady_since = Some(steady);
     }
 
-    /// How long until the clock is steady; `None` when it is.
+    /// The time until the clock is steady; `None` if it is.
     pub(crate) fn until_steady(&self, steady: Instant) -> Option<Duration> {
         self.unsteady_since.map(|since| (since + STEADY).saturating_duration_since(steady))
     }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn after_a_jump_the_clock_is_not_believed_for_a_while() {
+    fn after_a_jump_the_clock_is_not_trusted_for_a_while() {
         let (wall, steady) = (Timestamp::UNIX_EPOCH, Instant::now());
         let mut watch = ClockCheck::new(Duration::from_secs(30));
         let mut look = |wall_seconds: i64, steady_seconds: u64| {

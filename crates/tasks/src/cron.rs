@@ -1,8 +1,8 @@
-//! Cron expressions: when the next slot comes, on clocks that are put forward and back.
+//! Cron expressions: the next slot, also across clock changes.
 //!
-//! `croner` reads the expression and searches on the wall clock, where every day has 24 hours. What becomes of a slot on the
-//! days when the clock is changed is decided here, because its own rule loses slots of expressions that name several
-//! hours or minutes (`0,30 2 * * *`) when the clock is put forward, and runs them twice when it is put back.
+//! `croner` parses the expression and searches in local time, where every day has 24 hours. This file decides about slots on days
+//! when the clock changes, because the library's own rule loses slots of expressions with several hours or minutes (`0,30 2 * *
+//! *`) when the clock is put forward, and runs them twice when it is put back.
 
 use std::fmt;
 
@@ -12,31 +12,30 @@ use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 
-/// Longer than any expression that is written by hand.
+/// No expression needs more characters.
 const LONGEST: usize = 256;
 
 const FORM: &str = "write five fields (minute, hour, day, month, weekday), six with seconds first, or one of \
                     @hourly, @daily, @weekly, @monthly, @yearly";
 
-/// A cron expression that was understood.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CronSpec {
     text: String,
     cron: Cron,
-    /// Whether it names no hour in particular. When the clock repeats an hour, such a task runs in both.
+    /// Whether it names no hour. When the clock repeats an hour, such a task runs in both.
     every_hour: bool,
 }
 
 impl CronSpec {
-    /// Reads an expression. The error is a sentence without a full stop.
+    /// Parses an expression. The error has no full stop.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let shown: String = text.chars().take(60).collect();
-        let refuse = |reason: String| format!("'{shown}' is no cron expression: {reason}");
+        let refuse = |reason: String| format!("'{shown}' is not a cron expression: {reason}");
         if text.len() > LONGEST {
             return Err(refuse(format!("it is too long; {FORM}")));
         }
-        // A nickname of long standing that the library lacks.
+        // A common nickname that the library does not support.
         let known = if text.eq_ignore_ascii_case("@midnight") { "@daily" } else { text };
         let cron = read(known).map_err(refuse)?;
         let every_hour = (0..24).all(|hour| cron.pattern.hour_match(hour).unwrap_or(false));
@@ -47,10 +46,10 @@ impl CronSpec {
         &self.text
     }
 
-    /// The first slot later than `after`; `None` when there is none, as for the 30th of February.
+    /// The first slot after `after`; `None` if there is none, as for the 30th of February.
     ///
-    /// A time that the clock skips runs at the moment after the gap. A time that it shows twice runs the first time only,
-    /// unless the expression names no hour: then the clock's hand passes twice, and so it runs twice.
+    /// A time that the clock skips runs after the gap. A time that it shows twice runs the first time only, unless the expression
+    /// names no hour.
     pub fn next_after(&self, zone: &TimeZone, after: Timestamp) -> Option<Timestamp> {
         let once_each = self.next_on_wall_clock(zone, after);
         if !self.every_hour {
@@ -61,13 +60,13 @@ impl CronSpec {
         [once_each, by_the_hand].into_iter().flatten().min()
     }
 
-    /// Goes through the slots on the wall clock, each of which is one moment.
+    /// Searches the slots in local time, each of which is one moment.
     fn next_on_wall_clock(&self, zone: &TimeZone, after: Timestamp) -> Option<Timestamp> {
         let mut shown = zone.to_datetime(after);
         loop {
             shown = self.cron.find_next_occurrence(&shown, false).ok()?;
             let moment = moment_of(zone, shown)?;
-            // Not so for slots that ran before the clock was put back, when it shows them again.
+            // Slots that ran before the clock was put back do not count again.
             if moment > after {
                 return Some(moment);
             }
@@ -77,7 +76,7 @@ impl CronSpec {
 
 impl fmt::Debug for CronSpec {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What it was read into is thousands of bits.
+        // The parsed form is thousands of bits.
         formatter.debug_tuple("CronSpec").field(&self.text).finish()
     }
 }
@@ -88,27 +87,27 @@ impl fmt::Display for CronSpec {
     }
 }
 
-/// The one moment at which a time of the wall clock counts.
+/// The moment of a local time.
 fn moment_of(zone: &TimeZone, shown: DateTime) -> Option<Timestamp> {
     let ambiguous = zone.to_ambiguous_timestamp(shown);
     match ambiguous.offset() {
         AmbiguousOffset::Unambiguous { .. } => ambiguous.unambiguous().ok(),
         AmbiguousOffset::Fold { .. } => ambiguous.earlier().ok(),
         AmbiguousOffset::Gap { .. } => {
-            // As if the clock had not been put forward: at the change, or soon after it.
+            // As if the clock had not been put forward: at the change, or shortly after it.
             let unchanged = ambiguous.later().ok()?.checked_add(SignedDuration::from_secs(1)).ok()?;
             zone.preceding(unchanged).next().map(|change| change.timestamp())
         }
     }
 }
 
-/// One of the fields, and what may stand in it.
+/// A field, and its valid values.
 struct CronField {
     name: &'static str,
     takes: &'static str,
 }
 
-/// In their order. Seconds may be left out.
+/// In order. Seconds are optional.
 const FIELDS: [CronField; 6] = [
     CronField { name: "second", takes: "a number from 0 to 59" },
     CronField { name: "minute", takes: "a number from 0 to 59" },
@@ -121,7 +120,7 @@ const FIELDS: [CronField; 6] = [
     },
 ];
 
-/// Reads an expression. The error is ours: the library's does not say which field it is about.
+/// Parses an expression. The error names the field, which the library's does not.
 fn read(text: &str) -> Result<Cron, String> {
     let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
     if text.starts_with('@') {
@@ -144,7 +143,7 @@ fn read(text: &str) -> Result<Cron, String> {
         return Err(refuse(misread));
     }
     parser.parse(text).map_err(|_| {
-        // The one that is wrong is wrong even where all others are stars.
+        // A wrong field is also wrong if all others are stars.
         let is_wrong = |index: &usize| {
             let alone: Vec<&str> =
                 (0..written.len()).map(|at| if at == *index { written[at] } else { "*" }).collect();
@@ -154,8 +153,7 @@ fn read(text: &str) -> Result<Cron, String> {
     })
 }
 
-/// Whether the library would read the field as something else: it takes names of days and months for numbers, and lists with
-/// holes for whole ones.
+/// Whether the library would misread the field: it accepts names of days and months as numbers, and lists with gaps.
 fn is_misread(written: &str, field: &CronField) -> bool {
     let letters: String = written.chars().filter(|letter| letter.is_alphabetic()).collect();
     // `L` and `W` are the last day and the nearest working day.

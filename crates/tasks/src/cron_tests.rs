@@ -1,4 +1,4 @@
-//! Cron against a reckoning of its own: every minute of a year is looked at, one by one.
+//! Cron against an independent calculation: every minute of a year is checked.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ fn a_time_that_the_clock_shows_twice_runs_once() {
 }
 
 #[test]
-fn what_runs_every_hour_runs_in_both_of_the_repeated_ones() {
+fn hourly_tasks_run_in_both_repeated_hours() {
     let autumn =
         |expression| shown(expression, "Europe/Berlin", "2026-10-24T23:45:00Z", "2026-10-25T02:40:00Z");
     assert_eq!(autumn("30 * * * *"), ["25 02:30+02:00", "25 02:30+01:00", "25 03:30+01:00"]);
@@ -112,13 +112,13 @@ fn a_refusal_names_the_field_and_what_it_takes() {
         ("@fortnightly", "there is no such nickname; write five fields"),
     ] {
         let error = CronSpec::parse(wrong).expect_err(wrong);
-        let whole = format!("'{wrong}' is no cron expression: {expected}");
+        let whole = format!("'{wrong}' is not a cron expression: {expected}");
         assert!(error.starts_with(&whole), "{error}");
     }
 }
 
 #[test]
-fn nonsense_is_refused_and_never_comes_is_found_out_quickly() {
+fn invalid_expressions_are_refused_and_impossible_dates_are_found_quickly() {
     let began = std::time::Instant::now();
     for wrong in [
         "",
@@ -233,7 +233,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 20, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_year_of_slots_is_as_an_independent_reckoning_has_it(fields in fields(), place in 0..PLACES.len(), year in 2024..2030_i16) {
+    fn a_year_of_slots_matches_an_independent_calculation(fields in fields(), place in 0..PLACES.len(), year in 2024..2030_i16) {
         let zone = zone(PLACES[place]);
         let first = jiff::civil::date(year, 1, 1).to_zoned(TimeZone::UTC).unwrap().timestamp();
         let (from, until) = (first.as_second() / 60, first.as_second() / 60 + 366 * 1440);

@@ -1,4 +1,4 @@
-//! Where the results of tasks go. Knows no channel.
+//! Delivers the results of tasks. Knows no channel.
 
 use async_trait::async_trait;
 use thiserror::Error;
@@ -15,7 +15,7 @@ pub trait Deliver: Send + Sync {
     async fn deliver(&self, text: &str, to: &DeliverTo) -> Result<(), DeliverError>;
 }
 
-/// Why a result cannot be delivered, in words for the log of its task.
+/// Why a result cannot be delivered, for the log of its task.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct DeliverError(pub String);

@@ -13,26 +13,25 @@ use crate::service::TaskService;
 use crate::store::{Claimant, Claimed, Renewal, RetryPolicy, RunResult};
 use crate::task::{DeliverTo, RunOutcome, Task, TaskRun};
 
-/// As much of an answer as the log keeps.
-const LONGEST_RESULT: usize = 100_000;
+/// The part of an answer that the log stores.
+const MAX_RESULT: usize = 100_000;
 
 /// How long a channel may take to accept a result.
 const DELIVERY: Duration = Duration::from_secs(60);
 
-/// A lease is renewed so many times before it runs out.
+/// The number of renewals before a lease expires.
 const RENEWALS_PER_LEASE: u32 = 5;
 
-/// Runs what was claimed.
 pub(crate) struct Runner {
     pub(crate) ask: Arc<dyn Ask>,
-    /// Hears when runs begin and end.
+    /// Gets events when runs start and end.
     pub(crate) bus: EventBus,
     pub(crate) service: TaskService,
     pub(crate) claimant: Claimant,
 }
 
 impl Runner {
-    /// Runs it to its end; `abort` ends it early. The run as it is then in the log, as far as it could be written.
+    /// Runs it to its end, or until `abort`. Returns the run as stored.
     pub(crate) async fn run(&self, claimed: Claimed, abort: &CancellationToken) -> TaskRun {
         let Claimed { task, run } = claimed;
         let name: Arc<str> = format!("task-{}-{}", task.id, run.id).into();
@@ -42,14 +41,14 @@ impl Runner {
         let end = self.result_of(&task, &run, name, abort).await;
         let finished_at = self.service.now();
         self.record_result(&run, &end, finished_at).await;
-        // After the result is recorded, so that a listener finds it in the log.
+        // After the result is stored, so that a listener finds it.
         events.publish(Event::SchedulerTaskEnd {
             task_id: task.id.to_string(),
             success: end.outcome == RunOutcome::Succeeded,
             result: end.result.clone(),
             error: end.error.clone(),
         });
-        // Its task may be due again.
+        // The task may be due again.
         self.service.notify_changed();
         let RunResult { outcome, result, error, retry: _ } = end;
         TaskRun { finished_at: Some(finished_at), outcome: Some(outcome), result, error, ..run }
@@ -63,7 +62,7 @@ impl Runner {
         abort: &CancellationToken,
     ) -> RunResult {
         let running = self.service.register_run(&task.id);
-        // Dropping the question ends the engine's work on it.
+        // Dropping the future stops the engine.
         tokio::select! {
             biased;
             () = abort.cancelled() => interrupted("the scheduler was stopped"),
@@ -89,9 +88,9 @@ impl Runner {
             Ok(()) => {
                 RunResult { outcome: RunOutcome::Succeeded, result, error: None, retry: RetryPolicy::IfLeft }
             }
-            // The answer is there, and may even have arrived: asking and sending again could only do harm.
+            // The answer may even have arrived, so it is not asked for or sent again.
             Err(reason) => {
-                let error = Some(format!("the answer is not delivered: {reason}"));
+                let error = Some(format!("the answer was not delivered: {reason}"));
                 RunResult { outcome: RunOutcome::Failed, result, error, retry: RetryPolicy::Never }
             }
         }
@@ -119,11 +118,13 @@ impl Runner {
         let sending = self.service.delivery().deliver(answer, to);
         match tokio::time::timeout(DELIVERY, sending).await {
             Ok(sent) => sent.map_err(|error| error.to_string()),
-            Err(_elapsed) => Err(format!("'{}' did not take it within {} s", to.channel, DELIVERY.as_secs())),
+            Err(_elapsed) => {
+                Err(format!("'{}' did not accept it within {} s", to.channel, DELIVERY.as_secs()))
+            }
         }
     }
 
-    /// Says again and again that the run is alive. Ends only when the run should.
+    /// Renews the lease. Returns only when the run must stop.
     async fn keep_lease(&self, run: &TaskRun) -> RunResult {
         loop {
             tokio::time::sleep(self.claimant.lease / RENEWALS_PER_LEASE).await;
@@ -131,8 +132,8 @@ impl Runner {
             match self.service.work(move |store| store.renew(id, now, &claimant)).await {
                 Ok(Renewal::Held) => {}
                 Ok(Renewal::Cancelled) => return cancelled(),
-                Ok(Renewal::Lost) => return interrupted("it was given up for dead"),
-                Err(error) => tracing::warn!(task = %run.task_id, %error, "a lease cannot be renewed"),
+                Ok(Renewal::Lost) => return interrupted("its lease expired"),
+                Err(error) => tracing::warn!(task = %run.task_id, %error, "cannot renew the lease of a run"),
             }
         }
     }
@@ -142,10 +143,10 @@ impl Runner {
         match self.service.work(move |store| store.finish(id, &end, now, &claimant)).await {
             Ok(true) => {}
             Ok(false) => {
-                tracing::warn!(task = %run.task_id, "the end of a run is not kept: it was given up for dead, or its task is gone")
+                tracing::warn!(task = %run.task_id, "the result of a run is not stored: its lease expired, or its task was deleted")
             }
             Err(error) => {
-                tracing::error!(task = %run.task_id, %error, "the end of a run cannot be written down")
+                tracing::error!(task = %run.task_id, %error, "cannot store the result of a run")
             }
         }
     }
@@ -165,11 +166,10 @@ fn cancelled() -> RunResult {
     RunResult { outcome: RunOutcome::Cancelled, result: None, error, retry: RetryPolicy::Never }
 }
 
-/// What fits into the log.
 fn truncated(mut answer: String) -> String {
-    if answer.len() > LONGEST_RESULT {
-        answer.truncate(answer.floor_char_boundary(LONGEST_RESULT));
-        answer.push_str("\n[cut off here]");
+    if answer.len() > MAX_RESULT {
+        answer.truncate(answer.floor_char_boundary(MAX_RESULT));
+        answer.push_str("\n[cut]");
     }
     answer
 }

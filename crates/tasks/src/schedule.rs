@@ -1,4 +1,4 @@
-//! When a task runs: what was asked for, in which time zone, and the next slot after a moment. Pure.
+//! The schedule of a task: its spec, its time zone, and the next slot. Pure.
 
 use std::fmt;
 use std::time::Duration;
@@ -32,16 +32,15 @@ impl ScheduleType {
         }
     }
 
-    /// Reads the word that the API and the command line use.
+    /// Parses the name in the API and the command line.
     pub fn parse(word: &str) -> Result<Self, TaskError> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or_else(|| {
             let shown: String = word.chars().take(60).collect();
-            TaskError::invalid(TaskField::ScheduleType, format!("'{shown}' is none of cron, interval, once"))
+            TaskError::invalid(TaskField::ScheduleType, format!("'{shown}' is not cron, interval or once"))
         })
     }
 }
 
-/// Reads the IANA name of a time zone.
 pub fn parse_zone(name: &str) -> Result<Zone, TaskError> {
     let name = name.trim();
     Zone::named(name).ok_or_else(|| {
@@ -51,12 +50,12 @@ pub fn parse_zone(name: &str) -> Result<Zone, TaskError> {
     })
 }
 
-/// What was asked for.
+/// The kind of schedule and its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScheduleSpec {
-    /// Boxed, because what an expression was read into is large.
+    /// Boxed, because a parsed expression is large.
     Cron(Box<CronSpec>),
-    /// Every so often, on a grid that begins when the task was made.
+    /// Counted from the creation of the task.
     Interval {
         every: Duration,
         text: String,
@@ -68,7 +67,7 @@ pub enum ScheduleSpec {
 }
 
 impl ScheduleSpec {
-    /// Reads the value of a schedule; `zone` is where a date without an offset is.
+    /// Parses the value of a schedule. A date without an offset is in `zone`.
     pub fn parse(kind: ScheduleType, value: &str, zone: &Zone) -> Result<Self, TaskError> {
         let text = value.trim();
         let spec = match kind {
@@ -91,7 +90,7 @@ impl ScheduleSpec {
         }
     }
 
-    /// As it was written.
+    /// The value as written.
     pub fn value(&self) -> &str {
         match self {
             ScheduleSpec::Cron(cron) => cron.as_str(),
@@ -106,12 +105,12 @@ impl fmt::Display for ScheduleSpec {
     }
 }
 
-/// A schedule in its place: all that the next slot depends on.
+/// Everything that the next slot depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
     pub spec: ScheduleSpec,
     pub zone: Zone,
-    /// From where intervals are counted.
+    /// The origin of intervals.
     pub anchor: Timestamp,
 }
 
@@ -136,7 +135,7 @@ impl Schedule {
     }
 }
 
-/// Counted from the anchor every time, so that no lateness adds up.
+/// Counted from the anchor, so that delays do not add up.
 fn next_on_grid(anchor: Timestamp, every: Duration, after: Timestamp) -> Option<Timestamp> {
     let every = i128::try_from(every.as_nanos()).ok().filter(|every| *every > 0)?;
     let passed = after.as_nanosecond().checked_sub(anchor.as_nanosecond())?;
@@ -144,24 +143,24 @@ fn next_on_grid(anchor: Timestamp, every: Duration, after: Timestamp) -> Option<
     Timestamp::from_nanosecond(anchor.as_nanosecond().checked_add(steps.checked_mul(every)?)?).ok()
 }
 
-/// Seconds as a number, or a duration in words such as `1h 30m`.
+/// Seconds, or a duration such as `1h 30m`.
 fn parse_interval(text: &str) -> Result<Duration, String> {
     let shown: String = text.chars().take(60).collect();
     let every = match text.parse::<f64>() {
         Ok(seconds) if !seconds.is_finite() || seconds <= 0.0 => {
-            return Err(format!("an interval of {shown} s is not possible; it has to be more than 0"));
+            return Err(format!("an interval of {shown} s is not possible; it must be more than 0"));
         }
         Ok(seconds) => Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX),
         Err(_) => {
             let words = text.parse::<SignedDuration>().map_err(|_| {
                 format!(
-                    "'{shown}' is no interval; write seconds such as 3600, or a duration such as '1h 30m'"
+                    "'{shown}' is not an interval; write seconds such as 3600, or a duration such as '1h 30m'"
                 )
             })?;
             Duration::try_from(words)
                 .ok()
                 .filter(|every| !every.is_zero())
-                .ok_or_else(|| format!("an interval of {shown} is not possible; it has to be more than 0"))?
+                .ok_or_else(|| format!("an interval of {shown} is not possible; it must be more than 0"))?
         }
     };
     if every < Duration::from_secs(1) {
@@ -170,20 +169,21 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
     if every > LONGEST_INTERVAL {
         return Err(format!("an interval of {shown} is too long; the longest is ten years"));
     }
-    // A grid that is as fine as what is kept of it.
+    // The stored precision.
     Ok(Duration::from_millis(u64::try_from(every.as_millis()).unwrap_or(u64::MAX)))
 }
 
-/// An ISO 8601 date and time. Without an offset it is what the clocks of the zone show.
+/// An ISO 8601 date and time. Without an offset, it is local time in the zone.
 fn parse_date(text: &str, zone: &Zone) -> Result<Timestamp, String> {
     let as_kept = |at: Timestamp| at.round(Unit::Microsecond).unwrap_or(at);
     if let Ok(at) = text.parse::<Timestamp>() {
         return Ok(as_kept(at));
     }
-    // With an offset it would have been a moment already.
+    // A date with an offset was parsed above.
     let shown: String = text.chars().take(60).collect();
-    let wrong =
-        || format!("'{shown}' is no date; write one such as 2027-01-31T09:00 or 2027-01-31T09:00:00+01:00");
+    let wrong = || {
+        format!("'{shown}' is not a date; write one such as 2027-01-31T09:00 or 2027-01-31T09:00:00+01:00")
+    };
     let local: DateTime = text.parse().map_err(|_| wrong())?;
     zone.time_zone().to_ambiguous_timestamp(local).compatible().map(as_kept).map_err(|_| wrong())
 }

@@ -26,7 +26,7 @@ fn an_interval_stays_on_its_grid_however_late_it_is_asked() {
 }
 
 #[test]
-fn a_date_without_an_offset_is_where_the_task_is() {
+fn a_date_without_an_offset_is_in_the_zone_of_the_task() {
     let once = |value: &str, zone: &str| {
         table(ScheduleType::Once, value, zone, "2026-01-01T00:00:00Z").next_run(at("2026-01-01T00:00:00Z"))
     };
@@ -47,7 +47,7 @@ fn once_is_once() {
 }
 
 #[test]
-fn a_place_without_a_clock_is_an_error() {
+fn an_unknown_zone_is_an_error() {
     for unknown in ["Mars/Olympus", "", "../../etc/passwd"] {
         assert!(parse_zone(unknown).unwrap_err().to_string().contains("IANA name"), "{unknown}");
     }

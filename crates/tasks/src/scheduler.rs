@@ -17,19 +17,18 @@ use crate::store::{Claimant, Claimed, Recalculated};
 use crate::task::TaskRun;
 use crate::types::{TaskError, TaskId};
 
-/// An interval of zero must not keep a processor busy.
-const SHORTEST_POLL: Duration = Duration::from_millis(100);
+/// So that an interval of zero does not use a whole processor.
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How soon it notices what another process has saved. A look costs a few microseconds.
-const LOOK_FOR_CHANGES: Duration = Duration::from_millis(500);
+/// How often it checks for changes of other processes. A check takes microseconds.
+const CHANGE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How the scheduler goes about it.
 #[derive(Debug, Clone, Copy)]
 pub struct SchedulerOptions {
-    /// How long it sleeps at most. What another process saves is noticed earlier.
+    /// The longest sleep. Changes of other processes are noticed earlier.
     pub poll_interval: Duration,
     pub max_concurrent: usize,
-    /// How long after the last renewal of its lease a run counts as interrupted.
+    /// A run whose lease was not renewed for this time counts as interrupted.
     pub lease: Duration,
 }
 
@@ -43,53 +42,51 @@ impl Default for SchedulerOptions {
     }
 }
 
-/// What a [`Scheduler`] is made of.
 pub struct SchedulerParts {
     pub tasks: TaskService,
-    /// Answers what tasks ask.
+    /// Answers the prompts of tasks.
     pub ask: Arc<dyn Ask>,
-    /// Hears when runs begin and end.
+    /// Gets events when runs start and end.
     pub bus: EventBus,
     pub options: SchedulerOptions,
 }
 
-/// Runs tasks. Owns every run it has begun.
+/// Runs tasks. Owns every run that it starts.
 pub struct Scheduler {
     shared: Arc<Shared>,
     /// The loop and the runs.
-    under_way: TaskTracker,
-    /// No more runs are begun.
+    active: TaskTracker,
+    /// No more runs are started.
     stopping: CancellationToken,
-    /// Runs that have not ended are ended.
+    /// Active runs are stopped.
     abort: CancellationToken,
 }
 
-/// What there is to wait for.
+/// How long to wait, and for what.
 struct NextPoll {
-    /// How long there is nothing to do.
     time: Duration,
     expected: Expected,
 }
 
-/// What is known of the next task.
+/// The next task.
 enum Expected {
-    /// When it is due; `None` when there is none.
+    /// When it is due, if there is one.
     At(Option<Timestamp>),
-    /// Nothing more can be begun, whatever is due.
+    /// No more runs can be started.
     Nothing,
 }
 
 struct Shared {
     runner: Arc<Runner>,
     options: SchedulerOptions,
-    room: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
 }
 
 impl Scheduler {
     /// Runs nothing until [`start`](Self::start).
     pub fn new(parts: SchedulerParts) -> Self {
         let SchedulerParts { tasks, ask, bus, mut options } = parts;
-        options.poll_interval = options.poll_interval.max(SHORTEST_POLL);
+        options.poll_interval = options.poll_interval.max(MIN_POLL_INTERVAL);
         let claimant = Claimant {
             owner: format!("{}-{:016x}", std::process::id(), fastrand::u64(..)),
             lease: options.lease,
@@ -99,29 +96,28 @@ impl Scheduler {
         let shared = Shared {
             runner: Arc::new(Runner { ask, bus, service: tasks, claimant }),
             options,
-            room: Arc::new(Semaphore::new(most)),
+            slots: Arc::new(Semaphore::new(most)),
         };
         Scheduler {
             shared: Arc::new(shared),
-            under_way: TaskTracker::new(),
+            active: TaskTracker::new(),
             stopping: CancellationToken::new(),
             abort: CancellationToken::new(),
         }
     }
 
-    /// The tasks.
     pub fn tasks(&self) -> &TaskService {
         &self.shared.runner.service
     }
 
-    /// Begins to run tasks at their time.
+    /// Starts to run tasks.
     pub fn start(&self) {
-        let (shared, under_way) = (Arc::clone(&self.shared), self.under_way.clone());
+        let (shared, active) = (Arc::clone(&self.shared), self.active.clone());
         let (stopping, abort) = (self.stopping.clone(), self.abort.clone());
-        self.under_way.spawn(async move {
+        self.active.spawn(async move {
             let mut clock = ClockCheck::new(shared.options.lease);
             loop {
-                let NextPoll { time, expected } = shared.poll(&mut clock, &under_way, &abort).await;
+                let NextPoll { time, expected } = shared.poll(&mut clock, &active, &abort).await;
                 tokio::select! {
                     biased;
                     () = stopping.cancelled() => return,
@@ -133,49 +129,50 @@ impl Scheduler {
         });
     }
 
-    /// Begins a run beside the schedule, and does not wait for its end.
+    /// Starts a run outside the schedule, without waiting for its end.
     pub async fn run_now(&self, id: &TaskId) -> Result<TaskRun, TaskError> {
         let claimed = self.shared.claim_now(id).await?;
         let run = claimed.run.clone();
         let (shared, abort) = (Arc::clone(&self.shared), self.abort.clone());
-        self.under_way.spawn(async move { shared.runner.run(claimed, &abort).await });
+        self.active.spawn(async move { shared.runner.run(claimed, &abort).await });
         Ok(run)
     }
 
-    /// A run beside the schedule, to its end. One that is dropped counts as interrupted when its lease expires.
+    /// Runs a task outside the schedule to its end. If the future is dropped, the run counts as interrupted when its lease
+    /// expires.
     pub async fn run_to_end(&self, id: &TaskId) -> Result<TaskRun, TaskError> {
         let claimed = self.shared.claim_now(id).await?;
         Ok(self.shared.runner.run(claimed, &self.abort).await)
     }
 
-    /// Ends what runs at once, and writes that down.
+    /// Stops all runs at once, and records it.
     pub fn abort(&self) {
         self.stopping.cancel();
         self.abort.cancel();
     }
 
-    /// Begins nothing more, and waits until all that runs has ended, `grace` at most.
+    /// Starts no more runs, and waits up to `grace` until all have ended.
     pub async fn drain(&self, grace: Duration) {
         self.stopping.cancel();
-        self.under_way.close();
-        // What still runs then is aborted when the scheduler closes.
-        let _ = tokio::time::timeout(grace, self.under_way.wait()).await;
+        self.active.close();
+        // Remaining runs are aborted when the scheduler closes.
+        let _ = tokio::time::timeout(grace, self.active.wait()).await;
     }
 
-    /// Stops at once; runs that have not ended are logged as interrupted.
+    /// Stops at once. Active runs are recorded as interrupted.
     pub async fn close(&self) {
         self.abort();
-        self.under_way.close();
-        self.under_way.wait().await;
+        self.active.close();
+        self.active.wait().await;
     }
 }
 
 impl Shared {
-    /// Begins what is due, as far as there is room. How long there is nothing to do then.
+    /// Starts the due tasks, within the limit. Returns how long to wait.
     async fn poll(
         &self,
         clock: &mut ClockCheck,
-        under_way: &TaskTracker,
+        active: &TaskTracker,
         abort: &CancellationToken,
     ) -> NextPoll {
         let longest = self.options.poll_interval;
@@ -189,15 +186,15 @@ impl Shared {
             if clock.is_newly_steady(steady)
                 && let Err(error) = self.recalculate(now).await
             {
-                clock.is_unsteady(steady);
-                tracing::warn!(%error, "tasks could not be recalculated after a change of the clock; Hob tries again");
+                clock.mark_unsteady(steady);
+                tracing::warn!(%error, "cannot recalculate tasks after a change of the clock; retrying");
             }
-            let room = self.room.available_permits();
+            let room = self.slots.available_permits();
             let claimant = self.runner.claimant.clone();
             let claimed = service.work(move |store| store.claim_due(now, room, &claimant)).await?;
             let begun = claimed.len();
             for claimed in claimed {
-                self.begin(claimed, under_way, abort).await;
+                self.begin(claimed, active, abort).await;
             }
             if begun >= room {
                 // The end of a run notifies.
@@ -210,17 +207,16 @@ impl Shared {
             Ok::<_, TaskError>(NextPoll { time, expected: Expected::At(due) })
         };
         let rest = rest.await.unwrap_or_else(|error| {
-            tracing::warn!(error = %with_cause(&error), "the tasks cannot be looked at; trying again later");
+            tracing::warn!(error = %with_cause(&error), "cannot read the tasks; retrying later");
             NextPoll { time: longest, expected: Expected::Nothing }
         });
         match clock.until_steady(Instant::now()) {
-            Some(left) => NextPoll { time: rest.time.min(left.max(SHORTEST_POLL)), ..rest },
+            Some(left) => NextPoll { time: rest.time.min(left.max(MIN_POLL_INTERVAL)), ..rest },
             None => rest,
         }
     }
 
-    /// Waits until another process has made something due earlier than expected. Never ends where there can be no other
-    /// process.
+    /// Waits until another process makes a task due earlier than expected. Never returns if there can be no other process.
     async fn changed_by_others(&self, expected: Expected) {
         let Expected::At(expected) = expected else { return std::future::pending().await };
         let service = &self.runner.service;
@@ -228,7 +224,7 @@ impl Shared {
             Ok(Some(changes)) => changes,
             Ok(None) => return std::future::pending().await,
             Err(error) => {
-                tracing::debug!(error = %with_cause(&error), "changes by other processes are noticed late");
+                tracing::debug!(error = %with_cause(&error), "cannot watch the database; changes of other processes are noticed late");
                 return std::future::pending().await;
             }
         };
@@ -240,14 +236,14 @@ impl Shared {
             match looked.await {
                 Ok((_, Some(due))) if expected.is_none_or(|expected| due < expected) => return,
                 Ok((same, _)) => changes = same,
-                // The next poll tells of it.
+                // The next poll reports it.
                 Err(_) => return std::future::pending().await,
             }
-            tokio::time::sleep(LOOK_FOR_CHANGES).await;
+            tokio::time::sleep(CHANGE_CHECK_INTERVAL).await;
         }
     }
 
-    /// Puts tasks right that wait for a time which the clock showed by mistake.
+    /// Recalculates tasks that wait for a time that the clock showed by mistake.
     async fn recalculate(&self, now: Timestamp) -> Result<(), TaskError> {
         let tasks = self.runner.service.work(move |store| store.recalculate_carried_ahead(now)).await?;
         for Recalculated { task, ahead, next_run } in tasks {
@@ -255,44 +251,44 @@ impl Shared {
             tracing::warn!(
                 %task,
                 next_run,
-                "the clock was ahead by {} h when this task last ran; its next run is recalculated",
+                "the clock was {} h ahead when this task last ran; recalculated its next run",
                 ahead.as_hours()
             );
         }
         Ok(())
     }
 
-    async fn begin(&self, claimed: Claimed, under_way: &TaskTracker, abort: &CancellationToken) {
-        // There is room, as no more was claimed; runs that are asked for by hand need none.
-        let Ok(place) = Arc::clone(&self.room).acquire_owned().await else { return };
+    async fn begin(&self, claimed: Claimed, active: &TaskTracker, abort: &CancellationToken) {
+        // There is a free slot, because no more tasks were claimed. Manual runs need none.
+        let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else { return };
         let runner = Arc::clone(&self.runner);
         let abort = abort.clone();
-        under_way.spawn(async move {
+        active.spawn(async move {
             runner.run(claimed, &abort).await;
-            drop(place);
-            // After the place is free, so that the next poll finds it.
+            drop(slot);
+            // After the slot is free, so that the next poll finds it.
             runner.service.notify_changed();
         });
     }
 
-    /// Logs runs as interrupted whose process is gone.
+    /// Records runs as interrupted whose process has ended.
     async fn expire_leases(&self) -> Result<(), TaskError> {
         let (now, lease) = (self.runner.service.now(), self.options.lease);
         for run in self.runner.service.work(move |store| store.expire_leases(now, lease)).await? {
-            tracing::warn!(task = %run.task_id, slot = %run.slot, "a run was interrupted: its process is gone");
+            tracing::warn!(task = %run.task_id, slot = %run.slot, "a run was interrupted: its process has ended");
         }
         Ok(())
     }
 
     async fn claim_now(&self, id: &TaskId) -> Result<Claimed, TaskError> {
-        // An earlier run may have been killed since the last poll.
+        // The process of an earlier run may have ended since the last poll.
         self.expire_leases().await?;
         let (id, claimant, now) = (id.clone(), self.runner.claimant.clone(), self.runner.service.now());
         self.runner.service.work(move |store| store.claim_now(&id, now, &claimant)).await?
     }
 }
 
-/// The error and what is behind it.
+/// The error with its cause.
 fn with_cause(error: &TaskError) -> String {
     match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),

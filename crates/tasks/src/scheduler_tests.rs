@@ -1,4 +1,4 @@
-//! Days of tasks in moments: the clock is the runtime's, which runs ahead whenever nobody has anything to do.
+//! Simulated days: the clock is the paused clock of the runtime.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -179,7 +179,7 @@ fn greeter() -> Arc<ScriptedEngine> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_runs_at_its_time_and_is_logged_told_of_and_recorded() {
+async fn a_task_runs_at_its_time_and_is_logged_and_published() {
     let world = World::with(greeter(), SchedulerOptions::default());
     let heard = Arc::new(Mutex::new(Vec::new()));
     let ear = Arc::clone(&heard);
@@ -249,7 +249,7 @@ async fn slow_tasks_do_not_hold_others_and_none_overlaps_itself() {
     for task in &tasks {
         let mut log = world.log(task).await;
         log.reverse();
-        assert!(log.len() >= 4, "nobody is forgotten: {}", log.len());
+        assert!(log.len() >= 4, "idle tasks are removed: {}", log.len());
         for pair in log.windows(2) {
             assert!(pair[1].started_at >= pair[0].finished_at.unwrap(), "{pair:?}");
         }
@@ -296,7 +296,7 @@ async fn cancelling_a_task_stops_its_run_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_another_process_cancels_is_stopped_with_the_next_sign_of_life() {
+async fn a_task_that_another_process_cancels_is_stopped_at_the_next_renewal() {
     let world = World::with(Arc::new(SlowEngine::taking(500)), SchedulerOptions::default());
     world.scheduler.start();
     let task = world.create(every(60)).await;
@@ -308,7 +308,7 @@ async fn a_task_that_another_process_cancels_is_stopped_with_the_next_sign_of_li
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_the_end_runs_get_their_time_and_what_is_left_is_logged_as_interrupted() {
+async fn at_shutdown_runs_get_a_grace_period_and_the_rest_is_logged_as_interrupted() {
     let world = World::with(Arc::new(SlowEngine::taking(20)), SchedulerOptions::default());
     world.scheduler.start();
     let task = world.create(every(60)).await;
@@ -331,7 +331,7 @@ async fn at_the_end_runs_get_their_time_and_what_is_left_is_logged_as_interrupte
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_is_delivered_and_one_that_cannot_be_is_kept_and_not_sent_twice() {
+async fn a_result_that_cannot_be_delivered_is_kept_and_not_sent_twice() {
     for (refuses, expected) in [(false, RunOutcome::Succeeded), (true, RunOutcome::Failed)] {
         let pigeons = Arc::new(Pigeons { sent: Mutex::default(), refuses });
         let deliver = Arc::clone(&pigeons) as Arc<dyn Deliver>;
@@ -350,7 +350,7 @@ async fn a_result_is_delivered_and_one_that_cannot_be_is_kept_and_not_sent_twice
         if refuses {
             let error = log[0].error.as_deref().unwrap();
             assert!(
-                error.starts_with("the answer is not delivered: ") && error.contains("no wings"),
+                error.starts_with("the answer was not delivered: ") && error.contains("no wings"),
                 "{error}"
             );
         }
@@ -358,13 +358,13 @@ async fn a_result_is_delivered_and_one_that_cannot_be_is_kept_and_not_sent_twice
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_by_hand_says_what_came_of_it_and_what_stands_in_its_way() {
+async fn a_manual_run_returns_its_result_or_its_obstacle() {
     let world = World::with(Arc::new(SlowEngine::taking(20)), SchedulerOptions::default());
     let task = world.create(every(3600)).await;
     let begun = world.scheduler.run_now(&task.id).await.unwrap();
     assert_eq!(begun.outcome, None);
     let refused = world.scheduler.run_now(&task.id).await.unwrap_err().to_string();
-    assert_eq!(refused, format!("the task '{}' is running already", task.id));
+    assert_eq!(refused, format!("the task '{}' is already running", task.id));
     world.pass(25).await;
     let run = world.scheduler.run_to_end(&task.id).await.unwrap();
     assert_eq!((run.outcome, run.result.as_deref()), (Some(RunOutcome::Succeeded), Some("done")));
@@ -373,7 +373,7 @@ async fn a_run_by_hand_says_what_came_of_it_and_what_stands_in_its_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_fails_is_in_the_log_in_its_own_words() {
+async fn an_engine_error_is_in_the_log() {
     let engine = ScriptedEngine::new(|_| {
         vec![Err(EngineError::Interrupted { engine: "scripted".into(), reason: "cable".into() })]
     });
@@ -385,7 +385,7 @@ async fn an_engine_that_fails_is_in_the_log_in_its_own_words() {
 }
 
 #[tokio::test]
-async fn a_task_for_nobody_is_refused() {
+async fn a_task_with_an_unknown_target_is_refused() {
     let world = World::with(greeter(), SchedulerOptions::default());
     let refused = world.tasks.create(NewTask { agent: "jeeves".into(), ..every(60) }).await.unwrap_err();
     assert_eq!(
@@ -427,7 +427,7 @@ async fn a_task_without_a_zone_has_the_zone_of_the_service() {
 
 /// Two services on one file are as good as two processes.
 #[tokio::test]
-async fn a_task_that_another_process_makes_runs_at_its_time() {
+async fn a_task_that_another_process_creates_runs_at_its_time() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("hob.db");
     let world = World::with(greeter(), SchedulerOptions::default());

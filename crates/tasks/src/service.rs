@@ -1,11 +1,12 @@
 //! Creates, lists and changes tasks. Runs none.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use hob_core::{Clock, SystemClock, Zone};
 use hob_db::{ChangeWatch, DatabaseError};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +15,7 @@ use crate::store::TaskStore;
 use crate::task::{NewTask, Task, TaskRun};
 use crate::types::{TaskChange, TaskError, TaskField, TaskId, TaskStatus};
 
-/// Letters of an id. Without those that look alike, as people type ids.
+/// Letters of an id, without similar ones, because people type ids.
 const LETTERS: &[u8] = b"abcdefghjkmnpqrstuvwxyz23456789";
 const ID_LENGTH: usize = 8;
 
@@ -24,16 +25,16 @@ pub struct TaskService {
     inner: Arc<Inner>,
 }
 
-/// What a [`TaskService`] needs besides its store.
+/// The options of a [`TaskService`].
 pub struct TaskOptions {
     pub clock: Arc<dyn Clock>,
-    /// The zone of tasks that name none.
+    /// The zone of tasks without one.
     pub zone: Zone,
-    /// Where results are sent; a task with another target is refused.
+    /// Delivers results. A task with an unknown target is refused.
     pub deliver: Arc<dyn Deliver>,
     /// The agents that a task may name; `none` needs no agent.
     pub agents: Vec<String>,
-    /// Other names of these agents, which no error lists.
+    /// Other names of these agents, which are not listed in errors.
     pub agent_aliases: Vec<String>,
 }
 
@@ -55,7 +56,7 @@ struct Inner {
     options: TaskOptions,
     /// Notified when a task may be due earlier than before.
     changed: Notify,
-    /// What runs in this process, and how to stop it.
+    /// The runs in this process, with their stop tokens.
     running: Mutex<HashMap<TaskId, CancellationToken>>,
 }
 
@@ -69,7 +70,7 @@ impl TaskService {
         self.inner.options.clock.now()
     }
 
-    /// Whether a task was ever made here. Creates nothing.
+    /// Whether there may be tasks. Creates nothing.
     pub fn exists(&self) -> bool {
         self.inner.store.exists()
     }
@@ -79,13 +80,13 @@ impl TaskService {
         if !self.has_agent(&task.agent) {
             let shown: String = task.agent.chars().take(60).collect();
             let known = self.inner.options.agents.join(", ");
-            let reason = format!("there is no agent '{shown}'; there are {known}");
+            let reason = format!("there is no agent '{shown}'; use one of {known}");
             return Err(TaskError::invalid(TaskField::Agent, reason));
         }
         task.timezone.get_or_insert_with(|| self.inner.options.zone.clone());
         let task = task.plan(new_id()?, self.now())?;
         if let Some(to) = &task.deliver_to {
-            // A target that does not exist would be noticed only when the task runs.
+            // Otherwise a missing target would be noticed only when the task runs.
             let checked = self.delivery().check(&to.channel).await;
             checked.map_err(|error| TaskError::invalid(TaskField::Channel, error.to_string()))?;
         }
@@ -95,7 +96,7 @@ impl TaskService {
         Ok(task)
     }
 
-    /// All tasks, or those in one state: first those that run next.
+    /// All tasks, or those in one state; the next to run first.
     pub async fn list(&self, status: Option<TaskStatus>) -> Result<Vec<Task>, TaskError> {
         if !self.exists() {
             return Ok(Vec::new());
@@ -112,7 +113,7 @@ impl TaskService {
         self.work(move |store| store.get(&wanted)).await?.ok_or_else(not_found)
     }
 
-    /// Pauses, resumes or cancels; the task as it is then. A cancelled task that runs is stopped.
+    /// Pauses, resumes or cancels a task, and returns it. Cancelling stops its run.
     pub async fn change(&self, id: &TaskId, change: TaskChange) -> Result<Task, TaskError> {
         self.get(id).await?;
         let (wanted, now) = (id.clone(), self.now());
@@ -131,7 +132,7 @@ impl TaskService {
         self.work(move |store| store.runs(&wanted, limit)).await
     }
 
-    /// Removes a task and its log for good. A run of it is stopped.
+    /// Deletes a task and its log. Stops its run.
     pub async fn delete(&self, id: &TaskId) -> Result<(), TaskError> {
         let wanted = id.clone();
         let deleted = self.work(move |store| store.delete(&wanted)).await?;
@@ -139,7 +140,7 @@ impl TaskService {
         if deleted { Ok(()) } else { Err(TaskError::NotFound { id: id.to_string() }) }
     }
 
-    /// Works with the store on a thread that may wait.
+    /// Runs store work on a blocking thread.
     pub(crate) async fn work<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn TaskStore) -> Result<T, DatabaseError> + Send + 'static,
@@ -152,18 +153,16 @@ impl TaskService {
         }
     }
 
-    /// Where results are sent.
     pub(crate) fn delivery(&self) -> &dyn Deliver {
         self.inner.options.deliver.as_ref()
     }
 
-    /// Whether a task may name this agent.
     fn has_agent(&self, name: &str) -> bool {
         let TaskOptions { agents, agent_aliases, .. } = &self.inner.options;
         name == "none" || agents.iter().chain(agent_aliases).any(|known| known == name)
     }
 
-    /// Notices tasks that other processes make or change; `None` where there can be no others.
+    /// Watches changes of other processes; `None` if there can be none.
     pub(crate) async fn watch(&self) -> Result<Option<ChangeWatch>, TaskError> {
         self.work(|store| store.watch()).await
     }
@@ -177,25 +176,21 @@ impl TaskService {
         self.inner.changed.notify_one();
     }
 
-    /// Registers that a task runs in this process. The token is cancelled when the task is.
+    /// Registers a run in this process. The token is cancelled with the task.
     pub(crate) fn register_run(&self, id: &TaskId) -> RunningTask<'_> {
         let token = CancellationToken::new();
-        self.running().insert(id.clone(), token.clone());
+        self.inner.running.lock().insert(id.clone(), token.clone());
         RunningTask { service: self, id: id.clone(), token }
     }
 
     fn stop(&self, id: &TaskId) {
-        if let Some(token) = self.running().get(id) {
+        if let Some(token) = self.inner.running.lock().get(id) {
             token.cancel();
         }
     }
-
-    fn running(&self) -> MutexGuard<'_, HashMap<TaskId, CancellationToken>> {
-        self.inner.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// A run that can be stopped, for as long as this lives.
+/// A registered run, until this is dropped.
 pub(crate) struct RunningTask<'a> {
     service: &'a TaskService,
     id: TaskId,
@@ -204,7 +199,7 @@ pub(crate) struct RunningTask<'a> {
 
 impl Drop for RunningTask<'_> {
     fn drop(&mut self) {
-        self.service.running().remove(&self.id);
+        self.service.inner.running.lock().remove(&self.id);
     }
 }
 

@@ -18,7 +18,7 @@ const LARGEST_METADATA: usize = 16 * 1024;
 const MOST_RETRIES: u32 = 10;
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(86_400);
 
-/// What happens to slots that passed while no scheduler ran.
+/// What to do about slots that passed while no scheduler ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Missed {
     /// One run makes up for all of them.
@@ -42,25 +42,25 @@ impl Missed {
             "skip" => Ok(Missed::Skip),
             other => {
                 let shown: String = other.chars().take(60).collect();
-                Err(TaskError::invalid(TaskField::Missed, format!("'{shown}' is neither once nor skip")))
+                Err(TaskError::invalid(TaskField::Missed, format!("'{shown}' is not once or skip")))
             }
         }
     }
 }
 
-/// Where a result goes besides the log.
+/// The target of a result, besides the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliverTo {
     pub channel: String,
     pub conversation: Option<String>,
 }
 
-/// How hard a run is tried.
+/// Retries and timeout of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskLimits {
-    /// How often a run that failed or was interrupted is tried again.
+    /// The number of retries of a failed or interrupted run.
     pub retries: u32,
-    /// How long one try may take.
+    /// The time limit of one attempt.
     pub timeout: Duration,
 }
 
@@ -70,7 +70,7 @@ impl Default for TaskLimits {
     }
 }
 
-/// A task as it is asked for.
+/// A task to create.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTask {
     pub prompt: String,
@@ -86,12 +86,12 @@ pub struct NewTask {
     pub limits: TaskLimits,
     pub missed: Missed,
     pub metadata: Map<String, Value>,
-    /// What the caller may use. The runs of the task never reach further.
+    /// What the caller may use, which limits the runs of the task.
     pub permit: Permit,
 }
 
 impl NewTask {
-    /// With everything else as usual.
+    /// A task with default values.
     pub fn new(
         prompt: impl Into<String>,
         schedule_type: ScheduleType,
@@ -113,10 +113,10 @@ impl NewTask {
         }
     }
 
-    /// The task, ready to be kept, or what is wrong with it.
+    /// Checks the values, and creates the task.
     pub fn plan(self, id: TaskId, now: Timestamp) -> Result<Task, TaskError> {
         self.check()?;
-        // As exact as it will be kept.
+        // The stored precision.
         let now = now.round(Unit::Microsecond).unwrap_or(now);
         let zone = self.timezone.unwrap_or(Zone::UTC);
         let spec = ScheduleSpec::parse(self.schedule_type, &self.schedule_value, &zone)?;
@@ -124,7 +124,7 @@ impl NewTask {
         let Some(next_run) = schedule.next_run(now) else {
             let reason = match &schedule.spec {
                 ScheduleSpec::Once { text, .. } => format!("'{text}' is in the past"),
-                other => format!("'{other}' never comes"),
+                other => format!("'{other}' never occurs"),
             };
             return Err(TaskError::invalid(TaskField::ScheduleValue, reason));
         };
@@ -156,23 +156,20 @@ impl NewTask {
         }
         let is_name = |name: &str| !name.trim().is_empty() && name.len() <= LONGEST_NAME;
         if !is_name(&self.agent) {
-            return refuse(TaskField::Agent, "the agent has no name that could be one");
+            return refuse(TaskField::Agent, "the name of the agent is not valid");
         }
         if let Some(tools) = &self.tools
             && (tools.len() > MOST_TOOLS || !tools.iter().all(|tool| is_name(tool)))
         {
-            return refuse(
-                TaskField::Tools,
-                "tools are named, at most 64 of them, with 128 letters each at most",
-            );
+            return refuse(TaskField::Tools, "at most 64 tools, each with a name of at most 128 letters");
         }
         if let Some(DeliverTo { channel, conversation }) = &self.deliver_to
             && (!is_name(channel) || conversation.as_ref().is_some_and(|name| name.len() > 1024))
         {
-            return refuse(TaskField::Channel, "the channel has no name that could be one");
+            return refuse(TaskField::Channel, "the name of the channel is not valid");
         }
         if self.limits.retries > MOST_RETRIES {
-            return refuse(TaskField::Retries, "a run is tried again 10 times at most");
+            return refuse(TaskField::Retries, "at most 10 retries");
         }
         if self.limits.timeout < Duration::from_secs(1) || self.limits.timeout > LONGEST_TIMEOUT {
             return refuse(TaskField::Timeout, "a run may take between 1 and 86400 seconds");
@@ -185,7 +182,6 @@ impl NewTask {
     }
 }
 
-/// A task that is kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
     pub id: TaskId,
@@ -199,16 +195,16 @@ pub struct Task {
     pub metadata: Map<String, Value>,
     pub permit: Permit,
     pub status: TaskStatus,
-    /// The slot to come.
+    /// The next slot.
     pub next_run: Option<Timestamp>,
-    /// When it was last begun.
+    /// The last start.
     pub last_run: Option<Timestamp>,
     pub created_at: Timestamp,
 }
 
 impl Task {
-    /// What its runs may use: the selected tools, as far as the maker of the task could reach. A run has no supervision, so
-    /// without a selection there are only tools that change nothing.
+    /// What its runs may use: the selected tools, limited to the permit of the caller who created the task. Without a selection,
+    /// only tools that change nothing, because runs are not supervised.
     pub fn run_permit(&self) -> Permit {
         let permit = self.permit.clone();
         match &self.tools {
@@ -226,7 +222,7 @@ impl Task {
 pub enum RunOutcome {
     Succeeded,
     Failed,
-    /// It was killed in its middle.
+    /// Its process ended.
     Interrupted,
     /// Its task was cancelled.
     Cancelled,
@@ -246,12 +242,12 @@ impl RunOutcome {
     }
 }
 
-/// One try at one slot.
+/// One attempt at one slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskRun {
     pub id: i64,
     pub task_id: TaskId,
-    /// The time it was due.
+    /// When it was due.
     pub slot: Timestamp,
     /// The first is 1.
     pub attempt: u32,

@@ -16,7 +16,7 @@ fn planned(kind: ScheduleType, value: &str) -> Result<Task, String> {
 }
 
 #[test]
-fn a_schedule_that_cannot_be_is_an_error_when_the_task_is_made() {
+fn an_impossible_schedule_is_an_error_when_the_task_is_created() {
     use ScheduleType::{Cron, Interval, Once};
     for (kind, value, reason) in [
         (Cron, "61 * * * *", "'61 * * * *' is no cron expression"),
@@ -93,7 +93,7 @@ fn every_other_field_is_checked_too() {
 }
 
 #[test]
-fn a_run_reaches_no_further_than_whoever_made_the_task() {
+fn a_run_has_at_most_the_permit_of_its_creator() {
     let with = |permit: Permit, tools: Option<&[&str]>| {
         let tools = tools.map(|tools| tools.iter().map(|tool| (*tool).to_owned()).collect());
         let task = NewTask { tools, ..NewTask::new("p", ScheduleType::Interval, "60", permit) };

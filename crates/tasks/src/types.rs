@@ -1,18 +1,17 @@
-//! The id and the states of a task, the changes that each state allows, and why a task is refused. Pure.
+//! The id, the states and the errors of a task, and the changes that each state allows. Pure.
 
 use std::fmt;
 
 use serde::Serialize;
 use thiserror::Error;
 
-/// Names a task.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct TaskId(String);
 
 impl TaskId {
     const LONGEST: usize = 64;
 
-    /// Reads an id as people write it. Whether there is such a task is another question.
+    /// Parses an id. The task need not exist.
     pub fn parse(text: &str) -> Result<Self, TaskError> {
         let is_good = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
         if text.is_empty() || text.len() > Self::LONGEST || !text.chars().all(is_good) {
@@ -33,14 +32,12 @@ impl fmt::Display for TaskId {
     }
 }
 
-/// The state a task is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TaskStatus {
     Active,
     Paused,
-    /// It has run and will not again.
+    /// It has no more runs.
     Completed,
-    /// For good.
     Cancelled,
 }
 
@@ -57,16 +54,16 @@ impl TaskStatus {
         }
     }
 
-    /// Reads the word that the API and the command line use.
+    /// Parses the name in the API and the command line.
     pub fn parse(word: &str) -> Result<Self, TaskError> {
         Self::ALL.into_iter().find(|status| status.as_str() == word).ok_or_else(|| {
             let shown: String = word.chars().take(60).collect();
-            let reason = format!("'{shown}' is none of active, paused, completed, cancelled");
+            let reason = format!("'{shown}' is not active, paused, completed or cancelled");
             TaskError::invalid(TaskField::Status, reason)
         })
     }
 
-    /// The state after `change`, or why there is none.
+    /// The state after `change`.
     pub fn after(self, change: TaskChange) -> Result<Self, TaskError> {
         match (change, self) {
             (TaskChange::Pause, TaskStatus::Active) => Ok(TaskStatus::Paused),
@@ -83,17 +80,17 @@ impl fmt::Display for TaskStatus {
     }
 }
 
-/// What can be done to a task.
+/// A change of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TaskChange {
     Pause,
     Resume,
     Cancel,
-    /// Running it now, beside its schedule.
+    /// Run it now, outside its schedule.
     Run,
 }
 
-/// The part of a new task that is wrong, by the name it has everywhere.
+/// The invalid field of a new task, by its name in the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskField {
     Prompt,
@@ -129,7 +126,7 @@ impl TaskField {
     }
 }
 
-/// Why a task was not made, found or changed.
+/// Why a task was not created, found or changed.
 #[derive(Debug, Error)]
 pub enum TaskError {
     #[error("{reason}")]
@@ -141,10 +138,10 @@ pub enum TaskError {
     #[error("{}", refusal(*change, *from))]
     Refused { change: TaskChange, from: TaskStatus },
 
-    #[error("the task '{id}' is running already")]
+    #[error("the task '{id}' is already running")]
     Running { id: TaskId },
 
-    #[error("the tasks cannot be read or written")]
+    #[error("cannot read or write the tasks")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
@@ -156,18 +153,16 @@ impl TaskError {
 
 fn refusal(change: TaskChange, from: TaskStatus) -> &'static str {
     match (change, from) {
-        (TaskChange::Cancel, TaskStatus::Cancelled) => "the task is cancelled already",
-        (_, TaskStatus::Cancelled) => "a cancelled task stays cancelled",
-        (TaskChange::Pause, TaskStatus::Paused) => "the task is paused already",
-        (TaskChange::Resume, TaskStatus::Active) => "the task is active already",
-        (TaskChange::Pause, TaskStatus::Completed) => {
-            "a completed task does not run again, so there is nothing to pause"
-        }
-        (_, TaskStatus::Completed) => "a completed task stays completed",
+        (TaskChange::Cancel, TaskStatus::Cancelled) => "the task is already cancelled",
+        (_, TaskStatus::Cancelled) => "a cancelled task cannot be changed",
+        (TaskChange::Pause, TaskStatus::Paused) => "the task is already paused",
+        (TaskChange::Resume, TaskStatus::Active) => "the task is already active",
+        (TaskChange::Pause, TaskStatus::Completed) => "a completed task cannot be paused",
+        (_, TaskStatus::Completed) => "a completed task cannot be changed",
         (TaskChange::Run, _) => "the task cannot be run now",
         (TaskChange::Pause | TaskChange::Cancel, TaskStatus::Active)
         | (TaskChange::Resume | TaskChange::Cancel, TaskStatus::Paused) => {
-            "the task was changed by somebody else at the same time; try again"
+            "the task was changed by another caller at the same time; try again"
         }
     }
 }
@@ -189,24 +184,24 @@ mod tests {
         let refused = |words: &str| Err(words.to_owned());
         let expected = [
             Ok(Paused),
-            refused("the task is active already"),
+            refused("the task is already active"),
             Ok(Cancelled),
-            refused("the task is paused already"),
+            refused("the task is already paused"),
             Ok(Active),
             Ok(Cancelled),
-            refused("a completed task does not run again, so there is nothing to pause"),
-            refused("a completed task stays completed"),
-            refused("a completed task stays completed"),
-            refused("a cancelled task stays cancelled"),
-            refused("a cancelled task stays cancelled"),
-            refused("the task is cancelled already"),
+            refused("a completed task cannot be paused"),
+            refused("a completed task cannot be changed"),
+            refused("a completed task cannot be changed"),
+            refused("a cancelled task cannot be changed"),
+            refused("a cancelled task cannot be changed"),
+            refused("the task is already cancelled"),
         ];
         assert_eq!(table, expected);
         assert_eq!(Completed.as_str(), "completed");
     }
 
     #[test]
-    fn an_id_that_could_not_be_one_is_not_found_and_not_repeated_whole() {
+    fn an_invalid_id_is_not_found_and_not_repeated_completely() {
         for bad in ["", "a b", "../x", "x".repeat(65).as_str(), "\u{1b}[2J", "ü"] {
             let error = TaskId::parse(bad).unwrap_err().to_string();
             assert!(error.starts_with("there is no task '") && error.len() < 100, "{error}");

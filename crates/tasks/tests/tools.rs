@@ -47,7 +47,7 @@ async fn answer(tasks: &TaskService, name: &str, arguments: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_model_makes_lists_and_changes_tasks() {
+async fn a_model_creates_lists_and_changes_tasks() {
     let tasks = service();
     let made = answer(&tasks, "schedule_task", weekdays()).await;
     let id = made["task_id"].as_str().unwrap().to_owned();
@@ -74,7 +74,7 @@ async fn a_model_makes_lists_and_changes_tasks() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_told_so_that_the_model_can_do_better() {
+async fn errors_help_the_model() {
     let tasks = service();
     let told = async |name: &str, arguments: Value| {
         let result = call(&tasks, &owner(), name, arguments).await;
@@ -90,17 +90,17 @@ async fn what_is_wrong_is_told_so_that_the_model_can_do_better() {
     let id = answer(&tasks, "schedule_task", weekdays()).await["task_id"].take();
     answer(&tasks, "cancel_scheduled_task", json!({ "task_id": id })).await;
     let complaint = told("resume_scheduled_task", json!({ "task_id": id })).await;
-    assert_eq!(complaint, "a cancelled task stays cancelled");
+    assert_eq!(complaint, "a cancelled task cannot be changed");
 }
 
 #[tokio::test]
-async fn strangers_schedule_nothing_and_a_task_reaches_no_further_than_its_maker() {
+async fn strangers_schedule_nothing_and_a_task_has_at_most_the_permit_of_its_creator() {
     let tasks = service();
     for name in ["schedule_task", "list_scheduled_tasks", "pause_scheduled_task"] {
         let refused = call(&tasks, &Permit::up_to(Reach::Read), name, json!({})).await;
         assert!(refused.content.contains("not available to this caller"), "{}", refused.content);
     }
-    // One who may do nothing else that acts.
+    // A caller without other acting tools.
     let trusted = Permit { also: vec!["schedule_task".into()], ..Permit::up_to(Reach::Pure) };
     let mut grasping = weekdays();
     grasping["tools"] = json!(["web_fetch", "code_interpreter"]);

@@ -1,5 +1,5 @@
-//! How long reports take over a million rows: `cargo run -p hob-telemetry --example telemetry_bench [rows]`.
-//! `telemetry_bench fill FILE [rows]` only writes them, into a database that others measure with; `./dev bench telemetry` does.
+//! Measures reports over a million rows: `cargo run -p hob-telemetry --example telemetry_bench [rows]`. `telemetry_bench fill
+//! FILE [rows]` only writes them, for other measurements such as `./dev bench telemetry`.
 
 use std::error::Error;
 use std::path::Path;
@@ -80,7 +80,7 @@ fn measure(rows: u64) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Prints the best of five: the others measure the machine.
+/// Prints the best of five.
 fn time<T, E>(what: &str, mut work: impl FnMut() -> Result<T, E>) -> Result<(), E> {
     let mut best = Duration::MAX;
     for _ in 0..5 {
@@ -92,7 +92,7 @@ fn time<T, E>(what: &str, mut work: impl FnMut() -> Result<T, E>) -> Result<(), 
     Ok(())
 }
 
-/// The call with this number. Spread over days, models and agents without chance, so that two runs are alike.
+/// The call with this number, spread evenly over days, models and agents.
 fn call(number: u64, rows: u64, now: SystemTime) -> Inference {
     let (engine, model) = MODELS[(number * 7 % 6) as usize];
     let scattered = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;

@@ -1,4 +1,4 @@
-//! One call to an engine as it is read back from the store.
+//! One call to an engine, as read from the store.
 
 use std::time::Duration;
 
@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::inference::Energy;
 use crate::savings::Dollars;
 
-/// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CallOutcome {
@@ -28,7 +27,7 @@ impl CallOutcome {
     }
 }
 
-/// One recorded call. Serialises flat, so that it is a line of JSON as well as of CSV.
+/// One recorded call. Serialises as one flat line of JSON or CSV.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CallRecord {
     pub started: Moment,
@@ -47,14 +46,14 @@ pub struct CallRecord {
     pub latency: Duration,
     #[serde(rename = "first_token_seconds", serialize_with = "as_seconds_if_known")]
     pub first_token: Option<Duration>,
-    /// Completion tokens over the whole time of the call; `None` unless it was completed and wrote some.
+    /// Completion tokens per second of the call; `None` unless it was completed and wrote some.
     pub tokens_per_second: Option<f64>,
     pub outcome: CallOutcome,
     pub finish_reason: Option<String>,
     pub error: Option<String>,
-    /// `None` for a local engine, and for a model of the cloud whose price is unknown.
+    /// `None` for a local engine, and for a cloud model without a known price.
     pub cost: Option<Dollars>,
-    /// `None` where it was not measured.
+    /// `None` if it was not measured.
     #[serde(rename = "energy_joules", serialize_with = "as_joules_if_known")]
     pub energy: Option<Energy>,
 }

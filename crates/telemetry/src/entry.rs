@@ -1,4 +1,4 @@
-//! An inference in the database's terms. What came from outside is brought within bounds here, and nowhere else.
+//! An inference as the database stores it. External values are bounded here.
 
 use hob_core::engine::CLOUD;
 use hob_core::time::{Moment, microseconds};
@@ -8,16 +8,16 @@ use crate::call_record::CallOutcome;
 use crate::inference::{Inference, InferenceEnd};
 use crate::savings::Prices;
 
-/// Bytes kept of a name. Clients choose the model's, and might send a novel.
-const LONGEST_NAME: usize = 256;
+/// Bytes of a name that are stored. Clients choose the name of the model.
+const MAX_NAME_BYTES: usize = 256;
 
-/// Bytes kept of an engine's error.
-const LONGEST_ERROR: usize = 2000;
+/// Bytes of an error that are stored.
+const MAX_ERROR_BYTES: usize = 2000;
 
-/// No context is so long. An engine that reports more is mistaken, and must not spoil the sums.
-const MOST_TOKENS: i64 = 1_000_000_000;
+/// No context is this long. An engine that reports more is wrong, and must not falsify the sums.
+const MAX_TOKENS: i64 = 1_000_000_000;
 
-/// What calls have in common that are summed together.
+/// The common key of calls that are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Series<'a> {
     pub(crate) engine: &'a str,
@@ -27,7 +27,6 @@ pub(crate) struct Series<'a> {
     pub(crate) source: &'static str,
 }
 
-/// A row to be.
 #[derive(Debug)]
 pub(crate) struct Entry<'a> {
     pub(crate) started: Moment,
@@ -47,14 +46,14 @@ pub(crate) struct Entry<'a> {
     pub(crate) cost: Cost,
 }
 
-/// What a call cost.
+/// The price of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cost {
-    /// It did not go to the cloud, or came to nothing.
+    /// Not a cloud call, or without result.
     Free,
-    /// In millionths of a millionth of a dollar.
+    /// In 10⁻¹² dollars.
     Pico(i64),
-    /// It went to a model whose price we do not know.
+    /// A model without a known price.
     Unknown,
 }
 
@@ -69,12 +68,12 @@ impl<'a> Entry<'a> {
         let mut entry = Entry {
             started: Moment::of(inference.started),
             series: Series {
-                engine: cut(&inference.engine, LONGEST_NAME),
-                model: cut(&inference.model, LONGEST_NAME),
-                agent: cut(inference.agent.as_deref().unwrap_or_default(), LONGEST_NAME),
+                engine: cut(&inference.engine, MAX_NAME_BYTES),
+                model: cut(&inference.model, MAX_NAME_BYTES),
+                agent: cut(inference.agent.as_deref().unwrap_or_default(), MAX_NAME_BYTES),
                 source: inference.source.as_str(),
             },
-            run: cut(&inference.run, LONGEST_NAME),
+            run: cut(&inference.run, MAX_NAME_BYTES),
             streamed: inference.streamed,
             prompt_tokens: tokens(usage.prompt_tokens),
             completion_tokens: tokens(usage.completion_tokens),
@@ -84,22 +83,22 @@ impl<'a> Entry<'a> {
             first_token_us: inference.first_token.map(microseconds),
             energy_uj: inference.energy.map(|energy| energy.microjoules().try_into().unwrap_or(i64::MAX)),
             outcome,
-            finish_reason: finish_reason.map(|reason| cut(reason, LONGEST_NAME)),
-            error: error.map(|words| cut(words, LONGEST_ERROR)),
+            finish_reason: finish_reason.map(|reason| cut(reason, MAX_NAME_BYTES)),
+            error: error.map(|words| cut(words, MAX_ERROR_BYTES)),
             cost: Cost::Free,
         };
         entry.cost = entry.price(prices);
         entry
     }
 
-    /// Whether it replaced a call to the cloud. A failed call or a measurement did not.
+    /// Whether it replaced a cloud call. Failed calls and benchmarks did not.
     pub(crate) fn saves(&self) -> bool {
         let Series { engine, source, .. } = self.series;
         engine != CLOUD && source != RequestSource::Bench.as_str() && self.outcome != CallOutcome::Failed
     }
 
-    /// Whether its tokens count. Those of a call that failed do not, except where they are to be paid for: the cloud charges
-    /// for what it wrote before a stream broke, as it does when the caller disconnects.
+    /// Whether its tokens count. Those of a failed call do not, except if they cost money: the cloud charges for the part before
+    /// a stream broke or the caller disconnected.
     pub(crate) fn used_tokens(&self) -> bool {
         let had_begun = self.first_token_us.is_some();
         self.outcome != CallOutcome::Failed || self.series.engine == CLOUD && had_begun
@@ -116,16 +115,16 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Shortens what may be long before it waits in a queue, whose bound would otherwise be one of number only.
+/// Shortens texts before they wait in the queue, whose limit is a number of records.
 pub(crate) fn shorten(inference: &mut Inference) {
-    cut_in_place(&mut inference.engine, LONGEST_NAME);
-    cut_in_place(&mut inference.model, LONGEST_NAME);
+    cut_in_place(&mut inference.engine, MAX_NAME_BYTES);
+    cut_in_place(&mut inference.model, MAX_NAME_BYTES);
     if let Some(agent) = &mut inference.agent {
-        cut_in_place(agent, LONGEST_NAME);
+        cut_in_place(agent, MAX_NAME_BYTES);
     }
     match &mut inference.ending {
-        InferenceEnd::Failed(words) => cut_in_place(words, LONGEST_ERROR),
-        InferenceEnd::Complete(FinishReason::Other(reason)) => cut_in_place(reason, LONGEST_NAME),
+        InferenceEnd::Failed(words) => cut_in_place(words, MAX_ERROR_BYTES),
+        InferenceEnd::Complete(FinishReason::Other(reason)) => cut_in_place(reason, MAX_NAME_BYTES),
         InferenceEnd::Complete(_) | InferenceEnd::Cancelled => {}
     }
 }
@@ -141,5 +140,5 @@ fn cut_in_place(text: &mut String, longest: usize) {
 }
 
 fn tokens(count: u64) -> i64 {
-    i64::try_from(count).map_or(MOST_TOKENS, |count| count.min(MOST_TOKENS))
+    i64::try_from(count).map_or(MAX_TOKENS, |count| count.min(MAX_TOKENS))
 }

@@ -1,4 +1,4 @@
-//! All calls as a stream that takes the same memory however many there are.
+//! All calls as a stream with constant memory.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use hob_db::DatabaseError;
 use crate::call_record::CallRecord;
 use crate::store::{ExportPage, ExportPosition, TelemetryStore};
 
-/// Calls that may wait for others that began before them.
-const MOST_HELD: usize = 16 * 1024;
+/// Calls that may wait for calls that started earlier.
+const MAX_HELD: usize = 16 * 1024;
 
-/// Every call there is when the first is read, oldest first. Reads some pages at a time and holds no lock in between, so that a
-/// slow reader (a pager, a slow pipe) does not block writes. Ends after its first error.
+/// Every call at the time of the first read, oldest first. Reads some pages at a time without a lock in between, so that a slow
+/// reader does not block writes. Ends after its first error.
 ///
-/// Pages overlap, because calls are recorded when they end: a call waits until no page that is still to come begins before it.
-/// Only where more than `MOST_HELD` would have to wait, some come earlier than they should.
+/// Pages overlap, because calls are recorded when they end: a call waits until no later page begins before it. Beyond `MAX_HELD`
+/// calls, some come too early.
 pub struct CallExport {
     store: Arc<dyn TelemetryStore>,
     position: ExportPosition,
@@ -31,7 +31,7 @@ enum ExportState {
 }
 
 impl CallExport {
-    /// Calls from the day `since` on; `None` is all of them.
+    /// Calls from the day `since`, or all.
     pub fn new(store: Arc<dyn TelemetryStore>, since: Option<UtcDay>) -> Self {
         CallExport {
             store,
@@ -46,10 +46,10 @@ impl CallExport {
         let ExportPage { calls, position, next } = self.store.page_after(self.position)?;
         self.position = position;
         self.held.extend(calls);
-        // Stable, and quick on what is nearly sorted already.
+        // A stable sort, fast on nearly sorted data.
         self.held.sort_by_key(|call| call.started);
         let ready = match next {
-            Some(next) if self.held.len() <= MOST_HELD => {
+            Some(next) if self.held.len() <= MAX_HELD => {
                 self.held.partition_point(|call| call.started <= next)
             }
             Some(_) => self.held.len(),

@@ -7,8 +7,8 @@ use super::*;
 use crate::inference::Inference;
 use crate::savings::Prices;
 use crate::store::SqliteTelemetryStore;
-use crate::store::sqlite::export::ENOUGH;
-use crate::store::sqlite::pages::MOST;
+use crate::store::sqlite::export::MIN_CALLS;
+use crate::store::sqlite::pages::MAX_INFERENCES;
 use crate::store::tests::{DAY, export, inference, noon, telemetry};
 
 /// So many rows, several of them in each millisecond, with their number for a name.
@@ -31,14 +31,14 @@ fn a_hundred_thousand_rows_are_exported_some_pages_at_a_time() {
     let mut exported = 0;
     while let Some(row) = export.next() {
         assert_eq!(row.expect("readable").run, exported.to_string());
-        assert!(export.ready.len() + export.held.len() < ENOUGH + 2 * MOST);
+        assert!(export.ready.len() + export.held.len() < MIN_CALLS + 2 * MAX_INFERENCES);
         exported += 1;
     }
     assert_eq!(exported, 100_000);
 }
 
 #[test]
-fn a_call_that_took_long_comes_where_it_began() {
+fn a_long_call_is_ordered_by_its_start() {
     let telemetry = telemetry();
     let began = |second: u64| Inference { started: noon() + Duration::from_secs(second), ..inference() };
     for batch in 1..=30 {
@@ -52,7 +52,7 @@ fn a_call_that_took_long_comes_where_it_began() {
 }
 
 #[test]
-fn calls_that_took_too_long_do_not_fill_the_memory() {
+fn long_calls_do_not_fill_the_memory() {
     let telemetry = telemetry();
     let began = |milliseconds: u64| Inference {
         started: noon() + Duration::from_millis(milliseconds),
@@ -60,7 +60,7 @@ fn calls_that_took_too_long_do_not_fill_the_memory() {
     };
     for batch in 0..20 {
         let mut ended: Vec<Inference> =
-            (1..MOST as u64).map(|number| began(1_000_000 * batch + number)).collect();
+            (1..MAX_INFERENCES as u64).map(|number| began(1_000_000 * batch + number)).collect();
         ended.push(began(batch));
         telemetry.record_batch(&ended, &Prices::standard()).expect("recorded");
     }
@@ -68,14 +68,14 @@ fn calls_that_took_too_long_do_not_fill_the_memory() {
     let mut exported = 0;
     while let Some(row) = export.next() {
         row.expect("readable");
-        assert!(export.ready.len() + export.held.len() < MOST_HELD + ENOUGH + MOST);
+        assert!(export.ready.len() + export.held.len() < MAX_HELD + MIN_CALLS + MAX_INFERENCES);
         exported += 1;
     }
-    assert_eq!(exported, 20 * MOST);
+    assert_eq!(exported, 20 * MAX_INFERENCES);
 }
 
 #[test]
-fn what_is_recorded_during_an_export_is_not_part_of_it_and_need_not_wait() {
+fn records_during_an_export_are_not_part_of_it_and_do_not_wait() {
     let telemetry = filled(2500);
     let later = Inference { started: noon() + DAY, ..inference() };
     let mut exported = 0;

@@ -1,4 +1,4 @@
-//! What calls add up to in a report. Plain values.
+//! The sums in a report.
 
 use hob_core::{Moment, UtcDay};
 use serde::Serialize;
@@ -8,8 +8,8 @@ use crate::inference::Energy;
 use crate::savings::Dollars;
 use crate::timings::LatencySummary;
 
-/// What calls add up to. A failed call counts as a call and a failure, with the energy it used; a stream of the cloud that broke
-/// also with its tokens and their price. It counts in nothing else.
+/// Sums of calls. A failed call counts as a call and a failure, with its energy; a broken cloud stream also with its tokens and
+/// their price.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct CallFigures {
     pub calls: u64,
@@ -19,32 +19,30 @@ pub struct CallFigures {
     pub estimated: u64,
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
-    /// The part of `prompt_tokens` that came out of a cache.
+    /// The part of `prompt_tokens` from a cache.
     pub cached_tokens: u64,
-    /// Of the calls that were completed.
+    /// Of completed calls.
     pub latency: Option<LatencySummary>,
-    /// Of the completed calls that were streamed.
+    /// Of completed streams.
     pub first_token: Option<LatencySummary>,
-    /// What calls to the cloud cost, as far as their price is known.
+    /// The price of cloud calls, if known.
     pub cost: Dollars,
-    /// Calls to the cloud whose price is not known.
+    /// Cloud calls without a known price.
     pub unpriced: u64,
-    /// What the calls that were measured used; `None` when none was.
+    /// The energy of the measured calls, if any.
     #[serde(rename = "energy_joules", serialize_with = "as_joules_if_known")]
     pub energy: Option<Energy>,
-    /// How many calls that were.
+    /// The number of measured calls.
     pub measured: u64,
 }
 
-/// All calls together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CallOverview {
-    /// The first call there is a record of, whatever time the figures are for.
+    /// The first recorded call.
     pub recorded_since: Option<Moment>,
     pub figures: CallFigures,
 }
 
-/// One model on one engine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModelFigures {
     pub model: String,

@@ -1,21 +1,19 @@
-//! One question to one engine, as it is recorded.
+//! One call to one engine, as recorded.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hob_core::{FinishReason, RequestSource, Usage};
 
-/// How it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InferenceEnd {
     Complete(FinishReason),
     /// The caller disconnected.
     Cancelled,
-    /// In the engine's words.
+    /// With the error of the engine.
     Failed(String),
 }
 
-/// An amount of energy that a meter counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Energy {
     microjoules: u64,
@@ -35,35 +33,33 @@ impl Energy {
     }
 }
 
-/// What is recorded of one inference.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inference {
     pub started: SystemTime,
-    /// The request or run it belongs to; an agent's turns share one.
+    /// The id of the request or run. The turns of an agent share one.
     pub run: Arc<str>,
     pub source: RequestSource,
     pub engine: String,
     pub model: String,
-    /// The agent whose turn it was.
+    /// The agent, if any.
     pub agent: Option<String>,
     pub streamed: bool,
     pub usage: Usage,
-    /// Whether `usage` was counted by us because the engine did not.
+    /// Whether Hob estimated `usage`, because the engine reported none.
     pub estimated: bool,
     pub latency: Duration,
-    /// Until the first piece of a stream.
+    /// The time to the first delta of a stream.
     pub first_token: Option<Duration>,
-    /// Its share of what this machine's meters counted; `None` where it was not measured.
+    /// Its share of the energy, if measured.
     pub energy: Option<Energy>,
     pub ending: InferenceEnd,
 }
 
-/// Records inferences. Must be quick and must not fail: it stands between an answer and its caller.
+/// Records inferences. Must be fast and must not fail, because the caller waits for it.
 pub trait InferenceLog: Send + Sync {
     fn record(&self, inference: Inference);
 }
 
-/// Records nothing.
 pub struct NoInferenceLog;
 
 impl InferenceLog for NoInferenceLog {

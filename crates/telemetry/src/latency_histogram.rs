@@ -1,22 +1,21 @@
-//! Counts of durations in buckets, from which percentiles come. Knows no database.
+//! Counts durations in buckets, for percentiles. Knows no database.
 //!
-//! A bucket reaches from one boundary to the next, and there are fifteen to every doubling; a percentile is the middle of
-//! the bucket it falls into. It is therefore never further than 2.5 % from the duration that would stand at its place if all of
-//! them were kept and sorted.
+//! There are fifteen buckets for every doubling. A percentile is the middle of its bucket, so it differs by at most 2.5 % from
+//! the exact value.
 
 use std::time::Duration;
 
 const PER_DOUBLING: f64 = 15.0;
 
-/// Bytes of a bucket in the encoded form: its number and its calls, little end first.
+/// Bytes of an encoded bucket: its number and its count, little endian.
 const ENCODED: usize = size_of::<u16>() + size_of::<u32>();
 
-/// The bucket that a duration falls into; 0 is for those too short to measure.
+/// The bucket of a duration; 0 is for those too short to measure.
 fn bucket(microseconds: i64) -> u16 {
     if microseconds < 1 { 0 } else { 1 + (PER_DOUBLING * (microseconds as f64).log2()) as u16 }
 }
 
-/// What stands for all durations in a bucket: as far, in proportion, from its lower end as from its upper one.
+/// The geometric middle of a bucket.
 fn middle(bucket: u16) -> Duration {
     if bucket == 0 {
         return Duration::ZERO;
@@ -28,12 +27,11 @@ fn middle(bucket: u16) -> Duration {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LatencyHistogram {
-    /// By bucket, up to the last that has any.
+    /// By bucket, up to the last one with calls.
     calls: Vec<u64>,
 }
 
 impl LatencyHistogram {
-    /// Counts one call.
     pub(crate) fn count(&mut self, microseconds: i64) {
         self.add(bucket(microseconds), 1);
     }
@@ -46,7 +44,6 @@ impl LatencyHistogram {
         self.calls[bucket] = self.calls[bucket].saturating_add(calls);
     }
 
-    /// Counts the calls of another.
     pub(crate) fn merge(&mut self, other: &LatencyHistogram) {
         if self.calls.len() < other.calls.len() {
             self.calls.resize(other.calls.len(), 0);
@@ -56,25 +53,25 @@ impl LatencyHistogram {
         }
     }
 
-    /// Counts the calls of a histogram as [`Self::encode`] wrote it.
+    /// Adds a histogram in the form of [`Self::encode`].
     pub(crate) fn add_encoded(&mut self, bytes: &[u8]) {
         for &[low, high, ref calls @ ..] in bytes.as_chunks::<ENCODED>().0 {
             self.add(u16::from_le_bytes([low, high]), u64::from(u32::from_le_bytes(*calls)));
         }
     }
 
-    /// Only the buckets with calls: a model's answers mostly take similar times.
+    /// Encodes the buckets with calls.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (bucket, calls) in (0..=u16::MAX).zip(&self.calls).filter(|(_, calls)| **calls > 0) {
             bytes.extend(bucket.to_le_bytes());
-            // So many calls of one kind on one day would be fifty thousand a second.
+            // More would be fifty thousand calls a second for a day.
             bytes.extend(u32::try_from(*calls).unwrap_or(u32::MAX).to_le_bytes());
         }
         bytes
     }
 
-    /// The duration that `percent` of all calls did not exceed; `None` without calls.
+    /// The duration that `percent` of all calls did not exceed.
     pub(crate) fn percentile(&self, percent: u64) -> Option<Duration> {
         let all: u64 = self.calls.iter().sum();
         let rank = all.saturating_mul(percent).div_ceil(100).max(1);
@@ -87,7 +84,6 @@ impl LatencyHistogram {
     }
 }
 
-/// How long calls took.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Durations {
     pub(crate) latency: LatencyHistogram,
@@ -106,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_and_the_shortest_durations_have_a_place() {
+    fn the_longest_and_the_shortest_durations_have_a_bucket() {
         assert_eq!(middle(bucket(0)), Duration::ZERO);
         assert_eq!(bucket(-5), 0);
         assert_eq!(middle(bucket(1)).as_micros(), 1);
@@ -132,7 +128,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_encoded_and_read_again_adds_up(
+        fn encoded_histograms_can_be_added(
             first in prop::collection::vec(any::<i64>(), 0..50),
             second in prop::collection::vec(0..5_000_000i64, 0..50),
         ) {
@@ -152,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spoilt_encoding_is_read_as_far_as_it_goes() {
+    fn a_damaged_encoding_is_read_as_far_as_possible() {
         let mut histogram = LatencyHistogram::default();
         histogram.add_encoded(&[0xff, 0xff, 1, 0, 0, 0, 7, 7]);
         assert_eq!(histogram.percentile(50), Some(Duration::MAX));

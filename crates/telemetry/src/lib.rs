@@ -1,24 +1,23 @@
-//! Records every question to an engine once, and reports on what was recorded: figures, savings, energy, metrics, traces.
+//! Records every call to an engine once, and reports on the records: figures, savings, energy, metrics, traces.
 //!
 //! | file | what |
 //! |---|---|
-//! | `inference` | one question to one engine, as it is recorded |
-//! | `recorded_engine` | an engine whose every question is recorded, however it ends |
-//! | `recorder` | where a question is recorded: database, metrics, traces, energy |
-//! | `service` | opens the record, reports on it, and works without it while it cannot be opened |
+//! | `inference` | one call to one engine |
+//! | `recorded_engine` | wraps an engine, and records every call |
+//! | `recorder` | where calls are recorded: database, metrics, traces, energy |
+//! | `service` | opens the database, and reports on the records |
 //! | `writer` | takes records without blocking and writes them from its own thread |
 //! | `store` | the tables |
-//! | `entry`, `packed` | a record within bounds, and as it stands in a page. Pure |
-//! | `call_record`, `figures`, `timings`, `latency_histogram` | what reports are made of. Pure |
+//! | `entry`, `packed` | a record as stored, and its form in a page. Pure |
+//! | `call_record`, `figures`, `timings`, `latency_histogram` | the parts of reports. Pure |
 //! | `export` | all calls as a stream |
-//! | `retention` | deletes what is too old |
+//! | `retention` | deletes old records |
 //! | `savings` | what local answers would have cost in the cloud. Pure |
 //! | `metrics` | running totals for Prometheus |
-//! | `energy` | the meters of the machine, shared among questions |
+//! | `energy` | the energy meters of the machine |
 //! | `trace` | spans for OpenTelemetry |
 //!
-//! Knows nothing of `config.toml`, of particular engines or agents, of serving HTTP or of the terminal. It takes
-//! [`TelemetryOptions`].
+//! Knows nothing of `config.toml`, particular engines or agents, HTTP serving or the terminal. It takes [`TelemetryOptions`].
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start this program again"))]
 

@@ -1,25 +1,25 @@
-//! Running totals of what engines did since Hob was started: plain atomics, so that counting costs an answer nothing that could
-//! be measured. Knows nothing of how the figures are shown.
+//! Running totals since the start of Hob, in atomics, so that counting costs next to nothing. Knows nothing of how the figures
+//! are displayed.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 
 use crate::inference::{Inference, InferenceEnd, InferenceLog};
 
-/// Upper bounds of the buckets, in seconds. There is one more for everything above.
+/// Upper bounds of the buckets in seconds. The last bucket has none.
 pub const BOUNDS: [f64; 15] =
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
 
-/// Models that are counted by name. Engines with names without end must not make figures without end.
-const MOST_MODELS: usize = 100;
+/// The number of models that are counted by name.
+const MAX_MODELS: usize = 100;
 
-/// The name under which the others are counted, and those that never answered.
+/// The name for all other models, and those that never answered.
 const OTHER: &str = "other";
 
-/// How long things took.
 #[derive(Debug, Default)]
 pub struct Histogram {
     buckets: [AtomicU64; BOUNDS.len() + 1],
@@ -35,7 +35,7 @@ impl Histogram {
         self.microseconds.fetch_add(microseconds, Ordering::Relaxed);
     }
 
-    /// How many took no longer than each of [`BOUNDS`], and how many there were at all.
+    /// The cumulative count for each of [`BOUNDS`], and the total.
     pub fn cumulative(&self) -> [u64; BOUNDS.len() + 1] {
         let mut sum = 0;
         std::array::from_fn(|bucket| {
@@ -44,13 +44,12 @@ impl Histogram {
         })
     }
 
-    /// All times together, in seconds.
+    /// In seconds.
     pub fn sum(&self) -> f64 {
         self.microseconds.load(Ordering::Relaxed) as f64 / 1e6
     }
 }
 
-/// What one model on one engine did.
 #[derive(Debug)]
 pub struct ModelMetrics {
     pub engine: String,
@@ -61,7 +60,7 @@ pub struct ModelMetrics {
     pub prompt_tokens: AtomicU64,
     pub completion_tokens: AtomicU64,
     pub cached_tokens: AtomicU64,
-    /// In microjoules, as far as it was measured.
+    /// In microjoules, of measured calls.
     pub energy: AtomicU64,
     pub latency: Histogram,
     /// Of streams only.
@@ -106,12 +105,12 @@ impl ModelMetrics {
     }
 }
 
-/// Counts every inference, and passes it on to the record.
+/// Counts every inference, and passes it on to the log.
 pub struct InferenceMetrics {
     record: Arc<dyn InferenceLog>,
-    /// Read for every inference, and exchanged for a longer one when a model answers for the first time.
+    /// Replaced when a model answers for the first time.
     models: ArcSwap<Vec<Arc<ModelMetrics>>>,
-    /// Held while that is done.
+    /// Held during the replacement.
     growing: Mutex<()>,
 }
 
@@ -120,7 +119,6 @@ impl InferenceMetrics {
         InferenceMetrics { record, models: ArcSwap::default(), growing: Mutex::default() }
     }
 
-    /// All that was counted so far.
     pub fn models(&self) -> Vec<Arc<ModelMetrics>> {
         self.models.load().to_vec()
     }
@@ -133,13 +131,13 @@ impl InferenceMetrics {
         }
     }
 
-    /// A model is counted by name once it has answered; callers can ask for models that do not exist.
+    /// A model is counted by name once it has answered, because callers can request models that do not exist.
     fn name(&self, inference: &Inference) -> Arc<ModelMetrics> {
-        let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _growing = self.growing.lock();
         let models = self.models.load();
         let answered =
             matches!(inference.ending, InferenceEnd::Complete(_)) || inference.first_token.is_some();
-        let name = if answered && models.len() < MOST_MODELS { &inference.model } else { OTHER };
+        let name = if answered && models.len() < MAX_MODELS { &inference.model } else { OTHER };
         // Another thread may have added it first.
         if let Some(known) = find(&models, &inference.engine, name) {
             return Arc::clone(known);
@@ -208,15 +206,15 @@ mod tests {
     }
 
     #[test]
-    fn names_are_bounded_and_earned_by_an_answer() {
+    fn names_are_bounded_and_need_an_answer() {
         let metrics = InferenceMetrics::before(Arc::new(NoInferenceLog));
         metrics.record(inference("never-heard-of", InferenceEnd::Failed("no".into())));
-        for number in 0..2 * MOST_MODELS {
+        for number in 0..2 * MAX_MODELS {
             metrics.record(complete(&format!("m{number}")));
         }
         metrics.record(inference("m0", InferenceEnd::Cancelled));
         let models = metrics.models();
-        assert_eq!(models.len(), MOST_MODELS);
+        assert_eq!(models.len(), MAX_MODELS);
         let of = |name: &str| models.iter().find(|metrics| metrics.model == name).unwrap();
         let counts = |name: &str| {
             let metrics = of(name);
@@ -224,7 +222,7 @@ mod tests {
                 .map(|count| count.load(Ordering::Relaxed))
         };
         assert_eq!(counts("m0"), [1, 0, 1]);
-        assert_eq!(counts(OTHER), [MOST_MODELS as u64 + 1, 1, 0]);
+        assert_eq!(counts(OTHER), [MAX_MODELS as u64 + 1, 1, 0]);
         assert!(models.iter().all(|metrics| metrics.model != "never-heard-of"));
         assert_eq!(of("m0").prompt_tokens.load(Ordering::Relaxed), 6);
     }

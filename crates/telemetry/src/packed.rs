@@ -1,5 +1,4 @@
-//! An inference as it stands in a page: an array of JSON among others. A row of its own would be several times the work to
-//! write. Knows nothing of SQL.
+//! An inference in a page: an array of JSON. A row for each would be several times the work. Knows nothing of SQL.
 
 use std::borrow::Cow;
 
@@ -8,7 +7,7 @@ use serde::Deserialize;
 use crate::call_record::CallOutcome;
 use crate::entry::{Cost, Entry};
 
-/// The fields in their order; what is appended one day needs a default, as older pages end before it.
+/// The fields in order. A new field at the end needs a default for older pages.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Packed<'a> {
     pub(crate) started: i64,
@@ -35,7 +34,7 @@ pub(crate) struct Packed<'a> {
     pub(crate) error: Option<String>,
 }
 
-/// Appends an entry of the series with this id, in the order of [`Packed`].
+/// Appends an entry of this series, in the order of [`Packed`].
 pub(crate) fn pack(series: i64, entry: &Entry<'_>, text: &mut Vec<u8>) -> serde_json::Result<()> {
     let cost = match entry.cost {
         Cost::Pico(pico) => Some(pico),
@@ -59,12 +58,12 @@ pub(crate) fn pack(series: i64, entry: &Entry<'_>, text: &mut Vec<u8>) -> serde_
         entry.error,
     );
     serde_json::to_writer(&mut *text, &fields)?;
-    leave_out_last_nulls(text);
+    omit_trailing_nulls(text);
     Ok(())
 }
 
-/// Of most calls little is known that the last fields could say. A text that ends like this ends in a quotation mark.
-fn leave_out_last_nulls(text: &mut Vec<u8>) {
+/// Omits trailing nulls, which most calls have. A text value would end in a quotation mark.
+fn omit_trailing_nulls(text: &mut Vec<u8>) {
     while text.ends_with(b",null]") {
         text.truncate(text.len() - b",null]".len());
         text.push(b']');
@@ -91,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_takes_no_room() {
+    fn unknown_values_take_no_space() {
         let start = r#"[1794744000000000,7,"run-1",1,100,50,0,2000000"#;
         assert_eq!(packed(&inference()), format!(r#"{start},"complete",250000,"stop",20]"#));
         let cancelled = Inference { ending: InferenceEnd::Cancelled, first_token: None, ..inference() };
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_look_like_the_form_come_back_as_they_were() {
+    fn text_that_looks_like_the_format_is_unchanged() {
         let words = "\"],[1,\u{1}\\ é,null";
         let failed =
             Inference { run: words.into(), ending: InferenceEnd::Failed(words.to_owned()), ..inference() };

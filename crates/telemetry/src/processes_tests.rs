@@ -14,7 +14,7 @@ use crate::store::tests::export;
 use crate::store::{MIGRATIONS, SqliteTelemetryStore, TelemetryStore};
 use crate::writer::{TelemetryWriter, WriterOptions};
 
-/// Tells the other process which file it is about.
+/// The file for the other process.
 const FILE: &str = "HOB_TEST_STORE";
 
 fn inference() -> Inference {
@@ -39,7 +39,7 @@ fn telemetry(path: &Path) -> SqliteTelemetryStore {
     SqliteTelemetryStore::new(Database::open(path, &[MIGRATIONS]).expect("opened"))
 }
 
-/// Runs one of the ignored tests below in a process of its own.
+/// Runs one of the ignored tests below in another process.
 fn start(what: &str, path: &Path) -> Child {
     Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", &format!("processes_tests::{what}"), "--ignored"])

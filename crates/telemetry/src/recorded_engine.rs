@@ -1,6 +1,6 @@
-//! An engine whose every inference is recorded once, however it ends, and published to subscribers.
+//! Wraps an engine: records every inference once, however it ends, and publishes it.
 //!
-//! Wraps the engine for one run, so that direct answers, streams and each turn of an agent are counted by the same code.
+//! One wrapper per run, so that direct answers, streams and each turn of an agent use the same code.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::inference::{Inference, InferenceEnd};
 use crate::recorder::Recorder;
 use crate::trace::{Span, SpanKind, error_type, provider};
 
-/// Whose inferences these are.
+/// The context of the inferences of one run.
 #[derive(Clone)]
 pub struct RecordContext {
     pub run: Arc<str>,
@@ -31,11 +31,10 @@ pub struct RecordContext {
     pub agent: Option<String>,
     pub events: RunEvents,
     pub recorder: Recorder,
-    /// What these inferences are a part of; `None` for whatever the work under way is.
+    /// The parent span; `None` for the current one.
     pub trace_parent: Option<TraceParent>,
 }
 
-/// What an engine is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
     Generate,
@@ -48,7 +47,7 @@ enum Operation {
 }
 
 impl Operation {
-    /// In the words of OpenTelemetry.
+    /// The name in OpenTelemetry.
     fn as_str(self) -> &'static str {
         match self {
             Operation::Generate | Operation::Stream => "chat",
@@ -60,7 +59,6 @@ impl Operation {
     }
 }
 
-/// The engine as one run sees it.
 pub struct RecordedEngine {
     engine: Arc<dyn Engine>,
     context: Arc<RecordContext>,
@@ -96,7 +94,7 @@ impl RecordedEngine {
         }
     }
 
-    /// By the convention for generative AI.
+    /// Follows the OpenTelemetry conventions for generative AI.
     fn span(&self, operation: Operation, engine: &str, model: &str) -> Span {
         let operation = operation.as_str();
         let RecordContext { recorder, trace_parent, agent, .. } = &*self.context;
@@ -169,7 +167,7 @@ impl Engine for RecordedEngine {
         }
     }
 
-    /// A question without an answer in words, so nothing was written.
+    /// An embedding has no completion tokens.
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
         let tokens = match &request.inputs {
             EmbedInputs::Texts(texts) => tokens_of(texts.iter().map(|text| text.len() as u64).sum()),
@@ -244,7 +242,7 @@ fn written(answer: &Answer) -> u64 {
     (answer.content.len() + thought + calls) as u64
 }
 
-/// One inference under way. Dropped before it is settled, it was cancelled.
+/// An inference in progress. If dropped before it is settled, it was cancelled.
 struct InferenceInProgress {
     context: Arc<RecordContext>,
     engine: String,
@@ -253,14 +251,13 @@ struct InferenceInProgress {
     started: SystemTime,
     clock: Instant,
     first_token: Option<Duration>,
-    /// What the prompt amounts to, should the engine not say.
+    /// The estimated prompt tokens, if the engine reports none.
     prompt_estimate: u64,
-    /// Bytes of the answer.
     written: u64,
     usage: Option<Usage>,
     finish_reason: Option<FinishReason>,
     settled: bool,
-    /// Its part in what the machine's meters count.
+    /// Its share of the energy.
     share: Option<EnergyShare>,
     span: Span,
 }
@@ -369,13 +366,13 @@ impl InferenceInProgress {
         match ending {
             InferenceEnd::Complete(reason) => self.span.set("gen_ai.response.finish_reasons", reason),
             InferenceEnd::Cancelled => self.span.fail("cancelled"),
-            // Which kind of failure it was has been said.
+            // The kind of failure is already set.
             InferenceEnd::Failed(_) => {}
         }
         self.span.end();
     }
 
-    /// Takes note of a piece, and gives `Done` the usage where the engine gave none.
+    /// Notes a delta, and adds the usage to `Done` if the engine reported none.
     fn note(&mut self, delta: &mut Delta) {
         if self.first_token.is_none() {
             self.first_token = Some(self.clock.elapsed());

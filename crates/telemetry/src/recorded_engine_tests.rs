@@ -1,8 +1,7 @@
-use std::sync::{Mutex, PoisonError};
-
 use futures::StreamExt;
 use hob_core::{Message, Role};
 use hob_testkit::ScriptedEngine;
+use parking_lot::Mutex;
 
 use super::*;
 use crate::inference::InferenceLog;
@@ -13,13 +12,13 @@ struct Notebook(Mutex<Vec<Inference>>);
 
 impl InferenceLog for Notebook {
     fn record(&self, inference: Inference) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(inference);
+        self.0.lock().push(inference);
     }
 }
 
 impl Notebook {
     fn endings(&self) -> Vec<(InferenceEnd, Usage, bool)> {
-        let kept = self.0.lock().unwrap();
+        let kept = self.0.lock();
         kept.iter().map(|kept| (kept.ending.clone(), kept.usage, kept.estimated)).collect()
     }
 }
@@ -66,13 +65,13 @@ async fn a_whole_answer_and_a_stream_are_recorded_once_each() {
     assert_eq!(deltas.len(), 3);
     let complete = (InferenceEnd::Complete(FinishReason::Stop), COUNTED, false);
     assert_eq!(log.endings(), [complete.clone(), complete]);
-    let kept = log.0.lock().unwrap();
+    let kept = log.0.lock();
     assert_eq!((kept[0].streamed, kept[0].first_token), (false, None));
     assert!(kept[1].streamed && kept[1].first_token.is_some());
 }
 
 #[tokio::test]
-async fn what_the_engine_does_not_count_is_estimated_and_said_to_be() {
+async fn missing_usage_is_estimated_and_marked() {
     let (engine, log) = recorded(without_usage());
     let generation = engine.generate(&asking()).await.unwrap();
     assert_eq!(generation.usage, Some(ESTIMATED));
@@ -84,7 +83,7 @@ async fn what_the_engine_does_not_count_is_estimated_and_said_to_be() {
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_is_recorded_as_gone_with_what_was_said_until_then() {
+async fn a_disconnected_caller_is_recorded_as_cancelled_with_the_text_so_far() {
     let (engine, log) = recorded(ScriptedEngine::saying(&["1234", "5678"]));
     let mut deltas = engine.stream(&asking()).await.unwrap().deltas;
     deltas.next().await;
@@ -105,7 +104,7 @@ async fn failures_are_recorded_before_and_in_the_middle_of_an_answer() {
 }
 
 #[tokio::test]
-async fn embeddings_are_recorded_as_questions_without_words_in_answer() {
+async fn embeddings_are_recorded_without_completion_tokens() {
     let (engine, log) = recorded(ScriptedEngine::saying(&[]));
     let request = EmbedRequest {
         model: "m".into(),

@@ -1,4 +1,4 @@
-//! Where every question to an engine is recorded: database, metrics, traces, energy. Each is optional.
+//! Where calls are recorded: database, metrics, traces, energy. Each is optional.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use crate::metrics::InferenceMetrics;
 use crate::service::{TelemetryOptions, TelemetryService};
 use crate::trace::Tracer;
 
-/// Records questions to engines. Cheap to clone.
+/// Cheap to clone.
 #[derive(Clone)]
 pub struct Recorder {
-    /// Takes an inference for the database and the metrics.
+    /// The database and the metrics.
     pub log: Arc<dyn InferenceLog>,
-    /// `None` where nothing is counted.
+    /// `None` if nothing is counted.
     pub metrics: Option<Arc<InferenceMetrics>>,
     pub tracer: Tracer,
     pub meters: EnergyMeters,
@@ -22,7 +22,7 @@ pub struct Recorder {
 impl Recorder {
     pub fn new(options: &TelemetryOptions, service: &TelemetryService, tracer: Tracer) -> Self {
         let service: Arc<dyn InferenceLog> = Arc::new(service.clone());
-        // Where nothing is recorded, nothing needs to be measured.
+        // Without records, nothing needs to be measured.
         let meters = if options.energy && (options.enabled || options.metrics) {
             EnergyMeters::open()
         } else {
@@ -40,7 +40,7 @@ impl Recorder {
         Recorder { metrics: Some(Arc::clone(&metrics)), ..Recorder::to(metrics) }
     }
 
-    /// Passes inferences on to `log`, and does nothing else.
+    /// Only passes inferences on to `log`.
     pub fn to(log: Arc<dyn InferenceLog>) -> Self {
         Recorder { log, metrics: None, tracer: Tracer::default(), meters: EnergyMeters::default() }
     }

@@ -33,7 +33,7 @@ fn apply(
 }
 
 #[test]
-fn every_day_that_passes_takes_the_oldest_one_with_it() {
+fn every_new_day_deletes_the_oldest_one() {
     let (telemetry, clock) = (four_days(), Instant::now());
     let mut retention = Retention::new(2);
     assert_eq!(apply(&mut retention, &telemetry, noon(), clock), 1);
@@ -45,14 +45,14 @@ fn every_day_that_passes_takes_the_oldest_one_with_it() {
 }
 
 #[test]
-fn zero_days_of_retention_is_for_ever() {
+fn zero_days_of_retention_is_forever() {
     let telemetry = four_days();
     assert_eq!(apply(&mut Retention::new(0), &telemetry, noon() + 9_999 * DAY, Instant::now()), 0);
     assert_eq!(days_on_record(&telemetry).len(), 4);
 }
 
 #[test]
-fn a_disk_that_refuses_is_asked_again_after_a_while_and_not_all_the_time() {
+fn a_failed_deletion_is_retried_after_a_while() {
     let (telemetry, clock) = (four_days(), Instant::now());
     let refuse = |refuse: bool| {
         telemetry.database.writer().pragma_update(None, "query_only", refuse).expect("set");
@@ -61,7 +61,7 @@ fn a_disk_that_refuses_is_asked_again_after_a_while_and_not_all_the_time() {
     refuse(true);
     assert_eq!(apply(&mut retention, &telemetry, noon(), clock), 0);
     refuse(false);
-    assert_eq!(apply(&mut retention, &telemetry, noon(), clock + TRY_AGAIN / 2), 0, "it was just asked");
-    assert_eq!(apply(&mut retention, &telemetry, noon(), clock + TRY_AGAIN), 1);
+    assert_eq!(apply(&mut retention, &telemetry, noon(), clock + RETRY_INTERVAL / 2), 0, "it was just asked");
+    assert_eq!(apply(&mut retention, &telemetry, noon(), clock + RETRY_INTERVAL), 1);
     assert_eq!(days_on_record(&telemetry), [2, 1, 0]);
 }

@@ -1,4 +1,4 @@
-//! Opens the record of calls, reports on it, and works without it while it cannot be opened.
+//! The service of telemetry: opens the database, records calls, and reports on them.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -12,28 +12,25 @@ use crate::savings::{Prices, Savings, ServedTotals, savings};
 use crate::store::{SqliteTelemetryStore, TelemetryStore};
 use crate::writer::{TelemetryWriter, WriterOptions};
 
-/// The longest wait of a report for records that are not written yet. Most often they are in a millisecond.
-const LATEST_RECORDS: Duration = Duration::from_millis(250);
+/// How long a report waits for records that are not written yet.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// What is recorded of calls, and for how long.
 #[derive(Debug, Clone)]
 pub struct TelemetryOptions {
-    /// Whether calls are recorded.
     pub enabled: bool,
-    /// Days that records are kept; 0 is for ever.
+    /// Days that records are kept; 0 is forever.
     pub retention_days: u32,
-    /// Whether figures are counted for Prometheus.
+    /// Whether to count for Prometheus.
     pub metrics: bool,
-    /// Whether the energy of answers is measured where the machine can.
+    /// Whether to measure energy, if the machine supports it.
     pub energy: bool,
-    /// What the cloud asks for its tokens.
     pub prices: Prices,
 }
 
-/// The record, or nothing: an answer never depends on it.
+/// Records calls, if enabled. An answer never depends on it.
 #[derive(Clone)]
 pub struct TelemetryService {
-    /// `None` when nothing is to be recorded, or the system refuses a thread for it.
+    /// `None` if recording is disabled, or no thread could be started.
     kept: Option<Kept>,
     prices: Arc<Prices>,
 }
@@ -46,33 +43,30 @@ struct Kept {
 }
 
 impl Default for TelemetryService {
-    /// Keeps nothing.
     fn default() -> Self {
         TelemetryService { kept: None, prices: Arc::new(Prices::standard()) }
     }
 }
 
 impl TelemetryService {
-    /// Opens the record in `database`, where calls are recorded. A database that cannot be opened is logged and tried again: until
-    /// then calls wait to be recorded, as many as there is room for.
+    /// Opens the records in `database`. If that fails, it is logged and retried, and records wait in the bounded queue.
     pub fn open(options: &TelemetryOptions, database: &LazyDatabase) -> Self {
         let kept = options.enabled.then(|| Kept::open(options, database)).transpose();
         let kept = kept.unwrap_or_else(|error| {
-            tracing::error!(%error, "no calls are recorded: the system gives no thread for it");
+            tracing::error!(%error, "calls are not recorded: cannot start a thread");
             None
         });
         TelemetryService { kept, prices: Arc::new(options.prices.clone()) }
     }
 
-    /// What was recorded, for reports; `None` when nothing is, or the database cannot be opened yet.
+    /// The store, for reports; `None` if recording is disabled, or the database cannot be opened yet.
     pub fn store(&self) -> Option<&Arc<dyn TelemetryStore>> {
         self.kept.as_ref().and_then(|kept| kept.store.get())
     }
 
-    /// What local answers have saved so far, those of this moment too, with days as they are in `zone`; zeros when nothing is
-    /// recorded. Blocks.
+    /// The savings so far, including the latest calls, with days in `zone`. Blocks.
     pub fn savings(&self, now: SystemTime, zone: &Zone) -> Result<Savings, DatabaseError> {
-        // What cannot be written now is in a later report.
+        // Records that cannot be written now are in a later report.
         self.settle();
         let served = match self.store() {
             Some(store) => store.served(UtcDay::of(now))?,
@@ -81,59 +75,56 @@ impl TelemetryService {
         Ok(savings(served, &self.prices, Moment::of(now), zone))
     }
 
-    /// What the cloud asks for its tokens.
     pub fn prices(&self) -> &Prices {
         &self.prices
     }
 
-    /// Waits a moment for records that are not written yet. Blocks.
+    /// Waits briefly for records that are not written yet. Blocks.
     pub fn settle(&self) {
         if let Some(kept) = &self.kept {
-            kept.writer.flush(LATEST_RECORDS);
+            kept.writer.flush(FLUSH_TIMEOUT);
         }
     }
 
-    /// What is wrong with the figures and what to do; `None` when all calls are recorded.
+    /// Why figures are missing, and what to do; `None` if all calls are recorded.
     pub fn why_not(&self) -> Option<String> {
         let Some(_) = &self.kept else {
-            let why =
-                "calls are not recorded, so there are no figures; set [telemetry] enabled = true for some";
+            let why = "calls are not recorded. Set [telemetry] enabled = true";
             return Some(why.to_owned());
         };
         match (self.store(), self.dropped()) {
             (Some(_), 0) => None,
             (Some(_), dropped) => Some(format!(
-                "{dropped} calls are missing: they could not be written to the database; the server's log says why"
+                "{dropped} calls are missing, because they could not be written to the database. See the server's log"
             )),
             (None, _) => Some(
-                "calls are not recorded, because the database cannot be opened; Hob tries again, and its log says why"
+                "calls are not recorded, because the database cannot be opened. Hob retries; see its log"
                     .to_owned(),
             ),
         }
     }
 
-    /// Whether calls are lost, or will be if nothing changes: some were already, or the database cannot be opened.
+    /// Whether calls are lost: some already were, or the database cannot be opened.
     pub fn is_losing(&self) -> bool {
         self.kept.is_some() && (self.store().is_none() || self.dropped() > 0)
     }
 
-    /// Records that were lost because they could not be written, or not in time.
+    /// The number of lost records.
     pub fn dropped(&self) -> u64 {
         self.kept.as_ref().map_or(0, |kept| kept.writer.dropped())
     }
 
-    /// Writes what is still under way, and says how many calls could not be recorded at the end; the log says so, too. Everything
-    /// in the database is then in its file, and not in the log beside it.
+    /// Writes the records that wait, and returns how many could not be written. Then moves the log into the database file.
     pub async fn close(self) -> u64 {
         let Some(Kept { writer, store }) = self.kept else { return 0 };
         let closing = tokio::task::spawn_blocking(move || {
             let unsaved = writer.close();
             if let Some(Err(error)) = store.get().map(|store| store.checkpoint()) {
-                tracing::debug!(%error, "what was written last stays in the log beside the database");
+                tracing::debug!(%error, "the last records stay in the write-ahead log");
             }
             unsaved
         });
-        // A failure is the blocking pool's end, which comes only with the program's.
+        // It fails only when the program ends.
         closing.await.unwrap_or(0)
     }
 }

@@ -1,4 +1,4 @@
-//! How long calls took: means from sums, percentiles from histograms. Pure.
+//! Latencies: means from sums, percentiles from histograms. Pure.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::latency_histogram::{Durations, LatencyHistogram};
 
-/// How long calls took; in seconds when serialised. The mean is exact; percentiles are within 2.5 %, and of a single call exact.
+/// Serialised in seconds. The mean is exact; percentiles are within 2.5 %, and exact for a single call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct LatencySummary {
     #[serde(serialize_with = "as_seconds")]
@@ -18,30 +18,28 @@ pub struct LatencySummary {
     pub p95: Duration,
 }
 
-/// The timings of some calls; `None` where none was completed, or none of them streamed.
+/// `None` if no call was completed, or none was a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct CallTimings {
     pub latency: Option<LatencySummary>,
     pub first_token: Option<LatencySummary>,
 }
 
-/// How fast a model on an engine writes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelSpeed {
     pub engine: String,
     pub model: String,
-    /// Of completed calls, over the whole time of each.
+    /// Of completed calls, over their whole time.
     pub tokens_per_second: f64,
 }
 
-/// What timings are calculated from.
 #[derive(Default)]
 pub(crate) struct TimingSums {
     pub(crate) durations: Durations,
-    /// Of all completed calls together, and how many that were.
+    /// The sum over completed calls, and their number.
     pub(crate) latency_us: f64,
     pub(crate) completed: u64,
-    /// The same of those that were streamed.
+    /// The same for streams.
     pub(crate) first_token_us: f64,
     pub(crate) streamed: u64,
 }

@@ -1,5 +1,5 @@
-//! Records calls in the store from a thread of its own: writes at least five times a second, syncs to the disk once a second, deletes
-//! records that are too old, and opens a database that could not be opened before.
+//! Records calls in the store from its own thread: writes at least five times a second, syncs to the disk once a second, deletes
+//! old records, and opens a database that could not be opened before.
 
 use std::error::Error;
 use std::io;

@@ -42,7 +42,7 @@ fn flush_in_the_end(writer: &TelemetryWriter) {
 }
 
 #[test]
-fn what_was_recorded_is_on_disk_after_a_flush() {
+fn records_are_on_disk_after_a_flush() {
     let (_, telemetry) = in_memory();
     let writer = started(&telemetry, 0);
     assert!(writer.flush(LONG), "nothing to do");
@@ -54,7 +54,7 @@ fn what_was_recorded_is_on_disk_after_a_flush() {
 }
 
 #[test]
-fn what_is_too_old_is_deleted_by_the_thread_that_writes() {
+fn old_records_are_deleted_by_the_writer_thread() {
     let (_, telemetry) = in_memory();
     let ago = |days: u32| Inference { started: SystemTime::now() - days * DAY, ..inference() };
     telemetry.record_batch(&[ago(40), ago(3)], &Prices::standard()).expect("recorded");
@@ -65,7 +65,7 @@ fn what_is_too_old_is_deleted_by_the_thread_that_writes() {
 }
 
 #[test]
-fn old_records_that_cannot_be_deleted_do_not_keep_new_ones_from_being_written() {
+fn old_records_that_cannot_be_deleted_do_not_block_new_ones() {
     let (database, telemetry) = in_memory();
     telemetry
         .record_batch(&[Inference { started: SystemTime::UNIX_EPOCH, ..inference() }], &Prices::standard())
@@ -80,7 +80,7 @@ fn old_records_that_cannot_be_deleted_do_not_keep_new_ones_from_being_written() 
 }
 
 #[test]
-fn a_disk_that_refuses_costs_nothing_once_it_works_again() {
+fn a_failing_disk_loses_nothing_once_it_works_again() {
     let (database, telemetry) = in_memory();
     let writer = started(&telemetry, 0);
     refuse_writes(&database, true);
@@ -94,7 +94,7 @@ fn a_disk_that_refuses_costs_nothing_once_it_works_again() {
 }
 
 #[test]
-fn what_a_full_disk_has_not_taken_is_counted_at_the_end() {
+fn records_lost_on_a_full_disk_are_counted_at_the_end() {
     let (database, telemetry) = in_memory();
     let writer = started(&telemetry, 0);
     for _ in 0..10 {
@@ -110,7 +110,7 @@ fn what_a_full_disk_has_not_taken_is_counted_at_the_end() {
     assert_eq!(writer.close(), 3000);
     assert_eq!((writer.dropped(), calls(&telemetry)), (3000, 10));
     writer.record(inference());
-    assert_eq!(writer.dropped(), 3001, "nobody writes any more");
+    assert_eq!(writer.dropped(), 3001, "the writer is closed");
     assert_eq!(writer.close(), 0, "it is closed already");
 }
 
@@ -182,7 +182,7 @@ fn records_are_synced_once_a_second() {
 }
 
 #[test]
-fn a_novel_in_place_of_a_name_does_not_wait_in_memory() {
+fn long_names_are_shortened_in_the_queue() {
     let mut endless = inference();
     endless.model = "é".repeat(1_000_000);
     endless.agent = Some("x".repeat(1_000_000));

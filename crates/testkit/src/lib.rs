@@ -1,6 +1,6 @@
 //! What tests of several crates share. Knows only the wire: it uses no other crate of ours but `core`.
 
-#![allow(clippy::disallowed_methods, reason = "tests start programs with the environment they were given")]
+#![expect(clippy::disallowed_methods, reason = "tests start programs with the environment they were given")]
 #![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
 
 mod closing_server;
@@ -10,6 +10,7 @@ mod free_port;
 mod gateway;
 mod llama_server;
 #[cfg(unix)]
+pub mod old_database;
 mod outside;
 pub mod repository;
 mod scripted_engine;

@@ -1,19 +1,19 @@
-//! Bytes of a page into text, by what the page or its server says of them.
+//! Decodes pages, by the character set that the server or the page states.
 
 use encoding_rs::{Encoding, UTF_8};
 
-/// How far into a page its own statement is looked for, as browsers do.
+/// Browsers look for the character set in this many bytes.
 const SNIFFED_BYTES: usize = 1_024;
 
-/// Decodes a page. Bytes that make no sense become replacement characters.
+/// Decodes a page. Invalid bytes become replacement characters.
 pub fn decode(body: &[u8], content_type: Option<&str>) -> String {
     let named = content_type.and_then(charset).and_then(|label| Encoding::for_label(label.as_bytes()));
     let encoding = named.or_else(|| stated(body)).unwrap_or(UTF_8);
-    // A byte order mark outranks both.
+    // A byte order mark overrides both.
     encoding.decode(body).0.into_owned()
 }
 
-/// The value of `charset=` in a header.
+/// The value of `charset=`.
 fn charset(content_type: &str) -> Option<&str> {
     let parameters = content_type.split(';').skip(1);
     parameters.filter_map(|parameter| parameter.split_once('=')).find_map(|(name, value)| {
@@ -21,7 +21,7 @@ fn charset(content_type: &str) -> Option<&str> {
     })
 }
 
-/// What a page says of itself in a `<meta>` element or an XML declaration.
+/// The character set in a `<meta>` element or an XML declaration.
 fn stated(body: &[u8]) -> Option<&'static Encoding> {
     let head = String::from_utf8_lossy(&body[..body.len().min(SNIFFED_BYTES)]).to_ascii_lowercase();
     ["charset=", "encoding="].iter().find_map(|key| {
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_server_the_page_and_utf_8_are_believed_in_this_order() {
+    fn the_server_the_page_and_utf_8_are_used_in_this_order() {
         let latin = b"caf\xe9";
         assert_eq!(decode(latin, Some("text/html; charset=ISO-8859-1")), "café");
         assert_eq!(decode(latin, Some("text/html; Charset=\"latin1\"")), "café");

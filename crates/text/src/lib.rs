@@ -1,6 +1,6 @@
-//! Bytes and markup into text that people and models read.
+//! Converts bytes and markup to readable text.
 //!
-//! Knows no network, no disk and no runtime: what a page says is the same wherever it was found.
+//! Knows no network, no disk and no runtime.
 
 pub mod charset;
 pub mod readable;

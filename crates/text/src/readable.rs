@@ -1,16 +1,15 @@
-//! HTML into text that a model can read: headings, lists and links stay, scripts, styles and navigation go.
+//! Converts HTML to text for models: headings, lists and links stay; scripts, styles and navigation are removed.
 //!
-//! Works on the tokens of the page in one pass and builds no tree, so that its work grows with the page and not with how
-//! cunningly the page is nested.
+//! Works on the tokens in one pass and builds no tree, so the work grows with the size of the page and not with its nesting.
 
 use html5gum::emitters::default::DefaultEmitter;
 use html5gum::{StartTag, Token, Tokenizer};
 use url::Url;
 
-/// More text than this nobody reads. It is here because links are written out: a page can be short and its text long.
+/// A short page can have a long text, because links are written out.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
-/// Elements whose content is not for readers.
+/// Elements whose content is not text.
 fn is_hidden(name: &[u8]) -> bool {
     matches!(
         name,
@@ -31,12 +30,12 @@ fn is_hidden(name: &[u8]) -> bool {
     )
 }
 
-/// Elements that lead around a site rather than belong to the page.
+/// Elements for navigation.
 fn is_navigation(name: &[u8]) -> bool {
     matches!(name, b"nav" | b"aside" | b"footer")
 }
 
-/// Elements that stand on lines of their own.
+/// Block elements.
 fn is_block(name: &[u8]) -> bool {
     matches!(
         name,
@@ -77,72 +76,68 @@ fn is_block(name: &[u8]) -> bool {
     )
 }
 
-/// Whether to read what leads around the site.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Navigation {
     Skip,
     Read,
 }
 
-/// What a page says.
+/// The text of a page.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ReadableText {
     pub title: Option<String>,
     pub text: String,
 }
 
-/// A line of the text, and where it comes from.
+/// A line of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextLine {
-    /// Where it begins in the text.
+    /// The offset in the text.
     pub start: usize,
-    /// Where its first word stands in the page.
+    /// The offset of its first word in the page.
     pub source: usize,
     pub kind: LineKind,
-    /// Whether an empty line stands before it.
+    /// Whether an empty line precedes it.
     pub is_apart: bool,
 }
 
-/// What a line is to its reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineKind {
     Text,
-    /// From 1 to 6. The text has as many `#` and a space before its words.
+    /// From 1 to 6. The line begins with as many `#` and a space.
     Heading(u8),
-    /// As it is in the page, with line feeds of its own.
+    /// Unchanged, with its own line feeds.
     Preformatted,
 }
 
-/// What to write out.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadOptions<'a> {
-    /// Where the page was found, so that its links can be written out. Without it they are left out.
+    /// The address of the page, to resolve its links. Without it, links are omitted.
     pub base: Option<&'a Url>,
-    /// About how much text there may be. What is more is left out.
+    /// The approximate limit of the text.
     pub max_bytes: usize,
 }
 
-/// Reads a page that was found at `base`.
 pub fn readable(html: &str, base: &Url) -> ReadableText {
     readable_lines(html, ReadOptions { base: Some(base), max_bytes: MAX_TEXT_BYTES }).0
 }
 
-/// Reads a page and tells where each line of its text comes from.
+/// Also returns the lines of the text with their offsets in the page.
 pub fn readable_lines(html: &str, reading: ReadOptions) -> (ReadableText, Vec<TextLine>) {
     let page = render(html, reading, Navigation::Skip);
     if !page.0.text.is_empty() {
         return page;
     }
-    // Some pages are all navigation, and some never close it.
+    // Some pages consist of navigation, and some never close it.
     render(html, reading, Navigation::Read)
 }
 
 fn render(html: &str, reading: ReadOptions, navigation: Navigation) -> (ReadableText, Vec<TextLine>) {
     let mut emitter = DefaultEmitter::<usize>::new_with_span();
-    // The content of scripts and titles is no markup.
+    // The content of scripts and titles is not markup.
     emitter.naively_switch_states(true);
     let mut page = Page::new(reading.base, navigation);
-    // Reading from a string never fails, which the error's type says too.
+    // Reading from a string never fails.
     for Ok(token) in Tokenizer::new_with_emitter(html, emitter) {
         if page.out.len() > reading.max_bytes {
             break;
@@ -165,7 +160,7 @@ fn render(html: &str, reading: ReadOptions, navigation: Navigation) -> (Readable
 
 struct Link {
     target: Option<Url>,
-    /// Where its text begins.
+    /// The offset of its text.
     from: usize,
 }
 
@@ -174,17 +169,17 @@ struct Page<'a> {
     navigation: Navigation,
     out: String,
     lines: Vec<TextLine>,
-    /// Where in the page the token at hand begins.
+    /// The offset of the current token in the page.
     source: usize,
-    /// What the next line is.
+    /// The kind of the next line.
     kind: LineKind,
     title: String,
     is_in_title: bool,
     preformatted: usize,
-    /// The outermost element being left out, and how many of its kind are open.
-    left_out: Option<(Vec<u8>, usize)>,
+    /// The outermost skipped element, and its nesting depth.
+    skipped: Option<(Vec<u8>, usize)>,
     link: Option<Link>,
-    /// Line feeds and marks owed before the next word.
+    /// Line feeds to write before the next word.
     breaks: usize,
     mark: String,
     space: bool,
@@ -202,7 +197,7 @@ impl<'a> Page<'a> {
             title: String::new(),
             is_in_title: false,
             preformatted: 0,
-            left_out: None,
+            skipped: None,
             link: None,
             breaks: 0,
             mark: String::new(),
@@ -212,13 +207,13 @@ impl<'a> Page<'a> {
 
     fn open(&mut self, tag: &StartTag<usize>) {
         let name: &[u8] = &tag.name;
-        if let Some((left_out, depth)) = &mut self.left_out {
-            *depth += usize::from(left_out == name && !tag.self_closing);
+        if let Some((skipped, depth)) = &mut self.skipped {
+            *depth += usize::from(skipped == name && !tag.self_closing);
             return;
         }
         let is_skipped = is_hidden(name) || (self.navigation == Navigation::Skip && is_navigation(name));
         if is_skipped && !tag.self_closing {
-            self.left_out = Some((name.to_vec(), 1));
+            self.skipped = Some((name.to_vec(), 1));
             return;
         }
         match name {
@@ -247,17 +242,17 @@ impl<'a> Page<'a> {
                 self.kind = LineKind::Heading(level - b'0');
             }
             b"li" => self.mark = "- ".to_owned(),
-            // A paragraph inside a list item leaves the item its mark.
+            // A paragraph in a list item keeps the mark of the item.
             _ => {}
         }
         self.preformatted += usize::from(name == b"pre");
     }
 
     fn close(&mut self, name: &[u8]) {
-        if let Some((left_out, depth)) = &mut self.left_out {
-            *depth -= usize::from(left_out == name);
+        if let Some((skipped, depth)) = &mut self.skipped {
+            *depth -= usize::from(skipped == name);
             if *depth == 0 {
-                self.left_out = None;
+                self.skipped = None;
                 self.space = true;
             }
             return;
@@ -275,7 +270,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// A block ends the line; most leave an empty one too.
+    /// A block ends the line. Most blocks are also followed by an empty line.
     fn block(&mut self, name: &[u8]) {
         let breaks = if matches!(name, b"li" | b"tr" | b"dt" | b"dd" | b"div") { 1 } else { 2 };
         self.breaks = self.breaks.max(breaks);
@@ -290,7 +285,7 @@ impl<'a> Page<'a> {
         self.link = Some(Link { target, from: self.out.len() });
     }
 
-    /// The target follows its words. A link without words (an icon, say) tells a reader nothing.
+    /// Writes the target after the text of the link. A link without text, such as an icon, is omitted.
     fn close_link(&mut self) {
         if let Some(Link { target: Some(target), from }) = self.link.take()
             && self.out[from..].contains(char::is_alphanumeric)
@@ -300,7 +295,7 @@ impl<'a> Page<'a> {
     }
 
     fn text(&mut self, text: &str) {
-        if self.left_out.is_some() {
+        if self.skipped.is_some() {
             return;
         }
         if self.is_in_title {
@@ -321,13 +316,13 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Pays what is owed before the next word: lines, marks, or a space.
+    /// Writes the pending line feeds, mark or space before the next word.
     fn begin(&mut self) {
         let begins_line = self.breaks > 0 || self.out.is_empty();
         let is_apart = self.breaks > 1;
         if self.breaks > 0 && !self.out.is_empty() {
             let trimmed = self.out.trim_end_matches(is_space).len();
-            // The words of a link must stay where the link remembers them.
+            // The offset of an open link must stay valid.
             if self.link.as_ref().is_none_or(|link| link.from <= trimmed) {
                 self.out.truncate(trimmed);
             }
@@ -358,7 +353,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Space that a browser folds; a no-break space is one that is meant.
+/// The spaces that a browser collapses. A no-break space is kept.
 fn is_space(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0c')
 }

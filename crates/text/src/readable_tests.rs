@@ -37,7 +37,7 @@ fn a_page_that_is_all_navigation_is_read_after_all() {
 }
 
 #[test]
-fn words_are_neither_glued_nor_torn() {
+fn words_are_neither_joined_nor_split() {
     assert_eq!(text("a<b>b</b>c <i>d</i> e<br>f<div>g</div>h<span>i</span>"), "abc d e\nf\ng\nhi");
     assert_eq!(text("1 &lt; 2 &amp;&amp; 3&nbsp;km"), "1 < 2 && 3\u{a0}km");
     assert_eq!(text("<p>one<nav>x</nav>two</p>"), "one two");
@@ -85,7 +85,7 @@ proptest! {
 }
 
 #[test]
-fn each_line_tells_where_it_comes_from() {
+fn each_line_has_its_offset_in_the_page() {
     let html =
         "<title>t</title>\n<h2>Top</h2>\n<p>One\ntwo</p>\n<ul><li>a</li>\n<li>b</li></ul>\n<pre>x\n  y</pre>";
     let (page, lines) = readable_lines(html, ReadOptions { base: None, max_bytes: 1 << 20 });

@@ -1,16 +1,14 @@
-//! `current_time`: what the clock says, here or elsewhere.
+//! `current_time`: the time in any time zone.
 
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use hob_core::tool_arguments;
-use hob_core::{Clock, Effect, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Clock, Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Unit};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The tool.
 pub struct CurrentTime {
     clock: Arc<dyn Clock>,
 }
@@ -26,20 +24,18 @@ struct Arguments {
     timezone: Option<String>,
 }
 
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
-    name: "current_time".to_owned(),
-    description: "Returns the date, time and weekday.".to_owned(),
-    parameters: json!({
-        "type": "object",
-        "properties": {
-            "timezone": { "type": ["string", "null"], "description": "IANA name such as Europe/Berlin; UTC by default" }
-        },
-        "additionalProperties": false
-    }),
-    reach: Reach::Pure,
-    effect: Effect::None,
-    untrusted_output: false,
-    timeout: None,
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    ToolSpec::new(
+        "current_time",
+        "Returns the date, time and weekday.",
+        Reach::Pure,
+        object_schema(
+            json!({
+                "timezone": { "type": ["string", "null"], "description": "IANA name such as Europe/Berlin; UTC by default" }
+            }),
+            &[],
+        ),
+    )
 });
 
 #[async_trait]
@@ -50,17 +46,17 @@ impl Tool for CurrentTime {
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
         let Arguments { timezone } = tool_arguments::read(arguments)?;
-        tell(self.clock.now(), timezone.as_deref().unwrap_or("UTC"))
+        render(self.clock.now(), timezone.as_deref().unwrap_or("UTC"))
     }
 }
 
-fn tell(now: Timestamp, timezone: &str) -> Result<String, ToolError> {
+fn render(now: Timestamp, timezone: &str) -> Result<String, ToolError> {
     let zone = TimeZone::get(timezone).map_err(|_| {
         let shown: String = timezone.chars().take(60).collect();
         ToolError::new(format!("unknown time zone '{shown}'; use an IANA name such as Europe/Berlin or UTC"))
     })?;
-    let time = now.to_zoned(zone).round(Unit::Second).map_err(|error| ToolError::new(error.to_string()))?;
-    // %:z, not the zone's abbreviation: BST is British in one mouth and Bangladeshi in another.
+    let time = now.to_zoned(zone).round(Unit::Second).map_err(ToolError::new)?;
+    // `%:z`, because abbreviations such as BST are ambiguous.
     Ok(time.strftime("%Y-%m-%dT%H:%M:%S%:z, %A, ").to_string() + timezone)
 }
 
@@ -73,7 +69,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_time_is_told_in_utc_and_elsewhere() {
+    async fn the_time_is_returned_in_utc_and_other_zones() {
         let clock = at(1_767_225_600);
         let told = clock.call(json!({})).await;
         assert_eq!(told.as_deref(), Ok("2026-01-01T00:00:00+00:00, Thursday, UTC"));
@@ -84,7 +80,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_place_without_a_clock_is_an_error_the_model_can_mend() {
+    async fn an_unknown_time_zone_is_an_error_that_helps_the_model() {
         for unknown in ["Mars/Olympus", "", "../../etc/passwd"] {
             let told = at(0).call(json!({ "timezone": unknown })).await;
             assert!(told.is_err_and(|error| error.0.contains("IANA name")), "{unknown}");

@@ -1,21 +1,20 @@
-//! `llm`: a question to the engine that stands apart from the conversation.
+//! `llm`: a question to the engine outside the conversation.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_core::tool_arguments;
 use hob_core::{
-    AnswerDefaults, Effect, Engine, FinishReason, GenerateRequest, Message, Reach, Role, Tool, ToolError,
-    ToolSpec,
+    AnswerDefaults, Engine, FinishReason, GenerateRequest, Message, Reach, Role, Tool, ToolError, ToolSpec,
+    object_schema, tool_arguments,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Says which model answers, at the time it is asked; `None` when there is none yet.
+/// The current default model; `None` if there is none yet.
 pub type DefaultModelFn = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
-/// Whom the tool asks.
+/// The engine and the model that the tool asks.
 #[derive(Clone)]
 pub struct LlmOptions {
     pub engine: Arc<dyn Engine>,
@@ -23,7 +22,6 @@ pub struct LlmOptions {
     pub defaults: AnswerDefaults,
 }
 
-/// The tool.
 pub struct Llm {
     options: LlmOptions,
 }
@@ -42,25 +40,22 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec {
-        name: "llm".to_owned(),
-        description: "Asks a model that does not see this conversation. The prompt must contain everything it needs, such as the text to \
-                      summarise, translate or judge."
-           .to_owned(),
-        parameters: json!({
-            "type": "object",
-            "properties": {
-                "prompt": { "type": "string" },
-                "system": { "type": ["string", "null"], "description": "How to answer" }
-            },
-            "required": ["prompt"],
-            "additionalProperties": false
-        }),
-        // It only computes: the engine gets no tools, so nothing can come of the answer but text.
-        reach: Reach::Pure,
-        effect: Effect::None,
-        untrusted_output: false,
-        // As long as an engine may take.
+        // An engine may take this long.
         timeout: Some(Duration::from_secs(120)),
+        ..ToolSpec::new(
+            "llm",
+            "Asks a model that does not see this conversation. The prompt must contain everything it needs, such as the text to \
+                      summarise, translate or judge.",
+            // It only computes: the engine gets no tools.
+            Reach::Pure,
+            object_schema(
+                json!({
+                    "prompt": { "type": "string" },
+                    "system": { "type": ["string", "null"], "description": "How to answer" }
+                }),
+                &["prompt"],
+            ),
+        )
     }
 });
 
@@ -83,7 +78,7 @@ impl Tool for Llm {
         if prompt.trim().is_empty() {
             return Err(ToolError::new("the prompt is empty"));
         }
-        let model = (self.options.model)().ok_or_else(|| ToolError::new("there is no model to ask"))?;
+        let model = (self.options.model)().ok_or_else(|| ToolError::new("no model is available"))?;
         let system = system.filter(|words| !words.trim().is_empty());
         let messages = system.map(|words| Message::new(Role::System, words)).into_iter();
         let request = GenerateRequest {
@@ -92,12 +87,7 @@ impl Tool for Llm {
             defaults: self.options.defaults,
             ..GenerateRequest::default()
         };
-        let generation = self
-            .options
-            .engine
-            .generate(&request)
-            .await
-            .map_err(|error| ToolError::new(error.to_string()))?;
+        let generation = self.options.engine.generate(&request).await.map_err(ToolError::new)?;
         let answer = generation.answer;
         Ok(match answer.finish_reason {
             FinishReason::Length => format!("{}\n[the answer was cut off here]", answer.content),

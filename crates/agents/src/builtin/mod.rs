@@ -26,7 +26,7 @@ pub struct BuiltInOptions {
 }
 
 impl Default for BuiltInOptions {
-    /// The system's clock, no files and the public web.
+    /// The system clock, no files, and the public web.
     fn default() -> Self {
         BuiltInOptions {
             clock: Arc::new(SystemClock),

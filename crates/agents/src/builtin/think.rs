@@ -1,14 +1,12 @@
-//! `think`: a place for a model to put its thoughts in order. It changes nothing and tells nobody.
+//! `think`: lets a model plan. It has no effect.
 
 use std::sync::LazyLock;
 
 use async_trait::async_trait;
-use hob_core::tool_arguments;
-use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The tool.
 #[derive(Debug, Default)]
 pub struct Think;
 
@@ -17,21 +15,13 @@ struct Arguments {
     thought: String,
 }
 
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
-    name: "think".to_owned(),
-    description:
-        "Records a thought. Use it to plan or to check something before acting; it has no other effect."
-            .to_owned(),
-    parameters: json!({
-        "type": "object",
-        "properties": { "thought": { "type": "string" } },
-        "required": ["thought"],
-        "additionalProperties": false
-    }),
-    reach: Reach::Pure,
-    effect: Effect::None,
-    untrusted_output: false,
-    timeout: None,
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    ToolSpec::new(
+        "think",
+        "Records a thought. Use it to plan or to check something before acting; it has no other effect.",
+        Reach::Pure,
+        object_schema(json!({ "thought": { "type": "string" } }), &["thought"]),
+    )
 });
 
 #[async_trait]
@@ -45,7 +35,7 @@ impl Tool for Think {
         if thought.trim().is_empty() {
             return Err(ToolError::new("the thought is empty"));
         }
-        // The thought is in the conversation already, as the arguments of the call: repeating it would cost its tokens twice.
-        Ok("Noted. Go on.".to_owned())
+        // The thought is already in the conversation, as the arguments of the call.
+        Ok("Noted. Continue.".to_owned())
     }
 }

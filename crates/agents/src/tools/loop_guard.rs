@@ -1,17 +1,16 @@
-//! Notices a model that goes in circles: the same call with the same arguments, again and again.
+//! Detects a model that repeats the same call with the same arguments.
 
 use serde_json::Value;
 
-/// How often a call is answered with the same words before the run is stopped: twice run, once warned.
+/// A repeated call runs twice, gets one warning, and then stops the run.
 const WARNED_AT: u32 = 3;
 
-/// What to do with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LoopVerdict {
     Run,
-    /// Tell the model that it repeats itself.
+    /// Tell the model that it repeats a call.
     Warn,
-    /// It was told, and goes on.
+    /// The model ignored the warning.
     Stop,
 }
 
@@ -30,7 +29,7 @@ struct SeenCall {
 }
 
 impl LoopGuard {
-    /// Judges the next call. Arguments are the same when they are equal as JSON, whatever the order of their fields.
+    /// Judges the next call. Arguments are the same if they are equal as JSON, in any order of fields.
     pub(super) fn judge(&mut self, tool: &str, arguments: &Value) -> LoopVerdict {
         if self.stopped {
             return LoopVerdict::Stop;
@@ -70,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_fields_makes_no_other_call() {
+    fn the_order_of_fields_makes_no_difference() {
         let mut guard = LoopGuard::default();
         guard.judge("add", &json!({ "a": 1, "b": 2 }));
         guard.judge("add", &json!({ "b": 2, "a": 1 }));
@@ -78,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn another_tool_or_other_arguments_are_no_circle() {
+    fn other_tools_or_arguments_are_not_a_repetition() {
         let mut guard = LoopGuard::default();
         for n in 0..20 {
             assert_eq!(guard.judge("add", &json!({ "a": n })), LoopVerdict::Run);

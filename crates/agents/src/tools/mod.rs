@@ -1,4 +1,4 @@
-//! The set of all tools, what one run may use of it, and the one place that runs a call.
+//! The set of all tools, the tools of one run, and the one place that runs a call.
 //!
 //! Knows no tool in particular, and no agent.
 

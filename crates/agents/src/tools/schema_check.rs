@@ -1,16 +1,15 @@
-//! Reads the arguments of a call, and says in words that help a model what is wrong with them.
+//! Parses the arguments of a call, and explains to the model what is wrong with them.
 
 use jsonschema::{ValidationError, Validator};
 use serde_json::{Map, Value};
 
 use super::truncate::truncate;
 
-/// More complaints would not help.
-const MOST_COMPLAINTS: usize = 5;
-/// A complaint repeats the value it is about, which may be long.
-const COMPLAINT_CHARACTERS: usize = 300;
+const MAX_ERRORS: usize = 5;
+/// An error repeats the value, which may be long.
+const MAX_ERROR_CHARACTERS: usize = 300;
 
-/// The arguments as a value. Models leave out the braces of a call without arguments.
+/// Parses the arguments. Models omit the braces of a call without arguments.
 pub(super) fn parse(text: &str) -> Result<Value, String> {
     if text.trim().is_empty() {
         return Ok(Value::Object(Map::new()));
@@ -22,10 +21,10 @@ pub(super) fn parse(text: &str) -> Result<Value, String> {
     })
 }
 
-/// Whether the arguments follow the schema, and which field does not.
+/// Checks the arguments against the schema.
 pub(super) fn check(schema: &Validator, arguments: &Value) -> Result<(), String> {
     let complaints: Vec<String> =
-        schema.iter_errors(arguments).take(MOST_COMPLAINTS).map(|error| complaint(&error)).collect();
+        schema.iter_errors(arguments).take(MAX_ERRORS).map(|error| complaint(&error)).collect();
     match complaints.as_slice() {
         [] => Ok(()),
         some => Err(format!("the arguments do not follow the schema of the tool: {}", some.join("; "))),
@@ -38,7 +37,7 @@ fn complaint(error: &ValidationError<'_>) -> String {
         "" => error.to_string(),
         field => format!("'{field}': {error}"),
     };
-    truncate(complaint, COMPLAINT_CHARACTERS)
+    truncate(complaint, MAX_ERROR_CHARACTERS)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! The description of a tool in an agent's prompt. The model reads it before every answer, so it is short: the first sentence of the
-//! description, and names, types and choices of the arguments. The rest is for people, and for programs that ask for all of it.
+//! The short description of a tool in the prompt of an agent, which the model reads before every answer: the first sentence of
+//! the description, and names, types and choices of the arguments.
 
 use serde_json::{Map, Value};
 
-/// What a model does not need to know: calls that break these rules are refused with words that name the rule.
-const LEFT_OUT: [&str; 6] =
+/// Keywords that a model does not need: a call that breaks these rules is refused with an error that names the rule.
+const OMITTED: [&str; 6] =
     ["additionalProperties", "description", "minLength", "maxLength", "minimum", "maximum"];
 
 /// The first sentence.
@@ -12,7 +12,7 @@ pub(super) fn short_description(description: &str) -> &str {
     description.split_once(". ").map_or(description, |(first, _)| &description[..=first.len()])
 }
 
-/// The schema of a tool's arguments, without those in `rare`. A parameter that may be null may as well be absent.
+/// The schema of the arguments, without those in `rare`. A parameter that may be null is optional.
 pub(super) fn short_schema(schema: &Value, rare: &[&str]) -> Value {
     let mut told = shortened(schema);
     if let Some(Value::Object(properties)) = told.get_mut("properties") {
@@ -23,7 +23,7 @@ pub(super) fn short_schema(schema: &Value, rare: &[&str]) -> Value {
 
 fn shortened(schema: &Value) -> Value {
     let Value::Object(fields) = schema else { return schema.clone() };
-    let told = fields.iter().filter(|(name, _)| !LEFT_OUT.contains(&name.as_str()));
+    let told = fields.iter().filter(|(name, _)| !OMITTED.contains(&name.as_str()));
     Value::Object(told.map(|(name, value)| (name.clone(), told_field(name, value))).collect::<Map<_, _>>())
 }
 
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_is_told_names_types_and_choices() {
+    fn a_short_schema_has_names_types_and_choices() {
         let schema = json!({
             "type": "object",
             "properties": {

@@ -1,12 +1,11 @@
-//! What a run has read, and what it may still do after that. Pure.
+//! Restricts a run that has read untrusted text. Pure.
 //!
-//! Text from outside can try to talk a model into something. A run that has read such text is tainted: it goes on, but tools that
-//! send or save something are refused unless the owner allows them by name.
+//! Untrusted text can contain instructions to the model. A run that has read such text is tainted: tools that send or save
+//! something are refused unless the owner allows them by name.
 
 use serde_json::Value;
 use url::Url;
 
-/// The setting that allows tools.
 pub(super) const SETTING: &str = "[tools] allow_after_untrusted";
 
 /// Tools that the owner allows in tainted runs: `NAME`, `PREFIX*`, or `NAME:HOST` for calls that fetch from one host.
@@ -39,26 +38,26 @@ impl AllowedAfterUntrusted {
     }
 }
 
-/// The host that a call names in its argument `url`.
+/// The host in the argument `url`.
 fn host_of(arguments: &Value) -> Option<String> {
     let url = Url::parse(arguments.get("url")?.as_str()?).ok()?;
     url.host_str().map(str::to_owned)
 }
 
-/// Whether one run has read text from outside, and by what.
+/// Whether a run has read untrusted text, and from which tool.
 #[derive(Debug, Default)]
 pub(super) struct Taint {
-    /// What the model had read when it chose the calls of this turn.
+    /// The tool whose output the model had read before this turn.
     read: Option<String>,
-    /// What a call of this turn has read since.
+    /// The tool that read untrusted text in this turn.
     read_in_turn: Option<String>,
-    /// Whether the run says when a turn begins. In one that does not, every call may depend on those before it.
+    /// Whether the run has turns. Without turns, every call may depend on earlier ones.
     in_turns: bool,
 }
 
 impl Taint {
-    /// A run that begins with such text.
-    pub(super) fn from_the_start() -> Self {
+    /// A run that begins with untrusted text.
+    pub(super) fn initially_tainted() -> Self {
         Taint { read: Some("the request".to_owned()), ..Taint::default() }
     }
 
@@ -67,12 +66,12 @@ impl Taint {
         self.read = self.read.take().or(self.read_in_turn.take());
     }
 
-    /// A tool whose output is not trusted was run.
+    /// A tool with untrusted output was called.
     pub(super) fn note_read(&mut self, tool: &str) {
         self.read_in_turn.get_or_insert_with(|| tool.to_owned());
     }
 
-    /// What brought in text from outside before the model chose the calls of this turn; `None` if nothing did.
+    /// The tool that tainted the run before this turn, if any.
     pub(super) fn source(&self) -> Option<&str> {
         let so_far = if self.in_turns { None } else { self.read_in_turn.as_deref() };
         self.read.as_deref().or(so_far)
@@ -108,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_turn_reads_taints_the_turns_after_it() {
+    fn untrusted_text_taints_the_next_turns() {
         let mut taint = Taint::default();
         taint.begin_turn();
         taint.note_read("web_fetch");
@@ -125,6 +124,6 @@ mod tests {
         assert_eq!(taint.source(), None);
         taint.note_read("file_read");
         assert_eq!(taint.source(), Some("file_read"));
-        assert_eq!(Taint::from_the_start().source(), Some("the request"));
+        assert_eq!(Taint::initially_tainted().source(), Some("the request"));
     }
 }

@@ -1,80 +1,94 @@
 //! The tools of one run. The one place that checks, runs and limits a call, and publishes its events.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::FutureExt;
 use hob_core::{Effect, Event, Permit, RunEvents, ToolCall, ToolDefinition, ToolResult, ToolRunner};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use super::loop_guard::{LoopGuard, LoopVerdict};
 use super::schema_check;
 use super::taint::{AllowedAfterUntrusted, SETTING, Taint};
-use super::tool_set::{Detail, ToolEntry};
-use super::truncate::{MOST_CHARACTERS, truncate};
+use super::tool_set::{Detail, ToolEntry, ToolSet, ToolSetError};
+use super::truncate::{MAX_CHARACTERS, truncate};
 
-/// How long a call may take when its tool does not say.
-const USUAL_TIMEOUT: Duration = Duration::from_secs(30);
+/// The default timeout of a call.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often the tools of a run may ask an engine when nobody says otherwise.
-const FEW_QUESTIONS: u32 = 4;
+/// The default number of calls to an engine by the tools of a run.
+const DEFAULT_ENGINE_CALLS: u32 = 4;
 
-/// The tools that one run may use, and the state of that run.
+/// The tools of one run, and its state.
 pub struct PermittedTools {
     tools: Vec<Arc<ToolEntry>>,
     permit: Permit,
     events: RunEvents,
     allowed_after_untrusted: AllowedAfterUntrusted,
-    /// What the owner wrote in the request.
+    /// The text that the owner wrote in the request.
     owner_words: String,
-    most_questions: u32,
+    max_engine_calls: u32,
     detail: Detail,
     progress: Mutex<RunState>,
 }
 
-/// The state of a run.
 #[derive(Default)]
 struct RunState {
     guard: LoopGuard,
     taint: Taint,
-    /// Calls that asked an engine.
-    questions: u32,
+    /// Calls to an engine.
+    engine_calls: u32,
+}
+
+impl ToolSet {
+    /// The tools of one run. Its calls are counted, so every run needs its own.
+    pub fn for_run(&self, permit: Permit, events: RunEvents) -> Result<PermittedTools, ToolSetError> {
+        let unknown = permit.only.iter().flatten().find(|name| self.find(name).is_none());
+        match unknown {
+            Some(name) => Err(self.unknown(name)),
+            None => {
+                let allowed = self.allowed_after_untrusted.clone();
+                Ok(PermittedTools::new(self.tools.clone(), permit, events, allowed))
+            }
+        }
+    }
 }
 
 impl PermittedTools {
-    pub(super) fn new(
+    fn new(
         tools: Vec<Arc<ToolEntry>>,
         permit: Permit,
         events: RunEvents,
         allowed_after_untrusted: AllowedAfterUntrusted,
     ) -> Self {
-        let taint = if permit.tainted { Taint::from_the_start() } else { Taint::default() };
+        let taint = if permit.tainted { Taint::initially_tainted() } else { Taint::default() };
         PermittedTools {
             tools,
             permit,
             events,
             allowed_after_untrusted,
             owner_words: String::new(),
-            most_questions: FEW_QUESTIONS,
+            max_engine_calls: DEFAULT_ENGINE_CALLS,
             detail: Detail::Brief,
             progress: Mutex::new(RunState { taint, ..RunState::default() }),
         }
     }
 
-    /// The same for a request that the owner wrote: what these words name may be sent and saved by a tainted run too.
+    /// Addresses in the owner's text may be used by tools that send or save, also in a tainted run.
     pub fn for_owner_words(self, owner_words: String) -> Self {
         PermittedTools { owner_words, ..self }
     }
 
-    /// The same with another bound on how often its tools may ask an engine.
-    pub fn with_most_questions(self, most_questions: u32) -> Self {
-        PermittedTools { most_questions, ..self }
+    /// Sets the limit of calls to an engine.
+    pub fn with_max_engine_calls(self, max_engine_calls: u32) -> Self {
+        PermittedTools { max_engine_calls, ..self }
     }
 
-    /// The same with definitions that tell everything, for programs other than our own agents.
+    /// Uses complete definitions, for programs other than Hob's agents.
     pub fn with_full_definitions(self) -> Self {
         PermittedTools { detail: Detail::Full, ..self }
     }
@@ -83,39 +97,35 @@ impl PermittedTools {
         self.tools.iter().filter(|entry| self.permit.allows(entry.spec()))
     }
 
-    /// Whether the model sees it. Of two names for one tool it sees one.
+    /// Whether the model gets the tool. Of two names for one tool it gets one.
     fn is_offered(&self, entry: &ToolEntry) -> bool {
         entry.tool.alias_of().is_none_or(|first| !self.allowed().any(|other| other.spec().name == first))
     }
 
-    fn progress(&self) -> MutexGuard<'_, RunState> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether a call may run after what the run has read and asked so far.
+    /// Whether a call may run after what the run has read and called so far.
     fn admit(&self, entry: &ToolEntry, arguments: &Value) -> Result<(), String> {
         let spec = entry.spec();
-        let mut progress = self.progress();
+        let mut progress = self.progress.lock();
         if let Some(source) = progress.taint.source()
             && spec.effect != Effect::None
             && !self.allowed_after_untrusted.allows(&spec.name, arguments)
             && !entry.tool.is_named_by_owner(arguments, &self.owner_words)
         {
-            tracing::info!(tool = %spec.name, %source, "a call was refused: its run has read text from outside");
+            tracing::info!(tool = %spec.name, %source, "refused a call: its run has read untrusted text");
             return Err(format!(
-                "{name} is not available after this run has read text from outside ({source}); the owner can allow it with \
+                "{name} is not available, because this run has read untrusted text ({source}); the owner can allow it with \
                  {SETTING} = [\"{name}\"]",
                 name = spec.name
             ));
         }
         if entry.tool.asks_engine() {
-            if progress.questions >= self.most_questions {
+            if progress.engine_calls >= self.max_engine_calls {
                 return Err(format!(
-                    "{} was called {} times, which is all that one run may; use what you have",
-                    spec.name, progress.questions
+                    "{} was called {} times, the limit of one run; use what you have",
+                    spec.name, progress.engine_calls
                 ));
             }
-            progress.questions += 1;
+            progress.engine_calls += 1;
         }
         if spec.untrusted_output {
             progress.taint.note_read(&spec.name);
@@ -123,29 +133,29 @@ impl PermittedTools {
         Ok(())
     }
 
-    /// What the tool says, or why it did not run, both in words for the model.
+    /// The result of the tool, or the reason why it did not run, as text for the model.
     async fn run(&self, call: &ToolCall) -> Result<String, String> {
         let arguments = schema_check::parse(&call.arguments);
-        // Text that is no JSON is compared as it stands.
+        // Text that is not JSON is compared as text.
         let compared = arguments.clone().unwrap_or_else(|_| Value::String(call.arguments.clone()));
-        let verdict = self.progress().guard.judge(&call.name, &compared);
+        let verdict = self.progress.lock().guard.judge(&call.name, &compared);
         match verdict {
             LoopVerdict::Run => {}
             LoopVerdict::Warn => {
                 return Err(format!(
-                    "you have called {} three times with the same arguments, the result will not change; use what you have, \
+                    "you called {} three times with the same arguments, and the result will not change; use what you have, \
                      or try something else",
                     call.name
                 ));
             }
-            LoopVerdict::Stop => return Err("stopped: the same call was made again and again".to_owned()),
+            LoopVerdict::Stop => return Err("stopped: the same call was repeated".to_owned()),
         }
         let entry = self.find(&call.name)?;
         let arguments = arguments?;
         let schema = entry.schema().map_err(|error| error.to_string())?;
         schema_check::check(schema, &arguments)?;
-        // What a call has done later inherits what its run had read when it was chosen.
-        let tainted = self.progress().taint.source().is_some();
+        // A task that a call creates inherits the taint of the run.
+        let tainted = self.progress.lock().taint.source().is_some();
         let permit = Permit { tainted, ..self.permit.clone() };
         self.admit(entry, &arguments)?;
         finish_in_time(entry, arguments, &permit).await
@@ -158,7 +168,7 @@ impl PermittedTools {
             None => {
                 let names: Vec<&str> = self.allowed().map(|entry| entry.spec().name.as_str()).collect();
                 Err(match names.as_slice() {
-                    [] => format!("there is no tool '{name}', nor any other"),
+                    [] => format!("there is no tool '{name}', and no other tool"),
                     names => format!("there is no tool '{name}'; the tools are {}", names.join(", ")),
                 })
             }
@@ -168,21 +178,24 @@ impl PermittedTools {
 
 async fn finish_in_time(entry: &ToolEntry, arguments: Value, permit: &Permit) -> Result<String, String> {
     let spec = entry.spec();
-    let limit = spec.timeout.unwrap_or(USUAL_TIMEOUT);
-    // A tool that panics is done with: nothing of it is used again but what every call shares anyway.
+    let limit = spec.timeout.unwrap_or(DEFAULT_TIMEOUT);
+    // After a panic, only what all calls share is used again.
     let call = AssertUnwindSafe(async { entry.tool.call_for(arguments, permit).await }).catch_unwind();
     match timeout(limit, call).await {
         Ok(Ok(Ok(output))) => Ok(output),
         Ok(Ok(Err(error))) => Err(error.to_string()),
         Ok(Err(_panic)) => {
             tracing::error!(tool = %spec.name, "a tool panicked");
-            Err(format!("the tool '{}' broke; this is a fault of the tool, not of the arguments", spec.name))
+            Err(format!(
+                "the tool '{}' crashed; this is an error of the tool, not of the arguments",
+                spec.name
+            ))
         }
         Err(_elapsed) => Err(format!("{} did not finish within {} s", spec.name, limit.as_secs_f32())),
     }
 }
 
-/// Publishes the start of a call, and its end when dropped, so also for a run that is cancelled.
+/// Publishes the start of a call, and its end when dropped, also for a cancelled run.
 struct CallEvents<'a> {
     events: &'a RunEvents,
     tool: &'a str,
@@ -214,7 +227,7 @@ impl ToolRunner for PermittedTools {
     }
 
     fn begin_turn(&self) {
-        self.progress().taint.begin_turn();
+        self.progress.lock().taint.begin_turn();
     }
 
     async fn execute(&self, call: &ToolCall) -> ToolResult {
@@ -224,12 +237,12 @@ impl ToolRunner for PermittedTools {
         let content = result.unwrap_or_else(|reason| reason);
         ToolResult {
             tool_name: call.name.clone(),
-            content: truncate(content, MOST_CHARACTERS),
+            content: truncate(content, MAX_CHARACTERS),
             success: events.success,
         }
     }
 
     fn stopped(&self) -> bool {
-        self.progress().guard.stopped()
+        self.progress.lock().guard.stopped()
     }
 }

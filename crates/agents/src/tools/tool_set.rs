@@ -3,39 +3,33 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use hob_core::{AskError, Permit, RunEvents, Tool, ToolDefinition, ToolSpec};
+use hob_core::{AskError, Tool, ToolDefinition, ToolSpec};
 use jsonschema::Validator;
 use thiserror::Error;
 
 use super::short_schema::{short_description, short_schema};
 use super::taint::AllowedAfterUntrusted;
-use super::tool_runner::PermittedTools;
 
 /// Why a tool cannot be added or selected.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ToolSetError {
-    #[error("there are two tools of the name '{name}'; rename one of them")]
+    #[error("two tools have the name '{name}'; rename one of them")]
     Duplicate { name: String },
 
-    #[error("the schema of the tool '{name}' is no JSON Schema: {reason}")]
+    #[error("the schema of the tool '{name}' is not a JSON schema: {reason}")]
     Schema { name: String, reason: String },
 
-    /// It would be there under a condition.
+    /// Available under a condition.
     #[error("the tool '{name}' is not available: {why}")]
     Absent { name: String, why: &'static str },
 
     #[error("there is no tool '{name}'{}", advice(near, known))]
-    Unknown {
-        name: String,
-        /// The names that were probably meant.
-        near: Vec<String>,
-        known: Vec<String>,
-    },
+    Unknown { name: String, near: Vec<String>, known: Vec<String> },
 }
 
 fn advice(near: &[String], known: &[String]) -> String {
     match (near, known) {
-        ([], []) => "; there are none at all".to_owned(),
+        ([], []) => "; there are no tools".to_owned(),
         ([], known) => format!("; the tools are {}", known.join(", ")),
         (near, _) => format!("; did you mean {}?", near.join(" or ")),
     }
@@ -56,18 +50,18 @@ impl From<ToolSetError> for AskError {
     }
 }
 
-/// A tool and its compiled schema. Compiling takes time and memory, so the first call does it.
+/// A tool and its schema, which is compiled at the first call.
 pub(super) struct ToolEntry {
     pub(super) tool: Arc<dyn Tool>,
     origin: ToolOrigin,
     schema: OnceLock<Result<Validator, ToolSetError>>,
 }
 
-/// Whose a tool is.
+/// The origin of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ToolOrigin {
     BuiltIn,
-    /// Its schema is passed on as it came.
+    /// Its schema is passed on unchanged.
     Foreign,
 }
 
@@ -99,7 +93,6 @@ impl ToolEntry {
     }
 }
 
-/// How much a description contains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Detail {
     /// For the model of an agent, which reads it before every answer.
@@ -108,13 +101,13 @@ pub(super) enum Detail {
     Full,
 }
 
-/// All tools there are. Clones share them.
+/// All tools. Clones share them.
 #[derive(Clone, Default)]
 pub struct ToolSet {
-    tools: Vec<Arc<ToolEntry>>,
-    /// Names of tools that are not always there, and what brings them.
+    pub(super) tools: Vec<Arc<ToolEntry>>,
+    /// Names of optional tools, each with its condition.
     conditions: &'static [(&'static str, &'static str)],
-    allowed_after_untrusted: AllowedAfterUntrusted,
+    pub(super) allowed_after_untrusted: AllowedAfterUntrusted,
 }
 
 impl fmt::Debug for ToolSet {
@@ -124,7 +117,6 @@ impl fmt::Debug for ToolSet {
 }
 
 impl ToolSet {
-    /// The built-in tools. Their schemas are compiled at the first call.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, ToolSetError> {
         let mut tool_set = ToolSet::default();
         for tool in tools {
@@ -133,17 +125,17 @@ impl ToolSet {
         Ok(tool_set)
     }
 
-    /// Explains why a tool is missing. `conditions` are names, each with what makes the tool available.
+    /// Explains why a tool is missing, by name and condition.
     pub fn with_conditions(self, conditions: &'static [(&'static str, &'static str)]) -> Self {
         ToolSet { conditions, ..self }
     }
 
-    /// Lets runs that have read text from outside send or save something by these tools.
+    /// Lets tainted runs use these tools.
     pub fn allowing_after_untrusted(self, allowed_after_untrusted: AllowedAfterUntrusted) -> Self {
         ToolSet { allowed_after_untrusted, ..self }
     }
 
-    /// Adds a tool of an MCP server. Its schema is checked first; on an error the set does not change.
+    /// Adds a tool of an MCP server, after checking its schema.
     pub fn add_foreign(&mut self, tool: Arc<dyn Tool>) -> Result<(), ToolSetError> {
         self.insert(tool, ToolOrigin::Foreign)?.schema().map(drop).inspect_err(|_| drop(self.tools.pop()))
     }
@@ -163,34 +155,22 @@ impl ToolSet {
         self.tools.iter().map(|entry| entry.spec())
     }
 
-    /// Tools that are not in it, each with what would bring it.
+    /// Missing tools, each with its condition.
     pub fn absent(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.conditions.iter().copied().filter(|(name, _)| self.find(name).is_none())
     }
 
-    /// The tools as one run sees them. The run's calls are counted, so every run needs its own.
-    pub fn for_run(&self, permit: Permit, events: RunEvents) -> Result<PermittedTools, ToolSetError> {
-        let unknown = permit.only.iter().flatten().find(|name| self.find(name).is_none());
-        match unknown {
-            Some(name) => Err(self.unknown(name)),
-            None => {
-                let allowed = self.allowed_after_untrusted.clone();
-                Ok(PermittedTools::new(self.tools.clone(), permit, events, allowed))
-            }
-        }
-    }
-
-    fn find(&self, name: &str) -> Option<&Arc<ToolEntry>> {
+    pub(super) fn find(&self, name: &str) -> Option<&Arc<ToolEntry>> {
         self.tools.iter().find(|entry| entry.spec().name == name)
     }
 
-    fn unknown(&self, name: &str) -> ToolSetError {
+    pub(super) fn unknown(&self, name: &str) -> ToolSetError {
         if let Some((_, why)) = self.conditions.iter().find(|(conditional, _)| *conditional == name) {
             return ToolSetError::Absent { name: name.to_owned(), why };
         }
         let known: Vec<String> = self.specs().map(|spec| spec.name.clone()).collect();
         let slips = name.chars().count().div_ceil(3);
-        // Longer names are nobody's typing slip, and comparing them would take time.
+        // Longer names are not typing errors, and comparing them takes time.
         let comparable = name.len() <= 64;
         let near = known.iter().filter(|known| {
             comparable && strsim::damerau_levenshtein(&name.to_lowercase(), &known.to_lowercase()) <= slips

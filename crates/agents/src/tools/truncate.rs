@@ -1,9 +1,8 @@
 //! Truncates the output of a tool to a length that a model can read.
 
-/// Longer results are cut.
-pub(super) const MOST_CHARACTERS: usize = 10_000;
+pub(super) const MAX_CHARACTERS: usize = 10_000;
 
-/// The first `most` characters, with a mark that says how many were left out.
+/// The first `most` characters, with a note of how many were cut.
 pub(super) fn truncate(mut text: String, most: usize) -> String {
     let Some((end, _)) = text.char_indices().nth(most) else { return text };
     let rest = text[end..].chars().count();
@@ -32,7 +31,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_kept_and_what_is_missing_make_the_whole(text in ".{0,60}", most in 0_usize..40) {
+        fn kept_and_missing_parts_make_the_whole(text in ".{0,60}", most in 0_usize..40) {
             let whole = text.chars().count();
             let kept = truncate(text.clone(), most);
             let start: String = text.chars().take(most).collect();

@@ -77,7 +77,7 @@ impl Engine for Silent {
 }
 
 #[tokio::test]
-async fn a_dropped_run_ends_its_tools_and_tells_of_it() {
+async fn a_dropped_run_ends_its_tools_and_publishes_it() {
     let dropped = Arc::new(AtomicBool::new(false));
     let tool = Endless { spec: spec("endless", Reach::Act), dropped: Arc::clone(&dropped) };
     let turn = calls("", &[call("c", "endless", r#"{"text":""}"#)]);

@@ -18,7 +18,7 @@ fn compacted(mut outcome: AgentOutcome) -> AgentOutcome {
 }
 
 #[tokio::test]
-async fn the_oldest_results_are_left_out_and_the_outcome_says_so() {
+async fn the_oldest_results_are_removed_and_the_outcome_says_so() {
     let turns = [look(1), look(2), look(3), refuses(400, TOO_LONG), says(&["Done."])];
     let test = TestRun::new(script(turns), &[tool("long")]);
     let done = test.run("orchestrator", &asking("look")).await.unwrap();
@@ -34,7 +34,7 @@ async fn the_oldest_results_are_left_out_and_the_outcome_says_so() {
 }
 
 #[tokio::test]
-async fn what_still_does_not_fit_is_the_engines_error() {
+async fn a_request_that_still_does_not_fit_is_the_engines_error() {
     let too_long = || refuses(400, TOO_LONG);
     let test = TestRun::new(script([look(1), look(2), too_long(), too_long(), too_long()]), &[tool("long")]);
     let question = "a long question ".repeat(1_000);

@@ -85,7 +85,7 @@ fn refused(name: &str, source: &str) -> ToolResult {
 }
 
 #[tokio::test]
-async fn a_document_cannot_lead_another_out_of_the_house() {
+async fn a_document_cannot_send_another_to_the_web() {
     for agent in ["orchestrator", "react"] {
         let act = |name: &str, input: &str| says(&[&format!("Action: {name}\nAction Input: {input}")]);
         let engine = match agent {
@@ -105,12 +105,12 @@ async fn a_document_cannot_lead_another_out_of_the_house() {
         let outcome = test.run(agent, &asking("When is the rent due?")).await.unwrap();
         assert_eq!(outcome.tool_results[1], refused("web_get", "memory_search"), "{agent}");
         assert_eq!(*asked.lock().unwrap(), [r#"memory_search {"query":"rent"}"#], "{agent}");
-        assert_eq!(outcome.generation.answer.content, "the 3rd", "the run goes on");
+        assert_eq!(outcome.generation.answer.content, "the 3rd", "the run continues");
     }
 }
 
 #[tokio::test]
-async fn whatever_was_read_nothing_is_sent_or_saved_after_it() {
+async fn after_untrusted_text_nothing_is_sent_or_saved() {
     for reader in ["memory_search", "file_read", "web_get"] {
         for tool in ["web_get", "channel_send", "memory_store", "schedule_task"] {
             let (tool_set, asked) = tools();
@@ -124,7 +124,7 @@ async fn whatever_was_read_nothing_is_sent_or_saved_after_it() {
 }
 
 #[tokio::test]
-async fn what_only_computes_or_reads_goes_on_and_an_untouched_run_may_do_everything() {
+async fn pure_and_reading_tools_still_run_and_an_untainted_run_may_use_all() {
     let (tool_set, asked) = tools();
     let turns = ["channel_send", "memory_store", "file_read", "memory_search", "calculator"];
     let turns = turns.map(|name| one(name, "{}")).into_iter().chain([says(&["ok"])]);
@@ -150,7 +150,7 @@ async fn calls_of_one_turn_were_chosen_before_any_of_them_read_something() {
 }
 
 #[tokio::test]
-async fn a_message_from_outside_is_text_from_outside() {
+async fn a_message_from_outside_taints_the_run() {
     let (tool_set, asked) = tools();
     let permit = Permit { tainted: true, ..owner() };
     let engine = script([one("channel_send", "{}"), says(&["no"])]);
@@ -161,7 +161,7 @@ async fn a_message_from_outside_is_text_from_outside() {
 }
 
 #[tokio::test]
-async fn what_the_owner_allows_runs_and_what_it_schedules_stays_tainted() {
+async fn allowed_tools_run_and_what_they_schedule_stays_tainted() {
     let (tool_set, asked) = tools();
     let tool_set =
         tool_set.allowing_after_untrusted(AllowedAfterUntrusted::new(["schedule_task", "web_get:good.test"]));
@@ -209,7 +209,7 @@ async fn a_page_that_the_owner_named_may_be_fetched_by_a_tainted_run_and_no_othe
 }
 
 #[tokio::test]
-async fn a_run_asks_the_engine_only_so_often_by_its_tools() {
+async fn the_engine_calls_of_tools_are_limited() {
     let asked = Arc::new(ScriptedEngine::saying(&["fine"]));
     let llm = hob_agents::builtin::Llm::new(LlmOptions {
         engine: Arc::clone(&asked) as Arc<dyn Engine>,
@@ -226,7 +226,7 @@ async fn a_run_asks_the_engine_only_so_often_by_its_tools() {
         tool_set.for_run(Permit::up_to(Reach::Pure), run).unwrap()
     });
     let outcome = test.run("orchestrator", &asking("go")).await.unwrap();
-    assert_eq!(asked.requests().len(), 4, "few, unless somebody allows more");
+    assert_eq!(asked.requests().len(), 4, "few by default");
     assert_eq!(outcome.tool_results.iter().filter(|result| result.success).count(), 4);
     let told = &outcome.tool_results[63].content;
     assert_eq!(told, "llm was called 4 times, which is all that one run may; use what you have");

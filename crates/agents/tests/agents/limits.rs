@@ -20,7 +20,7 @@ async fn at_the_turn_limit_the_last_content_is_returned_and_its_calls_are_not_ru
 }
 
 #[tokio::test]
-async fn a_last_turn_without_words_leaves_the_words_before_it() {
+async fn a_last_turn_without_text_returns_the_text_before_it() {
     let silent = calls("\n\n", &[call("c", "echo", r#"{"text":"x"}"#)]);
     let test = TestRun::new(script([count(1), silent]), &[tool("echo")]).max_turns(2);
     let done = test.run("orchestrator", &asking("count")).await.unwrap();
@@ -52,12 +52,12 @@ async fn codeact_ends_with_the_code_it_could_not_run() {
 }
 
 #[tokio::test]
-async fn a_flood_of_calls_is_not_run_and_every_call_is_answered() {
+async fn calls_over_the_limit_are_not_run_and_every_call_is_answered() {
     let flood: Vec<_> =
         (0..40).map(|n| call(&format!("c{n}"), "echo", &format!(r#"{{"text":"{n}"}}"#))).collect();
     let test = TestRun::new(script([calls("", &flood), says(&["Done."])]), &[tool("echo")]);
     let done = test.run("orchestrator", &asking("go")).await.unwrap();
-    let refusal = "not run: no more than 32 calls are run in one turn; make fewer at a time";
+    let refusal = "not run: the limit is 32 calls in one turn; make fewer calls at a time";
     let results = (0..40).map(|n| match n {
         0..32 => worked("echo", &format!("echo: {n}")),
         _ => failed("echo", refusal),
@@ -68,17 +68,17 @@ async fn a_flood_of_calls_is_not_run_and_every_call_is_answered() {
 }
 
 #[tokio::test]
-async fn a_model_that_goes_in_circles_is_told_and_then_stopped() {
+async fn a_model_that_repeats_a_call_is_warned_and_then_stopped() {
     let same = || calls("Again.", &[call("c", "echo", r#"{"text":"x"}"#)]);
     let test = TestRun::new(script([same(), same(), same(), same()]), &[tool("echo")]);
     let done = test.run("orchestrator", &asking("go")).await.unwrap();
-    let told = "you have called echo three times with the same arguments, the result will not change; use what you have, or \
+    let told = "you called echo three times with the same arguments, and the result will not change; use what you have, or \
                 try something else";
     let results = vec![
         worked("echo", "echo: x"),
         worked("echo", "echo: x"),
         failed("echo", told),
-        failed("echo", "stopped: the same call was made again and again"),
+        failed("echo", "stopped: the same call was repeated"),
     ];
     assert_eq!(done, cut_short(outcome("Again.", 4, results), &[AnswerWarning::LoopStopped]));
     assert_eq!(test.messages(3).last().unwrap(), &format!("tool: {told}"));

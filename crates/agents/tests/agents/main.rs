@@ -1,4 +1,4 @@
-//! The agents, with an engine that says what it is told to.
+//! The agents, with a scripted engine.
 
 #![expect(
     clippy::expect_used,

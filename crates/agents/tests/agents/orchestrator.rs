@@ -14,7 +14,7 @@ async fn an_answer_without_calls_is_the_end() {
 }
 
 #[tokio::test]
-async fn a_result_goes_back_under_the_id_of_its_call() {
+async fn a_result_has_the_id_of_its_call() {
     let wanted = call("c1", "echo", r#"{"text":"hi"}"#);
     let test = TestRun::new(
         script([calls("Let me see.", std::slice::from_ref(&wanted)), says(&["It said hi."])]),
@@ -33,7 +33,7 @@ async fn a_result_goes_back_under_the_id_of_its_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_of_one_turn_run_side_by_side_and_come_back_in_order() {
+async fn calls_of_one_turn_run_concurrently_and_return_in_order() {
     let wanted = [
         call("c1", "wait", r#"{"text":"9"}"#),
         call("c2", "nothing_like_it", "{}"),
@@ -79,7 +79,7 @@ async fn calls_of_one_turn_run_side_by_side_and_come_back_in_order() {
 }
 
 #[tokio::test]
-async fn what_the_caller_asked_for_holds_in_every_turn() {
+async fn the_callers_options_apply_in_every_turn() {
     let earlier = call("old", "theirs", "{}");
     let schema = JsonSchema { name: "s".into(), description: None, schema: json!({}), strict: Some(true) };
     let mut request = GenerateRequest {
@@ -143,7 +143,10 @@ async fn a_call_that_cannot_be_forced_is_refused() {
     assert_eq!(error.to_string(), "orchestrator does not support 'tool_choice': this caller has no tools");
     for agent in ["simple", "react"] {
         let error = test.run(agent, &forced(ToolChoice::Required)).await.unwrap_err();
-        assert!(error.to_string().ends_with("only the orchestrator can be made to use a tool"), "{error}");
+        assert!(
+            error.to_string().ends_with("only the orchestrator supports a required tool call"),
+            "{error}"
+        );
     }
 }
 
@@ -156,7 +159,7 @@ async fn a_caller_who_wants_no_tools_gets_none() {
 }
 
 #[tokio::test]
-async fn what_an_agent_cannot_give_is_refused_by_name() {
+async fn unsupported_options_are_refused_by_name() {
     let test = TestRun::new(script([]), &[tool("echo")]);
     let mut several = asking("hi");
     several.sampling.n = std::num::NonZeroU32::new(2);
@@ -171,7 +174,7 @@ async fn what_an_agent_cannot_give_is_refused_by_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_step_is_told_in_order() {
+async fn every_step_is_published_in_order() {
     let wanted = [call("c1", "wait", r#"{"text":"2"}"#), call("c2", "echo", r#"{"text":"a"}"#)];
     let test = TestRun::new(script([calls("", &wanted), says(&["Done."])]), &[tool("wait"), tool("echo")]);
     test.run("orchestrator", &asking("go")).await.unwrap();

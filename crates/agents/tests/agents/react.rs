@@ -35,7 +35,7 @@ async fn it_thinks_acts_observes_and_answers() {
 }
 
 #[tokio::test]
-async fn a_plain_text_is_input_enough_for_a_tool_with_one_parameter() {
+async fn plain_text_is_the_input_of_a_tool_with_one_parameter() {
     let turns = [says(&["Action: Echo\nAction Input: hi there"]), says(&["Final Answer: ok"])];
     let test = TestRun::new(script(turns), &[tool("echo")]);
     let done = test.run("react", &asking("go")).await.unwrap();
@@ -49,7 +49,7 @@ async fn an_answer_in_neither_form_is_the_final_answer() {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_not_there_is_an_observation() {
+async fn a_missing_tool_is_an_observation() {
     let turns = [says(&["Action: telescope\nAction Input: {}"]), says(&["Final Answer: no"])];
     let test = TestRun::new(script(turns), &[tool("echo")]);
     let done = test.run("react", &asking("look")).await.unwrap();
@@ -59,7 +59,7 @@ async fn a_tool_that_is_not_there_is_an_observation() {
 }
 
 #[tokio::test]
-async fn without_tools_the_request_stays_as_it_is() {
+async fn without_tools_the_request_is_unchanged() {
     let test = TestRun::new(script([says(&["Hi."])]), &[]);
     test.run("react", &asking("hi")).await.unwrap();
     assert_eq!(test.engine.requests(), [asking("hi")]);

@@ -5,7 +5,7 @@ use hob_core::{Delta, EngineError, FinishReason};
 use crate::support::{Interpreter, TestRun, asking, call, calls, outcome, says, script, tool, worked};
 
 #[tokio::test]
-async fn simple_is_heard_piece_by_piece() {
+async fn simple_is_forwarded_piece_by_piece() {
     let test = TestRun::new(script([says(&["\n", "Good ", "day.", "\n"])]), &[]).listening();
     let done = test.run("simple", &asking("hi")).await.unwrap();
     assert_eq!(done, outcome("\nGood day.\n", 1, vec![]));
@@ -13,7 +13,7 @@ async fn simple_is_heard_piece_by_piece() {
 }
 
 #[tokio::test]
-async fn orchestrator_is_heard_in_every_turn_with_a_blank_line_between() {
+async fn orchestrator_is_forwarded_in_every_turn_with_a_blank_line_between() {
     let ask = |text, n: &str| calls(text, &[call("c", "echo", &format!(r#"{{"text":"{n}"}}"#))]);
     let turns = [ask("Let me see.", "1"), ask("\n\n", "2"), says(&["It ", "is."])];
     let test = TestRun::new(script(turns), &[tool("echo")]).listening();
@@ -25,7 +25,7 @@ async fn orchestrator_is_heard_in_every_turn_with_a_blank_line_between() {
 }
 
 #[tokio::test]
-async fn react_is_heard_from_its_final_answer_on() {
+async fn react_is_forwarded_from_its_final_answer_on() {
     let turns = [
         says(&["Thought: hm\nAct", "ion: echo\nAction Input: ", "x\n"]),
         says(&["Thought: yes\nFinal", " Answer", ": It", " is", " x", ".", "\n"]),
@@ -38,14 +38,14 @@ async fn react_is_heard_from_its_final_answer_on() {
 }
 
 #[tokio::test]
-async fn react_without_its_form_is_heard_at_the_end() {
+async fn react_without_its_form_is_forwarded_at_the_end() {
     let test = TestRun::new(script([says(&["Par", "is."])]), &[tool("echo")]).listening();
     test.run("react", &asking("capital?")).await.unwrap();
     assert_eq!(test.ear.pieces(), ["Paris."]);
 }
 
 #[tokio::test]
-async fn codeact_is_heard_once_it_writes_no_code() {
+async fn codeact_is_forwarded_once_it_writes_no_code() {
     let turns = [says(&["Wait.\n```sh\n", "ls\n```"]), says(&["Two", " files."])];
     let test = TestRun::new(script(turns), &[Interpreter::tool()]).listening();
     let done = test.run("codeact", &asking("files?")).await.unwrap();

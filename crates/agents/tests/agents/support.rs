@@ -175,8 +175,8 @@ impl TestRun {
         let bus = EventBus::new();
         let events: Arc<Mutex<Vec<String>>> = Arc::default();
         let writer = Arc::clone(&events);
-        let diary = bus.subscribe(move |happening| {
-            writer.lock().unwrap().push(format!("{} {}", happening.event.name(), happening.event.data()));
+        let diary = bus.subscribe(move |event| {
+            writer.lock().unwrap().push(format!("{} {}", event.event.name(), event.event.data()));
         });
         let engine = Arc::new(engine);
         let run = RunEvents::new(bus, "run-1");
@@ -210,7 +210,7 @@ impl TestRun {
         self.events.lock().unwrap().clone()
     }
 
-    /// The texts of the messages of a turn, with who said them.
+    /// The messages of a turn, with their roles.
     pub fn messages(&self, turn: usize) -> Vec<String> {
         let spoken = |message: &Message| format!("{}: {}", message.role.as_str(), message.content.text());
         self.engine.requests()[turn].messages.iter().map(spoken).collect()

@@ -88,7 +88,7 @@ impl AskService {
         }
         let tools = self.tools.load().for_run(permit, events.clone())?;
         let tools =
-            tools.for_owner_words(asked.owner_words()).with_most_questions(caller.role.most_llm_calls());
+            tools.for_owner_words(asked.owner_words()).with_max_engine_calls(caller.role.most_llm_calls());
         let tools = Arc::new(tools);
         Ok(match self.recorder.tracer.is_enabled() {
             true => Arc::new(TracedTools {

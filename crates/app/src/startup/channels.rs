@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use hob_channels::whatsapp::{WhatsappInstaller, WhatsappProgram};
 use hob_channels::{
-    ChannelError, ChannelOptions, ChannelService, ChannelStore, GatewayClient, GatewayOptions, InboundRules,
-    SqliteChannelStore, Whatsapp, WhatsappOptions,
+    Channel, ChannelError, ChannelOptions, ChannelService, ChannelStore, GatewayOptions, InboundRules,
+    SqliteChannelStore, WhatsappOptions,
 };
 use hob_config::{ChannelConfig, Config};
 use hob_core::{AgentPreference, EventBus};
@@ -45,19 +45,19 @@ pub fn open_channels(
 }
 
 /// A client of the configured gateway, or of another one, for a single command.
-pub fn gateway(config: &ChannelConfig, url: Option<&str>) -> Result<GatewayClient, ChannelError> {
+pub fn gateway(config: &ChannelConfig, url: Option<&str>) -> Result<Channel, ChannelError> {
     let configured = config.gateway_url.as_str();
     let options = match url {
         // The token is only for the configured gateway.
         Some(url) if url != configured => GatewayOptions { token: None, ..gateway_options(config, url) },
         _ => gateway_options(config, configured),
     };
-    GatewayClient::new(options)
+    Channel::gateway(options)
 }
 
 /// WhatsApp for a single command.
-pub fn whatsapp(config: &Config, home: &Path) -> Whatsapp {
-    Whatsapp::new(whatsapp_options(config, home))
+pub fn whatsapp(config: &Config, home: &Path) -> Channel {
+    Channel::whatsapp(whatsapp_options(config, home))
 }
 
 /// Whether a target is an address on WhatsApp.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hob_config::{Config, EngineName, MemoryBackendName};
 use hob_core::{Engine, EventBus};
-use hob_memory::read::child_process::ReaderProcess;
+use hob_memory::ReaderProcess;
 use hob_memory::{
     ChunkOptions, ChunkOptionsError, ContextBudget, Embedder, EmbedderSource, IndexOptions, MemoryBackend,
     MemoryError, MemoryOptions, MemoryService, ReadLimits,

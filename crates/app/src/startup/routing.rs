@@ -117,6 +117,6 @@ mod tests {
         let calls = RecordedCalls::new(hob_database(Path::new("never-opened")), TelemetryService::default());
         let usage = Usage { prompt_tokens: 1000, completion_tokens: 1000, ..Usage::default() };
         assert!(calls.price("gpt-5.2", usage).is_some_and(|dollars| dollars > 0.0));
-        assert_eq!(calls.price("a model that nobody has heard of", usage), None);
+        assert_eq!(calls.price("an unknown model", usage), None);
     }
 }

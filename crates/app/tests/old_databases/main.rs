@@ -4,7 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test starts this program again")]
 #![expect(clippy::expect_used, reason = "a database that cannot be read is a failed test")]
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use hob_routing::{QuestionClass, Ratings, RoutingStore, SqliteRoutingStore};
 use hob_tasks::TaskId;
 use hob_tasks::store::{SqliteTaskStore, TaskStore};
 use hob_telemetry::{CallExport, SqliteTelemetryStore, TelemetryStore, has_answered};
-use rusqlite::Connection;
+use hob_testkit::old_database::{file, left_at, schema, user_version, versions};
 
 const HOB: [&str; 10] = [
     include_str!("hob/1.sql"),
@@ -37,40 +37,6 @@ const CALLS: [u64; 5] = [1, 6, 7, 8, 10];
 
 /// The variable that names the file for the other process.
 const FILE: &str = "HOB_TEST_OLD_DATABASE";
-
-/// A database as Hob of this version wrote it.
-fn left_at(scripts: &[&str], version: usize, path: &Path) -> Connection {
-    let connection = Connection::open(path).expect("a file");
-    for script in &scripts[..version] {
-        connection.execute_batch(script).expect("a good script");
-    }
-    connection
-}
-
-fn file(name: &str) -> (tempfile::TempDir, PathBuf) {
-    let root = tempfile::tempdir().expect("a directory");
-    let path = root.path().join(name);
-    (root, path)
-}
-
-fn user_version(connection: &Connection) -> i64 {
-    connection.pragma_query_value(None, "user_version", |row| row.get(0)).expect("readable")
-}
-
-/// The tables and indexes as SQLite has them.
-fn schema(connection: &Connection) -> Vec<String> {
-    let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
-    let mut statement = connection.prepare(sql).expect("the schema can be asked for");
-    let lines = statement.query_map([], |row| row.get(0)).expect("it has rows");
-    lines.collect::<Result<_, _>>().expect("of text")
-}
-
-fn versions(connection: &Connection) -> Vec<(String, i64)> {
-    let sql = "SELECT capability, version FROM schema_version ORDER BY capability";
-    let mut statement = connection.prepare(sql).expect("the versions can be asked for");
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("it has rows");
-    rows.collect::<Result<_, _>>().expect("of versions")
-}
 
 /// Asserts that everything that versions up to this one wrote is there.
 fn expect_rows_up_to(version: u64, database: &Database) {

@@ -1,10 +1,9 @@
-//! Where the gateway is: its WebSocket as configured, and its HTTP side derived from that.
+//! The addresses of the gateway: its WebSocket as configured, and its HTTP API derived from that.
 
 use url::Url;
 
 use crate::types::ChannelError;
 
-/// The gateway's addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address {
     pub socket: Url,
@@ -13,17 +12,17 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// Reads `ws://host:port/ws`. The HTTP side is on the same port, without the trailing `/ws`.
+    /// Parses `ws://host:port/ws`. The HTTP API is on the same port, without the trailing `/ws`.
     pub fn parse(text: &str) -> Result<Self, ChannelError> {
         let invalid = |reason: String| ChannelError::Invalid {
-            reason: format!("the gateway's address '{text}' is not usable: {reason}"),
+            reason: format!("the gateway address '{text}' is not valid: {reason}"),
         };
         let socket = Url::parse(text).map_err(|error| invalid(error.to_string()))?;
         let scheme = match socket.scheme() {
             "ws" => "http",
             "wss" => "https",
             other => {
-                return Err(invalid(format!("it begins with '{other}:', and should with 'ws:' or 'wss:'")));
+                return Err(invalid(format!("it must begin with 'ws:' or 'wss:', not '{other}:'")));
             }
         };
         let Some(host) = socket.host_str() else { return Err(invalid("it has no host".to_owned())) };
@@ -40,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_http_side_is_on_the_same_port() {
+    fn the_http_api_is_on_the_same_port() {
         for (socket, http) in [
             ("ws://127.0.0.1:18789/ws", "http://127.0.0.1:18789"),
             ("ws://127.0.0.1:18789/ws/", "http://127.0.0.1:18789"),
@@ -53,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_socket_is_refused_with_a_reason() {
+    fn an_address_without_a_socket_is_refused_with_a_reason() {
         for (text, reason) in
             [("http://x", "'ws:' or 'wss:'"), ("nonsense", "relative URL"), ("", "relative")]
         {

@@ -1,31 +1,32 @@
-//! The client of a messaging gateway: connects, listens, reconnects without end, and sends over the socket or HTTP.
+//! The channel of a messaging gateway: connects, listens, and reconnects without end.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use hob_core::EventBus;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
-use crate::channel_base::ChannelBase;
+use crate::channel::{Channel, ChannelParts, Listener};
 use crate::gateway::address::Address;
 use crate::gateway::sender::{GatewayConnector, GatewaySender};
 use crate::gateway::shared::GatewayTimeouts;
-use crate::inbox::{Inbox, InboxLimits, InboxParts, MessageHandler};
+use crate::inbox::{Inbox, InboxLimits, InboxParts};
 use crate::outgoing::MessageSender;
 use crate::seen_messages::{RecentMessages, SeenMessages};
 use crate::status::StatusCell;
 use crate::status_transitions::Trigger;
-use crate::types::{ChannelError, ChannelReport, ChannelStatus};
+use crate::types::ChannelError;
 use crate::whatsapp;
 
-/// The options of a [`GatewayClient`].
+/// The options of [`Channel::gateway`].
 #[derive(Clone)]
 pub struct GatewayOptions {
     /// WebSocket address of the gateway.
     pub url: String,
     pub token: Option<SecretString>,
-    /// The pause between two attempts to connect, more or less.
+    /// The average pause between two attempts to connect.
     pub reconnect_interval: Duration,
     pub timeouts: GatewayTimeouts,
     pub limits: InboxLimits,
@@ -47,88 +48,27 @@ impl GatewayOptions {
     }
 }
 
-/// The client. It stops listening when it is dropped; [`Self::close`] also waits for that.
-pub struct GatewayClient {
-    url: String,
-    base: ChannelBase,
-    listener: Arc<GatewayListener>,
-}
-
-impl GatewayClient {
-    pub fn new(options: GatewayOptions) -> Result<Self, ChannelError> {
+impl Channel {
+    /// The channels of a messaging gateway. They are reached over its socket, else over HTTP, else, while Hob does not listen, over a
+    /// connection for one message.
+    pub fn gateway(options: GatewayOptions) -> Result<Self, ChannelError> {
         let address = Address::parse(&options.url)?;
         let connector = GatewayConnector { address, token: options.token, timeouts: options.timeouts };
         let sender =
             GatewaySender::new(connector.clone()).map_err(|reason| ChannelError::Invalid { reason })?;
-        let sender = Arc::new(sender);
-        let parts = InboxParts {
+        let (sender, status) = (Arc::new(sender), StatusCell::default());
+        let inbox = InboxParts {
             sender: Arc::clone(&sender) as Arc<dyn MessageSender>,
             seen_messages: options.seen_messages,
             events: options.events,
             limits: options.limits,
         };
-        let status = StatusCell::default();
-        let base = ChannelBase::new(parts, status.clone());
-        let inbox = base.inbox().clone();
-        let listener =
-            GatewayListener { connector, interval: options.reconnect_interval, status, sender, inbox };
-        Ok(GatewayClient { url: options.url, base, listener: Arc::new(listener) })
-    }
-
-    /// Gets every message from now on. All handlers are called for every message.
-    pub fn on_message(&self, handler: Arc<dyn MessageHandler>) {
-        self.base.on_message(handler);
-    }
-
-    /// Begins to listen, without waiting for the connection. Does nothing when it listens already.
-    pub fn start(&self) {
-        self.base.start(|stop| Arc::clone(&self.listener).listen(stop));
-    }
-
-    /// Begins to listen, and waits until the first attempt to connect has succeeded or failed. One that failed is followed
-    /// by others.
-    pub async fn connect(&self) -> ChannelStatus {
-        self.start();
-        self.base.settled().await
-    }
-
-    /// Stops listening at once and closes the socket. What was received is still answered, over HTTP.
-    pub async fn disconnect(&self) {
-        self.base.disconnect().await;
-    }
-
-    /// Stops everything. Messages that were not answered stay in the store.
-    pub async fn close(&self) {
-        self.base.close().await;
-    }
-
-    /// Sends a message: over the socket, or else over HTTP, or else, when the client does not listen, over a connection for this one
-    /// message.
-    pub async fn send(
-        &self,
-        channel: &str,
-        content: &str,
-        conversation_id: Option<&str>,
-    ) -> Result<(), ChannelError> {
-        self.base.send(channel, content, conversation_id).await
-    }
-
-    /// The channels of the gateway.
-    pub async fn list_channels(&self) -> Result<Vec<String>, ChannelError> {
-        let listed = self.listener.sender.channels().await;
-        listed.map_err(|reason| ChannelError::Unlisted { gateway: self.url.clone(), reason })
-    }
-
-    pub fn status(&self) -> ChannelStatus {
-        self.base.status()
-    }
-
-    pub fn report(&self) -> ChannelReport {
-        self.base.report(&self.url)
+        let parts = ChannelParts { gateway_url: options.url, inbox, status: status.clone() };
+        let interval = options.reconnect_interval;
+        Ok(Channel::new(parts, |inbox| GatewayListener { connector, interval, status, sender, inbox }))
     }
 }
 
-/// The task that listens.
 struct GatewayListener {
     connector: GatewayConnector,
     interval: Duration,
@@ -137,9 +77,9 @@ struct GatewayListener {
     inbox: Inbox,
 }
 
-impl GatewayListener {
-    /// Connects, listens, and does so again for ever.
-    async fn listen(self: Arc<Self>, stop: CancellationToken) {
+#[async_trait]
+impl Listener for GatewayListener {
+    async fn listen(&self, stop: CancellationToken) {
         self.inbox.resume(|message| message.channel != whatsapp::CHANNEL).await;
         let gateway = &self.connector.address.socket;
         while !stop.is_cancelled() {
@@ -156,12 +96,12 @@ impl GatewayListener {
                         return;
                     }
                     self.status.note(Trigger::Dropped);
-                    tracing::warn!(%gateway, %reason, "the connection to the gateway broke");
+                    tracing::warn!(%gateway, %reason, "connection to the gateway lost; reconnecting");
                 }
                 Err(reason) => {
                     let trouble = format!("cannot connect to the gateway at {gateway}: {reason}");
                     if self.status.trouble(Trigger::Unreachable, &trouble) {
-                        tracing::warn!(%gateway, %reason, "cannot connect to the gateway; trying again");
+                        tracing::warn!(%gateway, %reason, "cannot connect to the gateway; retrying");
                     }
                 }
             }
@@ -173,7 +113,7 @@ impl GatewayListener {
     }
 }
 
-/// A quarter more or less, so that many clients do not all connect at the same moment. `chance` is between 0 and 1.
+/// Up to a quarter more or less, so that clients do not all reconnect at the same moment. `chance` is between 0 and 1.
 fn jittered(interval: Duration, chance: f64) -> Duration {
     interval.mul_f64(0.75 + chance / 2.0)
 }

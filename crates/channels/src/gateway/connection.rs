@@ -1,4 +1,4 @@
-//! One connection to the gateway, from the first frame to the last: which protocol it speaks, and what it takes to be let in.
+//! One connection to the gateway: protocol detection, authentication, and the exchange of frames.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,21 +20,20 @@ use super::writer::Writer;
 use crate::inbox::Inbox;
 use crate::outgoing::SendFailure;
 
-/// Commands that may wait for the socket to take them.
+/// Commands that may wait for the socket.
 const WAITING_COMMANDS: usize = 64;
 
-/// An open connection.
 pub(crate) struct Connection {
     socket: Socket,
     protocol: Protocol,
-    /// What came while the protocol was being found out.
+    /// The frame that arrived while the protocol was detected.
     first: Option<String>,
     timeouts: GatewayTimeouts,
     commands: (mpsc::Sender<Command>, mpsc::Receiver<Command>),
 }
 
 impl Connection {
-    /// Opens the socket, finds out what is spoken there and, where that is asked for, says who we are.
+    /// Opens the socket, detects the protocol and authenticates if the gateway asks for it.
     pub async fn open(
         address: &Address,
         token: Option<&SecretString>,
@@ -49,7 +48,7 @@ impl Connection {
         let (protocol, first) = if is_openclaw {
             match timeout(timeouts.open_within, introduce(&mut socket, token)).await {
                 Ok(introduced) => introduced?,
-                Err(_) => return Err("it did not answer when we said who we are".to_owned()),
+                Err(_) => return Err("it did not answer the authentication".to_owned()),
             }
             (Protocol::OpenClaw, None)
         } else {
@@ -66,10 +65,10 @@ impl Connection {
         }
     }
 
-    /// Passes messages on until the connection ends, and says why it did. Without an inbox, messages are ignored.
+    /// Passes on messages until the connection ends. Returns why it ended. Without an inbox, messages are ignored.
     pub async fn run(self, inbox: Option<&Inbox>, stop: &CancellationToken) -> String {
         let Connection { socket, protocol, first, timeouts, commands: (sender, mut commands) } = self;
-        // Only those outside keep the way for commands open.
+        // Only the handles keep the command channel open.
         drop(sender);
         let (mut sink, stream) = socket.split();
         let shared = Arc::new(Shared::new());
@@ -79,9 +78,9 @@ impl Connection {
             reason = reader.run(first, stream) => reason,
             reason = writer.run(&mut sink, &mut commands) => reason,
             () = stop.cancelled() => {
-                // Politeness, for as long as it costs nothing.
+                // A close frame is polite, but not worth a long wait.
                 let _ = timeout(Duration::from_secs(1), sink.close()).await;
-                "it was told to end".to_owned()
+                "it was stopped".to_owned()
             }
         };
         commands.close();
@@ -93,7 +92,7 @@ impl Connection {
     }
 }
 
-/// The first text, whenever it comes.
+/// The first text frame.
 async fn first_text(socket: &mut Socket) -> Result<String, String> {
     while let Some(frame) = socket.next().await {
         match frame {
@@ -116,7 +115,7 @@ async fn introduce(socket: &mut Socket, token: Option<&SecretString>) -> Result<
         {
             return outcome.map(drop).map_err(|complaint| {
                 let advice = if token.is_none() { "; set [channel] token" } else { "" };
-                format!("it does not accept us: {complaint}{advice}")
+                format!("it refused the connection: {complaint}{advice}")
             });
         }
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::outgoing::Outgoing;
 use crate::types::ChannelMessage;
 
-/// What the gateway adds to a message is dropped when it is longer than this.
+/// Longer metadata is dropped.
 const MAX_METADATA_BYTES: usize = 16 << 10;
 
 #[derive(Deserialize)]
@@ -23,7 +23,7 @@ struct Incoming {
     metadata: Option<Map<String, Value>>,
 }
 
-/// Identifiers are text, but services whose identifiers are numbers send those, and null where there is none.
+/// Identifiers are text, but some services send numbers, or null for none.
 fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     match Value::deserialize(deserializer)? {
         Value::Null => Ok(String::new()),
@@ -33,11 +33,11 @@ fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> 
     }
 }
 
-/// The message in a frame, or why there is none.
+/// Parses a frame.
 pub(crate) fn read(frame: &str) -> Result<ChannelMessage, String> {
     let incoming: Incoming = serde_json::from_str(frame).map_err(|error| error.to_string())?;
     if incoming.channel.is_empty() {
-        return Err("it names no channel".to_owned());
+        return Err("it has no channel".to_owned());
     }
     if incoming.content.trim().is_empty() {
         return Err("it has no content".to_owned());
@@ -70,7 +70,7 @@ pub(crate) fn write(message: &Outgoing) -> String {
         conversation_id: message.conversation_id.as_deref(),
         metadata: json!({}),
     };
-    // Text and an empty object cannot fail to be JSON.
+    // Text and an empty object can always be serialised.
     serde_json::to_string(&frame).unwrap_or_default()
 }
 
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_says_why() {
+    fn a_frame_without_a_message_is_an_error() {
         for frame in [
             "",
             "hello",
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_without_end_is_left_out() {
+    fn long_metadata_is_dropped() {
         let frame =
             json!({ "channel": "t", "content": "x", "metadata": { "blob": "y".repeat(MAX_METADATA_BYTES) } });
         assert_eq!(read(&frame.to_string()).unwrap().metadata, Map::new());

@@ -1,4 +1,4 @@
-//! The handle of a connection: sends commands to it, and waits for their confirmation.
+//! The handle of a connection: sends commands, and waits for their confirmation.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use super::openclaw;
 use super::pending::Receipt;
 use crate::outgoing::{Outgoing, SendFailure};
 
-/// What the gateway speaks.
+/// The protocol of a gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Simple,
     OpenClaw,
 }
 
-/// What a connection is asked to do.
+/// A command to a connection.
 pub(super) enum Order {
     Send(Outgoing),
     ListChannels,
@@ -28,7 +28,6 @@ pub(super) struct Command {
     pub receipt: Receipt,
 }
 
-/// The handle of a connection.
 #[derive(Clone)]
 pub(crate) struct ConnectionHandle {
     pub protocol: Protocol,
@@ -41,7 +40,7 @@ impl ConnectionHandle {
         self.ask(Order::Send(message.clone())).await.map(drop)
     }
 
-    /// The channels, where the protocol can list them.
+    /// The channels. Only OpenClaw's protocol can list them.
     pub async fn channels(&self) -> Result<Vec<String>, String> {
         let answer = self.ask(Order::ListChannels).await.map_err(|error| error.to_string())?;
         openclaw::channels(&answer)
@@ -52,8 +51,8 @@ impl ConnectionHandle {
         let (receipt, confirmed) = oneshot::channel();
         match timeout_at(deadline, self.commands.send(Command { order, receipt })).await {
             Ok(Ok(())) => {}
-            Ok(Err(_)) => return Err(SendFailure::NotSent("the connection is gone".to_owned())),
-            Err(_) => return Err(SendFailure::NotSent("the gateway takes nothing".to_owned())),
+            Ok(Err(_)) => return Err(SendFailure::NotSent("the connection was lost".to_owned())),
+            Err(_) => return Err(SendFailure::NotSent("the gateway accepts no data".to_owned())),
         }
         match timeout_at(deadline, confirmed).await {
             Ok(Ok(outcome)) => outcome,

@@ -1,4 +1,4 @@
-//! The gateway's HTTP side: sending when the socket is not there, and the list of channels.
+//! The HTTP API of the gateway: sends while no socket is open, and lists the channels.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use crate::outgoing::{Outgoing, SendFailure};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A gateway may have to talk to a service on the other side of the world before it answers.
+/// A gateway may have to call another service before it answers.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// As much of an answer as is read.
+/// The longest answer that is read.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 
-/// As much of a complaint as is shown.
+/// The longest error text that is shown.
 const SHOWN_CHARS: usize = 200;
 
-/// The way there. Clones share its connections.
+/// The HTTP client of the gateway. Clones share its connections.
 #[derive(Clone)]
 pub(crate) struct Http {
     base: String,
@@ -48,7 +48,7 @@ impl Http {
         Ok(Http { base: address.http.clone(), client })
     }
 
-    /// `POST /send`; `false` when the gateway has nothing there.
+    /// `POST /send`; `false` if the gateway has no such endpoint.
     pub async fn send(&self, message: &Outgoing) -> Result<bool, SendFailure> {
         let request = self
             .client
@@ -57,10 +57,10 @@ impl Http {
             .body(frames::write(message));
         let response = request.send().await.map_err(|error| {
             let reason = format!("{} over HTTP: {}", self.base, root_cause(&error));
-            // Only before the connection stood is it certain that nothing arrived.
+            // Only before the connection was established is it certain that nothing arrived.
             if error.is_connect() { SendFailure::NotSent(reason) } else { SendFailure::Unknown(reason) }
         })?;
-        if has_nothing_there(&response) {
+        if is_missing(&response) {
             return Ok(false);
         }
         let status = response.status();
@@ -69,19 +69,19 @@ impl Http {
         }
         let reason = format!("{} answered {status}{}", self.base, said(response).await);
         Err(match status.as_u16() {
-            // It says itself that it did nothing and would like to be asked again.
+            // The gateway did nothing and asks to try again.
             429 | 503 => SendFailure::NotSent(reason),
-            // It may have failed after it had passed the message on.
+            // The gateway may have failed after it passed on the message.
             500.. => SendFailure::Unknown(reason),
             _ => SendFailure::Refused(reason),
         })
     }
 
-    /// `GET /channels`; `None` when the gateway has nothing there.
+    /// `GET /channels`; `None` if the gateway has no such endpoint.
     pub async fn channels(&self) -> Result<Option<Vec<String>>, String> {
         let asked = self.client.get(format!("{}/channels", self.base)).send().await;
         let response = asked.map_err(|error| root_cause(&error))?;
-        if has_nothing_there(&response) {
+        if is_missing(&response) {
             return Ok(None);
         }
         let status = response.status();
@@ -95,12 +95,12 @@ impl Http {
 /// An array of names, or `{"channels": [...]}`.
 fn names(body: &[u8]) -> Result<Vec<String>, String> {
     let value: Value =
-        serde_json::from_slice(body).map_err(|error| format!("its list of channels is no JSON: {error}"))?;
+        serde_json::from_slice(body).map_err(|error| format!("its list of channels is not JSON: {error}"))?;
     let list = value.get("channels").unwrap_or(&value);
     let names = list.as_array().and_then(|names| {
         names.iter().map(|name| name.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
     });
-    names.ok_or_else(|| "its list of channels is no list of names".to_owned())
+    names.ok_or_else(|| "its list of channels is not a list of names".to_owned())
 }
 
 async fn body(mut response: Response) -> Result<Vec<u8>, String> {
@@ -114,24 +114,24 @@ async fn body(mut response: Response) -> Result<Vec<u8>, String> {
     Ok(body)
 }
 
-/// What a complaint says, where it says anything.
+/// The text of an error response.
 async fn said(response: Response) -> String {
     let body = body(response).await.unwrap_or_default();
     let text: String = String::from_utf8_lossy(&body).trim().chars().take(SHOWN_CHARS).collect();
     if text.is_empty() { text } else { format!(": {text}") }
 }
 
-/// Some gateways answer with a web page where they have nothing.
-fn has_nothing_there(response: &Response) -> bool {
+/// Some gateways answer with a web page for an unknown endpoint.
+fn is_missing(response: &Response) -> bool {
     let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let is_page = content_type.is_some_and(|kind| kind.trim_start().starts_with("text/html"));
     is_page || [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED].contains(&response.status())
 }
 
-/// `Bearer TOKEN`, which no log shows.
+/// `Bearer TOKEN`, marked as sensitive so that no log shows it.
 pub(crate) fn bearer(token: &SecretString) -> Result<HeaderValue, String> {
     let mut value = HeaderValue::try_from(format!("Bearer {}", token.expose_secret()))
-        .map_err(|_| "the token has characters that no HTTP header can carry".to_owned())?;
+        .map_err(|_| "the token contains characters that are not allowed in an HTTP header".to_owned())?;
     value.set_sensitive(true);
     Ok(value)
 }

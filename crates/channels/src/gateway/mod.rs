@@ -1,4 +1,4 @@
-//! The gateway: its two protocols over one WebSocket, and its HTTP side.
+//! The gateway: its two protocols over one WebSocket, and its HTTP API.
 
 pub(crate) mod address;
 pub(crate) mod client;

@@ -1,4 +1,4 @@
-//! OpenClaw's own protocol: requests with answers, and events. Pure: text in, meaning out.
+//! OpenClaw's own protocol: requests with answers, and events. Pure: parses and writes text.
 
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
@@ -6,25 +6,25 @@ use serde_json::{Map, Value, json};
 use crate::outgoing::{Outgoing, SendFailure};
 use crate::types::ChannelMessage;
 
-/// The version of the protocol that is spoken here.
+/// The protocol version.
 const PROTOCOL: u32 = 4;
 
-/// What a frame means.
+/// A parsed frame.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Incoming {
-    /// The gateway wants to know who we are.
+    /// The gateway asks for authentication.
     Challenge,
-    /// The answer to the request of that id: what came of it, or the gateway's complaint.
+    /// The answer to the request with that id: its result, or an error text.
     Answer {
         id: String,
         outcome: Result<Value, String>,
     },
     Message(Box<ChannelMessage>),
-    /// Something that is no business of ours.
+    /// Any other frame.
     Other,
 }
 
-/// Reads a frame; the error says why it is none.
+/// Parses a frame.
 pub(crate) fn read(frame: &str) -> Result<Incoming, String> {
     let frame: Value = serde_json::from_str(frame).map_err(|error| error.to_string())?;
     match text(&frame, "type") {
@@ -47,13 +47,12 @@ pub(crate) fn read(frame: &str) -> Result<Incoming, String> {
     }
 }
 
-/// Whether this first frame is that of an OpenClaw gateway.
+/// Whether this first frame comes from an OpenClaw gateway.
 pub(crate) fn is_challenge(frame: &str) -> bool {
     matches!(read(frame), Ok(Incoming::Challenge))
 }
 
-/// A message that a person sent on a channel. Those that OpenClaw's own agent or its pages wrote have no sender or no
-/// transport.
+/// A message that a person sent on a channel. Messages of OpenClaw's own agent or pages have no sender or no transport.
 fn message(payload: &Value) -> Option<ChannelMessage> {
     let message = &payload["message"];
     let about = &message["__openclaw"];
@@ -83,13 +82,13 @@ fn message(payload: &Value) -> Option<ChannelMessage> {
         sender: text(about, "senderId").to_owned(),
         content,
         message_id: text(payload, "messageId").to_owned(),
-        // Where an answer goes; the gateway's own reference of the conversation is no address.
+        // The address for an answer; the gateway's own reference of the conversation is not an address.
         conversation_id: text(delivery, "to").to_owned(),
         metadata,
     })
 }
 
-/// A text, or parts of which the texts count.
+/// The text, or the text parts.
 fn content(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -118,7 +117,7 @@ fn request(id: &str, method: &str, params: Value) -> String {
     json!({ "type": "req", "id": id, "method": method, "params": params }).to_string()
 }
 
-/// Who we are and what we want: to read what comes in, and to send.
+/// The authentication: asks for the rights to read and to send messages.
 pub(crate) fn connect(id: &str, token: Option<&SecretString>) -> String {
     let mut params = json!({
         "minProtocol": PROTOCOL,
@@ -140,7 +139,7 @@ pub(crate) fn connect(id: &str, token: Option<&SecretString>) -> String {
     request(id, "connect", params)
 }
 
-/// From now on messages are told of.
+/// Asks for the events of messages.
 pub(crate) fn subscribe(id: &str) -> String {
     request(id, "sessions.subscribe", json!({}))
 }
@@ -155,15 +154,14 @@ pub(crate) fn channels(payload: &Value) -> Result<Vec<String>, String> {
     Ok(names.iter().filter_map(|name| name.as_str()).map(str::to_owned).collect())
 }
 
-/// A message, addressed as OpenClaw wants it. Without a conversation the recipient stands behind the channel's name:
-/// `telegram:777`.
+/// A message. Without a conversation, the recipient follows the name of the channel: `telegram:777`.
 pub(crate) fn send(id: &str, message: &Outgoing) -> Result<String, SendFailure> {
     let (channel, to) = match (&message.conversation_id, message.channel.split_once(':')) {
         (Some(to), _) => (message.channel.as_str(), to.as_str()),
         (None, Some((channel, to))) if !channel.is_empty() && !to.is_empty() => (channel, to),
         (None, _) => {
             return Err(SendFailure::Invalid(format!(
-                "this gateway wants to know to whom: write CHANNEL:RECIPIENT, such as {}:12345",
+                "this gateway needs a recipient: write CHANNEL:RECIPIENT, such as {}:12345",
                 message.channel
             )));
         }

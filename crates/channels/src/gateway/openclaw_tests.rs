@@ -44,7 +44,7 @@ fn a_recorded_conversation_has_one_message_from_a_person() {
 }
 
 #[test]
-fn we_introduce_ourselves_as_the_recorded_client_did() {
+fn the_authentication_matches_the_recorded_client() {
     let mut recorded = recorded("out")[0].clone();
     let mut ours = parsed(&connect("1", Some(&"testtoken".to_owned().into())));
     for about in [&mut recorded, &mut ours] {
@@ -62,7 +62,7 @@ fn recorded_subscription() -> Value {
 }
 
 #[test]
-fn a_complaint_keeps_its_words() {
+fn an_error_keeps_its_text() {
     let refused =
         r#"{"type":"res","id":"1","ok":false,"error":{"code":"UNAUTHORIZED","message":"wrong token"}}"#;
     let expected = Incoming::Answer { id: "1".into(), outcome: Err("wrong token (UNAUTHORIZED)".into()) };
@@ -70,11 +70,11 @@ fn a_complaint_keeps_its_words() {
 }
 
 #[test]
-fn what_is_no_frame_says_why() {
+fn an_invalid_frame_is_an_error() {
     for frame in ["", "{}", "[]", r#"{"type":"req","id":"1"}"#, r#"{"type":3}"#] {
         assert!(read(frame).is_err(), "{frame}");
     }
-    // A message without the parts that make it one is nobody's business.
+    // A message without its required parts is ignored.
     for payload in ["null", "{}", r#"{"message":"x"}"#, r#"{"message":{"role":"user","content":"x"}}"#] {
         let frame = format!(r#"{{"type":"event","event":"session.message","payload":{payload}}}"#);
         assert_eq!(read(&frame), Ok(Incoming::Other), "{frame}");
@@ -82,7 +82,7 @@ fn what_is_no_frame_says_why() {
 }
 
 #[test]
-fn a_recipient_stands_behind_the_channel_or_is_the_conversation() {
+fn the_recipient_follows_the_channel_or_is_the_conversation() {
     let to = |channel: &str, conversation: Option<&str>| {
         let message = Outgoing::new(channel, "hi", conversation).unwrap();
         send("1", &message).map(|frame| {

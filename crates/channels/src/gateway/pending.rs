@@ -1,21 +1,20 @@
-//! What was sent and waits for its confirmation.
+//! Messages that were sent and wait for their confirmation.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::outgoing::SendFailure;
 
-/// More than this many unconfirmed frames are a gateway that does not answer.
+/// A gateway with more unconfirmed frames does not answer.
 pub(crate) const MOST_PENDING: usize = 1_024;
 
-/// Where a confirmation goes.
 pub(crate) type Receipt = oneshot::Sender<Result<Value, SendFailure>>;
 
-/// The unconfirmed. Those of the simple protocol are confirmed by the pong to a ping that followed them: who has read the ping
-/// has read what came before. Those of OpenClaw have an answer of their own.
+/// Unconfirmed messages. In the simple protocol, the pong to a ping that followed a message confirms it: a gateway that has read
+/// the ping has read everything before it. OpenClaw answers each request.
 #[derive(Default)]
 pub(crate) struct Pending {
     held: Mutex<Held>,
@@ -35,9 +34,9 @@ impl Held {
 
 impl Pending {
     pub fn is_full(&self) -> bool {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         if held.len() >= MOST_PENDING {
-            // Those who have given up waiting need no room.
+            // Callers that no longer wait need no entry.
             held.by_ping.retain(|_, receipt| !receipt.is_closed());
             held.by_id.retain(|_, receipt| !receipt.is_closed());
         }
@@ -45,17 +44,17 @@ impl Pending {
     }
 
     pub fn await_pong(&self, number: u64, receipt: Receipt) {
-        self.held().by_ping.insert(number, receipt);
+        self.held.lock().by_ping.insert(number, receipt);
     }
 
     pub fn await_answer(&self, id: String, receipt: Receipt) {
-        self.held().by_id.insert(id, receipt);
+        self.held.lock().by_id.insert(id, receipt);
     }
 
-    /// The other side has read everything up to the ping of that number. It may answer the last of several pings only.
+    /// The gateway has read everything up to the ping of that number. It may answer only the last of several pings.
     pub fn pong(&self, number: u64) {
         let confirmed = {
-            let mut held = self.held();
+            let mut held = self.held.lock();
             let later = held.by_ping.split_off(&number.saturating_add(1));
             std::mem::replace(&mut held.by_ping, later)
         };
@@ -65,33 +64,29 @@ impl Pending {
         }
     }
 
-    /// The answer to a request. One without a waiting request is dropped.
+    /// The answer to a request. An answer that no caller waits for is dropped.
     pub fn answer(&self, id: &str, outcome: Result<Value, String>) {
-        let receipt = self.held().by_id.remove(id);
+        let receipt = self.held.lock().by_id.remove(id);
         if let Some(receipt) = receipt {
             let _ = receipt.send(outcome.map_err(SendFailure::Refused));
         }
     }
 
-    /// It was never written: takes it back.
+    /// Removes a message that was not written.
     pub fn take_back(&self, number: u64, id: &str) -> Option<Receipt> {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         held.by_ping.remove(&number).or_else(|| held.by_id.remove(id))
     }
 
-    /// The connection is gone. What was written may have arrived; a request of OpenClaw's is recognised when it comes again.
+    /// The connection was lost. Messages that were written may have arrived; OpenClaw recognises a request that is sent again.
     pub fn abandon(&self, reason: &str) {
-        let Held { by_ping, by_id } = std::mem::take(&mut *self.held());
+        let Held { by_ping, by_id } = std::mem::take(&mut *self.held.lock());
         for receipt in by_ping.into_values() {
             let _ = receipt.send(Err(SendFailure::Unknown(reason.to_owned())));
         }
         for receipt in by_id.into_values() {
             let _ = receipt.send(Err(SendFailure::NotSent(reason.to_owned())));
         }
-    }
-
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -118,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_with_a_key_may_be_sent_again_after_the_connection_broke() {
+    fn a_request_with_a_key_may_be_sent_again_after_a_lost_connection() {
         let pending = Pending::default();
         let (receipt, mut confirmed) = oneshot::channel();
         pending.await_answer("1".into(), receipt);

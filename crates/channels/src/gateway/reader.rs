@@ -1,4 +1,4 @@
-//! What comes in over a connection: messages, confirmations, and signs of life.
+//! Reads from a connection: messages, confirmations and pongs.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ pub(super) struct Reader<'a> {
     pub protocol: Protocol,
     pub shared: Arc<Shared>,
     pub inbox: Option<&'a Inbox>,
-    /// Frames that made no sense so far.
+    /// The number of frames that could not be parsed.
     pub skipped: u64,
 }
 
 impl Reader<'_> {
-    /// Reads until the connection ends, and says why it did.
+    /// Reads until the connection ends. Returns why it ended.
     pub async fn run(&mut self, first: Option<String>, mut stream: SplitStream<Socket>) -> String {
         if let Some(first) = first {
             self.text(&first).await;
@@ -46,7 +46,7 @@ impl Reader<'_> {
                     return format!("the gateway closed it: {}", frame.reason);
                 }
                 Ok(Message::Close(_)) => return "the gateway closed it".to_owned(),
-                // A ping has been answered already.
+                // The library has already answered a ping.
                 Ok(Message::Ping(_) | Message::Frame(_)) => {}
                 Err(error) => return reason(&error),
             }
@@ -54,7 +54,7 @@ impl Reader<'_> {
         "it ended".to_owned()
     }
 
-    /// Takes a frame; gives a reason when the connection is of no use any more.
+    /// Handles a frame. Returns a reason if the connection is useless.
     async fn text(&mut self, text: &str) -> Option<String> {
         if text.len() > MAX_FRAME_BYTES {
             self.skip(text.len(), "it is too long");
@@ -68,7 +68,7 @@ impl Reader<'_> {
             Protocol::OpenClaw => match openclaw::read(text) {
                 Ok(Incoming::Message(message)) => self.receive(*message).await,
                 Ok(Incoming::Answer { id, outcome: Err(complaint) }) if id == SUBSCRIPTION => {
-                    return Some(format!("the gateway does not let us hear messages: {complaint}"));
+                    return Some(format!("the gateway refuses the subscription to messages: {complaint}"));
                 }
                 Ok(Incoming::Answer { id, outcome }) => self.shared.pending.answer(&id, outcome),
                 Ok(Incoming::Challenge | Incoming::Other) => {}
@@ -84,11 +84,11 @@ impl Reader<'_> {
         }
     }
 
-    /// A frame that makes no sense costs itself only. A gateway that sends nothing else does not fill the log.
+    /// Skips a frame. Logs at powers of two, so that a broken gateway does not fill the log.
     fn skip(&mut self, bytes: usize, reason: &str) {
         self.skipped += 1;
         if self.skipped.is_power_of_two() {
-            tracing::warn!(bytes, reason, skipped = self.skipped, "a frame of the gateway is skipped");
+            tracing::warn!(bytes, reason, skipped = self.skipped, "skipped a frame of the gateway");
         }
     }
 }

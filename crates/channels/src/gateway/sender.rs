@@ -1,9 +1,9 @@
-//! Sends to the gateway: over the socket where there is one, else over HTTP, else over a connection for a single request.
+//! Sends to the gateway: over the socket if it is open, else over HTTP, else over a connection for a single request.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use secrecy::SecretString;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -14,7 +14,6 @@ use super::http::Http;
 use super::shared::GatewayTimeouts;
 use crate::outgoing::{MessageSender, Outgoing, SendFailure};
 
-/// Opens connections to the gateway.
 #[derive(Clone)]
 pub(crate) struct GatewayConnector {
     pub address: Address,
@@ -24,24 +23,22 @@ pub(crate) struct GatewayConnector {
 
 impl GatewayConnector {
     pub async fn open(&self) -> Result<Connection, String> {
-        // Boxed: what it takes to open TLS is large, and needed for a moment only.
+        // Boxed, because the future that opens TLS is large.
         Box::pin(Connection::open(&self.address, self.token.as_ref(), self.timeouts)).await
     }
 }
 
-/// Sends messages to the gateway.
 pub(crate) struct GatewaySender {
     connector: GatewayConnector,
     http: Http,
     handle: Mutex<Option<ConnectionHandle>>,
-    /// Whether the gateway was last seen to speak OpenClaw's protocol, which has no `/send`.
+    /// Whether the gateway last used OpenClaw's protocol, which has no `/send`.
     is_openclaw: AtomicBool,
-    /// Whether a connection stands or is being made.
+    /// Whether a connection is open or being opened.
     is_listening: AtomicBool,
 }
 
 impl GatewaySender {
-    /// The error says why it cannot be made.
     pub fn new(connector: GatewayConnector) -> Result<Self, String> {
         Ok(GatewaySender {
             http: Http::new(&connector.address, connector.token.as_ref())?,
@@ -54,50 +51,32 @@ impl GatewaySender {
 
     pub fn attach(&self, handle: ConnectionHandle) {
         self.is_openclaw.store(handle.protocol == Protocol::OpenClaw, Ordering::Relaxed);
-        *self.held() = Some(handle);
+        *self.handle.lock() = Some(handle);
     }
 
     pub fn detach(&self) {
-        *self.held() = None;
+        *self.handle.lock() = None;
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<ConnectionHandle>> {
-        self.handle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn handle(&self) -> Option<ConnectionHandle> {
-        self.held().clone()
-    }
-
-    pub async fn channels(&self) -> Result<Vec<String>, String> {
-        if let Some(handle) = self.handle().filter(|handle| handle.protocol == Protocol::OpenClaw) {
-            return handle.channels().await;
-        }
-        match self.http.channels().await? {
-            Some(names) => Ok(names),
-            None => self.errand().await?.handle.channels().await,
-        }
-    }
-
-    /// Makes a connection for a single request. Only gateways without an HTTP API need that.
-    async fn errand(&self) -> Result<Errand, String> {
+    /// Opens a connection for a single request. Only gateways without an HTTP API need that.
+    async fn single_use(&self) -> Result<SingleUse, String> {
         if self.is_listening.load(Ordering::Relaxed) {
             return Err("the gateway is not connected".to_owned());
         }
         let connection = self.connector.open().await?;
         let handle = connection.handle();
         if handle.protocol == Protocol::Simple {
-            return Err("it has nothing for us at its address; is this the gateway?".to_owned());
+            return Err("there is no gateway API at its address. Check [channel] gateway_url".to_owned());
         }
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         tokio::spawn(async move { connection.run(None, &stopped).await });
-        Ok(Errand { handle, _stop: stop.drop_guard() })
+        Ok(SingleUse { handle, _stop: stop.drop_guard() })
     }
 }
 
-/// A connection that ends with its value.
-struct Errand {
+/// A connection for a single request, which ends when this is dropped.
+struct SingleUse {
     handle: ConnectionHandle,
     _stop: DropGuard,
 }
@@ -105,7 +84,8 @@ struct Errand {
 #[async_trait]
 impl MessageSender for GatewaySender {
     async fn deliver(&self, message: &Outgoing) -> Result<(), SendFailure> {
-        let not_sent = match self.handle() {
+        let handle = self.handle.lock().clone();
+        let not_sent = match handle {
             Some(handle) => match handle.send(message).await {
                 Err(SendFailure::NotSent(reason)) => reason,
                 outcome => return outcome,
@@ -119,8 +99,19 @@ impl MessageSender for GatewaySender {
         if !has_no_http && self.http.send(message).await? {
             return Ok(());
         }
-        let errand = self.errand().await.map_err(SendFailure::NotSent)?;
-        errand.handle.send(message).await
+        let single_use = self.single_use().await.map_err(SendFailure::NotSent)?;
+        single_use.handle.send(message).await
+    }
+
+    async fn channels(&self) -> Result<Vec<String>, String> {
+        let handle = self.handle.lock().clone();
+        if let Some(handle) = handle.filter(|handle| handle.protocol == Protocol::OpenClaw) {
+            return handle.channels().await;
+        }
+        match self.http.channels().await? {
+            Some(names) => Ok(names),
+            None => self.single_use().await?.handle.channels().await,
+        }
     }
 
     fn set_listening(&self, is_listening: bool) {

@@ -1,8 +1,8 @@
 //! What the parts of a connection share: timeouts, limits, and when the gateway last answered.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::pending::Pending;
@@ -10,23 +10,23 @@ use super::pending::Pending;
 /// Longer frames are skipped.
 pub(super) const MAX_FRAME_BYTES: usize = 1 << 20;
 
-/// The id of the request by which messages are asked for.
+/// The id of the request for the events of messages.
 pub(super) const SUBSCRIPTION: &str = "subscribe";
 
 /// How long a connection waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GatewayTimeouts {
-    /// The longest wait for the socket to open, and for a gateway to accept us.
+    /// The longest wait for the socket to open, and for the answer to the authentication.
     pub open_within: Duration,
-    /// A gateway that is silent for this long after the socket opened speaks the simple protocol.
+    /// A gateway that is silent for this long after the socket opened uses the simple protocol.
     pub detect_within: Duration,
-    /// The longest wait for the socket to take a frame.
+    /// The longest wait to write a frame.
     pub write_within: Duration,
     /// The longest wait for the confirmation of a message.
     pub confirm_within: Duration,
-    /// How often the gateway is asked for a sign of life.
+    /// The interval between two pings.
     pub ping_every: Duration,
-    /// A gateway that gave none for this long is gone.
+    /// A gateway that sent nothing for this long counts as lost.
     pub silent_for: Duration,
 }
 
@@ -43,24 +43,22 @@ impl Default for GatewayTimeouts {
     }
 }
 
-/// What reading and writing share.
 pub(super) struct Shared {
     pub pending: Pending,
-    /// When the gateway last gave a sign of life.
+    /// When the gateway last sent anything.
     heard: Mutex<Instant>,
 }
 
 impl Shared {
-    /// For a connection that has just been opened.
     pub fn new() -> Self {
         Shared { pending: Pending::default(), heard: Mutex::new(Instant::now()) }
     }
 
     pub fn hear(&self) {
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.heard.lock() = Instant::now();
     }
 
     pub fn silent_for(&self) -> Duration {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        self.heard.lock().elapsed()
     }
 }

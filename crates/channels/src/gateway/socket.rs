@@ -1,4 +1,4 @@
-//! The WebSocket itself: how it is opened, and what its errors mean.
+//! The WebSocket: how it is opened, and its errors.
 
 use std::time::Duration;
 
@@ -17,17 +17,16 @@ use super::http::bearer;
 
 pub(crate) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// A frame that is longer than this costs the connection: it could not be skipped without being read.
+/// A longer frame closes the connection: it could not be skipped without being read.
 const MAX_READ_BYTES: usize = 16 << 20;
 
-/// Without this a small frame waits for an acknowledgement.
+/// Otherwise a small frame waits for an acknowledgement.
 const NO_DELAY: bool = true;
 
-/// Opens the socket; the error says in one sentence why it does not.
 pub(crate) async fn open(
     address: &Address,
     token: Option<&SecretString>,
-    patience: Duration,
+    limit: Duration,
 ) -> Result<Socket, String> {
     install_crypto();
     let mut request = address.socket.as_str().into_client_request().map_err(|error| reason(&error))?;
@@ -39,18 +38,18 @@ pub(crate) async fn open(
         .max_frame_size(Some(MAX_READ_BYTES))
         .max_write_buffer_size(MAX_READ_BYTES);
     let opening = connect_async_with_config(request, Some(config), NO_DELAY);
-    match timeout(patience, opening).await {
+    match timeout(limit, opening).await {
         Ok(Ok((socket, _))) => Ok(socket),
         Ok(Err(error)) => Err(reason(&error)),
-        Err(_) => Err(format!("it did not answer within {} s", patience.as_secs_f32())),
+        Err(_) => Err(format!("it did not answer within {} s", limit.as_secs_f32())),
     }
 }
 
-/// What is wrong, in few words.
+/// The error in a few words.
 pub(crate) fn reason(error: &Error) -> String {
     match error {
         Error::Http(response) if response.status().is_success() => {
-            "it answers, but speaks no WebSocket at this address".to_owned()
+            "it answers, but there is no WebSocket at this address".to_owned()
         }
         Error::Http(response) => format!("it answered {} to the WebSocket handshake", response.status()),
         Error::ConnectionClosed | Error::AlreadyClosed => "it closed the connection".to_owned(),

@@ -1,4 +1,4 @@
-//! What goes out over a connection: commands, and the pings that confirm them and show whether anybody is there.
+//! Writes to a connection: commands, and the pings that confirm them and detect a lost gateway.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ pub(super) struct Writer {
     pub protocol: Protocol,
     pub shared: Arc<Shared>,
     pub timeouts: GatewayTimeouts,
-    /// Of the last ping or request.
+    /// The number of the last ping or request.
     pub number: u64,
 }
 
 pub(super) type Sink = SplitSink<Socket, Message>;
 
 impl Writer {
-    /// Writes until the connection ends, and says why it did.
+    /// Writes until the connection ends. Returns why it ended.
     pub async fn run(&mut self, sink: &mut Sink, commands: &mut mpsc::Receiver<Command>) -> String {
         match self.talk(sink, commands).await {
             Ok(never) => match never {},
@@ -45,14 +45,14 @@ impl Writer {
         loop {
             tokio::select! {
                 command = commands.recv() => match command {
-                    Some(command) => self.obey(sink, command).await?,
-                    // No caller can send a command any more; the gateway can still send messages.
+                    Some(command) => self.execute(sink, command).await?,
+                    // No caller can send a command anymore, but the gateway can still send messages.
                     None => std::future::pending().await,
                 },
                 _ = pings.tick() => {
                     let silent_for = self.shared.silent_for();
                     if silent_for >= self.timeouts.silent_for {
-                        return Err(format!("the gateway gave no sign of life for {} s", silent_for.as_secs()));
+                        return Err(format!("the gateway sent nothing for {} s", silent_for.as_secs()));
                     }
                     self.ping(sink).await?;
                 }
@@ -60,7 +60,7 @@ impl Writer {
         }
     }
 
-    async fn obey(&mut self, sink: &mut Sink, Command { order, receipt }: Command) -> Result<(), String> {
+    async fn execute(&mut self, sink: &mut Sink, Command { order, receipt }: Command) -> Result<(), String> {
         if self.shared.pending.is_full() {
             let _ = receipt.send(Err(SendFailure::NotSent("too many messages are unconfirmed".to_owned())));
             return Ok(());
@@ -91,13 +91,13 @@ impl Writer {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 let reason = reason(&error);
-                // A frame that broke off cannot have been read.
+                // A partial frame cannot have been read.
                 if let Some(receipt) = self.shared.pending.take_back(number, &id) {
                     let _ = receipt.send(Err(SendFailure::NotSent(reason.clone())));
                 }
                 return Err(reason);
             }
-            Err(_) => return Err(self.stuck()),
+            Err(_) => return Err(self.write_timeout()),
         }
         match self.protocol {
             Protocol::Simple => self.write(sink, ping(number)).await,
@@ -113,11 +113,11 @@ impl Writer {
     async fn write(&self, sink: &mut Sink, frame: Message) -> Result<(), String> {
         match timeout(self.timeouts.write_within, sink.send(frame)).await {
             Ok(written) => written.map_err(|error| reason(&error)),
-            Err(_) => Err(self.stuck()),
+            Err(_) => Err(self.write_timeout()),
         }
     }
 
-    fn stuck(&self) -> String {
+    fn write_timeout(&self) -> String {
         format!("the gateway read nothing for {} s", self.timeouts.write_within.as_secs_f32())
     }
 }

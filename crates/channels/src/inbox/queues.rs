@@ -1,13 +1,41 @@
-//! The messages that wait, by conversation, within limits. Plain data behind a lock that is never held across an await.
+//! The waiting messages, by conversation, within limits. The lock is never held across an await.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use super::InboxLimits;
+use parking_lot::Mutex;
+
 use crate::seen_messages::EntryId;
 use crate::types::ChannelMessage;
 
-/// What a conversation is known by. Without a thread id, each sender has a conversation of their own.
+/// The limits of an inbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InboxLimits {
+    /// Messages of one conversation.
+    pub per_conversation: usize,
+    /// Messages of all conversations.
+    pub messages: usize,
+    /// Their text, in bytes.
+    pub bytes: usize,
+    /// Conversations that are answered concurrently.
+    pub concurrent: usize,
+    /// How long a reply waits for a channel that is not connected.
+    pub reply_timeout: Duration,
+}
+
+impl Default for InboxLimits {
+    fn default() -> Self {
+        InboxLimits {
+            per_conversation: 100,
+            messages: 16_384,
+            bytes: 16 << 20,
+            concurrent: 16,
+            reply_timeout: Duration::from_secs(600),
+        }
+    }
+}
+
+/// The key of a conversation. Without a thread id, each sender has a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ConversationKey {
     channel: String,
@@ -17,7 +45,7 @@ pub(crate) struct ConversationKey {
 impl ConversationKey {
     pub fn of(message: &ChannelMessage) -> Self {
         let id = if message.conversation_id.is_empty() {
-            // Apart from the ids of threads, which could be the same.
+            // The separator distinguishes senders from thread ids.
             format!("\u{1f}{}", message.sender)
         } else {
             message.conversation_id.clone()
@@ -26,26 +54,24 @@ impl ConversationKey {
     }
 }
 
-/// One that waits.
 pub(crate) enum Waiting {
     Message {
         entry: EntryId,
         message: ChannelMessage,
     },
-    /// Messages after this point were left out, and their sender should know. `like` is the last one that was taken.
-    LeftOut {
+    /// Messages after this point were dropped, and their sender is notified. `like` is one of them, without its text.
+    Dropped {
         like: ChannelMessage,
     },
 }
 
-/// Whether there is room for a message.
+/// Whether a message fits.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Admitted,
-    /// There is none.
     Full {
-        /// The number of messages that found no room so far.
-        left_out: u64,
+        /// The number of messages dropped so far.
+        dropped: u64,
     },
 }
 
@@ -59,17 +85,17 @@ struct Held {
     conversations: HashMap<ConversationKey, Queue>,
     messages: usize,
     bytes: usize,
-    left_out: u64,
+    dropped: u64,
 }
 
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Waiting>,
-    /// The number of messages that wait or are about to.
+    /// The number of messages that wait or have a reservation.
     taken: usize,
-    /// Whether a task answers it.
-    attended: bool,
-    told: bool,
+    /// Whether a task answers this conversation.
+    has_task: bool,
+    is_notified: bool,
 }
 
 impl Queues {
@@ -77,20 +103,20 @@ impl Queues {
         Queues { limits, held: Mutex::default() }
     }
 
-    /// Takes a place for a message.
+    /// Reserves space for a message.
     pub fn reserve(&self, message: &ChannelMessage) -> Admission {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         let size = size(message);
         let full = held.messages >= self.limits.messages || held.bytes + size > self.limits.bytes;
         let queue = held.conversations.entry(ConversationKey::of(message)).or_default();
         if full || queue.taken >= self.limits.per_conversation {
-            if queue.attended && !queue.told {
-                queue.told = true;
-                queue.waiting.push_back(Waiting::LeftOut { like: without_text(message) });
+            if queue.has_task && !queue.is_notified {
+                queue.is_notified = true;
+                queue.waiting.push_back(Waiting::Dropped { like: without_text(message) });
             }
             held.forget_if_empty(&ConversationKey::of(message));
-            held.left_out += 1;
-            return Admission::Full { left_out: held.left_out };
+            held.dropped += 1;
+            return Admission::Full { dropped: held.dropped };
         }
         queue.taken += 1;
         held.messages += 1;
@@ -98,25 +124,25 @@ impl Queues {
         Admission::Admitted
     }
 
-    /// Gives the place back.
+    /// Releases the space of a message.
     pub fn release(&self, message: &ChannelMessage) {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         let conversation = ConversationKey::of(message);
         held.leave(&conversation, size(message));
         held.forget_if_empty(&conversation);
     }
 
-    /// Puts a message into its place. Says whether a task has to be started that answers the conversation.
+    /// Adds a message with a reservation. Returns whether a task must be started for the conversation.
     pub fn push(&self, conversation: &ConversationKey, entry: EntryId, message: ChannelMessage) -> bool {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         let queue = held.conversations.entry(conversation.clone()).or_default();
         queue.waiting.push_back(Waiting::Message { entry, message });
-        !std::mem::replace(&mut queue.attended, true)
+        !std::mem::replace(&mut queue.has_task, true)
     }
 
-    /// The next of a conversation; `None` when there is none, and no task answers it any more.
+    /// The next entry of a conversation; `None` if there is none, and then the conversation has no task anymore.
     pub fn pop(&self, conversation: &ConversationKey) -> Option<Waiting> {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         let queue = held.conversations.get_mut(conversation)?;
         let next = queue.waiting.pop_front();
         match &next {
@@ -124,22 +150,18 @@ impl Queues {
                 let size = size(message);
                 held.leave(conversation, size);
             }
-            Some(Waiting::LeftOut { .. }) => queue.told = false,
+            Some(Waiting::Dropped { .. }) => queue.is_notified = false,
             None => {
-                queue.attended = false;
+                queue.has_task = false;
                 held.forget_if_empty(conversation);
             }
         }
         next
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     #[cfg(test)]
     pub fn conversations(&self) -> usize {
-        self.held().conversations.len()
+        self.held.lock().conversations.len()
     }
 }
 
@@ -156,14 +178,14 @@ impl Held {
         let empty = self
             .conversations
             .get(conversation)
-            .is_some_and(|queue| queue.taken == 0 && queue.waiting.is_empty() && !queue.attended);
+            .is_some_and(|queue| queue.taken == 0 && queue.waiting.is_empty() && !queue.has_task);
         if empty {
             self.conversations.remove(conversation);
         }
     }
 }
 
-/// Roughly what a message takes in memory.
+/// About the memory that a message uses.
 fn size(message: &ChannelMessage) -> usize {
     message.content.len()
         + message.sender.len()

@@ -1,7 +1,7 @@
-//! The messages that came in, until they are answered, and the history of each conversation. Everything has a limit, because anyone
-//! can write.
+//! Stores the received messages until they are answered, and the history of each conversation. Everything has a limit, because
+//! anyone can write.
 //!
-//! Every call blocks. A message is a text with an identity here: a store knows nothing of channels.
+//! Every call blocks. A message is a text with an identity: a store knows nothing of channels.
 
 mod sqlite;
 
@@ -11,7 +11,7 @@ use hob_db::DatabaseError;
 
 pub use sqlite::{MIGRATIONS, SqliteChannelStore};
 
-/// The number of messages that are remembered. One that comes again after so many others counts as new.
+/// The number of remembered messages. A message that is repeated after more others counts as new.
 pub(crate) const MAX_REMEMBERED: i64 = 20_000;
 
 /// Lines of one conversation that are saved.
@@ -20,10 +20,9 @@ pub(crate) const MAX_THREAD_LINES: i64 = 200;
 /// Lines of all conversations that are saved.
 pub(crate) const MAX_LINES: i64 = 100_000;
 
-/// Saves messages and conversations.
 pub trait ChannelStore: Send + Sync {
-    /// Takes a message in and returns its number; `None` when one of that identity was taken in before. Safe when several
-    /// processes do it at once.
+    /// Adds a message and returns its number; `None` if a message with that identity was added before. Safe for concurrent
+    /// processes.
     fn take(
         &self,
         identity: Option<&str>,
@@ -31,13 +30,13 @@ pub trait ChannelStore: Send + Sync {
         now: SystemTime,
     ) -> Result<Option<i64>, DatabaseError>;
 
-    /// The message is dealt with. Its text is deleted, its identity stays.
+    /// Marks a message as answered. Its text is deleted, its identity stays.
     fn settle(&self, id: i64) -> Result<(), DatabaseError>;
 
-    /// The message is not dealt with after all.
+    /// Marks a message as not answered.
     fn reopen(&self, id: i64, message: &str) -> Result<(), DatabaseError>;
 
-    /// The messages that were taken in and not dealt with, in the order in which they came.
+    /// The messages that are not answered, oldest first.
     fn unsettled(&self) -> Result<Vec<UnsettledMessage>, DatabaseError>;
 
     /// The last lines of a conversation, oldest first.
@@ -52,24 +51,21 @@ pub trait ChannelStore: Send + Sync {
     ) -> Result<(), DatabaseError>;
 }
 
-/// A message that was taken in and not dealt with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnsettledMessage {
     pub id: i64,
     pub message: String,
 }
 
-/// Which conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadKey<'a> {
     pub channel: &'a str,
     pub conversation: &'a str,
 }
 
-/// Who said a line.
+/// The author of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speaker {
-    /// A person on the channel.
     Person,
     Hob,
 }
@@ -91,16 +87,14 @@ impl Speaker {
     }
 }
 
-/// One line of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryLine {
     pub speaker: Speaker,
-    /// Who asked. An answer has the sender of its question.
+    /// The sender of the question, also for an answer.
     pub sender: String,
     pub content: String,
 }
 
-/// A question and its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange<'a> {
     pub sender: &'a str,

@@ -22,7 +22,7 @@ fn said(store: &dyn ChannelStore, conversation: &str, sender: &str, question: &s
 }
 
 #[test]
-fn a_message_is_taken_in_once_and_remembered_until_it_is_settled() {
+fn a_message_is_accepted_once_and_saved_until_it_is_settled() {
     let store = store();
     let first = store.take(Some("a"), "hello", NOW).expect("written").expect("new");
     assert_eq!(store.take(Some("a"), "hello", NOW).expect("written"), None);
@@ -50,7 +50,7 @@ fn a_message_without_an_identity_is_always_new() {
 }
 
 #[test]
-fn what_was_taken_in_survives_the_end_of_the_process() {
+fn accepted_messages_survive_the_end_of_the_process() {
     let root = tempfile::tempdir().expect("a directory");
     let path = root.path().join("hob.db");
     let open = || SqliteChannelStore::new(Database::open(&path, &[MIGRATIONS]).expect("opened"));
@@ -63,7 +63,7 @@ fn what_was_taken_in_survives_the_end_of_the_process() {
 }
 
 #[test]
-fn a_conversation_is_told_from_its_end_and_keeps_to_itself() {
+fn a_history_ends_with_the_newest_line_and_has_one_conversation() {
     let store = store();
     said(&store, "t1", "ann", "one");
     said(&store, "t2", "bob", "elsewhere");
@@ -88,7 +88,7 @@ fn a_conversation_is_told_from_its_end_and_keeps_to_itself() {
 }
 
 #[test]
-fn a_conversation_is_kept_within_bounds() {
+fn a_conversation_has_a_limited_length() {
     let store = store();
     said(&store, "other", "bob", "x");
     for number in 0..MAX_THREAD_LINES {

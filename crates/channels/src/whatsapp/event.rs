@@ -1,29 +1,29 @@
-//! The JSON lines between us and the subprocess.
+//! The JSON lines from and to the subprocess.
 
 use serde::{Deserialize, Serialize};
 
-/// What the subprocess says.
+/// An event of the subprocess.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(crate) enum Event {
     Status {
-        status: Said,
+        status: ReportedStatus,
     },
-    /// What to show as a QR code, to be scanned with the phone.
+    /// The content of a QR code to scan with the phone.
     Qr {
         data: String,
     },
     Message(Received),
-    /// The message of that id went out.
+    /// The message with that id was sent.
     Sent {
         id: String,
     },
-    /// Something is wrong; with an id it concerns that message only.
+    /// An error; with an id it concerns that message only.
     Error {
         message: String,
         #[serde(default)]
         id: Option<String>,
-        /// Whether it is certain that the message did not go out.
+        /// Whether the message certainly was not sent.
         #[serde(default)]
         unsent: bool,
     },
@@ -31,20 +31,20 @@ pub(crate) enum Event {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Said {
+pub(crate) enum ReportedStatus {
     Connected,
     Disconnected,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Received {
-    /// The chat it was written in.
+    /// The chat of the message.
     pub jid: String,
     pub sender: String,
     pub text: String,
     #[serde(default)]
     pub message_id: String,
-    /// Whether it was written with the account this session belongs to.
+    /// Whether the account of this session wrote it.
     #[serde(default)]
     pub from_me: bool,
 }
@@ -58,14 +58,13 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    /// As a line, with its end.
+    /// The order as a line.
     pub fn line(&self) -> String {
-        // Text cannot fail to be JSON.
+        // Text can always be serialised.
         serde_json::to_string(self).unwrap_or_default() + "\n"
     }
 }
 
-/// Reads a line; the error says why it is no event.
 pub(crate) fn read(line: &str) -> Result<Event, String> {
     serde_json::from_str(line).map_err(|error| error.to_string())
 }
@@ -84,8 +83,14 @@ mod tests {
             from_me: false,
         };
         for (line, expected) in [
-            (r#"{"type":"status","status":"connected"}"#, Event::Status { status: Said::Connected }),
-            (r#"{"type":"status","status":"disconnected"}"#, Event::Status { status: Said::Disconnected }),
+            (
+                r#"{"type":"status","status":"connected"}"#,
+                Event::Status { status: ReportedStatus::Connected },
+            ),
+            (
+                r#"{"type":"status","status":"disconnected"}"#,
+                Event::Status { status: ReportedStatus::Disconnected },
+            ),
             (r#"{"type":"qr","data":"2@x"}"#, Event::Qr { data: "2@x".into() }),
             (
                 r#"{"type":"message","jid":"4915@s.whatsapp.net","sender":"4915@s.whatsapp.net","text":"hi","message_id":"m"}"#,
@@ -102,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_no_events() {
+    fn other_lines_are_not_events() {
         for line in
             ["", "npm WARN", "{}", r#"{"type":"dance"}"#, r#"{"type":"status","status":"maybe"}"#, "[1]"]
         {

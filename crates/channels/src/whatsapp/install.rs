@@ -1,5 +1,4 @@
-//! Puts the bridge's script and its packages where Hob keeps its files. The script comes with the binary; npm fetches the
-//! packages, exactly those of the lock file.
+//! Installs the bridge. Its script is part of this binary; npm downloads the packages of the lock file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,6 @@ use thiserror::Error;
 
 const SCRIPT: &str = "bridge.mjs";
 
-/// What is written.
 const FILES: [(&str, &str); 4] = [
     (SCRIPT, include_str!("../../../../bridges/whatsapp/bridge.mjs")),
     ("package.json", include_str!("../../../../bridges/whatsapp/package.json")),
@@ -18,10 +16,10 @@ const FILES: [(&str, &str); 4] = [
     (".npmrc", include_str!("../../../../bridges/whatsapp/.npmrc")),
 ];
 
-/// Holds the lock file whose packages are complete.
+/// Contains the lock file of the packages that are installed.
 const COMPLETE: &str = ".complete";
 
-/// Why it is not installed.
+/// Why the bridge is not installed.
 #[derive(Debug, Error)]
 pub enum InstallError {
     #[error("cannot write {}", path.display())]
@@ -31,21 +29,22 @@ pub enum InstallError {
         source: io::Error,
     },
     #[error(
-        "WhatsApp needs Node.js 20 or newer with npm, and there is no '{}'. Install it (nodejs.org, or your package manager)",
+        "WhatsApp needs Node.js 20 or newer with npm, but '{}' was not found. Install it from nodejs.org or with your package manager",
         npm.display()
     )]
     NoNpm { npm: PathBuf },
-    #[error("npm cannot be started: {0}")]
+    #[error("cannot start npm: {0}")]
     Npm(#[source] io::Error),
-    #[error("npm could not fetch the bridge's packages; check the network and try again. It said:\n{said}")]
+    #[error(
+        "npm could not download the packages of the bridge. Check the network and try again. Its output:\n{said}"
+    )]
     Fetch { said: String },
 }
 
-/// Installs the bridge into a directory.
 #[derive(Debug, Clone)]
 pub struct WhatsappInstaller {
     pub directory: PathBuf,
-    /// A path, or a name to be found in `PATH`.
+    /// A path, or a name in `PATH`.
     pub npm: PathBuf,
 }
 
@@ -54,12 +53,11 @@ impl WhatsappInstaller {
         WhatsappInstaller { directory: directory.into(), npm: PathBuf::from("npm") }
     }
 
-    /// The script to run.
     pub fn script(&self) -> PathBuf {
         self.directory.join(SCRIPT)
     }
 
-    /// Whether everything of this version is there.
+    /// Whether this version is completely installed.
     pub fn is_complete(&self) -> bool {
         let is = |name: &str, text: &str| {
             std::fs::read_to_string(self.directory.join(name)).is_ok_and(|found| found == text)
@@ -67,29 +65,29 @@ impl WhatsappInstaller {
         FILES.iter().all(|(name, text)| is(name, text)) && is(COMPLETE, lock_file())
     }
 
-    /// Installs what is missing. Taken up again when it was interrupted.
+    /// Installs what is missing. Continues after an interruption.
     pub async fn install(&self) -> Result<(), InstallError> {
         if self.is_complete() {
             return Ok(());
         }
-        let packages_are_there =
+        let has_packages =
             std::fs::read_to_string(self.directory.join(COMPLETE)).is_ok_and(|found| found == lock_file());
         std::fs::create_dir_all(&self.directory)
             .map_err(|source| InstallError::Write { path: self.directory.clone(), source })?;
         for (name, text) in FILES {
             write(&self.directory.join(name), text)?;
         }
-        if !packages_are_there {
-            self.fetch().await?;
+        if !has_packages {
+            self.download_packages().await?;
             write(&self.directory.join(COMPLETE), lock_file())?;
         }
         Ok(())
     }
 
-    async fn fetch(&self) -> Result<(), InstallError> {
+    async fn download_packages(&self) -> Result<(), InstallError> {
         let mut command = command(&self.npm, &[Need::Basics, Need::Network, Need::Node]);
         command
-            // No package needs a script of its own to be run, and none gets to.
+            // No package needs to run its own script.
             .args(["ci", "--omit=optional", "--omit=peer", "--ignore-scripts", "--no-audit", "--no-fund"])
             .args(["--loglevel", "error"])
             .current_dir(&self.directory)
@@ -121,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lock_file_names_no_registry_and_the_version_that_is_meant() {
+    fn the_lock_file_has_the_pinned_version_and_no_registry() {
         assert!(!lock_file().contains("\"resolved\""));
         assert!(lock_file().contains("\"@whiskeysockets/baileys\": \"7.0.0-rc14\""));
     }

@@ -1,15 +1,21 @@
 //! WhatsApp's addresses: `4915112345678@s.whatsapp.net` for a person, `120363041234567890@g.us` for a group.
 
-/// Where people are.
+pub const CHANNEL: &str = "whatsapp";
+
+/// Whether `channel` is WhatsApp or one of its addresses.
+pub fn is_ours(channel: &str) -> bool {
+    channel == CHANNEL || is_jid(channel)
+}
+
 const PEOPLE: [&str; 2] = ["s.whatsapp.net", "lid"];
 const GROUPS: &str = "g.us";
 
-/// Whether `text` is an address of WhatsApp's.
+/// Whether `text` is a WhatsApp address.
 pub(crate) fn is_jid(text: &str) -> bool {
     let Some((user, server)) = text.split_once('@') else { return false };
     let digits = |user: &str| !user.is_empty() && user.bytes().all(|byte| byte.is_ascii_digit());
     match server {
-        // Older groups carry who made them and when: `4915112345678-1512345678`.
+        // Ids of older groups contain their creator and their time: `4915112345678-1512345678`.
         GROUPS => user.split('-').all(digits),
         server => PEOPLE.contains(&server) && digits(user),
     }
@@ -24,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_and_groups_have_addresses_and_nobody_else() {
+    fn only_people_and_groups_have_addresses() {
         for good in ["4915112345678@s.whatsapp.net", "120363041234567890@g.us", "49151-1512@g.us", "123@lid"]
         {
             assert!(is_jid(good), "{good}");

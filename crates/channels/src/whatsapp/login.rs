@@ -1,21 +1,21 @@
-//! Links Hob to a WhatsApp account: passes on the QR code, and waits until it is scanned.
+//! Links Hob to a WhatsApp account with a QR code.
 
 use futures::StreamExt;
 use thiserror::Error;
 
-use super::event::{Event, Order, Said, read};
+use super::event::{Event, Order, ReportedStatus, read};
 use super::process::{Process, Session, WhatsappProgram, WhatsappStartError};
 
-/// What happens on the way.
+/// The progress of a login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoginStep {
-    /// To be shown as a QR code. A new one replaces it after a while.
+    /// The content of a QR code. It is replaced after a while.
     Scan { data: String },
-    /// The bridge is not connected, and tries again.
+    /// The bridge is not connected, and retries.
     Waiting,
 }
 
-/// Why there is no session.
+/// Why a login failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LoginError {
     #[error(transparent)]
@@ -26,16 +26,16 @@ pub enum LoginError {
     Ended(String),
 }
 
-/// Returns when the account is linked and its session stored. Dropping it gives up.
-pub async fn login(program: &WhatsappProgram, mut tell: impl FnMut(LoginStep)) -> Result<(), LoginError> {
+/// Returns when the account is linked and its session is stored. Dropping the future cancels the login.
+pub async fn login(program: &WhatsappProgram, mut on_step: impl FnMut(LoginStep)) -> Result<(), LoginError> {
     let _session = Session::claim(&program.auth_dir)?;
     let (mut process, mut lines) = Process::spawn(program)?;
     let outcome = loop {
         match lines.next().await {
             Some(Ok(line)) => match read(&line) {
-                Ok(Event::Qr { data }) => tell(LoginStep::Scan { data }),
-                Ok(Event::Status { status: Said::Connected }) => break Ok(()),
-                Ok(Event::Status { status: Said::Disconnected }) => tell(LoginStep::Waiting),
+                Ok(Event::Qr { data }) => on_step(LoginStep::Scan { data }),
+                Ok(Event::Status { status: ReportedStatus::Connected }) => break Ok(()),
+                Ok(Event::Status { status: ReportedStatus::Disconnected }) => on_step(LoginStep::Waiting),
                 Ok(Event::Error { message, .. }) => break Err(LoginError::Refused(message)),
                 Ok(Event::Message(_) | Event::Sent { .. }) => {}
                 Err(reason) => tracing::debug!(%reason, "a line of the WhatsApp bridge is skipped"),

@@ -1,7 +1,7 @@
-//! Which messages are for the assistant. One that shares its owner's number answers only when a message begins with its name, and
-//! begins its answers with it.
+//! Which messages are for the assistant. An assistant that shares its owner's number answers only messages that begin with its
+//! name, and begins its answers with it.
 
-/// How the assistant takes part in conversations.
+/// The name of the assistant, and when it answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MentionRule {
     pub name: String,
@@ -10,14 +10,14 @@ pub(crate) struct MentionRule {
 }
 
 impl MentionRule {
-    /// What is asked of the assistant, where anything is.
-    pub fn asked<'a>(&self, text: &'a str, is_group: bool, from_me: bool) -> Option<&'a str> {
+    /// The question to the assistant, if there is one.
+    pub fn question<'a>(&self, text: &'a str, is_group: bool, from_me: bool) -> Option<&'a str> {
         if self.has_own_number {
-            // What was written with the assistant's own account was written by the assistant.
+            // Messages of the assistant's own account are its own answers.
             if from_me {
                 return None;
             }
-            // In a group, people talk to each other.
+            // In a group, a message must begin with the name.
             if !is_group {
                 return Some(self.called(text).unwrap_or(text));
             }
@@ -25,23 +25,23 @@ impl MentionRule {
         self.called(text)
     }
 
-    /// An answer as it is sent.
+    /// The text to send for an answer.
     pub fn answer(&self, content: &str) -> String {
         if self.has_own_number { content.to_owned() } else { format!("{}: {content}", self.name) }
     }
 
-    /// What follows the name at the beginning: `Hob, what is …`, `@hob what is …`.
+    /// The text after the name: `Hob, what is …`, `@hob what is …`.
     fn called<'a>(&self, text: &'a str) -> Option<&'a str> {
         let text = text.trim_start();
         let text = text.strip_prefix('@').unwrap_or(text);
         let rest = strip_prefix_ignoring_case(text, self.name.trim())?;
-        let ends_the_name = rest.chars().next().is_none_or(|next| !next.is_alphanumeric());
+        let name_ends = rest.chars().next().is_none_or(|next| !next.is_alphanumeric());
         let asked = rest.trim_start_matches(|next: char| next.is_whitespace() || ",:;!.-–—".contains(next));
-        (ends_the_name && !asked.trim().is_empty()).then_some(asked)
+        (name_ends && !asked.trim().is_empty()).then_some(asked)
     }
 }
 
-/// Compares letter by letter, because a letter's other case may be longer than itself.
+/// Compares character by character, because the other case of a character may be longer.
 fn strip_prefix_ignoring_case<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
     let mut rest = text.chars();
     for wanted in prefix.chars() {
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_shared_number_only_those_who_call_it_by_name_are_answered() {
+    fn on_a_shared_number_only_messages_with_the_name_are_answered() {
         let shared = rule(false);
         for text in [
             "Hob, what time is it?",
@@ -70,36 +70,36 @@ mod tests {
             " @HOB: what time is it?",
             "Hob - what time is it?",
         ] {
-            assert_eq!(shared.asked(text, false, false), Some("what time is it?"), "{text}");
+            assert_eq!(shared.question(text, false, false), Some("what time is it?"), "{text}");
             assert_eq!(
-                shared.asked(text, true, true),
+                shared.question(text, true, true),
                 Some("what time is it?"),
                 "{text} by the owner, in a group"
             );
         }
         for text in ["what time is it?", "Hobby horses", "I like Hob", "Hob", "Hob, ", "", "Hobé?"] {
-            assert_eq!(shared.asked(text, false, false), None, "{text}");
+            assert_eq!(shared.question(text, false, false), None, "{text}");
         }
         assert_eq!(shared.answer("noon"), "Hob: noon");
     }
 
     #[test]
-    fn on_a_number_of_its_own_everybody_is_answered_and_groups_by_name() {
+    fn on_its_own_number_all_messages_are_answered_and_in_groups_those_with_the_name() {
         let own = rule(true);
-        assert_eq!(own.asked("what time is it?", false, false), Some("what time is it?"));
-        assert_eq!(own.asked("Hob, what time is it?", false, false), Some("what time is it?"));
-        assert_eq!(own.asked("what time is it?", true, false), None);
-        assert_eq!(own.asked("@Hob what time is it?", true, false), Some("what time is it?"));
-        assert_eq!(own.asked("what time is it?", false, true), None, "its own words");
+        assert_eq!(own.question("what time is it?", false, false), Some("what time is it?"));
+        assert_eq!(own.question("Hob, what time is it?", false, false), Some("what time is it?"));
+        assert_eq!(own.question("what time is it?", true, false), None);
+        assert_eq!(own.question("@Hob what time is it?", true, false), Some("what time is it?"));
+        assert_eq!(own.question("what time is it?", false, true), None, "its own words");
         assert_eq!(own.answer("noon"), "noon");
     }
 
     #[test]
-    fn a_name_in_any_script_is_heard() {
+    fn a_name_in_any_script_is_recognised() {
         let rule = MentionRule { name: "Ömer".into(), has_own_number: false };
-        assert_eq!(rule.asked("ömer: hi", false, false), Some("hi"));
+        assert_eq!(rule.question("ömer: hi", false, false), Some("hi"));
         assert_eq!(
-            MentionRule { name: String::new(), has_own_number: false }.asked("hi", false, false),
+            MentionRule { name: String::new(), has_own_number: false }.question("hi", false, false),
             None
         );
     }

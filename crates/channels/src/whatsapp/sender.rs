@@ -1,28 +1,27 @@
-//! Sends to WhatsApp: orders to the subprocess, and their results.
+//! Sends messages to the subprocess, and waits for the results.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::CHANNEL;
 use super::event::Order;
-use super::jid::is_jid;
+use super::jid::{CHANNEL, is_jid};
 use super::mention::MentionRule;
 use crate::outgoing::{MessageSender, Outgoing, SendFailure};
 use crate::status::StatusCell;
 use crate::types::ChannelStatus;
 
-/// Orders that may wait for the subprocess to take them.
+/// Orders that may wait for the subprocess.
 const WAITING_ORDERS: usize = 64;
 
-/// Messages that may be under way at once.
+/// Messages that may wait for their result.
 const MOST_PENDING: usize = 256;
 
-/// As many of our own messages are remembered, to be told from those of the owner.
+/// The number of own messages that are remembered, to distinguish them from those of the owner.
 const REMEMBERED: usize = 64;
 
 type Receipt = oneshot::Sender<Result<(), SendFailure>>;
@@ -47,17 +46,17 @@ impl WhatsappSender {
         WhatsappSender { mention_rule, status, confirm_within, held: Mutex::default() }
     }
 
-    /// A subprocess is there: its orders come out here.
+    /// A subprocess has started. Returns the orders for it.
     pub fn attach(&self) -> mpsc::Receiver<Order> {
         let (sender, receiver) = mpsc::channel(WAITING_ORDERS);
-        self.held().orders = Some(sender);
+        self.held.lock().orders = Some(sender);
         receiver
     }
 
-    /// It is gone, and with it the knowledge of what became of its messages.
+    /// The subprocess has ended. The result of its messages is unknown.
     pub fn detach(&self) {
         let pending = {
-            let mut held = self.held();
+            let mut held = self.held.lock();
             held.orders = None;
             std::mem::take(&mut held.pending)
         };
@@ -78,28 +77,28 @@ impl WhatsappSender {
         );
     }
 
-    /// Whether Hob sent this text a moment ago.
-    pub fn said(&self, text: &str) -> bool {
-        self.held().said.iter().any(|said| said == text)
+    /// Whether Hob sent this text recently.
+    pub fn sent_recently(&self, text: &str) -> bool {
+        self.held.lock().said.iter().any(|said| said == text)
     }
 
     fn settle(&self, id: &str, outcome: Result<(), SendFailure>) {
-        let receipt = self.held().pending.remove(id);
+        let receipt = self.held.lock().pending.remove(id);
         if let Some(receipt) = receipt {
             let _ = receipt.send(outcome);
         }
     }
 
-    /// Enters a message and gives what is needed to send it.
+    /// Registers a message. Returns its id and the channel for orders.
     fn enter(&self, text: &str, receipt: Receipt) -> Result<(String, mpsc::Sender<Order>), SendFailure> {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         let Some(orders) = held.orders.clone() else {
             return Err(SendFailure::NotSent(
-                "the WhatsApp bridge does not run; 'hob serve' runs it".to_owned(),
+                "the WhatsApp bridge does not run. Start it with 'hob serve'".to_owned(),
             ));
         };
         if held.pending.len() >= MOST_PENDING {
-            return Err(SendFailure::NotSent("too many messages are under way".to_owned()));
+            return Err(SendFailure::NotSent("too many messages wait for their result".to_owned()));
         }
         held.number += 1;
         let id = held.number.to_string();
@@ -110,13 +109,8 @@ impl WhatsappSender {
         held.said.push_back(text.to_owned());
         Ok((id, orders))
     }
-
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// To whom a message goes.
 fn recipient(message: &Outgoing) -> Result<&str, SendFailure> {
     let jid = match message.channel.as_str() {
         CHANNEL => message.conversation_id.as_deref().unwrap_or_default(),
@@ -126,7 +120,7 @@ fn recipient(message: &Outgoing) -> Result<&str, SendFailure> {
         return Ok(jid);
     }
     Err(SendFailure::Invalid(format!(
-        "'{jid}' is no WhatsApp address; write COUNTRYCODE+NUMBER@s.whatsapp.net for a person (such as \
+        "'{jid}' is not a WhatsApp address. Write COUNTRYCODE+NUMBER@s.whatsapp.net for a person (such as \
          4915112345678@s.whatsapp.net), or GROUP@g.us"
     )))
 }
@@ -154,8 +148,12 @@ impl MessageSender for WhatsappSender {
             let after = self.confirm_within.as_secs_f32();
             Err(SendFailure::Unknown(format!("WhatsApp did not confirm it within {after} s")))
         });
-        self.held().pending.remove(&id);
+        self.held.lock().pending.remove(&id);
         outcome
+    }
+
+    async fn channels(&self) -> Result<Vec<String>, String> {
+        Ok(vec![CHANNEL.to_owned()])
     }
 }
 

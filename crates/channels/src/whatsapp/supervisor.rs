@@ -1,8 +1,9 @@
-//! Starts the subprocess, reads its events, and starts it again when it ends.
+//! Starts the subprocess, reads its events, and restarts it when it ends.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures::StreamExt;
 use hob_core::Backoff;
 use hob_process::{Supervised, supervise};
@@ -10,20 +11,20 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::event::{self, Event, Order, Received, Said};
+use super::event::{self, Event, Order, Received, ReportedStatus};
+use super::jid::{self, CHANNEL};
 use super::mention::MentionRule;
 use super::process::{Lines, Process, Session, WhatsappProgram, WhatsappStartError};
 use super::sender::WhatsappSender;
-use super::{CHANNEL, jid};
+use crate::channel::Listener;
 use crate::inbox::Inbox;
 use crate::status::StatusCell;
 use crate::status_transitions::Trigger;
 use crate::types::{ChannelMessage, ChannelStatus};
 
-/// The longest wait before a dead subprocess is started again.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
-/// The owner of the subprocess.
+/// Owns the subprocess from its first start to the end.
 pub(super) struct WhatsappSupervisor {
     pub program: WhatsappProgram,
     pub restart_delay: Duration,
@@ -33,21 +34,23 @@ pub(super) struct WhatsappSupervisor {
     pub inbox: Inbox,
 }
 
-impl WhatsappSupervisor {
-    /// Owns the subprocess from its first start to the end.
-    pub async fn supervise(self: Arc<Self>, stop: CancellationToken) {
+#[async_trait]
+impl Listener for WhatsappSupervisor {
+    async fn listen(&self, stop: CancellationToken) {
         self.inbox.resume(|message| message.channel == CHANNEL).await;
         let backoff = Backoff { first: self.restart_delay, longest: LONGEST_DELAY };
-        supervise(&*self, backoff, &stop).await;
+        supervise(self, backoff, &stop).await;
     }
+}
 
+impl WhatsappSupervisor {
     fn start(&self) -> Result<(Session, Process, Lines), WhatsappStartError> {
         let session = Session::claim(&self.program.auth_dir)?;
         let (process, lines) = Process::spawn(&self.program)?;
         Ok((session, process, lines))
     }
 
-    /// Listens to the subprocess and tells it what to send; how it ended, or `None` when it was told to.
+    /// Reads the events of the subprocess and sends it orders. Returns how it ended, or `None` after `stop`.
     async fn attend(
         &self,
         mut process: Process,
@@ -59,8 +62,8 @@ impl WhatsappSupervisor {
             tokio::select! {
                 () = stop.cancelled() => break None,
                 line = lines.next() => match line {
-                    Some(Ok(line)) => self.hear(&line).await,
-                    Some(Err(error)) => break Some(format!("what it says cannot be read: {error}")),
+                    Some(Ok(line)) => self.handle_line(&line).await,
+                    Some(Err(error)) => break Some(format!("its output cannot be read: {error}")),
                     None => break Some(process.ended().await),
                 },
                 order = next(&mut orders) => {
@@ -75,16 +78,17 @@ impl WhatsappSupervisor {
         how
     }
 
-    async fn hear(&self, line: &str) {
+    async fn handle_line(&self, line: &str) {
         match event::read(line) {
-            Ok(Event::Status { status: Said::Connected }) => {
+            Ok(Event::Status { status: ReportedStatus::Connected }) => {
                 tracing::info!("connected to WhatsApp");
                 self.status.note(Trigger::SaysConnected);
             }
-            Ok(Event::Status { status: Said::Disconnected }) => self.status.note(Trigger::SaysDisconnected),
+            Ok(Event::Status { status: ReportedStatus::Disconnected }) => {
+                self.status.note(Trigger::SaysDisconnected)
+            }
             Ok(Event::Qr { .. }) => {
-                let advice =
-                    "WhatsApp is not linked. Run 'hob channel login whatsapp' and scan the code it shows";
+                let advice = "WhatsApp is not linked. Run 'hob channel login whatsapp' and scan the code that it shows";
                 if self.status.trouble(Trigger::SaysDisconnected, advice) {
                     tracing::warn!("{advice}");
                 }
@@ -98,18 +102,20 @@ impl WhatsappSupervisor {
                 }
             }
             Err(reason) => {
-                tracing::warn!(bytes = line.len(), %reason, "a line of the WhatsApp bridge is skipped")
+                tracing::warn!(bytes = line.len(), %reason, "skipped a line of the WhatsApp bridge")
             }
         }
     }
 
-    /// What is not meant for the assistant is its owner's private matter, and goes no further.
+    /// A message that is not meant for the assistant is private, and is dropped.
     async fn receive(&self, received: Received) {
         let is_group = jid::is_group(&received.jid);
-        if received.from_me && self.sender.said(&received.text) {
+        if received.from_me && self.sender.sent_recently(&received.text) {
             return;
         }
-        let Some(asked) = self.mention_rule.asked(&received.text, is_group, received.from_me) else { return };
+        let Some(asked) = self.mention_rule.question(&received.text, is_group, received.from_me) else {
+            return;
+        };
         let message = ChannelMessage {
             channel: CHANNEL.to_owned(),
             sender: received.sender,
@@ -128,7 +134,7 @@ impl Supervised for &WhatsappSupervisor {
             Ok(started) => started,
             Err(error) => {
                 if self.status.trouble(Trigger::RuntimeMissing, &error.to_string()) {
-                    tracing::error!(%error, "WhatsApp is not available");
+                    tracing::error!(%error, "cannot start WhatsApp");
                 }
                 return Duration::ZERO;
             }
@@ -150,7 +156,6 @@ impl Supervised for &WhatsappSupervisor {
     }
 }
 
-/// The next order. Those who give orders outlive those who take them.
 async fn next(orders: &mut mpsc::Receiver<Order>) -> Order {
     match orders.recv().await {
         Some(order) => order,

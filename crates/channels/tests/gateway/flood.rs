@@ -41,7 +41,7 @@ async fn ten_thousand_messages_are_answered_once_each_and_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_in_one_conversation_does_not_drown_the_others() {
+async fn a_flood_in_one_conversation_does_not_block_the_others() {
     let gateway = Gateway::start(GatewayScript::default()).await;
     let client = echoing(&gateway).await;
     for number in 0..10_000 {

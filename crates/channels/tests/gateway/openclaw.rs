@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use hob_channels::{Channel, GatewayOptions};
 use hob_channels::{ChannelError, ChannelStatus};
-use hob_channels::{GatewayClient, GatewayOptions};
 use hob_testkit::{Gateway, GatewayScript, Reply};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -86,7 +86,7 @@ fn assert_fits(frame: &Value) {
 }
 
 #[tokio::test]
-async fn a_message_is_heard_and_answered_where_it_came_from() {
+async fn a_message_is_answered_in_its_conversation() {
     let gateway = Gateway::start(script()).await;
     let _bridge = echoing_with(with_token(&gateway, "testtoken")).await;
     let opening = timeout(PATIENCE, gateway.received(2)).await.unwrap();
@@ -96,7 +96,7 @@ async fn a_message_is_heard_and_answered_where_it_came_from() {
     for frame in &recorded()[2..] {
         gateway.push(frame.to_string());
     }
-    // The gateway tells of the same message again, as it does after a reconnect.
+    // The gateway repeats the message, as after a reconnect.
     gateway.push(recorded_event("session.message").to_string());
     let frames = timeout(PATIENCE, gateway.received(3)).await.unwrap();
     let key = "hob-reply:telegram:telegram:777:d52e9942-b41a-4b12-b935-99d269b65c26-0";
@@ -141,9 +141,9 @@ async fn channels_are_listed_and_messages_sent_over_the_socket() {
 }
 
 #[tokio::test]
-async fn who_does_not_listen_sends_and_lists_over_a_connection_for_the_purpose() {
+async fn without_a_listener_requests_use_a_single_use_connection() {
     let gateway = Gateway::start(script()).await;
-    let client = GatewayClient::new(with_token(&gateway, "testtoken")).unwrap();
+    let client = Channel::gateway(with_token(&gateway, "testtoken")).unwrap();
     client.on_message(Arc::new(Echo));
     assert_eq!(client.list_channels().await.unwrap(), ["telegram", "discord"]);
     client.send("telegram:777", "hello", None).await.unwrap();
@@ -155,21 +155,21 @@ async fn who_does_not_listen_sends_and_lists_over_a_connection_for_the_purpose()
 }
 
 #[tokio::test]
-async fn a_wrong_token_is_an_error_in_the_gateways_words() {
+async fn a_wrong_token_is_an_error_with_the_gateways_text() {
     let gateway = Gateway::start(script()).await;
-    let client = GatewayClient::new(with_token(&gateway, "wrong")).unwrap();
+    let client = Channel::gateway(with_token(&gateway, "wrong")).unwrap();
     assert_eq!(client.connect().await, ChannelStatus::Error);
     let trouble = client.report().trouble.unwrap();
     assert!(trouble.contains("token mismatch (UNAUTHORIZED)"), "{trouble}");
 
-    let client = GatewayClient::new(patient(&gateway)).unwrap();
+    let client = Channel::gateway(patient(&gateway)).unwrap();
     assert_eq!(client.connect().await, ChannelStatus::Error);
     let trouble = client.report().trouble.unwrap();
     assert!(trouble.contains("set [channel] token"), "{trouble}");
 }
 
 #[tokio::test]
-async fn while_it_is_away_nothing_is_posted_to_its_web_page() {
+async fn while_it_is_disconnected_nothing_is_posted_to_its_web_page() {
     let gateway = Gateway::start(script()).await;
     let address = gateway.address();
     let client = echoing_with(with_token(&gateway, "testtoken")).await;
@@ -184,7 +184,7 @@ async fn while_it_is_away_nothing_is_posted_to_its_web_page() {
 }
 
 #[tokio::test]
-async fn a_refused_send_keeps_the_gateways_words() {
+async fn a_refused_send_keeps_the_gateways_text() {
     let refusing = GatewayScript {
         answer: Arc::new(|request| {
             let request_value: Value = serde_json::from_str(request).unwrap();
@@ -197,7 +197,7 @@ async fn a_refused_send_keeps_the_gateways_words() {
         ..script()
     };
     let gateway = Gateway::start(refusing).await;
-    let client = GatewayClient::new(with_token(&gateway, "testtoken")).unwrap();
+    let client = Channel::gateway(with_token(&gateway, "testtoken")).unwrap();
     client.on_message(Arc::new(Echo));
     client.connect().await;
     let error = client.send("telegram:1", "hello", None).await.unwrap_err().to_string();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use hob_channels::{Channel, GatewayOptions, GatewayTimeouts, HandlerResult, MessageHandler};
 use hob_channels::{ChannelMessage, ChannelStatus};
-use hob_channels::{GatewayClient, GatewayOptions, GatewayTimeouts, HandlerResult, MessageHandler};
 use hob_testkit::{Gateway, GatewayScript};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tokio::sync::Notify;
@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 use crate::support::{Echo, PATIENCE, content, echoing, frame, quick, until};
 
 #[tokio::test]
-async fn a_dropped_connection_is_made_anew_and_messages_come_again() {
+async fn after_a_lost_connection_messages_arrive_again() {
     let gateway = Gateway::start(GatewayScript::default()).await;
     let client = echoing(&gateway).await;
     for round in 1..=3 {
@@ -30,11 +30,11 @@ async fn a_dropped_connection_is_made_anew_and_messages_come_again() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_is_not_there_is_an_error_and_tried_until_it_is() {
+async fn a_missing_gateway_is_an_error_and_is_retried() {
     let gateway = Gateway::start(GatewayScript::default()).await;
     let (address, url) = (gateway.address(), gateway.url());
     drop(gateway);
-    let client = GatewayClient::new(quick(url)).unwrap();
+    let client = Channel::gateway(quick(url)).unwrap();
     client.on_message(Arc::new(Echo));
     assert_eq!(client.connect().await, ChannelStatus::Error);
     let trouble = client.report().trouble.unwrap();
@@ -64,10 +64,10 @@ impl MessageHandler for Thinking {
 }
 
 #[tokio::test]
-async fn a_reply_outlives_a_restart_of_the_gateway_and_is_given_once() {
+async fn a_reply_survives_a_restart_of_the_gateway_and_is_sent_once() {
     let gateway = Gateway::start(GatewayScript::default()).await;
     let address = gateway.address();
-    let client = GatewayClient::new(quick(gateway.url())).unwrap();
+    let client = Channel::gateway(quick(gateway.url())).unwrap();
     let thinking = Arc::new(Thinking::default());
     client.on_message(Arc::clone(&thinking) as Arc<dyn MessageHandler>);
     client.connect().await;
@@ -99,7 +99,7 @@ async fn stopping_does_not_wait_for_the_next_attempt() {
     let url = gateway.url();
     drop(gateway);
     let options = GatewayOptions { reconnect_interval: Duration::from_secs(3_600), ..quick(url) };
-    let client = GatewayClient::new(options).unwrap();
+    let client = Channel::gateway(options).unwrap();
     client.connect().await;
     // The next one is an hour away.
     timeout(PATIENCE, client.close()).await.unwrap();
@@ -118,10 +118,10 @@ async fn stopping_closes_the_socket_and_starting_opens_it_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gateway_that_only_seems_to_be_there_is_left() {
+async fn a_silent_gateway_is_disconnected() {
     // It takes the connection and never says a word, not even to a ping.
     let gateway = Gateway::start(GatewayScript { is_deaf: true, ..GatewayScript::default() }).await;
-    let client = GatewayClient::new(GatewayOptions::new(gateway.url())).unwrap();
+    let client = Channel::gateway(GatewayOptions::new(gateway.url())).unwrap();
     assert_eq!(client.connect().await, ChannelStatus::Connected);
     let begun = Instant::now();
     gateway.opened(2).await;
@@ -139,7 +139,7 @@ async fn an_hour_of_reconnects_leaves_nothing_behind() {
         timeouts: GatewayTimeouts { detect_within: Duration::from_micros(100), ..GatewayTimeouts::default() },
         ..GatewayOptions::new(gateway.url())
     };
-    let client = GatewayClient::new(options).unwrap();
+    let client = Channel::gateway(options).unwrap();
     client.on_message(Arc::new(Echo));
     client.start();
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();

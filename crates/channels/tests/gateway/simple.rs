@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_channels::GatewayClient;
+use hob_channels::Channel;
 use hob_channels::{ChannelError, ChannelStatus};
 use hob_core::EventBus;
 use hob_testkit::{Gateway, GatewayScript, Reply};
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::support::{PATIENCE, content, echoing, echoing_with, frame, heard, quick, until};
 
 #[tokio::test]
-async fn a_message_is_answered_in_the_same_conversation_and_the_house_hears_of_both() {
+async fn a_message_is_answered_in_the_same_conversation_and_both_are_published() {
     let gateway = Gateway::start(GatewayScript::default()).await;
     let bus = EventBus::new();
     let (heard, _subscription) = heard(&bus);
@@ -23,7 +23,7 @@ async fn a_message_is_answered_in_the_same_conversation_and_the_house_hears_of_b
     let expected =
         json!({ "channel": "telegram", "content": "re: t1-1", "conversation_id": "t1", "metadata": {} });
     assert_eq!(frames, [expected]);
-    until("both were told", || heard.lock().unwrap().len() == 2).await;
+    until("both were notified", || heard.lock().unwrap().len() == 2).await;
     client.close().await;
     let received = json!({ "channel": "telegram", "sender": "ann", "content": "t1-1", "message_id": "t1-1" });
     let sent = json!({ "channel": "telegram", "content": "re: t1-1", "conversation_id": "t1" });
@@ -49,7 +49,7 @@ async fn a_send_goes_over_the_socket_and_is_confirmed() {
 #[tokio::test]
 async fn without_a_socket_a_send_goes_over_http() {
     let gateway = Gateway::start(GatewayScript::default()).await;
-    let client = GatewayClient::new(quick(gateway.url())).unwrap();
+    let client = Channel::gateway(quick(gateway.url())).unwrap();
     client.send("slack", "hello", Some("t1")).await.unwrap();
     let requests = gateway.requests();
     assert_eq!((requests[0].method.as_str(), requests[0].path.as_str()), ("POST", "/send"));
@@ -67,7 +67,7 @@ async fn a_send_that_fails_says_why() {
         ..GatewayScript::default()
     };
     let gateway = Gateway::start(script).await;
-    let client = GatewayClient::new(quick(gateway.url())).unwrap();
+    let client = Channel::gateway(quick(gateway.url())).unwrap();
     let error = client.send("telegram", "hello", None).await.unwrap_err().to_string();
     assert!(error.contains("503") && error.contains("telegram is down"), "{error}");
     for (channel, words) in [("", "x"), ("telegram", " \n")] {
@@ -79,7 +79,7 @@ async fn a_send_that_fails_says_why() {
 }
 
 #[tokio::test]
-async fn channels_are_listed_over_http_bare_or_wrapped_and_a_page_is_no_list() {
+async fn channels_are_listed_over_http_bare_or_wrapped_and_a_web_page_is_not_a_list() {
     for (reply, expected) in [
         (Reply::json(200, r#"["telegram","slack"]"#), Ok(vec!["telegram", "slack"])),
         (Reply::json(200, r#"{"channels":["telegram"]}"#), Ok(vec!["telegram"])),
@@ -89,7 +89,7 @@ async fn channels_are_listed_over_http_bare_or_wrapped_and_a_page_is_no_list() {
     ] {
         let script = GatewayScript { http: Arc::new(move |_| reply.clone()), ..GatewayScript::default() };
         let gateway = Gateway::start(script).await;
-        let listed = GatewayClient::new(quick(gateway.url())).unwrap().list_channels().await;
+        let listed = Channel::gateway(quick(gateway.url())).unwrap().list_channels().await;
         match expected {
             Ok(names) => assert_eq!(listed.unwrap(), names),
             Err(reason) => {
@@ -101,7 +101,7 @@ async fn channels_are_listed_over_http_bare_or_wrapped_and_a_page_is_no_list() {
 }
 
 #[tokio::test]
-async fn frames_that_make_no_sense_cost_only_themselves() {
+async fn invalid_frames_are_skipped() {
     let gateway = Gateway::start(GatewayScript::default()).await;
     let client = echoing(&gateway).await;
     gateway.push("nonsense");
@@ -116,10 +116,10 @@ async fn frames_that_make_no_sense_cost_only_themselves() {
 }
 
 #[tokio::test]
-async fn the_token_is_shown_to_the_gateway_and_to_nobody_else() {
+async fn the_token_is_sent_to_the_gateway_only() {
     let gateway = Gateway::start(GatewayScript::default()).await;
     let token = Some("s3cret".to_owned().into());
-    let client = GatewayClient::new(hob_channels::GatewayOptions { token, ..quick(gateway.url()) }).unwrap();
+    let client = Channel::gateway(hob_channels::GatewayOptions { token, ..quick(gateway.url()) }).unwrap();
     client.send("slack", "hello", None).await.unwrap();
     assert_eq!(gateway.requests()[0].header("authorization"), Some("Bearer s3cret"));
     assert!(!format!("{:?}", client.report()).contains("s3cret"));
@@ -127,12 +127,12 @@ async fn the_token_is_shown_to_the_gateway_and_to_nobody_else() {
 
 #[tokio::test]
 async fn an_address_that_is_none_is_refused() {
-    let error = GatewayClient::new(quick("http://localhost:1")).err().unwrap().to_string();
+    let error = Channel::gateway(quick("http://localhost:1")).err().unwrap().to_string();
     assert!(error.contains("'ws:' or 'wss:'"), "{error}");
 }
 
 #[tokio::test]
-async fn a_slow_gateway_is_not_taken_for_one_that_took_the_message() {
+async fn a_slow_gateway_has_not_confirmed_the_message() {
     // It reads nothing: neither the frame nor the ping behind it.
     let gateway = Gateway::start(GatewayScript { is_deaf: true, ..GatewayScript::default() }).await;
     let mut options = quick(gateway.url());

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use hob_channels::{Channel, GatewayOptions, GatewayTimeouts, HandlerResult, MessageHandler};
 use hob_channels::{ChannelMessage, ChannelStatus};
-use hob_channels::{GatewayClient, GatewayOptions, GatewayTimeouts, HandlerResult, MessageHandler};
 use hob_core::{EventBus, Subscription};
 use hob_testkit::Gateway;
 use serde_json::{Value, json};
@@ -32,12 +32,12 @@ impl MessageHandler for Echo {
 }
 
 /// A bridge that echoes, connected to `gateway`.
-pub async fn echoing(gateway: &Gateway) -> GatewayClient {
+pub async fn echoing(gateway: &Gateway) -> Channel {
     echoing_with(quick(gateway.url())).await
 }
 
-pub async fn echoing_with(options: GatewayOptions) -> GatewayClient {
-    let client = GatewayClient::new(options).unwrap();
+pub async fn echoing_with(options: GatewayOptions) -> Channel {
+    let client = Channel::gateway(options).unwrap();
     client.on_message(Arc::new(Echo));
     assert_eq!(client.connect().await, ChannelStatus::Connected, "{:?}", client.report());
     client

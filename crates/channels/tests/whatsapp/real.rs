@@ -1,11 +1,10 @@
-//! The bridge that people run, on the real library: where there is no network it says so, tries again, and ends when it is
-//! told to.
+//! The real bridge with its library: without a network it reports that, retries, and ends on request.
 
 use std::path::{Path, PathBuf};
 
 use hob_channels::whatsapp::WhatsappProgram;
+use hob_channels::{Channel, WhatsappOptions};
 use hob_channels::{ChannelError, ChannelStatus};
-use hob_channels::{Whatsapp, WhatsappOptions};
 use tokio::time::{Instant, timeout};
 
 use crate::support::{PATIENCE, node, part};
@@ -41,7 +40,7 @@ async fn without_a_network_it_is_disconnected_and_ends_cleanly() {
 /// Whether it is gone before it would be made to go.
 #[cfg(unix)]
 async fn ends_by_itself(program: &WhatsappProgram) -> bool {
-    let whatsapp = Whatsapp::new(WhatsappOptions::new(program.clone()));
+    let whatsapp = Channel::whatsapp(WhatsappOptions::new(program.clone()));
     let status = timeout(PATIENCE, whatsapp.connect()).await.unwrap();
     // On a machine with a network it would show a code instead, and be as little connected.
     assert_eq!(status, ChannelStatus::Disconnected, "{:?}", whatsapp.report());

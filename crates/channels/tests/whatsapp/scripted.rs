@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use hob_channels::whatsapp::{LoginError, LoginStep, WhatsappProgram, login};
+use hob_channels::{Channel, WhatsappOptions};
 use hob_channels::{ChannelError, ChannelStatus};
-use hob_channels::{Whatsapp, WhatsappOptions};
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -13,7 +13,7 @@ use crate::support::{PATIENCE, Script, echoing, node, until};
 const ANN: &str = "4915@s.whatsapp.net";
 
 #[tokio::test]
-async fn who_calls_it_by_name_is_answered_by_name_and_private_words_stay_private() {
+async fn messages_with_the_name_are_answered_and_private_messages_stay_private() {
     let script = Script::new("connected(); message('see you tonight'); message('Hob, what time is it?');");
     let whatsapp = echoing(script.options());
     assert_eq!(whatsapp.connect().await, ChannelStatus::Connected);
@@ -30,7 +30,7 @@ async fn who_calls_it_by_name_is_answered_by_name_and_private_words_stay_private
 }
 
 #[tokio::test]
-async fn on_its_own_number_it_answers_everybody_and_without_a_prefix() {
+async fn on_its_own_number_it_answers_all_messages_without_a_prefix() {
     let script = Script::new(
         "connected(); message('hello');
          message('to the group', { jid: '1203@g.us' });
@@ -51,7 +51,7 @@ async fn on_its_own_number_it_answers_everybody_and_without_a_prefix() {
 }
 
 #[tokio::test]
-async fn its_own_words_are_not_taken_for_the_owners() {
+async fn its_own_messages_are_not_taken_for_the_owners() {
     // What is sent comes back as something the owner wrote, because it is the owner's number.
     let script = Script::new(
         "connected(); message('Hob, go', { from_me: true });
@@ -65,7 +65,7 @@ async fn its_own_words_are_not_taken_for_the_owners() {
 }
 
 #[tokio::test]
-async fn the_subprocess_is_believed_about_its_state() {
+async fn the_subprocess_reports_its_state() {
     let script = Script::new(
         "connected();
          onSend = ({ text }) => {
@@ -74,7 +74,7 @@ async fn the_subprocess_is_believed_about_its_state() {
          };",
     );
     let options = WhatsappOptions { confirm_within: Duration::from_millis(100), ..script.options() };
-    let whatsapp = Whatsapp::new(options);
+    let whatsapp = Channel::whatsapp(options);
     whatsapp.connect().await;
     let error = whatsapp.send(ANN, "off", None).await.unwrap_err().to_string();
     assert!(error.contains("did not confirm") && error.contains("may have arrived"), "{error}");
@@ -98,9 +98,9 @@ async fn a_message_that_whatsapp_refuses_says_why() {
     let script = Script::new(
         "connected(); onSend = ({ id, text }) => tell({ type: 'error', id, message: 'no such number', unsent: text.includes('a') });",
     );
-    let whatsapp = Whatsapp::new(script.options());
+    let whatsapp = Channel::whatsapp(script.options());
     whatsapp.connect().await;
-    for (text, expected) in [("a", "no such number"), ("b", "it may have arrived nevertheless")] {
+    for (text, expected) in [("a", "no such number"), ("b", "the message may have arrived")] {
         let error = whatsapp.send(ANN, text, None).await.unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
@@ -116,7 +116,7 @@ async fn a_message_that_whatsapp_refuses_says_why() {
 #[tokio::test]
 async fn a_session_that_is_not_linked_says_what_to_do() {
     let script = Script::new("tell({ type: 'qr', data: '2@x' });");
-    let whatsapp = Whatsapp::new(script.options());
+    let whatsapp = Channel::whatsapp(script.options());
     whatsapp.connect().await;
     assert_eq!(whatsapp.status(), ChannelStatus::Disconnected);
     let trouble = whatsapp.report().trouble.unwrap();
@@ -143,12 +143,12 @@ async fn noise_is_skipped_and_a_dead_subprocess_is_started_again() {
 }
 
 #[tokio::test]
-async fn a_subprocess_that_does_not_want_to_end_is_made_to() {
+async fn a_subprocess_that_does_not_stop_is_killed() {
     let script = Script::new(
         "connected(); process.on('SIGTERM', () => {}); orders.removeAllListeners('close');
          orders.removeAllListeners('line'); setInterval(() => {}, 1000);",
     );
-    let whatsapp = Whatsapp::new(script.options());
+    let whatsapp = Channel::whatsapp(script.options());
     whatsapp.connect().await;
     timeout(PATIENCE, whatsapp.close()).await.unwrap();
     assert_eq!(whatsapp.status(), ChannelStatus::Disconnected);
@@ -160,7 +160,7 @@ async fn without_node_or_bridge_it_is_an_error_that_says_what_to_install() {
     let no_node = WhatsappProgram { node: "/nowhere/node".into(), ..script.program() };
     let no_bridge = WhatsappProgram { script: "/nowhere/bridge.mjs".into(), ..script.program() };
     for (program, expected) in [(no_node, "needs Node.js 20"), (no_bridge, "hob channel login whatsapp")] {
-        let whatsapp = Whatsapp::new(WhatsappOptions::new(program));
+        let whatsapp = Channel::whatsapp(WhatsappOptions::new(program));
         assert_eq!(whatsapp.connect().await, ChannelStatus::Error);
         let trouble = whatsapp.report().trouble.unwrap();
         assert!(trouble.contains(expected), "{trouble}");
@@ -169,11 +169,11 @@ async fn without_node_or_bridge_it_is_an_error_that_says_what_to_install() {
 }
 
 #[tokio::test]
-async fn two_programs_do_not_share_a_session_and_nobody_else_may_look_into_it() {
+async fn two_programs_cannot_share_a_session_and_its_files_are_private() {
     let script = Script::new("connected();");
-    let first = Whatsapp::new(script.options());
+    let first = Channel::whatsapp(script.options());
     assert_eq!(first.connect().await, ChannelStatus::Connected);
-    let second = Whatsapp::new(script.options());
+    let second = Channel::whatsapp(script.options());
     assert_eq!(second.connect().await, ChannelStatus::Error);
     let trouble = second.report().trouble.unwrap();
     assert!(trouble.contains("another Hob uses the WhatsApp session"), "{trouble}");

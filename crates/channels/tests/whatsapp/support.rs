@@ -1,4 +1,4 @@
-//! A subprocess that says what a test tells it to.
+//! A scripted subprocess.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hob_channels::ChannelMessage;
 use hob_channels::whatsapp::WhatsappProgram;
-use hob_channels::{HandlerResult, MessageHandler, Whatsapp, WhatsappOptions};
+use hob_channels::{Channel, HandlerResult, MessageHandler, WhatsappOptions};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -59,7 +59,7 @@ impl Script {
         WhatsappOptions { restart_delay: Duration::from_millis(10), ..WhatsappOptions::new(self.program()) }
     }
 
-    /// What the subprocess was told so far.
+    /// The orders to the subprocess so far.
     pub fn orders(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.directory.path().join("orders.jsonl")).unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -92,8 +92,8 @@ impl MessageHandler for Echo {
 }
 
 /// A channel that echoes.
-pub fn echoing(options: WhatsappOptions) -> Whatsapp {
-    let whatsapp = Whatsapp::new(options);
+pub fn echoing(options: WhatsappOptions) -> Channel {
+    let whatsapp = Channel::whatsapp(options);
     whatsapp.on_message(Arc::new(Echo));
     whatsapp
 }

@@ -57,7 +57,7 @@ async fn shown(home: &Home) -> Value {
 async fn the_suitable_model_answers_and_v_shows_why() {
     let (home, ollama) = home_with_models().await;
     for (question, model, why) in [
-        ("Why?", "small:latest", "the question is short and plain, so the smallest of 2 models"),
+        ("Why?", "small:latest", "the question is short and simple, so the smallest of 2 models"),
         (
             "Fix the bug in this Python function.",
             "some-coder:7b",
@@ -83,7 +83,7 @@ async fn only_json_output_has_the_reason() {
     let (home, _ollama) = home_with_models().await;
     let ran = home.run(&["ask", "--json", "--router", "heuristic", "Why?"]).await;
     let answer: Value = serde_json::from_str(&ran.stdout).expect("JSON");
-    let why = "heuristic: the question is short and plain, so the smallest of 2 models";
+    let why = "heuristic: the question is short and simple, so the smallest of 2 models";
     assert_eq!(answer["model_reason"], why);
     let ran = home.run(&["ask", "--json", "-m", "large", "Why?"]).await;
     let answer: Value = serde_json::from_str(&ran.stdout).expect("JSON");

@@ -73,7 +73,7 @@ async fn a_task_is_created_listed_shown_and_changed() {
     let refused = Ran {
         code: Some(1),
         stdout: String::new(),
-        stderr: "error: a cancelled task stays cancelled\n".into(),
+        stderr: "error: a cancelled task cannot be changed\n".into(),
     };
     assert_eq!(ran, refused);
     assert_eq!(json_of(&home, &["scheduler", "list", "--status", "active", "--json"]).await, json!([]));
@@ -153,7 +153,7 @@ async fn invalid_tasks_are_refused_with_a_reason_and_not_saved() {
     for (arguments, reason) in [
         (
             &["--type", "cron", "--value", "61 * * * *"][..],
-            "error: '61 * * * *' is no cron expression: its minute cannot be '61'. It is a number from 0 to 59, or \
+            "error: '61 * * * *' is not a cron expression: its minute cannot be '61'. It is a number from 0 to 59, or \
              several of them, as in 1,5 or 1-5 or */5\n",
         ),
         (&["--type", "interval", "--value", "-5"], "it has to be more than 0"),

@@ -25,7 +25,7 @@ fn add(transaction: &Transaction<'_>, text: &str) -> rusqlite::Result<usize> {
 }
 
 #[test]
-fn what_was_written_is_there_when_it_is_opened_again() {
+fn writes_survive_a_reopen() {
     let (_root, path) = file();
     let database = Database::open(&path, NOTES).expect("opened");
     database.write(|transaction| add(transaction, "a")).expect("written");
@@ -36,7 +36,7 @@ fn what_was_written_is_there_when_it_is_opened_again() {
 
 #[cfg(unix)]
 #[test]
-fn the_files_are_for_their_owner_only() {
+fn the_database_files_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let (_root, path) = file();
     let database = Database::open(&path, NOTES).expect("opened");
@@ -53,12 +53,12 @@ fn the_files_are_for_their_owner_only() {
 }
 
 #[test]
-fn a_long_report_and_a_record_do_not_wait_for_each_other() {
+fn readers_and_the_writer_do_not_block_each_other() {
     let (_root, path) = file();
     let database = Database::open(&path, NOTES).expect("opened");
     let seen = database.read(|report| {
         let before = count(report)?;
-        // From another thread, as it would be; the report goes on meanwhile, and sees what it saw.
+        // From another thread; the report continues with its snapshot.
         let writer = database.clone();
         thread::spawn(move || writer.write(|transaction| add(transaction, "a")))
             .join()
@@ -110,7 +110,7 @@ fn many_threads_may_open_it_at_once() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_named_and_left_alone() {
+fn a_file_that_is_not_a_database_is_named_and_unchanged() {
     let root = tempfile::tempdir().expect("a directory");
     let path = root.path().join("hob.db");
     let text = "once upon a time ".repeat(1000);
@@ -141,7 +141,7 @@ fn a_damaged_database_is_an_error_that_says_so() {
 }
 
 #[test]
-fn a_place_where_no_file_can_be_is_named() {
+fn a_path_where_no_file_can_exist_is_named() {
     let root = tempfile::tempdir().expect("a directory");
     let blocker = root.path().join("file");
     fs::write(&blocker, "").expect("written");

@@ -1,4 +1,4 @@
-//! Looks at a database without changing what is in it: is it there, can it be used, how old is it.
+//! Inspects a database without changing it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,21 +9,21 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior, ffi};
 use crate::error::DatabaseError;
 use crate::sqlite::migrations::{Migrations, SchemaState, state};
 
-/// A larger file is not read from end to end: somebody waits for the answer.
-const READ_WHOLE: u64 = 64 << 20;
+/// A larger file is not checked completely, because the user waits.
+const FULL_CHECK_BYTES: u64 = 64 << 20;
 
-/// How long to wait for another process: less than a process that has work to do.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long to wait for another process. Shorter than for real work.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A database that can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatabaseState {
     pub bytes: u64,
-    /// How many steps it lacks of those this Hob knows. Opening it takes them.
+    /// The number of missing migrations. Opening the database runs them.
     pub steps_behind: i64,
 }
 
-/// How the database at `path` is; `None` where there is none. Creates nothing, and brings nothing up to date. Blocks.
+/// The state of the database at `path`; `None` if it does not exist. Creates and migrates nothing. Blocks.
 pub fn inspect(path: &Path, migrations: &[Migrations]) -> Result<Option<DatabaseState>, DatabaseError> {
     let Ok(metadata) = path.metadata() else { return Ok(None) };
     let bytes = metadata.len();
@@ -36,8 +36,8 @@ pub fn inspect(path: &Path, migrations: &[Migrations]) -> Result<Option<Database
     }
 }
 
-/// Reads the database at `path` as it is; `None` where there is none. Creates nothing, and brings nothing up to date: tables may be
-/// missing. Blocks.
+/// Reads the database at `path` without migrations, so tables may be missing; `None` if it does not exist. Creates nothing.
+/// Blocks.
 pub fn peek<T>(
     path: &Path,
     read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -52,27 +52,27 @@ pub fn peek<T>(
 fn open(path: &Path) -> rusqlite::Result<Connection> {
     let access = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, access)?;
-    connection.busy_timeout(PATIENCE)?;
-    // Closing a database moves what stands beside it in, or deletes it. Of a damaged one that may be all there is.
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    // Closing a database moves or deletes its log. For a damaged database, the log may be all that is left.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, beside(path).exists())?;
     Ok(connection)
 }
 
-/// The file of what was written last.
+/// The write-ahead log.
 fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push("-wal");
     name.into()
 }
 
-/// How far the database is, if all is well with it.
+/// Checks the database.
 fn look(path: &Path, bytes: u64, migrations: &[Migrations]) -> rusqlite::Result<SchemaState> {
     let mut connection = open(path)?;
     let state = state(&connection, migrations)?;
-    if bytes <= READ_WHOLE {
+    if bytes <= FULL_CHECK_BYTES {
         check_pages(&connection)?;
     }
-    // Whether it could be written, without writing.
+    // Checks that the database is writable, without writing.
     connection.transaction_with_behavior(TransactionBehavior::Immediate)?.rollback()?;
     Ok(state)
 }
@@ -102,7 +102,7 @@ mod tests {
     }];
 
     #[test]
-    fn a_database_that_is_not_there_is_not_made() {
+    fn a_missing_database_is_not_created() {
         let root = tempfile::tempdir().expect("a directory");
         let path = root.path().join("hob.db");
         assert!(matches!(inspect(&path, NOTES), Ok(None)));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_one_is_good_and_an_old_one_stays_old() {
+    fn a_good_database_is_reported_and_an_old_one_is_not_migrated() {
         let root = tempfile::tempdir().expect("a directory");
         let path = root.path().join("hob.db");
         drop(Database::open(&path, NOTES).expect("made"));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_a_damaged_one_stays_there() {
+    fn files_beside_a_damaged_database_are_unchanged() {
         let root = tempfile::tempdir().expect("a directory");
         let path = root.path().join("hob.db");
         fs::write(&path, "no database at all".repeat(1000)).expect("written");
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_it_is_found() {
+    fn damage_is_found() {
         let root = tempfile::tempdir().expect("a directory");
         let path = root.path().join("hob.db");
         fs::write(&path, "this is no database, however long one looks at it".repeat(100)).expect("written");
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_inside_creates_nothing_and_brings_nothing_up_to_date() {
+    fn an_inspection_creates_and_migrates_nothing() {
         let root = tempfile::tempdir().expect("a directory");
         let path = root.path().join("hob.db");
         let notes = |connection: &Connection| -> rusqlite::Result<i64> {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_in_the_middle_is_found() {
+    fn a_damaged_page_in_the_middle_is_found() {
         let root = tempfile::tempdir().expect("a directory");
         let path = root.path().join("hob.db");
         drop(Database::open(&path, NOTES).expect("made"));

@@ -1,9 +1,8 @@
-//! How the tables came to be. Each capability has a list of steps; each step is taken once per database, in order. A step that was
-//! released is never changed.
+//! Migrations. Each capability has a list of steps; each step runs once per database, in order. A released step never changes.
 //!
-//! The table `schema_version` says how many steps of each capability a database has taken. Older databases count one list for
-//! all tables in `user_version`. They are adopted: each capability's steps are found by their places in that list. `user_version`
-//! is then set above every such list, so that an older Hob refuses the database.
+//! The table `schema_version` contains the number of steps that have run, by capability. Older databases count one list for all
+//! tables in `user_version`. They are converted: each capability knows the positions of its steps in that list. `user_version` is
+//! then set above every such list, so that an older Hob refuses the database.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +11,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use crate::error::DatabaseError;
 
-/// The `user_version` of a database that counts by capability: one more than the longest list for all tables.
+/// The `user_version` of a database with `schema_version`: one more than the longest list for all tables.
 const COUNTED_BY_CAPABILITY: i64 = 11;
 
 const CREATE_VERSIONS: &str = "
@@ -25,30 +24,30 @@ const SET_VERSION: &str = "
     INSERT INTO schema_version (capability, version) VALUES (?1, ?2)
     ON CONFLICT (capability) DO UPDATE SET version = excluded.version";
 
-/// The steps that make the tables of one capability.
+/// The steps that create the tables of one capability.
 #[derive(Debug, Clone, Copy)]
 pub struct Migrations {
-    /// The name under which `schema_version` counts the steps. It never changes.
+    /// The name in `schema_version`. It never changes.
     pub capability: &'static str,
     /// One SQL script each.
     pub steps: &'static [&'static str],
-    /// The places of the first steps in the one list for all tables, counted from 1. Empty for a capability that was never in it.
+    /// The positions of the first steps in the list for all tables, from 1. Empty for a capability that was never in it.
     pub legacy_versions: &'static [i64],
 }
 
 impl Migrations {
-    /// The version of a database that has taken all steps.
+    /// The version after all steps.
     fn latest(&self) -> i64 {
         self.steps.len() as i64
     }
 
-    /// The version in a database that has taken the first `taken` steps of the one list for all tables.
+    /// The version of a database that has run the first `taken` steps of the list for all tables.
     fn version_after(&self, taken: i64) -> i64 {
         self.legacy_versions.iter().filter(|place| **place <= taken).count() as i64
     }
 }
 
-/// How a database compares to what this Hob knows.
+/// The state of a database compared to the steps of this Hob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SchemaState {
     Current,
@@ -56,8 +55,7 @@ pub(crate) enum SchemaState {
     Newer { found: i64, known: i64 },
 }
 
-/// Takes the steps that the database lacks, all of them or none. Safe when several processes do it at once: steps are taken under
-/// the write lock, after a second look at the versions.
+/// Runs the missing steps in one transaction. Safe for concurrent processes: the versions are read again under the write lock.
 pub(crate) fn migrate(
     connection: &mut Connection,
     migrations: &[Migrations],
@@ -71,7 +69,7 @@ pub(crate) fn migrate(
     }
 }
 
-/// The state before the steps were taken.
+/// Returns the state before the migration.
 fn migrate_to_latest(
     connection: &mut Connection,
     migrations: &[Migrations],
@@ -106,7 +104,7 @@ fn take_steps(
     transaction.pragma_update(None, "user_version", COUNTED_BY_CAPABILITY)
 }
 
-/// Compares the database to `migrations`, and changes nothing.
+/// Compares the database to `migrations`. Changes nothing.
 pub(crate) fn state(connection: &Connection, migrations: &[Migrations]) -> rusqlite::Result<SchemaState> {
     Ok(Versions::read(connection)?.compare(migrations))
 }
@@ -115,7 +113,7 @@ pub(crate) fn user_version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// The versions that a database states.
+/// The versions in a database.
 struct Versions {
     user_version: i64,
     /// `None` in a new database, and in one that counts one list for all tables.
@@ -142,7 +140,7 @@ impl Versions {
         }
     }
 
-    /// A capability that is not among `migrations` does not count: its tables are left alone.
+    /// Capabilities that are not in `migrations` are ignored.
     fn compare(&self, migrations: &[Migrations]) -> SchemaState {
         let known = match self.by_capability {
             Some(_) => COUNTED_BY_CAPABILITY,
@@ -159,14 +157,14 @@ impl Versions {
             }
             steps += known - found;
         }
-        // To be counted by capability is a step of its own.
+        // The conversion to `schema_version` counts as a step.
         steps += i64::from(self.user_version != COUNTED_BY_CAPABILITY);
         if steps == 0 { SchemaState::Current } else { SchemaState::Behind { steps } }
     }
 }
 
-/// How many steps of the one list for all tables are known. A database that has taken one that is not known here cannot be
-/// adopted: nothing would say that it was taken.
+/// The number of known steps of the list for all tables. A database with more steps cannot be converted: nothing would record
+/// them.
 fn adoptable(migrations: &[Migrations]) -> i64 {
     let is_known = |place: &i64| migrations.iter().any(|list| list.legacy_versions.contains(place));
     (1..COUNTED_BY_CAPABILITY).take_while(is_known).last().unwrap_or(0)

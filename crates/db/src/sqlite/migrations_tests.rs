@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::thread;
 
+use hob_testkit::old_database::{schema, versions};
+
 use super::*;
 use crate::sqlite::database::Database;
 
@@ -38,21 +40,6 @@ const FRUIT: &[Migrations] = &[
 
 /// How many steps the list for all tables has.
 const SINGLE_LIST: i64 = 5;
-
-/// The tables and indexes as SQLite has them.
-fn schema(connection: &Connection) -> Vec<String> {
-    let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
-    let mut statement = connection.prepare(sql).expect("the schema can be asked for");
-    let lines = statement.query_map([], |row| row.get(0)).expect("it has rows");
-    lines.collect::<Result<_, _>>().expect("of text")
-}
-
-fn versions(connection: &Connection) -> Vec<(String, i64)> {
-    let sql = "SELECT capability, version FROM schema_version ORDER BY capability";
-    let mut statement = connection.prepare(sql).expect("the versions can be asked for");
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("it has rows");
-    rows.collect::<Result<_, _>>().expect("of versions")
-}
 
 fn names(connection: &Connection, table: &str) -> Vec<String> {
     let sql = format!("SELECT name FROM {table} ORDER BY name");
@@ -113,7 +100,7 @@ fn a_database_of_any_age_ends_up_like_a_new_one_and_keeps_its_rows() {
 }
 
 #[test]
-fn an_old_database_without_anything_to_do_is_adopted_all_the_same() {
+fn an_old_database_without_new_steps_is_adopted() {
     let (_root, path) = file();
     let old = &[Migrations { steps: &FRUIT[0].steps[..1], legacy_versions: &[1], ..FRUIT[0] }];
     drop(left_at(1, &path));
@@ -124,12 +111,12 @@ fn an_old_database_without_anything_to_do_is_adopted_all_the_same() {
 }
 
 #[test]
-fn a_capability_that_comes_later_gets_its_tables() {
+fn a_capability_added_later_gets_its_tables() {
     let (_root, path) = file();
     drop(Database::open(&path, &FRUIT[..1]).expect("opened"));
     let database = Database::open(&path, FRUIT).expect("opened again");
     assert_eq!(versions(&database.writer()), newest());
-    // And those who know only one of them are not disturbed.
+    // A process that knows only one of them still works.
     assert!(Database::open(&path, &FRUIT[..1]).is_ok());
     assert_eq!(versions(&database.writer()), newest());
 }
@@ -150,7 +137,7 @@ fn a_database_is_not_adopted_by_a_part_of_its_capabilities() {
 }
 
 #[test]
-fn many_may_adopt_it_at_once() {
+fn several_threads_may_adopt_it_at_once() {
     let (_root, path) = file();
     drop(left_at(3, &path));
     thread::scope(|scope| {
@@ -164,7 +151,7 @@ fn many_may_adopt_it_at_once() {
 }
 
 #[test]
-fn a_database_that_was_written_anew_from_a_dump_is_known_again() {
+fn a_database_restored_from_a_dump_is_recognised() {
     let (_root, path) = file();
     drop(Database::open(&path, FRUIT).expect("opened"));
     // A dump has the tables, and not `user_version`.
@@ -185,7 +172,7 @@ fn refused(path: &Path) -> DatabaseError {
 }
 
 #[test]
-fn a_database_of_a_newer_hob_is_left_alone() {
+fn a_database_of_a_newer_hob_is_unchanged() {
     let (_root, path) = file();
     drop(Database::open(&path, FRUIT).expect("opened"));
     let connection = Connection::open(&path).expect("a file");
@@ -212,7 +199,7 @@ fn a_database_of_a_newer_hob_is_left_alone() {
 }
 
 #[test]
-fn an_old_database_with_more_steps_than_are_known_is_left_alone() {
+fn an_old_database_with_unknown_steps_is_unchanged() {
     for found in [SINGLE_LIST + 1, COUNTED_BY_CAPABILITY - 1, COUNTED_BY_CAPABILITY, 4711, -1] {
         let (_root, path) = file();
         left_at(SINGLE_LIST, &path).pragma_update(None, "user_version", found).expect("written");

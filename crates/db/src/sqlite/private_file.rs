@@ -1,4 +1,4 @@
-//! Creates the database's file for the eyes of its owner only. SQLite gives the files beside it the same permissions.
+//! Creates the database file, readable by its owner only. SQLite gives the files beside it the same permissions.
 
 use std::fs::DirBuilder;
 use std::io::{self, ErrorKind};
@@ -8,10 +8,10 @@ use tempfile::NamedTempFile;
 
 use crate::error::DatabaseError;
 
-/// Makes sure that there is a file at `path`, with the directories that lead to it. One that is there stays as it is.
+/// Creates the file at `path` and its directories if they do not exist.
 ///
-/// A new file is made under another name and closed before it gets its own: closing a database's file would take away
-/// the locks that another thread of this process may hold on it by then.
+/// A new file is created under another name and closed before the rename: closing a database file would release the locks that
+/// another thread of this process may hold on it.
 pub(crate) fn create(path: &Path) -> Result<(), DatabaseError> {
     if path.symlink_metadata().is_ok() {
         return Ok(());

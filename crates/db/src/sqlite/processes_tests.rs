@@ -9,7 +9,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::database::Database;
 use super::migrations::{Migrations, user_version};
 
-/// Tells the other process which file it is about.
+/// The file for the other process.
 const FILE: &str = "HOB_TEST_DATABASE";
 
 const MIGRATIONS: Migrations = Migrations {

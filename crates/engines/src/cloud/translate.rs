@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 
 use hob_core::{
-    AnswerWarning, Content, ContentPart, GenerateRequest, JsonSchema, Message, Role, ToolCall, ignored_fields,
+    AnswerWarning, Content, ContentPart, GenerateRequest, Image, JsonSchema, Message, Role, ToolCall,
+    ignored_fields,
 };
 use serde_json::{Map, Value};
 
@@ -73,8 +74,33 @@ pub(super) fn texts(message: &Message, index: usize) -> Result<Vec<&str>, Unsupp
     }
 }
 
+/// The text, images and documents of a message in a format's own pieces. `text` may drop an empty text.
+pub(super) fn content_pieces<'a, P>(
+    message: &'a Message,
+    index: usize,
+    text: impl Fn(&'a str) -> Option<P>,
+    picture: impl Fn(&'a Image, usize, usize) -> Result<P, UnsupportedField>,
+    document: impl Fn(&'a Value) -> Option<P>,
+) -> Result<Vec<P>, UnsupportedField> {
+    match &message.content {
+        Content::Empty => Ok(Vec::new()),
+        Content::Text(words) => Ok(text(words).into_iter().collect()),
+        Content::Parts(parts) => parts
+            .iter()
+            .enumerate()
+            .filter_map(|(part, content)| match content {
+                ContentPart::Text(words) => text(words).map(Ok),
+                ContentPart::Image(image) => Some(picture(image, index, part)),
+                ContentPart::Other(other) => {
+                    Some(document(other).ok_or_else(|| unknown_part(other, index, part)))
+                }
+            })
+            .collect(),
+    }
+}
+
 /// The error for a part of an unknown type.
-pub(super) fn unknown_part(part: &Value, message: usize, position: usize) -> UnsupportedField {
+fn unknown_part(part: &Value, message: usize, position: usize) -> UnsupportedField {
     let kind = part.get("type").and_then(Value::as_str).unwrap_or("type");
     UnsupportedField::because(
         format!("messages[{message}].content[{position}].{kind}"),
@@ -163,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_no_object_are_refused_by_their_place() {
+    fn arguments_that_are_not_an_object_are_refused_with_their_position() {
         assert_eq!(arguments(&call(" "), 0, 0), Ok(Map::new()));
         for bad in ["{", "[1]", "7", "null", "{} {}"] {
             let refused = arguments(&call(bad), 3, 1).unwrap_err();

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn passages_of_one_turn_make_no_other_conversation() {
+    fn passages_in_one_turn_do_not_change_the_conversation() {
         let told = format!("{PASSAGES_BEGIN}.\n[1] a.md\nSalt.\n{}Hello?", hob_core::PASSAGES_END);
         let (first, later) =
             (talk(&[(Role::User, &told)]), talk(&[(Role::User, "Hello?"), (Role::User, "And?")]));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_who_names_the_cache_is_believed() {
+    fn a_cache_key_of_the_caller_is_used() {
         let named = |key: &str, text: &str| {
             let mut request = talk(&[(Role::User, text)]);
             request.extra.insert(CACHE_KEY.into(), key.into());
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn conversations_spread_over_the_hosts_and_few_move_when_one_goes() {
+    fn conversations_spread_over_the_hosts_and_few_move_when_one_is_lost() {
         let hosts = ["http://a:1", "http://b:1", "http://c:1"];
         let conversations: Vec<u64> = (0..3000)
             .map(|number| conversation(&talk(&[(Role::User, &format!("question {number}"))])))

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_nobody_has_heard_of_is_tried_by_one_request() {
+    fn an_unknown_host_is_tried_by_one_request() {
         let now = Instant::now();
         let mut breaker = CircuitBreaker::new(OPTIONS, now);
         assert_eq!(breaker.state_at(now), BreakerState::HalfOpen);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_is_gone_is_shut_out_at_once() {
+    fn a_lost_host_is_skipped_at_once() {
         let now = Instant::now();
         let mut breaker = trusted(now);
         let attempt = breaker.begin(now);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_began_before_it_opened_is_old_news() {
+    fn results_of_earlier_requests_do_not_count() {
         let now = Instant::now();
         let mut breaker = trusted(now);
         let (slow, quick) = (breaker.begin(now), breaker.begin(now));
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_who_leaves_during_the_trial_hands_it_to_the_next() {
+    fn a_caller_that_disconnects_during_the_trial_passes_it_on() {
         let now = Instant::now();
         let mut breaker = CircuitBreaker::new(OPTIONS, now);
         let trial = breaker.begin(now);

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_no_blow_while_a_whole_answer_is_made() {
+    fn a_slow_complete_answer_is_not_a_failure() {
         let timeout = EngineError::Timeout { engine: "vllm".into(), after: Duration::from_secs(120) };
         assert_eq!(
             classify(&timeout, RequestKind::Whole),

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_cache_goes_to_the_least_loaded() {
+    fn a_request_without_a_cache_goes_to_the_least_loaded_host() {
         for (in_flight, chosen) in [(&[1, 0, 2][..], 1), (&[0, 0, 0], 0), (&[3, 2, 1], 2)] {
             assert_eq!(choose(&loaded(in_flight), CacheAffinity::None), Some(chosen), "{in_flight:?}");
         }

@@ -3,10 +3,11 @@
 //! One lock guards everything. It is held for a few comparisons, and never across an `.await`. The table has one
 //! entry per host; conversations are not stored.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::{Engine, ModelInfo};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::affinity;
@@ -80,7 +81,7 @@ impl HostTable {
         tried: &[usize],
         now: Instant,
     ) -> Option<HostSlot> {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         let mut candidates = Vec::with_capacity(entries.len());
         let mut open_breakers = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
@@ -103,7 +104,7 @@ impl HostTable {
 
     /// Whether another host with a closed breaker could be tried.
     pub(super) fn has_another(&self, need: HostRequest<'_>, tried: &[usize], now: Instant) -> bool {
-        self.lock().iter().enumerate().any(|(index, entry)| {
+        self.entries.lock().iter().enumerate().any(|(index, entry)| {
             let is_available = !matches!(entry.breaker.state_at(now), BreakerState::Open { .. });
             is_available && !tried.contains(&index) && self.may_have(index, entry, need.model)
         })
@@ -125,7 +126,7 @@ impl HostTable {
 
     /// A slot on every host whose breaker is not open, or on all hosts if all are open, to list their models.
     pub(super) fn take_all(self: &Arc<Self>, now: Instant) -> Vec<HostSlot> {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         let is_open = |entry: &HostEntry| matches!(entry.breaker.state_at(now), BreakerState::Open { .. });
         let all_open = entries.iter().all(is_open);
         let open = entries.iter_mut().enumerate().filter(|(_, entry)| all_open || !is_open(entry));
@@ -135,7 +136,7 @@ impl HostTable {
     /// Every model of every list, without duplicates.
     pub(super) fn listed(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
-        for entry in self.lock().iter() {
+        for entry in self.entries.lock().iter() {
             let HostModels::Listed(models) = &entry.models else { continue };
             for id in models {
                 if !all.contains(id) {
@@ -149,7 +150,7 @@ impl HostTable {
     /// The number of active requests of each host.
     #[cfg(test)]
     pub(super) fn in_flight(&self) -> Vec<usize> {
-        self.lock().iter().map(|entry| entry.in_flight).collect()
+        self.entries.lock().iter().map(|entry| entry.in_flight).collect()
     }
 
     fn slot(self: &Arc<Self>, entry: &mut HostEntry, index: usize, now: Instant) -> HostSlot {
@@ -173,10 +174,6 @@ impl HostTable {
             }
             HostModels::Listed(_) | HostModels::Unknown | HostModels::NotListed => true,
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<HostEntry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -207,7 +204,7 @@ impl HostSlot {
     /// Stores the host's list. Whether it contains `model`.
     pub(super) fn set_models(&mut self, models: &[ModelInfo], model: &str) -> bool {
         let ids: Vec<String> = models.iter().map(|model| model.id.clone()).collect();
-        let mut entries = self.table.lock();
+        let mut entries = self.table.entries.lock();
         let entry = &mut entries[self.index];
         entry.models = HostModels::Listed(ids);
         self.table.may_have(self.index, entry, model)
@@ -215,13 +212,13 @@ impl HostSlot {
 
     /// The host does not list its models.
     pub(super) fn hide_models(&self) {
-        self.table.lock()[self.index].models = HostModels::NotListed;
+        self.table.entries.lock()[self.index].models = HostModels::NotListed;
     }
 
     /// The host reports that it does not have this model, whatever it listed.
     pub(super) fn remove_model(&self, model: &str) {
         let host = self.host();
-        if let HostModels::Listed(models) = &mut self.table.lock()[self.index].models {
+        if let HostModels::Listed(models) = &mut self.table.entries.lock()[self.index].models {
             models.retain(|listed| !host.means(model, listed));
         }
     }
@@ -244,7 +241,7 @@ impl HostSlot {
     fn report(&mut self, tell: impl FnOnce(&mut CircuitBreaker, Attempt) -> BreakerChange) {
         self.reported = true;
         let change = {
-            let mut entries = self.table.lock();
+            let mut entries = self.table.entries.lock();
             let entry = &mut entries[self.index];
             let change = tell(&mut entry.breaker, self.attempt);
             if let BreakerChange::Opened { .. } = change {
@@ -270,7 +267,7 @@ impl HostSlot {
 
 impl Drop for HostSlot {
     fn drop(&mut self) {
-        let mut entries = self.table.lock();
+        let mut entries = self.table.entries.lock();
         let entry = &mut entries[self.index];
         entry.in_flight = entry.in_flight.saturating_sub(1);
         if !self.reported {

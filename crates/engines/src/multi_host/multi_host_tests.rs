@@ -209,7 +209,7 @@ async fn a_conversation_stays_where_it_began() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_is_gone_is_noticed_by_nobody_and_found_again() {
+async fn a_lost_host_affects_no_caller_and_is_found_again() {
     let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(1, &hosts);
     assert_eq!(answer(&engine, &request).await.unwrap(), hosts[1].address);
@@ -222,11 +222,11 @@ async fn a_host_that_is_gone_is_noticed_by_nobody_and_found_again() {
     assert_eq!(answer(&engine, &request).await.unwrap(), elsewhere, "not before the pause is over");
     tokio::time::advance(BreakerOptions::default().pauses.first).await;
     assert_eq!(answer(&engine, &request).await.unwrap(), hosts[1].address);
-    assert_eq!(hosts[1].heard(), 2, "who was away is heard before it is asked");
+    assert_eq!(hosts[1].heard(), 2, "a host that returned is checked before it is asked");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_lost_before_its_first_piece_is_asked_once_more_and_not_of_all() {
+async fn a_request_lost_before_its_first_delta_is_retried_once() {
     let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
     hosts[0].set(Behaviour::HangsUp);
@@ -252,7 +252,7 @@ async fn nothing_is_asked_again_once_a_piece_is_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_whose_answers_all_break_off_is_left_alone() {
+async fn a_host_whose_answers_all_break_is_skipped() {
     let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(2, &hosts);
     hosts[2].set(Behaviour::BreaksOff);
@@ -266,7 +266,7 @@ async fn a_host_whose_answers_all_break_off_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_lists_its_models_and_answers_nothing_is_left_alone_for_longer_and_longer() {
+async fn a_host_that_only_lists_its_models_is_skipped_for_growing_times() {
     let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
     hosts[0].set(Behaviour::HangsUp);
@@ -285,7 +285,7 @@ async fn a_host_that_lists_its_models_and_answers_nothing_is_left_alone_for_long
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_was_lost_is_never_told_as_one_that_was_not_asked() {
+async fn a_request_that_may_have_been_sent_is_never_reported_as_unsent() {
     for behaviour in [Behaviour::HangsUp, Behaviour::Refuses(500)] {
         let (engine, hosts) = three(MultiHostOptions::default());
         hosts.iter().for_each(|host| host.set(Behaviour::Lacks));
@@ -310,7 +310,7 @@ async fn a_host_that_does_not_tell_its_models_is_asked_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_somebody_may_have_been_paid_for_is_not_asked_again() {
+async fn a_request_that_may_have_been_charged_is_not_repeated() {
     let (engine, hosts) = three(MultiHostOptions { resend: Resend::Never, ..MultiHostOptions::default() });
     let request = question_for(0, &hosts);
     hosts[0].set(Behaviour::HangsUp);
@@ -323,7 +323,7 @@ async fn what_somebody_may_have_been_paid_for_is_not_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_still_be_at_work_is_not_asked_again_elsewhere() {
+async fn a_request_that_may_be_in_progress_is_not_repeated_elsewhere() {
     let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
     hosts[0].set(Behaviour::TimesOut);
@@ -343,7 +343,7 @@ async fn who_may_still_be_at_work_is_not_asked_again_elsewhere() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_a_host_that_hangs_is_sent_elsewhere() {
+async fn a_request_that_waits_for_a_hanging_host_is_sent_elsewhere() {
     let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
     assert_eq!(answer(&engine, &request).await.unwrap(), hosts[0].address);
@@ -358,7 +358,7 @@ async fn who_waits_for_a_host_that_hangs_is_sent_elsewhere() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_the_only_host_with_a_model_goes_on_waiting() {
+async fn a_request_for_the_only_host_with_a_model_keeps_waiting() {
     let (engine, hosts) = three(MultiHostOptions::default());
     *hosts[2].models.lock().unwrap() = vec!["large"];
     engine.list_models().await.unwrap();
@@ -405,7 +405,7 @@ async fn a_host_that_is_slow_but_alive_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_callers_mistake_is_told_once_and_shuts_nobody_out() {
+async fn a_mistake_of_the_caller_does_not_skip_a_host() {
     let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
     hosts[0].set(Behaviour::Refuses(400));
@@ -449,7 +449,7 @@ async fn a_model_is_asked_for_only_where_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_comes_back_with_another_model_is_not_taken_for_the_old_one() {
+async fn a_host_that_returns_with_another_model_is_checked_again() {
     let (engine, hosts) = three(MultiHostOptions::default());
     let request = question_for(0, &hosts);
     engine.list_models().await.unwrap();
@@ -464,7 +464,7 @@ async fn a_host_that_comes_back_with_another_model_is_not_taken_for_the_old_one(
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_all_are_gone_the_error_names_all_and_the_first_that_returns_answers_at_once() {
+async fn without_hosts_the_error_names_all_and_the_first_that_returns_answers() {
     let (engine, hosts) = three(MultiHostOptions::default());
     hosts.iter().for_each(|host| host.set(Behaviour::Gone));
     let error = answer(&engine, &question_for(0, &hosts)).await.unwrap_err().to_string();
@@ -505,7 +505,7 @@ async fn a_stream_counts_until_it_ends_or_is_dropped() {
     hosts[1].set(Behaviour::Hangs);
     let waiting = timeout(Duration::from_secs(1), multi_host.generate(&request)).await;
     assert!(waiting.is_err());
-    assert_eq!(table.in_flight(), [0, 0, 0], "who left is not waited for");
+    assert_eq!(table.in_flight(), [0, 0, 0], "a caller that disconnected is not waited for");
 }
 
 #[tokio::test(start_paused = true)]

@@ -68,7 +68,7 @@ fn outcome(deltas: Vec<Delta>) -> (Vec<(String, String)>, String, &'static str) 
 }
 
 #[test]
-fn a_named_tool_is_called_with_what_the_model_writes() {
+fn a_named_tool_is_called_with_the_output_of_the_model() {
     let request = demanding(&["now", "weather"], ToolChoice::Function("weather".into()));
     let lines = [line("{\"city\":", ""), line(" \"Rome\"}", ""), line("", "stop")];
     let packets: Vec<&[u8]> = lines.iter().map(Vec::as_slice).collect();
@@ -96,7 +96,7 @@ fn one_of_several_tools_is_called_by_the_name_the_model_writes() {
 }
 
 #[test]
-fn a_demanded_call_that_is_cut_off_or_missing_does_not_look_whole() {
+fn a_required_call_that_is_incomplete_or_missing_is_an_error() {
     let several = demanding(&["now", "weather"], ToolChoice::Required);
     let cut = line("{\"name\": \"wea", "length");
     assert_eq!(
@@ -115,7 +115,7 @@ fn a_demanded_call_that_is_cut_off_or_missing_does_not_look_whole() {
 }
 
 #[test]
-fn calls_after_the_first_are_left_out_where_one_at_a_time_is_wanted() {
+fn further_calls_are_dropped_without_parallel_calls() {
     let line = br#"{"message":{"content":"","tool_calls":[{"function":{"name":"f","arguments":{}}},{"function":{"name":"g","arguments":{}}}]},"done":true,"done_reason":"stop"}"#;
     let request = GenerateRequest { parallel_tool_calls: Some(false), ..asking() };
     let generation = read_whole(line, &request).unwrap();

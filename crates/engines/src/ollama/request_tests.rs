@@ -118,7 +118,7 @@ fn a_schema_is_the_format_itself() {
 }
 
 #[test]
-fn ollamas_own_fields_pass_and_the_callers_word_beats_the_options() {
+fn ollamas_own_fields_are_sent_and_the_caller_overrides_the_options() {
     let request = GenerateRequest {
         max_tokens: Some(MaxTokens::new(5).unwrap()),
         ..with_extra(json!({
@@ -142,7 +142,7 @@ fn ollamas_own_fields_pass_and_the_callers_word_beats_the_options() {
 }
 
 #[test]
-fn what_ollama_cannot_do_is_refused_by_name() {
+fn unsupported_fields_are_refused_by_name_for_ollama() {
     let several = Sampling { n: std::num::NonZeroU32::new(MAX_ANSWERS + 1), ..Sampling::default() };
     assert_eq!(refused(&GenerateRequest { sampling: several, ..asking("hi") }), "n");
     assert_eq!(refused(&with_extra(json!({ "logit_bias": { "7": 1 } }))), "logit_bias");
@@ -153,7 +153,7 @@ fn what_ollama_cannot_do_is_refused_by_name() {
 }
 
 #[test]
-fn what_no_api_documents_is_ignored_by_name() {
+fn undocumented_fields_are_ignored_and_named() {
     let request = with_extra(json!({ "future_field": 1, "logit_bias": {}, "user": "ann", "num_ctx": 4096 }));
     assert_eq!(ignored(&request), ["ignored=future_field", "ignored=logit_bias"]);
     assert_eq!(written(&request).get("future_field"), None);
@@ -256,7 +256,7 @@ fn calls_in_the_history_have_objects_and_their_results_have_names() {
 }
 
 #[test]
-fn arguments_that_are_no_object_are_named_with_their_place() {
+fn arguments_that_are_not_an_object_are_named_with_their_position() {
     for arguments in ["{\"city\":", "\"Paris\"", "[1]"] {
         let request = saying(vec![Message::new(Role::User, "weather?"), calling("c1", arguments)]);
         let error = Body::of(&request, WHOLE).unwrap_err();

@@ -95,7 +95,7 @@ fn calls_without_index_or_id_get_them() {
 }
 
 #[test]
-fn calls_that_share_an_index_are_told_apart_by_their_ids() {
+fn calls_with_the_same_index_are_distinguished_by_their_ids() {
     let deltas = decode(
         1,
         &[

@@ -19,7 +19,7 @@ mod tokens;
 pub mod tool_calls;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::{StreamExt, TryStreamExt};
@@ -28,6 +28,7 @@ use hob_core::{
     EngineError, GenerateRequest, Generation, GenerationStream, MediaAnswer, MediaRequest, ModelInfo, Prompt,
     ReplyMode, RerankRequest, Reranking, TokenizeRequest, Tokenized,
 };
+use parking_lot::Mutex;
 
 use self::chunks::ChatChunkDecoder;
 use self::completions::CompletionBodyOptions;
@@ -165,12 +166,12 @@ impl OpenAiCompat {
 
     /// The markers that a model has for the texts around a gap.
     async fn gap_markers(&self, model: &str) -> Result<&'static GapMarkers, EngineError> {
-        let known = self.gap_markers.lock().unwrap_or_else(PoisonError::into_inner).get(model).copied();
+        let known = self.gap_markers.lock().get(model).copied();
         let markers = match known {
             Some(markers) => markers,
             None => {
                 let found = self.find_gap_markers(model).await?;
-                let mut known = self.gap_markers.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut known = self.gap_markers.lock();
                 if known.len() >= MAX_KNOWN_MARKERS {
                     known.clear();
                 }

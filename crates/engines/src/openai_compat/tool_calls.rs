@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_without_id_or_arguments_is_made_whole() {
+    fn a_call_without_id_or_arguments_is_completed() {
         let call = read(r#"{"id":"","function":{"name":"now"}}"#);
         assert_eq!((call.name.as_str(), call.arguments.as_str()), ("now", "{}"));
         assert!(call.id.starts_with("call_") && call.id.len() == 29, "{}", call.id);

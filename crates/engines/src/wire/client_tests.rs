@@ -33,7 +33,7 @@ async fn ask(endpoint: &Endpoint) -> Result<Bytes, EngineError> {
 }
 
 #[tokio::test]
-async fn a_request_that_met_the_end_of_a_kept_connection_is_sent_on_a_new_one() {
+async fn a_request_on_a_closed_connection_is_sent_on_a_new_one() {
     for (closing, resend) in [(Closing::Unread, Resend::Never), (Closing::Read, Resend::Unanswered)] {
         let server = ClosingServer::start(closing, "ok").await;
         let endpoint = remote(&server, resend);
@@ -58,7 +58,7 @@ async fn a_request_that_may_have_been_paid_for_is_not_sent_again() {
 }
 
 #[test]
-fn a_host_that_is_no_url_is_named() {
+fn an_invalid_host_is_named() {
     let error = Endpoint::new(EndpointOptions::new("vllm", "::nonsense")).unwrap_err();
     assert!(error.to_string().contains("'::nonsense' is not a valid URL"), "{error}");
 }

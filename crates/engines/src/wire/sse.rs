@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_no_events() {
+    fn comments_are_not_events() {
         assert_eq!(SseEvent::read(b": keep-alive"), None);
         assert_eq!(SseEvent::read(b"retry: 5"), None);
     }

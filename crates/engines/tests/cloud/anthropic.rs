@@ -55,7 +55,7 @@ const DONE: Delta =
     Delta::Done { usage: Some(Usage { prompt_tokens: 25, completion_tokens: 15, cached_tokens: None }) };
 
 #[tokio::test]
-async fn a_conversation_with_tools_goes_there_and_back() {
+async fn a_conversation_with_tools_round_trips() {
     let server = FakeServer::replying(Reply::json(
         200,
         r#"{"id":"msg_2","type":"message","role":"assistant","model":"claude-opus-4-6","content":[
@@ -114,7 +114,7 @@ async fn a_conversation_with_tools_goes_there_and_back() {
 }
 
 #[tokio::test]
-async fn a_stream_arrives_whole_however_it_is_cut_into_packets() {
+async fn a_stream_is_complete_however_it_is_split_into_packets() {
     let ping = json!({ "type": "ping" });
     let weather = json!({ "type": "tool_use", "id": "toolu_1", "name": "weather", "input": {} });
     let arguments = ["", "{\"city\":", "\"Zürich\"}"]
@@ -159,7 +159,7 @@ async fn an_error_in_the_middle_breaks_the_answer_and_never_looks_complete() {
 }
 
 #[tokio::test]
-async fn an_error_before_the_first_word_has_its_status() {
+async fn an_error_before_the_first_delta_has_its_status() {
     let server = FakeServer::replying(Reply::sse(sse(&[opening(), overloaded()]))).await;
     let (deltas, error) = pieces(&cloud(&server), &hi(MODEL)).await;
     assert_eq!(deltas, []);
@@ -181,7 +181,7 @@ async fn a_connection_that_is_cut_never_looks_complete() {
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_ends_the_request() {
+async fn a_caller_that_disconnects_ends_the_request() {
     let half = sse(&[vec![opening()], text(0, &["half"])].concat());
     let server = FakeServer::replying(Reply::sse(half).then_silence()).await;
     let mut stream = cloud(&server).stream(&hi(MODEL)).await.unwrap().deltas;
@@ -191,7 +191,7 @@ async fn a_caller_who_leaves_ends_the_request() {
 }
 
 #[tokio::test]
-async fn refusals_keep_their_status_and_their_words() {
+async fn errors_keep_their_status_and_text() {
     let refused = |status, kind: &str, message: &str| {
         Reply::json(
             status,
@@ -222,13 +222,13 @@ async fn refusals_keep_their_status_and_their_words() {
 }
 
 #[tokio::test]
-async fn an_answer_that_makes_no_sense_says_so() {
+async fn an_invalid_answer_is_an_error() {
     let (error, _) = failure(MODEL, Reply::json(200, r#"{"content":[{"type":"text"}]}"#)).await;
     assert!(error.starts_with("cloud (Anthropic) gave an answer that cannot be read: "), "{error}");
 }
 
 #[tokio::test]
-async fn what_anthropic_cannot_do_is_refused_before_anything_is_sent() {
+async fn unsupported_requests_are_refused_before_anything_is_sent() {
     let server = FakeServer::replying(Reply::json(200, "{}")).await;
     let request = GenerateRequest { temperature: Some(Temperature::new(1.5).unwrap()), ..hi(MODEL) };
     let error = cloud(&server).generate(&request).await.unwrap_err();

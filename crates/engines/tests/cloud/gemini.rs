@@ -94,7 +94,7 @@ async fn a_signed_call_comes_back_to_google_with_its_signature() {
 }
 
 #[tokio::test]
-async fn a_stream_arrives_whole_however_it_is_cut_into_packets() {
+async fn a_stream_is_complete_however_it_is_split_into_packets() {
     let body = format!(
         ": keep-alive\n\n{}",
         sse(&[
@@ -169,7 +169,7 @@ async fn a_blocked_prompt_is_refused_with_its_reason() {
 }
 
 #[tokio::test]
-async fn an_answer_without_candidates_is_no_answer() {
+async fn an_answer_without_candidates_is_an_error() {
     assert_eq!(
         failure(MODEL, Reply::json(200, r#"{"candidates":[]}"#)).await.0,
         "cloud (Gemini) gave an answer that cannot be read: no candidate has a finish reason"
@@ -177,7 +177,7 @@ async fn an_answer_without_candidates_is_no_answer() {
 }
 
 #[tokio::test]
-async fn refusals_keep_their_status_and_their_words() {
+async fn errors_keep_their_status_and_text() {
     let refused = |status: u16, message: &str, details: Value| {
         Reply::json(
             status,

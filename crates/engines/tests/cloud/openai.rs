@@ -51,7 +51,7 @@ async fn a_question_is_answered() {
 }
 
 #[tokio::test]
-async fn a_stream_arrives_whole_however_it_is_cut_into_packets() {
+async fn a_stream_is_complete_however_it_is_split_into_packets() {
     let body = concat!(
         "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":null}],\"usage\":null}\n\n",
         "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Grüße 👋\"},\"finish_reason\":null}],\"usage\":null}\n\n",

@@ -105,7 +105,7 @@ async fn a_list_that_no_provider_gives_is_an_error() {
 }
 
 #[tokio::test]
-async fn one_healthy_provider_is_enough_and_nobody_waits_for_a_silent_one() {
+async fn one_healthy_provider_is_enough_without_waiting_for_a_silent_one() {
     let server =
         FakeServer::start(|request| if is_gemini(request) { models(request) } else { Reply::silence() })
             .await;
@@ -115,13 +115,13 @@ async fn one_healthy_provider_is_enough_and_nobody_waits_for_a_silent_one() {
 }
 
 #[tokio::test]
-async fn keys_that_nobody_takes_are_no_health() {
+async fn invalid_keys_are_unhealthy() {
     let server = FakeServer::replying(refusal()).await;
     assert!(!cloud(&server).health().await);
 }
 
 #[tokio::test]
-async fn a_provider_that_says_nothing_in_time_is_a_time_out() {
+async fn a_silent_provider_times_out() {
     let server = FakeServer::replying(Reply::silence()).await;
     let impatient =
         Cloud::new(CloudOptions { timeout: Duration::from_millis(500), ..options(&server.url()) }).unwrap();

@@ -60,7 +60,7 @@ async fn ask_the_bad_one(engine: &Arc<dyn Engine>, bad: &FakeServer) -> (Vec<Del
             return outcome;
         }
     }
-    panic!("nobody asks the bad server")
+    panic!("the bad server gets no request")
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn a_conversation_keeps_to_one_of_several_healthy_hosts() {
 }
 
 #[tokio::test]
-async fn a_host_that_refuses_connections_costs_nobody_an_answer() {
+async fn a_host_that_refuses_connections_loses_no_answer() {
     let good = server(|_| Reply::sse(ANSWER)).await;
     let closed = format!("http://127.0.0.1:{}", hob_testkit::free_port());
     let hosts: Vec<Arc<dyn Engine>> =
@@ -135,7 +135,7 @@ async fn a_host_that_hangs_up_before_its_answer_is_replaced_unless_that_may_be_p
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_after_its_first_piece_is_asked_of_nobody_else() {
+async fn an_answer_that_breaks_after_its_first_delta_is_not_retried() {
     let (bad, good) = (server(|_| Reply::sse(HALF).then_cut()).await, server(|_| Reply::sse(ANSWER)).await);
     let (deltas, error) = ask_the_bad_one(&fleet(&[&bad, &good], MultiHostOptions::default()), &bad).await;
     assert_eq!(deltas, [Delta::text("half")]);
@@ -143,7 +143,7 @@ async fn an_answer_that_breaks_after_its_first_piece_is_asked_of_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_hangs_up_on_the_host() {
+async fn a_caller_that_disconnects_closes_the_connection_to_the_host() {
     let servers = [
         server(|_| Reply::sse(HALF).then_silence()).await,
         server(|_| Reply::sse(HALF).then_silence()).await,
@@ -155,6 +155,6 @@ async fn a_caller_who_leaves_hangs_up_on_the_host() {
     tokio::select! {
         () = servers[0].hung_up(1) => {}
         () = servers[1].hung_up(1) => {}
-        () = tokio::time::sleep(std::time::Duration::from_secs(60)) => panic!("the host goes on for nobody"),
+        () = tokio::time::sleep(std::time::Duration::from_secs(60)) => panic!("the host continues without a caller"),
     }
 }

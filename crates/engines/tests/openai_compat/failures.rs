@@ -32,7 +32,7 @@ async fn broken(reply: Reply) -> (Vec<Delta>, String) {
 }
 
 #[tokio::test]
-async fn a_prompt_that_is_too_long_is_told_in_the_engines_words() {
+async fn a_prompt_that_is_too_long_has_the_engines_error() {
     for (style, recording, words, field, own_code, limit) in [
         (
             Style::VLLM,
@@ -64,7 +64,7 @@ async fn a_prompt_that_is_too_long_is_told_in_the_engines_words() {
 }
 
 #[tokio::test]
-async fn an_unknown_model_is_no_other_error() {
+async fn an_unknown_model_has_its_own_error() {
     let error = refusal(Style::VLLM, Reply::transcript("vllm/err_unknown_model")).await;
     assert_eq!(error.to_string(), "vllm has no model 'smollm2'");
     assert!(matches!(error, EngineError::ModelNotFound { .. }));
@@ -87,7 +87,7 @@ async fn a_refused_body_keeps_the_engines_complaint() {
 }
 
 #[tokio::test]
-async fn a_busy_engine_says_when_to_come_back() {
+async fn a_busy_engine_has_retry_after() {
     let reply = Reply::json(503, r#"{"error":{"message":"loading model"}}"#).header("retry-after", "7");
     let error = refusal(Style::LLAMACPP, reply).await;
     assert!(matches!(error, EngineError::Refused { status: 503, retry_after: Some(7), .. }), "{error:?}");
@@ -124,7 +124,7 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn refused_tools_are_left_out_once_and_not_in_silence() {
+async fn refused_tools_are_dropped_once_with_a_warning() {
     let server = FakeServer::start(|request| {
         if request.text().contains("\"tools\"") {
             Reply::transcript("sglang/fs_required")
@@ -274,7 +274,7 @@ async fn an_answer_without_end_does_not_fill_our_memory() {
 }
 
 #[tokio::test]
-async fn however_a_stream_is_packed_it_says_the_same() {
+async fn a_stream_is_the_same_in_any_packets() {
     for recording in ["vllm/fs_required_stream", "llama-server/chat_stream_usage"] {
         let mut packings = Vec::new();
         for reply in [

@@ -1,4 +1,4 @@
-//! The check of a finished answer, for what a grammar cannot hold.
+//! Checks a finished answer for what a grammar cannot enforce.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,20 +8,19 @@ use jsonschema::PatternOptions;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::SchemaError;
+use super::error::SchemaError;
 
-/// Steps back that a pattern of the caller may take at one string.
+/// The backtracking limit of a caller's pattern.
 const MAX_BACKTRACKING: usize = 100_000;
 
-/// Bytes that a compiled pattern of the caller may take.
+/// The size limit of a caller's compiled pattern.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
-/// A caller's schema, ready to check answers.
 #[derive(Debug)]
 pub(crate) struct Validator(jsonschema::Validator);
 
 impl Validator {
-    /// Recursive like the schema; for a thread with a large stack.
+    /// Recursive; needs a large stack.
     pub(crate) fn of(schema: &Value) -> Result<Self, SchemaError> {
         let patterns = PatternOptions::fancy_regex()
             .backtrack_limit(MAX_BACKTRACKING)
@@ -39,30 +38,29 @@ impl Validator {
             })
     }
 
-    /// What is wrong with a text, if anything.
     fn violation(&self, text: &str) -> Option<String> {
         match serde_json::from_str(text) {
             Ok(value) => self.0.validate(&value).err().map(|error| {
                 let path = error.schema_path().to_string();
                 let keyword = path.rsplit('/').find(|part| part.parse::<usize>().is_err());
-                format!("'{}' does not hold", keyword.unwrap_or("schema"))
+                format!("'{}' is violated", keyword.unwrap_or("schema"))
             }),
-            Err(_) => Some("it is no JSON".to_owned()),
+            Err(_) => Some("it is not JSON".to_owned()),
         }
     }
 }
 
-/// What the answers of a request are checked for once they are finished.
+/// The checks of finished answers.
 #[derive(Debug, Clone)]
 pub(crate) enum AnswerCheck {
-    /// The whole answer.
+    /// Of the whole answer.
     Content(Arc<Validator>),
-    /// The arguments of calls, by the name of the function.
+    /// Of the arguments of calls, by function.
     Calls(Arc<HashMap<String, Validator>>),
 }
 
 impl AnswerCheck {
-    /// What is wrong with the answers, if anything. JSON that was cut short is not checked.
+    /// The first violation. Incomplete JSON is not checked.
     pub(crate) fn violation(&self, generation: &Generation) -> Option<String> {
         generation.answers().find_map(|answer| self.wrong(answer))
     }

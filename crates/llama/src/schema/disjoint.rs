@@ -1,15 +1,14 @@
-//! Whether no value can follow two branches of a `oneOf` at once. Where that is certain, "exactly one" is the same as "any", which
-//! a grammar can hold.
+//! Whether the branches of a `oneOf` are disjoint. Then "exactly one" is the same as "any", which a grammar can enforce.
 
 use serde_json::Value;
 
-/// References that are followed to look at a branch.
+/// References that are followed in a branch.
 const MAX_REFERENCES: usize = 8;
 
-/// Comparing each with each takes time with many; so many alternatives are checked on the finished answer.
+/// More branches are checked on the finished answer, because all pairs are compared.
 const MAX_BRANCHES: usize = 64;
 
-/// Whether it is certain that no value follows two of the branches.
+/// Whether no value matches two branches. `false` if unknown.
 pub(super) fn are_disjoint(branches: &[Value], root: &Value) -> bool {
     if branches.len() > MAX_BRANCHES {
         return false;
@@ -41,7 +40,7 @@ fn differ(one: &Value, other: &Value, root: &Value) -> bool {
     if let (Some(one), Some(other)) = (values(one), values(other)) {
         return !one.iter().any(|value| other.iter().any(|other| same(value, other)));
     }
-    // Objects that both must have a property, with values of which none is in both.
+    // Objects with a required property whose values are disjoint.
     let only_objects = |schema: &Value| kinds(schema).is_some_and(|kinds| kinds == ["object"]);
     let required = |schema: &'_ Value, name: &str| {
         schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|n| n == name))
@@ -67,7 +66,7 @@ fn differ(one: &Value, other: &Value, root: &Value) -> bool {
     })
 }
 
-/// The types of values that a schema allows, where it says so.
+/// The types that a schema allows, if stated.
 fn kinds(schema: &Value) -> Option<Vec<&str>> {
     let plain = |name: &'_ str| if name == "integer" { "number" } else { name }.to_owned();
     let names: Vec<String> = match schema.get("type") {
@@ -90,7 +89,7 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// The values that a schema allows, where it lists them.
+/// The values that a schema allows, if listed.
 fn values(schema: &Value) -> Option<Vec<&Value>> {
     match (schema.get("const"), schema.get("enum")) {
         (Some(value), _) => Some(vec![value]),
@@ -99,7 +98,7 @@ fn values(schema: &Value) -> Option<Vec<&Value>> {
     }
 }
 
-/// Equal as JSON Schema sees it: `1` is `1.0`. Lists and objects are taken for equal, to be sure.
+/// Equality of JSON Schema: `1` is `1.0`. Lists and objects count as equal, to be safe.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),

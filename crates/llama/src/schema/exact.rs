@@ -1,26 +1,26 @@
-//! What the grammar compiler holds exactly: numbers and patterns within its arithmetic and its dialect of regular expressions.
+//! What the grammar compiler enforces exactly: numbers and patterns within its arithmetic and regular expressions.
 
 use llguidance::derivre::RegexBuilder;
 use llguidance::regex_to_lark;
 use serde_json::{Map, Value};
 
-/// Beyond these, the arithmetic of the grammar compiler is no longer exact.
+/// Beyond this, the arithmetic of the grammar compiler is not exact.
 const EXACT_NUMBER: f64 = 1e12;
 const MAX_MULTIPLE: f64 = 65_535.0;
 
-/// The largest whole number that every reader of JSON takes for what it is.
+/// The largest integer that all JSON parsers read exactly.
 const MAX_WHOLE: i64 = 9_007_199_254_740_991;
 
 pub(super) const BOUNDS: [&str; 4] = ["minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"];
 
-/// A count, also where a client writes it as `5.0`.
+/// A count, also as `5.0`.
 pub(super) fn whole(value: &Value) -> Option<u64> {
     let rounded =
         |number: f64| (number >= 0.0 && number.fract() == 0.0 && number < 1e18).then_some(number as u64);
     value.as_u64().or_else(|| value.as_f64().and_then(rounded))
 }
 
-/// Whether a schema asks for whole numbers, or for steps of some size.
+/// Whether a schema requires integers or multiples.
 pub(super) fn counts(schema: &Map<String, Value>) -> bool {
     let whole = match schema.get("type") {
         Some(Value::Array(names)) => names.iter().any(|name| name == "integer"),
@@ -31,7 +31,7 @@ pub(super) fn counts(schema: &Map<String, Value>) -> bool {
     (whole || schema.contains_key("multipleOf")) && !listed
 }
 
-/// Gives numbers a bound where they have none: with more digits, whether one is whole or a multiple depends on who reads it.
+/// Adds bounds to numbers without any: with more digits, whether a number is an integer depends on the parser.
 pub(super) fn bound(schema: &mut Map<String, Value>) {
     for (sides, most) in [(&BOUNDS[..2], -MAX_WHOLE), (&BOUNDS[2..], MAX_WHOLE)] {
         if !sides.iter().any(|keyword| schema.contains_key(*keyword)) {
@@ -40,7 +40,7 @@ pub(super) fn bound(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Whether a bound survives the way through the grammar compiler unchanged.
+/// Whether the grammar compiler keeps a bound exactly.
 pub(super) fn is_exact(number: f64) -> bool {
     let hundredths_of_millionths = number * 1e8;
     number.abs() <= EXACT_NUMBER
@@ -48,7 +48,7 @@ pub(super) fn is_exact(number: f64) -> bool {
         && (hundredths_of_millionths - hundredths_of_millionths.round()).abs() < 1e-3
 }
 
-/// Whether the grammar can count in steps of that size.
+/// Whether the grammar can enforce a multiple.
 pub(super) fn is_exact_multiple(number: f64) -> bool {
     (0..=4).any(|digits| {
         let steps = number * 10f64.powi(digits);
@@ -56,7 +56,7 @@ pub(super) fn is_exact_multiple(number: f64) -> bool {
     })
 }
 
-/// The pattern with a narrower `\s` and `\S`: dialects do not agree which rare characters are blanks.
+/// The pattern with ASCII `\s` and `\S`, because dialects differ.
 pub(super) fn with_plain_blanks(pattern: &str) -> String {
     let mut plain = String::with_capacity(pattern.len());
     let mut rest = pattern.chars();
@@ -73,7 +73,7 @@ pub(super) fn with_plain_blanks(pattern: &str) -> String {
     plain
 }
 
-/// Whether the grammar engine can follow a pattern: no looking around, no anchors in the middle.
+/// Whether the grammar engine supports a pattern: no look-around, no anchors in the middle.
 pub(super) fn is_regular(pattern: &str) -> bool {
     let mut builder = RegexBuilder::new();
     builder.mk_regex_for_serach(&regex_to_lark(pattern, "dw")).is_ok()

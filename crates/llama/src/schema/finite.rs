@@ -1,12 +1,12 @@
-//! Whether any value at all follows a schema, as far as references go: one that needs itself within itself has none that ends.
+//! Whether a schema has a finite value: one that requires itself has none.
 
 use serde_json::Value;
 
-use super::number_of;
+use super::references::number_of;
 
-/// Whether the first of these definitions has a value that ends.
+/// Whether the first definition has a finite value.
 pub(super) fn is_finite(definitions: &[Value]) -> bool {
-    // A definition ends if it does so under the assumption that only those end of which that is already known.
+    // Iterates: a definition is finite if it is, given the definitions that are known to be.
     let mut ends = vec![false; definitions.len()];
     loop {
         let mut more = false;

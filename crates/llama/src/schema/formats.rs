@@ -1,7 +1,7 @@
-//! The formats of strings as patterns that a grammar holds.
+//! The formats of strings as patterns for a grammar.
 //!
-//! A pattern allows a part of what the format allows, never more: every string it lets through is valid for each reader of the
-//! format, also for strict ones. So there are no leap seconds, no year 0, and no names with a doubled hyphen.
+//! A pattern allows only strings that are valid for every strict parser of the format. So there are no leap seconds, no year 0,
+//! and no names with a doubled hyphen.
 
 /// How a format is kept.
 pub(super) enum Format {
@@ -9,7 +9,7 @@ pub(super) enum Format {
     Held(String),
     /// By a check of the finished answer.
     Checked,
-    /// Not known to JSON Schema, which makes it an annotation.
+    /// Unknown to JSON Schema, so an annotation.
     Unknown,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn of(name: &str) -> Format {
 
 fn duration() -> String {
     let chain = |units: &[&str]| -> String {
-        // From the largest unit that is given on, the next smaller ones may follow in order.
+        // From the largest unit, the smaller ones may follow in order.
         let from: Vec<String> = (0..units.len())
             .map(|at| {
                 let rest = units[at + 1..]
@@ -76,7 +76,7 @@ fn duration() -> String {
 fn ipv6() -> String {
     let group = format!("{HEX}{{1,4}}");
     let mut forms = vec![format!("(?:{group}:){{7}}{group}"), "::".to_owned()];
-    // One run of zeros is left out, of two groups at least.
+    // One run of at least two zero groups is omitted.
     for before in 0..=6usize {
         let after = 6 - before;
         let head = match before {

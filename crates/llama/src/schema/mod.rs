@@ -1,89 +1,45 @@
-//! JSON schemas as the grammar engine takes them: which keywords a grammar holds, which are checked on the finished answer, and
-//! which are refused by name. Knows nothing of models, tokens or requests.
+//! Translates JSON schemas for the grammar engine: which keywords a grammar enforces, which are checked on the finished answer,
+//! and which are refused by name. Knows nothing of models, tokens or requests.
 //!
-//! A keyword is never ignored in silence, with three exceptions that JSON Schema itself makes: annotations, keywords that no
-//! specification knows, and names of formats that no specification knows.
+//! No keyword is ignored silently, with three exceptions of JSON Schema itself: annotations, unknown keywords, and unknown
+//! formats.
 
 mod check;
 mod disjoint;
+mod error;
 mod exact;
 mod finite;
 mod formats;
+mod reader;
+mod references;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
-use thiserror::Error;
 
 pub(crate) use check::{AnswerCheck, Validator};
-use exact::{BOUNDS, bound, counts, is_exact, is_exact_multiple, is_regular, whole, with_plain_blanks};
-
-/// The compiler works recursively, once for every level and for every reference.
-const MAX_DEPTH: usize = 64;
-
-/// Schemas within a schema.
-const MAX_NODES: usize = 10_000;
-
-/// The schema as text, with the values of all enumerations.
-const MAX_BYTES: usize = 256 * 1024;
-
-/// References that lead straight to other references.
-const MAX_REFERENCE_CHAIN: usize = 64;
-
-/// Properties that one object names: each may come next, so each costs time at every token.
-const MAX_PROPERTIES: usize = 1_000;
-
-/// The smallest length that may be asked for: no answer is longer.
-const MAX_LEAST: u64 = 100_000;
-
-/// Why a schema cannot be enforced.
-#[derive(Debug, Error, PartialEq, Eq)]
-pub(crate) enum SchemaError {
-    #[error("the schema is nested more than {MAX_DEPTH} levels deep")]
-    TooDeep,
-    #[error("the schema is larger than {MAX_BYTES} bytes or {MAX_NODES} schemas")]
-    TooLarge,
-    #[error("an object of the schema names more than {MAX_PROPERTIES} properties")]
-    TooManyProperties,
-    #[error("more than {MAX_REFERENCE_CHAIN} '$ref' of the schema lead straight to one another")]
-    ReferenceChain,
-    #[error("no value follows the schema: it refers to itself without an end")]
-    Endless,
-    #[error("no value follows the schema: {0}")]
-    Unsatisfiable(String),
-    #[error("the schema uses '{0}', which this engine does not support")]
-    Unsupported(String),
-    #[error("the schema has a '$ref' to '{0}', which is not in it")]
-    Reference(String),
-    #[error("'{keyword}' of the schema must be {expected}")]
-    Malformed { keyword: String, expected: &'static str },
-    #[error("the schema cannot be made into a grammar: {0}")]
-    Grammar(String),
-}
+use error::MAX_BYTES;
+pub(crate) use error::SchemaError;
+use reader::Reader;
+pub(crate) use references::reference;
+use references::{check_reference_chains, renamed};
 
 /// A schema that can be enforced.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Enforceable {
-    /// What the grammar holds. The first definition is the schema itself; references lead to definitions by number.
+    /// For the grammar. The first definition is the schema itself; references are numbers of definitions.
     pub(crate) definitions: Vec<Value>,
-    /// The keywords that the grammar does not hold. An answer must be checked for them when it is finished.
+    /// The keywords that must be checked on the finished answer.
     pub(crate) checked: BTreeSet<&'static str>,
 }
 
 impl Enforceable {
-    /// Reads a caller's schema. Recursive up to the limits above; for a thread with a large stack.
+    /// Reads a schema. Recursive up to the limits of `error`; needs a large stack.
     pub(crate) fn read(schema: &Value) -> Result<Self, SchemaError> {
         if is_longer_than(schema, MAX_BYTES) {
             return Err(SchemaError::TooLarge);
         }
-        let mut reader = Reader {
-            root: schema,
-            closes: !merges(schema),
-            targets: vec![schema],
-            numbers: HashMap::from([(String::new(), 0)]),
-            nodes: 0,
-            checked: BTreeSet::new(),
-        };
+        let mut reader = Reader::new(schema);
         let mut definitions = Vec::new();
         while let Some(&target) = reader.targets.get(definitions.len()) {
             definitions.push(reader.read(target, 0)?);
@@ -96,52 +52,19 @@ impl Enforceable {
         Ok(Enforceable { definitions, checked })
     }
 
-    /// The schema of any object, for answers that are only asked to be JSON.
+    /// The schema of any object, for JSON mode.
     pub(crate) fn any_object() -> Self {
         Enforceable { definitions: vec![serde_json::json!({ "type": "object" })], checked: BTreeSet::new() }
     }
 
-    /// The definitions for the `$defs` of a document, under names that begin with `prefix`, to which their references lead.
+    /// The definitions for `$defs`, with names that begin with `prefix`.
     pub(crate) fn definitions_named(self, prefix: &str) -> Map<String, Value> {
         let numbered = self.definitions.into_iter().enumerate();
         numbered.map(|(at, definition)| (format!("{prefix}{at}"), renamed(definition, prefix))).collect()
     }
 }
 
-/// A reference to a definition of [`Enforceable::definitions_named`].
-pub(crate) fn reference(prefix: &str, number: usize) -> String {
-    format!("#/$defs/{prefix}{number}")
-}
-
-/// Puts `prefix` before the number in every reference.
-fn renamed(mut schema: Value, prefix: &str) -> Value {
-    fn rename(schema: &mut Value, prefix: &str) {
-        let Value::Object(fields) = schema else { return };
-        for (key, value) in fields {
-            match (key.as_str(), value) {
-                ("$ref", Value::String(target)) => {
-                    if let Some(number) = target.strip_prefix("#/$defs/") {
-                        *target = format!("#/$defs/{prefix}{number}");
-                    }
-                }
-                ("properties" | "patternProperties", Value::Object(named)) => {
-                    named.values_mut().for_each(|schema| rename(schema, prefix));
-                }
-                ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(list)) => {
-                    list.iter_mut().for_each(|schema| rename(schema, prefix));
-                }
-                ("items" | "additionalProperties", schema) => rename(schema, prefix),
-                _ => {}
-            }
-        }
-    }
-    if !prefix.is_empty() {
-        rename(&mut schema, prefix);
-    }
-    schema
-}
-
-/// Whether the text of a value has more bytes than that, found out without writing it.
+/// Whether the text of a value exceeds `limit` bytes, without writing it.
 fn is_longer_than(value: &Value, limit: usize) -> bool {
     struct Left(usize);
     impl std::io::Write for Left {
@@ -157,378 +80,6 @@ fn is_longer_than(value: &Value, limit: usize) -> bool {
         }
     }
     serde_json::to_writer(Left(limit), value).is_err()
-}
-
-struct Reader<'a> {
-    root: &'a Value,
-    /// Whether objects have only the properties they name unless they say otherwise. A model that may write further ones often
-    /// does not stop; and where schemas are not merged, nothing is lost.
-    closes: bool,
-    /// What references lead to, in the order in which they were found.
-    targets: Vec<&'a Value>,
-    numbers: HashMap<String, usize>,
-    nodes: usize,
-    checked: BTreeSet<&'static str>,
-}
-
-impl<'a> Reader<'a> {
-    fn read(&mut self, schema: &'a Value, depth: usize) -> Result<Value, SchemaError> {
-        self.nodes += 1;
-        if self.nodes > MAX_NODES {
-            return Err(SchemaError::TooLarge);
-        }
-        if depth > MAX_DEPTH {
-            return Err(SchemaError::TooDeep);
-        }
-        let fields = match schema {
-            Value::Bool(_) => return Ok(schema.clone()),
-            Value::Object(fields) => fields,
-            _ => return Err(malformed("schema", "an object, true or false")),
-        };
-        let mut out = Map::new();
-        // Further schemas that the value must follow.
-        let mut also = Vec::new();
-        for (keyword, value) in fields {
-            self.keyword(keyword, value, fields, depth, &mut out, &mut also)?;
-        }
-        if self.closes && is_open(&out) {
-            out.insert("additionalProperties".to_owned(), Value::Bool(false));
-        }
-        if counts(&out)
-            && BOUNDS.iter().all(|keyword| fields.contains_key(*keyword) == out.contains_key(*keyword))
-        {
-            bound(&mut out);
-        }
-        if !also.is_empty() {
-            let all = out.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
-            if let Value::Array(all) = all {
-                all.append(&mut also);
-            }
-        }
-        Ok(Value::Object(out))
-    }
-
-    fn keyword(
-        &mut self,
-        keyword: &str,
-        value: &'a Value,
-        fields: &'a Map<String, Value>,
-        depth: usize,
-        out: &mut Map<String, Value>,
-        also: &mut Vec<Value>,
-    ) -> Result<(), SchemaError> {
-        let mut keep = |value: Value| {
-            out.insert(keyword.to_owned(), value);
-        };
-        match keyword {
-            "type" => keep(types(value)?),
-            "properties" | "patternProperties" => {
-                let named = value.as_object().ok_or_else(|| malformed(keyword, "an object"))?;
-                if named.len() > MAX_PROPERTIES {
-                    return Err(SchemaError::TooManyProperties);
-                }
-                let mut read = Map::new();
-                for (name, schema) in named {
-                    let name = match keyword {
-                        "properties" => name.clone(),
-                        _ => with_plain_blanks(name),
-                    };
-                    if keyword == "patternProperties" && !is_regular(&name) {
-                        return Err(SchemaError::Unsupported(format!("patternProperties: {name}")));
-                    }
-                    read.insert(name, self.read(schema, depth + 1)?);
-                }
-                keep(Value::Object(read));
-            }
-            // The older form of `prefixItems`.
-            "items" if value.is_array() => {
-                let list = self.list(keyword, value, depth)?;
-                out.insert("prefixItems".to_owned(), list);
-            }
-            "additionalItems" if fields.get("items").is_some_and(Value::is_array) => {
-                let rest = self.read(value, depth + 1)?;
-                out.insert("items".to_owned(), rest);
-            }
-            "items" | "additionalProperties" => keep(self.read(value, depth + 1)?),
-            "anyOf" | "allOf" | "prefixItems" => keep(self.list(keyword, value, depth)?),
-            "oneOf" => {
-                let branches = value.as_array().ok_or_else(|| malformed(keyword, "a list of schemas"))?;
-                if !disjoint::are_disjoint(branches, self.root) {
-                    self.checked.insert("oneOf");
-                }
-                keep(self.list(keyword, value, depth)?);
-            }
-            "$ref" => keep(self.reference(value)?.into()),
-            "const" => {
-                self.values(std::slice::from_ref(value));
-                keep(value.clone());
-            }
-            "enum" => {
-                let values = value
-                    .as_array()
-                    .filter(|values| !values.is_empty())
-                    .ok_or_else(|| malformed(keyword, "a list that is not empty"))?;
-                self.values(values);
-                keep(value.clone());
-            }
-            "required" => {
-                let named = value.as_array().ok_or_else(|| malformed(keyword, "a list of names"))?;
-                if !named.iter().all(Value::is_string) {
-                    return Err(malformed(keyword, "a list of names"));
-                }
-                if named.len() > MAX_PROPERTIES {
-                    return Err(SchemaError::TooManyProperties);
-                }
-                keep(value.clone());
-            }
-            "minLength" | "minItems" | "minProperties" | "maxLength" | "maxItems" | "maxProperties" => {
-                let count = whole(value).ok_or_else(|| malformed(keyword, "a whole number"))?;
-                let least = keyword.starts_with("min");
-                if least && count > MAX_LEAST {
-                    return Err(SchemaError::Unsatisfiable(format!("'{keyword}' is more than {MAX_LEAST}")));
-                }
-                if keyword.ends_with("Properties") && has_optional(fields) {
-                    self.checked.insert(if keyword == "minProperties" {
-                        "minProperties"
-                    } else {
-                        "maxProperties"
-                    });
-                } else {
-                    keep(count.min(u64::from(u32::MAX / 2)).into());
-                }
-            }
-            // The older form, in which a flag says that `minimum` itself is excluded.
-            "exclusiveMinimum" | "exclusiveMaximum" if value.is_boolean() => keep(value.clone()),
-            "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
-                let number = value.as_f64().ok_or_else(|| malformed(keyword, "a number"))?;
-                if is_exact(number) {
-                    keep(value.clone());
-                } else {
-                    self.checked.insert(named(keyword));
-                }
-            }
-            "multipleOf" => {
-                let number = value
-                    .as_f64()
-                    .filter(|number| *number > 0.0)
-                    .ok_or_else(|| malformed(keyword, "a number above 0"))?;
-                if is_exact_multiple(number) {
-                    keep(value.clone());
-                } else {
-                    self.checked.insert("multipleOf");
-                }
-            }
-            "pattern" => {
-                let pattern = value.as_str().ok_or_else(|| malformed(keyword, "a regular expression"))?;
-                let pattern = with_plain_blanks(pattern);
-                if is_regular(&pattern) {
-                    keep(pattern.into());
-                } else {
-                    self.checked.insert("pattern");
-                }
-            }
-            "format" => {
-                let format = value.as_str().ok_or_else(|| malformed(keyword, "a name"))?;
-                match formats::of(format) {
-                    formats::Format::Held(pattern) => {
-                        also.push(serde_json::json!({ "pattern": pattern }));
-                    }
-                    formats::Format::Checked => {
-                        self.checked.insert("format");
-                    }
-                    formats::Format::Unknown => {}
-                }
-            }
-            "uniqueItems" if value == &Value::Bool(true) => {
-                self.checked.insert("uniqueItems");
-            }
-            "contains" | "minContains" | "maxContains" | "propertyNames" | "dependentRequired"
-            | "dependentSchemas" | "dependencies" | "not" | "if" | "then" | "else" => {
-                self.checked.insert(named(keyword));
-            }
-            "unevaluatedProperties" | "unevaluatedItems" | "$dynamicRef" | "$recursiveRef" => {
-                return Err(SchemaError::Unsupported(keyword.to_owned()));
-            }
-            // A schema with an address of its own, from which its references would count.
-            "$id" if !std::ptr::eq(fields, self.root_fields()) => {
-                return Err(SchemaError::Unsupported("$id".to_owned()));
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn root_fields(&self) -> &'a Map<String, Value> {
-        static NONE: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
-        self.root.as_object().unwrap_or(&NONE)
-    }
-
-    fn list(&mut self, keyword: &str, value: &'a Value, depth: usize) -> Result<Value, SchemaError> {
-        let schemas = value.as_array().ok_or_else(|| malformed(keyword, "a list of schemas"))?;
-        schemas.iter().map(|schema| self.read(schema, depth + 1)).collect()
-    }
-
-    /// Numbers that the grammar would write less exactly than they are given are checked too.
-    fn values(&mut self, values: &[Value]) {
-        let mut open: Vec<&Value> = values.iter().collect();
-        while let Some(value) = open.pop() {
-            match value {
-                Value::Number(number) if !number.as_f64().is_some_and(is_exact) => {
-                    self.checked.insert("enum");
-                }
-                Value::Array(items) => open.extend(items),
-                Value::Object(fields) => open.extend(fields.values()),
-                _ => {}
-            }
-        }
-    }
-
-    /// The reference under which the grammar knows what a reference of the caller leads to.
-    fn reference(&mut self, value: &Value) -> Result<String, SchemaError> {
-        let target = value.as_str().ok_or_else(|| malformed("$ref", "a reference"))?;
-        let Some(pointer) = target.strip_prefix('#') else {
-            return Err(SchemaError::Unsupported(format!("$ref: {target}")));
-        };
-        let pointer = percent_decoded(pointer).ok_or_else(|| SchemaError::Reference(target.to_owned()))?;
-        if let Some(&number) = self.numbers.get(&pointer) {
-            return Ok(reference("", number));
-        }
-        let found = self.root.pointer(&pointer).ok_or_else(|| SchemaError::Reference(target.to_owned()))?;
-        // A name with a tilde has many spellings, and all of them lead here.
-        let known = self.targets.iter().position(|target| std::ptr::eq(*target, found));
-        let number = known.unwrap_or(self.targets.len());
-        if known.is_none() {
-            self.targets.push(found);
-        }
-        self.numbers.insert(pointer, number);
-        Ok(reference("", number))
-    }
-}
-
-fn malformed(keyword: &str, expected: &'static str) -> SchemaError {
-    SchemaError::Malformed { keyword: keyword.to_owned(), expected }
-}
-
-/// The keyword as a name that lives as long as the program.
-fn named(keyword: &str) -> &'static str {
-    const CHECKED: [&str; 15] = [
-        "contains",
-        "minContains",
-        "maxContains",
-        "propertyNames",
-        "dependentRequired",
-        "dependentSchemas",
-        "dependencies",
-        "not",
-        "if",
-        "then",
-        "else",
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-    ];
-    CHECKED.into_iter().find(|known| *known == keyword).unwrap_or("schema")
-}
-
-fn types(value: &Value) -> Result<Value, SchemaError> {
-    const TYPES: [&str; 7] = ["null", "boolean", "number", "integer", "string", "array", "object"];
-    let known = |value: &Value| value.as_str().is_some_and(|name| TYPES.contains(&name));
-    let right = match value {
-        Value::Array(names) => !names.is_empty() && names.iter().all(known),
-        name => known(name),
-    };
-    if right { Ok(value.clone()) } else { Err(malformed("type", "the name of a type, or a list of them")) }
-}
-
-/// Whether an object has properties that it may do without. The grammar counts properties only where it has none.
-fn has_optional(fields: &Map<String, Value>) -> bool {
-    let required: Vec<&str> = fields
-        .get("required")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    let named = fields.get("properties").and_then(Value::as_object);
-    let elsewhere = ["allOf", "anyOf", "oneOf", "$ref"].iter().any(|keyword| fields.contains_key(*keyword));
-    elsewhere || named.is_some_and(|named| named.keys().any(|name| !required.contains(&name.as_str())))
-}
-
-/// Whether a schema has places where an object must follow two schemas at once. A value or a property that looks like such a place
-/// counts as one, which does no harm.
-fn merges(schema: &Value) -> bool {
-    let mut open = vec![schema];
-    while let Some(value) = open.pop() {
-        match value {
-            Value::Object(fields) => {
-                let has = |keyword: &&str| fields.contains_key(*keyword);
-                let of_objects = ["properties", "required", "additionalProperties", "patternProperties"];
-                let elsewhere = ["anyOf", "oneOf", "$ref"].iter().filter(|keyword| has(keyword)).count();
-                if fields.contains_key("allOf")
-                    || elsewhere > 1
-                    || (elsewhere == 1 && of_objects.iter().any(&has))
-                {
-                    return true;
-                }
-                open.extend(fields.values());
-            }
-            Value::Array(items) => open.extend(items),
-            _ => {}
-        }
-    }
-    false
-}
-
-/// Whether an object names properties and does not say whether it may have others, while it needs none.
-fn is_open(schema: &Map<String, Value>) -> bool {
-    let Some(named) = schema.get("properties").and_then(Value::as_object) else { return false };
-    let says = ["additionalProperties", "patternProperties", "minProperties", "const", "enum"];
-    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-    !named.is_empty()
-        && !says.iter().any(|keyword| schema.contains_key(*keyword))
-        && required.filter_map(Value::as_str).all(|name| named.contains_key(name))
-}
-
-/// The pointer of a reference, without the escapes of an address; `None` when they are none.
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let digits = [rest.next()?, rest.next()?];
-        let digits = std::str::from_utf8(&digits).ok()?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-    }
-    String::from_utf8(bytes).ok()
-}
-
-/// References that lead straight to references are followed one within the other.
-fn check_reference_chains(definitions: &[Value]) -> Result<(), SchemaError> {
-    let next = |at: usize| definitions.get(at).and_then(|definition| number_of(definition.get("$ref")?));
-    for start in 0..definitions.len() {
-        let mut at = start;
-        let mut length = 0;
-        while let Some(to) = next(at) {
-            length += 1;
-            if to == start || length > definitions.len() {
-                break;
-            }
-            if length > MAX_REFERENCE_CHAIN {
-                return Err(SchemaError::ReferenceChain);
-            }
-            at = to;
-        }
-    }
-    Ok(())
-}
-
-/// The definition that a reference leads to.
-fn number_of(reference: &Value) -> Option<usize> {
-    reference.as_str()?.strip_prefix("#/$defs/")?.parse().ok()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ fn checked(schema: &Value) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_a_grammar_holds_needs_no_check() {
+fn keywords_of_a_grammar_need_no_check() {
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Order", "description": "…", "default": {}, "x-vendor": true,
@@ -33,7 +33,7 @@ fn what_a_grammar_holds_needs_no_check() {
 }
 
 #[test]
-fn what_a_grammar_cannot_hold_is_named_for_the_check() {
+fn other_keywords_are_named_for_the_check() {
     for (schema, keyword) in [
         (json!({"type": "array", "uniqueItems": true}), "uniqueItems"),
         (json!({"not": {"type": "null"}}), "not"),
@@ -51,7 +51,7 @@ fn what_a_grammar_cannot_hold_is_named_for_the_check() {
 }
 
 #[test]
-fn what_cannot_be_enforced_at_all_is_refused_by_name() {
+fn keywords_that_cannot_be_enforced_are_refused_by_name() {
     for (schema, reason) in [
         (json!({"type": "object", "unevaluatedProperties": false}), "'unevaluatedProperties'"),
         (json!({"$ref": "https://example.com/schema.json"}), "https://example.com/schema.json"),
@@ -68,7 +68,7 @@ fn what_cannot_be_enforced_at_all_is_refused_by_name() {
 }
 
 #[test]
-fn a_schema_may_refer_to_itself_as_long_as_a_value_can_end() {
+fn a_schema_may_refer_to_itself_if_it_has_a_finite_value() {
     let tree = json!({"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#"}}},
                       "required": ["children"]});
     let list = json!({"$defs": {"node": {"anyOf": [{"type": "null"},
@@ -89,7 +89,7 @@ fn a_schema_may_refer_to_itself_as_long_as_a_value_can_end() {
 }
 
 #[test]
-fn what_is_too_large_is_refused_before_it_is_compiled() {
+fn a_schema_that_is_too_large_is_refused_before_it_is_compiled() {
     let mut deep = json!({"type": "string"});
     for _ in 0..100 {
         deep = json!({"type": "array", "items": deep});

@@ -21,7 +21,7 @@ async fn started(options: McpServerOptions) -> McpServers {
 }
 
 #[tokio::test]
-async fn its_tools_are_ours_by_name_schema_and_reach() {
+async fn its_tools_have_a_name_a_schema_and_a_reach() {
     let servers = started(McpServerOptions { reach: Reach::Read, ..everything() }).await;
     let tool = crate::support::tool(&servers, "every_thing__get-sum");
     assert_eq!(tool.spec().reach, Reach::Read);
@@ -41,7 +41,7 @@ async fn its_tools_do_what_they_say() {
 }
 
 #[tokio::test]
-async fn calls_run_side_by_side() {
+async fn calls_run_concurrently() {
     let servers = started(everything()).await;
     let slow =
         call(&servers, "every_thing__trigger-long-running-operation", json!({"duration": 2, "steps": 2}));
@@ -55,7 +55,7 @@ async fn calls_run_side_by_side() {
 }
 
 #[tokio::test]
-async fn a_long_operation_ends_at_the_time_out_and_the_server_goes_on() {
+async fn a_long_operation_ends_at_the_timeout_and_the_server_continues() {
     let servers =
         started(McpServerOptions { call_timeout: Duration::from_millis(300), ..everything() }).await;
     let long =

@@ -33,12 +33,12 @@ async fn a_tool_that_appears_later_is_not_offered() {
     let status = until(&servers, |status| !status.withheld.is_empty()).await;
     assert_eq!(status.withheld, withheld("grown", ToolChange::New));
     assert!(!offers(&status, "files__grown"));
-    assert_eq!(echo(&servers, "files").await.unwrap(), "hello", "those it had go on working");
+    assert_eq!(echo(&servers, "files").await.unwrap(), "hello", "its earlier tools still work");
     servers.shutdown().await;
 }
 
 #[tokio::test]
-async fn a_tool_that_reads_differently_later_is_not_offered() {
+async fn a_tool_whose_description_changes_is_not_offered() {
     let servers = started(&ToolPins::default()).await;
     call(&servers, "files__change", json!({})).await.unwrap();
     let status = until(&servers, |status| !status.withheld.is_empty()).await;
@@ -48,7 +48,7 @@ async fn a_tool_that_reads_differently_later_is_not_offered() {
 }
 
 #[tokio::test]
-async fn what_a_server_had_is_remembered_across_restarts_until_the_owner_accepts_a_change() {
+async fn the_tools_of_a_server_are_remembered_across_restarts_until_the_owner_accepts_a_change() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("mcp_tools.json");
     let servers = started(&ToolPins::in_file(path.clone())).await;

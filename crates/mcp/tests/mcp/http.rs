@@ -80,7 +80,7 @@ async fn real_server() -> (String, JoinSet<()>) {
 }
 
 #[tokio::test]
-async fn the_tools_of_a_server_over_http_are_ours() {
+async fn the_tools_of_a_server_over_http_are_offered() {
     let (url, _serving) = real_server().await;
     let servers = started(&url).await;
     assert_eq!(states(&servers), [McpState::Ready]);
@@ -134,7 +134,7 @@ async fn every_request_carries_the_configured_headers_and_the_session() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_answers_a_call_costs_that_call() {
+async fn a_server_that_does_not_answer_fails_that_call_only() {
     let server = FakeServer::start(|request| old_server(request, |_| Reply::silence())).await;
     let options = McpServerOptions { call_timeout: Duration::from_millis(200), ..http(&server.url()) };
     let servers = McpServers::start(vec![options], &ToolPins::default());
@@ -146,7 +146,7 @@ async fn a_server_that_never_answers_a_call_costs_that_call() {
 }
 
 #[tokio::test]
-async fn a_redirect_does_not_carry_the_secrets_away() {
+async fn a_redirect_does_not_get_the_secrets() {
     let thief = FakeServer::replying(Reply::json(200, "{}")).await;
     let target = thief.url();
     let server = FakeServer::start(move |_| Reply::json(307, "").header("location", &target)).await;
@@ -157,7 +157,7 @@ async fn a_redirect_does_not_carry_the_secrets_away() {
 }
 
 #[tokio::test]
-async fn a_server_that_comes_later_is_found() {
+async fn a_server_that_starts_later_is_found() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -172,7 +172,7 @@ async fn a_server_that_comes_later_is_found() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_none_is_told() {
+async fn an_invalid_mcp_address_is_reported() {
     let servers = started("ftp://somewhere").await;
     let reason =
         "'ftp://somewhere' is not the address of an MCP server: it must begin with http:// or https://";

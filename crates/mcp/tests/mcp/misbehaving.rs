@@ -21,7 +21,7 @@ fn reason(servers: &McpServers) -> String {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_at_start_costs_its_own_tools_only() {
+async fn a_server_that_hangs_at_start_affects_its_own_tools_only() {
     let hanging = McpServerOptions { start_timeout: Duration::from_millis(300), ..scripted("bad", "hangs") };
     let servers = started(vec![hanging, scripted("good", "behaves")]).await;
     assert_eq!(reason(&servers), "it was not ready within 0.3 s");
@@ -41,7 +41,7 @@ async fn a_server_that_floods_stderr_works() {
 }
 
 #[tokio::test]
-async fn nonsense_on_stdout_is_passed_over() {
+async fn invalid_lines_on_stdout_are_skipped() {
     let servers = started(vec![scripted("odd", "talks_nonsense")]).await;
     for _ in 0..3 {
         assert_eq!(echo(&servers, "odd").await.unwrap(), "hello");
@@ -50,7 +50,7 @@ async fn nonsense_on_stdout_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_is_started_again_and_its_tools_say_so_meanwhile() {
+async fn a_dead_server_is_restarted_and_its_tools_report_it_meanwhile() {
     let dying = McpServerOptions { restart_delay: Duration::from_secs(1), ..scripted("mortal", "behaves") };
     let servers = started(vec![dying]).await;
     let first = call(&servers, "mortal__pid", json!({})).await.unwrap();
@@ -69,7 +69,7 @@ async fn a_server_that_dies_is_started_again_and_its_tools_say_so_meanwhile() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_long_is_an_error_at_once_and_the_server_lives_on() {
+async fn an_answer_that_is_too_long_is_an_error_at_once_and_the_server_continues() {
     let servers = started(vec![scripted("wordy", "behaves")]).await;
     let huge = timeout(PATIENCE, call(&servers, "wordy__huge", json!({}))).await;
     assert_eq!(huge.unwrap().unwrap_err().0, "the MCP server 'wordy' sent an answer longer than 4 MiB");
@@ -78,7 +78,7 @@ async fn an_answer_that_is_too_long_is_an_error_at_once_and_the_server_lives_on(
 }
 
 #[tokio::test]
-async fn a_call_that_takes_too_long_ends_and_the_server_is_told() {
+async fn a_call_that_takes_too_long_is_cancelled_at_the_server() {
     let slow = McpServerOptions { call_timeout: Duration::from_millis(500), ..scripted("slow", "behaves") };
     let servers = started(vec![slow]).await;
     let late = call(&servers, "slow__wait", json!({})).await.unwrap_err();
@@ -104,7 +104,7 @@ async fn heard_of_the_cancelling(servers: &McpServers, tool: &str) {
 }
 
 #[tokio::test]
-async fn what_a_server_refuses_is_told_in_its_words() {
+async fn a_refusal_has_the_text_of_the_server() {
     let servers = started(vec![scripted("strict", "behaves")]).await;
     let refused = call(&servers, "strict__refuse", json!({})).await.unwrap_err();
     assert_eq!(refused.0, "the MCP server 'strict' refuses: not on a Sunday");
@@ -116,14 +116,14 @@ async fn what_a_server_refuses_is_told_in_its_words() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_at_once_leaves_its_last_words() {
+async fn a_server_that_ends_at_once_is_reported_with_its_output() {
     let servers = started(vec![scripted("short", "ends")]).await;
     assert_eq!(reason(&servers), "it exited (exit status: 1); last lines of its output: no licence found");
     servers.shutdown().await;
 }
 
 #[tokio::test]
-async fn a_server_that_dies_of_the_newer_greeting_gets_the_older_one() {
+async fn a_server_that_dies_of_the_newer_handshake_gets_the_older_one() {
     let servers = started(vec![scripted("old", "dies_of_news")]).await;
     assert_eq!(reason(&servers), "it exited (exit status: 1); last lines of its output: unheard of");
     reached(&servers, |state| *state == McpState::Ready).await;
@@ -132,14 +132,14 @@ async fn a_server_that_dies_of_the_newer_greeting_gets_the_older_one() {
 }
 
 #[tokio::test]
-async fn a_list_of_tools_without_end_is_given_up() {
+async fn an_endless_list_of_tools_is_an_error() {
     let servers = started(vec![scripted("endless", "never_stops_listing")]).await;
     assert_eq!(reason(&servers), "it does not follow the protocol: it has more than 32 pages of tools");
     servers.shutdown().await;
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_named() {
+async fn a_missing_program_is_named() {
     let servers = started(vec![stdio("ghost", "/no/such/program", &[])]).await;
     assert_eq!(
         reason(&servers),
@@ -149,7 +149,7 @@ async fn a_program_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn a_directory_that_is_not_there_is_named() {
+async fn a_missing_directory_is_named() {
     let mut options = scripted("lost", "behaves");
     if let McpTransport::Stdio { cwd, .. } = &mut options.transport {
         *cwd = Some("/no/such/directory".into());
@@ -160,7 +160,7 @@ async fn a_directory_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn a_server_runs_where_and_with_what_it_is_configured() {
+async fn a_server_runs_in_its_directory_with_its_environment() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path().canonicalize().unwrap();
     let mut options = scripted("placed", "behaves");
@@ -185,12 +185,12 @@ async fn family(servers: &McpServers) -> [String; 2] {
 
 #[cfg(target_os = "linux")]
 fn is_alive(pid: &str) -> bool {
-    // `number (name) state ...`; the dead whom nobody has buried yet are zombies.
+    // `pid (name) state ...`; `Z` is a zombie.
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     status.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
-/// Those who are killed need a moment to die.
+/// Killed processes need a moment to end.
 #[cfg(target_os = "linux")]
 async fn are_gone(family: [String; 2]) {
     let gone = async {
@@ -198,7 +198,7 @@ async fn are_gone(family: [String; 2]) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(PATIENCE, gone).await.expect("nobody lives on");
+    timeout(PATIENCE, gone).await.expect("no process is left");
 }
 
 #[cfg(target_os = "linux")]

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::support::PATIENCE;
 
-/// Says what it was called with, fails, or waits for ever.
+/// Returns its arguments, fails, or waits forever.
 #[derive(Default)]
 struct Scripted {
     began: Notify,
@@ -91,7 +91,7 @@ async fn text_of(
 }
 
 #[tokio::test]
-async fn a_client_finds_and_uses_our_tools() {
+async fn a_client_finds_and_uses_hobs_tools() {
     let Served { serving, stream, .. } = served();
     let client = ().serve(stream).await.unwrap();
     let info = client.peer_info().unwrap();
@@ -128,7 +128,7 @@ async fn a_client_of_the_newer_protocol_is_served_too() {
 }
 
 #[tokio::test]
-async fn a_call_that_the_client_gives_up_is_ended() {
+async fn a_call_that_the_client_cancels_is_stopped() {
     let Served { tools, stream, .. } = served();
     let client = ().serve(stream).await.unwrap();
     {
@@ -153,18 +153,18 @@ async fn too_many_calls_at_once_are_refused() {
         tools.began.notified().await;
     }
     let refused = text_of(&client, "say", json!({})).await.unwrap();
-    assert_eq!(refused, json!([true, "too many calls at once; wait until some are done"]));
+    assert_eq!(refused, json!([true, "too many concurrent calls; wait until some are done"]));
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_at_once_is_no_trouble() {
+async fn a_client_that_disconnects_at_once_does_no_harm() {
     let Served { serving, stream, .. } = served();
     drop(stream);
     tokio::time::timeout(PATIENCE, serving).await.unwrap().unwrap().unwrap();
 }
 
 #[tokio::test]
-async fn nonsense_is_passed_over_until_the_client_greets() {
+async fn invalid_input_is_skipped_until_the_handshake() {
     let Served { mut stream, .. } = served();
     stream.write_all(b"hello?\n\xff\xff\n[1, 2\n").await.unwrap();
     let client = ().serve(stream).await.unwrap();

@@ -1,9 +1,9 @@
-//! How the memory does as it grows: indexing rate, memory of the process, and search by words, by meaning and by both, at 10,000,
-//! 100,000 and 1,000,000 chunks. `./dev bench memory` runs it; by hand: `memory_scale [--out FILE] [SIZE...]`.
+//! Measures the memory as it grows: indexing rate, process memory, and search by words, by meaning and by both, at 10,000,
+//! 100,000 and 1,000,000 chunks. `./dev bench memory` runs it; or `memory_scale [--out FILE] [SIZE...]`.
 //!
-//! The text is made here, with the word frequencies of natural language. It takes the whole way: files, reading, tokens,
-//! chunks, database. Vectors are made up too, because a model would take days for a million; they are near each other in
-//! groups, as real ones are, and embedding the question is not part of the time.
+//! The text is generated, with the word frequencies of natural language, and indexed from files. Vectors are generated too,
+//! because a model would take days for a million; they are clustered like real ones, and embedding the question is not part of
+//! the time.
 
 mod report;
 mod sides;
@@ -28,10 +28,10 @@ use vectors::{MODEL, Oracle, vector};
 
 const SIZES: [usize; 3] = [10_000, 100_000, 1_000_000];
 
-/// Questions per kind, each asked once before and once while the time is taken.
+/// Questions per kind, each asked once to warm up and once to measure.
 const QUESTIONS: usize = 200;
 
-/// Passages that are asked for.
+/// Passages per search.
 const TOP_K: usize = 10;
 
 /// Vectors that are written at once.
@@ -87,12 +87,12 @@ fn arguments() -> Result<(Option<PathBuf>, Vec<usize>)> {
 }
 
 impl Bench {
-    /// Lets the memory grow to `size` chunks, and measures.
+    /// Grows the memory to `size` chunks, and measures.
     fn measure(&mut self, size: usize) -> Result<Row> {
         let before = self.store.size()?;
         let written = Instant::now();
         let (mut chunks, mut bytes, mut spent) = (before.chunks as usize, 0, Duration::ZERO);
-        // Files come in lots, so that there is never much more text on disk than needed.
+        // Files come in portions, so that there is never much text on disk.
         let lot_size = (size / 5).min(20_000);
         while chunks + lot_size < size {
             let lot = self.author.write_files(&self.texts, lot_size)?;
@@ -105,7 +105,7 @@ impl Bench {
         }
         let indexed = chunks as u64 - before.chunks;
         let indexing_memory = peak_memory();
-        // The last lot takes each step by itself.
+        // The last portion measures each step.
         let lot = self.author.write_files(&self.texts, size.saturating_sub(chunks))?;
         let sides = sides::measure(&*self.store, &lot, &self.options)?;
         std::fs::remove_dir_all(&lot)?;
@@ -151,7 +151,7 @@ impl Bench {
         }
     }
 
-    /// A process that has just started has to read the vectors' signs first.
+    /// A new process must read the signs of the vectors first.
     fn first_search(&self, oracle: &Oracle) -> Result<Duration> {
         let fresh = SqliteMemoryStore::open(&self.database)?;
         let began = Instant::now();
@@ -175,7 +175,7 @@ impl Bench {
         Ok(Latency::of(times))
     }
 
-    /// The share of the truly nearest that the two passes find.
+    /// The share of the nearest vectors that the two passes find.
     fn recall(&self, oracle: &Oracle) -> Result<f64> {
         const ASKED: usize = 20;
         let mut found = 0;

@@ -1,10 +1,10 @@
-//! The figures, as a table and for programs.
+//! The figures, as a table and as JSON.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// Milliseconds that half and nearly all of the searches stay below.
+/// Median and 95th percentile in milliseconds.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Latency {
     pub p50_ms: f64,
@@ -22,16 +22,15 @@ impl Latency {
     }
 }
 
-/// One size.
 #[derive(Debug, Serialize)]
 pub struct Row {
     pub chunks: usize,
     pub chunks_per_second: f64,
     pub megabytes_per_second: f64,
-    /// Microseconds of the processor for each chunk: to read it, which all cores share, and to write it, which one thread does.
+    /// Processor time in microseconds per chunk: to read it, on all cores, and to write it, on one thread.
     pub reading_us: f64,
     pub writing_us: f64,
-    /// The most the process ever had by the time everything was indexed.
+    /// The peak memory after indexing.
     pub indexing_memory_mb: f64,
     pub vectors_per_second: f64,
     pub database_mb: f64,
@@ -41,7 +40,7 @@ pub struct Row {
     pub words_keywords: Latency,
     pub vector: Latency,
     pub hybrid: Latency,
-    /// The share of the ten truly nearest vectors that are found.
+    /// The share of the ten nearest vectors that are found.
     pub vector_recall: f64,
     pub searching_memory_mb: f64,
 }
@@ -83,7 +82,7 @@ pub fn print(row: &Row) {
     );
 }
 
-/// The most bytes of memory this process ever had; 0 where the system does not tell.
+/// The peak memory of this process; 0 if unknown.
 pub fn peak_memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -91,12 +90,12 @@ pub fn peak_memory() -> f64 {
     kibibytes.unwrap_or(0.0) * 1024.0
 }
 
-/// Seconds that all threads of this process were at work; 0 where the system does not tell.
+/// The processor time of this process in seconds; 0 if unknown.
 pub fn processor_time() -> f64 {
-    /// Linux counts in hundredths of a second for programs, whatever its own clock does.
+    /// Linux counts in hundredths of a second.
     const TICKS: f64 = 100.0;
     let status = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The second field is the program's name in brackets, which may have blanks in it.
+    // The second field is the name in brackets, which may contain blanks.
     let fields = status.rsplit(')').next().unwrap_or_default().split_whitespace();
     fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / TICKS
 }

@@ -1,5 +1,5 @@
-//! The two sides of indexing, each by itself: reading files into chunks, which all cores share, and writing chunks into the
-//! database, which one thread does. In time of the processor, which does not depend on what else the machine does.
+//! The two parts of indexing: reading files into chunks, on all cores, and writing chunks into the database, on one thread. In
+//! processor time, which does not depend on other work of the machine.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,10 +14,10 @@ use hob_memory::{IndexOptions, chunk, read_file};
 use crate::Result;
 use crate::report::processor_time;
 
-/// Chunks that are written at once, as indexing does it.
+/// Chunks per write, as in indexing.
 const BATCH: usize = 4_096;
 
-/// Seconds of the processor that each side took for the same chunks.
+/// Processor seconds of each part for the same chunks.
 pub struct Sides {
     pub chunks: usize,
     pub reading: f64,

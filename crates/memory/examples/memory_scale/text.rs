@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 /// Different words.
 const VOCABULARY: usize = 60_000;
 
-/// With its heading, about as much as one chunk holds: words that nobody knows have three tokens each.
+/// About one chunk with its heading: unknown words have three tokens each.
 const WORDS_PER_PARAGRAPH: usize = 120;
 const PARAGRAPHS_PER_FILE: usize = 100;
 
-/// Writes text. The same text every time.
+/// Generates the same text every time.
 pub struct Author {
     words: Vec<String>,
-    /// Up to each word, how often one of them is used.
+    /// Cumulative word frequencies.
     sums: Vec<f64>,
     random: fastrand::Rng,
     lots: usize,
@@ -33,7 +33,7 @@ impl Author {
         Author { words, sums, random, lots: 0 }
     }
 
-    /// A directory with files of about `chunks` chunks.
+    /// Writes files with about `chunks` chunks.
     pub fn write_files(&mut self, directory: &Path, chunks: usize) -> std::io::Result<PathBuf> {
         self.lots += 1;
         let lot = directory.join(format!("lot{}", self.lots));
@@ -45,7 +45,7 @@ impl Author {
             let mut text = String::new();
             for _ in 0..paragraphs {
                 let title = self.pick();
-                // A string takes all that is written to it.
+                // Writing to a string cannot fail.
                 let _ = writeln!(text, "## {title} {}\n", self.pick());
                 for number in 0..WORDS_PER_PARAGRAPH {
                     text.push_str(&self.pick());
@@ -58,12 +58,12 @@ impl Author {
         Ok(lot)
     }
 
-    /// Six words as they come in the text: most of them are common.
+    /// Six words as in the text: most of them are common.
     pub fn questions(&mut self, count: usize) -> Vec<String> {
         (0..count).map(|_| (0..6).map(|_| self.pick()).collect::<Vec<_>>().join(" ") + "?").collect()
     }
 
-    /// Two or three words that somebody would search for: neither everywhere nor nowhere.
+    /// Two or three words of medium frequency.
     pub fn keywords(&mut self, count: usize) -> Vec<String> {
         let mut one = || self.words[self.random.usize(100..20_000)].clone();
         (0..count).map(|number| (0..2 + number % 2).map(|_| one()).collect::<Vec<_>>().join(" ")).collect()

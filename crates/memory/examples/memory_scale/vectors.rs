@@ -1,4 +1,4 @@
-//! Vectors that are made up: near each other in groups, as those of real text are.
+//! Generated vectors, clustered like those of real text.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,16 +13,16 @@ use hob_memory::{Embedder, EmbedderSource};
 
 pub const MODEL: &str = "made-up";
 
-/// As many numbers as those of all-MiniLM-L6-v2.
+/// As all-MiniLM-L6-v2.
 const DIMENSIONS: usize = 384;
 
 /// Chunks per group, about.
 const GROUP: u64 = 50;
 
-/// The vector of a chunk: that of its group, and something of its own.
+/// The vector of a chunk: that of its group, and an offset.
 pub fn vector(chunk: i64) -> Vec<f32> {
     let chunk = chunk.unsigned_abs();
-    // Neighbours on disk are no neighbours in meaning.
+    // Neighbours on disk are not neighbours in meaning.
     let group = chunk.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (chunk / GROUP + 1).next_power_of_two();
     mixed(group, chunk.wrapping_add(1 << 40), 0.6)
 }
@@ -32,7 +32,7 @@ fn mixed(group: u64, own: u64, share: f32) -> Vec<f32> {
     (0..DIMENSIONS).map(|_| (group.f32() - 0.5) + share * (own.f32() - 0.5)).collect()
 }
 
-/// Answers with vectors near those of chunks there are.
+/// Returns vectors near those of existing chunks.
 pub struct Oracle {
     chunks: usize,
     engine: Arc<Asked>,
@@ -48,12 +48,12 @@ impl Oracle {
         Oracle { chunks, engine: Arc::new(Asked { chunks, count: AtomicUsize::new(0) }) }
     }
 
-    /// A question about some chunk's matter.
+    /// A vector near some chunk.
     pub fn question(&self, number: usize) -> Vec<f32> {
         question(self.chunks, number)
     }
 
-    /// The truly nearest chunks, by looking at all of them.
+    /// The nearest chunks, by comparing all.
     pub fn nearest(&self, question: &[f32], count: usize) -> Vec<i64> {
         let mut all: Vec<(f32, i64)> = (1..=self.chunks as i64)
             .map(|chunk| {

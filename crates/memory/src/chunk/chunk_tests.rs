@@ -22,7 +22,7 @@ fn options(size: usize, overlap: usize) -> ChunkOptions {
 }
 
 #[test]
-fn sizes_that_cannot_be_are_refused() {
+fn invalid_sizes_are_refused() {
     assert_eq!(ChunkOptions::new(512, 64), Ok(ChunkOptions::default()));
     assert_eq!(ChunkOptions::new(64, 64), Err(ChunkOptionsError::Overlap { size: 64, overlap: 64 }));
     assert_eq!(ChunkOptions::new(0, 0), Err(ChunkOptionsError::Size { size: 0 }));
@@ -44,7 +44,7 @@ fn a_short_note_is_a_chunk() {
 }
 
 #[test]
-fn a_heading_stays_with_what_follows_it_and_names_the_chunk() {
+fn a_heading_stays_with_its_text_and_names_the_chunk() {
     let blocks = vec![
         block(BlockKind::Heading(1), "Book", 1),
         block(BlockKind::Paragraph, &sentences(8, "apple"), 3),
@@ -64,7 +64,7 @@ fn a_heading_stays_with_what_follows_it_and_names_the_chunk() {
 }
 
 #[test]
-fn a_heading_is_not_parted_from_a_paragraph_that_barely_fits_alone() {
+fn a_heading_is_not_separated_from_a_paragraph_that_barely_fits() {
     let long = sentences(14, "apple");
     let size = tokens::count(&long) + 1;
     let chunks = chunk(
@@ -103,7 +103,7 @@ fn code_is_cut_between_its_lines_and_keeps_its_indentation() {
 }
 
 #[test]
-fn text_without_any_border_is_cut_between_characters() {
+fn text_without_a_border_is_cut_between_characters() {
     for run in ["a", "文", "👩‍👩‍👧", "0", "="] {
         let text = run.repeat(20_000 / run.len());
         let chunks = chunk(&document(vec![block(BlockKind::Paragraph, &text, 1)]), options(64, 8));
@@ -142,7 +142,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn chunks_rebuild_the_text_and_keep_their_bounds(
+    fn chunks_rebuild_the_text_and_keep_their_limits(
         blocks in prop::collection::vec(any_block(), 0..12),
         size in 16..200_usize,
         overlap in 0..60_usize,

@@ -1,11 +1,11 @@
-//! Pieces into chunks, as many as fit.
+//! Packs pieces into chunks.
 
 use super::pieces::{Piece, pieces, tail};
-use super::{Chunk, ChunkOptions};
+use super::types::{Chunk, ChunkOptions};
 use crate::read::{BlockKind, Document};
 use crate::tokens;
 
-/// A chunk that is less than this part full goes on over a heading: sections of one line are no chunks of their own.
+/// A chunk that is less full than this fraction continues after a heading, because very short sections are not chunks.
 const SMALL: usize = 4;
 
 /// The longest title, in characters. It is stored with each chunk.
@@ -13,12 +13,12 @@ const MAX_TITLE: usize = 200;
 
 pub fn pack(document: &Document, options: ChunkOptions) -> Vec<Chunk> {
     let mut packer = Packer::new(document, options);
-    // Headings that wait for what follows them.
+    // Headings that wait for their text.
     let mut headings: Vec<Piece> = Vec::new();
     for block in &document.blocks {
         if let BlockKind::Heading(level) = block.kind {
-            let found = pieces(block, options.size);
-            if cost(&headings) + cost(&found) > options.size / 2 {
+            let found = pieces(block, options.size());
+            if cost(&headings) + cost(&found) > options.size() / 2 {
                 packer.add(&headings);
                 headings.clear();
             }
@@ -29,26 +29,26 @@ pub fn pack(document: &Document, options: ChunkOptions) -> Vec<Chunk> {
             headings.extend(found);
             continue;
         }
-        let room = options.size.saturating_sub(cost(&headings) + 1).max(options.size / 3);
+        let room = options.size().saturating_sub(cost(&headings) + 1).max(options.size() / 3);
         let mut unit = std::mem::take(&mut headings);
         for piece in pieces(block, room) {
             unit.push(piece);
             packer.add(&unit);
             unit.clear();
         }
-        // A block of blank space.
+        // A blank block.
         headings = unit;
     }
     packer.add(&headings);
     packer.finish()
 }
 
-/// At most how many tokens the pieces have together. Blank space may be a token.
+/// An upper bound of the tokens of the pieces. Blank space may be a token.
 fn cost(pieces: &[Piece]) -> usize {
     pieces.iter().map(|piece| piece.tokens + usize::from(!piece.gap.is_empty())).sum()
 }
 
-/// The headings above the place at hand.
+/// The current headings.
 struct Path<'a> {
     title: Option<&'a str>,
     headings: Vec<(u8, &'a str)>,
@@ -62,7 +62,7 @@ impl<'a> Path<'a> {
 
     fn title(&self) -> String {
         let headings = self.headings.iter().map(|(_, heading)| *heading);
-        // A document's title is often its first heading too.
+        // The title of a document is often also its first heading.
         let headings = headings.filter(|heading| Some(*heading) != self.title);
         let names = self.title.into_iter().chain(headings).filter(|name| !name.is_empty());
         let title = names.collect::<Vec<_>>().join(" › ");
@@ -77,12 +77,12 @@ struct Packer<'a> {
     options: ChunkOptions,
     path: Path<'a>,
     chunks: Vec<Chunk>,
-    /// The chunk at hand: what it repeats, what it adds, and what it is called.
+    /// The current chunk: its overlap, its own pieces, and its title.
     repeated: Vec<Piece<'a>>,
     own: Vec<Piece<'a>>,
     used: usize,
     title: String,
-    /// What the chunk before added, if this section goes on.
+    /// The own pieces of the chunk before, in the same section.
     before: Vec<Piece<'a>>,
 }
 
@@ -100,23 +100,22 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// A heading comes.
     fn begin_section(&mut self) {
-        if self.used > self.options.size / SMALL {
+        if self.used > self.options.size() / SMALL {
             self.close();
             self.before.clear();
         }
     }
 
-    /// Adds pieces that stay together, if they fit into a chunk at all.
+    /// Adds pieces, which stay together if they fit into a chunk.
     fn add(&mut self, unit: &[Piece<'a>]) {
         let more = cost(unit);
-        if more > self.options.size && unit.len() > 1 {
+        if more > self.options.size() && unit.len() > 1 {
             unit.iter().for_each(|piece| self.add(std::slice::from_ref(piece)));
             return;
         }
-        // Closing may leave something behind.
-        while !self.own.is_empty() && self.used + more > self.options.size {
+        // Closing may leave a rest.
+        while !self.own.is_empty() && self.used + more > self.options.size() {
             self.close();
         }
         if self.own.is_empty() && !unit.is_empty() {
@@ -127,16 +126,16 @@ impl<'a> Packer<'a> {
         self.used += more;
     }
 
-    /// Begins a chunk with the end of the one before.
+    /// Starts a chunk with the end of the one before.
     fn repeat(&mut self, unit: &[Piece<'a>], more: usize) {
         self.used = 0;
         self.repeated.clear();
         let before = std::mem::take(&mut self.before);
-        // Headings begin something new, and a row of a table is whole by itself.
+        // Headings and rows of a table need no overlap.
         if !unit.first().is_some_and(|piece| matches!(piece.kind, BlockKind::Paragraph | BlockKind::Code)) {
             return;
         }
-        let mut room = self.options.overlap.min(self.options.size.saturating_sub(more));
+        let mut room = self.options.overlap().min(self.options.size().saturating_sub(more));
         for piece in before.iter().rev() {
             // One for the gap.
             let Some(end) = room.checked_sub(1).and_then(|room| tail(piece, room)) else {
@@ -152,16 +151,15 @@ impl<'a> Packer<'a> {
         self.used = cost(&self.repeated);
     }
 
-    /// Ends the chunk at hand. The count of the whole can differ from the sum of its pieces: what is too much goes on to the
-    /// next chunk.
+    /// Ends the current chunk. The tokens of the whole can differ from the sum of its pieces: the excess moves to the next chunk.
     fn close(&mut self) {
         let mut late = Vec::new();
         while let Some((first, last)) = self.own.first().zip(self.own.last()) {
             let overlap = text(&self.repeated, &[]);
             let text = text(&self.repeated, &self.own);
             let found = match sum(&self.repeated, &self.own) {
-                Some(sum) => Some(sum).filter(|sum| *sum <= self.options.size),
-                None => tokens::count_up_to(&text, self.options.size),
+                Some(sum) => Some(sum).filter(|sum| *sum <= self.options.size()),
+                None => tokens::count_up_to(&text, self.options.size()),
             };
             match found {
                 None if !self.repeated.is_empty() => {
@@ -169,7 +167,7 @@ impl<'a> Packer<'a> {
                 }
                 None if self.own.len() > 1 => late.extend(self.own.pop()),
                 _ => {
-                    let tokens = found.unwrap_or(self.options.size);
+                    let tokens = found.unwrap_or(self.options.size());
                     let overlap = match overlap.len() {
                         0 => 0,
                         length => length + first.gap.len(),
@@ -202,7 +200,7 @@ impl<'a> Packer<'a> {
     }
 }
 
-/// How many tokens the pieces have together, where that can be told without counting all of them again.
+/// The tokens of the pieces, if known without counting again.
 fn sum(repeated: &[Piece], own: &[Piece]) -> Option<usize> {
     let mut sum: usize = 0;
     let mut before: Option<&Piece> = None;
@@ -219,7 +217,7 @@ fn sum(repeated: &[Piece], own: &[Piece]) -> Option<usize> {
     Some(sum)
 }
 
-/// The pieces as they are read.
+/// The joined text.
 fn text(repeated: &[Piece], own: &[Piece]) -> String {
     let mut text = String::new();
     for piece in repeated.iter().chain(own) {

@@ -1,25 +1,23 @@
-//! Blocks of text into pieces that are small enough, cut where a reader would cut: between groups of lines, lines, sentences,
-//! words, and only then inside a word.
+//! Cuts blocks into small pieces: between groups of lines, lines, sentences, words, and only then inside a word.
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::read::{BlockKind, TextBlock};
 use crate::tokens;
 
-/// A part of a block that is not cut any further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece<'a> {
     pub kind: BlockKind,
     pub text: &'a str,
-    /// What stands between this piece and the one before it, where both are in one chunk.
+    /// The separator from the piece before, if both are in one chunk.
     pub gap: &'static str,
     pub line: u32,
     pub end_line: u32,
-    /// Those of the text, without the gap.
+    /// Without the gap.
     pub tokens: usize,
 }
 
-/// Where a text may be cut, from the best place to the worst.
+/// Where a text may be cut, best first.
 #[derive(Debug, Clone, Copy)]
 enum Border {
     /// After an empty line.
@@ -40,7 +38,7 @@ fn borders(kind: BlockKind) -> &'static [Border] {
     }
 }
 
-/// The block in pieces of at most `limit` tokens: one, if it fits. Nothing but blank space is left out.
+/// The block in pieces of at most `limit` tokens. Only blank space is dropped.
 pub fn pieces(block: &TextBlock, limit: usize) -> Vec<Piece<'_>> {
     let mut found = Pieces { block, limit, found: Vec::new(), end: 0, line: block.line };
     found.cut(0, &block.text, borders(block.kind));
@@ -54,7 +52,7 @@ struct Pieces<'a> {
     block: &'a TextBlock,
     limit: usize,
     found: Vec<Piece<'a>>,
-    /// Where the last piece ends, and on which line.
+    /// The end and the line of the last piece.
     end: usize,
     line: u32,
 }
@@ -68,7 +66,7 @@ impl<'a> Pieces<'a> {
         }
         match (tokens::count_up_to(text, self.limit), borders) {
             (Some(tokens), _) => self.push(at, text, tokens),
-            // Parts cut between characters always fit, so there is always a border left to try.
+            // Single characters always fit, so another border always remains.
             (None, []) => {}
             (None, [border, finer @ ..]) => {
                 let mut begin = 0;
@@ -89,14 +87,14 @@ impl<'a> Pieces<'a> {
         self.line = end_line;
     }
 
-    /// Line feeds count lines only where the block has as many in its source.
+    /// Line feeds count as lines only if the source has as many.
     fn later(&self, line: u32, text: &str) -> u32 {
         let feeds = text.bytes().filter(|byte| *byte == b'\n').count();
         line.saturating_add(u32::try_from(feeds).unwrap_or(u32::MAX)).min(self.block.end_line.max(line))
     }
 }
 
-/// The text without blank space around it, and how much was left out before it. Indentation means something in code.
+/// The trimmed text, and the number of bytes removed at its start. Indentation is kept in code.
 fn without_blank(text: &str, kind: BlockKind) -> (usize, &str) {
     let words = text.trim_start();
     let blank = &text[..text.len() - words.len()];
@@ -107,7 +105,7 @@ fn without_blank(text: &str, kind: BlockKind) -> (usize, &str) {
     (blank, text[blank..].trim_end())
 }
 
-/// Blank space, folded to what it means.
+/// Normalised blank space.
 fn gap(between: &str) -> &'static str {
     match between.bytes().filter(|byte| *byte == b'\n').count() {
         0 if between.is_empty() => "",
@@ -117,7 +115,7 @@ fn gap(between: &str) -> &'static str {
     }
 }
 
-/// Cuts the text at every border. The parts put together are the text.
+/// Cuts the text at every border. The parts make up the text.
 fn parts<'a>(text: &'a str, border: Border, limit: usize) -> Box<dyn Iterator<Item = &'a str> + 'a> {
     match border {
         Border::Group => Box::new(groups(text)),
@@ -128,7 +126,7 @@ fn parts<'a>(text: &'a str, border: Border, limit: usize) -> Box<dyn Iterator<It
     }
 }
 
-/// Lines up to and with the empty ones after them.
+/// Groups of lines, including the empty ones after them.
 fn groups(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -152,14 +150,14 @@ fn groups(text: &str) -> impl Iterator<Item = &str> {
 fn lengths(text: &str, limit: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        // No character is longer than four bytes.
+        // A character has at most four bytes.
         let (part, later) = rest.split_at(rest.floor_char_boundary(limit.max(4)));
         rest = later;
         (!part.is_empty()).then_some(part)
     })
 }
 
-/// The end of a piece, at most `limit` tokens of it: whole lines or sentences, or else whole words.
+/// The end of a piece with at most `limit` tokens: whole lines or sentences, or else words.
 pub fn tail<'a>(piece: &Piece<'a>, limit: usize) -> Option<Piece<'a>> {
     if piece.tokens <= limit {
         return Some(*piece);
@@ -179,6 +177,6 @@ fn tail_at<'a>(piece: &Piece<'a>, border: Border, limit: usize) -> Option<Piece<
         from -= part.len();
     }
     let (_, text) = without_blank(&piece.text[from..], piece.kind);
-    // Parts that are put together again may have fewer tokens.
+    // Joined parts may have fewer tokens.
     (!text.is_empty()).then(|| Piece { text, tokens: tokens::count(text), ..*piece })
 }

@@ -1,35 +1,29 @@
-//! How many bytes of files may be in memory at once. A reader takes some, and they are given back when the file is written.
+//! Limits the bytes of files in memory. A reader takes some, and returns them when the file is written.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Condvar, Mutex};
 
 pub(super) struct ByteBudget {
     most: u64,
     taken: Mutex<u64>,
-    given_back: Condvar,
+    returned: Condvar,
 }
 
 impl ByteBudget {
     pub(super) fn new(most: u64) -> Self {
-        ByteBudget { most, taken: Mutex::new(0), given_back: Condvar::new() }
+        ByteBudget { most, taken: Mutex::new(0), returned: Condvar::new() }
     }
 
-    /// Waits until there is room: what is larger than all there is takes all of it.
+    /// Waits until enough bytes are free. A larger file takes all of them.
     pub(super) fn take(&self, bytes: u64) -> TakenBytes<'_> {
         let bytes = bytes.min(self.most);
-        let mut taken = self.taken();
-        while *taken + bytes > self.most {
-            taken = self.given_back.wait(taken).unwrap_or_else(PoisonError::into_inner);
-        }
+        let mut taken = self.taken.lock();
+        self.returned.wait_while(&mut taken, |taken| *taken + bytes > self.most);
         *taken += bytes;
         TakenBytes { budget: self, bytes }
     }
-
-    fn taken(&self) -> MutexGuard<'_, u64> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// Bytes that were taken. Dropping it gives them back, also on a panic.
+/// Dropping it returns the bytes, also after a panic.
 pub(super) struct TakenBytes<'a> {
     budget: &'a ByteBudget,
     bytes: u64,
@@ -37,9 +31,9 @@ pub(super) struct TakenBytes<'a> {
 
 impl Drop for TakenBytes<'_> {
     fn drop(&mut self) {
-        let mut taken = self.budget.taken();
+        let mut taken = self.budget.taken.lock();
         *taken = taken.saturating_sub(self.bytes);
-        self.budget.given_back.notify_all();
+        self.budget.returned.notify_all();
     }
 }
 
@@ -48,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_larger_than_everything_still_gets_its_turn() {
+    fn a_file_larger_than_the_limit_is_still_read() {
         let budget = ByteBudget::new(100);
         let first = budget.take(30);
         assert_eq!(first.bytes, 30);

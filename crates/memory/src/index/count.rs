@@ -1,17 +1,16 @@
-//! Counts what there is to look at, beside the indexing itself, for those who want to know how far it is.
+//! Counts the files in the background, for progress.
 
 use std::path::Path;
 
 use tokio_util::sync::CancellationToken;
 
+use super::options::{IndexProgress, IndexProgressFn};
 use super::walk::{Step, walk};
-use super::{IndexProgress, IndexProgressFn};
 
-/// The sum is reported after so many more files.
-const TOLD_EVERY: u64 = 1_000;
+/// The count is reported after this many files.
+const REPORT_INTERVAL: u64 = 1_000;
 
-/// Tells how many files there are at `root` and below, as it meets them, and says when that is all. Reads none of them.
-/// Blocks; says nothing more once it is stopped.
+/// Reports the number of files below `root`, and when it is final. Reads none of them. Blocks until done or stopped.
 pub fn count(root: &Path, progress: IndexProgressFn<'_>, stop: &CancellationToken) {
     let mut files = 0;
     for step in walk(root) {
@@ -21,7 +20,7 @@ pub fn count(root: &Path, progress: IndexProgressFn<'_>, stop: &CancellationToke
         // Indexing reports directories that cannot be read.
         if let Step::File(_) = step {
             files += 1;
-            if files % TOLD_EVERY == 0 {
+            if files % REPORT_INTERVAL == 0 {
                 progress(IndexProgress::Total { files, is_final: false });
             }
         }
@@ -48,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_grows_until_all_that_would_be_indexed_is_counted() {
+    fn the_count_grows_until_all_files_are_counted() {
         let root = tempfile::tempdir().unwrap();
         for number in 0..2_100 {
             fs::write(root.path().join(format!("{number}.md")), "x").unwrap();

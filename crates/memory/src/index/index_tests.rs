@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use super::watch::DirectoryWatch;
 use super::*;
+use crate::chunk::ChunkOptions;
 use crate::store::SqliteMemoryStore;
 use crate::types::IndexWarning;
 use crate::word_query::WordQuery;
@@ -62,7 +63,7 @@ fn numbers(report: &IndexReport) -> [u64; 6] {
 }
 
 #[test]
-fn only_what_changed_is_read_again_and_what_is_gone_goes() {
+fn only_changed_files_are_read_again_and_deleted_ones_removed() {
     let folder = Folder::with(&[("a.md", "# Apples\n\nred"), ("sub/b.txt", "pears"), ("c.txt", "plums")]);
     assert_eq!(numbers(&folder.index()), [3, 3, 0, 0, 0, 0]);
     assert_eq!(numbers(&folder.index()), [3, 0, 3, 0, 0, 0]);
@@ -76,7 +77,7 @@ fn only_what_changed_is_read_again_and_what_is_gone_goes() {
 }
 
 #[test]
-fn a_new_date_alone_is_no_change() {
+fn a_new_date_alone_is_not_a_change() {
     let folder = Folder::with(&[("a.md", "apples")]);
     folder.index();
     let file = fs::File::options().append(true).open(folder.path().join("a.md")).unwrap();
@@ -85,7 +86,7 @@ fn a_new_date_alone_is_no_change() {
 }
 
 #[test]
-fn another_size_of_chunks_is_a_reason_to_read_again() {
+fn another_chunk_size_reads_files_again() {
     let folder = Folder::with(&[("a.md", "apples")]);
     folder.index();
     let options = IndexOptions { chunks: ChunkOptions::new(100, 10).unwrap(), ..IndexOptions::default() };
@@ -94,7 +95,7 @@ fn another_size_of_chunks_is_a_reason_to_read_again() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_a_warning_with_its_name_and_harms_no_other() {
+fn an_unreadable_file_is_a_warning_and_does_not_affect_others() {
     let folder = Folder::with(&[("good.md", "apples"), ("image.bin", "\0\u{1}\u{2}\0"), (".env", "KEY=1")]);
     folder.write("broken.docx", b"PK\x03\x04 this is no archive");
     folder.write("server.pem", "-----BEGIN");
@@ -112,7 +113,7 @@ fn a_file_that_cannot_be_read_is_a_warning_with_its_name_and_harms_no_other() {
     assert_eq!(folder.found("apples"), ["good.md"]);
 }
 
-/// What a run says of single files: of those it left out, and of those it could not read.
+/// The skipped and failed files of a run.
 fn told(folder: &Folder) -> (IndexReport, Vec<(String, String)>) {
     let skipped = Mutex::new(Vec::new());
     let listener = |progress: IndexProgress<'_>| {
@@ -129,7 +130,7 @@ fn told(folder: &Folder) -> (IndexReport, Vec<(String, String)>) {
 }
 
 #[test]
-fn files_that_are_left_out_are_named_with_the_reason() {
+fn skipped_files_are_named_with_the_reason() {
     let folder =
         Folder::with(&[("good.md", "apples"), ("image.bin", "\0\u{1}\u{2}\0"), ("empty.txt", " \n")]);
     folder.write("server.pem", "-----BEGIN");
@@ -138,7 +139,7 @@ fn files_that_are_left_out_are_named_with_the_reason() {
         ("empty.txt", "the file has no text"),
         ("image.bin", "the file is binary, not text"),
         ("scan.pdf", "the file has no text; its pages may be scanned images"),
-        ("server.pem", "the file is named like a key or a password file, and those are never read"),
+        ("server.pem", "the file has the name of a key or password file, which are never read"),
     ]
     .map(|(name, reason)| (name.to_owned(), reason.to_owned()));
     for unchanged in [0, 1] {
@@ -157,15 +158,15 @@ fn files_that_are_left_out_are_named_with_the_reason() {
 }
 
 #[test]
-fn a_reader_that_panics_costs_its_file_and_nothing_else() {
+fn a_reader_that_panics_loses_its_file_only() {
     let files: Vec<(String, String)> =
         (0..40).map(|number| (format!("{number}.md"), format!("apples {number}"))).collect();
     let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     let folder = Folder::with(&files);
     // Each takes so much of what may be in memory that none is left when two of them keep it.
     let huge = fs::File::create(folder.path().join("hostile.pdf")).unwrap();
-    huge.set_len(MOST_BYTES).unwrap();
-    fs::File::create(folder.path().join("hostile2.pdf")).unwrap().set_len(MOST_BYTES).unwrap();
+    huge.set_len(MAX_BYTES).unwrap();
+    fs::File::create(folder.path().join("hostile2.pdf")).unwrap().set_len(MAX_BYTES).unwrap();
     let options = IndexOptions::default();
     let looking = |path: &Path, metadata: &Metadata, known: &HashMap<String, SourceStamp>| {
         assert!(path.extension().is_some_and(|extension| extension == "md"), "a fault of the reader");
@@ -181,7 +182,7 @@ fn a_reader_that_panics_costs_its_file_and_nothing_else() {
 }
 
 #[test]
-fn a_file_that_breaks_later_keeps_what_was_known_of_it() {
+fn a_file_that_breaks_later_keeps_its_indexed_content() {
     let folder = Folder::with(&[("a.json", "{\"fruit\": \"apples\"}")]);
     folder.index();
     // Too large a file would go; one that changes while it is read, or is half written, stays as it was.
@@ -192,7 +193,7 @@ fn a_file_that_breaks_later_keeps_what_was_known_of_it() {
 
 #[cfg(unix)]
 #[test]
-fn links_fifos_and_loops_hang_nothing() {
+fn links_fifos_and_loops_do_not_block() {
     let folder = Folder::with(&[("a.md", "apples")]);
     std::os::unix::fs::symlink(folder.path(), folder.path().join("loop")).unwrap();
     std::os::unix::fs::symlink("nowhere", folder.path().join("dangling.md")).unwrap();
@@ -203,7 +204,7 @@ fn links_fifos_and_loops_hang_nothing() {
 }
 
 #[test]
-fn a_run_that_is_stopped_keeps_what_it_has_and_the_next_one_goes_on() {
+fn a_stopped_run_keeps_its_work_and_the_next_one_continues() {
     let files: Vec<(String, String)> =
         (0..2_000).map(|number| (format!("{number}.md"), format!("text {number}"))).collect();
     let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
@@ -222,7 +223,7 @@ fn a_run_that_is_stopped_keeps_what_it_has_and_the_next_one_goes_on() {
 }
 
 #[test]
-fn a_path_that_is_not_there_is_an_error_with_its_name() {
+fn a_missing_path_is_an_error_with_its_name() {
     let folder = Folder::with(&[]);
     let gone = folder.path().join("gone");
     let error = index(&folder.store, &gone, &IndexOptions::default(), &|_| {}, &CancellationToken::new());
@@ -231,7 +232,7 @@ fn a_path_that_is_not_there_is_an_error_with_its_name() {
 }
 
 #[test]
-fn a_change_is_noticed_and_a_stop_too() {
+fn changes_and_stops_are_noticed() {
     let folder = Folder::with(&[("a.md", "apples")]);
     let watch = DirectoryWatch::start(folder.path(), &folder.path().join("memory.db")).unwrap();
     let stop = CancellationToken::new();

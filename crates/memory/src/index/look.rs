@@ -1,42 +1,42 @@
-//! One file: whether it changed since it was last indexed, and if so, its chunks.
+//! Checks one file: whether it changed since it was indexed, and its chunks.
 
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::IndexOptions;
+use super::options::IndexOptions;
 use crate::chunk::{Chunk, chunk};
 use crate::read::{ReadError, SourceFile};
 use crate::store::{NewChunk, NewSource, SourceStamp};
 
-/// Changes when files are read or cut in a new way, so that unchanged ones are read again.
+/// Changes when files are read or cut differently, so that unchanged files are read again.
 const GENERATION: u32 = 1;
 
-/// Stands behind the recipe of a file in which there was no text.
+/// Marks a file without text.
 const WITHOUT_TEXT: &str = ", no text";
 
-/// What a look at a file led to.
+/// The result of a check.
 pub(super) enum Seen {
-    /// Nothing changed.
+    /// Unchanged.
     Same,
-    /// The same text under a new date.
+    /// Same text, new date.
     Touched(SourceStamp),
     New(NewSource),
-    /// It is no text, and nothing is wrong with that. What was known of it goes.
+    /// Not text, which is not an error. Removed from the index.
     Skipped(String),
-    /// It can be read and says nothing. It is remembered as such, so that it is not read every time; `None` when it is already.
+    /// No text inside. Remembered, so that it is not read every time; `None` if it already is.
     WithoutText {
         reason: String,
         source: Option<NewSource>,
     },
-    /// It cannot be read. What was known of it stays.
+    /// Unreadable. The index keeps its last content.
     Failed(String),
-    /// It cannot be taken in as it is. What was known of it goes.
+    /// Invalid. Removed from the index.
     Refused(String),
 }
 
-/// Looks at a file. `known` is what the index has.
+/// Checks a file. `known` is the state of the index.
 pub(super) fn look(
     path: &Path,
     metadata: &Metadata,
@@ -46,7 +46,7 @@ pub(super) fn look(
     let Some(name) = path.to_str() else {
         return Seen::Failed("its name is not UTF-8".to_owned());
     };
-    // Before anything else, so that what was taken in before the file counted as secret goes.
+    // First, so that a file that became secret is removed.
     if hob_core::is_secret(path) || options.private.iter().any(|directory| path.starts_with(directory)) {
         return refused(&ReadError::Secret);
     }
@@ -115,7 +115,7 @@ fn refused(error: &ReadError) -> Seen {
     }
 }
 
-/// A chunk without headings above it goes by the title of its source, so that a file is found by its name.
+/// A chunk without headings has the title of its source, so that a file is found by its name.
 pub(crate) fn stored(chunk: Chunk, title: &str) -> NewChunk {
     let Chunk { text, title: headings, line, end_line, tokens, .. } = chunk;
     let title = if headings.is_empty() { title.to_owned() } else { headings };
@@ -126,7 +126,7 @@ pub(crate) fn recipe(options: &IndexOptions) -> String {
     format!("{GENERATION}:{}/{}", options.chunks.size(), options.chunks.overlap())
 }
 
-/// Since 1970, as far as the numbers reach.
+/// Nanoseconds since 1970, saturated.
 pub(crate) fn nanoseconds(time: Option<SystemTime>) -> i64 {
     let since = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)

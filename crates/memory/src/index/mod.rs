@@ -1,12 +1,12 @@
-//! Files into the index: walked, read side by side, and written by one hand in batches that are whole or not there at all.
+//! Indexes files: walks directories, reads files concurrently, and writes them in one thread, in batches.
 //!
-//! A run that ends early, by Ctrl-C or by kill -9, has lost nothing but its last batch; the next one continues from there. Knows
-//! nothing of vectors.
+//! An interrupted run loses only its last batch; the next one continues from there. Knows nothing of vectors.
 
 mod batch;
 mod byte_budget;
 mod count;
 mod look;
+mod options;
 mod walk;
 pub mod watch;
 
@@ -15,14 +15,12 @@ use std::fs::Metadata;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::chunk::ChunkOptions;
 use crate::open::store_failed;
-use crate::read::ReadLimits;
 use crate::store::{MemoryStore, SourceStamp};
 use crate::types::{IndexReport, IndexWarning, MemoryError};
 use batch::Batch;
@@ -30,54 +28,29 @@ use byte_budget::{ByteBudget, TakenBytes};
 pub use count::count;
 use look::{Seen, look};
 pub(crate) use look::{nanoseconds, recipe, stored};
+pub use options::{IndexOptions, IndexProgress, IndexProgressFn};
 use walk::{Step, walk};
 
 /// Paths that wait to be read, and files that wait to be written.
 const WAITING_PATHS: usize = 256;
 const WAITING_FILES: usize = 64;
 
-/// Bytes of files in memory at once. Text, its chunks and what stands in the writer's batch take a few times as much.
-const MOST_BYTES: u64 = 64 << 20;
+/// Bytes of files in memory. Text, chunks and batches take a few times as much.
+const MAX_BYTES: u64 = 64 << 20;
 
-/// What even the smallest file counts as.
-const LEAST_BYTES: u64 = 16 << 10;
+/// The smallest file counts as this many bytes.
+const MIN_FILE_BYTES: u64 = 16 << 10;
 
-/// Threads that read, at most: the one that writes cannot follow more.
-const MOST_READERS: usize = 4;
+/// Reader threads. The writer cannot keep up with more.
+const MAX_READERS: usize = 4;
 
-/// Files that failed and are named.
-const MOST_WARNINGS: usize = 1_000;
+/// Failed files that are named.
+const MAX_WARNINGS: usize = 1_000;
 
-/// Files that are removed in one go.
+/// Files per deletion.
 const REMOVED_AT_ONCE: usize = 128;
 
-/// How files are taken in.
-#[derive(Debug, Clone, Default)]
-pub struct IndexOptions {
-    pub chunks: ChunkOptions,
-    pub limits: ReadLimits,
-    /// Directories whose files are never taken in, without links on the way: Hob's own home.
-    pub private: Vec<PathBuf>,
-}
-
-/// How far it is.
-pub enum IndexProgress<'a> {
-    /// Another file was looked at.
-    Files(&'a IndexReport),
-    /// A file could not be read.
-    Warning(&'a IndexWarning),
-    /// A file was left out, and nothing is wrong with that.
-    Skipped(&'a IndexWarning),
-    /// So many files there are to look at; at least, until all are counted.
-    Total { files: u64, is_final: bool },
-    /// Chunks that have a vector now, of those that lacked one.
-    Vectors { done: u64, of: u64 },
-}
-
-/// Receives the progress of indexing. Called from any thread.
-pub type IndexProgressFn<'a> = &'a (dyn Fn(IndexProgress<'_>) + Send + Sync);
-
-/// Takes in what changed at `root` and below, and forgets what is gone. Blocks.
+/// Indexes changed files below `root`, and removes deleted ones. Blocks.
 pub fn index(
     store: &dyn MemoryStore,
     root: &Path,
@@ -88,7 +61,6 @@ pub fn index(
     index_by(&|path, metadata, known| look(path, metadata, known, options), store, root, progress, stop)
 }
 
-/// Looks at one file.
 type Look<'a> = &'a (dyn Fn(&Path, &Metadata, &HashMap<String, SourceStamp>) -> Seen + Sync);
 
 fn index_by(
@@ -108,8 +80,8 @@ fn index_by(
         unknown: Vec::new(),
         batch: Batch::new(store),
     };
-    let budget = ByteBudget::new(MOST_BYTES);
-    // Stops the others when the writer fails.
+    let budget = ByteBudget::new(MAX_BYTES);
+    // Stops the readers when the writer fails.
     let stop = stop.child_token();
     let (paths, waiting_paths) = sync_channel(WAITING_PATHS);
     let (files, waiting_files) = sync_channel(WAITING_FILES);
@@ -138,7 +110,7 @@ fn index_by(
     Ok(run.report)
 }
 
-/// The path as it is stored: absolute, and without links on the way.
+/// The stored path: absolute, without links.
 pub fn resolve(path: &Path) -> Result<PathBuf, MemoryError> {
     path.canonicalize().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => cannot(path, "there is no such file or directory"),
@@ -151,10 +123,10 @@ fn cannot(path: &Path, reason: impl ToString) -> MemoryError {
 }
 
 fn readers() -> usize {
-    thread::available_parallelism().map_or(1, usize::from).min(MOST_READERS)
+    thread::available_parallelism().map_or(1, usize::from).min(MAX_READERS)
 }
 
-/// A file that was looked at, and the memory it takes until it is written.
+/// A checked file, and its memory until it is written.
 struct Looked<'a> {
     path: PathBuf,
     size: u64,
@@ -162,17 +134,16 @@ struct Looked<'a> {
     _taken: TakenBytes<'a>,
 }
 
-/// What reaches the writer.
 enum News<'a> {
     Looked(Looked<'a>),
-    /// What lies below is unknown.
+    /// The content is unknown.
     Trouble {
         path: PathBuf,
         reason: String,
     },
 }
 
-/// Ends with the walk, when the receivers are gone, or when it is stopped.
+/// Ends with the walk, when the receivers are dropped, or when it is stopped.
 fn send_paths(root: &Path, paths: SyncSender<PathBuf>, news: SyncSender<News<'_>>, stop: &CancellationToken) {
     for step in walk(root) {
         let sent = match step {
@@ -194,15 +165,15 @@ fn read_files<'a>(
     budget: &'a ByteBudget,
     stop: &CancellationToken,
 ) {
-    let next = || paths.lock().unwrap_or_else(PoisonError::into_inner).recv();
+    let next = || paths.lock().recv();
     while let Ok(path) = next() {
         if stop.is_cancelled() {
-            // The walk may wait until its next path is taken, so this thread takes them until there are none.
+            // The walk may block on its next path, so the rest is drained.
             continue;
         }
         let metadata = match path.symlink_metadata() {
             Ok(metadata) => metadata,
-            // It was there a moment ago, and is gone: then it is gone.
+            // The file was just deleted.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => {
                 if files.send(News::Trouble { path, reason: error.to_string() }).is_err() {
@@ -211,8 +182,8 @@ fn read_files<'a>(
                 continue;
             }
         };
-        let taken = budget.take(metadata.len().max(LEAST_BYTES));
-        // One file that its reader does not expect must not cost the others. What the reader had is dropped with the panic.
+        let taken = budget.take(metadata.len().max(MIN_FILE_BYTES));
+        // A panic on one file must not stop the others.
         let seen = catch_unwind(AssertUnwindSafe(|| look(&path, &metadata, known)))
             .unwrap_or_else(|_| Seen::Failed("its reader crashed; please report this".to_owned()));
         let looked = Looked { path, size: metadata.len(), seen, _taken: taken };
@@ -222,13 +193,13 @@ fn read_files<'a>(
     }
 }
 
-/// The writer's side of one run.
+/// The writer of one run.
 struct Run<'a> {
     progress: IndexProgressFn<'a>,
     report: IndexReport,
-    /// Sources that are known and were not met yet.
+    /// Known sources that were not found yet.
     unseen: HashSet<&'a str>,
-    /// Places that could not be looked into.
+    /// Unreadable directories.
     unknown: Vec<PathBuf>,
     batch: Batch<'a>,
 }
@@ -236,7 +207,7 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn take_in(&mut self, files: Receiver<News<'_>>) -> Result<(), MemoryError> {
         let mut outcome = Ok(());
-        // To the end even after a failure: a reader that waits for room must get it.
+        // Drained even after a failure, because a reader may wait for free bytes.
         for news in files {
             match news {
                 News::Trouble { path, reason } => {
@@ -292,7 +263,7 @@ impl<'a> Run<'a> {
         let warning = IndexWarning { path, reason };
         (self.progress)(IndexProgress::Warning(&warning));
         self.report.failed += 1;
-        if self.report.warnings.len() < MOST_WARNINGS {
+        if self.report.warnings.len() < MAX_WARNINGS {
             self.report.warnings.push(warning);
         }
     }

@@ -1,33 +1,33 @@
-//! Which files there are below a path: none that are hidden or ignored, and none behind a link, so that no walk goes in circles.
+//! Walks the files below a path: no hidden or ignored files, and no links, so that a walk always ends.
 
 use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
 
-/// What a walk comes across.
+/// A step of a walk.
 pub(super) enum Step {
     File(PathBuf),
-    /// Something cannot be looked into; what lies below it is unknown, not gone.
+    /// Unreadable. Its content is unknown, not deleted.
     Trouble {
         path: PathBuf,
         reason: String,
     },
 }
 
-/// All files below `root`, or `root` itself where it is a file. Ends when `root` is done.
+/// All files below `root`, or `root` itself if it is a file.
 pub(super) fn walk(root: &Path) -> impl Iterator<Item = Step> + use<> {
     let fallback = root.to_owned();
     WalkBuilder::new(root)
         .follow_links(false)
-        // A folder of notes need not be a repository for its .gitignore to count.
+        // A `.gitignore` also counts outside a repository.
         .require_git(false)
         .build()
         .filter_map(move |entry| match entry {
             Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
-                // A fault in an ignore file is told of, and the file it stands beside is taken.
+                // An error in an ignore file does not skip the file.
                 Some(Step::File(entry.into_path()))
             }
-            // Directories lead on by themselves; links, FIFOs, sockets and devices are nothing to read.
+            // Directories are walked; links, FIFOs, sockets and devices are skipped.
             Ok(_) => None,
             Err(error) => Some(Step::Trouble {
                 path: path_of(&error).unwrap_or_else(|| fallback.clone()),
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_and_ignored_files_are_left_out_and_links_are_not_followed() {
+    fn hidden_and_ignored_files_are_skipped_and_links_are_not_followed() {
         let root = tempfile::tempdir().unwrap();
         let at = |path: &str| root.path().join(path);
         for directory in ["notes", ".git", "target"] {

@@ -1,5 +1,4 @@
-//! Notices that something below a directory changed, and waits until it is quiet again: an editor that saves a file makes
-//! several changes of it.
+//! Watches a directory, and waits until changes have settled: an editor makes several changes to save a file.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TrySendError, sync_channel};
@@ -10,36 +9,36 @@ use tokio_util::sync::CancellationToken;
 
 use crate::types::MemoryError;
 
-/// So long nothing more must happen.
+/// The quiet time after the last change.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// After so long it is enough, quiet or not.
+/// The longest wait for the quiet time.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How soon a stop is noticed.
-const BLINK: Duration = Duration::from_millis(100);
+/// The interval to check for a stop.
+const STOP_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Watches a directory, or a file, from its making on.
+/// Watches a directory or a file.
 pub struct DirectoryWatch {
     changes: Receiver<()>,
     _watcher: RecommendedWatcher,
 }
 
 impl DirectoryWatch {
-    /// `ours` is the memory's own database: what happens to it is no news.
+    /// `ours` is the memory's own database, whose changes are ignored.
     pub fn start(root: &Path, ours: &Path) -> Result<Self, MemoryError> {
         let root = super::resolve(root)?;
-        // What matters is that something happened, so one change may stand for many.
+        // Only that something changed matters, so one change is enough.
         let (sender, changes) = sync_channel(1);
         let (below, ours) = (root.clone(), ours.to_owned());
         let heard = move |event: notify::Result<Event>| {
             let is_news = match event {
                 Ok(event) => is_news(&event, &below, &ours),
-                // Some changes were lost: one look at everything finds them.
+                // Changes were lost, so everything is checked.
                 Err(_) => true,
             };
             if is_news && let Err(TrySendError::Disconnected(())) = sender.try_send(()) {
-                tracing::debug!("nobody watches any more");
+                tracing::debug!("the watch has ended");
             }
         };
         let failed = |error: notify::Error| MemoryError::Path { path: root.clone(), reason: explain(&error) };
@@ -48,10 +47,10 @@ impl DirectoryWatch {
         Ok(DirectoryWatch { changes, _watcher: watcher })
     }
 
-    /// Waits for a change, and then for quiet. `false` when it was told to stop.
+    /// Waits for a change, and then for the quiet time. Returns `false` after a stop.
     pub fn changed(&self, stop: &CancellationToken) -> bool {
         loop {
-            match self.changes.recv_timeout(BLINK) {
+            match self.changes.recv_timeout(STOP_INTERVAL) {
                 _ if stop.is_cancelled() => return false,
                 Ok(()) => break,
                 Err(RecvTimeoutError::Timeout) => {}
@@ -78,7 +77,7 @@ fn explain(error: &notify::Error) -> String {
     }
 }
 
-/// Whether files that are indexed may have changed.
+/// Whether indexed files may have changed.
 fn is_news(event: &Event, root: &Path, ours: &Path) -> bool {
     if matches!(event.kind, EventKind::Access(_)) {
         return false;
@@ -88,12 +87,12 @@ fn is_news(event: &Event, root: &Path, ours: &Path) -> bool {
 
 fn is_hidden(path: &Path, root: &Path) -> bool {
     let below: PathBuf = path.strip_prefix(root).unwrap_or(path).to_owned();
-    // What is ignored is written in a hidden file.
+    // Ignore rules are in hidden files.
     let is_rule = below.file_name().is_some_and(|name| name == ".gitignore" || name == ".ignore");
     !is_rule && below.iter().any(|name| name.to_string_lossy().starts_with('.'))
 }
 
-/// The database, and the files that SQLite keeps beside it.
+/// The database and its log.
 fn is_ours(path: &Path, ours: &Path) -> bool {
     let name =
         |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_hidden_files_and_our_own_writing_are_no_news() {
+    fn reads_hidden_files_and_own_writes_are_ignored() {
         let created = EventKind::Create(CreateKind::File);
         assert!(news(created, "/home/me/notes/a.md"));
         assert!(news(created, "/home/me/.gitignore"));

@@ -1,10 +1,9 @@
 //! Reads a file in a child process. A process can be stopped and has a memory limit, and a thread has neither.
 //!
-//! The process is this program again, started with [`ReaderProcess::arguments`], and calls [`serve`]. It gets the bytes of the file on its
-//! standard input, so it needs no file of its own, and it takes its limits upon itself before it looks at them.
+//! The process is this program, started with [`ReaderProcess::arguments`], and calls [`serve`]. It gets the bytes of the file on
+//! stdin, and sets its limits before it reads them.
 
 use std::io::{self, BufRead, Read, Write};
-use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -13,28 +12,21 @@ use std::time::Duration;
 use hob_process::{Need, std_command};
 use serde::{Deserialize, Serialize};
 
-use super::{Document, ReadError, ReadLimits, pdf};
+use super::{Document, ReadError, ReadLimits, ReaderProcess, pdf};
 
-/// How much memory the process may have. A scanned book of a thousand pages needs a tenth.
+/// The memory limit. A scanned book of a thousand pages needs a tenth.
 const MEMORY_BYTES: u64 = 768 << 20;
 
-/// The largest order to the process, which is its first line.
+/// The longest order, which is the first line.
 const MAX_ORDER: u64 = 1 << 10;
 
 /// Text as JSON may be six times as long.
 const MAX_ESCAPE: u64 = 6;
 
-/// Begins the answer. Other code in the process may print before it, and JSON never contains it.
+/// Begins the answer. Other code may print before it, and JSON never contains it.
 const MARK: u8 = 0x1e;
 
-/// A command that calls [`serve`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReaderProcess {
-    pub program: PathBuf,
-    pub arguments: Vec<String>,
-}
-
-/// What the process is to do. The bytes of the file follow.
+/// The order to the process. The bytes of the file follow.
 #[derive(Debug, Serialize, Deserialize)]
 struct Order {
     file_bytes: u64,
@@ -43,7 +35,6 @@ struct Order {
     seconds: u64,
 }
 
-/// What it answers.
 #[derive(Debug, Serialize, Deserialize)]
 enum Answer {
     Document(Document),
@@ -51,7 +42,7 @@ enum Answer {
     TooMuchText,
 }
 
-/// Reads a PDF: in a child process where the limits name one, else in this process.
+/// Reads a PDF: in a child process if the limits name one, else in this process.
 pub fn read_pdf(bytes: &[u8], limits: &ReadLimits) -> Result<Document, ReadError> {
     match &limits.reader_process {
         Some(process) => ask(process, bytes, limits),
@@ -83,18 +74,18 @@ fn ask(process: &ReaderProcess, bytes: &[u8], limits: &ReadLimits) -> Result<Doc
     let most = (limits.text_bytes as u64).saturating_mul(MAX_ESCAPE).saturating_add(MAX_ORDER);
     let answer = thread::scope(|scope| {
         scope.spawn(move || {
-            // A process that gives up early closes its end, and says why at the other.
+            // A process that fails early closes its stdin, and answers why.
             let _ = input.map(|mut input| input.write_all(&order).and_then(|()| input.write_all(bytes)));
         });
         let (sender, receiver) = channel();
         scope.spawn(move || {
             let mut answer = Vec::new();
             let read = output.map_or(Ok(0), |output| output.take(most).read_to_end(&mut answer));
-            // The receiver is gone after the time limit.
+            // The receiver may have timed out.
             let _ = sender.send(read.map(|_| answer));
         });
         let answer = receiver.recv_timeout(limits.time);
-        // Ends both threads too: their pipes close.
+        // Also ends both threads, whose pipes close.
         child.end();
         answer
     });
@@ -116,12 +107,12 @@ fn after_mark(answer: &[u8]) -> &[u8] {
     answer.iter().position(|byte| *byte == MARK).map_or(&[], |at| &answer[at + 1..])
 }
 
-/// A process that never outlives us.
+/// Kills the process when dropped.
 struct Ended(Child);
 
 impl Ended {
     fn end(&mut self) {
-        // It may have ended by itself.
+        // It may have ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -133,7 +124,7 @@ impl Drop for Ended {
     }
 }
 
-/// The other side: reads one file from `input` and writes what it says to `output`. For a process that does nothing else.
+/// The child process: reads one file from `input` and writes its text to `output`.
 pub fn serve(mut input: impl BufRead, mut output: impl Write) -> io::Result<()> {
     let order = order(&mut input)?;
     confine(order.seconds)?;
@@ -163,7 +154,7 @@ fn order(input: &mut impl BufRead) -> io::Result<Order> {
     Ok(serde_json::from_slice(&line)?)
 }
 
-/// Bounds on memory and time that the system keeps, whatever happens in here.
+/// Sets limits on memory and time.
 #[cfg(unix)]
 fn confine(seconds: u64) -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, setrlimit};
@@ -173,7 +164,7 @@ fn confine(seconds: u64) -> io::Result<()> {
     setrlimit(Resource::Data, exactly(MEMORY_BYTES))?;
     setrlimit(Resource::Cpu, exactly(seconds))?;
     setrlimit(Resource::Core, exactly(0))?;
-    // No file is written, no program started.
+    // It writes no file.
     setrlimit(Resource::Fsize, exactly(0))?;
     Ok(())
 }

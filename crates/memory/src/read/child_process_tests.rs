@@ -24,7 +24,7 @@ fn the_reader_process_serves() {
 }
 
 #[test]
-fn a_file_that_is_read_apart_says_the_same() {
+fn the_child_process_returns_the_same_text() {
     let file = samples::pdf(&[&["Some words", "and more."], &["Page two."]]);
     let here = read_pdf(&file, &ReadLimits::default()).unwrap();
     assert_eq!(here.blocks.len(), 2);
@@ -32,9 +32,9 @@ fn a_file_that_is_read_apart_says_the_same() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_said_from_afar() {
+fn the_child_process_reports_errors() {
     let error = read_pdf(b"%PDF-1.7 nonsense", &in_a_process()).unwrap_err();
-    assert_eq!(error.to_string(), "the file is broken: it is no PDF that can be read");
+    assert_eq!(error.to_string(), "the file is broken: it is not a readable PDF");
     let short = ReadLimits { text_bytes: 10, ..in_a_process() };
     let error = read_pdf(&samples::pdf(&[&["More than ten letters."]]), &short).unwrap_err();
     assert_eq!(error.to_string(), "the file has more than 10 bytes of text in it, which is the limit");
@@ -43,7 +43,7 @@ fn what_is_wrong_with_a_file_is_said_from_afar() {
 /// The test runner (cargo, nextest) sets many variables.
 #[cfg(unix)]
 #[test]
-fn a_reader_finds_nothing_in_its_environment() {
+fn a_reader_has_an_empty_environment() {
     let directory = tempfile::tempdir().unwrap();
     let seen = directory.path().join("environment");
     let script = format!("/usr/bin/env > '{}'", seen.display());

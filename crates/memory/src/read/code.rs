@@ -1,4 +1,4 @@
-//! Source code: one block for each thing at the outermost level, as blank lines and indentation show it in any language.
+//! Source code: one block for each top-level item, detected by blank lines and indentation.
 
 use super::draft::Draft;
 use super::{BlockKind, Document, ReadError, ReadLimits};
@@ -12,7 +12,7 @@ pub fn read(text: &str, limits: &ReadLimits) -> Result<Document, ReadError> {
     let mut is_after_blank = false;
     for row in text.split_inclusive('\n') {
         let is_blank = row.trim().is_empty();
-        if is_after_blank && begins_something(row) {
+        if is_after_blank && begins_item(row) {
             draft.push(BlockKind::Code, text[from..at].trim_end(), (from_line, last_line))?;
             (from, from_line) = (at, line);
         }
@@ -30,7 +30,7 @@ pub fn read(text: &str, limits: &ReadLimits) -> Result<Document, ReadError> {
     Ok(draft.finish())
 }
 
-/// A line that is not indented begins something, unless it ends what came before.
-fn begins_something(row: &str) -> bool {
+/// A line without indentation begins an item, unless it closes one.
+fn begins_item(row: &str) -> bool {
     row.chars().next().is_some_and(|first| !first.is_whitespace() && !matches!(first, '}' | ')' | ']'))
 }

@@ -1,18 +1,18 @@
-//! Bytes into text, or the finding that they are none.
+//! Decodes bytes, or finds that they are not text.
 
 use encoding_rs::{Encoding, UTF_8};
 
 use super::ReadError;
 use super::kind::Kind;
 
-/// How far into a file its nature is looked for.
+/// The part of a file that is checked.
 const SNIFFED: usize = 64 << 10;
 
-/// Of so many bytes one may be a control character that no text needs. Compressed data has one in ten.
+/// One in this many bytes may be a control character. Compressed data has one in ten.
 const RARE: usize = 200;
 
 pub fn decode(bytes: &[u8], kind: Kind) -> Result<String, ReadError> {
-    // A byte order mark says everything; and text in UTF-16 is full of zeros.
+    // A byte order mark decides. Text in UTF-16 is full of zeros.
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
         let (text, had_errors) = encoding.decode_without_bom_handling(&bytes[mark..]);
         return if had_errors && text.contains('\0') {
@@ -42,12 +42,12 @@ fn is_binary(bytes: &[u8]) -> bool {
     bytes.contains(&0) || head.iter().filter(is_odd).count() * RARE > head.len()
 }
 
-/// Text that is no UTF-8: an older character set, or UTF-8 with a few broken bytes in it.
+/// Text that is not UTF-8: an older character set, or damaged UTF-8.
 fn guess(bytes: &[u8]) -> &'static Encoding {
     let head = &bytes[..bytes.len().min(SNIFFED)];
     let broken = head.utf8_chunks().filter(|chunk| !chunk.invalid().is_empty()).count();
     let high = head.iter().filter(|byte| !byte.is_ascii()).count();
-    // In an older character set nearly every letter beyond ASCII is broken UTF-8.
+    // In an older character set, nearly every letter beyond ASCII is invalid UTF-8.
     if broken * 10 < high {
         return UTF_8;
     }
@@ -75,13 +75,13 @@ mod tests {
     }
 
     #[test]
-    fn byte_order_marks_are_believed_and_left_out() {
+    fn byte_order_marks_are_used_and_removed() {
         assert_eq!(plain(b"\xef\xbb\xbfabc").as_deref(), Some("abc"));
         assert_eq!(plain(b"\xff\xfea\0b\0").as_deref(), Some("ab"));
     }
 
     #[test]
-    fn a_few_broken_bytes_do_not_spoil_a_text() {
+    fn a_few_broken_bytes_are_replaced() {
         let mut bytes = "früh und spät, häufig größer als möglich äöüßäöüß".as_bytes().to_vec();
         bytes.push(0xff);
         assert_eq!(
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_data_is_no_text() {
+    fn binary_data_is_not_text() {
         assert_eq!(plain(b"abc\0def"), None);
         let noise =
             (0..4_096_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8 | 1).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! DOCX: a ZIP archive with the text as XML. Both are read as they come, and neither may be larger than it pretends.
+//! DOCX: a ZIP archive with XML. Both are read as streams with limits.
 
 use std::io::{BufRead, BufReader, Cursor, Read};
 
@@ -11,13 +11,13 @@ use super::draft::Draft;
 use super::{BlockKind, Document, ReadError, ReadLimits};
 use crate::types::PositionUnit;
 
-/// The text of a letter shrinks to a tenth, that of a long table to a hundredth. More is a bomb, or nothing to read.
+/// The highest compression. A letter has a ratio of ten, a long table of a hundred.
 const MAX_RATIO: u64 = 400;
 
 /// Below this size the ratio does not matter.
 const FREE_BYTES: u64 = 4 << 20;
 
-/// The longest piece of XML that is held at once: a tag, or a run of text.
+/// The longest piece of XML in memory: a tag, or a run of text.
 const MAX_PIECE: usize = 8 << 20;
 
 pub fn read(bytes: &[u8], limits: &ReadLimits) -> Result<Document, ReadError> {
@@ -37,10 +37,10 @@ fn broken(reason: impl Into<String>) -> ReadError {
 }
 
 fn broken_archive(error: ZipError) -> ReadError {
-    broken(format!("it is no DOCX archive ({error})"))
+    broken(format!("it is not a DOCX archive ({error})"))
 }
 
-/// A file in the archive, with a bound on what comes out of it.
+/// A file in the archive, with a limit on its size.
 fn part<'a>(
     archive: &'a mut ZipArchive<Cursor<&[u8]>>,
     name: &str,
@@ -51,13 +51,13 @@ fn part<'a>(
         Err(ZipError::FileNotFound) => return Ok(None),
         Err(error) => return Err(broken_archive(error)),
     };
-    // What the archive says of itself may be a lie, so the bound is on what really comes.
+    // The size in the archive may be wrong, so the limit applies to what is read.
     let packed = file.compressed_size();
     let most = (limits.text_bytes as u64).min(packed.saturating_mul(MAX_RATIO).max(FREE_BYTES));
     Ok(Some(BufReader::new(Bounded { inner: file, left: most })))
 }
 
-/// Fails where there is more to read than allowed.
+/// Fails if there is more to read than allowed.
 struct Bounded<R> {
     inner: R,
     left: u64,
@@ -67,13 +67,13 @@ impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
-            std::io::Error::other("it unpacks to far more than a document has, like a ZIP bomb does")
+            std::io::Error::other("it unpacks to far more than a document contains (a ZIP bomb?)")
         })?;
         Ok(read)
     }
 }
 
-/// Gives each event of a part. Entities that a document defines by itself are not resolved, so none can grow.
+/// Calls `each` with every event. Entities are not resolved, so none can grow.
 fn events(part: impl BufRead, mut each: impl FnMut(Event) -> Result<(), ReadError>) -> Result<(), ReadError> {
     let mut reader = Reader::from_reader(part);
     reader.config_mut().check_end_names = false;
@@ -81,11 +81,11 @@ fn events(part: impl BufRead, mut each: impl FnMut(Event) -> Result<(), ReadErro
     loop {
         let event = reader.read_event_into(&mut buffer).map_err(|error| broken(error.to_string()))?;
         if event.len() > MAX_PIECE {
-            return Err(broken("a single piece of its XML is larger than a document should be"));
+            return Err(broken("a single piece of its XML is too large"));
         }
         match event {
             Event::Eof => return Ok(()),
-            Event::DocType(_) => return Err(broken("its XML defines a document type, which no DOCX does")),
+            Event::DocType(_) => return Err(broken("its XML has a document type, which is not allowed")),
             event => each(event)?,
         }
         buffer.clear();
@@ -127,7 +127,7 @@ struct Body {
     paragraph: String,
     kind: BlockKind,
     number: u32,
-    /// The cells of the row at hand, where we are in a table.
+    /// The cells of the current row in a table.
     row: Option<String>,
 }
 
@@ -168,7 +168,7 @@ impl Body {
         self.kind = BlockKind::Paragraph;
     }
 
-    /// Things without text of their own.
+    /// Elements without text.
     fn mark(&mut self, name: &str, tag: &BytesStart) {
         match name {
             "tab" => self.paragraph.push('\t'),
@@ -208,7 +208,7 @@ impl Body {
     }
 }
 
-/// The level of a style of headings: `Heading1` and so on.
+/// The level of a heading style such as `Heading1`.
 fn heading(style: &str) -> Option<u8> {
     match style.to_ascii_lowercase().strip_prefix("heading")?.as_bytes() {
         [level @ b'1'..=b'6'] => Some(level - b'0'),

@@ -1,9 +1,9 @@
-//! A document in the making, with a bound on how large it gets.
+//! Builds a document with a size limit.
 
 use super::{BlockKind, Document, ReadError, ReadLimits, TextBlock};
 use crate::types::PositionUnit;
 
-/// Records are gathered into blocks of about this size: a block for each would cost more than its text.
+/// Records are joined into blocks of about this size, because a block for each would be too much overhead.
 const ROWS_BYTES: usize = 2 << 10;
 
 /// The longest title in characters.
@@ -13,7 +13,7 @@ pub struct Draft {
     document: Document,
     bytes: usize,
     limit: usize,
-    /// How many records the block at hand has.
+    /// The records of the current block.
     rows: u32,
 }
 
@@ -23,7 +23,7 @@ impl Draft {
         Draft { document, bytes: 0, limit: limits.text_bytes, rows: 0 }
     }
 
-    /// Takes the first title that is one.
+    /// Sets the title, if it is the first.
     pub fn title(&mut self, title: &str) {
         let words = title.split_whitespace().collect::<Vec<_>>().join(" ");
         if self.document.title.is_none() && !words.is_empty() {
@@ -31,7 +31,7 @@ impl Draft {
         }
     }
 
-    /// Adds a block that stands on these lines. Blank ones are left out.
+    /// Adds a block on these lines. Blank blocks are dropped.
     pub fn push(
         &mut self,
         kind: BlockKind,
@@ -46,7 +46,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Adds a record of one line, to the block at hand where its lines still tell the place of each record.
+    /// Adds a record of one line, to the current block if its lines are consecutive.
     pub fn row(&mut self, text: &str, line: u32) -> Result<(), ReadError> {
         self.grow(text.len() + 1)?;
         if let Some(block) = self.document.blocks.last_mut()
@@ -81,7 +81,7 @@ impl Draft {
     }
 }
 
-/// Which line each place of a text is on. Places are asked for in order, so the text is gone through once.
+/// The line of an offset in a text. Offsets must be in order, so that the text is scanned once.
 pub struct Lines<'a> {
     text: &'a [u8],
     at: usize,

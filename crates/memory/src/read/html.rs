@@ -1,4 +1,4 @@
-//! HTML: what a reader of the page sees.
+//! HTML: the visible text.
 
 use hob_text::readable::{LineKind, ReadOptions, readable_lines};
 
@@ -13,7 +13,7 @@ pub fn read(html: &str, limits: &ReadLimits) -> Result<Document, ReadError> {
     Ok(draft.finish())
 }
 
-/// Adds what a page says. `line_of` tells the line of each place in it.
+/// Adds the text of a page. `line_of` returns the line of an offset.
 pub fn append(
     html: &str,
     limits: &ReadLimits,
@@ -28,7 +28,7 @@ pub fn append(
     while let Some(first) = lines.next() {
         let mut end_line = line_of(first.source);
         let line = end_line;
-        // Items of a list and rows of a table belong together.
+        // Items of a list and rows of a table stay together.
         while let Some(next) = lines.next_if(|next| !next.is_apart && next.kind == first.kind) {
             end_line = line_of(next.source);
         }

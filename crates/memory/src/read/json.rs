@@ -1,4 +1,4 @@
-//! JSON as text: a line for each value, with the way to it. Goes through the text once and builds no tree.
+//! JSON as text: a line for each value with its path. Scans the text once and builds no tree.
 
 use std::cell::Cell;
 use std::fmt::{self, Write};
@@ -10,10 +10,10 @@ use super::draft::Draft;
 use super::{BlockKind, Document, ReadError, ReadLimits, code};
 use crate::types::PositionUnit;
 
-/// The longest way to a value that is written out.
+/// The longest path that is written.
 const MAX_PATH: usize = 400;
 
-/// One value, or one after another. What is not quite JSON, or nested out of all proportion, is still text.
+/// One or several values. Invalid or deeply nested JSON is read as plain text.
 pub fn read(text: &str, limits: &ReadLimits) -> Result<Document, ReadError> {
     let line = Cell::new(1);
     let mut flat = Flat {
@@ -38,7 +38,7 @@ pub fn read(text: &str, limits: &ReadLimits) -> Result<Document, ReadError> {
     }
 }
 
-/// Counts lines as they are read. The parser takes one byte at a time and looks one ahead.
+/// Counts lines. The parser reads one byte at a time and looks one ahead.
 struct Counted<'a> {
     rest: &'a [u8],
     line: &'a Cell<u32>,
@@ -78,7 +78,7 @@ impl Flat<'_> {
         })
     }
 
-    /// Goes one step down, and back up afterwards.
+    /// Adds a step to the path for `inner`.
     fn below<T>(&mut self, step: impl fmt::Display, inner: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.path.len();
         if length < MAX_PATH {
@@ -128,7 +128,6 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
         self.0.leaf(value)
     }
 
-    /// Nothing says nothing.
     fn visit_unit<E: Error>(self) -> Result<(), E> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What a file is: by its first bytes where they are plain, else by its name.
+//! The kind of a file, by its first bytes or else by its name.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ pub enum Kind {
     Markdown,
     Html,
     Code,
-    /// Records whose fields are separated by this.
+    /// Records with this field separator.
     Table(u8),
     Json,
     Pdf,
@@ -37,7 +37,7 @@ impl Kind {
     }
 }
 
-/// Languages and formats whose lines and indentation mean something.
+/// Languages and formats with meaningful lines and indentation.
 fn is_code(extension: &str) -> bool {
     matches!(
         extension,

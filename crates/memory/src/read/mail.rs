@@ -1,4 +1,4 @@
-//! E-mail: who wrote to whom, when, about what, and what they said. Attachments are named and not read.
+//! E-mail: sender, recipients, date, subject and text. Attachments are named and not read.
 
 use mail_parser::{Address, Encoding, Message, MessageParser, MessagePart, MimeHeaders, PartType};
 
@@ -6,10 +6,9 @@ use super::draft::{Draft, Lines};
 use super::{BlockKind, Document, ReadError, ReadLimits, html, plain};
 use crate::types::PositionUnit;
 
-/// The most addresses of a header that are written out: a list may have thousands.
+/// The number of addresses of a header that are written.
 const MAX_ADDRESSES: usize = 50;
 
-/// The most attachments that are named.
 const MAX_ATTACHMENTS: usize = 100;
 
 pub fn read(bytes: &[u8], limits: &ReadLimits) -> Result<Document, ReadError> {
@@ -20,7 +19,7 @@ pub fn read(bytes: &[u8], limits: &ReadLimits) -> Result<Document, ReadError> {
     let mut draft = Draft::new(PositionUnit::Line, limits);
     draft.title(message.subject().unwrap_or_default());
     let head = head(&message);
-    // The header is folded and reordered, so all of it stands on the first line.
+    // The header is reordered, so all of it is on the first line.
     draft.push(BlockKind::Paragraph, &head, (1, 1))?;
     let mut lines = Lines::new(bytes);
     for part in message.text_bodies() {
@@ -34,7 +33,7 @@ pub fn read(bytes: &[u8], limits: &ReadLimits) -> Result<Document, ReadError> {
     Ok(draft.finish())
 }
 
-/// What a reader looks at first.
+/// The header.
 fn head(message: &Message) -> String {
     let date = message.date().map(mail_parser::DateTime::to_rfc3339);
     let fields = [
@@ -61,7 +60,7 @@ fn addresses(header: &Address) -> Option<String> {
 
 fn body(part: &MessagePart, first: u32, limits: &ReadLimits, draft: &mut Draft) -> Result<(), ReadError> {
     match &part.body {
-        // What was written as it is has the lines of the file; what was encoded has only its beginning.
+        // Unencoded text has the lines of the file; encoded text has only the first.
         PartType::Text(text) => plain::paragraphs(text, first, |paragraph, (line, end_line)| {
             let place = if part.encoding == Encoding::None { (line, end_line) } else { (first, first) };
             draft.push(BlockKind::Paragraph, paragraph, place)

@@ -1,4 +1,4 @@
-//! Markdown: headings, code and everything else, each as it is written. A model reads the marks as well as we do.
+//! Markdown: headings, code and other blocks, with their markup.
 
 use pulldown_cmark::{Event, HeadingLevel, MetadataBlockKind, Options, Parser, TagEnd};
 
@@ -62,7 +62,7 @@ pub fn read(text: &str, limits: &ReadLimits) -> Result<Document, ReadError> {
     Ok(draft.finish())
 }
 
-/// The title that the author gave above the text.
+/// The title in the front matter.
 fn front_matter(block: &str, kind: MetadataBlockKind, draft: &mut Draft) {
     let equals = match kind {
         MetadataBlockKind::YamlStyle => ':',

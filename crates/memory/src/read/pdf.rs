@@ -1,7 +1,6 @@
-//! PDF: pages of letters at places, put together again into words, lines and paragraphs.
+//! PDF: assembles words, lines and paragraphs from positioned glyphs.
 //!
-//! The library that parses files is careful, but has no limit on what a PDF may ask of it: in a server this runs in a child
-//! process (`child_process.rs`).
+//! The library has no limits on time and memory, so a server runs it in a child process (`child_process.rs`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,16 +17,16 @@ use super::draft::Draft;
 use super::{BlockKind, Document, ReadError, ReadLimits};
 use crate::types::PositionUnit;
 
-/// A glyph that stands so much of its height after the one before begins a word.
+/// A gap of this many heights separates words.
 const WORD_GAP: f64 = 0.18;
 
-/// Lines that stand more than so many heights apart are paragraphs apart.
+/// A distance of this many heights separates paragraphs.
 const PARAGRAPH_GAP: f64 = 1.7;
 
-/// Reads a PDF here and now. A panic of the library is a broken file.
+/// Reads a PDF in this process. A panic of the library counts as a broken file.
 pub fn read(bytes: Vec<u8>, limits: &ReadLimits) -> Result<Document, ReadError> {
     catch_unwind(AssertUnwindSafe(|| read_pages(bytes, limits)))
-        .unwrap_or_else(|_| Err(broken("the reader of PDF files stumbled over it")))
+        .unwrap_or_else(|_| Err(broken("the PDF reader crashed")))
 }
 
 fn broken(reason: impl Into<String>) -> ReadError {
@@ -37,11 +36,11 @@ fn broken(reason: impl Into<String>) -> ReadError {
 fn read_pages(bytes: Vec<u8>, limits: &ReadLimits) -> Result<Document, ReadError> {
     let pdf = Pdf::new(bytes).map_err(|error| match error {
         LoadPdfError::Decryption(_) => broken("it is encrypted, and no password is known"),
-        LoadPdfError::Invalid => broken("it is no PDF that can be read"),
+        LoadPdfError::Invalid => broken("it is not a readable PDF"),
     })?;
     let pages = pdf.pages();
     if pages.len() > limits.pages {
-        return Err(broken(format!("it has {} pages, and {} is the limit", pages.len(), limits.pages)));
+        return Err(broken(format!("it has {} pages; the limit is {}", pages.len(), limits.pages)));
     }
     let mut draft = Draft::new(PositionUnit::Page, limits);
     if let Some(title) = &pdf.metadata().title {
@@ -61,23 +60,23 @@ fn read_pages(bytes: Vec<u8>, limits: &ReadLimits) -> Result<Document, ReadError
     Ok(draft.finish())
 }
 
-/// Text outside of pages is UTF-16 with a byte order mark, UTF-8 with one, or nearly Latin-1.
+/// Metadata is UTF-16 or UTF-8 with a byte order mark, or nearly Latin-1.
 fn metadata(bytes: &[u8]) -> String {
     let encoding =
         encoding_rs::Encoding::for_bom(bytes).map_or(encoding_rs::WINDOWS_1252, |(encoding, _)| encoding);
     encoding.decode(bytes).0.into_owned()
 }
 
-/// Where the last letter ended.
+/// The end of the last glyph.
 #[derive(Debug, Clone, Copy)]
 struct Pen {
     end: Point,
-    /// Which way the line runs, and how high it is.
+    /// The direction and the height of the line.
     along: (f64, f64),
     height: f64,
 }
 
-/// The text of one page, in the order in which it is drawn.
+/// The text of one page, in drawing order.
 #[derive(Default)]
 struct Sheet {
     paragraphs: Vec<String>,
@@ -85,7 +84,7 @@ struct Sheet {
     bytes: usize,
     limit: usize,
     pen: Option<Pen>,
-    /// The run before: letters that are filled and then stroked come twice.
+    /// The last run: glyphs that are filled and stroked appear twice.
     last_run: Option<(Point, usize)>,
 }
 
@@ -120,7 +119,7 @@ impl Sheet {
         self.pen = Some(Pen { end: from + step, along, height });
     }
 
-    /// A word that a hyphen parted at the end of a line is one word again.
+    /// Joins a word that is hyphenated at the end of the line.
     fn end_line(&mut self) {
         let line = self.text.trim_end().len();
         self.text.truncate(line);
@@ -147,7 +146,7 @@ impl Sheet {
     }
 }
 
-/// The height of a letter in its own measure.
+/// The height of a glyph in its own units.
 const UNITS_PER_EM: f64 = 1_000.0;
 
 impl<'a> Device<'a> for Sheet {

@@ -10,7 +10,7 @@ pub fn read(text: &str, limits: &ReadLimits) -> Result<Document, ReadError> {
     Ok(draft.finish())
 }
 
-/// Gives each paragraph with its first and last line; the text begins on line `first`.
+/// Calls `each` with every paragraph and its lines. The text begins on line `first`.
 pub fn paragraphs(
     text: &str,
     first: u32,

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::read::samples;
+use crate::types::PositionUnit;
 
 struct Folder(TempDir);
 
@@ -80,7 +81,7 @@ fn a_page_is_read_without_its_scripts_and_with_its_lines() {
 }
 
 #[test]
-fn code_is_read_by_what_stands_at_the_outermost_level() {
+fn code_is_read_by_top_level_items() {
     let code = "use a;\nuse b;\n\n/// One.\nfn one() {\n\n    two();\n}\n\nfn two() {\n}\n";
     let document = read_as("a.rs", code).unwrap();
     let expected = [
@@ -99,7 +100,7 @@ fn a_table_is_read_with_the_names_of_its_columns() {
 }
 
 #[test]
-fn json_is_read_with_the_way_to_each_value() {
+fn json_is_read_with_the_path_of_each_value() {
     let text = "{\n  \"name\": \"Ann\",\n  \"pets\": [\n    {\"kind\": \"cat\", \"age\": 3},\n    null,\n    \"two\\nlines\"\n  ],\n  \"ok\": true\n}";
     let document = read_as("a.json", text).unwrap();
     let expected = [
@@ -114,13 +115,13 @@ fn json_is_read_with_the_way_to_each_value() {
 }
 
 #[test]
-fn what_is_not_quite_json_is_still_text() {
+fn invalid_json_is_read_as_text() {
     let document = read_as("a.json", "{ // a comment\n  \"a\": 1,\n}").unwrap();
     assert_eq!(blocks(&document), [(Code, "{ // a comment\n  \"a\": 1,\n}", 1, 3)]);
 }
 
 #[test]
-fn a_letter_is_read_by_its_paragraphs_headings_and_rows() {
+fn a_docx_is_read_by_paragraphs_headings_and_rows() {
     let body = "<w:p><w:pPr><w:pStyle w:val=\"Heading1\"/></w:pPr><w:r><w:t>Top</w:t></w:r></w:p>\
         <w:p><w:r><w:t xml:space=\"preserve\">One </w:t></w:r><w:r><w:t>&lt;two&gt; &#233;</w:t></w:r></w:p><w:p/>\
         <w:tbl><w:tr><w:tc><w:p><w:r><w:t>a</w:t></w:r></w:p></w:tc><w:tc><w:p><w:r><w:t>b</w:t></w:r></w:p></w:tc></w:tr></w:tbl>";
@@ -132,7 +133,7 @@ fn a_letter_is_read_by_its_paragraphs_headings_and_rows() {
 }
 
 #[test]
-fn an_e_mail_is_read_with_its_head_and_without_its_attachments() {
+fn an_e_mail_is_read_with_its_header_and_without_its_attachments() {
     let document = read_as("a.eml", samples::MAIL).unwrap();
     assert_eq!(document.title.as_deref(), Some("The boiler"));
     let head = "Subject: The boiler\nFrom: Jörg <joerg@example.org>\nTo: Ann <ann@example.org>\nDate: 2026-03-03T09:00:00+01:00";

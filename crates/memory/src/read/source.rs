@@ -1,4 +1,4 @@
-//! The bytes of an ordinary file, read whole, once, and without waiting for anybody.
+//! Reads a regular file completely, once, and without blocking.
 
 use std::fs::{File, Metadata};
 use std::io::Read;
@@ -13,7 +13,7 @@ use super::{
     table,
 };
 
-/// A file as it was at one moment. Parsing it costs more than reading it: compare [`SourceFile::digest`] first.
+/// The bytes of a file. Parsing is expensive: compare [`SourceFile::digest`] first.
 #[derive(Debug)]
 pub struct SourceFile {
     path: PathBuf,
@@ -22,7 +22,7 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// Reads the bytes of a file. A link is not followed: whether to do that is for the caller to decide, by resolving it.
+    /// Reads a file. Links are not followed; the caller may resolve them.
     pub fn open(path: &Path, limits: &ReadLimits) -> Result<Self, ReadError> {
         if hob_core::is_secret(path) {
             return Err(ReadError::Secret);
@@ -57,7 +57,6 @@ impl SourceFile {
         self.modified
     }
 
-    /// What the file says.
     pub fn document(&self, limits: &ReadLimits) -> Result<Document, ReadError> {
         match Kind::of(&self.path, &self.bytes) {
             Kind::Pdf => child_process::read_pdf(&self.bytes, limits),
@@ -78,10 +77,10 @@ impl SourceFile {
     }
 }
 
-/// The bytes of a file, if it is afterwards what it was before.
+/// The bytes of a file, if it does not change meanwhile.
 fn steady(file: &File, before: &Metadata, reader: impl Read) -> Result<Vec<u8>, ReadError> {
     let mut bytes = Vec::with_capacity(usize::try_from(before.len()).unwrap_or(0));
-    // One more than there should be, so that a file that grows is noticed and never followed to its end.
+    // One more byte, so that a growing file is detected.
     reader.take(before.len().saturating_add(1)).read_to_end(&mut bytes)?;
     let after = file.metadata()?;
     let is_same = after.len() == before.len()
@@ -90,7 +89,7 @@ fn steady(file: &File, before: &Metadata, reader: impl Read) -> Result<Vec<u8>, 
     is_same.then_some(bytes).ok_or(ReadError::Changed)
 }
 
-/// Opens without waiting (opening a FIFO blocks until another process writes) and without following a link.
+/// Opens without blocking on a FIFO, and without following a link.
 #[cfg(unix)]
 fn open(path: &Path) -> Result<File, ReadError> {
     use rustix::fs::{Mode, OFlags};
@@ -99,7 +98,7 @@ fn open(path: &Path) -> Result<File, ReadError> {
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::RDONLY;
     match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(file) => Ok(File::from(file)),
-        // A link as the last name, or links that lead in a circle on the way there.
+        // A link, or a loop of links.
         Err(Errno::LOOP) => Err(ReadError::NotAFile { what: "a symbolic link" }),
         Err(Errno::NXIO) => Err(ReadError::NotAFile { what: "a socket" }),
         Err(error) => Err(ReadError::Io(error.into())),
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_changes_while_it_is_read_is_not_believed() {
+    fn a_file_that_changes_while_it_is_read_is_refused() {
         let nobody: fn(&File) = |_| ();
         let grows: fn(&File) = |mut file| {
             let place = file.stream_position().unwrap();

@@ -14,7 +14,7 @@ pub fn read(text: &str, separator: u8, limits: &ReadLimits) -> Result<Document, 
     let mut names: Vec<String> = Vec::new();
     let mut record = csv::StringRecord::new();
     let mut line = String::new();
-    // Nothing in a text is refused, since records may have any number of fields; a table that is none is still text.
+    // Records may have any number of fields, so every text can be read.
     while let Ok(more) = table.read_record(&mut record) {
         if !more {
             return Ok(draft.finish());

@@ -1,8 +1,8 @@
-//! By both: reciprocal rank fusion, which needs no scores that compare.
+//! Hybrid search: reciprocal rank fusion, which needs no comparable scores.
 //!
-//! Either search always finds something, if only a chunk with the one word that does not matter, or the nearest of many that are far.
-//! That does more harm than good, so words have a say only about chunks that have half of them, and meaning about chunks that are
-//! not far from the question. When nothing has to do with the question, nothing is found.
+//! Each search always finds something: a chunk with an unimportant word, or the nearest of distant vectors. So the word search
+//! counts only for chunks with half of the words, and the vector search only above a similarity. If nothing is relevant, nothing
+//! is found.
 
 use std::collections::HashMap;
 
@@ -13,17 +13,17 @@ use super::{vector, words as word_search};
 use crate::store::{ChunkHit, MemorySnapshot};
 use crate::word_query::WordQuery;
 
-/// How little the very first places count more than the next.
+/// The constant of rank fusion, which flattens the first ranks.
 const K: f64 = 60.0;
 
-/// So many of each list take part, however few are wanted: what both know is better than what one knows best.
+/// The number of hits of each list that take part.
 const LEAST_BY_MEANING: usize = 50;
 const LEAST_BY_WORDS: usize = 20;
 
-/// The share of the question's words that a chunk has to have.
+/// The share of the question's words that a chunk must have.
 const LEAST_SHARE: f64 = 0.5;
 
-/// `None` when no chunk has a vector of the question's model.
+/// `None` if no chunk has a vector of this model.
 pub(super) fn find(
     snapshot: &dyn MemorySnapshot,
     words: Option<&WordQuery>,
@@ -38,8 +38,8 @@ pub(super) fn find(
     Ok(Some(fused))
 }
 
-/// One list of several. A chunk's score is the sum of 1 / (60 + its place) over the lists. Of equals, which are common, that of the
-/// earlier list goes first: a chunk with the words asked for is evidence, while something is nearest to any vector.
+/// Fuses lists. The score of a chunk is the sum of 1 / (60 + rank) over the lists. Ties go to the earlier list: matching words
+/// are evidence, while some vector is always the nearest.
 fn fuse(lists: &[Vec<ChunkHit>]) -> Vec<ChunkHit> {
     let mut known: HashMap<i64, (f64, usize)> = HashMap::new();
     for (list, hits) in lists.iter().enumerate() {
@@ -67,21 +67,21 @@ mod tests {
     }
 
     #[test]
-    fn what_both_lists_know_comes_first() {
+    fn hits_in_both_lists_come_first() {
         let fused = fuse(&[list(&[1, 2, 3]), list(&[4, 2, 5])]);
         assert_eq!(fused.iter().map(|hit| hit.chunk).collect::<Vec<_>>(), [2, 1, 4, 3, 5]);
         assert_eq!(fused[0].score, 2.0 / 62.0);
     }
 
     #[test]
-    fn of_equals_the_one_with_the_words_comes_first() {
+    fn ties_go_to_the_word_search() {
         let fused = fuse(&[list(&[9, 8]), list(&[1, 2])]);
         assert_eq!(fused.iter().map(|hit| hit.chunk).collect::<Vec<_>>(), [9, 1, 8, 2]);
     }
 
     proptest! {
         #[test]
-        fn nothing_is_lost_and_nothing_is_there_twice(
+        fn no_hit_is_lost_or_duplicated(
             one in prop::collection::hash_set(0_i64..50, 0..20), other in prop::collection::hash_set(0_i64..50, 0..20)
         ) {
             let lists = [&one, &other].map(|set| list(&set.iter().copied().collect::<Vec<_>>()));

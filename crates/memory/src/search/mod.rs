@@ -1,4 +1,4 @@
-//! The three ways to find a passage again. Each gives chunks, best first; what they say is read at the end, once.
+//! The three kinds of search. Each returns chunks, best first; their text is read once at the end.
 
 mod hybrid;
 mod vector;
@@ -15,22 +15,20 @@ use crate::types::{MemoryBackend, MemoryError, Passage};
 use crate::word_query::WordQuery;
 use vector::QuestionVector;
 
-/// The most passages anybody gets.
-pub const MOST_PASSAGES: usize = 100;
+/// The most passages of a search.
+pub const MAX_PASSAGES: usize = 100;
 
-/// The longest question, in bytes; the rest of a longer one is not looked at.
-const MOST_QUESTION: usize = 16 * 1024;
+/// The longest question in bytes; the rest is ignored.
+const MAX_QUESTION: usize = 16 * 1024;
 
-/// What passages are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchPurpose {
-    /// The caller asked for passages, sees them, and can judge them.
+    /// The caller asked for passages and can judge them.
     UserRequest,
-    /// They go into a question although the caller did not ask for them, so passages that do not fit are dropped.
+    /// Passages are added to a question unasked, so irrelevant ones are dropped.
     Context,
 }
 
-/// What is looked for, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchRequest<'a> {
     pub question: &'a str,
@@ -39,18 +37,18 @@ pub struct SearchRequest<'a> {
     pub purpose: SearchPurpose,
 }
 
-/// The passages that fit a question best. All of them are of one moment, whatever is indexed meanwhile.
+/// The best passages for a question, from one snapshot.
 pub async fn search(
     store: &Arc<dyn MemoryStore>,
     embedders: &dyn EmbedderSource,
     search: SearchRequest<'_>,
 ) -> Result<Vec<Passage>, MemoryError> {
     let SearchRequest { question, count, backend, purpose } = search;
-    let question = &question[..question.floor_char_boundary(MOST_QUESTION)];
-    let count = count.min(MOST_PASSAGES);
+    let question = &question[..question.floor_char_boundary(MAX_QUESTION)];
+    let count = count.min(MAX_PASSAGES);
     let word_query = WordQuery::of(question);
-    let is_telling = word_query.as_ref().is_some_and(WordQuery::is_telling);
-    if question.trim().is_empty() || count == 0 || (purpose == SearchPurpose::Context && !is_telling) {
+    let has_topic = word_query.as_ref().is_some_and(WordQuery::has_topic);
+    if question.trim().is_empty() || count == 0 || (purpose == SearchPurpose::Context && !has_topic) {
         return Ok(Vec::new());
     }
     let question_vector = match backend {

@@ -1,4 +1,4 @@
-//! By meaning: the chunks whose vectors point where the question's does.
+//! Vector search: the chunks whose vectors are similar to the question's.
 
 use hob_db::DatabaseError;
 
@@ -6,12 +6,12 @@ use crate::embed::EmbedderSource;
 use crate::store::{ChunkHit, MemorySnapshot};
 use crate::types::MemoryError;
 
-/// The least cosine similarity of a passage that has to do with a question: something is nearest to any question. Estimated with
-/// all-MiniLM-L6-v2 on the judged sets `known`, `held_out` and `confirming`, outside of the bench and with simpler chunks: of the right
-/// passages among the first five, 95 of 100 have 0.25, 0.22 and 0.20 or more. Fused with words, the share of questions with a right file
-/// among the first five is 0.98, 0.90 and 1.00 with this floor and 0.99, 0.89 and 1.00 without; at 0.25 it is 0.97, 0.87 and 0.92. It does
-/// not keep out everything: a question about something else still gets 1.6, 3.8 and 1.4 passages in place of 5. All three sets were seen
-/// when it was chosen. Other models need a floor of their own.
+/// The least cosine similarity of a relevant passage, because some vector is always the nearest. Estimated with all-MiniLM-L6-v2
+/// on the judged sets `known`, `held_out` and `confirming`, outside of the bench and with simpler chunks: of the right passages
+/// among the first five, 95 of 100 have 0.25, 0.22 and 0.20 or more. Fused with words, the share of questions with a right file
+/// among the first five is 0.98, 0.90 and 1.00 with this minimum and 0.99, 0.89 and 1.00 without; at 0.25 it is 0.97, 0.87 and
+/// 0.92. An unrelated question still gets 1.6, 3.8 and 1.4 passages instead of 5. All three sets were seen when it was chosen.
+/// Other models need their own minimum.
 pub(super) const LEAST_SIMILARITY: f64 = 0.20;
 
 /// A question as a vector.
@@ -24,13 +24,13 @@ impl QuestionVector {
     pub(super) async fn of(question: &str, embedders: &dyn EmbedderSource) -> Result<Self, MemoryError> {
         let embedder = embedders.embedder().await?;
         let vectors = embedder.embed(vec![question.to_owned()]).await?;
-        // There is exactly one, or the embedder had failed.
+        // The embedder returns exactly one.
         let vector = vectors.into_iter().next().unwrap_or_default();
         Ok(QuestionVector { model: embedder.model, vector })
     }
 }
 
-/// `None` when no chunk has a vector of the question's model.
+/// `None` if no chunk has a vector of this model.
 pub(super) fn find(
     snapshot: &dyn MemorySnapshot,
     question: &QuestionVector,
@@ -39,7 +39,7 @@ pub(super) fn find(
     snapshot.find_vectors(&question.model, &question.vector, count)
 }
 
-/// The same, without what has nothing to do with the question.
+/// Without irrelevant passages.
 pub(super) fn find_relevant(
     snapshot: &dyn MemorySnapshot,
     question: &QuestionVector,

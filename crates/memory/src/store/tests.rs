@@ -93,7 +93,7 @@ fn the_words_of_the_question_are_marked_in_the_passage() {
 }
 
 #[test]
-fn a_file_that_is_put_in_again_replaces_itself_and_a_removed_one_is_gone() {
+fn a_saved_file_replaces_itself_and_a_removed_one_is_deleted() {
     let memory = memory(&[
         source("/a", vec![chunk("", "apple"), chunk("", "pear")]),
         source("/b", vec![chunk("", "plum")]),
@@ -108,7 +108,7 @@ fn a_file_that_is_put_in_again_replaces_itself_and_a_removed_one_is_gone() {
 }
 
 #[test]
-fn what_lies_below_a_directory_is_not_what_is_named_like_it() {
+fn a_directory_does_not_include_paths_with_the_same_prefix() {
     let paths = ["/a", "/a/b", "/a/b/c", "/a/bc", "/a0", "note:1"];
     let memory = memory(&paths.map(|path| source(path, Vec::new())));
     let below = |path: &str| {
@@ -126,14 +126,14 @@ fn what_lies_below_a_directory_is_not_what_is_named_like_it() {
 }
 
 #[test]
-fn a_new_date_of_an_unchanged_file_is_kept() {
+fn a_new_date_of_an_unchanged_file_is_saved() {
     let memory = memory(&[source("/a", Vec::new())]);
     let touched = SourceStamp { modified: 99, ..stamp(1) };
     memory.restamp(&[("/a".into(), touched.clone())]).unwrap();
     assert_eq!(memory.known_below("/a").unwrap()["/a"], touched);
 }
 
-/// A vector that points to a corner of its own.
+/// A vector with its own direction.
 fn towards(corner: usize) -> Vec<f32> {
     (0..128).map(|index| if index == corner { 1.0 } else { 0.01 }).collect()
 }
@@ -165,7 +165,7 @@ fn the_nearest_vector_is_found_among_few_and_among_many() {
 }
 
 #[test]
-fn vectors_of_another_model_are_not_compared_and_gone_chunks_are_not_found() {
+fn vectors_of_other_models_and_deleted_chunks_are_not_found() {
     let memory = with_vectors(3);
     assert_eq!(memory.find_vectors("other", &towards(1), 3).unwrap(), None);
     assert_eq!(["m", "other"].map(|model| memory.count_without_vector(model).unwrap()), [0, 3]);
@@ -179,7 +179,7 @@ fn vectors_of_another_model_are_not_compared_and_gone_chunks_are_not_found() {
 }
 
 #[test]
-fn a_model_whose_vectors_change_their_length_starts_anew() {
+fn a_model_with_a_new_vector_length_starts_again() {
     let memory = with_vectors(2);
     let chunk = memory.find_vectors("m", &towards(0), 1).unwrap().unwrap()[0].chunk;
     memory.add_vectors("m", &[NewVector { chunk, vector: vec![1.0; 8] }]).unwrap();
@@ -233,7 +233,7 @@ fn large() -> Box<dyn MemoryStore> {
 }
 
 #[test]
-fn common_words_do_not_hide_a_rare_one_nor_the_other_way_round() {
+fn common_and_rare_words_do_not_hide_each_other() {
     let memory = large();
     let zebras = found(&*memory, "the common house of the zebra");
     assert_eq!(zebras.iter().filter(|text| text.contains("zebra")).count(), 4);

@@ -1,21 +1,18 @@
-//! `memory_store`: a note for later.
+//! `memory_store`: saves a note.
 
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use hob_core::tool_arguments;
-use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::told;
 use crate::service::MemoryService;
 use crate::types::Note;
 
 /// The longest note, in characters.
 const LONGEST: usize = 100_000;
 
-/// The tool.
 pub struct MemoryStoreTool {
     memory: Arc<MemoryService>,
 }
@@ -33,25 +30,21 @@ struct Arguments {
 }
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
-    name: "memory_store".to_owned(),
-    description:
-        "Saves a note for later conversations. It may be a fact, a decision or a preference of the user."
-            .to_owned(),
-    parameters: json!({
-        "type": "object",
-        "properties": {
-            "content": {
-                "type": "string", "minLength": 1, "maxLength": LONGEST, "description": "The note, clear without this conversation" },
-            "title": { "type": ["string", "null"], "maxLength": 200, "description": "The subject" }
-        },
-        "required": ["content"],
-        "additionalProperties": false
-    }),
-    // Models read notes later, so a stranger must not be able to write one.
-    reach: Reach::Act,
     effect: Effect::Persists,
-    untrusted_output: false,
-    timeout: None,
+    ..ToolSpec::new(
+        "memory_store",
+        "Saves a note for later conversations. It may be a fact, a decision or a preference of the user.",
+        // Models read notes later, so a stranger must not be able to write one.
+        Reach::Act,
+        object_schema(
+            json!({
+                "content": {
+                    "type": "string", "minLength": 1, "maxLength": LONGEST, "description": "The note, clear without this conversation" },
+                "title": { "type": ["string", "null"], "maxLength": 200, "description": "The subject" }
+            }),
+            &["content"],
+        ),
+    )
 });
 
 #[async_trait]
@@ -64,7 +57,7 @@ impl Tool for MemoryStoreTool {
         &["title"]
     }
 
-    /// What the owner wrote may be saved whatever was read before.
+    /// The owner's own text may be saved also in a tainted run.
     fn is_named_by_owner(&self, arguments: &Value, owner_words: &str) -> bool {
         let words = plain(owner_words);
         let is_written = |text: &str| {
@@ -81,12 +74,12 @@ impl Tool for MemoryStoreTool {
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
         let Arguments { content, title } = tool_arguments::read(arguments)?;
-        let name = self.memory.store(Note { title, text: content }).await.map_err(told)?;
+        let name = self.memory.store(Note { title, text: content }).await.map_err(ToolError::new)?;
         Ok(format!("Saved as {name}."))
     }
 }
 
-/// A text without what two people write differently: case, spacing, the full stop at the end.
+/// The text without case, spacing and final punctuation.
 fn plain(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").trim_end_matches(['.', '!']).to_lowercase()

@@ -1,51 +1,14 @@
 //! `memory.db` of every older version, with rows: it opens, and keeps its rows. The scripts have what a Hob of each version added to
 //! the database of the version before: its migration as it was released, its rows, and its version.
 
-#![expect(clippy::expect_used, reason = "a database that cannot be read is a failed test")]
-
-use std::path::{Path, PathBuf};
-
 use hob_db::{Database, DatabaseError, Migrations, inspect};
 use hob_memory::{MIGRATIONS, MemoryStore, SqliteMemoryStore, WordQuery};
+use hob_testkit::old_database::{file, left_at, schema, user_version, versions};
 use rusqlite::Connection;
 
 const MEMORY: [&str; 3] = [include_str!("1.sql"), include_str!("2.sql"), include_str!("3.sql")];
 
 const MEMORY_MIGRATIONS: &[Migrations] = &[MIGRATIONS];
-
-/// A database as a Hob of this version left it.
-fn left_at(scripts: &[&str], version: usize, path: &Path) -> Connection {
-    let connection = Connection::open(path).expect("a file");
-    for script in &scripts[..version] {
-        connection.execute_batch(script).expect("a good script");
-    }
-    connection
-}
-
-fn file(name: &str) -> (tempfile::TempDir, PathBuf) {
-    let root = tempfile::tempdir().expect("a directory");
-    let path = root.path().join(name);
-    (root, path)
-}
-
-fn user_version(connection: &Connection) -> i64 {
-    connection.pragma_query_value(None, "user_version", |row| row.get(0)).expect("readable")
-}
-
-/// The tables and indexes as SQLite has them.
-fn schema(connection: &Connection) -> Vec<String> {
-    let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
-    let mut statement = connection.prepare(sql).expect("the schema can be asked for");
-    let lines = statement.query_map([], |row| row.get(0)).expect("it has rows");
-    lines.collect::<Result<_, _>>().expect("of text")
-}
-
-fn versions(connection: &Connection) -> Vec<(String, i64)> {
-    let sql = "SELECT capability, version FROM schema_version ORDER BY capability";
-    let mut statement = connection.prepare(sql).expect("the versions can be asked for");
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("it has rows");
-    rows.collect::<Result<_, _>>().expect("of versions")
-}
 
 #[test]
 fn memory_db_of_every_version_opens_and_keeps_its_rows() {
@@ -71,7 +34,7 @@ fn memory_db_of_every_version_opens_and_keeps_its_rows() {
 }
 
 #[test]
-fn a_database_of_a_newer_hob_is_refused_and_left_alone() {
+fn a_database_of_a_newer_hob_is_refused_and_unchanged() {
     let (_root, path) = file("memory.db");
     let connection = left_at(&MEMORY, MEMORY.len(), &path);
     let one_more = MEMORY.len() as i64 + 1;

@@ -1,15 +1,15 @@
-//! BERT: what its configuration says, and what its tensors are called on either side.
+//! BERT: its configuration, and the names of its tensors in both formats.
 
 use serde::Deserialize;
 
-use super::ConvertError;
+use super::error::ConvertError;
 use super::gguf_file::{GgufFile, Storage};
 use super::q8;
 use super::vocabulary::Vocabulary;
 
 const FILE: &str = "config.json";
 
-/// What of `config.json` matters. Bounds are well above the largest model of this kind.
+/// The used fields of `config.json`. The limits are far above the largest model of this kind.
 #[derive(Debug, Deserialize)]
 pub(super) struct Settings {
     model_type: String,
@@ -42,7 +42,7 @@ impl Settings {
             ("position_embedding_type", positions, "absolute"),
         ] {
             if found != understood {
-                let reason = format!("{key} is '{found}', and '{understood}' is understood");
+                let reason = format!("{key} is '{found}'; only '{understood}' is supported");
                 return Err(ConvertError::bad(FILE, reason));
             }
         }
@@ -56,27 +56,27 @@ impl Settings {
             ("vocab_size", self.vocab_size, 1 << 20),
         ] {
             if !(1..=most).contains(&found) {
-                let reason = format!("{key} is {found}, and should be between 1 and {most}");
+                let reason = format!("{key} is {found}, but must be between 1 and {most}");
                 return Err(ConvertError::bad(FILE, reason));
             }
         }
         let in_blocks = |length: u32| (length as usize).is_multiple_of(q8::BLOCK);
         if !in_blocks(self.hidden_size) || !in_blocks(self.intermediate_size) {
-            return Err(ConvertError::bad(FILE, "its sizes are no multiples of 32"));
+            return Err(ConvertError::bad(FILE, "its sizes are not multiples of 32"));
         }
         if !self.hidden_size.is_multiple_of(self.num_attention_heads) {
-            return Err(ConvertError::bad(FILE, "hidden_size is no multiple of num_attention_heads"));
+            return Err(ConvertError::bad(FILE, "hidden_size is not a multiple of num_attention_heads"));
         }
         if !(self.layer_norm_eps.is_finite() && self.layer_norm_eps > 0.0) {
-            return Err(ConvertError::bad(FILE, "layer_norm_eps is no small number"));
+            return Err(ConvertError::bad(FILE, "layer_norm_eps is not a small number"));
         }
         Ok(())
     }
 }
 
-/// Writes down what the model is.
+/// Writes the metadata of the model.
 pub(super) fn describe(file: &mut GgufFile, name: &str, settings: &Settings, vocabulary: &Vocabulary) {
-    /// The mean of all tokens' vectors is the text's.
+    /// The vector of a text is the mean of its tokens' vectors.
     const POOLING_MEAN: u32 = 1;
     /// Mostly Q8_0.
     const FILE_TYPE: u32 = 7;
@@ -107,7 +107,6 @@ pub(super) fn describe(file: &mut GgufFile, name: &str, settings: &Settings, voc
     file.number("tokenizer.ggml.mask_token_id", special.mask);
 }
 
-/// A tensor on its way from one file to the other.
 pub(super) struct TensorSource {
     pub from: String,
     pub to: String,
@@ -116,13 +115,13 @@ pub(super) struct TensorSource {
 }
 
 impl TensorSource {
-    /// As they were.
+    /// In the source.
     pub fn bytes(&self) -> u64 {
         Storage::F32.bytes(self.shape.iter().product())
     }
 }
 
-/// All tensors that make a vector of a text. What else there is, such as the head the model was once trained with, is left.
+/// All tensors for embeddings. Others, such as the training head, are dropped.
 pub(super) fn tensors(settings: &Settings) -> Vec<TensorSource> {
     let wide = u64::from(settings.hidden_size);
     let inner = u64::from(settings.intermediate_size);
@@ -135,7 +134,7 @@ pub(super) fn tensors(settings: &Settings) -> Vec<TensorSource> {
     let table = |from: &str, to: &str, rows: u32, storage| {
         source(format!("embeddings.{from}.weight"), format!("{to}.weight"), vec![rows.into(), wide], storage)
     };
-    // A norm has a weight and a bias for every number, and both are too small to be worth storing in less.
+    // A norm has a weight and a bias, which are too small to be quantised.
     let norm = |from: String, to: String| {
         ["weight", "bias"]
             .map(|part| source(format!("{from}.{part}"), format!("{to}.{part}"), vec![wide], Storage::F32))

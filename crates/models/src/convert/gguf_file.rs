@@ -1,15 +1,14 @@
-//! Writes a GGUF file: its entries, its list of tensors, and then their bytes one after the other.
+//! Writes a GGUF file: its entries, its list of tensors, and their bytes.
 
 use std::io::{self, Write};
 
 use super::q8;
 
-/// Tensors begin at multiples of this.
+/// The alignment of tensors.
 const ALIGNMENT: u64 = 32;
 
 const VERSION: u32 = 3;
 
-/// How numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Storage {
     F32,
@@ -17,7 +16,7 @@ pub(super) enum Storage {
 }
 
 impl Storage {
-    /// The format's number for it.
+    /// Its number in the format.
     fn kind(self) -> u32 {
         match self {
             Storage::F32 => 0,
@@ -33,10 +32,9 @@ impl Storage {
     }
 }
 
-/// A tensor to be.
 pub(super) struct TensorInfo {
     pub name: String,
-    /// Rows before columns, as the rest of the world writes it; the format has it the other way round.
+    /// Rows before columns, unlike in the format.
     pub shape: Vec<u64>,
     pub storage: Storage,
 }
@@ -86,7 +84,7 @@ impl GgufFile {
         values.iter().for_each(|value| self.entries.extend(value.to_le_bytes()));
     }
 
-    /// The bytes follow in the same order once the file is written.
+    /// The bytes must be written in the same order.
     pub fn tensor(&mut self, tensor: TensorInfo) {
         self.tensors.push(tensor);
     }
@@ -103,7 +101,7 @@ impl GgufFile {
         self.entries.extend((length as u64).to_le_bytes());
     }
 
-    /// Writes all but the tensors' bytes.
+    /// Writes everything except the bytes of the tensors.
     pub fn write<W: Write>(self, mut out: W) -> io::Result<Writing<W>> {
         let mut head = b"GGUF".to_vec();
         head.extend(VERSION.to_le_bytes());
@@ -126,7 +124,6 @@ impl GgufFile {
     }
 }
 
-/// A file whose tensors are being written.
 pub(super) struct Writing<W> {
     out: W,
 }
@@ -153,7 +150,7 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend(text.as_bytes());
 }
 
-/// The format's numbers for kinds of values.
+/// The value types of the format.
 mod kind {
     pub const U32: u32 = 4;
     pub const I32: u32 = 5;

@@ -1,4 +1,4 @@
-//! Q8_0, the format's way to store a row of numbers in eight bits each: blocks of 32 with one scale.
+//! Q8_0: numbers in eight bits each, in blocks of 32 with one scale.
 
 /// Numbers that share a scale.
 pub(super) const BLOCK: usize = 32;
@@ -6,7 +6,7 @@ pub(super) const BLOCK: usize = 32;
 /// A scale of two bytes, and a byte for each number.
 pub(super) const BLOCK_BYTES: usize = 2 + BLOCK;
 
-/// The caller has seen to it that the numbers are finite and fill whole blocks.
+/// The numbers must be finite and fill whole blocks.
 pub(super) fn quantise(numbers: &[f32]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(numbers.len() / BLOCK * BLOCK_BYTES);
     for block in numbers.chunks_exact(BLOCK) {
@@ -14,19 +14,19 @@ pub(super) fn quantise(numbers: &[f32]) -> Vec<u8> {
         let scale = largest / 127.0;
         let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
         bytes.extend(half(scale).to_le_bytes());
-        // Within ±127 by the choice of the scale.
+        // Within ±127 because of the scale.
         bytes.extend(block.iter().map(|number| ((number * inverse).round() as i8).cast_unsigned()));
     }
     bytes
 }
 
-/// The bits of the nearest 16-bit float to a number that is not negative; of two that are as near, the even one.
+/// The bits of the nearest 16-bit float to a number that is not negative; ties go to the even one.
 fn half(number: f32) -> u16 {
-    /// The largest there is; anything beyond is stored as it.
+    /// The largest value; larger numbers are stored as this.
     const LARGEST: f32 = 65504.0;
-    /// From here on numbers have a leading one that is not written.
+    /// The smallest normal number.
     const SMALLEST_NORMAL: f32 = 6.103_515_6e-5;
-    /// The step between smaller ones.
+    /// The step between subnormal numbers.
     const STEP: f32 = 5.960_464_5e-8;
     if number >= LARGEST {
         return 0x7bff;
@@ -35,9 +35,9 @@ fn half(number: f32) -> u16 {
         return (number / STEP).round_ties_even() as u16;
     }
     let bits = number.to_bits();
-    // 13 of the 23 bits behind the point are dropped; a carry out of them rightly raises the exponent.
+    // Drops 13 of the 23 bits of the fraction; a carry correctly raises the exponent.
     let rounded = bits + 0x0fff + ((bits >> 13) & 1);
-    // Exponents count from -127 there and from -15 here. What is below the largest fits into 15 bits.
+    // The exponent bias changes from 127 to 15. The result fits into 15 bits.
     ((rounded >> 13) - ((127 - 15) << 10)) as u16
 }
 
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn every_half_is_its_own_nearest_and_so_is_what_lies_near_it() {
+    fn every_half_and_its_neighbourhood_round_to_it() {
         for bits in 0..0x7bff_u16 {
             let (this, next) = (value(bits), value(bits + 1));
             assert_eq!(half(this), bits);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_come_back_to_within_half_a_step() {
+    fn numbers_are_exact_within_half_a_step() {
         let numbers: Vec<f32> = (0..64).map(|at| ((at * 37 % 101) as f32 - 50.0) / 7.0).collect();
         let bytes = quantise(&numbers);
         assert_eq!(bytes.len(), 2 * BLOCK_BYTES);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_zeros_stays_so() {
+    fn zeros_stay_zeros() {
         assert_eq!(quantise(&[0.0; BLOCK]), [0; BLOCK_BYTES]);
     }
 }

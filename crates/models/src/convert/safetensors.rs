@@ -1,4 +1,4 @@
-//! A safetensors file: a length, a JSON header, and the numbers behind it. Holds one tensor in memory at a time.
+//! Reads a safetensors file: a length, a JSON header, and the numbers. Holds one tensor in memory at a time.
 
 use std::collections::HashMap;
 use std::io::{Read, Seek, SeekFrom};
@@ -6,17 +6,17 @@ use std::io::{Read, Seek, SeekFrom};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::ConvertError;
+use super::error::ConvertError;
 
 const FILE: &str = "model.safetensors";
 
-/// Models of thousands of tensors have headers of some hundred kilobytes.
+/// Headers of models with thousands of tensors have some hundred kilobytes.
 const MAX_HEADER_BYTES: u64 = 8 << 20;
 
 pub(super) struct Safetensors<R> {
     input: R,
     tensors: HashMap<String, Value>,
-    /// Where the numbers begin, and how many bytes they are.
+    /// The offset and length of the numbers.
     data: u64,
     length: u64,
 }
@@ -34,35 +34,35 @@ impl<R: Read + Seek> Safetensors<R> {
         let size = input.seek(SeekFrom::End(0)).map_err(ConvertError::Read)?;
         input.rewind().map_err(ConvertError::Read)?;
         let mut length = [0; 8];
-        input.read_exact(&mut length).map_err(|_| bad("it is too short to be one"))?;
+        input.read_exact(&mut length).map_err(|_| bad("it is too short"))?;
         let header_length = u64::from_le_bytes(length);
         let data = header_length.saturating_add(8);
         if header_length > MAX_HEADER_BYTES || data > size {
-            return Err(bad(format!("it says that its header has {header_length} bytes, of {size} in all")));
+            return Err(bad(format!("its header claims {header_length} of {size} bytes")));
         }
         let mut header = Vec::new();
         input.by_ref().take(header_length).read_to_end(&mut header).map_err(ConvertError::Read)?;
         let tensors = serde_json::from_slice(&header)
-            .map_err(|error| bad(format!("its header cannot be read ({error})")))?;
+            .map_err(|error| bad(format!("cannot read its header ({error})")))?;
         Ok(Safetensors { input, tensors, data, length: size - data })
     }
 
-    /// The numbers of a tensor of exactly this shape.
+    /// The numbers of a tensor, which must have this shape.
     pub fn floats(&mut self, name: &str, shape: &[u64]) -> Result<Vec<f32>, ConvertError> {
         let entry = self.tensors.get(name).ok_or_else(|| bad(format!("'{name}' is missing")))?;
         let entry = Entry::deserialize(entry)
-            .map_err(|error| bad(format!("what it says of '{name}' cannot be read ({error})")))?;
+            .map_err(|error| bad(format!("cannot read the entry of '{name}' ({error})")))?;
         if entry.dtype != "F32" {
-            return Err(bad(format!("'{name}' is of the type {}, and F32 is understood", entry.dtype)));
+            return Err(bad(format!("'{name}' has the type {}; only F32 is supported", entry.dtype)));
         }
         if entry.shape != shape {
-            return Err(bad(format!("'{name}' is of the shape {:?} and should be {shape:?}", entry.shape)));
+            return Err(bad(format!("'{name}' has the shape {:?}, but must have {shape:?}", entry.shape)));
         }
         let (start, end) = entry.data_offsets;
         let bytes = shape.iter().try_fold(4_u64, |bytes, length| bytes.checked_mul(*length));
-        // Within the file, so that a lie about the size cannot ask for more memory than the file is long.
+        // Checked against the file, so that a wrong size cannot allocate more memory than the file has.
         if end > self.length || end.checked_sub(start) != bytes {
-            return Err(bad(format!("'{name}' does not lie where the header says")));
+            return Err(bad(format!("the offsets of '{name}' are not valid")));
         }
         self.input.seek(SeekFrom::Start(self.data + start)).map_err(ConvertError::Read)?;
         let mut raw = Vec::new();
@@ -70,7 +70,7 @@ impl<R: Read + Seek> Safetensors<R> {
         let (quads, _) = raw.as_chunks::<4>();
         let numbers: Vec<f32> = quads.iter().map(|quad| f32::from_le_bytes(*quad)).collect();
         if raw.len() as u64 != end - start || !numbers.iter().all(|number| number.is_finite()) {
-            return Err(bad(format!("'{name}' has numbers missing, or some that are none")));
+            return Err(bad(format!("'{name}' has missing or invalid numbers")));
         }
         Ok(numbers)
     }

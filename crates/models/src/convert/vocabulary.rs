@@ -1,22 +1,22 @@
-//! A WordPiece vocabulary, from the form it is published in to the one llama.cpp looks words up in.
+//! Converts a WordPiece vocabulary to the form of llama.cpp.
 
-use super::ConvertError;
+use super::error::ConvertError;
 
 const FILE: &str = "vocab.txt";
 
-/// What llama.cpp puts before every word it looks up, so pieces that begin a word have it before them here.
+/// llama.cpp puts this before every word, so pieces that begin a word need it.
 const WORD_START: char = '\u{2581}';
 
-/// What marks a piece that continues a word, in the published form.
+/// Marks a piece that continues a word in the published form.
 const CONTINUES: &str = "##";
 
 pub(super) struct Vocabulary {
-    /// By their numbers.
+    /// By id.
     pub tokens: Vec<String>,
     pub special: Special,
 }
 
-/// The numbers of tokens that are no text.
+/// The ids of control tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Special {
     pub padding: u32,
@@ -29,13 +29,13 @@ pub(super) struct Special {
 }
 
 impl Vocabulary {
-    /// One token a line, `size` in all.
+    /// One token per line, `size` in total.
     pub fn read(text: &[u8], size: u32) -> Result<Self, ConvertError> {
         let bad = |reason: String| ConvertError::bad(FILE, reason);
-        let text = std::str::from_utf8(text).map_err(|error| bad(format!("it is no text ({error})")))?;
+        let text = std::str::from_utf8(text).map_err(|error| bad(format!("it is not text ({error})")))?;
         let lines: Vec<&str> = text.lines().collect();
         if lines.len() as u64 != u64::from(size) {
-            return Err(bad(format!("it has {} tokens, and config.json says {size}", lines.len())));
+            return Err(bad(format!("it has {} tokens, but config.json says {size}", lines.len())));
         }
         let number = |token: &str| {
             let found = (0..).zip(&lines).find(|(_, line)| **line == token);
@@ -51,7 +51,7 @@ impl Vocabulary {
         Ok(Vocabulary { tokens: lines.into_iter().map(as_looked_up).collect(), special })
     }
 
-    /// The format's number for the kind of each token.
+    /// The token types of the format.
     pub fn kinds(&self) -> Vec<i32> {
         const NORMAL: i32 = 1;
         const UNKNOWN: i32 = 2;
@@ -70,7 +70,7 @@ fn as_looked_up(token: &str) -> String {
     let is_named = token.starts_with('[') && token.ends_with(']');
     match token.strip_prefix(CONTINUES) {
         Some(rest) if !rest.is_empty() => rest.to_owned(),
-        // `[CLS]` and the like never begin a word.
+        // Control tokens such as `[CLS]` never begin a word.
         _ if is_named => token.to_owned(),
         _ => format!("{WORD_START}{token}"),
     }

@@ -1,10 +1,10 @@
-//! Little-endian numbers and texts out of a header, within a budget of bytes.
+//! Reads little-endian numbers and texts of a header, within a limit of bytes.
 
 use std::io::{BufRead, ErrorKind, Read};
 
-use super::GgufError;
+use super::error::GgufError;
 
-/// The largest tokenizers make headers of some 20 MiB.
+/// Headers with the largest tokenizers have some 20 MiB.
 pub const MAX_HEADER_BYTES: u64 = 64 << 20;
 
 pub(super) struct Input<R> {
@@ -17,7 +17,7 @@ impl<R: BufRead> Input<R> {
         Input { inner, position: 0 }
     }
 
-    /// How many bytes were taken so far.
+    /// The number of bytes read.
     pub fn position(&self) -> u64 {
         self.position
     }
@@ -37,7 +37,7 @@ impl<R: BufRead> Input<R> {
         Ok(bytes)
     }
 
-    /// A number that says how much of something follows.
+    /// A count of what follows.
     pub fn count(&mut self, what: &'static str, limit: u64) -> Result<u64, GgufError> {
         match self.u64()? {
             found if found > limit => Err(GgufError::TooBig { what, found, limit }),
@@ -45,13 +45,13 @@ impl<R: BufRead> Input<R> {
         }
     }
 
-    /// A text of at most `limit` bytes. Bytes that are no UTF-8 are replaced: tokenizers hold any.
+    /// A text of at most `limit` bytes. Invalid UTF-8 is replaced, because tokenizers contain any bytes.
     pub fn text(&mut self, what: &'static str, limit: u64) -> Result<String, GgufError> {
         let length = self.count(what, limit)?;
         self.text_of(length)
     }
 
-    /// `length` bytes as a text; the caller has bounded the length.
+    /// `length` bytes as a text. The caller has checked the length.
     pub fn text_of(&mut self, length: u64) -> Result<String, GgufError> {
         self.spend(length)?;
         let mut bytes = Vec::new();
@@ -76,7 +76,7 @@ impl<R: BufRead> Input<R> {
                 return Err(GgufError::CutShort);
             }
             let step = ready.min(left);
-            // No more than what the buffer holds, which is a `usize`.
+            // At most the length of the buffer, which is a `usize`.
             self.inner.consume(step as usize);
             left -= step;
         }

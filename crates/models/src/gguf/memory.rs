@@ -1,18 +1,17 @@
-//! What a model will take of memory, before it is loaded. Arithmetic only.
+//! Estimates the memory of a model before it is loaded. Pure.
 
-use super::GgufHeader;
+use super::header::GgufHeader;
 
 /// Bytes of a number in the KV cache.
 const F16: u64 = 2;
 const F32: u64 = 4;
 
-/// Tokens that llama.cpp computes in one go; its scratch buffers have room for as many.
+/// Tokens of a batch of llama.cpp, which determine its scratch buffers.
 const BATCH: u64 = 512;
 
-/// What the library takes besides: graphs, tokenizer, threads.
+/// The rest: graphs, tokenizer, threads.
 const BASE: u64 = 32 << 20;
 
-/// Bytes, by what they are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryEstimate {
     pub weights: u64,
@@ -22,9 +21,9 @@ pub struct MemoryEstimate {
 }
 
 impl MemoryEstimate {
-    /// For a model of `weights` bytes with room for `context` tokens over all sequences together.
+    /// For a model of `weights` bytes and a context of `context` tokens over all sequences.
     ///
-    /// Errs on the high side where a model has tricks of its own, such as windows or compressed caches.
+    /// Too high for models with special caches, such as windows or compression.
     pub fn of(header: &GgufHeader, weights: u64, context: u64) -> Self {
         let wide = header
             .embedding_length
@@ -45,7 +44,7 @@ impl MemoryEstimate {
 
 /// Keys and values of one token in all layers.
 fn cached_per_token(header: &GgufHeader) -> u64 {
-    // What sees the whole text at once has no use for a cache.
+    // A model that is not causal has no cache.
     if !header.is_causal {
         return 0;
     }

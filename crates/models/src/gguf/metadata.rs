@@ -1,10 +1,11 @@
-//! The key-value entries of a header. Keeps what is short, and of the long things that they are there.
+//! The key-value entries of a header. Stores short values, and only the presence of long ones.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
+use super::error::GgufError;
+use super::header::{GgufHeader, GgufSplit, PerLayer};
 use super::input::Input;
-use super::{GgufError, GgufHeader, GgufSplit, PerLayer};
 
 /// Real models have about fifty.
 pub(super) const MAX_ENTRIES: u64 = 1 << 14;
@@ -12,13 +13,13 @@ pub(super) const MAX_ENTRIES: u64 = 1 << 14;
 /// What the format allows.
 const MAX_KEY_BYTES: u64 = (1 << 16) - 1;
 
-/// A name or a licence is shorter; templates are longer, and only their presence matters here.
+/// Names and licences are shorter; of templates, only the presence matters.
 const MAX_KEPT_TEXT: u64 = 1 << 10;
 
-/// Per-layer numbers are fewer; token lists are longer, and only their length matters here.
+/// Numbers per layer are fewer; of token lists, only the length matters.
 const MAX_KEPT_ITEMS: u64 = 1 << 10;
 
-/// Arrays of arrays: the format allows them, and no real file has them.
+/// Nested arrays, which no real file has.
 const MAX_DEPTH: u8 = 4;
 
 /// All keys and short values together.
@@ -34,7 +35,7 @@ enum Value {
         length: u64,
         numbers: Vec<u64>,
     },
-    /// Of no use here: negative or broken numbers.
+    /// Negative or invalid numbers.
     Other,
 }
 
@@ -92,7 +93,7 @@ impl Metadata {
         matches!(self.entries.get(key), Some(Value::Flag(false)))
     }
 
-    /// Everything of a header that the entries say; what the tensors say is left empty.
+    /// The header from the entries, without the values from the tensors.
     pub fn describe(&self, version: u32) -> GgufHeader {
         let architecture = self.text("general.architecture");
         let key = |name: &str| format!("{}.{name}", architecture.as_deref().unwrap_or_default());
@@ -169,7 +170,7 @@ fn read_array(input: &mut Input<impl BufRead>, depth: u8) -> Result<Value, GgufE
     let length = input.u64()?;
     let mut numbers = Vec::new();
     match kind {
-        // Every text and array takes bytes of the budget, so a false length ends these loops soon.
+        // Every text and array uses bytes of the limit, so a wrong length ends these loops soon.
         kind::TEXT => {
             for _ in 0..length {
                 let bytes = input.u64()?;
@@ -194,7 +195,7 @@ fn read_array(input: &mut Input<impl BufRead>, depth: u8) -> Result<Value, GgufE
     Ok(Value::Array { length, numbers })
 }
 
-/// A number where it is whole and not negative; other numbers are read past.
+/// A number if it is an integer and not negative; others are skipped.
 fn read_number(input: &mut Input<impl BufRead>, kind: u32) -> Result<Option<u64>, GgufError> {
     Ok(match (kind, width(kind)?) {
         (kind::I8, _) => i8::from_le_bytes(input.bytes()?).try_into().ok(),
@@ -212,18 +213,18 @@ fn read_number(input: &mut Input<impl BufRead>, kind: u32) -> Result<Option<u64>
     })
 }
 
-/// The bytes of a value whose length is fixed by its kind.
+/// The bytes of a value with a fixed length.
 fn width(kind: u32) -> Result<u64, GgufError> {
     match kind {
         kind::U8 | kind::I8 | kind::FLAG => Ok(1),
         kind::U16 | kind::I16 => Ok(2),
         kind::U32 | kind::I32 | kind::F32 => Ok(4),
         kind::U64 | kind::I64 | kind::F64 => Ok(8),
-        _ => Err(GgufError::Malformed("an entry is of an unknown kind")),
+        _ => Err(GgufError::Malformed("an entry has an unknown type")),
     }
 }
 
-/// The format's numbers for kinds of values.
+/// The value types of the format.
 mod kind {
     pub const U8: u32 = 0;
     pub const I8: u32 = 1;

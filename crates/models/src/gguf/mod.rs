@@ -1,17 +1,21 @@
-//! The header of a GGUF file: what a model is, read without loading it.
+//! Reads the header of a GGUF file without loading the model.
 //!
-//! Versions 2 and 3, little-endian. The file is not trusted: nothing in it makes this allocate more than a few megabytes
-//! or run longer than reading [`MAX_HEADER_BYTES`] takes. Knows nothing of llama.cpp, and leaves the weights alone.
+//! Versions 2 and 3, little-endian. The file is not trusted: it can cause no allocation beyond a few megabytes, and no more work
+//! than reading [`MAX_HEADER_BYTES`]. Knows nothing of llama.cpp, and does not read the weights.
 
+mod error;
+mod header;
 mod input;
 mod memory;
 mod metadata;
 mod types;
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
+pub use self::error::GgufError;
+pub use self::header::{GgufHeader, GgufSplit, PerLayer};
 use self::input::Input;
 pub use self::input::MAX_HEADER_BYTES;
 pub use self::memory::MemoryEstimate;
@@ -26,99 +30,13 @@ const MAX_TENSORS: u64 = 1 << 16;
 /// What the format allows.
 const MAX_DIMENSIONS: u32 = 4;
 
-/// Where tensors begin when the file does not say: at multiples of this.
+/// The alignment if the file has none.
 const DEFAULT_ALIGNMENT: u64 = 32;
 
-/// Why a file is no model that can be read.
-#[derive(Debug, thiserror::Error)]
-pub enum GgufError {
-    #[error("it cannot be read ({0})")]
-    Io(#[source] io::Error),
-    #[error("it is no GGUF file but {0}")]
-    Foreign(&'static str),
-    #[error("it is a big-endian GGUF file, which only big-endian machines run")]
-    BigEndian,
-    #[error("it is of GGUF version {0}, and versions 2 and 3 are understood")]
-    Version(u32),
-    #[error("it ends inside its header")]
-    CutShort,
-    #[error("its header says {what} = {found}, and {limit} is the limit")]
-    TooBig { what: &'static str, found: u64, limit: u64 },
-    #[error("its header is malformed: {0}")]
-    Malformed(&'static str),
-}
-
-/// A number that is one for all layers, or one for each.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PerLayer {
-    Same(u64),
-    Each(Vec<u64>),
-}
-
-impl PerLayer {
-    pub fn max(&self) -> u64 {
-        match self {
-            PerLayer::Same(number) => *number,
-            PerLayer::Each(numbers) => numbers.iter().copied().max().unwrap_or(0),
-        }
-    }
-
-    /// Over `layers` layers.
-    pub fn sum(&self, layers: u64) -> u64 {
-        match self {
-            PerLayer::Same(number) => number.saturating_mul(layers),
-            PerLayer::Each(numbers) => numbers.iter().fold(0, |sum, number| sum.saturating_add(*number)),
-        }
-    }
-}
-
-/// Which of several files of one model this is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GgufSplit {
-    /// From 0.
-    pub number: u64,
-    pub count: u64,
-}
-
-/// What the header of one file says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GgufHeader {
-    pub version: u32,
-    /// Such as `llama`. Only the first of several files has it.
-    pub architecture: Option<String>,
-    pub name: Option<String>,
-    pub license: Option<String>,
-    /// Such as `Q4_K_M`.
-    pub quantization: Option<&'static str>,
-    /// Counted over the tensors of this file.
-    pub parameters: u64,
-    pub tensors: u64,
-    /// The longest context the model was trained for.
-    pub context_length: Option<u64>,
-    pub embedding_length: Option<u64>,
-    pub block_count: Option<u64>,
-    pub head_count: Option<PerLayer>,
-    pub head_count_kv: Option<PerLayer>,
-    /// Length of one head's key, where it is not `embedding_length / head_count`.
-    pub key_length: Option<u64>,
-    pub value_length: Option<u64>,
-    pub expert_count: Option<u64>,
-    /// How many tokens the tokenizer knows.
-    pub vocabulary: Option<u64>,
-    pub has_chat_template: bool,
-    /// Whether tokens see only what came before them; embedding models often see both sides.
-    pub is_causal: bool,
-    /// Whether it is made for embeddings rather than for text.
-    pub is_embedding: bool,
-    pub split: Option<GgufSplit>,
-    /// The file is at least this long, or something of it is missing.
-    pub expected_size: u64,
-}
-
 impl GgufHeader {
-    /// Reads the header of a file and gives the file's size with it.
+    /// Reads the header of a file. Also returns the size of the file.
     pub fn read_file(path: &Path) -> Result<(Self, u64), GgufError> {
-        // Asked before opening, since opening a pipe waits for a writer.
+        // Checked before opening, because opening a pipe blocks.
         let metadata = std::fs::metadata(path).map_err(GgufError::Io)?;
         if !metadata.is_file() {
             return Err(GgufError::Foreign("something that is not a file"));
@@ -138,9 +56,9 @@ impl GgufHeader {
 
         let alignment = metadata.number("general.alignment").unwrap_or(DEFAULT_ALIGNMENT);
         if !alignment.is_power_of_two() {
-            return Err(GgufError::Malformed("its alignment is no power of two"));
+            return Err(GgufError::Malformed("its alignment is not a power of two"));
         }
-        // Weights begin at the next aligned position; a file without weights ends with its header.
+        // Weights begin at the next aligned offset. A file without weights ends with its header.
         let expected_size = match found.data_length {
             0 => Some(input.position()),
             length => input
@@ -162,7 +80,7 @@ impl GgufHeader {
         })
     }
 
-    /// How many bytes a file of this size lacks.
+    /// The number of missing bytes of a file with this size.
     pub fn missing_bytes(&self, file_size: u64) -> Option<u64> {
         self.expected_size.checked_sub(file_size).filter(|missing| *missing > 0)
     }
@@ -170,7 +88,7 @@ impl GgufHeader {
 
 fn read_version(input: &mut Input<impl BufRead>) -> Result<u32, GgufError> {
     let magic: [u8; 4] = match input.bytes() {
-        // Too short for the magic is not a broken model: it was never one.
+        // A file that is too short for the magic is not a model.
         Err(GgufError::CutShort) => return Err(GgufError::Foreign("too short to be one")),
         read => read?,
     };
@@ -184,7 +102,7 @@ fn read_version(input: &mut Input<impl BufRead>) -> Result<u32, GgufError> {
     }
 }
 
-/// The things that most often lie where a model should be.
+/// Files that are often mistaken for models.
 fn guess(magic: [u8; 4]) -> &'static str {
     match &magic {
         b"vers" => "a Git LFS pointer: the model itself was not fetched",
@@ -195,11 +113,11 @@ fn guess(magic: [u8; 4]) -> &'static str {
     }
 }
 
-/// What the tensor infos add up to.
+/// The sums of the tensor infos.
 #[derive(Default)]
 struct TensorInfos {
     parameters: u64,
-    /// Where the last tensor ends, from the start of the weights.
+    /// The end of the last tensor, from the start of the weights.
     data_length: u64,
     types: TensorTypes,
 }
@@ -224,7 +142,7 @@ impl TensorInfos {
             }
             let kind = input.u32()?;
             let offset = input.u64()?;
-            // Of a type that came after this table only the offset is known, so it counts as empty.
+            // Of an unknown type only the offset is known, so it counts as empty.
             let size = match types::tensor_size(kind, elements) {
                 Some(size) => size.ok_or(OVERFLOW)?,
                 None => 0,

@@ -1,4 +1,4 @@
-//! The tables of the format: how tensors are stored, and what a file's quantisation is called.
+//! The tables of the format: tensor types and quantisations.
 
 /// One way of storing tensors: `block` elements take `bytes`.
 struct TensorType {
@@ -11,7 +11,7 @@ const fn row(name: &'static str, block: u64, bytes: u64) -> Option<TensorType> {
     Some(TensorType { name, block, bytes })
 }
 
-/// By the number that a file has for them. Gaps are types that were withdrawn.
+/// By their number in a file. Gaps are withdrawn types.
 const TENSOR_TYPES: [Option<TensorType>; 43] = [
     row("F32", 1, 4),
     row("F16", 1, 2),
@@ -58,13 +58,13 @@ const TENSOR_TYPES: [Option<TensorType>; 43] = [
     row("Q2_0", 64, 18),
 ];
 
-/// The bytes of a tensor: `None` for an unknown type, `Some(None)` for more than a number can say.
+/// The bytes of a tensor: `None` for an unknown type, `Some(None)` for an overflow.
 pub(super) fn tensor_size(kind: u32, elements: u64) -> Option<Option<u64>> {
     let known = TENSOR_TYPES.get(kind as usize)?.as_ref()?;
     Some(elements.div_ceil(known.block).checked_mul(known.bytes))
 }
 
-/// How many bytes are stored in which way.
+/// The bytes of each tensor type.
 pub(super) struct TensorTypes([u64; TENSOR_TYPES.len()]);
 
 impl Default for TensorTypes {
@@ -80,16 +80,16 @@ impl TensorTypes {
         }
     }
 
-    /// The type that most bytes are stored in.
+    /// The type with the most bytes.
     pub fn dominant(&self) -> Option<&'static str> {
         let most = self.0.iter().zip(&TENSOR_TYPES).max_by_key(|(bytes, _)| **bytes);
         most.filter(|(bytes, _)| **bytes > 0).and_then(|(_, known)| known.as_ref()).map(|known| known.name)
     }
 }
 
-/// The name of `general.file_type`, which also tells the mixtures apart that tensor types do not.
+/// The name of `general.file_type`, which also distinguishes mixtures.
 pub(super) fn file_type_name(file_type: u64) -> Option<&'static str> {
-    // Set by converters that guessed; the guess is as good as any.
+    // Set by converters that guessed the type.
     const GUESSED: u64 = 1024;
     Some(match file_type & !GUESSED {
         0 => "F32",

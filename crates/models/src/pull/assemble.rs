@@ -1,26 +1,26 @@
-//! A model out of the files it is published in: one that is kept as it is, or several that are made into one.
+//! Makes a model from its published files: one unchanged file, or several that are converted.
 
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 
-use super::PullJob;
 use super::error::PullError;
+use super::job::PullJob;
 use super::options::DownloadStep;
 use super::target::{self, Target};
 use crate::catalogue::{BertPublication, PinnedModel, PublishedFile, PublishedForm};
 use crate::convert::{BertFiles, ConvertError, bert_to_gguf};
 
-/// Where a file has to be for [`make`]. `work` is a directory for what lies in between.
+/// The path of a file for [`make`]. `work` is a temporary directory.
 pub(super) fn path_of(pinned: &PinnedModel, member: &PublishedFile, work: &Path, target: &Target) -> PathBuf {
     match pinned.packed {
-        // The model itself: where the next pull finds what this one has of it.
+        // The model itself, where the next pull continues.
         PublishedForm::Gguf(_) => target.part.clone(),
         PublishedForm::Bert(_) => work.join(member.file_name()),
     }
 }
 
-/// Completes the part of `target`, with every file in its place.
+/// Completes the part of `target`. All files must be at their paths.
 pub(super) fn make(
     job: &PullJob,
     work: &Path,
@@ -52,14 +52,14 @@ fn convert(job: &PullJob, work: &Path, members: &BertPublication, target: &Targe
     };
     bert_to_gguf(files, BufWriter::new(&part), |done, total| {
         job.report(DownloadStep::Converting, done, Some(total));
-        job.go_on()
+        job.check_active()
     })
     .map_err(|error| match error {
         ConvertError::Write(error) => unwritable(error),
         other => PullError::NotAModel { file: target.name(), reason: other.to_string() },
     })?;
     part.sync_all().map_err(unwritable)?;
-    // The same from the same, or something is amiss on this machine.
+    // Equal sources give equal files, so a difference is an error of this machine.
     let found = target::checksum(job, &target.part, target.size)?;
     match target.sha256 {
         Some(expected) if expected != found => {

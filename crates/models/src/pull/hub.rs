@@ -1,30 +1,29 @@
-//! Models from a hub that speaks the Hugging Face protocol: list a repository, choose, download.
+//! Pulls models from a hub with the Hugging Face API: lists a repository, chooses, downloads.
 
 use reqwest::Response;
 use reqwest::header::LINK;
 use serde::Deserialize;
 use url::Url;
 
-use super::PullJob;
 use super::choose::{self, HubCandidate, HubFile, Undecided};
 use super::client::HubClient;
 use super::download::Download;
 use super::error::PullError;
+use super::job::PullJob;
 use super::options::DownloadStep;
 use super::spec::HubSpec;
 use super::target::{Content, PullPlan};
 use crate::checksum::Checksum;
 use crate::directory::StoredModel;
 
-/// A page of the listing; a thousand files take some 300 KiB.
+/// The size of a page. A thousand files have some 300 KiB.
 const MAX_PAGE_BYTES: usize = 8 << 20;
 
 const MAX_PAGES: usize = 20;
 
-/// What a repository is now.
+/// The current revision.
 const NEWEST: &str = "main";
 
-/// One file or folder of a repository, as the hub lists it.
 #[derive(Deserialize)]
 struct Listed {
     path: String,
@@ -37,14 +36,14 @@ struct Listed {
     lfs: Option<LargeFile>,
 }
 
-/// Files over a few megabytes are kept apart, under their checksum.
+/// Large files are stored under their checksum.
 #[derive(Deserialize)]
 struct LargeFile {
     oid: String,
     size: u64,
 }
 
-/// Pulls what `spec` names; `save_as` is its id when the file's own name is not wanted.
+/// Pulls what `spec` names. `save_as` overrides its id.
 pub(super) async fn pull(
     job: &PullJob,
     spec: &HubSpec,
@@ -85,7 +84,7 @@ pub(super) async fn pull(
     job.arrived(&id).await
 }
 
-/// The model that `spec` means among those of its repository.
+/// The model that `spec` names in its repository.
 async fn find(client: &HubClient, spec: &HubSpec) -> Result<HubCandidate, PullError> {
     let files = list(client, &spec.repo).await?;
     let repo = spec.repo.clone();
@@ -152,7 +151,7 @@ fn next_page(response: &Response) -> Option<Url> {
     response.url().join(address).ok()
 }
 
-/// Where the hub lists the files of a repository.
+/// The address of the list of files.
 pub(super) fn listing(client: &HubClient, repo: &str) -> Url {
     let words = ["api", "models"].into_iter().chain(repo.split('/'));
     let mut url = client.url(words.chain(["tree", NEWEST]));
@@ -160,7 +159,7 @@ pub(super) fn listing(client: &HubClient, repo: &str) -> Url {
     url
 }
 
-/// Where the hub has a file of a repository, as it was at a revision.
+/// The address of a file at a revision.
 pub(super) fn address(client: &HubClient, repo: &str, revision: &str, path: &str) -> Url {
     let words = repo.split('/').chain(["resolve", revision]);
     client.url(words.chain(path.split('/')))

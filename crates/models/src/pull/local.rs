@@ -1,18 +1,18 @@
-//! A model file that is on this machine already: linked into the directory of models, or copied where a link cannot be.
+//! Adds a model file of this machine: as a link, or as a copy if that is not possible.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::PullJob;
 use super::error::PullError;
+use super::job::PullJob;
 use super::options::DownloadStep;
 use super::target::{self, Content, PullPlan, Target};
 use crate::checksum::read_in_blocks;
 use crate::directory::StoredModel;
 use crate::names::Shard;
 
-/// A model elsewhere: its name, and its files in order with their sizes.
+/// A model: its name, and its files in order with their sizes.
 struct Found {
     id: String,
     files: Vec<(PathBuf, u64)>,
@@ -28,7 +28,7 @@ pub(super) async fn pull(job: &PullJob, path: &Path) -> Result<StoredModel, Pull
     job.arrived(&id).await
 }
 
-/// The model that a path means: the whole of it, also when the path is one of several parts.
+/// The complete model of a path, which may be one of several parts.
 fn find(path: &Path) -> Result<Found, PullError> {
     let path = fs::canonicalize(path).map_err(|error| PullError::io(path, "found", error))?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -57,7 +57,7 @@ fn plan(job: &PullJob, found: &Found) -> Result<PullPlan, PullError> {
 }
 
 fn take(job: &PullJob, found: &Found, mut plan: PullPlan) -> Result<(), PullError> {
-    // Whether what is there is the same takes reading both; with nothing there it need not be known.
+    // Comparing needs to read both files, so it is done only if the target exists.
     for (target, (source, size)) in plan.targets.iter_mut().zip(&found.files) {
         if target.path.exists() {
             target.sha256 = Some(target::checksum(job, source, *size)?);
@@ -80,12 +80,12 @@ fn link_or_copy(job: &PullJob, source: &Path, target: &Target) -> Result<(), Pul
     if fs::hard_link(source, &target.part).is_ok() {
         return Ok(());
     }
-    // Another disk, or one that has no links.
+    // Another disk, or a file system without links.
     let mut to = File::create(&target.part).map_err(failed)?;
     let from = File::open(source).map_err(|error| PullError::io(source, "read", error))?;
     read_in_blocks(from, |block, done| {
         job.report(DownloadStep::Copying, done, Some(target.size));
-        job.go_on()?;
+        job.check_active()?;
         to.write_all(block)
     })
     .map_err(failed)?;

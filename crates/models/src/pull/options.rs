@@ -1,4 +1,4 @@
-//! What the caller of a pull sets, and what the pull reports.
+//! The options and the progress of a pull.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,20 +12,19 @@ use tokio_util::sync::CancellationToken;
 pub enum DownloadPolicy {
     #[default]
     Online,
-    /// Every source but a local file is an error at once.
+    /// Only local files can be pulled.
     Offline,
 }
 
-/// What to do when a download breaks off.
+/// Retries of an interrupted download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DownloadRetry {
-    /// How often in a row without a single new byte.
+    /// Attempts in a row without a new byte.
     pub attempts: u32,
-    /// Before the first new attempt; before the second it is twice as long, and so on.
+    /// The first pause. The next ones double.
     pub pause: Duration,
 }
 
-/// How far a pull is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DownloadProgress {
     pub step: DownloadStep,
@@ -34,36 +33,34 @@ pub struct DownloadProgress {
     pub total: Option<u64>,
 }
 
-/// What a pull is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DownloadStep {
     /// Another pull of the same model runs.
     Waiting,
-    /// Asking the hub which files there are.
+    /// Listing the files on the hub.
     Listing,
     Downloading,
-    /// Computing the checksum of what is there from before.
+    /// Computing the checksum of an earlier part.
     Checking,
-    /// Out of the package that carries it.
+    /// From the package.
     Unpacking,
-    /// From the form it is published in to the one that is run.
+    /// To GGUF.
     Converting,
-    /// From another place on this machine.
+    /// From another directory.
     Copying,
 }
 
-/// What a pull may use and whom it tells.
 #[derive(Clone)]
 pub struct PullOptions {
     pub network: DownloadPolicy,
     /// Base URL of the model hub.
     pub hub: String,
-    /// For models that the hub does not give to everybody.
+    /// For private and gated models.
     pub token: Option<SecretString>,
-    /// Ways to call pip, which is asked for what the hub does not hand over; the first that works is used.
+    /// Commands for pip, which is used if the hub fails; the first that works is used.
     pub pip: Vec<Vec<String>>,
     pub retry: DownloadRetry,
-    /// The longest wait for the hub's next bytes.
+    /// The longest wait for the next bytes.
     pub timeout: Duration,
     /// Called from any thread, a few times a second.
     pub progress: Arc<dyn Fn(DownloadProgress) + Send + Sync>,
@@ -72,7 +69,7 @@ pub struct PullOptions {
 
 impl Default for PullOptions {
     fn default() -> Self {
-        // Isolated: otherwise Python runs a `pip.py` of the current directory, or one that PYTHONPATH names.
+        // Isolated, because Python would otherwise run a `pip.py` of the current directory or PYTHONPATH.
         let pip = [&["python3", "-I", "-m", "pip"][..], &["pip3"], &["pip"]];
         PullOptions {
             network: DownloadPolicy::Online,

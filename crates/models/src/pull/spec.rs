@@ -1,4 +1,4 @@
-//! What people type to name a model that they want.
+//! The names of models for a pull.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -24,7 +24,7 @@ pub struct HubSpec {
     pub wanted: Option<String>,
 }
 
-/// Why a text names no model.
+/// Why a name is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PullSpecError {
     #[error(
@@ -33,9 +33,7 @@ pub enum PullSpecError {
         catalogue()
     )]
     Unknown { name: String },
-    #[error(
-        "'{text}' names no repository. Write hf:owner/repo, or hf:owner/repo:Q4_K_M for one quantisation."
-    )]
+    #[error("'{text}' has no repository. Write hf:owner/repo, or hf:owner/repo:Q4_K_M for one quantisation.")]
     Repository { text: String },
 }
 
@@ -67,7 +65,7 @@ fn parse_hub(text: &str) -> Option<HubSpec> {
         None => (text, None),
     };
     let (owner, name) = repo.split_once('/')?;
-    // They become part of an address, so nothing may be in them that changes which one.
+    // They become part of an address, so special characters are not allowed.
     let proper = |word: &str| {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
         !word.is_empty() && word.len() <= 96 && word.bytes().all(allowed) && !word.starts_with('.')
@@ -90,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn names_hubs_and_paths_are_told_apart() {
+    fn names_hubs_and_paths_are_distinguished() {
         let read = |text: &str| PullSpec::from_str(text).unwrap();
         assert_eq!(read("SmolLM2-135M-instruct"), PullSpec::Catalogue(catalogue::STARTER));
         assert_eq!(read("hf:Qwen/Qwen2.5-GGUF"), hub("Qwen/Qwen2.5-GGUF", None));
@@ -101,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_says_what_there_is() {
+    fn an_unknown_name_lists_the_known_ones() {
         let error = PullSpec::from_str("gpt-9").unwrap_err().to_string();
         assert!(error.contains("'gpt-9'") && error.contains("qwen2.5-7b-instruct"), "{error}");
     }

@@ -1,17 +1,17 @@
-//! From a part to a model: where the files of a pull are written, checked and renamed.
+//! Writes, checks and renames the files of a pull.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::PullJob;
 use super::error::PullError;
+use super::job::PullJob;
 use super::options::DownloadStep;
 use crate::checksum::{Checksum, Summing, read_in_blocks};
 use crate::directory;
 use crate::gguf::GgufHeader;
 use crate::names::{self, Shard};
 
-/// What a file should be when it has arrived.
+/// The expected content of a file.
 pub(super) struct Content<'a> {
     pub size: u64,
     pub sha256: Option<Checksum>,
@@ -19,27 +19,25 @@ pub(super) struct Content<'a> {
     pub version: &'a str,
 }
 
-/// One file of a model on its way.
 #[derive(Debug)]
 pub(super) struct Target {
     /// Among the files of its model, from 1.
     pub number: u32,
     pub path: PathBuf,
-    /// Named after the content that it is a part of, so that it is never taken up with another.
+    /// The name contains the version, so that it is not continued with other content.
     pub part: PathBuf,
     pub size: u64,
     pub sha256: Option<Checksum>,
 }
 
 impl Target {
-    /// For messages.
     pub fn name(&self) -> String {
         let name = self.path.file_name().unwrap_or_default();
         name.to_string_lossy().into_owned()
     }
 
-    /// Whether exactly this file is in place already.
-    fn is_there(&self, job: &PullJob) -> Result<bool, PullError> {
+    /// Whether this file already exists.
+    fn exists(&self, job: &PullJob) -> Result<bool, PullError> {
         match fs::metadata(&self.path) {
             Ok(metadata) if metadata.is_file() && metadata.len() == self.size => {}
             _ => return Ok(false),
@@ -94,11 +92,11 @@ impl PullPlan {
         let is_broken = stored.is_some_and(|model| model.problem.is_some());
         let mut there = Vec::new();
         for target in &self.targets {
-            let is_there = target.is_there(job)?;
-            if !is_there && !is_broken && target.path.exists() {
+            let exists = target.exists(job)?;
+            if !exists && !is_broken && target.path.exists() {
                 return Err(taken());
             }
-            there.push(is_there);
+            there.push(exists);
         }
         self.forget_others(job)?;
         let mut there = there.into_iter();
@@ -136,7 +134,7 @@ impl PullPlan {
     }
 }
 
-/// The size of a file that is a proper part `number` of a model, or why it is none.
+/// The size of a valid part `number` of a model.
 pub(super) fn check(path: &Path, number: u32) -> Result<u64, String> {
     let (header, size) = GgufHeader::read_file(path).map_err(|error| error.to_string())?;
     directory::problem_of(&header, size, number).map_or(Ok(size), Err)
@@ -149,13 +147,13 @@ pub(super) fn checksum(job: &PullJob, path: &Path, size: u64) -> Result<Checksum
     read_in_blocks(File::open(path).map_err(unreadable)?, |block, done| {
         summing.add(block);
         job.report(DownloadStep::Checking, done, Some(size));
-        job.go_on()
+        job.check_active()
     })
     .map_err(unreadable)?;
     Ok(summing.finish())
 }
 
-/// A rename lasts when its directory has been written.
+/// A rename is durable after its directory is synced.
 fn sync_directory_of(path: &Path) -> Result<(), PullError> {
     #[cfg(unix)]
     if let Some(dir) = path.parent() {
@@ -165,7 +163,7 @@ fn sync_directory_of(path: &Path) -> Result<(), PullError> {
     Ok(())
 }
 
-/// A few characters that stand for a content, whatever its version is written with.
+/// A short tag for a content.
 fn tag(content: &Content<'_>) -> String {
     let mut summing = Summing::default();
     summing.add(&content.size.to_le_bytes());

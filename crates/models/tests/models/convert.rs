@@ -91,7 +91,7 @@ fn complaint(change: impl FnOnce(&mut Map<String, Value>)) -> String {
 }
 
 #[test]
-fn a_published_model_becomes_one_that_reads_back() {
+fn a_published_model_is_converted_and_can_be_read() {
     let (header, data) = weights();
     let file = convert(&config(), &safetensors(&header, &data)).unwrap();
     let read = GgufHeader::read(Cursor::new(&file)).unwrap();
@@ -105,7 +105,7 @@ fn a_published_model_becomes_one_that_reads_back() {
 }
 
 #[test]
-fn progress_is_told_and_may_end_it() {
+fn progress_is_reported_and_may_end_the_conversion() {
     let (header, data) = weights();
     let weights = safetensors(&header, &data);
     let config = config().to_string();
@@ -127,7 +127,7 @@ fn progress_is_told_and_may_end_it() {
 }
 
 #[test]
-fn weights_that_do_not_fit_are_told_by_name() {
+fn weights_that_do_not_fit_are_named() {
     const QUERY: &str = "encoder.layer.0.attention.self.query.weight";
     let missing = complaint(|header| drop(header.remove(QUERY)));
     assert_eq!(missing, format!("its model.safetensors cannot be used: '{QUERY}' is missing"));
@@ -146,7 +146,7 @@ fn weights_that_do_not_fit_are_told_by_name() {
 }
 
 #[test]
-fn numbers_that_are_none_are_refused() {
+fn invalid_numbers_are_refused() {
     let (header, mut data) = weights();
     data[4..8].copy_from_slice(&f32::NAN.to_le_bytes());
     let error = convert(&config(), &safetensors(&header, &data)).unwrap_err().to_string();
@@ -154,7 +154,7 @@ fn numbers_that_are_none_are_refused() {
 }
 
 #[test]
-fn a_header_that_lies_about_its_length_costs_nothing() {
+fn a_header_with_a_wrong_length_is_refused_cheaply() {
     for length in [0_u64, 1 << 20, 1 << 40, u64::MAX] {
         let file = [&length.to_le_bytes()[..], b"{}"].concat();
         let error = convert(&config(), &file).unwrap_err();

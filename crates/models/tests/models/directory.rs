@@ -32,7 +32,7 @@ fn a_store_that_was_never_used_is_empty() {
 }
 
 #[test]
-fn models_are_listed_with_what_they_are() {
+fn models_are_listed_with_their_properties() {
     let bytes = llama().write();
     let (dir, directory) = directory_with(&[("tiny-Q4.gguf", bytes.clone())]);
     let path = dir.path().join("tiny-Q4.gguf");
@@ -78,7 +78,7 @@ fn broken_files_are_listed_with_their_problem() {
 }
 
 #[test]
-fn unfinished_hidden_and_other_files_are_no_models() {
+fn unfinished_hidden_and_other_files_are_not_models() {
     let (dir, directory) = directory_with(&[
         ("x.gguf.0123456789ab.part", b"half".to_vec()),
         (".hidden.gguf", b"x".to_vec()),
@@ -120,7 +120,7 @@ fn a_file_that_changes_is_read_again() {
 }
 
 #[test]
-fn removing_takes_the_broken_and_the_unfinished_too() {
+fn removing_includes_broken_and_unfinished_files() {
     let (dir, directory) = directory_with(&[
         ("x.gguf", b"junk".to_vec()),
         ("x.gguf.0123456789ab.part", b"half".to_vec()),

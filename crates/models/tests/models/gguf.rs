@@ -47,7 +47,7 @@ fn a_header_reads_back() {
 }
 
 #[test]
-fn the_real_model_is_described_as_its_makers_do() {
+fn the_real_model_has_its_published_properties() {
     let (header, size) = GgufHeader::read_file(&real_model()).unwrap();
     assert_eq!(header.architecture.as_deref(), Some("llama"));
     assert_eq!(header.quantization, Some("Q4_1"));
@@ -101,7 +101,7 @@ fn an_embedding_model_has_no_cache() {
 }
 
 #[test]
-fn the_quantisation_is_that_of_most_bytes_when_the_file_does_not_say() {
+fn the_quantisation_is_that_of_most_bytes_if_unknown() {
     let mut file = Gguf::new().with("general.architecture", words("x"));
     file = file.tensor("norm", 8);
     file.tensors.push(Tensor { name: "weights".into(), shape: vec![256, 4], kind: 12, bytes: 4 * 144 });
@@ -113,7 +113,7 @@ fn the_quantisation_is_that_of_most_bytes_when_the_file_does_not_say() {
 }
 
 #[test]
-fn a_cut_file_says_how_much_is_missing() {
+fn a_truncated_file_says_how_much_is_missing() {
     let file = llama().write();
     let header = read(&file).unwrap();
     let size = file.len() as u64;
@@ -123,14 +123,14 @@ fn a_cut_file_says_how_much_is_missing() {
 }
 
 #[test]
-fn parts_of_a_model_say_which_they_are() {
+fn parts_of_a_model_have_their_number() {
     let header = read(&shard(2, 3)).unwrap();
     assert_eq!(header.split, Some(GgufSplit { number: 1, count: 3 }));
     assert_eq!(header.architecture, None);
 }
 
 #[test]
-fn what_lies_there_instead_of_a_model_is_named() {
+fn files_mistaken_for_models_are_named() {
     let said = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
     assert!(said(b"version https://git-lfs.github.com/spec/v1\n").contains("Git LFS pointer"));
     assert!(said(b"<!DOCTYPE html>").contains("a web page"));
@@ -143,13 +143,13 @@ fn what_lies_there_instead_of_a_model_is_named() {
 }
 
 #[test]
-fn a_directory_is_no_model() {
+fn a_directory_is_not_a_model() {
     let dir = tempfile::tempdir().unwrap();
     let error = GgufHeader::read_file(dir.path()).unwrap_err();
     assert!(error.to_string().contains("not a file"), "{error}");
 }
 
-/// A header that claims `tensors` and `entries`, then goes on with `rest`.
+/// A header that claims `tensors` and `entries`, followed by `rest`.
 fn claiming(tensors: u64, entries: u64, rest: &[&[u8]]) -> Vec<u8> {
     let counts = [tensors.to_le_bytes(), entries.to_le_bytes()].concat();
     [b"GGUF\x03\0\0\0", &counts[..], &rest.concat()].concat()
@@ -184,8 +184,8 @@ fn hostile_lengths_end_at_once() {
 }
 
 #[test]
-fn a_header_without_end_is_given_up() {
-    // Empty texts for ever: each is only eight bytes of nothing.
+fn an_endless_header_is_refused() {
+    // Endless empty texts of eight bytes each.
     let start = claiming(0, 1, &[KEY, &ARRAY.to_le_bytes(), &TEXT.to_le_bytes(), &u64::MAX.to_le_bytes()]);
     let endless = std::io::Read::chain(&start[..], std::io::BufReader::new(std::io::repeat(0)));
     assert!(matches!(GgufHeader::read(endless), Err(GgufError::TooBig { what: "its own length", .. })));
@@ -225,7 +225,7 @@ fn file() -> impl Strategy<Value = Gguf> {
 
 proptest! {
     #[test]
-    fn whatever_is_written_reads_back(file in file()) {
+    fn written_headers_can_be_read(file in file()) {
         let bytes = file.write();
         let header = read(&bytes).unwrap();
         let entry = |key: &str| file.entries.iter().find(|(known, _)| known == key).map(|(_, entry)| entry);
@@ -248,7 +248,7 @@ proptest! {
     }
 
     #[test]
-    fn a_file_cut_anywhere_is_an_error_or_says_what_is_missing(file in file(), at in any::<prop::sample::Index>()) {
+    fn a_truncated_file_is_an_error_or_says_what_is_missing(file in file(), at in any::<prop::sample::Index>()) {
         let bytes = file.write();
         let cut = at.index(bytes.len());
         match read(&bytes[..cut]) {

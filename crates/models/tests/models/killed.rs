@@ -11,7 +11,7 @@ use hob_testkit::Reply;
 use crate::files::{model, names_in};
 use crate::hub::{file_requests, hub, options, proper_hub, spec};
 
-/// What the process to be killed is told by the environment.
+/// The environment of the process that is killed.
 const STORE: &str = "HOB_KILLED_STORE";
 const HUB: &str = "HOB_KILLED_HUB";
 
@@ -32,7 +32,7 @@ async fn a_process_that_pulls_until_it_is_killed() {
 }
 
 #[tokio::test]
-async fn killed_in_the_middle_the_next_pull_goes_on_and_ends_right() {
+async fn after_a_kill_the_next_pull_continues_and_completes() {
     let half = model(1).len() / 2;
     let stalling =
         hub(vec![("m.gguf", model(1))], move |request, proper| match request.path.contains("/resolve/") {
@@ -59,7 +59,7 @@ async fn killed_in_the_middle_the_next_pull_goes_on_and_ends_right() {
     assert!(matches!(requests[..], [(1..)]), "{requests:?}");
 }
 
-/// Starts the pull in a process of its own and kills it when it has something. Returns how much it said it had.
+/// Starts the pull in another process and kills it when it has made progress. Returns its progress.
 fn pull_and_kill(hub: &str, directory: &Path) -> u64 {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "--nocapture", "--test-threads=1"])

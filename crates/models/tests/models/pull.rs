@@ -70,7 +70,7 @@ async fn a_model_is_pulled_checked_and_listed() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn only_their_owner_may_look_at_the_models() {
+async fn the_models_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let hub = proper_hub(one_file()).await;
     let (_dir, directory) = directory();
@@ -80,7 +80,7 @@ async fn only_their_owner_may_look_at_the_models() {
 }
 
 #[tokio::test]
-async fn the_real_model_comes_through_a_hub_unharmed() {
+async fn the_real_model_is_pulled_from_a_hub() {
     let bytes = fs::read(real_model()).unwrap();
     let hub = proper_hub(vec![("SmolLM2.gguf", bytes)]).await;
     let (_dir, directory) = directory();
@@ -89,7 +89,7 @@ async fn the_real_model_comes_through_a_hub_unharmed() {
 }
 
 #[tokio::test]
-async fn what_is_there_already_is_not_fetched_again() {
+async fn an_existing_model_is_not_downloaded_again() {
     let hub = proper_hub(one_file()).await;
     let (_dir, directory) = directory();
     let first = pull(&spec(None), &directory, &options(&hub)).await.unwrap();
@@ -99,7 +99,7 @@ async fn what_is_there_already_is_not_fetched_again() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_is_taken_up_where_it_broke() {
+async fn an_interrupted_download_continues_where_it_stopped() {
     let bytes = model(1);
     let third = bytes.len().div_ceil(3);
     let hub = hub(one_file(), move |request, proper| {
@@ -128,7 +128,7 @@ async fn a_connection_that_breaks_is_taken_up_where_it_broke() {
 }
 
 #[tokio::test]
-async fn an_answer_that_ends_in_good_order_but_too_early_is_not_the_end() {
+async fn an_answer_that_ends_too_early_is_continued() {
     let cut = Arc::new(AtomicBool::new(true));
     let hub = hub(one_file(), move |request, proper| {
         let first = request.path.contains("/resolve/") && cut.swap(false, Ordering::SeqCst);
@@ -170,7 +170,7 @@ async fn broken_off(bytes: usize) -> (TempDir, ModelDirectory) {
 }
 
 #[tokio::test]
-async fn a_cancelled_pull_is_taken_up_by_the_next() {
+async fn a_cancelled_pull_is_continued_by_the_next() {
     let (_dir, directory) = broken_off(2 << 20).await;
     let hub = proper_hub(one_file()).await;
     let pulled = pull(&spec(None), &directory, &options(&hub)).await.unwrap();
@@ -181,7 +181,7 @@ async fn a_cancelled_pull_is_taken_up_by_the_next() {
 }
 
 #[tokio::test]
-async fn a_server_that_knows_no_ranges_sends_it_all_again() {
+async fn a_server_without_ranges_sends_everything_again() {
     let (_dir, directory) = broken_off(2 << 20).await;
     let hub = hub(one_file(), |request, proper| match request.path.contains("/resolve/") {
         true => Reply::new(200, "application/octet-stream", model(1)),
@@ -193,7 +193,7 @@ async fn a_server_that_knows_no_ranges_sends_it_all_again() {
 }
 
 #[tokio::test]
-async fn a_model_that_changed_meanwhile_is_begun_anew() {
+async fn a_changed_model_is_downloaded_from_the_start() {
     let (_dir, directory) = broken_off(2 << 20).await;
     let hub = proper_hub(vec![(NAME, model(2))]).await;
     let pulled = pull(&spec(None), &directory, &options(&hub)).await.unwrap();
@@ -203,7 +203,7 @@ async fn a_model_that_changed_meanwhile_is_begun_anew() {
 }
 
 #[tokio::test]
-async fn a_part_that_the_disk_damaged_is_thrown_away() {
+async fn a_damaged_part_is_deleted() {
     let (_dir, directory) = broken_off(2 << 20).await;
     let part = directory.dir().join(&names_in(directory.dir())[0]);
     let length = fs::metadata(&part).unwrap().len() as usize;
@@ -218,7 +218,7 @@ async fn a_part_that_the_disk_damaged_is_thrown_away() {
 }
 
 #[tokio::test]
-async fn a_part_longer_than_the_file_is_begun_anew() {
+async fn a_part_longer_than_the_file_is_downloaded_from_the_start() {
     let (_dir, directory) = broken_off(2 << 20).await;
     let part = directory.dir().join(&names_in(directory.dir())[0]);
     fs::write(&part, vec![7; model(1).len() + 1]).unwrap();
@@ -228,7 +228,7 @@ async fn a_part_longer_than_the_file_is_begun_anew() {
 }
 
 #[tokio::test]
-async fn a_file_that_changes_between_list_and_download_is_told() {
+async fn a_file_that_changes_between_list_and_download_is_an_error() {
     for start in [0, 1000] {
         let hub = hub(one_file(), move |request, proper| {
             if !request.path.contains("/resolve/") {
@@ -247,7 +247,7 @@ async fn a_file_that_changes_between_list_and_download_is_told() {
 }
 
 #[tokio::test]
-async fn a_part_from_another_place_than_asked_for_is_refused() {
+async fn another_range_than_requested_is_refused() {
     let hub = hub(one_file(), move |request, proper| {
         match (request.path.contains("/resolve/"), range_start(request)) {
             (false, _) => proper,
@@ -265,7 +265,7 @@ async fn a_part_from_another_place_than_asked_for_is_refused() {
 }
 
 #[tokio::test]
-async fn damaged_content_is_thrown_away_and_told() {
+async fn damaged_content_is_deleted_and_reported() {
     let hub = hub(one_file(), |request, proper| match request.path.contains("/resolve/") {
         true => Reply::new(200, "application/octet-stream", vec![0; model(1).len()]),
         false => proper,
@@ -280,7 +280,7 @@ async fn damaged_content_is_thrown_away_and_told() {
 }
 
 #[tokio::test]
-async fn what_is_no_model_is_not_kept_though_its_checksum_is_right() {
+async fn a_file_that_is_not_a_model_is_not_kept_even_with_a_correct_checksum() {
     let cut = model(1)[..model(1).len() - 100].to_vec();
     for (bytes, reason) in [(b"hello".to_vec(), "no GGUF file"), (cut, "cut short: 100 of its")] {
         let hub = proper_hub(vec![(NAME, bytes)]).await;
@@ -314,7 +314,7 @@ async fn refusals_say_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_gated_file_in_an_open_repository_is_told_too() {
+async fn a_gated_file_in_an_open_repository_is_reported() {
     let hub = hub(one_file(), |request, proper| match request.path.contains("/resolve/") {
         true => Reply::json(403, "{}"),
         false => proper,
@@ -326,7 +326,7 @@ async fn a_gated_file_in_an_open_repository_is_told_too() {
 }
 
 #[tokio::test]
-async fn a_hub_in_trouble_is_asked_again_and_then_given_up() {
+async fn a_failing_hub_is_retried_and_then_given_up() {
     let trouble = |times: usize| {
         let asked = AtomicUsize::new(0);
         hub(one_file(), move |request, proper| {
@@ -346,7 +346,7 @@ async fn a_hub_in_trouble_is_asked_again_and_then_given_up() {
 }
 
 #[tokio::test]
-async fn a_hub_that_goes_silent_is_given_up() {
+async fn a_silent_hub_is_given_up() {
     let hub = hub(one_file(), |request, proper| match request.path.contains("/resolve/") {
         true => Reply::silence(),
         false => proper,
@@ -364,7 +364,7 @@ async fn a_hub_that_goes_silent_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_hub_that_is_not_there_is_named() {
+async fn a_missing_hub_is_named() {
     let hub = proper_hub(one_file()).await;
     let options = options(&hub);
     drop(hub);
@@ -379,7 +379,7 @@ async fn a_hub_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn the_token_goes_to_the_hub_and_not_to_where_it_redirects() {
+async fn the_token_is_sent_to_the_hub_only() {
     let store_of_files = FakeServer::start(|request| ranged(request, &model(1))).await;
     let elsewhere = store_of_files.url();
     let hub = hub(one_file(), move |request, proper| match request.path.contains("/resolve/") {
@@ -403,7 +403,7 @@ async fn the_token_goes_to_the_hub_and_not_to_where_it_redirects() {
 }
 
 #[tokio::test]
-async fn redirects_in_circles_end() {
+async fn endless_redirects_end() {
     let hub = hub(one_file(), |request, proper| match request.path.contains("/resolve/") {
         true => Reply::new(302, "text/plain", "").header("location", &request.path),
         false => proper,
@@ -414,7 +414,7 @@ async fn redirects_in_circles_end() {
 }
 
 #[tokio::test]
-async fn offline_asks_nobody() {
+async fn offline_sends_no_request() {
     let hub = proper_hub(one_file()).await;
     let (_dir, directory) = directory();
     let options = PullOptions {
@@ -446,7 +446,7 @@ async fn the_choice_is_the_users_when_there_is_one() {
 }
 
 #[tokio::test]
-async fn all_parts_of_a_model_are_fetched_before_it_is_one() {
+async fn a_model_is_listed_when_all_parts_are_complete() {
     const FIRST: &str = "Q4_0/big-Q4_0-00001-of-00002.gguf";
     const SECOND: &str = "Q4_0/big-Q4_0-00002-of-00002.gguf";
     let files = || vec![(FIRST, shard(1, 2)), (SECOND, shard(2, 2))];
@@ -480,7 +480,7 @@ async fn another_model_of_the_same_name_is_never_overwritten() {
 }
 
 #[tokio::test]
-async fn a_broken_model_is_mended_by_pulling_it_again() {
+async fn a_broken_model_is_repaired_by_pulling_it_again() {
     let (_dir, directory) = directory();
     fs::create_dir(directory.dir()).unwrap();
     fs::write(directory.dir().join(NAME), &model(1)[..5000]).unwrap();
@@ -508,7 +508,7 @@ async fn a_hub_cannot_write_outside_the_store() {
 }
 
 #[tokio::test]
-async fn two_pulls_of_the_same_model_fetch_it_once() {
+async fn two_pulls_of_the_same_model_download_it_once() {
     let hold = Hold::new();
     let (bytes, gate) = (model(1), hold.clone());
     let hub = hub(one_file(), move |request, proper| match request.path.contains("/resolve/") {
@@ -517,7 +517,7 @@ async fn two_pulls_of_the_same_model_fetch_it_once() {
     })
     .await;
     let (_dir, directory) = directory();
-    // Whichever comes second says that it waits, which lets the first go on.
+    // The second one reports that it waits, which lets the first continue.
     let waited = CancellationToken::new();
     let told = waited.clone();
     let options = PullOptions {
@@ -583,7 +583,7 @@ async fn a_list_in_several_pages_is_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_hub_that_gives_no_checksum_is_believed_by_size_and_header() {
+async fn without_a_checksum_size_and_header_are_checked() {
     let hub = hub(one_file(), |request, proper| match request.path.contains("/api/") {
         true => {
             let listed =

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// IPv4 networks that are no part of the public internet, as network and length of its prefix.
+/// IPv4 networks outside the public internet, with the length of the prefix.
 const SPECIAL_V4: &[(Ipv4Addr, u32)] = &[
     (Ipv4Addr::new(0, 0, 0, 0), 8),        // this network
     (Ipv4Addr::new(10, 0, 0, 0), 8),       // private
@@ -22,10 +22,10 @@ const SPECIAL_V4: &[(Ipv4Addr, u32)] = &[
     (Ipv4Addr::new(240, 0, 0, 0), 4),      // reserved, and broadcast
 ];
 
-/// Where global unicast addresses are. Everything else is loopback, local, multicast or not given out.
+/// Global unicast addresses. All others are loopback, local, multicast or unassigned.
 const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// Networks inside [`GLOBAL_V6`] that are not what they seem.
+/// Networks in [`GLOBAL_V6`] that are not public.
 const SPECIAL_V6: &[(Ipv6Addr, u32)] = &[
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // protocol assignments, with Teredo and ORCHID
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32), // documentation
@@ -34,12 +34,11 @@ const SPECIAL_V6: &[(Ipv6Addr, u32)] = &[
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
 ];
 
-/// IPv6 networks whose last 32 bits are the IPv4 address that is reached in the end: mapped, and NAT64, which is how a
-/// network without IPv4 sees the rest of the world.
+/// IPv6 networks whose last 32 bits are an IPv4 address: mapped addresses and NAT64.
 const TRANSLATED: &[(Ipv6Addr, u32)] =
     &[(Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96), (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96)];
 
-/// Whether an address belongs to the public internet, whatever form it comes in.
+/// Whether an address belongs to the public internet, in any notation.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -64,25 +63,25 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     if TRANSLATED.iter().any(is_in) {
         return is_public_v4(last);
     }
-    // ISATAP hides an IPv4 address behind any prefix.
+    // ISATAP embeds an IPv4 address behind any prefix.
     let [.., high, low, _, _] = address.segments();
     let is_isatap = matches!((high, low), (0 | 0x200, 0x5efe));
     is_in(&GLOBAL_V6) && !SPECIAL_V6.iter().any(is_in) && (!is_isatap || is_public_v4(last))
 }
 
-/// Where a fetch may connect to.
+/// The addresses that a fetch may connect to.
 #[derive(Debug, Clone, Default)]
 pub struct AddressPolicy {
     exceptions: Vec<SocketAddr>,
 }
 
 impl AddressPolicy {
-    /// The public internet: what the product uses.
+    /// Public addresses.
     pub fn public_only() -> Self {
         Self::default()
     }
 
-    /// Public addresses and this one.
+    /// Also permits this address.
     pub fn with_exception(mut self, address: SocketAddr) -> Self {
         self.exceptions.push(address);
         self
@@ -92,7 +91,7 @@ impl AddressPolicy {
         is_public(address.ip()) || self.exceptions.contains(&address)
     }
 
-    /// Whether some port of the address is permitted: a resolver is not told the port.
+    /// Whether any port of the address is permitted, because a resolver does not know the port.
     pub(super) fn permits_host(&self, address: IpAddr) -> bool {
         is_public(address) || self.exceptions.iter().any(|exception| exception.ip() == address)
     }

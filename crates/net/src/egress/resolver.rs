@@ -1,7 +1,7 @@
-//! Names into addresses that may be connected to.
+//! Resolves names to permitted addresses.
 //!
-//! The connection is made to exactly the addresses that were checked here, in the same step: there is no second look-up
-//! that a rebinding name server could answer differently.
+//! The connection uses exactly the addresses that were checked, so there is no second look-up that a name server could answer
+//! differently (DNS rebinding).
 
 use std::future::Future;
 use std::io;
@@ -14,10 +14,9 @@ use thiserror::Error;
 
 use super::address::AddressPolicy;
 
-/// The answer of a look-up.
 pub type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// Asks for the addresses of a name.
+/// Looks up the addresses of a name.
 pub type AddressLookup = Arc<dyn Fn(String) -> LookupFuture + Send + Sync>;
 
 /// The system's own resolver.
@@ -30,15 +29,15 @@ pub fn system_lookup() -> AddressLookup {
     })
 }
 
-/// A name that may not be fetched from.
+/// A name with a forbidden address.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("'{name}' is at {address}, which is no public address")]
+#[error("'{name}' has the address {address}, which is not public")]
 pub struct ForbiddenAddress {
     pub name: String,
     pub address: IpAddr,
 }
 
-/// A resolver that gives out permitted addresses only.
+/// A resolver that returns permitted addresses only.
 pub struct CheckedResolver {
     pub policy: AddressPolicy,
     pub lookup: AddressLookup,
@@ -51,7 +50,7 @@ impl Resolve for CheckedResolver {
         let found = (self.lookup)(name.clone());
         Box::pin(async move {
             let addresses = found.await?;
-            // All of them, not the first: which one is tried is up to the connector.
+            // All of them, because the connector may try any.
             if let Some(address) = addresses.iter().find(|address| !policy.permits_host(**address)) {
                 return Err(ForbiddenAddress { name, address: *address }.into());
             }

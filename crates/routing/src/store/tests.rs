@@ -46,7 +46,7 @@ pub(super) fn rating_of(run: &str, rating: Rating, seconds: u64) -> NewRating<'_
 }
 
 #[test]
-fn what_was_learnt_is_there_after_the_next_start() {
+fn knowledge_survives_a_restart() {
     let root = tempfile::tempdir().expect("a directory");
     let path = root.path().join("hob.db");
     let learnt = ModelRecord {
@@ -94,7 +94,7 @@ fn what_was_learnt_is_there_after_the_next_start() {
 }
 
 #[test]
-fn nothing_is_learnt_from_a_choice_that_nobody_made() {
+fn nothing_is_learned_from_a_missing_choice() {
     let routing = routing();
     let found = routing.learn("unheard of", &mut |_, _| panic!("there is nothing to learn"));
     assert!(!found.expect("looked"));
@@ -114,7 +114,7 @@ fn the_same_question_is_found_within_its_time_and_not_in_itself() {
     assert_eq!(asked(RoutingDecision { question: Some(1), ..decision("third", 90) }), None);
     assert_eq!(asked(RoutingDecision { question: None, ..decision("third", 90) }), None, "nothing was asked");
     let elsewhere = RoutingDecision { source: RequestSource::Channel, ..decision("third", 90) };
-    assert_eq!(asked(elsewhere), None, "somebody else asks the same");
+    assert_eq!(asked(elsewhere), None, "another user asks the same");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn every_choice_is_a_try_even_one_that_is_withdrawn() {
 }
 
 #[test]
-fn a_reset_forgets_what_was_learnt_and_keeps_what_was_said() {
+fn a_reset_deletes_the_knowledge_and_keeps_the_ratings() {
     let routing = routing();
     routing.save(&decision("r", 0)).expect("saved");
     routing.learn("r", &mut |_, record| record.recent.push(0.5)).expect("learnt");
@@ -154,7 +154,7 @@ fn an_answer_whose_model_the_caller_chose_can_be_rated_and_a_second_rating_repla
 }
 
 #[test]
-fn the_last_answered_choice_is_of_a_source_and_a_run_that_count() {
+fn the_last_answered_choice_excludes_sources_and_runs() {
     let routing = routing();
     let last = || {
         let found = routing.last_answered(
@@ -182,7 +182,7 @@ fn the_last_answered_choice_is_of_a_source_and_a_run_that_count() {
 }
 
 #[test]
-fn a_rating_teaches_when_it_is_news() {
+fn only_a_changed_rating_is_learned_from() {
     let routing = routing();
     routing.save(&decision("r", 0)).expect("saved");
     let lessons = std::cell::Cell::new(0);

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{marker, options, processes_with, python, run, sandbox, sh, until};
 
 #[tokio::test]
-async fn python_and_shell_say_hello() {
+async fn python_and_shell_programs_run() {
     let hello = python("import sys\nprint('hello', 6 * 7)\nprint('oops', file=sys.stderr)").await;
     assert_eq!((hello.stdout.as_str(), hello.stderr.as_str()), ("hello 42\n", "oops\n"));
     assert_eq!((hello.exit_reason, hello.output_cut), (ExitReason::Exited(0), false));
@@ -22,7 +22,7 @@ async fn python_and_shell_say_hello() {
 }
 
 #[tokio::test]
-async fn exit_codes_signals_and_tracebacks_come_back() {
+async fn exit_codes_signals_and_tracebacks_are_reported() {
     assert_eq!(sh("exit 7").await.exit_reason, ExitReason::Exited(7));
     assert_eq!(python("import sys; sys.exit(3)").await.exit_reason, ExitReason::Exited(3));
     let failed = python("def f():\n    return 1 / 0\nf()").await;
@@ -35,7 +35,7 @@ async fn exit_codes_signals_and_tracebacks_come_back() {
 }
 
 #[tokio::test]
-async fn a_program_reads_its_input_and_need_not() {
+async fn a_program_may_read_its_input() {
     let job = Job {
         stdin: b"3\n4\n".to_vec(),
         ..Job::new(ScriptLanguage::Python, "print(int(input()) * int(input()))")
@@ -62,7 +62,7 @@ async fn any_text_is_code_and_only_the_program_sees_it() {
 }
 
 #[tokio::test]
-async fn scratch_space_is_there_and_forgotten() {
+async fn scratch_space_exists_for_one_run() {
     assert_eq!(sh("echo keep > /tmp/note; cat /tmp/note").await.stdout, "keep\n");
     assert_eq!(sh("ls /tmp").await.stdout, "main.sh\n");
     let pool = "from multiprocessing import Pool\n\
@@ -71,7 +71,7 @@ async fn scratch_space_is_there_and_forgotten() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_before_anything_starts() {
+async fn invalid_jobs_are_refused_before_anything_starts() {
     for (code, reason) in
         [("", "no code"), (" \n", "no code"), ("a\0b", "NUL"), (&*"#".repeat(100_000), "96 KiB")]
     {
@@ -90,7 +90,7 @@ async fn what_makes_no_sense_is_refused_before_anything_starts() {
 }
 
 #[tokio::test]
-async fn a_program_that_takes_too_long_is_stopped_and_its_words_are_kept() {
+async fn a_program_that_takes_too_long_is_killed_and_its_output_is_kept() {
     let marker = marker();
     let code = format!("echo before; sleep {marker} & sleep {marker}; echo after");
     let job = Job { timeout: Some(Duration::from_secs(5)), ..Job::new(ScriptLanguage::Sh, code) };
@@ -101,7 +101,7 @@ async fn a_program_that_takes_too_long_is_stopped_and_its_words_are_kept() {
 }
 
 #[tokio::test]
-async fn a_run_that_nobody_waits_for_leaves_nothing_behind() {
+async fn a_dropped_run_leaves_nothing_behind() {
     let marker = marker();
     let running = sandbox();
     let code = format!("setsid sleep {marker} & (trap '' TERM HUP INT; sleep {marker}) & sleep {marker}");
@@ -132,7 +132,7 @@ async fn a_run_dropped_at_any_moment_of_its_start_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn only_so_many_run_at_once_and_only_so_many_wait() {
+async fn the_number_of_running_and_waiting_jobs_is_limited() {
     let running = Arc::new(Sandbox::new(SandboxOptions { max_concurrent: 2, ..options() }));
     let marker = marker();
     // Two run and eight wait; the eleventh is one too many.
@@ -162,7 +162,7 @@ async fn only_so_many_run_at_once_and_only_so_many_wait() {
 }
 
 #[tokio::test]
-async fn the_tool_tells_what_came_of_the_code() {
+async fn the_tool_reports_the_result_of_the_code() {
     let interpreter = CodeInterpreter::new(Arc::new(sandbox()));
     let told = interpreter.call(json!({ "language": "python", "code": "print(sum(range(10)))" })).await;
     assert_eq!(told.as_deref(), Ok("exit code: 0\nstdout:\n45\n"));

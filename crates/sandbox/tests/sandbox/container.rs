@@ -60,7 +60,7 @@ impl Client {
 }
 
 #[tokio::test]
-async fn a_container_gets_every_wall_there_is() {
+async fn a_container_gets_every_restriction() {
     let client = Client::new("printf 'code: %s' \"$HOB_CODE\"; cat; echo trouble >&2; exit 3");
     let mounts = vec![Mount { host: client.root.clone(), inside: "/work".into() }];
     let job = Job { stdin: b" and input".to_vec(), mounts, ..Job::new(ScriptLanguage::Python, "print(1)") };
@@ -98,7 +98,7 @@ async fn a_container_that_takes_too_long_is_killed_and_removed_by_name() {
 }
 
 #[tokio::test]
-async fn a_container_that_nobody_waits_for_is_killed_and_removed_by_name() {
+async fn a_container_of_a_dropped_run_is_killed_and_removed_by_name() {
     let marker = marker();
     let client = Client::new(&format!("exec sleep {marker}"));
     let sandbox = client.sandbox();
@@ -112,7 +112,7 @@ async fn a_container_that_nobody_waits_for_is_killed_and_removed_by_name() {
 }
 
 #[tokio::test]
-async fn a_client_that_fails_is_no_result_of_the_program() {
+async fn a_failing_client_is_not_a_result_of_the_program() {
     let client = Client::new("echo 'docker: Error response from daemon: no space left' >&2; exit 125");
     let refused = client.sandbox().run(Job::new(ScriptLanguage::Sh, "true")).await.unwrap_err();
     assert!(
@@ -131,7 +131,7 @@ async fn a_client_that_fails_is_no_result_of_the_program() {
 #[tokio::test]
 async fn containers_of_dead_owners_are_removed_at_the_first_use_and_no_others() {
     let client = Client::new("true");
-    // A first run tells how this world's containers are named.
+    // A first run shows the names of this system's containers.
     client.sandbox().run(Job::new(ScriptLanguage::Sh, "true")).await.unwrap();
     let name = client
         .calls()

@@ -68,7 +68,7 @@ async fn other_processes_cannot_be_seen_or_signalled() {
 }
 
 #[tokio::test]
-async fn a_program_is_nobody_and_cannot_become_more() {
+async fn a_program_runs_as_nobody_and_cannot_gain_rights() {
     let outcome = sh("id -u; id -g; grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status; \
                       unshare --user true 2>/dev/null && echo namespace; \
                       unshare --mount true 2>/dev/null && echo mounts; \
@@ -83,7 +83,7 @@ async fn a_program_is_nobody_and_cannot_become_more() {
 }
 
 #[tokio::test]
-async fn a_program_that_pretends_the_sandbox_failed_fools_only_itself() {
+async fn a_program_cannot_fake_a_failure_of_the_sandbox() {
     let pretender = sandbox().run(Job::new(ScriptLanguage::Sh, "echo 'bwrap: no luck' >&2; exit 1")).await;
     assert!(pretender.is_err_and(|error| error.to_string().contains("no luck")));
     let honest = sh("echo out; echo 'bwrap: no luck' >&2; exit 1").await;

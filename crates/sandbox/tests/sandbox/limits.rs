@@ -11,7 +11,7 @@ fn limited(limits: SandboxLimits) -> Sandbox {
 }
 
 #[tokio::test]
-async fn a_fork_bomb_goes_off_in_a_box() {
+async fn a_fork_bomb_is_contained() {
     let marker = marker();
     let code = format!(
         "import os, sys, time\n\
@@ -38,13 +38,13 @@ async fn a_fork_bomb_goes_off_in_a_box() {
 }
 
 #[tokio::test]
-async fn a_process_that_hogs_memory_gets_none() {
+async fn a_process_cannot_use_too_much_memory() {
     let outcome = python("try:\n    x = bytearray(2 << 30)\nexcept MemoryError:\n    print('no')").await;
     assert_eq!(outcome.stdout, "no\n");
 }
 
 #[tokio::test]
-async fn processes_that_hog_memory_together_are_stopped() {
+async fn processes_that_use_too_much_memory_together_are_killed() {
     let limits = SandboxLimits { memory: 200 << 20, ..SandboxLimits::default() };
     let code = "import os, time\n\
                 for _ in range(5):\n\
@@ -75,7 +75,7 @@ async fn scratch_space_and_files_have_a_size() {
 }
 
 #[tokio::test]
-async fn endless_output_is_cut_and_then_stopped() {
+async fn endless_output_is_cut_and_then_ends_the_program() {
     let limits = SandboxLimits { output: 10_000, surplus: 1 << 20, ..SandboxLimits::default() };
     for stream in ["1", "2"] {
         let code = format!("yes drivel >&{stream}");
@@ -95,6 +95,6 @@ async fn endless_output_is_cut_and_then_stopped() {
 }
 
 #[tokio::test]
-async fn output_that_is_no_text_does_no_harm() {
+async fn output_that_is_not_text_is_replaced() {
     assert_eq!(sh("printf 'a\\377b'").await.stdout, "a\u{fffd}b");
 }

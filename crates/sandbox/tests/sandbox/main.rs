@@ -57,7 +57,7 @@ fn processes_with(marker: &str) -> Vec<PathBuf> {
     processes.filter(has_marker).collect()
 }
 
-/// Waits until a condition about the world outside holds.
+/// Waits until a condition about the system outside holds.
 async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..2_400 {
         if holds() {

@@ -18,8 +18,8 @@ struct Place {
     sandbox: Sandbox,
 }
 
-/// A directory `allowed` that is on the allowlist, beside one that is not. Everybody may read both, so that only the
-/// allowlist counts.
+/// A directory `allowed` that is on the allowlist, beside one that is not. Both are world-readable, so that only the allowlist
+/// counts.
 fn place() -> Place {
     let home = tempfile::tempdir().unwrap();
     let root = home.path().canonicalize().unwrap();
@@ -55,7 +55,7 @@ async fn an_allowed_directory_can_be_read_and_not_written() {
 }
 
 #[tokio::test]
-async fn the_code_interpreter_reads_what_is_on_the_allowlist_where_it_lies() {
+async fn the_code_interpreter_reads_allowed_files_at_their_own_paths() {
     let place = place();
     let (root, sandbox) = (&place.root, Arc::new(place.sandbox));
     let tool = CodeInterpreter::new(sandbox);
@@ -87,7 +87,7 @@ async fn anything_else_is_refused_before_anything_starts() {
 }
 
 #[tokio::test]
-async fn a_directory_replaced_behind_the_check_is_not_shown() {
+async fn a_directory_that_is_replaced_after_the_check_is_not_mounted() {
     let place = place();
     // A bubblewrap that gives an intruder time: it swaps the directory for a link and then starts the real one.
     let slow = place.root.join("bwrap");

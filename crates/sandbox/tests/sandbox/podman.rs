@@ -1,4 +1,4 @@
-//! A real container, where Podman is installed and can work; a machine without it has the stand-in of `container.rs`.
+//! A real container, if Podman is installed and works; other machines use the script of `container.rs`.
 //!
 //! The image is made here: a static busybox and nothing else.
 
@@ -88,7 +88,7 @@ impl Podman {
 }
 
 #[tokio::test]
-async fn a_real_container_runs_code_behind_walls_and_leaves_nothing_behind() {
+async fn a_real_container_runs_code_with_all_restrictions_and_leaves_nothing_behind() {
     let Some(podman) = Podman::find() else {
         eprintln!("skipped: no podman, runc and static busybox that work here");
         return;

@@ -1,6 +1,6 @@
-//! Where tasks are saved, changed and claimed, so that every slot runs once: whichever process is killed, and however many ask.
+//! Stores and claims tasks, so that every slot runs once, with any number of processes and crashes.
 //!
-//! Every call blocks. A store takes `now` from its callers, starts nothing by itself, and does not know what a run does.
+//! Every call blocks. A store gets `now` from its callers, and does not know what a run does.
 
 mod sqlite;
 
@@ -14,32 +14,31 @@ use crate::types::{TaskChange, TaskError, TaskId, TaskStatus};
 
 pub use sqlite::{MIGRATIONS, SqliteTaskStore};
 
-/// Saves tasks and their runs.
 pub trait TaskStore: Send + Sync {
     /// Whether there is anything to read. Creates nothing.
     fn exists(&self) -> bool;
 
-    /// Saves a new task.
     fn insert(&self, task: &Task) -> Result<(), DatabaseError> {
         self.insert_all(std::slice::from_ref(task))
     }
 
-    /// Saves several tasks, all or none of them.
+    /// All or none.
     fn insert_all(&self, tasks: &[Task]) -> Result<(), DatabaseError>;
 
     fn get(&self, id: &TaskId) -> Result<Option<Task>, DatabaseError>;
 
-    /// All tasks, or those in one state: first those that run next, then the youngest.
+    /// All tasks, or those in one state: the next to run first, then the newest.
     fn list(&self, status: Option<TaskStatus>) -> Result<Vec<Task>, DatabaseError>;
 
     /// The newest runs of a task, newest first.
     fn runs(&self, id: &TaskId, limit: usize) -> Result<Vec<TaskRun>, DatabaseError>;
 
-    /// Removes a task and its runs. The process that runs it notices when it renews its lease. `false` when there is no such task.
+    /// Deletes a task and its runs. The process that runs it notices when it renews its lease. Returns `false` if there is no
+    /// such task.
     fn delete(&self, id: &TaskId) -> Result<bool, DatabaseError>;
 
-    /// Pauses, resumes or cancels. A resumed task skips the slots of its pause, but a date is not lost, and no slot runs again
-    /// even if the clock was put back meanwhile.
+    /// Pauses, resumes or cancels. A resumed task skips the slots of its pause, except a date, and no slot runs twice even if the
+    /// clock was put back.
     fn change(
         &self,
         id: &TaskId,
@@ -47,13 +46,13 @@ pub trait TaskStore: Send + Sync {
         now: Timestamp,
     ) -> Result<Result<Task, TaskError>, DatabaseError>;
 
-    /// Notices tasks that other processes make or change; `None` where there can be no others.
+    /// Watches changes of other processes; `None` if there can be none.
     fn watch(&self) -> Result<Option<ChangeWatch>, DatabaseError>;
 
     /// When the next task is due.
     fn next_due(&self) -> Result<Option<Timestamp>, DatabaseError>;
 
-    /// Claims at most `limit` of the tasks that are due, the longest waiting first.
+    /// Claims at most `limit` due tasks, the longest waiting first.
     fn claim_due(
         &self,
         now: Timestamp,
@@ -61,7 +60,7 @@ pub trait TaskStore: Send + Sync {
         claimant: &Claimant,
     ) -> Result<Vec<Claimed>, DatabaseError>;
 
-    /// Claims a run beside the schedule, which stays as it is.
+    /// Claims a run outside the schedule, which does not change.
     fn claim_now(
         &self,
         id: &TaskId,
@@ -69,11 +68,10 @@ pub trait TaskStore: Send + Sync {
         claimant: &Claimant,
     ) -> Result<Result<Claimed, TaskError>, DatabaseError>;
 
-    /// Extends the lease of a run that is alive.
+    /// Extends the lease of an active run.
     fn renew(&self, run: i64, now: Timestamp, claimant: &Claimant) -> Result<Renewal, DatabaseError>;
 
-    /// Records how a run ended, and when its task is due next. `false` when the lease was lost meanwhile; then nothing is
-    /// written.
+    /// Records how a run ended, and when its task is due next. Returns `false` if the lease was lost; then nothing is written.
     fn finish(
         &self,
         run: i64,
@@ -82,27 +80,27 @@ pub trait TaskStore: Send + Sync {
         claimant: &Claimant,
     ) -> Result<bool, DatabaseError>;
 
-    /// Records runs whose lease has expired as interrupted, and returns them. No process sets a lease further ahead than
-    /// `longest_lease`, so one that is comes from before the clock was put back.
+    /// Records runs with an expired lease as interrupted, and returns them. A lease beyond `longest_lease` is from before the
+    /// clock was put back.
     fn expire_leases(&self, now: Timestamp, longest_lease: Duration) -> Result<Vec<TaskRun>, DatabaseError>;
 
-    /// Recalculates the next run of active tasks that wait for a time the clock showed by mistake, and returns these tasks. The
-    /// caller waits until the clock has been steady for a while: one that is behind for a moment must not undo what was settled.
+    /// Recalculates active tasks that wait for a time that the clock showed by mistake, and returns them. The caller waits until
+    /// the clock is steady: a clock that is briefly behind must not undo what was settled.
     fn recalculate_carried_ahead(&self, now: Timestamp) -> Result<Vec<Recalculated>, DatabaseError>;
 }
 
 /// A process that runs tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claimant {
-    /// Unlike that of every other process, on any machine.
+    /// Unique among all processes on all machines.
     pub owner: String,
-    /// How long a claim holds without being renewed.
+    /// How long a claim is valid without a renewal.
     pub lease: Duration,
-    /// How late a slot may be and still count as kept.
+    /// How late a slot may start without counting as missed.
     pub grace: Duration,
 }
 
-/// A slot that the claimant runs.
+/// A claimed slot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claimed {
     pub task: Task,
@@ -115,7 +113,7 @@ pub enum Renewal {
     Held,
     /// The task was cancelled, so its run should stop.
     Cancelled,
-    /// The lease expired, or the task is gone: the result of the run does not count.
+    /// The lease expired, or the task was deleted: the result of the run does not count.
     Lost,
 }
 
@@ -128,7 +126,7 @@ pub struct RunResult {
     pub retry: RetryPolicy,
 }
 
-/// Whether a run that did not succeed may be tried again, if its task has tries left.
+/// Whether a failed run may be retried, if its task has retries left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryPolicy {
     IfLeft,
@@ -139,7 +137,7 @@ pub enum RetryPolicy {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recalculated {
     pub task: TaskId,
-    /// How far the clock was ahead when the task last ran or was made, about.
+    /// About how far the clock was ahead when the task last ran or was created.
     pub ahead: SignedDuration,
     pub next_run: Option<Timestamp>,
 }

@@ -13,7 +13,7 @@ use super::{Claimed, MIGRATIONS, SqliteTaskStore, TaskStore};
 use crate::schedule::ScheduleType;
 use crate::task::{RunOutcome, Task};
 
-/// Tells the other process which file it is about, and who it is.
+/// The file and the owner for the other process.
 const FILE: &str = "HOB_TEST_STORE";
 const OWNER: &str = "HOB_TEST_OWNER";
 
@@ -69,11 +69,11 @@ fn fill(tasks: &dyn TaskStore) -> Vec<Task> {
 
 #[test]
 #[ignore = "a process that the other tests start"]
-fn runs_whatever_is_due() {
+fn runs_due_tasks() {
     let (tasks, owner) = of_this_process();
     let owner = claimant(&owner);
     loop {
-        // The clock of this world is always at the next slot, and past the lease of whoever was killed.
+        // The simulated clock is always at the next slot, and after the lease of killed processes.
         let Some(now) = once_free(|| tasks.next_due()) else {
             once_free(|| tasks.expire_leases(after(UNTIL + 3600), Duration::from_secs(30)));
             continue;
@@ -102,7 +102,7 @@ fn two_processes_on_one_store_run_every_slot_once() {
     let (_root, path) = file();
     let tasks = open(&path);
     let planned = fill(&tasks);
-    let children: Vec<Child> = ["one", "two"].map(|owner| start("runs_whatever_is_due", &path, owner)).into();
+    let children: Vec<Child> = ["one", "two"].map(|owner| start("runs_due_tasks", &path, owner)).into();
     for mut child in children {
         assert!(child.wait().expect("it ends").success());
     }
@@ -126,7 +126,7 @@ fn a_process_that_is_killed_at_any_moment_costs_no_slot() {
     let tasks = open(&path);
     let planned = fill(&tasks);
     for (number, milliseconds) in [40, 90, 20, 150, 60, 110].into_iter().enumerate() {
-        let mut child = start("runs_whatever_is_due", &path, &format!("victim-{number}"));
+        let mut child = start("runs_due_tasks", &path, &format!("victim-{number}"));
         // Killed in the midst of whatever it does: this is no wait for anything to happen.
         std::thread::sleep(Duration::from_millis(milliseconds));
         child.kill().expect("killed");
@@ -134,7 +134,7 @@ fn a_process_that_is_killed_at_any_moment_costs_no_slot() {
         let gone = tasks.expire_leases(after(UNTIL + 3600), Duration::from_secs(30)).expect("looked");
         assert!(gone.len() <= 3, "no more than it had claimed");
     }
-    assert!(start("runs_whatever_is_due", &path, "last").wait().expect("it ends").success());
+    assert!(start("runs_due_tasks", &path, "last").wait().expect("it ends").success());
     for task in &planned {
         check(task, &log(&tasks, task), after(UNTIL));
     }

@@ -1,5 +1,4 @@
-//! Many schedules, a clock that nobody can trust, and processes that are killed at any moment: every slot is run or made up
-//! for exactly once.
+//! Many schedules, an unreliable clock, and processes that are killed at any time: every slot is run or made up for exactly once.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -73,7 +72,7 @@ fn ten_thousand_schedules_and_random_kills_count_every_slot_once() {
     let (mut clock, mut killed) = (noon(), 0);
     while clock < after(HOURS * 3600) {
         clock += SignedDuration::from_secs(1 + i64::try_from(dice.up_to(1800)).expect("small"));
-        // Now and then the clock is wrong for a moment, and now and then everybody is away for hours.
+        // Sometimes the clock is wrong for a moment, and sometimes no process runs for hours.
         let shown = match dice.up_to(19) {
             0 => clock - SignedDuration::from_hours(1 + i64::try_from(dice.up_to(4)).expect("small")),
             1 => clock + SignedDuration::from_mins(1 + i64::try_from(dice.up_to(90)).expect("small")),
@@ -87,7 +86,7 @@ fn ten_thousand_schedules_and_random_kills_count_every_slot_once() {
             daemon(&tasks, owner, shown, &mut dice, &mut killed);
         }
     }
-    // In the end somebody stays.
+    // At the end one process stays.
     let end = after(HOURS * 3600 + 10 * 3600);
     tasks.expire_leases(end, LEASE).expect("looked");
     while let claimed @ [_, ..] = &tasks.claim_due(end, 1000, &daemons[0]).expect("claimed")[..] {
@@ -107,9 +106,9 @@ fn ten_thousand_schedules_and_random_kills_count_every_slot_once() {
     assert!(runs > 2 * SCHEDULES && killed > 500, "{runs} runs, {killed} killed");
 }
 
-/// The clock is far ahead again and again, and each time somebody puts it right.
+/// The clock is far ahead repeatedly, and is corrected each time.
 #[test]
-fn a_clock_that_is_far_ahead_now_and_then_stops_nothing_and_repeats_nothing() {
+fn a_clock_that_is_sometimes_far_ahead_stops_and_repeats_nothing() {
     let mut dice = Dice(0x5eed_1234_abcd_0002);
     let tasks = tasks();
     let every = |number: u64| (600 + 60 * number).to_string();

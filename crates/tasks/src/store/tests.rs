@@ -86,7 +86,7 @@ fn status(tasks: &dyn TaskStore, id: &TaskId) -> (TaskStatus, Option<Timestamp>)
 }
 
 #[test]
-fn a_task_comes_back_as_it_was_kept() {
+fn a_task_is_read_as_it_was_saved() {
     let zone = Zone::named("Europe/Berlin").expect("a zone");
     let full = NewTask {
         timezone: Some(zone),
@@ -123,7 +123,7 @@ fn a_task_comes_back_as_it_was_kept() {
 }
 
 #[test]
-fn a_slot_is_claimed_once_and_the_task_moves_on() {
+fn a_slot_is_claimed_once_and_the_task_advances() {
     let (tasks, id) = kept("t", often());
     assert_eq!(claim(&tasks, after(599)), None);
     assert_eq!(tasks.next_due().expect("read"), Some(after(600)));
@@ -225,7 +225,7 @@ fn a_clock_that_was_ahead_once_does_not_stop_a_task() {
 }
 
 #[test]
-fn resuming_a_task_goes_by_the_clock_of_today() {
+fn resuming_a_task_uses_the_current_time() {
     let (tasks, id) = ran_ahead(365 * 86_400);
     assert!(tasks.change(&id, TaskChange::Pause, after(500)).expect("changed").is_ok());
     let resumed = tasks.change(&id, TaskChange::Resume, after(510)).expect("changed").expect("allowed");
@@ -236,7 +236,7 @@ fn resuming_a_task_goes_by_the_clock_of_today() {
 }
 
 #[test]
-fn a_task_that_was_made_or_is_tried_again_by_a_wrong_clock_runs_all_the_same() {
+fn a_task_created_or_retried_by_a_wrong_clock_still_runs() {
     let limits = TaskLimits { retries: 1, ..TaskLimits::default() };
     let (tasks, _) = kept("t", NewTask { limits, ..asked(ScheduleType::Once, "2026-11-15T13:00Z") });
     let claimed = claim(&tasks, after(90 * 86_400)).expect("due");
@@ -253,7 +253,7 @@ fn a_task_that_was_made_or_is_tried_again_by_a_wrong_clock_runs_all_the_same() {
 }
 
 #[test]
-fn a_run_under_way_is_not_begun_again_by_a_clock_that_is_put_right() {
+fn an_active_run_is_not_started_again_by_a_corrected_clock() {
     let (tasks, _) = kept("t", often());
     let claimed = claim(&tasks, after(86_400)).expect("due");
     assert_eq!(tasks.recalculate_carried_ahead(after(700)).expect("looked").len(), 1);
@@ -263,7 +263,7 @@ fn a_run_under_way_is_not_begun_again_by_a_clock_that_is_put_right() {
 }
 
 #[test]
-fn a_run_whose_process_is_gone_is_logged_as_interrupted_and_not_run_again() {
+fn a_run_of_an_ended_process_is_logged_as_interrupted_and_not_repeated() {
     let (tasks, id) = kept("t", often());
     let claimed = claim(&tasks, after(600)).expect("due");
     let lease = Duration::from_secs(30);
@@ -283,7 +283,7 @@ fn a_run_whose_process_is_gone_is_logged_as_interrupted_and_not_run_again() {
 }
 
 #[test]
-fn a_lease_from_before_the_clock_was_put_back_does_not_hold_for_ever() {
+fn a_lease_from_before_the_clock_was_put_back_expires() {
     let (tasks, _) = kept("t", often());
     claim(&tasks, after(86_400)).expect("due");
     let gone = tasks.expire_leases(after(700), Duration::from_secs(30)).expect("looked");
@@ -299,7 +299,7 @@ fn only_its_owner_ends_a_run() {
 }
 
 #[test]
-fn what_fails_is_tried_again_as_often_as_allowed_and_ever_later() {
+fn failed_runs_are_retried_within_the_limit_with_growing_delays() {
     let (tasks, id) =
         kept("t", NewTask { limits: TaskLimits { retries: 2, ..TaskLimits::default() }, ..often() });
     let first = claim(&tasks, after(600)).expect("due");
@@ -322,7 +322,7 @@ fn what_fails_is_tried_again_as_often_as_allowed_and_ever_later() {
 }
 
 #[test]
-fn what_must_not_be_repeated_is_not() {
+fn runs_that_must_not_be_repeated_are_not_retried() {
     let (tasks, _) =
         kept("t", NewTask { limits: TaskLimits { retries: 2, ..TaskLimits::default() }, ..often() });
     let claimed = claim(&tasks, after(600)).expect("due");
@@ -331,7 +331,7 @@ fn what_must_not_be_repeated_is_not() {
 }
 
 #[test]
-fn a_paused_task_waits_and_a_resumed_one_goes_on_from_then() {
+fn a_paused_task_waits_and_a_resumed_one_continues_from_then() {
     let (tasks, id) = kept("t", often());
     let paused = tasks.change(&id, TaskChange::Pause, after(10)).expect("changed").expect("allowed");
     assert_eq!(paused.status, TaskStatus::Paused);
@@ -360,7 +360,7 @@ fn a_paused_task_waits_and_a_resumed_one_goes_on_from_then() {
 }
 
 #[test]
-fn a_cancelled_task_stays_cancelled_and_its_run_is_told() {
+fn a_cancelled_task_stays_cancelled_and_its_run_is_notified() {
     let (tasks, id) = kept("t", often());
     let claimed = claim(&tasks, after(600)).expect("due");
     tasks.change(&id, TaskChange::Cancel, after(610)).expect("changed").expect("allowed");
@@ -370,10 +370,10 @@ fn a_cancelled_task_stays_cancelled_and_its_run_is_told() {
     assert_eq!(claim(&tasks, after(100_000)), None);
     for change in [TaskChange::Pause, TaskChange::Resume] {
         let refused = tasks.change(&id, change, after(700)).expect("asked").expect_err("refused");
-        assert_eq!(refused.to_string(), "a cancelled task stays cancelled");
+        assert_eq!(refused.to_string(), "a cancelled task cannot be changed");
     }
     let refused = tasks.claim_now(&id, after(700), &claimant("a")).expect("asked").expect_err("refused");
-    assert_eq!(refused.to_string(), "a cancelled task stays cancelled");
+    assert_eq!(refused.to_string(), "a cancelled task cannot be changed");
 }
 
 #[test]
@@ -389,7 +389,7 @@ fn a_pause_during_a_run_lets_the_run_end() {
 }
 
 #[test]
-fn a_run_beside_the_schedule_leaves_it_as_it_is() {
+fn a_manual_run_does_not_change_the_schedule() {
     let (tasks, id) = kept("t", often());
     let claimed = tasks.claim_now(&id, after(10), &claimant("a")).expect("asked").expect("allowed");
     assert_eq!((claimed.run.slot, claimed.task.next_run), (after(10), Some(after(600))));
@@ -400,7 +400,7 @@ fn a_run_beside_the_schedule_leaves_it_as_it_is() {
     let on_schedule = claim(&tasks, after(607)).expect("due");
     assert_eq!(on_schedule.run.slot, after(600));
     finish(&tasks, &on_schedule, &success(), after(608));
-    // Another at the very moment of a slot finds a slot of its own.
+    // A second one at the moment of a slot gets another slot.
     let at_once = tasks.claim_now(&id, after(600), &claimant("a")).expect("asked").expect("allowed");
     assert!(at_once.run.slot > after(600));
     finish(&tasks, &at_once, &success(), after(609));
@@ -418,7 +418,7 @@ fn a_deleted_task_is_gone_with_its_runs() {
 }
 
 #[test]
-fn the_log_of_a_busy_task_does_not_grow_for_ever() {
+fn the_log_of_a_task_is_limited() {
     let (tasks, id) = kept("t", asked(ScheduleType::Interval, "1"));
     for second in 1..=1200 {
         let claimed = claim(&tasks, after(second)).expect("due");

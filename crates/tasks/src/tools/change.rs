@@ -1,10 +1,9 @@
-//! `pause_scheduled_task`, `resume_scheduled_task`, `cancel_scheduled_task`: one tool in three forms.
+//! `pause_scheduled_task`, `resume_scheduled_task`, `cancel_scheduled_task`: one tool in three variants.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hob_core::tool_arguments;
-use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -12,14 +11,13 @@ use super::tool_error;
 use crate::service::TaskService;
 use crate::types::{TaskChange, TaskId};
 
-/// Each form: its name, what it does, and in which words.
-const FORMS: [(&str, TaskChange, &str); 3] = [
+/// Name, change and description of each variant.
+const VARIANTS: [(&str, TaskChange, &str); 3] = [
     ("pause_scheduled_task", TaskChange::Pause, "Pauses a task. Resume it to run it again."),
     ("resume_scheduled_task", TaskChange::Resume, "Resumes a task. Recalculates its next run."),
     ("cancel_scheduled_task", TaskChange::Cancel, "Cancels a task permanently. Stops a current run."),
 ];
 
-/// The tool in one of its forms.
 pub struct ChangeTask {
     tasks: TaskService,
     change: TaskChange,
@@ -27,23 +25,17 @@ pub struct ChangeTask {
 }
 
 impl ChangeTask {
-    /// All forms.
     pub fn all(tasks: &TaskService) -> impl Iterator<Item = Arc<dyn Tool>> {
-        FORMS.into_iter().map(|(name, change, description)| -> Arc<dyn Tool> {
+        VARIANTS.into_iter().map(|(name, change, description)| -> Arc<dyn Tool> {
             let spec = ToolSpec {
-                name: name.to_owned(),
-                description: description.to_owned(),
-                parameters: json!({
-                    "type": "object",
-                    "properties": { "task_id": { "type": "string", "description": "From list_scheduled_tasks" } },
-                    "required": ["task_id"],
-                    "additionalProperties": false
-                }),
-                reach: Reach::Act,
-                effect: Effect::Persists,
-                untrusted_output: false,
-                timeout: None,
-            };
+        effect: Effect::Persists,
+        ..ToolSpec::new(
+            name,
+            description,
+            Reach::Act,
+            object_schema(json!({ "task_id": { "type": "string", "description": "From list_scheduled_tasks" } }), &["task_id"]),
+        )
+    };
             Arc::new(ChangeTask { tasks: tasks.clone(), change, spec })
         })
     }

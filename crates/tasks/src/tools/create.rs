@@ -1,10 +1,9 @@
-//! `schedule_task`: has a question asked later, once or again and again.
+//! `schedule_task`: schedules a prompt, once or repeatedly.
 
 use std::sync::LazyLock;
 
 use async_trait::async_trait;
-use hob_core::tool_arguments;
-use hob_core::{Effect, Permit, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Effect, Permit, Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -13,7 +12,6 @@ use crate::schedule::{ScheduleType, parse_zone};
 use crate::service::TaskService;
 use crate::task::NewTask;
 
-/// The tool.
 pub struct ScheduleTask {
     tasks: TaskService,
 }
@@ -34,35 +32,30 @@ struct Arguments {
     tools: Option<Vec<String>>,
 }
 
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
-    ToolSpec {
-    name: "schedule_task".to_owned(),
-    description: "Schedules a prompt by cron '0 9 * * 1', interval in seconds, or once '2027-01-31T09:00'. It runs later without \
-                      this conversation, so it must contain everything that is needed."
-           .to_owned(),
-    parameters: json!({
-        "type": "object",
-        "properties": {
-            "prompt": { "type": "string", "description": "What to do, with all details" },
-            "schedule_type": { "type": "string", "enum": ["cron", "interval", "once"] },
-            "schedule_value": {
-                "type": "string",
-                "description": "cron: an expression such as '0 9 * * MON-FRI'; interval: seconds such as '3600'; once: a date such as '2027-01-31T09:00'"
-            },
-            "timezone": { "type": ["string", "null"], "description": "IANA name such as Europe/Berlin" },
-            "agent": { "type": ["string", "null"], "description": "simple, orchestrator, react or codeact; simple by default" },
-            "tools": {
-                "type": ["array", "null"], "items": { "type": "string" }, "description": "Tools that it may use; by default those that change nothing"
-            }
-        },
-        "required": ["prompt", "schedule_type", "schedule_value"],
-        "additionalProperties": false
-    }),
-    reach: Reach::Act,
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     effect: Effect::Persists,
-    untrusted_output: false,
-    timeout: None,
-}
+    ..ToolSpec::new(
+        "schedule_task",
+        "Schedules a prompt by cron '0 9 * * 1', interval in seconds, or once '2027-01-31T09:00'. It runs later without \
+                      this conversation, so it must contain everything that is needed.",
+        Reach::Act,
+        object_schema(
+            json!({
+                "prompt": { "type": "string", "description": "What to do, with all details" },
+                "schedule_type": { "type": "string", "enum": ["cron", "interval", "once"] },
+                "schedule_value": {
+                    "type": "string",
+                    "description": "cron: an expression such as '0 9 * * MON-FRI'; interval: seconds such as '3600'; once: a date such as '2027-01-31T09:00'"
+                },
+                "timezone": { "type": ["string", "null"], "description": "IANA name such as Europe/Berlin" },
+                "agent": { "type": ["string", "null"], "description": "simple, orchestrator, react or codeact; simple by default" },
+                "tools": {
+                    "type": ["array", "null"], "items": { "type": "string" }, "description": "Tools that it may use; by default those that change nothing"
+                }
+            }),
+            &["prompt", "schedule_type", "schedule_value"],
+        ),
+    )
 });
 
 #[async_trait]
@@ -80,7 +73,7 @@ impl Tool for ScheduleTask {
         self.call_for(arguments, &Permit::up_to(Reach::Pure)).await
     }
 
-    /// The task can use what its maker can, and no more.
+    /// The task may use at most what its creator may use.
     async fn call_for(&self, arguments: Value, permit: &Permit) -> Result<String, ToolError> {
         let asked: Arguments = tool_arguments::read(arguments)?;
         let kind = ScheduleType::parse(&asked.schedule_type).map_err(tool_error)?;

@@ -1,10 +1,9 @@
-//! `list_scheduled_tasks`: what is planned.
+//! `list_scheduled_tasks`: lists the tasks.
 
 use std::sync::LazyLock;
 
 use async_trait::async_trait;
-use hob_core::tool_arguments;
-use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -12,13 +11,12 @@ use super::tool_error;
 use crate::service::TaskService;
 use crate::types::TaskStatus;
 
-/// A model sees so many tasks at most, the next ones first.
+/// The number of tasks that a model gets, the next ones first.
 const MOST: usize = 50;
 
-/// As much of a prompt as tells tasks apart.
+/// The part of a prompt that a model gets.
 const SHOWN: usize = 120;
 
-/// The tool.
 pub struct ListTasks {
     tasks: TaskService,
 }
@@ -35,21 +33,20 @@ struct Arguments {
 }
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
-    name: "list_scheduled_tasks".to_owned(),
-    description: "Lists scheduled tasks. Returns id, prompt, schedule, status and next run.".to_owned(),
-    parameters: json!({
-        "type": "object",
-        "properties": {
-            "status": {
-                "type": ["string", "null"], "enum": ["active", "paused", "completed", "cancelled", null], "description": "Only tasks in this state; all by default" }
-        },
-        "additionalProperties": false
-    }),
-    reach: Reach::Act,
-    effect: Effect::None,
-    // A prompt may come from a run that had read text from outside.
+    // A prompt may come from a tainted run.
     untrusted_output: true,
-    timeout: None,
+    ..ToolSpec::new(
+        "list_scheduled_tasks",
+        "Lists scheduled tasks. Returns id, prompt, schedule, status and next run.",
+        Reach::Act,
+        object_schema(
+            json!({
+                "status": {
+                    "type": ["string", "null"], "enum": ["active", "paused", "completed", "cancelled", null], "description": "Only tasks in this state; all by default" }
+            }),
+            &[],
+        ),
+    )
 });
 
 #[async_trait]

@@ -1,5 +1,4 @@
-//! The tools with which a model schedules a prompt, lists the tasks and changes them. They know nothing of how tasks are
-//! saved or run.
+//! The tools to schedule a prompt, and to list and change tasks. They know nothing of how tasks are stored or run.
 
 mod change;
 mod create;
@@ -16,7 +15,6 @@ pub use change::ChangeTask;
 pub use create::ScheduleTask;
 pub use list::ListTasks;
 
-/// All of them.
 pub fn task_tools(tasks: &TaskService) -> Vec<Arc<dyn Tool>> {
     let mut tools: Vec<Arc<dyn Tool>> =
         vec![Arc::new(ScheduleTask::new(tasks.clone())), Arc::new(ListTasks::new(tasks.clone()))];
@@ -24,10 +22,10 @@ pub fn task_tools(tasks: &TaskService) -> Vec<Arc<dyn Tool>> {
     tools
 }
 
-/// Why it was not done, in words for the model.
+/// The error as text for the model.
 fn tool_error(error: TaskError) -> ToolError {
     if let TaskError::Unavailable(cause) = &error {
-        tracing::warn!(%error, %cause, "a tool cannot reach the tasks");
+        tracing::warn!(%error, %cause, "a tool cannot read or write the tasks");
     }
     ToolError::new(match &error {
         TaskError::NotFound { .. } => format!("{error}; list_scheduled_tasks lists all tasks"),

@@ -1,27 +1,35 @@
-//! Counters of energy, and what they say was used between two looks at them. Knows neither files nor drivers.
+//! Energy counters, and the energy used between two readings. Knows neither files nor drivers.
 
 use std::error::Error;
 use std::time::Instant;
 
-/// Nothing with a counter of its own draws as much, in watts. A difference above that is a counter that began anew.
-const MOST_WATTS: f64 = 3000.0;
+/// A larger difference means that the counter was reset. In watts.
+const MAX_WATTS: f64 = 3000.0;
 
-/// A number that grows with the energy that some part of the machine has used.
+/// Counts the energy that a part of the machine has used.
 pub(super) trait EnergyCounter: Send {
-    /// What is counted, and by whom.
+    /// The part, and the source of the counter.
     fn name(&self) -> String;
 
-    /// In microjoules, from a beginning that does not matter.
+    /// In microjoules, from an arbitrary origin.
     fn read(&mut self) -> Result<u64, Box<dyn Error + Send + Sync>>;
 
-    /// The number after which it begins at zero again; `None` for one that never gets there.
+    /// The value after which it wraps to zero, if it does.
     fn wraps_after(&self) -> Option<u64>;
 }
 
-/// All counters of a machine, which are always looked at together: a figure has either all of them in it, or is none.
+/// The meters of a machine.
+#[derive(Default)]
+pub(super) struct FoundMeters {
+    pub(super) counters: Vec<Box<dyn EnergyCounter>>,
+    /// Why other meters cannot be used.
+    pub(super) refused: Vec<String>,
+}
+
+/// All counters of a machine, which are read together: a figure includes all of them.
 pub(super) struct EnergyCounters {
     counters: Vec<Known>,
-    looked: Option<Instant>,
+    read: Option<Instant>,
     failing: bool,
 }
 
@@ -33,20 +41,20 @@ struct Known {
 impl EnergyCounters {
     pub(super) fn new(counters: Vec<Box<dyn EnergyCounter>>) -> Self {
         let counters = counters.into_iter().map(|counter| Known { counter, last: None }).collect();
-        EnergyCounters { counters, looked: None, failing: false }
+        EnergyCounters { counters, read: None, failing: false }
     }
 
     pub(super) fn names(&self) -> Vec<String> {
         self.counters.iter().map(|known| known.counter.name()).collect()
     }
 
-    /// What was used since the last look, in microjoules; `None` when that is not known. Blocks, a driver's bug for ever.
+    /// The energy since the last reading in microjoules, if known. Blocks, with a broken driver forever.
     pub(super) fn advance(&mut self, now: Instant) -> Option<u64> {
-        let since = self.looked.replace(now).map(|looked| now.saturating_duration_since(looked));
-        let most = (since.unwrap_or_default().as_secs_f64() * MOST_WATTS * 1e6) as u64;
+        let since = self.read.replace(now).map(|looked| now.saturating_duration_since(looked));
+        let most = (since.unwrap_or_default().as_secs_f64() * MAX_WATTS * 1e6) as u64;
         let mut used = Some(0u64);
         let mut failed = None;
-        // One that fails does not keep the others from being read: each needs its number for the next time.
+        // All are read even if one fails, because each needs its value for the next time.
         for Known { counter, last } in &mut self.counters {
             let read = counter.read().map_err(|error| failed = Some((counter.name(), error))).ok();
             let before = std::mem::replace(last, read);
@@ -57,14 +65,14 @@ impl EnergyCounters {
         if let Some((name, error)) = &failed
             && !self.failing
         {
-            tracing::debug!(meter = %name, %error, "energy cannot be measured at the moment");
+            tracing::debug!(meter = %name, %error, "cannot measure energy at the moment");
         }
         self.failing = failed.is_some();
         used
     }
 }
 
-/// From one number to the next, which may have passed zero.
+/// The difference of two values, which may have wrapped.
 fn step(before: u64, now: u64, wraps_after: Option<u64>) -> Option<u64> {
     now.checked_sub(before).or_else(|| wraps_after?.checked_sub(before)?.checked_add(now))
 }
@@ -86,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_is_the_sum_of_all_counters() {
+    fn the_energy_is_the_sum_of_all_counters() {
         let (processor, card) = (dial("processor", 5), dial("card", 1_000));
         let (mut counters, start) = counting(&[processor.clone(), card.clone()]);
         processor.shows(7);
@@ -97,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_passes_zero_goes_on() {
+    fn a_counter_that_wraps_continues() {
         let processor = dial("processor", 990).wrapping_after(1_000);
         let (mut counters, start) = counting(std::slice::from_ref(&processor));
         processor.shows(5);
@@ -105,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_begins_anew_says_nothing_once() {
+    fn a_counter_that_is_reset_has_no_figure_once() {
         let card = dial("card", 990);
         let (mut counters, start) = counting(std::slice::from_ref(&card));
         card.shows(5);
@@ -120,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn without_one_of_them_there_is_no_figure_until_it_is_back() {
+    fn without_one_counter_there_is_no_figure_until_it_returns() {
         let (processor, card) = (dial("processor", 5), dial("card", 10));
         let (mut counters, start) = counting(&[processor.clone(), card.clone()]);
         card.disappears();

@@ -1,46 +1,46 @@
-//! How energy is shared among the questions a machine works on: what is used between two looks at the meters is split equally
-//! among those that were under way when the first of them began. Pure.
+//! Shares energy among calls: the energy between two readings is divided equally among the calls that were active when the first
+//! of them began. Pure.
 //!
-//! A look takes time, and questions come and go meanwhile. One that comes is measured from the next look on, because it is not known
-//! whether the meters were read before or after it came. One that goes has what it was given until then; its part of what is
-//! still to be split is counted for no question, so that none is charged for another's work.
+//! A reading takes time, and calls start and end meanwhile. A call that starts is measured from the next reading, because it is
+//! unknown whether the counters were read before or after its start. A call that ends keeps its share until then; its part of the
+//! rest is assigned to no call.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// How long ago the last look may have begun when a question ends. Looks are a fraction of this apart; where the last one is
-/// older, the driver holds them up, and what the question has used is not known.
+/// The largest age of the last reading when a call ends. Readings are more frequent; if the last one is older, the driver is
+/// slow, and the energy of the call is unknown.
 const STALE: Duration = Duration::from_millis(200);
 
-/// Who is under way, and what each was given.
+/// The active calls and their shares.
 #[derive(Debug, Default)]
 pub(super) struct EnergyShares {
     under_way: HashMap<ShareId, ShareState>,
     next: u64,
-    /// Among how many the next amount is split, those who have left since then included.
+    /// The number of calls that share the next amount, including those that have ended since.
     sharers: u64,
-    /// What was left over when the last amount was split.
+    /// The remainder of the last division.
     rest: u64,
-    /// When the look under way began.
-    looking: Option<Instant>,
-    /// When the last look that is over began.
-    looked: Option<Instant>,
+    /// When the current reading began.
+    reading: Option<Instant>,
+    /// When the last complete reading began.
+    read: Option<Instant>,
 }
 
-/// A question in [`EnergyShares`].
+/// A call in [`EnergyShares`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct ShareId(u64);
 
 #[derive(Debug, Clone, Copy)]
 enum ShareState {
-    /// No look has begun since it joined.
+    /// No reading has begun since it started.
     Waiting,
-    /// The look under way is its first.
+    /// The current reading is its first.
     Entering,
-    /// What it was given, in microjoules; `None` until there was an amount to split.
+    /// Its share in microjoules; `None` before the first amount.
     Measured(Option<u64>),
-    /// A part of it is not known.
-    Spoilt,
+    /// A part of it is unknown.
+    Unknown,
 }
 
 impl EnergyShares {
@@ -55,9 +55,9 @@ impl EnergyShares {
         id
     }
 
-    /// The reader begins to read the meters. Questions under way now are measured from here on.
-    pub(super) fn begin_look(&mut self, now: Instant) {
-        self.looking = Some(now);
+    /// A reading begins. Active calls are measured from here.
+    pub(super) fn begin_reading(&mut self, now: Instant) {
+        self.reading = Some(now);
         for share in self.under_way.values_mut() {
             if let ShareState::Waiting = share {
                 *share = ShareState::Entering;
@@ -65,9 +65,9 @@ impl EnergyShares {
         }
     }
 
-    /// The meters are read. What was used since the last time is split among the questions that were under way all the time.
-    /// `None` is an amount that is not known.
-    pub(super) fn end_look(&mut self, used: Option<u64>) {
+    /// A reading ends. Divides the energy since the last one among the calls that were active all the time. `None` is an unknown
+    /// amount.
+    pub(super) fn end_reading(&mut self, used: Option<u64>) {
         let all = used.map(|used| used.saturating_add(self.rest));
         let part = all.map(|all| all.checked_div(self.sharers).unwrap_or(0));
         self.rest = all.and_then(|all| all.checked_rem(self.sharers)).unwrap_or(0);
@@ -79,17 +79,17 @@ impl EnergyShares {
                 (ShareState::Measured(given), Some(part)) => {
                     ShareState::Measured(Some(given.unwrap_or(0).saturating_add(part)))
                 }
-                (ShareState::Measured(_) | ShareState::Spoilt, _) => ShareState::Spoilt,
+                (ShareState::Measured(_) | ShareState::Unknown, _) => ShareState::Unknown,
             };
             self.sharers += 1;
         }
-        self.looked = self.looking.take();
+        self.read = self.reading.take();
     }
 
-    /// What a question was given in all; `None` when it was gone before there was anything to split, or a part is not known.
+    /// The total share of a call; `None` if there was none, or a part is unknown.
     pub(super) fn leave(&mut self, id: ShareId, now: Instant) -> Option<u64> {
         let share = self.under_way.remove(&id)?;
-        let is_stale = self.looked.is_none_or(|looked| now.saturating_duration_since(looked) > STALE);
+        let is_stale = self.read.is_none_or(|looked| now.saturating_duration_since(looked) > STALE);
         match share {
             ShareState::Measured(given) if !is_stale => given,
             _ => None,
@@ -107,12 +107,12 @@ mod tests {
     }
 
     fn look(shares: &mut EnergyShares, now: Instant, used: u64) {
-        shares.begin_look(now);
-        shares.end_look(Some(used));
+        shares.begin_reading(now);
+        shares.end_reading(Some(used));
     }
 
     #[test]
-    fn who_is_alone_is_given_all_of_it() {
+    fn a_single_call_gets_all_energy() {
         let (mut shares, now) = shares();
         let only = shares.join();
         for used in [1_000, 7, 5] {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn those_at_the_same_time_share_equally_and_nobody_pays_for_another_time() {
+    fn concurrent_calls_share_equally_and_only_for_their_own_time() {
         let (mut shares, now) = shares();
         let long = shares.join();
         look(&mut shares, now, 1_000);
@@ -142,13 +142,13 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_while_the_meters_are_read_is_measured_from_the_next_time_on() {
+    fn a_call_that_starts_during_a_reading_is_measured_from_the_next_one() {
         let (mut shares, now) = shares();
         let first = shares.join();
         look(&mut shares, now, 0);
-        shares.begin_look(now);
+        shares.begin_reading(now);
         let second = shares.join();
-        shares.end_look(Some(100));
+        shares.end_reading(Some(100));
         look(&mut shares, now, 50);
         look(&mut shares, now, 8);
         assert_eq!(shares.leave(first, now), Some(100 + 50 + 4));
@@ -156,19 +156,19 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_while_the_meters_are_read_makes_nobody_elses_part_larger() {
+    fn a_call_that_ends_during_a_reading_does_not_change_other_shares() {
         let (mut shares, now) = shares();
         let [stays, goes] = [shares.join(), shares.join()];
         look(&mut shares, now, 0);
-        shares.begin_look(now);
+        shares.begin_reading(now);
         assert_eq!(shares.leave(goes, now), None, "nothing was split yet");
-        shares.end_look(Some(100));
+        shares.end_reading(Some(100));
         look(&mut shares, now, 7);
         assert_eq!(shares.leave(stays, now), Some(50 + 7));
     }
 
     #[test]
-    fn nothing_is_lost_by_splitting() {
+    fn no_energy_is_lost_by_division() {
         let (mut shares, now) = shares();
         let three = [shares.join(), shares.join(), shares.join()];
         look(&mut shares, now, 0);
@@ -179,31 +179,31 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_spoils_the_figures_of_those_under_way_only() {
+    fn an_unknown_amount_affects_active_calls_only() {
         let (mut shares, now) = shares();
         let unlucky = shares.join();
         look(&mut shares, now, 0);
         let lucky = shares.join();
-        shares.begin_look(now);
-        shares.end_look(None);
+        shares.begin_reading(now);
+        shares.end_reading(None);
         look(&mut shares, now, 10);
         assert_eq!((shares.leave(unlucky, now), shares.leave(lucky, now)), (None, Some(5)));
     }
 
     #[test]
-    fn a_figure_that_is_not_there_in_time_is_none() {
+    fn a_late_reading_gives_no_figure() {
         let (mut shares, now) = shares();
         let ids = [shares.join(), shares.join()];
         look(&mut shares, now, 0);
         look(&mut shares, now, 10);
-        shares.begin_look(now + STALE);
+        shares.begin_reading(now + STALE);
         let [in_time, late] = ids;
         assert_eq!(shares.leave(in_time, now + STALE), Some(5));
         assert_eq!(shares.leave(late, now + 2 * STALE), None);
     }
 
     #[test]
-    fn who_was_gone_before_anybody_looked_has_no_figure_rather_than_none_used() {
+    fn a_call_that_ended_before_a_reading_has_no_figure() {
         let (mut shares, now) = shares();
         look(&mut shares, now, 10);
         let quick = shares.join();

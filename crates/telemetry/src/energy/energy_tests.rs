@@ -10,6 +10,7 @@ use hob_core::{
 };
 use hob_testkit::ScriptedEngine;
 
+use super::counter::EnergyCounter;
 use super::*;
 use crate::inference::{Inference, InferenceLog};
 use crate::recorded_engine::{RecordContext, RecordedEngine};
@@ -83,62 +84,62 @@ fn joules(microjoules: u64) -> Option<Energy> {
 }
 
 #[test]
-fn questions_at_the_same_time_share_and_idle_time_is_nobodys() {
+fn concurrent_calls_share_and_idle_time_is_not_counted() {
     let dial = dial("processor", 0);
     let (meter_set, mut reader, at) = meter_set(&dial);
-    reader.look(at(0));
+    reader.take_reading(at(0));
     dial.shows(1_000);
     let long = MeterSet::begin(&meter_set);
-    reader.look(at(10));
+    reader.take_reading(at(10));
     dial.shows(1_100);
     let short = MeterSet::begin(&meter_set);
-    reader.look(at(11));
+    reader.take_reading(at(11));
     dial.shows(1_300);
-    reader.look(at(12));
+    reader.take_reading(at(12));
     assert_eq!(short.end_at(at(12)), joules(100));
-    reader.look(at(12));
+    reader.take_reading(at(12));
     dial.shows(1_305);
-    reader.look(at(13));
+    reader.take_reading(at(13));
     assert_eq!(long.end_at(at(13)), joules(205));
     dial.shows(9_000);
     let later = MeterSet::begin(&meter_set);
-    reader.look(at(20));
+    reader.take_reading(at(20));
     dial.shows(9_004);
-    reader.look(at(21));
+    reader.take_reading(at(21));
     assert_eq!(later.end_at(at(21)), joules(4));
 }
 
 #[test]
-fn a_question_that_is_forgotten_takes_no_more_part() {
+fn a_dropped_call_gets_no_more_energy() {
     let dial = dial("processor", 0);
     let (meter_set, mut reader, now) = meter_set(&dial);
     drop(MeterSet::begin(&meter_set));
     let other = MeterSet::begin(&meter_set);
-    reader.look(now(1));
+    reader.take_reading(now(1));
     dial.shows(50);
-    reader.look(now(2));
+    reader.take_reading(now(2));
     assert_eq!(other.end_at(now(2)), joules(50));
     assert!(!lock(&meter_set.state).shares.is_any_under_way());
 }
 
 #[test]
-fn a_meter_that_disappears_costs_the_figure_and_not_the_answer() {
+fn a_missing_meter_loses_the_figure_and_not_the_answer() {
     let dial = dial("card", 0);
     let (meter_set, mut reader, at) = meter_set(&dial);
     let unlucky = MeterSet::begin(&meter_set);
-    reader.look(at(0));
+    reader.take_reading(at(0));
     dial.disappears();
-    reader.look(at(1));
+    reader.take_reading(at(1));
     assert_eq!(unlucky.end_at(at(1)), None);
     let unlucky = MeterSet::begin(&meter_set);
-    reader.look(at(2));
+    reader.take_reading(at(2));
     dial.shows(10);
-    reader.look(at(3));
-    assert_eq!(unlucky.end_at(at(3)), None, "when it began nobody could look");
+    reader.take_reading(at(3));
+    assert_eq!(unlucky.end_at(at(3)), None, "there was no reading at its start");
     let lucky = MeterSet::begin(&meter_set);
-    reader.look(at(4));
+    reader.take_reading(at(4));
     dial.shows(17);
-    reader.look(at(5));
+    reader.take_reading(at(5));
     assert_eq!(lucky.end_at(at(5)), joules(7));
 }
 
@@ -146,7 +147,7 @@ fn a_meter_that_disappears_costs_the_figure_and_not_the_answer() {
 struct Observed {
     dial: Dial,
     read: SyncSender<()>,
-    /// Once nobody holds the other end, readings go through.
+    /// Readings continue when the other end is dropped.
     held: Receiver<()>,
 }
 
@@ -184,7 +185,7 @@ fn observed() -> (EnergyMeters, Receiver<()>, SyncSender<()>) {
 }
 
 #[test]
-fn a_driver_that_hangs_holds_up_nobody_else() {
+fn a_driver_that_hangs_blocks_no_call() {
     let (meters, heard, _hold) = observed();
     let (tell, told) = sync_channel(1);
     thread::spawn(move || {
@@ -195,11 +196,11 @@ fn a_driver_that_hangs_holds_up_nobody_else() {
         let second = meters.begin(&engine).unwrap();
         tell.send([first.end(), second.end(), meters.begin(&engine).unwrap().end()]).unwrap();
     });
-    assert_eq!(told.recv_timeout(LONG), Ok([None; 3]), "nobody looked, so nothing is known");
+    assert_eq!(told.recv_timeout(LONG), Ok([None; 3]), "without a reading nothing is known");
 }
 
 #[test]
-fn while_a_question_is_under_way_the_meters_are_read_by_themselves() {
+fn during_a_call_the_meters_are_read_in_the_background() {
     let (meters, heard, hold) = observed();
     drop(hold);
     let engine = ScriptedEngine::saying(&["hi"]);
@@ -219,22 +220,22 @@ struct Notebook(Mutex<Vec<Option<Energy>>>);
 
 impl InferenceLog for Notebook {
     fn record(&self, inference: Inference) {
-        self.0.lock().unwrap().push(inference.energy);
+        self.0.lock().push(inference.energy);
     }
 }
 
 #[tokio::test]
-async fn an_answer_is_recorded_with_what_it_used() {
+async fn an_answer_is_recorded_with_its_energy() {
     let dial = dial("processor", 0);
     let (meters, reader) = meters(&[&dial]);
-    // In time for whoever ends within the hour.
+    // Valid for an hour.
     let reading = Mutex::new((reader, Instant::now() + Duration::from_secs(3600)));
     let engine = ScriptedEngine::new(move |_| {
-        let (reader, now) = &mut *reading.lock().unwrap();
-        reader.look(*now);
+        let (reader, now) = &mut *reading.lock();
+        reader.take_reading(*now);
         dial.shows(dial.microjoules.load(Ordering::Relaxed) + 5);
         *now += Duration::from_secs(1);
-        reader.look(*now);
+        reader.take_reading(*now);
         let finish = Delta::Finish { choice: 0, reason: FinishReason::Stop };
         vec![Ok(Delta::text("hi")), Ok(finish), Ok(Delta::Done { usage: None })]
     });
@@ -252,11 +253,11 @@ async fn an_answer_is_recorded_with_what_it_used() {
     engine.generate(&question).await.unwrap();
     // One that is left before its end has used what it has used.
     drop(engine.stream(&question).await.unwrap());
-    assert_eq!(*notebook.0.lock().unwrap(), [joules(5), joules(5)]);
+    assert_eq!(*notebook.0.lock(), [joules(5), joules(5)]);
 }
 
 #[test]
-fn only_work_that_is_done_here_is_measured() {
+fn only_engines_on_this_machine_are_measured() {
     let (meters, _reader) = meters(&[&dial("processor", 0), &dial("card", 0)]);
     assert_eq!(meters.names(), Some("processor, card"));
     let inside = ScriptedEngine::saying(&["hi"]);

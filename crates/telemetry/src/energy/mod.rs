@@ -1,19 +1,16 @@
-//! What answers cost in energy: what the machine's own meters count while a question is under way. Nothing is ever estimated;
-//! without a meter there is no figure.
+//! The energy of answers, from the meters of this machine. Nothing is estimated; without a meter there is no figure.
 //!
 //! | file | what |
 //! |---|---|
-//! | `counter` | counters, and what they say was used between two looks |
-//! | `rapl` | processors, by Linux |
-//! | `nvml` | NVIDIA's cards, by their driver |
-//! | `energy_shares` | who is given what when several questions are under way |
+//! | `counter` | counters, and the energy between two readings |
+//! | `rapl` | processors, on Linux |
+//! | `nvml` | NVIDIA cards |
+//! | `energy_shares` | the shares of concurrent calls |
 //!
-//! Meters count whole processors and cards. A question's figure is therefore all that they used while it was under way, their
-//! idling and other programs included, divided by the questions under way at the same time. Energy that is used while there
-//! is no question is not counted.
+//! Meters count whole processors and cards. The figure of a call is therefore everything that they used while it was active,
+//! including idle power and other programs, divided by the number of active calls. Energy without an active call is not counted.
 //!
-//! Reading a meter may take long, and with a driver that hangs it takes for ever. So one thread reads, and no question waits for it:
-//! a question that begins or ends only notes that, and what has not been read by its end is not in its figure.
+//! Reading a meter may take long, with a broken driver forever. So one thread reads, and no call waits for it.
 
 mod counter;
 mod energy_shares;
@@ -22,129 +19,116 @@ mod rapl;
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use hob_core::Engine;
 use hob_net::is_on_this_machine;
+use parking_lot::{Mutex, MutexGuard};
 
-use self::counter::{EnergyCounter, EnergyCounters};
+use self::counter::{EnergyCounters, FoundMeters};
 use self::energy_shares::{EnergyShares, ShareId};
 
 use crate::inference::Energy;
 
-/// How long the meters are left alone between two looks while a question is under way. They count no finer.
+/// The pause between two readings. The meters are not more precise.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Engines that pass questions on to others, wherever they run themselves.
-const PASS_ON: [&str; 2] = ["cloud", "litellm"];
+/// Engines that forward requests to other machines.
+const FORWARDING_ENGINES: [&str; 2] = ["cloud", "litellm"];
 
-/// What there is on a machine.
-#[derive(Default)]
-struct FoundMeters {
-    counters: Vec<Box<dyn EnergyCounter>>,
-    /// Why others cannot be used, a sentence each.
-    refused: Vec<String>,
+fn find_meters() -> FoundMeters {
+    let (mut found, cards) = (rapl::find(Path::new(rapl::POWERCAP)), nvml::find());
+    found.counters.extend(cards.counters);
+    found.refused.extend(cards.refused);
+    found
 }
 
-impl FoundMeters {
-    /// May take a second.
-    fn on_this_machine() -> Self {
-        let (mut found, cards) = (rapl::find(Path::new(rapl::POWERCAP)), nvml::find());
-        found.counters.extend(cards.counters);
-        found.refused.extend(cards.refused);
-        found
-    }
-}
-
-/// What measures energy here, and what might but does not.
+/// The meters of this machine, and why others cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EnergySurvey {
     pub meters: Vec<String>,
-    /// A sentence each.
     pub refused: Vec<String>,
 }
 
-/// Looks around. Blocks, perhaps for a second.
+/// Finds the meters. Blocks, perhaps for a second.
 pub fn survey() -> EnergySurvey {
-    let FoundMeters { counters, refused } = FoundMeters::on_this_machine();
+    let FoundMeters { counters, refused } = find_meters();
     EnergySurvey { meters: counters.iter().map(|counter| counter.name()).collect(), refused }
 }
 
-/// The meters of this machine. Cheap to clone; by default there are none.
+/// The meters of this machine. Cheap to clone. The default has none.
 #[derive(Clone, Default)]
 pub struct EnergyMeters {
-    /// Empty until they are found, which most often is never.
+    /// Empty until they are found.
     found: Arc<OnceLock<Arc<MeterSet>>>,
 }
 
 impl EnergyMeters {
-    /// Looks for the meters of this machine. Does not wait for the result: a question that is asked before it is there has no figure.
+    /// Searches for meters in the background. A call before they are found has no figure.
     pub(crate) fn open() -> Self {
-        Self::found_by(FoundMeters::on_this_machine)
+        Self::found_by(find_meters)
     }
 
     fn found_by(find: impl FnOnce() -> FoundMeters + Send + 'static) -> Self {
         let meters = EnergyMeters::default();
         let found = Arc::clone(&meters.found);
-        // The thread is never joined, because a driver cannot be interrupted. It ends by itself, with the last of the meters.
-        let looking = thread::Builder::new().name("energy".to_owned()).spawn(move || {
+        // Not joined, because a driver cannot be interrupted. It ends with the last clone.
+        let search = thread::Builder::new().name("energy".to_owned()).spawn(move || {
             let FoundMeters { counters, refused } = find();
             for reason in refused {
-                tracing::debug!(reason, "a meter of energy cannot be used");
+                tracing::debug!(reason, "cannot use an energy meter");
             }
             if !counters.is_empty() {
                 let (meter_set, reader) = MeterSet::new(EnergyCounters::new(counters));
-                // Set once, here and nowhere else.
                 let _ = found.set(meter_set);
                 drop(found);
                 reader.run();
             }
         });
-        if let Err(error) = looking {
+        if let Err(error) = search {
             tracing::debug!(%error, "energy is not measured");
         }
         meters
     }
 
-    /// What is measured and by whom; `None` where nothing is.
+    /// The meters, if any.
     pub fn names(&self) -> Option<&str> {
         self.found.get().map(|meter_set| meter_set.names.as_str())
     }
 
-    /// A question to this engine begins. `None` where its energy cannot be measured: there are no meters, or the engine does
-    /// its work elsewhere.
+    /// A call to this engine begins. `None` if its energy cannot be measured: there are no meters, or the engine runs elsewhere.
     pub(crate) fn begin(&self, engine: &dyn Engine) -> Option<EnergyShare> {
         let meter_set = self.found.get()?;
         works_here(engine).then(|| MeterSet::begin(meter_set))
     }
 }
 
-/// Whether the engine does its work on this machine. One that is inside this program has no address; of several servers
-/// under one name, it is not known in advance which will answer.
+/// Whether the engine runs on this machine. The embedded engine has no address; for several servers under one name, it is unknown
+/// which will answer.
 fn works_here(engine: &dyn Engine) -> bool {
     if !engine.members().is_empty() {
         return engine.members().iter().all(|member| works_here(member.as_ref()));
     }
     let address = engine.address();
-    !PASS_ON.contains(&engine.key()) && (address.is_empty() || is_on_this_machine(address))
+    !FORWARDING_ENGINES.contains(&engine.key()) && (address.is_empty() || is_on_this_machine(address))
 }
 
-/// The only reader of the meters. No question waits for it.
+/// The only reader of the meters.
 struct Reader {
     counters: EnergyCounters,
     state: Arc<Mutex<MeterState>>,
-    /// A question is under way. Ends with the [`MeterSet`].
+    /// A call is active. Closed with the [`MeterSet`].
     woken: Receiver<()>,
 }
 
 impl Reader {
-    /// Until the [`MeterSet`] is dropped.
+    /// Runs until the [`MeterSet`] is dropped.
     fn run(mut self) {
         while self.woken.recv().is_ok() {
             loop {
-                self.look(Instant::now());
+                self.take_reading(Instant::now());
                 if self.woken.recv_timeout(PAUSE) == Err(RecvTimeoutError::Disconnected) {
                     return;
                 }
@@ -157,26 +141,25 @@ impl Reader {
         }
     }
 
-    /// Shares what was used since the last look among those that were under way since then.
-    fn look(&mut self, now: Instant) {
-        lock(&self.state).shares.begin_look(now);
+    /// Reads the counters, and shares the energy since the last reading.
+    fn take_reading(&mut self, now: Instant) {
+        lock(&self.state).shares.begin_reading(now);
         let used = self.counters.advance(now);
-        lock(&self.state).shares.end_look(used);
+        lock(&self.state).shares.end_reading(used);
     }
 }
 
-/// What questions and the reader share. Its lock is only ever held for a moment, and never while a meter is read.
+/// Shared by calls and the reader. The lock is never held while a meter is read.
 struct MeterState {
     shares: EnergyShares,
-    /// Whether the reader waits to be woken.
+    /// Whether the reader waits.
     reader_sleeps: bool,
 }
 
 fn lock(state: &Mutex<MeterState>) -> MutexGuard<'_, MeterState> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
+    state.lock()
 }
 
-/// The meters, as questions see them.
 struct MeterSet {
     names: String,
     state: Arc<Mutex<MeterState>>,
@@ -198,21 +181,21 @@ impl MeterSet {
         let sleeps = std::mem::replace(&mut state.reader_sleeps, false);
         drop(state);
         if sleeps {
-            // Refused only by a reader that has been woken already, or that a driver has brought down: then there is no figure.
+            // Fails only if the reader was already woken, or a driver has crashed it: then there is no figure.
             let _ = meter_set.wake.try_send(());
         }
         EnergyShare { meter_set: Arc::clone(meter_set), id }
     }
 }
 
-/// One question's part in what the meters count, for as long as it lasts.
+/// The share of one active call.
 pub(crate) struct EnergyShare {
     meter_set: Arc<MeterSet>,
     id: ShareId,
 }
 
 impl EnergyShare {
-    /// The question is over: what it was given, where that is known.
+    /// The call has ended. Returns its energy, if known.
     pub(crate) fn end(self) -> Option<Energy> {
         self.end_at(Instant::now())
     }
@@ -221,7 +204,7 @@ impl EnergyShare {
         self.leave(now).map(Energy::from_microjoules)
     }
 
-    /// Only the first time says something.
+    /// Only the first call returns a value.
     fn leave(&self, now: Instant) -> Option<u64> {
         lock(&self.meter_set.state).shares.leave(self.id, now)
     }

@@ -1,5 +1,5 @@
-//! NVIDIA's cards, by the counters of their driver. Its library is looked for when the program runs, so that one program serves
-//! machines with and without.
+//! NVIDIA cards, with the counters of their driver. Its library is loaded at run time, so that one program works with and without
+//! it.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -7,14 +7,13 @@ use std::sync::Arc;
 use nvml_wrapper::Nvml;
 use nvml_wrapper::error::NvmlError;
 
-use super::FoundMeters;
-use super::counter::EnergyCounter;
+use super::counter::{EnergyCounter, FoundMeters};
 
-/// What of the driver is used.
+/// The used functions of the driver.
 trait Driver: Send + Sync {
     fn cards(&self) -> Result<u32, NvmlError>;
     fn name(&self, card: u32) -> Result<String, NvmlError>;
-    /// Since the driver was loaded. Cards before Volta do not count.
+    /// Since the driver was loaded. Cards before Volta have no counter.
     fn millijoules(&self, card: u32) -> Result<u64, NvmlError>;
 }
 
@@ -38,16 +37,16 @@ struct Card {
     name: String,
 }
 
-/// The cards that count. May take a second where the driver sleeps.
+/// The cards with a counter. May take a second.
 pub(super) fn find() -> FoundMeters {
     match Nvml::init() {
         Ok(driver) => cards_of(Arc::new(driver)),
-        // No library, no cards: most machines are like that.
+        // Without the library there are no cards.
         Err(NvmlError::LibloadingError(_) | NvmlError::LibraryNotFound | NvmlError::DriverNotLoaded) => {
             FoundMeters::default()
         }
         Err(error) => FoundMeters {
-            refused: vec![format!("NVIDIA's driver refuses: {error}")],
+            refused: vec![format!("the NVIDIA driver failed: {error}")],
             ..FoundMeters::default()
         },
     }
@@ -56,15 +55,15 @@ pub(super) fn find() -> FoundMeters {
 fn cards_of(driver: Arc<dyn Driver>) -> FoundMeters {
     let mut found = FoundMeters::default();
     let cards = driver.cards().unwrap_or_else(|error| {
-        found.refused.push(format!("NVIDIA's driver does not tell its cards: {error}"));
+        found.refused.push(format!("the NVIDIA driver does not list its cards: {error}"));
         0
     });
     for number in 0..cards {
         let name = driver.name(number).unwrap_or_else(|_| format!("NVIDIA card {number}"));
         match driver.millijoules(number) {
             Ok(_) => found.counters.push(Box::new(Card { driver: Arc::clone(&driver), number, name })),
-            Err(NvmlError::NotSupported) => found.refused.push(format!("{name} does not count its energy")),
-            Err(error) => found.refused.push(format!("{name} does not tell its energy: {error}")),
+            Err(NvmlError::NotSupported) => found.refused.push(format!("{name} has no energy counter")),
+            Err(error) => found.refused.push(format!("cannot read the energy counter of {name}: {error}")),
         }
     }
     found
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_fails_is_no_machine_without_cards() {
+    fn a_failing_driver_is_reported() {
         let found = cards_of(Arc::new(Failing));
         assert!(found.counters.is_empty());
         let [reason] = &found.refused[..] else { panic!("{:?}", found.refused) };
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_that_counts_is_read_and_the_others_are_named() {
+    fn cards_with_a_counter_are_read_and_the_others_are_named() {
         let driver = Arc::new(Fake { millijoules: AtomicU64::new(5_000) });
         let mut found = cards_of(Arc::clone(&driver) as _);
         let [card] = &mut found.counters[..] else { panic!("one card counts") };

@@ -1,23 +1,21 @@
-//! Processors that count their energy (RAPL, of Intel and AMD), by the powercap files of Linux.
+//! Processors with energy counters (RAPL, Intel and AMD), in the powercap files of Linux.
 
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::FoundMeters;
-use super::counter::EnergyCounter;
+use super::counter::{EnergyCounter, FoundMeters};
 
-/// Where Linux keeps them.
 pub(super) const POWERCAP: &str = "/sys/class/powercap";
 
-/// A processor package. Its parts have counters too, as has the whole board; with those, most would be counted twice.
+/// A processor package. Its parts and the whole board have counters too, which would count most energy twice.
 struct Package {
     name: String,
     energy: PathBuf,
     wraps_after: Option<u64>,
 }
 
-/// The packages whose counters can be read. Many kernels keep them for root, because a fine meter can give away secrets.
+/// The packages with a readable counter. Many kernels restrict them to root, because a precise meter can leak secrets.
 pub(super) fn find(directory: &Path) -> FoundMeters {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut zones: Vec<(u32, PathBuf)> =
@@ -29,14 +27,14 @@ pub(super) fn find(directory: &Path) -> FoundMeters {
         match package.read() {
             Ok(_) => found.counters.push(Box::new(package)),
             Err(error) => {
-                found.refused.push(format!("{} cannot be read: {error}", package.energy.display()));
+                found.refused.push(format!("cannot read {}: {error}", package.energy.display()));
             }
         }
     }
     found
 }
 
-/// `intel-rapl:0` is a zone, also of AMD's processors; `intel-rapl:0:1` is a part of it, and `intel-rapl-mmio:0` the same once more.
+/// `intel-rapl:0` is a zone, also for AMD; `intel-rapl:0:1` is a part of it, and `intel-rapl-mmio:0` a duplicate.
 fn number(name: &str) -> Option<u32> {
     name.strip_prefix("intel-rapl:")?.parse().ok()
 }
@@ -110,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_goes_on_after_its_last_number_and_may_disappear() {
+    fn a_counter_wraps_and_may_disappear() {
         let directory = powercap(&[("intel-rapl:0", "package-0")]);
         let energy = directory.path().join("intel-rapl:0/energy_uj");
         let counters = find(directory.path()).counters;
@@ -132,11 +130,11 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_may_not_be_read_is_named_and_left_out() {
+    fn an_unreadable_counter_is_named_and_skipped() {
         let directory = powercap(&[("intel-rapl:0", "package-0"), ("intel-rapl:1", "package-1")]);
         let energy = directory.path().join("intel-rapl:0/energy_uj");
         fs::remove_file(&energy).unwrap();
-        // Not readable for root either, who may read a file of any mode.
+        // Also unreadable for root, who may read any file.
         fs::create_dir(&energy).unwrap();
         let found = find(directory.path());
         assert_eq!(names(&found), ["package-1 (RAPL)"]);
@@ -145,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_the_directory_has_no_counters_and_no_trouble() {
+    fn a_machine_without_the_directory_has_no_counters_and_no_error() {
         let found = find(Path::new("/nowhere/at/all"));
         assert_eq!((found.counters.len(), found.refused.len()), (0, 0));
     }

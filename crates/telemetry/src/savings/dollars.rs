@@ -1,4 +1,4 @@
-//! Money, exactly.
+//! Exact amounts of money.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
@@ -7,10 +7,9 @@ use serde::{Serialize, Serializer};
 
 const PICO_PER_DOLLAR: f64 = 1e12;
 
-/// An amount in US dollars.
+/// An amount in US dollars. Prices have at most six decimals per million tokens, so the price of a token is an integer in units
+/// of 10⁻¹² dollars, and sums are never rounded. Serialises as a number.
 ///
-/// Prices have at most six decimals per million tokens, which makes one token worth a whole number of millionths of a
-/// millionth of a dollar: counted in those, no sum is ever rounded. Only showing one is; it serialises as a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Dollars {
     pico: u128,
@@ -27,7 +26,7 @@ impl Dollars {
         self.pico
     }
 
-    /// The nearest floating-point number, for showing.
+    /// For display.
     pub fn as_f64(self) -> f64 {
         self.pico as f64 / PICO_PER_DOLLAR
     }

@@ -1,4 +1,4 @@
-//! What local answers would have cost in the cloud, and what the cloud did cost. Plain arithmetic: knows no database.
+//! What local answers would have cost in the cloud, and the price of cloud calls. Pure.
 
 mod dollars;
 mod over_time;
@@ -18,40 +18,39 @@ use crate::call_record::{CallOutcome, CallRecord};
 use crate::inference::Energy;
 use crate::timings::{CallTimings, LatencySummary};
 
-/// Prices are for so many tokens.
+/// Prices are per million tokens.
 const MILLION: u64 = 1_000_000;
 
-/// So many models are told of one by one; all of them are in the totals.
-const MOST_MODELS: usize = 100;
+/// The number of models that are listed; the totals include all.
+const MAX_MODELS: usize = 100;
 
-/// What was answered, as far as savings depend on it.
+/// The input of the savings.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ServedTotals {
-    /// When the first call was made.
+    /// The first call.
     pub since: Option<Moment>,
-    /// What local engines answered. Failed calls and those of `bench` are not in it: in the cloud they would not have been made.
+    /// Answers of local engines, without failed calls and benchmarks, which would not have been made in the cloud.
     pub models: Vec<ServedModel>,
-    /// How long that took in the last 30 days.
+    /// Of the last 30 days.
     pub timings: CallTimings,
-    /// When it was, over the last 30 days and a little more, oldest first.
+    /// The last 30 days and a little more, oldest first.
     pub quarters: Vec<Quarter>,
-    /// What calls to the cloud cost, as far as their price is known.
+    /// The price of cloud calls, if known.
     pub cloud_cost: Dollars,
-    /// What calls used of this machine's energy, as far as it was measured.
+    /// The measured energy.
     pub energy: Option<MeasuredEnergy>,
     /// The last calls, newest first.
     pub recent: Vec<CallRecord>,
 }
 
-/// What some calls used, by the count of the machine's own meters.
+/// The energy of the measured calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MeasuredEnergy {
     pub energy: Energy,
-    /// How many calls were measured.
+    /// The number of measured calls.
     pub calls: u64,
 }
 
-/// What one model on one local engine answered.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServedModel {
     pub model: String,
@@ -63,30 +62,30 @@ pub struct ServedModel {
     pub timings: CallTimings,
 }
 
-/// What was saved: most of the body of `GET /v1/savings`.
+/// Most of the body of `GET /v1/savings`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Savings {
-    /// Calls that local engines answered, as are all the totals.
+    /// Local calls, like all totals.
     pub total_calls: u64,
     pub total_prompt_tokens: u64,
     pub total_completion_tokens: u64,
     pub total_tokens: u64,
-    /// What was spent all the same: on calls to the cloud.
+    /// The price of cloud calls.
     pub local_cost: Dollars,
-    /// When the first call was made; null when there was none.
+    /// The first call, or null.
     pub since: Option<Moment>,
     pub prices_as_of: &'static str,
     pub per_provider: Vec<ProviderSavings>,
     pub per_model: Vec<ModelSavings>,
-    /// Told apart from the sums: not everybody who may see those may see these.
+    /// Separate from the sums, because not every caller may see it.
     #[serde(skip)]
     pub recent: Vec<RecentCall>,
-    /// How long local answers took in the last 30 days, from the question to the last word.
+    /// The latency of local answers in the last 30 days, to the end of the answer.
     pub latency: Option<LatencySummary>,
-    /// The same until the first word, of those that were streamed.
+    /// To the first token, of streams.
     pub first_token: Option<LatencySummary>,
     pub over_time: OverTime,
-    /// Told together with the meters, which the record does not know; `None` when nothing was measured.
+    /// Reported together with the meters; `None` if nothing was measured.
     #[serde(skip)]
     pub energy: Option<MeasuredEnergy>,
 }
@@ -96,7 +95,7 @@ pub struct Savings {
 pub struct ProviderSavings {
     pub provider: &'static str,
     pub label: String,
-    /// Dollars for a million tokens.
+    /// Per million tokens.
     pub input_price: Dollars,
     pub output_price: Dollars,
     pub input_cost: Dollars,
@@ -104,7 +103,6 @@ pub struct ProviderSavings {
     pub total_cost: Dollars,
 }
 
-/// One model's part in the totals.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ModelSavings {
     pub model: String,
@@ -118,7 +116,7 @@ pub struct ModelSavings {
     pub first_token: Option<LatencySummary>,
 }
 
-/// A call as it is shown: without the run it belongs to, and without an engine's error. Times are in seconds.
+/// A call for display: without its run and its error. Times are in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RecentCall {
     pub at: Moment,
@@ -136,7 +134,7 @@ pub struct RecentCall {
     pub ending: CallOutcome,
 }
 
-/// Compares what was served with the prices of the cloud.
+/// Compares local answers with cloud prices.
 pub fn savings(served: ServedTotals, prices: &Prices, now: Moment, zone: &Zone) -> Savings {
     let ServedTotals { since, models, timings, quarters, cloud_cost, energy, recent } = served;
     let total_prompt_tokens = sum(models.iter().map(|model| model.prompt_tokens));
@@ -163,7 +161,7 @@ pub fn savings(served: ServedTotals, prices: &Prices, now: Moment, zone: &Zone) 
         since,
         prices_as_of: prices.as_of(),
         per_provider: prices.models().iter().map(at).collect(),
-        per_model: models.into_iter().take(MOST_MODELS).map(ModelSavings::from).collect(),
+        per_model: models.into_iter().take(MAX_MODELS).map(ModelSavings::from).collect(),
         recent: recent.into_iter().map(RecentCall::from).collect(),
         latency: timings.latency,
         first_token: timings.first_token,
@@ -172,7 +170,7 @@ pub fn savings(served: ServedTotals, prices: &Prices, now: Moment, zone: &Zone) 
     }
 }
 
-/// Engines count tokens, and an engine may count nonsense.
+/// Saturating, because an engine may report anything.
 fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)
 }

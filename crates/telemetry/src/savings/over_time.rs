@@ -1,4 +1,4 @@
-//! When answers were given: the hours of today and the days of the last month, as they are where the reader lives.
+//! Answers over time: the hours of today and the days of the last month, in the zone of the reader.
 
 use hob_core::time::{Moment, Zone};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Days of the chart before today.
 const DAYS_BEFORE: u32 = 29;
 
-/// What was answered in a quarter of an hour.
+/// Answers in a quarter of an hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quarter {
     pub start: Moment,
@@ -15,18 +15,17 @@ pub struct Quarter {
     pub completion_tokens: u64,
 }
 
-/// What was answered when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OverTime {
-    /// Whose days these are.
+    /// The zone of the days.
     pub timezone: String,
-    /// The hours of today, those to come too.
+    /// All hours of today.
     pub today: Vec<TimeSlice>,
-    /// The last 30 days, today included.
+    /// The last 30 days, including today.
     pub days: Vec<TimeSlice>,
 }
 
-/// What was answered from `start` until the next slice.
+/// Answers from `start` until the next slice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TimeSlice {
     pub start: Moment,
@@ -48,7 +47,7 @@ pub(super) fn over_time(quarters: &[Quarter], now: Moment, zone: &Zone) -> OverT
     }
 }
 
-/// Where hours begin, and where the last one ends. There are 23 or 25 on days on which clocks are changed.
+/// The boundaries of the hours. There are 23 or 25 on days when the clock changes.
 fn hours_between(start: Moment, end: Moment) -> Vec<Moment> {
     let mut hours: Vec<Moment> =
         (0..).map(|hour| start.plus_hours(hour)).take_while(|hour| *hour < end).collect();
@@ -56,7 +55,7 @@ fn hours_between(start: Moment, end: Moment) -> Vec<Moment> {
     hours
 }
 
-/// Sums quarters between each boundary and the next. Both are sorted.
+/// Sums the quarters between the boundaries. Both are sorted.
 fn slices(quarters: &[Quarter], boundaries: &[Moment]) -> Vec<TimeSlice> {
     let between = |pair: &[Moment]| {
         let (start, end) = (pair[0], pair[1]);
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn today_has_as_many_hours_as_the_clocks_leave_it() {
+    fn today_has_23_to_25_hours() {
         let hours = |name: &str, now: u64| {
             let over_time = over_time(&[], quarter(now).start, &zone(name));
             assert_eq!(over_time.days.len(), 30);
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_where_the_clocks_change() {
+    fn nothing_is_lost_when_the_clock_changes() {
         let now = 1_792_926_000;
         let quarters: Vec<Quarter> = (0..96 * 29).rev().map(|ago| quarter(now - ago * 900)).collect();
         let slices = over_time(&quarters, quarter(now).start, &zone("Europe/Berlin")).days;
@@ -133,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_nobody_knows_is_none() {
+    fn an_unknown_time_zone_is_none() {
         for name in ["", "Mars/Olympus", "../../etc/passwd", "Europe/Berlin\0"] {
             assert_eq!(Zone::named(name), None, "{name:?}");
         }

@@ -1,8 +1,8 @@
-//! What the cloud asks for its tokens. The one place with prices in it.
+//! Cloud prices. The only file with prices.
 
 use crate::savings::Dollars;
 
-/// The day on which the table below was written down.
+/// The date of the table.
 const AS_OF: &str = "2026-11-15";
 
 /// Dollars per million tokens, in and out, in millionths.
@@ -12,11 +12,10 @@ const STANDARD: [(&str, Price); 3] = [
     ("gemini-3.1-pro", Price { input: 2_000_000, output: 12_000_000 }),
 ];
 
-/// Endings of a model's name that do not change its price.
+/// Suffixes of a model name that do not change its price.
 const SAME_PRICE: [&str; 2] = ["latest", "preview"];
 
-/// The price of one model's tokens, in millionths of a dollar per million tokens. That is also the price of one token in
-/// millionths of a millionth.
+/// The price in millionths of a dollar per million tokens, which is also the price of one token in 10⁻¹² dollars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Price {
     pub input: u64,
@@ -24,28 +23,27 @@ pub struct Price {
 }
 
 impl Price {
-    /// What so many prompt tokens cost. Those out of a provider's cache count in full: what they cost differs too much.
+    /// The price of prompt tokens. Cached tokens count in full, because their prices differ too much.
     pub fn of_input(self, tokens: u64) -> Dollars {
         Dollars::from_pico(u128::from(tokens) * u128::from(self.input))
     }
 
-    /// What so many completion tokens cost.
     pub fn of_output(self, tokens: u64) -> Dollars {
         Dollars::from_pico(u128::from(tokens) * u128::from(self.output))
     }
 }
 
-/// A model of the cloud and its price.
+/// A cloud model and its price.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PricedModel {
-    /// Who sells it: `openai`, `anthropic` or `google`.
+    /// `openai`, `anthropic` or `google`.
     pub provider: &'static str,
-    /// The model's name as people write it.
+    /// The display name.
     pub label: String,
     pub price: Price,
 }
 
-/// The models to compare with, and what calls to them cost.
+/// The models to compare with, and their prices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prices {
     models: Vec<PricedModel>,
@@ -61,7 +59,7 @@ impl Prices {
         prices
     }
 
-    /// Sets a model's price, in the place of the table's or as a further model to compare with.
+    /// Sets the price of a model, or adds a model.
     pub fn set(&mut self, label: &str, price: Price) {
         let known = self.models.iter_mut().find(|model| plain(&model.label) == plain(label));
         match known {
@@ -72,8 +70,8 @@ impl Prices {
         }
     }
 
-    /// What a model costs. Providers call the same model by several names, such as `gpt-5.2-2025-12-11`; a name that
-    /// could be another model's, such as `gpt-5.2-mini`, has no known price.
+    /// The price of a model. Providers have several names for a model, such as `gpt-5.2-2025-12-11`; a name that could be another
+    /// model, such as `gpt-5.2-mini`, has no known price.
     pub fn of(&self, model: &str) -> Option<Price> {
         let asked = plain(model);
         let same = |label: &str| match asked.strip_prefix(&plain(label)) {
@@ -88,13 +86,12 @@ impl Prices {
         &self.models
     }
 
-    /// The date of the table, as `2026-11-15`.
     pub fn as_of(&self) -> &'static str {
         AS_OF
     }
 }
 
-/// Who sells a model, by the rule that also sends requests the right way.
+/// The provider of a model, by the same rule as for requests.
 fn provider(model: &str) -> &'static str {
     if model.contains("claude") {
         "anthropic"
@@ -105,13 +102,13 @@ fn provider(model: &str) -> &'static str {
     }
 }
 
-/// A name without what differs between a price list and an API: `models/Gemini-3.1-Pro` and `gemini-3-1-pro` are one.
+/// The normalised name: `models/Gemini-3.1-Pro` and `gemini-3-1-pro` are the same.
 fn plain(name: &str) -> String {
     let name = name.rsplit('/').next().unwrap_or_default();
     name.trim().to_ascii_lowercase().replace('.', "-")
 }
 
-/// Whether the end of a name only says which build of a model it is: a date, or one of a few words.
+/// Whether a suffix only names a build of the model: a date, or one of a few words.
 fn changes_no_price(ending: &str) -> bool {
     let digits = ending.bytes().filter(u8::is_ascii_digit).count();
     let date = digits == 8 && ending.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
@@ -137,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_only_sounds_alike_has_no_known_price() {
+    fn a_model_with_a_similar_name_has_no_known_price() {
         let prices = Prices::standard();
         for name in ["gpt-5.2-mini", "gpt-5", "gpt-5.20", "claude-opus-4", "gemini-3.1-pro-2", "gpt-5.2-", ""]
         {
@@ -146,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owners_prices_go_before_ours_and_may_name_further_models() {
+    fn the_owners_prices_override_the_table_and_may_add_models() {
         let mut prices = Prices::standard();
         prices.set("GPT-5.2", Price { input: 1, output: 2 });
         prices.set("claude-haiku-5", Price { input: 3, output: 4 });

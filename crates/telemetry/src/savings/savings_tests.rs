@@ -153,7 +153,7 @@ fn the_body_is_the_documented_one() {
 }
 
 #[test]
-fn a_house_without_calls_has_saved_nothing_yet() {
+fn without_calls_nothing_is_saved() {
     let nothing = compared(ServedTotals::default());
     assert_eq!((nothing.total_calls, nothing.since), (0, None));
     assert!(nothing.per_provider.iter().all(|provider| provider.total_cost == Dollars::ZERO));

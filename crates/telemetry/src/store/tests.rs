@@ -66,7 +66,7 @@ pub(crate) fn rows(telemetry: &SqliteTelemetryStore) -> Vec<CallRecord> {
 }
 
 #[test]
-fn a_row_holds_everything_that_was_said_of_a_call() {
+fn a_row_has_all_values_of_a_call() {
     let agents_turn = Inference {
         agent: Some("react".to_owned()),
         engine: "cloud".to_owned(),
@@ -154,7 +154,7 @@ fn a_call_to_the_cloud_costs_what_its_model_costs() {
 }
 
 #[test]
-fn a_stream_of_the_cloud_that_breaks_is_paid_for_as_far_as_it_came() {
+fn a_broken_cloud_stream_costs_what_was_sent() {
     let broken = Inference {
         engine: "cloud".to_owned(),
         model: "gpt-5.2".to_owned(),
@@ -172,7 +172,7 @@ fn a_stream_of_the_cloud_that_breaks_is_paid_for_as_far_as_it_came() {
 }
 
 #[test]
-fn how_fast_a_model_writes_is_reckoned_from_completed_calls_only() {
+fn the_speed_of_a_model_is_calculated_from_completed_calls_only() {
     let (done, started) = (InferenceEnd::Complete(FinishReason::Stop), noon());
     let wrote = |tokens, seconds, ending: &InferenceEnd| Inference {
         usage: Usage { prompt_tokens: 9, completion_tokens: tokens, cached_tokens: None },
@@ -257,7 +257,7 @@ fn days_without_calls_are_days_too() {
 }
 
 #[test]
-fn an_engine_that_counts_nonsense_does_not_spoil_the_sums() {
+fn an_engine_with_wrong_counts_does_not_falsify_the_sums() {
     let absurd = Inference {
         engine: "cloud".to_owned(),
         model: "dear".to_owned(),
@@ -433,7 +433,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn every_report_says_what_the_rows_say(
+    fn every_report_matches_the_rows(
         batches in prop::collection::vec(prop::collection::vec(any_inference(), 0..30), 1..5),
         retention in 1u32..32,
     ) {
@@ -452,7 +452,7 @@ proptest! {
     }
 
     #[test]
-    fn savings_are_those_of_the_rows(
+    fn savings_match_the_rows(
         batch in prop::collection::vec(any_inference(), 0..60),
         retention in 0u32..40,
     ) {

@@ -1,4 +1,5 @@
-//! Sends spans to a collector, in batches and in a task of its own: a slow or missing collector costs spans, never an answer.
+//! Sends spans to a collector, in batches and from its own task. A slow or missing collector loses spans, and never delays an
+//! answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,31 +18,29 @@ use url::Url;
 use super::otlp;
 use super::span::{FinishedSpan, SpanQueue, Tracer};
 
-/// Where a collector takes traces.
 const PATH: &str = "/v1/traces";
 
-/// Spans that may wait to be sent; further ones are counted and dropped.
-const MOST_WAITING: usize = 4096;
+/// Spans that may wait; more are dropped.
+const QUEUE_CAPACITY: usize = 4096;
 
-/// Spans of one request to the collector.
-const MOST_AT_ONCE: usize = 512;
+const BATCH: usize = 512;
 
-/// How long a span waits for others to be sent with.
-const GATHERING: Duration = Duration::from_secs(1);
+/// How long a span waits for others.
+const GATHER: Duration = Duration::from_secs(1);
 
-/// A connection that was idle for this long is closed: many servers close it after five seconds, and a request on it would be lost.
-const IDLE_CONNECTION: Duration = Duration::from_secs(4);
+/// An idle connection is closed after this time. Many servers close it after five seconds, and a request on it would be lost.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Bytes of an error's body that are read.
-const LONGEST_ERROR: usize = 64 << 10;
+/// Bytes of an error body that are read.
+const MAX_ERROR_BYTES: usize = 64 << 10;
 
-/// The longest a collector may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest wait for the collector.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The same for the last spans: the end of the program should not take long.
-const LAST_PATIENCE: Duration = Duration::from_secs(2);
+/// The same for the last spans, so that the program ends soon.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Sends finished spans to a collector. Stops when it is dropped; [`Self::close`] sends what is left.
+/// Sends finished spans. Stops when dropped; [`Self::close`] sends the rest first.
 pub struct TraceExporter {
     tracer: Tracer,
     stop: DropGuard,
@@ -49,7 +48,7 @@ pub struct TraceExporter {
 }
 
 impl TraceExporter {
-    /// Sends to the collector at `address` from now on; nowhere without one.
+    /// Sends to the collector at `address`, if there is one.
     pub fn open(address: Option<&str>) -> Self {
         let exporter = TraceExporter {
             tracer: Tracer::default(),
@@ -57,19 +56,19 @@ impl TraceExporter {
             sending: TaskTracker::new(),
         };
         let Some(address) = address else { return exporter };
-        // Many write the whole path, as other programs want it.
+        // Other programs need the whole path, so it may be present.
         let host = address.trim_end_matches('/').trim_end_matches(PATH);
         match Collector::new(host) {
             Ok(collector) => exporter.begin(collector),
             Err(error) => {
-                tracing::warn!(%error, "no traces are sent");
+                tracing::warn!(%error, "traces are not sent");
                 exporter
             }
         }
     }
 
     fn begin(self, collector: Collector) -> Self {
-        let (sender, receiver) = mpsc::channel(MOST_WAITING);
+        let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
         let queue = Arc::new(SpanQueue { sender, dropped: AtomicU64::new(0) });
         let sender = SpanSender {
             collector,
@@ -86,7 +85,7 @@ impl TraceExporter {
         &self.tracer
     }
 
-    /// Sends what is left, within a moment.
+    /// Sends the remaining spans, within the timeout.
     pub async fn close(self) {
         drop(self.stop);
         self.sending.close();
@@ -94,7 +93,6 @@ impl TraceExporter {
     }
 }
 
-/// The task that sends.
 struct SpanSender {
     collector: Collector,
     receiver: mpsc::Receiver<FinishedSpan>,
@@ -109,16 +107,16 @@ impl SpanSender {
         let stop = self.stop.clone();
         let given_up = async {
             stop.cancelled().await;
-            tokio::time::sleep(LAST_PATIENCE).await;
+            tokio::time::sleep(CLOSE_TIMEOUT).await;
         };
         tokio::select! {
             () = self.send_all() => {}
-            // What is not sent by now is lost with the program.
+            // The remaining spans are lost.
             () = given_up => {}
         }
     }
 
-    /// Sends until it is time to stop and nothing is left.
+    /// Sends until it is stopped and the queue is empty.
     async fn send_all(&mut self) {
         let mut batch = Vec::new();
         loop {
@@ -130,20 +128,20 @@ impl SpanSender {
         }
     }
 
-    /// Waits for a span, and a moment for others. When it is time to stop, takes only what is there.
+    /// Waits for a span, and briefly for others. After a stop it does not wait.
     async fn gather(&mut self, batch: &mut Vec<FinishedSpan>) {
         let (receiver, stop) = (&mut self.receiver, &self.stop);
         let filling = async {
-            receiver.recv_many(batch, MOST_AT_ONCE).await;
+            receiver.recv_many(batch, BATCH).await;
             let full = async {
-                while batch.len() < MOST_AT_ONCE {
-                    receiver.recv_many(batch, MOST_AT_ONCE - batch.len()).await;
+                while batch.len() < BATCH {
+                    receiver.recv_many(batch, BATCH - batch.len()).await;
                 }
             };
-            let _ = tokio::time::timeout(GATHERING, full).await;
+            let _ = tokio::time::timeout(GATHER, full).await;
         };
         if stop.run_until_cancelled(filling).await.is_none() {
-            while batch.len() < MOST_AT_ONCE
+            while batch.len() < BATCH
                 && let Ok(next) = receiver.try_recv()
             {
                 batch.push(next);
@@ -151,19 +149,19 @@ impl SpanSender {
         }
     }
 
-    /// Sends and empties the batch. One that cannot be sent is not kept: the next will come.
+    /// Sends and empties the batch. A failed batch is dropped.
     async fn send(&mut self, batch: &mut Vec<FinishedSpan>) {
         if batch.is_empty() {
             return;
         }
-        let sent = tokio::time::timeout(PATIENCE, self.collector.post(otlp::body(batch))).await;
-        match sent.unwrap_or(Err(CollectorError::Timeout { after: PATIENCE })) {
+        let sent = tokio::time::timeout(TIMEOUT, self.collector.post(otlp::body(batch))).await;
+        match sent.unwrap_or(Err(CollectorError::Timeout { after: TIMEOUT })) {
             Ok(()) if self.is_failing => tracing::info!("the trace collector answers again"),
             Ok(()) => {}
             Err(error) => {
                 self.queue.dropped.fetch_add(batch.len() as u64, Ordering::Relaxed);
                 if !self.is_failing {
-                    tracing::warn!(%error, "traces are lost until the collector answers");
+                    tracing::warn!(%error, "traces are dropped until the collector answers");
                 }
                 self.is_failing = true;
                 batch.clear();
@@ -178,7 +176,7 @@ impl SpanSender {
 /// Why spans do not reach the collector.
 #[derive(Debug, Error)]
 enum CollectorError {
-    #[error("the trace collector is not set up: {reason}")]
+    #[error("the trace collector is not valid: {reason}")]
     NotConfigured { reason: String },
     #[error("cannot reach the trace collector at {address}: {reason}")]
     Unreachable { address: String, reason: String },
@@ -186,11 +184,10 @@ enum CollectorError {
     Timeout { after: Duration },
     #[error("the trace collector answered {status}: {message}")]
     Refused { status: u16, message: String },
-    #[error("the trace collector broke off its answer: {reason}")]
+    #[error("the answer of the trace collector is incomplete: {reason}")]
     Interrupted { reason: String },
 }
 
-/// Where spans are sent.
 struct Collector {
     client: Client,
     host: String,
@@ -202,9 +199,9 @@ impl Collector {
         let url = Url::parse(host)
             .map_err(|error| not_configured(format!("'{host}' is not a valid URL ({error})")))?;
         let options = HttpClientOptions {
-            connect_timeout: DEFAULT_CONNECT_TIMEOUT.min(PATIENCE),
-            read_timeout: Some(PATIENCE),
-            pool_idle_timeout: IDLE_CONNECTION,
+            connect_timeout: DEFAULT_CONNECT_TIMEOUT.min(TIMEOUT),
+            read_timeout: Some(TIMEOUT),
+            pool_idle_timeout: IDLE_TIMEOUT,
             proxy: ProxyUse::towards(&url),
             ..HttpClientOptions::default()
         };
@@ -222,7 +219,7 @@ impl Collector {
         if !answer.status().is_success() {
             return Err(refusal(answer).await);
         }
-        // Read to its end, the connection serves again.
+        // Read completely, so that the connection can be reused.
         while answer.chunk().await.map_err(|error| self.failure(error))?.is_some() {}
         Ok(())
     }
@@ -230,19 +227,19 @@ impl Collector {
     fn failure(&self, error: reqwest::Error) -> CollectorError {
         let reason = root_cause(&error);
         match error {
-            error if error.is_timeout() => CollectorError::Timeout { after: PATIENCE },
+            error if error.is_timeout() => CollectorError::Timeout { after: TIMEOUT },
             error if error.is_connect() => CollectorError::Unreachable { address: self.host.clone(), reason },
             _ => CollectorError::Interrupted { reason },
         }
     }
 }
 
-/// The error for an answer that is none, in the collector's own words where it has some.
+/// The error of a failed request, with the text of the collector if there is one.
 async fn refusal(mut answer: Response) -> CollectorError {
     let status = answer.status();
     let mut body = Vec::new();
-    // An error whose body cannot be read is still an error.
-    while body.len() < LONGEST_ERROR
+    // The body is optional.
+    while body.len() < MAX_ERROR_BYTES
         && let Ok(Some(piece)) = answer.chunk().await
     {
         body.extend_from_slice(&piece);

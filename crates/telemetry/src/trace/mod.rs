@@ -1,7 +1,7 @@
-//! Traces for OpenTelemetry: a span for each request, each question to an engine, each call of a tool.
+//! Traces for OpenTelemetry: a span for each request, each call to an engine, and each tool call.
 //!
-//! Names follow the convention for generative AI. What was asked and answered is never part of a span, nor are an engine's own
-//! words about it: those may repeat the question.
+//! Names follow the conventions for generative AI. A span never contains questions, answers or error texts of engines, which may
+//! repeat the question.
 
 mod export;
 mod otlp;
@@ -36,7 +36,7 @@ pub fn request_span(tracer: &Tracer, caller: &Caller, model: &str) -> Span {
     span
 }
 
-/// The caller, whose work is part of the span from now on.
+/// The caller with this span as the parent of its work.
 pub fn under<'a>(caller: &'a Caller, span: &Span) -> Cow<'a, Caller> {
     match span.trace_parent() {
         None => Cow::Borrowed(caller),
@@ -44,7 +44,7 @@ pub fn under<'a>(caller: &'a Caller, span: &Span) -> Cow<'a, Caller> {
     }
 }
 
-/// Which kind of trouble it was, in a word.
+/// The kind of error.
 pub fn error_type(error: &EngineError) -> Cow<'static, str> {
     Cow::Borrowed(match error {
         EngineError::Unreachable { .. } => "engine_unreachable",
@@ -58,7 +58,7 @@ pub fn error_type(error: &EngineError) -> Cow<'static, str> {
     })
 }
 
-/// The same for a whole request.
+/// The kind of error of a request.
 pub fn ask_error_type(error: &AskError) -> Cow<'static, str> {
     match error {
         AskError::Engine(error) => error_type(error),
@@ -71,7 +71,7 @@ pub fn ask_error_type(error: &AskError) -> Cow<'static, str> {
     }
 }
 
-/// Who provides the model, in the convention's words where it has one.
+/// The provider of the model, by the convention if it has a name.
 pub fn provider<'a>(engine: &'a str, model: &str) -> &'a str {
     if engine != "cloud" {
         return engine;
@@ -83,7 +83,7 @@ pub fn provider<'a>(engine: &'a str, model: &str) -> &'a str {
     }
 }
 
-/// A stream that is part of a request's span, and ends it.
+/// A stream that ends the span of its request.
 pub struct TracedStream {
     pub deltas: DeltaStream,
     pub span: Span,
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cloud_model_is_provided_by_whoever_made_it() {
+    fn a_cloud_model_has_its_provider() {
         let of = |model| provider("cloud", model);
         assert_eq!([of("Claude-x"), of("gemini-3"), of("gpt-5.2")], ["anthropic", "gcp.gemini", "openai"]);
         assert_eq!(provider("ollama", "claude-distilled"), "ollama");

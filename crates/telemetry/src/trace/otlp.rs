@@ -6,10 +6,8 @@ use serde_json::{Value, json};
 
 use super::span::{AttributeValue, FinishedSpan};
 
-/// The status of a span that failed.
 const ERROR: u8 = 2;
 
-/// The body of a request to a collector.
 pub(super) fn body(spans: &[FinishedSpan]) -> Vec<u8> {
     let version = env!("CARGO_PKG_VERSION");
     let resource = [("service.name", "hob"), ("service.version", version)]
@@ -25,7 +23,7 @@ pub(super) fn body(spans: &[FinishedSpan]) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Ids are hexadecimal and large numbers are text, as the format wants them.
+/// Ids are hexadecimal and large numbers are text, as OTLP requires.
 fn span(finished: &FinishedSpan) -> Value {
     let began = finished.began.duration_since(UNIX_EPOCH).unwrap_or_default();
     let attributes: Vec<Value> = finished.attributes.iter().map(|(key, fact)| attribute(key, fact)).collect();

@@ -1,4 +1,4 @@
-//! A piece of work with a beginning and an end. Without a collector, spans record nothing and cost nothing.
+//! Spans. Without a collector, they record nothing and cost nothing.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use hob_core::{FinishReason, TraceParent};
 use tokio::sync::mpsc;
 
-/// Of which side of a conversation a span tells. The numbers are those of OpenTelemetry.
+/// The side of a request. The numbers are those of OpenTelemetry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanKind {
     Internal = 1,
@@ -17,14 +17,13 @@ pub enum SpanKind {
     Consumer = 5,
 }
 
-/// Names come from callers and models, who can write anything, and spans wait in memory.
-const LONGEST_TEXT: usize = 256;
+/// Names come from callers and models, and spans wait in memory.
+const MAX_TEXT_BYTES: usize = 256;
 
 fn cut(text: &str) -> String {
-    text.chars().take(LONGEST_TEXT).collect()
+    text.chars().take(MAX_TEXT_BYTES).collect()
 }
 
-/// What is said of a span.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AttributeValue {
     Text(String),
@@ -51,11 +50,9 @@ impl From<u64> for AttributeValue {
     }
 }
 
-/// A span that is over.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FinishedSpan {
     pub trace_parent: TraceParent,
-    /// The span it is a part of.
     pub parent: Option<u64>,
     pub name: String,
     pub kind: SpanKind,
@@ -65,16 +62,15 @@ pub struct FinishedSpan {
     pub failed: bool,
 }
 
-/// Starts spans, which go to the collector. Cheap to clone; the default one sends nothing.
+/// Starts spans. Cheap to clone; the default sends nothing.
 #[derive(Clone, Default)]
 pub struct Tracer {
     queue: Option<Arc<SpanQueue>>,
 }
 
-/// Spans that wait to be sent.
 pub(super) struct SpanQueue {
     pub(super) sender: mpsc::Sender<FinishedSpan>,
-    /// Spans that found no room, or no collector.
+    /// Spans that could not be queued or sent.
     pub(super) dropped: AtomicU64,
 }
 
@@ -83,17 +79,17 @@ impl Tracer {
         Tracer { queue: Some(queue) }
     }
 
-    /// Spans that were lost because they came faster than they could be sent, or could not be sent at all.
+    /// The number of lost spans.
     pub fn dropped(&self) -> u64 {
         self.queue.as_ref().map_or(0, |queue| queue.dropped.load(Ordering::Relaxed))
     }
 
-    /// Whether spans go anywhere.
+    /// Whether spans are sent.
     pub fn is_enabled(&self) -> bool {
         self.queue.is_some()
     }
 
-    /// Begins a span, in a trace of its own where it has no parent.
+    /// Starts a span, in a new trace if it has no parent.
     pub fn start(&self, parent: Option<TraceParent>, kind: SpanKind, name: impl FnOnce() -> String) -> Span {
         let Some(queue) = &self.queue else { return Span(None) };
         let (trace, sampled) =
@@ -112,7 +108,7 @@ impl Tracer {
     }
 }
 
-/// A span under way. Dropped before it is ended, its work was cancelled.
+/// An open span. If dropped before its end, its work was cancelled.
 pub struct Span(Option<Box<OpenSpan>>);
 
 struct OpenSpan {
@@ -122,7 +118,7 @@ struct OpenSpan {
 }
 
 impl Span {
-    /// Where it stands, for its parts and for those who do some of its work elsewhere; `None` when it is silent or over.
+    /// The parent for its parts; `None` if it is disabled or ended.
     pub fn trace_parent(&self) -> Option<TraceParent> {
         self.0.as_ref().map(|open| open.finished.trace_parent)
     }
@@ -133,7 +129,7 @@ impl Span {
         }
     }
 
-    /// Says something of it. What is said twice counts as it was said last.
+    /// Sets an attribute.
     pub fn set(&mut self, key: &'static str, value: impl Into<AttributeValue>) {
         if let Some(open) = &mut self.0 {
             let attributes = &mut open.finished.attributes;
@@ -142,7 +138,7 @@ impl Span {
         }
     }
 
-    /// It did not work out, for this kind of reason.
+    /// Marks the span as failed.
     pub fn fail(&mut self, kind: impl Into<Cow<'static, str>>) {
         if let Some(open) = &mut self.0 {
             open.finished.failed = true;
@@ -150,7 +146,7 @@ impl Span {
         }
     }
 
-    /// It is over; what comes later is not part of it.
+    /// Ends the span.
     pub fn end(&mut self) {
         let Some(open) = self.0.take() else { return };
         let OpenSpan { queue, clock, mut finished } = *open;

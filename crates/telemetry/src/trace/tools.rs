@@ -1,4 +1,4 @@
-//! The tools of a run, each call of which is a span.
+//! Traces the tool calls of a run.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use hob_net::trace_context::within;
 
 use super::span::{SpanKind, Tracer};
 
-/// The tools, traced.
 pub struct TracedTools {
     pub tools: Arc<dyn ToolRunner>,
     pub tracer: Tracer,
@@ -31,7 +30,7 @@ impl ToolRunner for TracedTools {
         span.set("gen_ai.operation.name", "execute_tool");
         span.set("gen_ai.tool.name", call.name.as_str());
         span.set("gen_ai.tool.call.id", call.id.as_str());
-        // A tool that asks an engine does so as part of its call.
+        // A call to an engine by the tool is a part of this span.
         let result = within(span.trace_parent(), self.tools.execute(call)).await;
         if !result.success {
             span.fail("tool_error");

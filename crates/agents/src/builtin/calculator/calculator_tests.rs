@@ -7,7 +7,7 @@ fn value(expression: &str) -> String {
 }
 
 #[test]
-fn a_person_gets_what_a_person_expects() {
+fn results_are_exact_and_readable() {
     for (expression, expected) in [
         ("1 + 2 * 3", "7"),
         ("(1 + 2) * 3", "9"),
@@ -74,7 +74,7 @@ fn a_person_gets_what_a_person_expects() {
 }
 
 #[test]
-fn what_cannot_be_computed_is_an_error_that_says_why() {
+fn an_expression_without_a_value_is_an_error_with_a_reason() {
     use CalculationError as E;
     let unexpected = |expected, found: &str| E::Unexpected { expected, found: found.to_owned() };
     for (expression, expected) in [
@@ -105,8 +105,8 @@ fn what_cannot_be_computed_is_an_error_that_says_why() {
         ("max()", E::ArgumentCount { function: "max", expected: "at least one argument", given: 0 }),
         ("1 = 1", E::Character('=')),
         ("__import__('os')", E::Character('_')),
-        ("sqrt(-1)", E::Undefined("the square root of a negative number is no real number")),
-        ("(-8) ** (1/3)", E::Undefined("the result is no real number")),
+        ("sqrt(-1)", E::Undefined("the square root of a negative number is not a real number")),
+        ("(-8) ** (1/3)", E::Undefined("the result is not a real number")),
     ] {
         assert_eq!(evaluate(expression), Err(expected), "{expression}");
     }
@@ -174,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn any_soup_of_tokens_gets_an_answer(
+    fn any_sequence_of_tokens_gets_an_answer(
         tokens in prop::collection::vec(
             prop::sample::select(vec![
                 "1", "0", "9", "1e300", "0.1", "1e-4999", "+", "-", "*", "/", "//", "%", "**", "(", ")", ",", "pi", "sqrt(",

@@ -1,4 +1,4 @@
-//! Fractions of bounded whole numbers.
+//! Fractions of bounded integers.
 
 use std::cmp::Ordering;
 
@@ -11,18 +11,18 @@ pub struct Exact {
     denominator: BigInt,
 }
 
-/// Enough for 3,000 digits, and any operation on numbers of that size takes microseconds.
+/// Enough for 3,000 digits. Operations on such numbers take microseconds.
 pub const MAX_BITS: u64 = 10_000;
 
-/// Fractions that need more than this are better off as approximations: each step would make them longer.
+/// Larger fractions become approximations, because each step would make them longer.
 const MAX_DENOMINATOR_BITS: u64 = 2_000;
 
 /// Why a result is not exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unwieldy {
-    /// Larger than any number we compute with.
+pub enum Inexact {
+    /// The numerator is too large.
     TooLarge,
-    /// An ordinary number with a very long denominator.
+    /// The denominator is too large.
     TooFine,
 }
 
@@ -32,16 +32,16 @@ impl Exact {
     }
 
     /// Brings a fraction to its lowest terms. The denominator must not be zero.
-    pub fn fraction(numerator: BigInt, denominator: BigInt) -> Result<Self, Unwieldy> {
+    pub fn fraction(numerator: BigInt, denominator: BigInt) -> Result<Self, Inexact> {
         let divisor = match denominator.sign() {
             Sign::Minus => -common_divisor(&numerator, &denominator),
             Sign::NoSign | Sign::Plus => common_divisor(&numerator, &denominator),
         };
         let lowest = Exact { numerator: numerator / &divisor, denominator: denominator / divisor };
         if lowest.denominator.bits() > MAX_DENOMINATOR_BITS {
-            Err(Unwieldy::TooFine)
+            Err(Inexact::TooFine)
         } else if lowest.numerator.bits() > MAX_BITS {
-            Err(Unwieldy::TooLarge)
+            Err(Inexact::TooLarge)
         } else {
             Ok(lowest)
         }
@@ -67,32 +67,31 @@ impl Exact {
         Exact { numerator: -&self.numerator, denominator: self.denominator.clone() }
     }
 
-    pub fn add(&self, other: &Self) -> Result<Self, Unwieldy> {
+    pub fn add(&self, other: &Self) -> Result<Self, Inexact> {
         let numerator = &self.numerator * &other.denominator + &other.numerator * &self.denominator;
         Self::fraction(numerator, &self.denominator * &other.denominator)
     }
 
-    pub fn multiply(&self, other: &Self) -> Result<Self, Unwieldy> {
+    pub fn multiply(&self, other: &Self) -> Result<Self, Inexact> {
         Self::fraction(&self.numerator * &other.numerator, &self.denominator * &other.denominator)
     }
 
-    /// The other must not be zero.
-    pub fn divide(&self, other: &Self) -> Result<Self, Unwieldy> {
+    /// `other` must not be zero.
+    pub fn divide(&self, other: &Self) -> Result<Self, Inexact> {
         Self::fraction(&self.numerator * &other.denominator, &self.denominator * &other.numerator)
     }
 
-    /// The largest whole number that is not larger.
     pub fn floor(&self) -> BigInt {
         let quotient = &self.numerator / &self.denominator;
         let is_rounded_up = self.is_negative() && self.as_integer().is_none();
         if is_rounded_up { quotient - 1 } else { quotient }
     }
 
-    /// A power with a whole exponent that is not negative; its size is known before it is computed.
-    pub fn power(&self, exponent: &BigInt) -> Result<Self, Unwieldy> {
+    /// A power with an integer exponent that is not negative. Its size is checked before it is computed.
+    pub fn power(&self, exponent: &BigInt) -> Result<Self, Inexact> {
         let one = BigInt::from(1);
         if self.denominator == one && self.numerator.bits() <= 1 {
-            // 0, 1 and -1 stay small however large the exponent.
+            // 0, 1 and -1 stay small for any exponent.
             let is_odd = exponent.bit(0);
             let result = match (self.numerator.sign(), exponent.sign()) {
                 (_, Sign::NoSign) => 1,
@@ -102,14 +101,14 @@ impl Exact {
             };
             return Ok(Self::integer(result));
         }
-        let exponent = u32::try_from(exponent).map_err(|_| Unwieldy::TooLarge)?;
-        // A number of n bits is at least 2^(n-1), which bounds its power from below.
+        let exponent = u32::try_from(exponent).map_err(|_| Inexact::TooLarge)?;
+        // A number of n bits is at least 2^(n-1), a lower bound for its power.
         let least_bits = |base: &BigInt| base.bits().saturating_sub(1).saturating_mul(exponent.into());
         if least_bits(&self.numerator) > MAX_BITS {
-            return Err(Unwieldy::TooLarge);
+            return Err(Inexact::TooLarge);
         }
         if least_bits(&self.denominator) > MAX_BITS {
-            return Err(Unwieldy::TooFine);
+            return Err(Inexact::TooFine);
         }
         Self::fraction(self.numerator.pow(exponent), self.denominator.pow(exponent))
     }
@@ -118,29 +117,29 @@ impl Exact {
         (&self.numerator * &other.denominator).cmp(&(&other.numerator * &self.denominator))
     }
 
-    /// The nearest binary fraction; infinite when there is none.
+    /// The nearest f64, possibly infinite.
     pub fn to_f64(&self) -> f64 {
         if let Some(integer) = self.as_integer() {
             return to_f64(integer);
         }
-        // Both sides may be far beyond the range of f64 while their quotient is not: 64 significant bits are kept and the
-        // rest is put back as a power of two.
+        // Both sides may exceed the range of f64 although their quotient does not: keep 64 significant bits, and scale by a power
+        // of two.
         let shift = 64 + self.denominator.bits();
         let quotient = (&self.numerator << shift) / &self.denominator;
         let surplus = quotient.bits().saturating_sub(64);
         let kept = to_f64(&(quotient >> surplus));
         let exponent = i32::try_from(surplus).unwrap_or(i32::MAX) - i32::try_from(shift).unwrap_or(i32::MAX);
-        // In two steps, since half of the power may leave the range that the whole result is in.
+        // In two steps, because the power itself may exceed the range of f64.
         kept * 2f64.powi(exponent / 2) * 2f64.powi(exponent - exponent / 2)
     }
 }
 
-/// The nearest f64, by way of decimal digits, which the standard library rounds correctly.
+/// The nearest f64: the standard library parses decimal digits exactly.
 fn to_f64(integer: &BigInt) -> f64 {
     integer.to_string().parse().unwrap_or(f64::INFINITY)
 }
 
-/// Euclid's algorithm; never zero unless both are.
+/// Euclid's algorithm.
 fn common_divisor(left: &BigInt, right: &BigInt) -> BigInt {
     let (mut left, mut right) = (left.magnitude().clone(), right.magnitude().clone());
     while right.bits() > 0 {

@@ -1,23 +1,22 @@
-//! The names the calculator knows.
+//! The functions and constants of the calculator.
 
 use std::f64::consts;
 
 use num_bigint::BigInt;
 
-use super::CalculationError;
+use super::error::CalculationError;
 use super::value::Value;
 
-/// The largest number whose factorial is computed; it has 2,568 digits.
+/// The largest number whose factorial is computed. It has 2,568 digits.
 const MAX_FACTORIAL: u32 = 1_000;
 
-/// As many digits as a number can be rounded to.
 const MAX_ROUNDING: u32 = 15;
 
 type Call = fn(&[Value]) -> Result<Value, CalculationError>;
 
 struct Function {
     name: &'static str,
-    /// How many arguments it takes, for the machine and for people.
+    /// The number of arguments, and its description.
     arguments: std::ops::RangeInclusive<usize>,
     expected: &'static str,
     call: Call,
@@ -52,16 +51,11 @@ const FUNCTIONS: &[Function] = &[
     Function::of_one("ln", |of| natural_log(&of[0])),
     Function::of_one("log10", |of| natural_log(&of[0])?.divide(&Value::Approximate(consts::LN_10))),
     Function::of_one("exp", |of| Value::approximate(of[0].to_f64().exp())),
-    Function::of_one("sin", |of| Value::approximate(without_dust(of[0].to_f64().sin()))),
-    Function::of_one("cos", |of| Value::approximate(without_dust(of[0].to_f64().cos()))),
-    Function::of_one("tan", |of| Value::approximate(without_dust(of[0].to_f64().tan()))),
+    Function::of_one("sin", |of| Value::approximate(without_rounding_error(of[0].to_f64().sin()))),
+    Function::of_one("cos", |of| Value::approximate(without_rounding_error(of[0].to_f64().cos()))),
+    Function::of_one("tan", |of| Value::approximate(without_rounding_error(of[0].to_f64().tan()))),
     Function::of_one("factorial", |of| factorial(&of[0])),
 ];
-
-/// The functions' names, for people.
-pub fn names() -> String {
-    FUNCTIONS.iter().map(|function| function.name).collect::<Vec<_>>().join(", ")
-}
 
 pub fn constant(name: &str) -> Result<Value, CalculationError> {
     match name {
@@ -98,7 +92,7 @@ fn absolute(value: &Value) -> Value {
 
 fn square_root(value: &Value) -> Result<Value, CalculationError> {
     if value.is_negative() {
-        return Err(CalculationError::Undefined("the square root of a negative number is no real number"));
+        return Err(CalculationError::Undefined("the square root of a negative number is not a real number"));
     }
     if let Value::Exact(exact) = value {
         let (numerator, denominator) = exact.parts();
@@ -110,7 +104,7 @@ fn square_root(value: &Value) -> Result<Value, CalculationError> {
     Value::approximate(value.to_f64().sqrt())
 }
 
-/// Half rounds away from zero, as people learn it at school.
+/// Half rounds away from zero, as taught in school.
 fn round(value: &Value, digits: Option<&Value>) -> Result<Value, CalculationError> {
     let digits = match digits {
         None => 0,
@@ -118,7 +112,7 @@ fn round(value: &Value, digits: Option<&Value>) -> Result<Value, CalculationErro
             .as_integer()
             .and_then(|digits| u32::try_from(digits).ok())
             .filter(|digits| *digits <= MAX_ROUNDING)
-            .ok_or(CalculationError::Undefined("round takes a whole number of digits from 0 to 15"))?,
+            .ok_or(CalculationError::Undefined("round takes a number of digits from 0 to 15"))?,
     };
     let scale = Value::integer(BigInt::from(10).pow(digits));
     let half = Value::integer(1).divide(&Value::integer(2))?;
@@ -133,7 +127,7 @@ fn natural_log(value: &Value) -> Result<Value, CalculationError> {
     }
     let logarithm = value.to_f64().ln();
     match value {
-        // Beyond the range of f64 the number is halved until it fits.
+        // Beyond the range of f64, the number is halved until it fits.
         Value::Exact(exact) if logarithm.is_infinite() => {
             let (numerator, denominator) = exact.parts();
             let halvings = numerator.bits().saturating_sub(64);
@@ -146,17 +140,31 @@ fn natural_log(value: &Value) -> Result<Value, CalculationError> {
     }
 }
 
-/// The sine of pi is zero, whatever the last bit of pi says.
-fn without_dust(value: f64) -> f64 {
+/// Rounds results such as the sine of pi to zero.
+fn without_rounding_error(value: f64) -> f64 {
     if value.abs() < 1e-15 { 0.0 } else { value }
 }
 
 fn factorial(value: &Value) -> Result<Value, CalculationError> {
     let whole = value.as_integer().filter(|_| !value.is_negative());
     let whole =
-        whole.ok_or(CalculationError::Undefined("factorial takes a whole number that is not negative"))?;
+        whole.ok_or(CalculationError::Undefined("factorial takes an integer that is not negative"))?;
     match u32::try_from(whole) {
         Ok(number) if number <= MAX_FACTORIAL => Ok(Value::integer((1..=number).product::<BigInt>())),
         _ => Err(CalculationError::TooLarge),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::error::FUNCTION_NAMES;
+    use super::*;
+
+    #[test]
+    fn errors_and_the_description_name_every_function() {
+        assert_eq!(
+            FUNCTIONS.iter().map(|function| function.name).collect::<Vec<_>>().join(", "),
+            FUNCTION_NAMES
+        );
     }
 }

@@ -1,6 +1,6 @@
-//! Text into tokens.
+//! Splits text into tokens.
 
-use super::CalculationError;
+use super::error::CalculationError;
 use super::value::Value;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +26,7 @@ pub enum Operator {
 }
 
 impl Token<'_> {
-    /// The token as a person would name it.
+    /// The token for error messages.
     pub fn describe(&self) -> String {
         match self {
             Token::Number(value) => format!("the number {value}"),
@@ -54,7 +54,6 @@ impl Operator {
     }
 }
 
-/// Gives one token after the other.
 pub struct Lexer<'a> {
     rest: &'a str,
 }
@@ -69,7 +68,7 @@ impl<'a> Lexer<'a> {
         let Some(first) = self.rest.chars().next() else {
             return Ok(Token::End);
         };
-        // A model that writes typographic signs means the plain ones.
+        // Models also write typographic signs.
         let (token, length) = match first {
             '+' => (Token::Operator(Operator::Add), 1),
             '-' | '−' => (Token::Operator(Operator::Subtract), first.len_utf8()),
@@ -95,7 +94,7 @@ impl<'a> Lexer<'a> {
         Ok(token)
     }
 
-    /// A number is taken greedily, with whatever sticks to it, so that `1.2.3` and `2x` are told of as they were written.
+    /// Includes all characters that follow a number, so that errors show `1.2.3` and `2x` as written.
     fn number(&mut self) -> Result<Token<'a>, CalculationError> {
         let mut previous = ' ';
         let mut is_part = |character: char| {

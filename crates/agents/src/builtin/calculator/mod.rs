@@ -1,8 +1,8 @@
-//! `calculator`: arithmetic that is exact where it can be and bounded always.
+//! `calculator`: arithmetic that is exact if possible, and always bounded.
 //!
-//! Knows nothing but text and numbers: no names beyond its own functions, no assignment, no loops. That is why it may be
-//! used by anybody.
+//! Has no variables, no assignment and no loops, so everyone may use it.
 
+mod error;
 mod exact;
 mod functions;
 mod lexer;
@@ -12,45 +12,14 @@ mod value;
 use std::sync::LazyLock;
 
 use async_trait::async_trait;
-use hob_core::tool_arguments;
-use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
-use thiserror::Error;
 
-/// The longest expression that is looked at.
-const MAX_CHARACTERS: usize = 1_000;
+pub use error::CalculationError;
+use error::{FUNCTION_NAMES, MAX_CHARACTERS};
 
-/// Why an expression has no value.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum CalculationError {
-    #[error("the expression is empty")]
-    Empty,
-    #[error("the expression is longer than {MAX_CHARACTERS} characters")]
-    TooLong,
-    #[error("the expression is nested too deeply")]
-    TooDeep,
-    #[error("unexpected character '{0}'; use numbers, + - * / // % ** and parentheses")]
-    Character(char),
-    #[error("'{0}' is no number")]
-    Number(String),
-    #[error("unknown name '{0}'; there are the constants pi and e and the functions {names}", names = functions::names())]
-    Name(String),
-    #[error("'{0}' is a function: write {0}(...)")]
-    FunctionWithoutArguments(String),
-    #[error("{function} takes {expected}, not {given}")]
-    ArgumentCount { function: &'static str, expected: &'static str, given: usize },
-    #[error("expected {expected}, found {found}")]
-    Unexpected { expected: &'static str, found: String },
-    #[error("division by zero")]
-    DivisionByZero,
-    #[error("the result is too large")]
-    TooLarge,
-    #[error("{0}")]
-    Undefined(&'static str),
-}
-
-/// The value of an expression, as text without the noise of binary fractions.
+/// The value of an expression as text, without rounding errors of binary fractions.
 pub fn evaluate(expression: &str) -> Result<String, CalculationError> {
     if expression.chars().nth(MAX_CHARACTERS).is_some() {
         return Err(CalculationError::TooLong);
@@ -61,7 +30,6 @@ pub fn evaluate(expression: &str) -> Result<String, CalculationError> {
     parser::evaluate(expression).map(|value| value.to_string())
 }
 
-/// The tool.
 #[derive(Debug, Default)]
 pub struct Calculator;
 
@@ -70,25 +38,21 @@ struct Arguments {
     expression: String,
 }
 
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
-    name: "calculator".to_owned(),
-    description: format!(
-        "Evaluates arithmetic. Whole numbers and decimals are exact. Operators: + - * / // (floor division) % (remainder) ** \
-         or ^ (power), parentheses. Constants: pi, e. Functions: {}. Angles are in radians.",
-        functions::names()
-    ),
-    parameters: json!({
-        "type": "object",
-        "properties": {
-            "expression": { "type": "string", "description": "Such as (3 + 4) * 2 ** 10 or sqrt(2) / 3" }
-        },
-        "required": ["expression"],
-        "additionalProperties": false
-    }),
-    reach: Reach::Pure,
-    effect: Effect::None,
-    untrusted_output: false,
-    timeout: None,
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    ToolSpec::new(
+        "calculator",
+        &format!(
+            "Evaluates arithmetic. Whole numbers and decimals are exact. Operators: + - * / // (floor division) % (remainder) ** \
+             or ^ (power), parentheses. Constants: pi, e. Functions: {FUNCTION_NAMES}. Angles are in radians."
+        ),
+        Reach::Pure,
+        object_schema(
+            json!({
+                "expression": { "type": "string", "description": "Such as (3 + 4) * 2 ** 10 or sqrt(2) / 3" }
+            }),
+            &["expression"],
+        ),
+    )
 });
 
 #[async_trait]
@@ -99,7 +63,7 @@ impl Tool for Calculator {
 
     async fn call(&self, arguments: Json) -> Result<String, ToolError> {
         let Arguments { expression } = tool_arguments::read(arguments)?;
-        evaluate(&expression).map_err(|error| ToolError::new(error.to_string()))
+        evaluate(&expression).map_err(ToolError::new)
     }
 }
 

@@ -1,14 +1,14 @@
-//! Operator precedence (Pratt), evaluated while it is read: a tree would only be walked once.
+//! A Pratt parser that evaluates while it parses.
 
-use super::CalculationError;
+use super::error::CalculationError;
 use super::functions;
 use super::lexer::{Lexer, Operator, Token};
 use super::value::Value;
 
-/// How deep parentheses, calls, signs and powers may nest. Each level is a few frames on the stack.
+/// The deepest nesting of parentheses, calls, signs and powers.
 const MAX_DEPTH: usize = 64;
 
-/// How strongly a sign in front holds on to what follows: weaker than a power, so `-2 ** 2` is `-4`.
+/// The precedence of a sign: weaker than a power, so `-2 ** 2` is `-4`.
 const SIGN_STRENGTH: u8 = 5;
 
 pub fn evaluate(text: &str) -> Result<Value, CalculationError> {
@@ -36,7 +36,7 @@ impl<'a> Parser<'a> {
         Ok(std::mem::replace(&mut self.next, following))
     }
 
-    /// An expression whose operators all hold at least as strongly as `weakest`.
+    /// An expression whose operators have at least the precedence `weakest`.
     fn expression(&mut self, weakest: u8) -> Result<Value, CalculationError> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -98,7 +98,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// How strongly an operator holds on to its left and its right side. A power groups to the right, the others to the left.
+/// The precedence of an operator to its left and right. Powers group to the right, all others to the left.
 fn strength(operator: Operator) -> (u8, u8) {
     match operator {
         Operator::Add | Operator::Subtract => (1, 2),

@@ -1,17 +1,17 @@
-//! A number of the calculator: exact as long as that is possible, the nearest f64 otherwise.
+//! A number of the calculator: exact if possible, otherwise the nearest f64.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use num_bigint::BigInt;
 
-use super::CalculationError;
-use super::exact::{Exact, Unwieldy};
+use super::error::CalculationError;
+use super::exact::{Exact, Inexact};
 
-/// More digits after the point than this are never shown.
+/// The most digits after the decimal point that are shown.
 const MAX_FRACTION_DIGITS: usize = 30;
 
-/// A number with an exponent beyond this is out of reach for both kinds of value.
+/// Numbers with a larger exponent are too large for both kinds of value.
 const MAX_EXPONENT: u32 = 5_000;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -26,10 +26,10 @@ impl Value {
         Value::Exact(Exact::integer(value))
     }
 
-    /// A result of floating-point arithmetic, if it is a number at all.
+    /// Checks a result of floating-point arithmetic.
     pub fn approximate(value: f64) -> Result<Self, CalculationError> {
         if value.is_nan() {
-            Err(CalculationError::Undefined("the result is no real number"))
+            Err(CalculationError::Undefined("the result is not a real number"))
         } else if value.is_infinite() {
             Err(CalculationError::TooLarge)
         } else {
@@ -37,7 +37,7 @@ impl Value {
         }
     }
 
-    /// Reads a decimal such as `12`, `1_000`, `.5` or `6.02e23`, exactly.
+    /// Parses a decimal such as `12`, `1_000`, `.5` or `6.02e23` exactly.
     pub fn parse(text: &str) -> Result<Self, CalculationError> {
         let no_number = || CalculationError::Number(text.to_owned());
         let plain = text.replace('_', "");
@@ -77,20 +77,20 @@ impl Value {
         }
     }
 
-    /// The same number as a fraction, an approximate one as the shortest decimal that stands for it.
+    /// The number as a fraction; an approximate one as its shortest decimal.
     pub fn to_exact(&self) -> Result<Exact, CalculationError> {
         match self {
             Value::Exact(exact) => Ok(exact.clone()),
             Value::Approximate(value) => match Value::parse(&format!("{:e}", value.abs()))? {
                 Value::Exact(exact) if value.is_sign_negative() => Ok(exact.negated()),
                 Value::Exact(exact) => Ok(exact),
-                // Finer than any fraction we keep, which is as good as nothing.
+                // Too small for a fraction, so practically zero.
                 Value::Approximate(_) => Ok(Exact::integer(0)),
             },
         }
     }
 
-    /// The number as a whole one, if it is.
+    /// The number if it is an integer.
     pub fn as_integer(&self) -> Option<&BigInt> {
         match self {
             Value::Exact(exact) => exact.as_integer(),
@@ -146,7 +146,7 @@ impl Value {
         Ok(Value::integer(self.divide(other)?.to_exact()?.floor()))
     }
 
-    /// What is left after [`Self::floor_divide`]; it has the sign of `other`.
+    /// The remainder of [`Self::floor_divide`], with the sign of `other`.
     pub fn remainder(&self, other: &Self) -> Result<Self, CalculationError> {
         let whole = self.floor_divide(other)?.multiply(other)?;
         self.add(&whole.negated())
@@ -166,7 +166,7 @@ impl Value {
         }
         match base.power(whole) {
             Ok(result) => Ok(Value::Exact(result)),
-            Err(Unwieldy::TooLarge) if base.as_integer().is_some() => Err(CalculationError::TooLarge),
+            Err(Inexact::TooLarge) if base.as_integer().is_some() => Err(CalculationError::TooLarge),
             Err(_) => in_floats(),
         }
     }
@@ -174,7 +174,7 @@ impl Value {
     fn combine(
         &self,
         other: &Self,
-        exactly: impl Fn(&Exact, &Exact) -> Result<Exact, Unwieldy>,
+        exactly: impl Fn(&Exact, &Exact) -> Result<Exact, Inexact>,
         in_floats: impl Fn(f64, f64) -> f64,
     ) -> Result<Self, CalculationError> {
         let approximation = || in_floats(self.to_f64(), other.to_f64());
@@ -186,13 +186,13 @@ impl Value {
 }
 
 fn or_approximate(
-    exact: Result<Exact, Unwieldy>,
+    exact: Result<Exact, Inexact>,
     approximation: impl Fn() -> f64,
 ) -> Result<Value, CalculationError> {
     match exact {
         Ok(exact) => Ok(Value::Exact(exact)),
-        Err(Unwieldy::TooLarge) => Err(CalculationError::TooLarge),
-        Err(Unwieldy::TooFine) => Value::approximate(approximation()),
+        Err(Inexact::TooLarge) => Err(CalculationError::TooLarge),
+        Err(Inexact::TooFine) => Value::approximate(approximation()),
     }
 }
 
@@ -206,7 +206,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// All digits of a fraction, if they come to an end soon enough.
+/// All digits of a fraction, if there are few enough.
 fn decimal(exact: &Exact) -> Option<String> {
     let (numerator, denominator) = exact.parts();
     let (numerator, denominator) = (numerator.magnitude(), denominator.magnitude());
@@ -225,7 +225,7 @@ fn decimal(exact: &Exact) -> Option<String> {
     Some(format!("{sign}{}{point}{fraction}", numerator / denominator))
 }
 
-/// Fifteen significant digits: as many as a binary fraction can be trusted for.
+/// Fifteen significant digits, the precision of an f64.
 fn rounded(value: f64) -> String {
     let scientific = format!("{value:.14e}");
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));

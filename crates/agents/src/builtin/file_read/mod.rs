@@ -1,4 +1,4 @@
-//! `file_read`: text files below directories that the owner of the machine named, and nothing else.
+//! `file_read`: text files in the directories that the owner allows.
 
 mod open;
 mod text;
@@ -8,8 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use hob_core::allowed_path::{AllowedRoots, locate};
-use hob_core::tool_arguments;
-use hob_core::{Effect, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -18,7 +17,6 @@ use text::Window;
 /// The setting that names the directories.
 const SETTING: &str = "[tools] file_roots";
 
-/// The tool.
 #[derive(Debug)]
 pub struct FileRead {
     options: Arc<AllowedRoots>,
@@ -38,22 +36,20 @@ struct Arguments {
 }
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
-    name: "file_read".to_owned(),
-    description: "Reads lines of a text file. Only files in directories that the user allowed.".to_owned(),
-    parameters: json!({
-        "type": "object",
-        "properties": {
-            "path": { "type": "string", "description": "Absolute, or relative to an allowed directory" },
-            "offset": { "type": ["integer", "null"], "minimum": 1, "description": "First line, counted from 1" },
-            "limit": { "type": ["integer", "null"], "minimum": 1, "description": "Number of lines; all by default" }
-        },
-        "required": ["path"],
-        "additionalProperties": false
-    }),
-    reach: Reach::Read,
-    effect: Effect::None,
     untrusted_output: true,
-    timeout: None,
+    ..ToolSpec::new(
+        "file_read",
+        "Reads lines of a text file. Only files in directories that the user allowed.",
+        Reach::Read,
+        object_schema(
+            json!({
+                "path": { "type": "string", "description": "Absolute, or relative to an allowed directory" },
+                "offset": { "type": ["integer", "null"], "minimum": 1, "description": "First line, counted from 1" },
+                "limit": { "type": ["integer", "null"], "minimum": 1, "description": "Number of lines; all by default" }
+            }),
+            &["path"],
+        ),
+    )
 });
 
 #[async_trait]
@@ -66,7 +62,7 @@ impl Tool for FileRead {
         let Arguments { path, offset, limit } = tool_arguments::read(arguments)?;
         if self.options.roots.is_empty() {
             return Err(ToolError::new(format!(
-                "no file can be read: the user has allowed no directory. The setting is {SETTING} in config.toml."
+                "no file can be read: the user has allowed no directory. Set {SETTING} in config.toml."
             )));
         }
         let window = Window { first: offset.unwrap_or(1).max(1), count: limit.unwrap_or(usize::MAX) };
@@ -76,6 +72,6 @@ impl Tool for FileRead {
             let file = open::open(&place)?;
             text::read(file, window, &path)
         });
-        reading.await.map_err(|error| ToolError::new(format!("reading the file failed: {error}")))?
+        reading.await.map_err(|error| ToolError::new(format!("cannot read the file: {error}")))?
     }
 }

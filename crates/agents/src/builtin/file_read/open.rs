@@ -1,4 +1,4 @@
-//! Opens a file so that nobody can put a link in its place between the check and the opening.
+//! Opens a file so that no link can replace it between the check and the opening.
 
 use std::fs::File;
 
@@ -8,23 +8,23 @@ use hob_core::allowed_path::AllowedPath;
 /// Opens an ordinary file.
 pub fn open(place: &AllowedPath) -> Result<File, ToolError> {
     let file = walk(place)
-        .map_err(|error| ToolError::new(format!("'{}' cannot be opened: {error}", place.below.display())))?;
+        .map_err(|error| ToolError::new(format!("cannot open '{}': {error}", place.below.display())))?;
     let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
     is_file.then_some(file).ok_or_else(|| {
         ToolError::new(format!(
-            "'{}' is no ordinary file: only text files can be read",
+            "'{}' is not a regular file; only text files can be read",
             place.below.display()
         ))
     })
 }
 
-/// Goes down from the root one directory at a time and follows no link: the path has none, so a link is an intruder.
+/// Opens one directory after the other from the root, and follows no link: the resolved path has none.
 #[cfg(unix)]
 fn walk(place: &AllowedPath) -> std::io::Result<File> {
     use rustix::fs::{CWD, Mode, OFlags, openat};
 
     let directory = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
-    // Without waiting: a FIFO would hold us until somebody writes.
+    // Non-blocking, because a FIFO would block until it is written.
     let file = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::RDONLY;
     let mut current = openat(CWD, &place.root, directory, Mode::empty())?;
     let mut names = place.below.iter().peekable();
@@ -35,7 +35,7 @@ fn walk(place: &AllowedPath) -> std::io::Result<File> {
     Ok(File::from(current))
 }
 
-/// Elsewhere the resolved path is opened as it is.
+/// Other systems open the resolved path.
 #[cfg(not(unix))]
 fn walk(place: &AllowedPath) -> std::io::Result<File> {
     File::open(place.root.join(&place.below))
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_put_in_after_the_check_is_not_followed() {
+    fn a_link_created_after_the_check_is_not_followed() {
         let home = tempfile::tempdir().unwrap();
         let root = home.path().canonicalize().unwrap();
         std::fs::create_dir(root.join("open")).unwrap();

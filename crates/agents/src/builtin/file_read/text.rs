@@ -1,4 +1,4 @@
-//! The lines of a file that were asked for, if it is text at all.
+//! Reads lines of a text file.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use hob_core::ToolError;
 
-/// The most text given at once.
+/// The longest text that is returned.
 const MAX_BYTES: usize = 256 << 10;
 
-/// How far into a file lines are looked for.
+/// The part of a file that is searched for lines.
 const MAX_SCANNED: u64 = 64 << 20;
 
 /// Which lines: `count` of them from line `first`, counted from 1.
@@ -19,9 +19,9 @@ pub struct Window {
     pub count: usize,
 }
 
-/// Reads the lines and says what is left out.
+/// Reads the lines, and notes what is missing.
 pub fn read(file: File, window: Window, shown_as: &Path) -> Result<String, ToolError> {
-    let failed = |error| ToolError::new(format!("'{}' cannot be read: {error}", shown_as.display()));
+    let failed = |error| ToolError::new(format!("cannot read '{}': {error}", shown_as.display()));
     let mut reader = BufReader::new(file.take(MAX_SCANNED));
     let (first, mut line) = (window.first, 0);
     let mut text = Vec::new();
@@ -34,7 +34,7 @@ pub fn read(file: File, window: Window, shown_as: &Path) -> Result<String, ToolE
         if chunk.contains(&0) {
             return Err(ToolError::new(format!("'{}' is a binary file", shown_as.display())));
         }
-        // One line, or the part of it that is here.
+        // One line, or a part of it.
         let end = chunk.iter().position(|byte| *byte == b'\n');
         let taken = end.map_or(chunk.len(), |at| at + 1);
         if line + 1 >= first {
@@ -54,7 +54,7 @@ pub fn read(file: File, window: Window, shown_as: &Path) -> Result<String, ToolE
         text.truncate(last + 1);
     }
     let text = whole_characters(text, rest)
-        .ok_or_else(|| ToolError::new(format!("'{}' is no text in UTF-8", shown_as.display())))?;
+        .ok_or_else(|| ToolError::new(format!("'{}' is not UTF-8 text", shown_as.display())))?;
     if text.is_empty() && first > 1 {
         return Err(ToolError::new(format!("'{}' has no line {first}", shown_as.display())));
     }
@@ -68,7 +68,7 @@ pub fn read(file: File, window: Window, shown_as: &Path) -> Result<String, ToolE
     })
 }
 
-/// The bytes as text. Where they were cut, a character may be cut too, and its first half is left out.
+/// The bytes as text, without a character that was cut at the end.
 fn whole_characters(bytes: Vec<u8>, is_cut: bool) -> Option<String> {
     match String::from_utf8(bytes) {
         Ok(text) => Some(text),

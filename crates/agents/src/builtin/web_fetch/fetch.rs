@@ -1,4 +1,4 @@
-//! Gets a page from the public web: checks every step of the way, reads a bounded amount.
+//! Fetches a page of the public web: checks every redirect, and reads a limited amount.
 
 use std::error::Error as StdError;
 use std::net::IpAddr;
@@ -14,7 +14,6 @@ use url::{Host, Url};
 
 const MAX_REDIRECTS: usize = 5;
 
-/// The longest address that is looked at.
 const MAX_URL_BYTES: usize = 4_096;
 
 const ACCEPTED: &str =
@@ -25,11 +24,11 @@ const ACCEPTED: &str =
 pub struct WebFetchOptions {
     pub policy: AddressPolicy,
     pub lookup: AddressLookup,
-    /// The time for everything, redirects included.
+    /// The time limit, including redirects.
     pub timeout: Duration,
-    /// As much of a page as is read.
+    /// The part of a page that is read.
     pub max_bytes: usize,
-    /// The kinds of content that are asked for, as the `Accept` header has them.
+    /// The `Accept` header.
     pub accept: &'static str,
 }
 
@@ -45,62 +44,60 @@ impl Default for WebFetchOptions {
     }
 }
 
-/// Why a page could not be had.
+/// Why a page could not be fetched.
 #[derive(Debug, Error)]
 pub enum FetchError {
-    #[error("'{url}' is no address: {reason}")]
+    #[error("'{url}' is not an address: {reason}")]
     BadUrl { url: String, reason: String },
     #[error("only http and https can be fetched, not '{0}'")]
     Scheme(String),
-    #[error("an address with a user name or password in it is not fetched")]
+    #[error("addresses with a user name or password are not fetched")]
     Credentials,
-    #[error("'{0}' is no public address, and only those can be fetched")]
+    #[error("'{0}' is not a public address; only those can be fetched")]
     NotPublic(String),
-    #[error("{0}, and only public addresses can be fetched")]
+    #[error("{0}; only public addresses can be fetched")]
     ForbiddenName(ForbiddenAddress),
     #[error("the page redirects more than {MAX_REDIRECTS} times")]
     TooManyRedirects,
     #[error(
-        "the page redirects to {0}, and after text from outside was read only redirects within a site are followed"
+        "the page redirects to {0}; after untrusted text was read, only redirects within a site are followed"
     )]
     LeavesSite(String),
-    #[error("the page redirects to nowhere")]
+    #[error("the page redirects without an address")]
     RedirectWithoutTarget,
     #[error("the server answered {0}")]
     Status(StatusCode),
-    #[error("the page is compressed ({0}) although that was not asked for")]
+    #[error("the page is compressed ({0}), which was not requested")]
     Compressed(String),
     #[error("no answer within {} s", .0.as_secs())]
     Timeout(Duration),
     #[error("cannot fetch from {host}: {reason}")]
     Transport { host: String, reason: String },
-    #[error("the HTTP client cannot be set up: {0}")]
+    #[error("cannot create the HTTP client: {0}")]
     Client(String),
 }
 
-/// Where a page may redirect to.
+/// The redirects that are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Redirects {
     Anywhere,
-    /// To the same host, or between a host and one below it, such as `www.`: who is sent the request was decided before.
+    /// To the same host, or between a host and its subdomain such as `www.`: the recipient was decided before.
     SameSite,
 }
 
-/// What came back.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FetchedPage {
-    /// Where it was found in the end.
+    /// The address after all redirects.
     pub url: Url,
-    /// As the server named it.
+    /// As sent by the server.
     pub content_type: Option<String>,
     pub body: Vec<u8>,
-    /// Whether there was more than is read.
+    /// Whether the page is longer.
     pub is_cut: bool,
 }
 
-/// Fetches pages.
 pub struct Fetcher {
-    /// Made for the first page: to read the system's certificates takes time and memory that most never need.
+    /// Created for the first page, because reading the system's certificates takes time and memory.
     client: OnceLock<Client>,
     options: WebFetchOptions,
 }
@@ -117,19 +114,19 @@ impl Fetcher {
         let Fetcher { options, .. } = self;
         let resolver =
             CheckedResolver { policy: options.policy.clone(), lookup: Arc::clone(&options.lookup) };
-        // Redirects are followed by hand, so that every step is checked.
+        // Redirects are followed here, so that every step is checked.
         let client = http_client(HttpClientOptions {
             user_agent: Some(USER_AGENT),
             resolver: Some(Arc::new(resolver)),
-            // A proxy would look names up itself, and connect to whatever it finds: nothing checked here would hold.
+            // A proxy would resolve names itself, without these checks.
             proxy: ProxyUse::Never,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT.min(options.timeout),
-            // A kept connection would outlive the check of its address.
+            // A reused connection would skip the check of its address.
             max_idle_per_host: 0,
             ..HttpClientOptions::default()
         })
         .map_err(|error| FetchError::Client(root_cause(&error)))?;
-        // Two that come at once make two, and one of them stays.
+        // Concurrent callers may create two; one is kept.
         Ok(self.client.get_or_init(|| client))
     }
 
@@ -156,8 +153,8 @@ impl Fetcher {
         Err(FetchError::TooManyRedirects)
     }
 
-    /// Addresses given as numbers are checked here. The URL's parser has brought all their spellings (`0x7f.1`, `2130706433`)
-    /// to one form. Names are checked when they are resolved.
+    /// Checks numeric addresses. The URL parser normalises all notations (`0x7f.1`, `2130706433`). Names are checked when they
+    /// are resolved.
     fn check(&self, url: &Url) -> Result<(), FetchError> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(FetchError::Scheme(url.scheme().to_owned()));
@@ -173,10 +170,7 @@ impl Fetcher {
             }
             Some(Host::Domain(_)) => return Ok(()),
             None => {
-                return Err(FetchError::BadUrl {
-                    url: url.to_string(),
-                    reason: "it names no host".to_owned(),
-                });
+                return Err(FetchError::BadUrl { url: url.to_string(), reason: "it has no host".to_owned() });
             }
         };
         let port = url.port_or_known_default().unwrap_or(0);
@@ -188,7 +182,7 @@ impl Fetcher {
 
     async fn get(&self, url: &Url) -> Result<Response, FetchError> {
         let request = self.client()?.get(url.clone()).header(ACCEPT, self.options.accept);
-        // Nothing compressed, so nothing that could unpack into gigabytes.
+        // No compression, because a small body could unpack to gigabytes.
         let sent = request.header(ACCEPT_ENCODING, "identity").send().await;
         sent.map_err(|error| self.failure(url, &error))
     }
@@ -253,7 +247,7 @@ fn parse(address: &str, base: Option<&Url>) -> Result<Url, FetchError> {
     Ok(url)
 }
 
-/// Whether two addresses are of one host, or of a host and one below it.
+/// Whether two addresses have the same host, or a host and its subdomain.
 fn is_same_site(from: &Url, to: &Url) -> bool {
     let (Some(Host::Domain(from)), Some(Host::Domain(to))) = (from.host(), to.host()) else {
         return from.host() == to.host();
@@ -263,7 +257,7 @@ fn is_same_site(from: &Url, to: &Url) -> bool {
     from == to || is_below(to, from) || is_below(from, to)
 }
 
-/// These never leave the machine or its network; the check of their addresses would find out too, but after asking around.
+/// Names of this machine or its network. The check of their addresses would also refuse them, but only after a look-up.
 fn is_local_name(name: &str) -> bool {
     let name = name.trim_end_matches('.');
     name == "localhost" || [".localhost", ".local", ".internal"].iter().any(|ending| name.ends_with(ending))

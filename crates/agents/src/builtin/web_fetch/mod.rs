@@ -1,7 +1,7 @@
 //! `web_fetch`: a page of the public web as readable text.
 //!
-//! Whatever a model or a page says, nothing but public addresses can be reached: not by numbers in any spelling, not by
-//! names, not by redirects, not by a name that changes its mind. Requests go out directly and never through a proxy.
+//! Only public addresses can be reached: not by numbers in any notation, names, redirects, or a name that resolves differently
+//! later. Requests never use a proxy.
 
 mod fetch;
 mod owner_address;
@@ -9,15 +9,13 @@ mod owner_address;
 use std::sync::LazyLock;
 
 use async_trait::async_trait;
-use hob_core::tool_arguments;
-use hob_core::{Effect, Permit, Reach, Tool, ToolError, ToolSpec};
+use hob_core::{Effect, Permit, Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use hob_text::{charset, readable};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub use fetch::{FetchError, FetchedPage, Fetcher, Redirects, WebFetchOptions};
 
-/// The tool.
 pub struct WebFetch {
     fetcher: Fetcher,
 }
@@ -35,19 +33,18 @@ struct Arguments {
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     ToolSpec {
-        name: "web_fetch".to_owned(),
-        description: "Fetches a web page as text. Headings and links stay; text and JSON are unchanged. Only public addresses are allowed.".to_owned(),
-        parameters: json!({
-            "type": "object",
-            "properties": { "url": { "type": "string", "description": "Begins with https:// or http://" } },
-            "required": ["url"],
-            "additionalProperties": false
-        }),
-        // It tells a stranger's server that somebody here asked, and what for.
-        reach: Reach::Act,
         effect: Effect::Sends,
         untrusted_output: true,
-        timeout: None,
+        ..ToolSpec::new(
+            "web_fetch",
+            "Fetches a web page as text. Headings and links stay; text and JSON are unchanged. Only public addresses are allowed.",
+            // The request reveals to a server what was asked for.
+            Reach::Act,
+            object_schema(
+                json!({ "url": { "type": "string", "description": "Begins with https:// or http://" } }),
+                &["url"],
+            ),
+        )
     }
 });
 
@@ -57,7 +54,7 @@ impl Tool for WebFetch {
         &SPEC
     }
 
-    /// A page whose address the owner wrote may be fetched whatever was read before: its server learns nothing else by it.
+    /// A page whose address the owner wrote may be fetched also after untrusted text: its server learns nothing else.
     fn is_named_by_owner(&self, arguments: &Value, owner_words: &str) -> bool {
         let url = arguments.get("url").and_then(Value::as_str);
         url.is_some_and(|url| owner_address::is_written(url, owner_words))
@@ -67,7 +64,7 @@ impl Tool for WebFetch {
         self.read(arguments, Redirects::Anywhere).await
     }
 
-    /// In a run that has read text from outside, an address was allowed for its host, so a redirect may not lead to another.
+    /// In a tainted run, the host of an address was approved, so a redirect must not lead to another host.
     async fn call_for(&self, arguments: Value, permit: &Permit) -> Result<String, ToolError> {
         let redirects = if permit.tainted { Redirects::SameSite } else { Redirects::Anywhere };
         self.read(arguments, redirects).await
@@ -78,20 +75,20 @@ impl WebFetch {
     async fn read(&self, arguments: Value, redirects: Redirects) -> Result<String, ToolError> {
         let Arguments { url } = tool_arguments::read(arguments)?;
         let page = self.fetcher.fetch(&url, redirects).await;
-        let page = page.map_err(|error| ToolError::new(error.to_string()))?;
-        // A large page takes a moment, which other requests should not wait for.
-        let telling = tokio::task::spawn_blocking(move || tell(&page));
-        telling.await.map_err(|error| ToolError::new(format!("reading the page failed: {error}")))?
+        let page = page.map_err(ToolError::new)?;
+        // A large page takes a while, which must not block other requests.
+        let rendering = tokio::task::spawn_blocking(move || render(&page));
+        rendering.await.map_err(|error| ToolError::new(format!("cannot read the page: {error}")))?
     }
 }
 
-/// How a kind of content is made readable.
+/// A kind of content.
 enum Kind {
     Html,
     Text,
 }
 
-fn tell(page: &FetchedPage) -> Result<String, ToolError> {
+fn render(page: &FetchedPage) -> Result<String, ToolError> {
     let kind = kind(page)?;
     let decoded = charset::decode(&page.body, page.content_type.as_deref());
     let (title, text) = match kind {
@@ -130,7 +127,7 @@ fn kind(page: &FetchedPage) -> Result<Kind, ToolError> {
         "" if !page.body.contains(&0) => Ok(Kind::Text),
         other => {
             let what = if other.is_empty() { "binary data" } else { other };
-            Err(ToolError::new(format!("{} is {what}, and only web pages and text can be read", page.url)))
+            Err(ToolError::new(format!("{} is {what}; only web pages and text can be read", page.url)))
         }
     }
 }

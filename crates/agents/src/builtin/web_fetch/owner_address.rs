@@ -1,18 +1,18 @@
-//! Whether the owner wrote an address. Pure.
+//! Checks whether the owner wrote an address. Pure.
 
 use url::Url;
 
-/// Whether `words` name exactly the page that `url` means, with its query. Case of the host, the scheme, the fragment and a slash at
-/// the end make no difference, and an address may be written without a scheme.
+/// Whether `words` contain exactly the address `url`, with its query. The case of the host, the scheme, the fragment and a
+/// trailing slash make no difference, and the scheme may be missing.
 pub(super) fn is_written(url: &str, words: &str) -> bool {
     let Ok(url) = Url::parse(url) else { return false };
-    // A link in Markdown has its address behind "](".
+    // The address of a Markdown link follows "](".
     let words = words.replace("](", " ");
     let mut tokens = words.split(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '`'));
     tokens.any(|token| spellings(token).any(|spelling| is_same_page(spelling, &url)))
 }
 
-/// What may be meant by a word in a sentence: as it stands, without the punctuation behind it, and without the brackets around it.
+/// The possible addresses in a word: unchanged, without trailing punctuation, and without brackets.
 fn spellings(token: &str) -> impl Iterator<Item = &str> {
     const BEHIND: &[char] = &['.', ',', ';', ':', '!', '?', '\''];
     const AROUND: &[char] = &['(', ')', '[', ']', '{', '}', '\''];
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_in_a_sentence_is_the_owners() {
+    fn an_address_in_a_sentence_of_the_owner_is_found() {
         for (url, words) in [
             ("https://example.org/a", "Read https://example.org/a."),
             ("https://example.org/a", "what does (example.org/a) say?"),
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_only_resembles_one_is_not() {
+    fn a_similar_address_is_not_the_same() {
         for (url, words) in [
             ("https://example.org/a?q=secret", "Read https://example.org/a."),
             ("https://example.org/a/secret", "Read https://example.org/a."),

@@ -1,4 +1,4 @@
-//! The history of conversations, as far back as is of use.
+//! The history of conversations.
 
 use std::time::SystemTime;
 

@@ -1,4 +1,4 @@
-//! Messages that were taken in: each once, and remembered until it is dealt with.
+//! Received messages.
 
 use std::time::SystemTime;
 

@@ -9,14 +9,13 @@ use hob_db::{Database, DatabaseError, Migrations};
 
 use super::{ChannelStore, Exchange, HistoryLine, ThreadKey, UnsettledMessage};
 
-/// The steps that make the tables of channels.
+/// The migrations of the tables of channels.
 pub const MIGRATIONS: Migrations = Migrations {
     capability: "channels",
     steps: &[include_str!("../../../migrations/1_messages.sql")],
     legacy_versions: &[3],
 };
 
-/// The messages and conversations in a database. Cheap to clone.
 #[derive(Clone)]
 pub struct SqliteChannelStore {
     database: Database,

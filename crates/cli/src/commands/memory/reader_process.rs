@@ -4,7 +4,8 @@ use std::io;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use hob_memory::read::child_process::{ReaderProcess, serve};
+use hob_memory::ReaderProcess;
+use hob_memory::read::child_process::serve;
 
 /// How to start that process; `None` if the path of this program is unknown.
 pub fn reader() -> Option<ReaderProcess> {

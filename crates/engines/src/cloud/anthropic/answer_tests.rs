@@ -78,7 +78,7 @@ fn reasons_to_stop_are_translated() {
 }
 
 #[test]
-fn nonsense_is_an_error_and_never_a_panic() {
+fn invalid_input_is_an_error_and_never_a_panic() {
     for nonsense in [
         "",
         "7",

@@ -127,7 +127,7 @@ fn calls_are_counted_among_calls_and_always_have_arguments() {
 }
 
 #[test]
-fn a_stream_without_its_last_word_is_incomplete() {
+fn a_stream_without_its_last_event_is_incomplete() {
     let text = delta(0, json!({ "type": "text_delta", "text": "half" }));
     let [message_delta, message_stop] = closing("end_turn");
     for cut in [

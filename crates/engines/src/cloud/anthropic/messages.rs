@@ -1,7 +1,7 @@
 //! The conversation in Anthropic's format: turns of blocks that alternate between `user` and `assistant`. System
 //! messages are separate, and tool results are part of the user's turn.
 
-use hob_core::{Content, ContentPart, Image, Message, Role, THINKING_BLOCKS};
+use hob_core::{Image, Message, Role, THINKING_BLOCKS};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -87,23 +87,9 @@ fn text(text: &str) -> Option<Block<'_>> {
     (!text.trim().is_empty()).then_some(Block::Text { text })
 }
 
-/// Text and images.
+/// Text, images and PDF files.
 fn blocks(message: &Message, index: usize) -> Result<Vec<Block<'_>>, UnsupportedField> {
-    match &message.content {
-        Content::Empty => Ok(Vec::new()),
-        Content::Text(words) => Ok(text(words).into_iter().collect()),
-        Content::Parts(parts) => parts
-            .iter()
-            .enumerate()
-            .filter_map(|(part, content)| match content {
-                ContentPart::Text(words) => text(words).map(Ok),
-                ContentPart::Image(image) => Some(picture(image, index, part)),
-                ContentPart::Other(other) => {
-                    Some(document(other).ok_or_else(|| translate::unknown_part(other, index, part)))
-                }
-            })
-            .collect(),
-    }
+    translate::content_pieces(message, index, text, picture, document)
 }
 
 /// A PDF file of the chat-completions format.

@@ -29,7 +29,7 @@ fn picture(url: &str) -> ContentPart {
 }
 
 #[test]
-fn a_plain_question_says_how_long_the_answer_may_be_and_no_temperature() {
+fn a_plain_question_has_a_token_limit_and_no_temperature() {
     assert_eq!(
         written(&hi()),
         json!({
@@ -87,7 +87,7 @@ fn every_parameter_that_has_a_counterpart_is_sent() {
 }
 
 #[test]
-fn what_anthropic_cannot_do_is_refused_by_name() {
+fn unsupported_fields_are_refused_by_name_for_anthropic() {
     let sampling = |sampling: Sampling| refused(&GenerateRequest { sampling, ..hi() });
     let hot = GenerateRequest { temperature: Some(Temperature::new(1.1).unwrap()), ..hi() };
     let json_object = GenerateRequest { response_format: ResponseFormat::JsonObject, ..hi() };
@@ -119,7 +119,7 @@ fn what_anthropic_cannot_do_is_refused_by_name() {
 }
 
 #[test]
-fn a_whole_tool_history_alternates_and_keeps_every_system_message() {
+fn a_tool_history_alternates_and_keeps_every_system_message() {
     let request = asking(vec![
         Message::new(Role::System, "Be kind."),
         Message::new(Role::User, "weather in Rome"),
@@ -168,7 +168,7 @@ fn a_whole_tool_history_alternates_and_keeps_every_system_message() {
 }
 
 #[test]
-fn history_that_makes_no_sense_is_refused_by_its_place() {
+fn an_invalid_history_is_refused_with_its_position() {
     let broken = asking(vec![
         Message::new(Role::User, "hi"),
         Message {
@@ -252,7 +252,7 @@ fn tools_and_the_choice_among_them_are_translated() {
 }
 
 #[test]
-fn what_no_api_documents_is_left_out_and_named() {
+fn undocumented_fields_are_dropped_and_named() {
     let extra = |value: Value| value.as_object().cloned().unwrap_or_default();
     let message = Message {
         extra: extra(json!({ "cache_control": { "type": "ephemeral" }, "refusal": null })),
@@ -269,7 +269,7 @@ fn what_no_api_documents_is_left_out_and_named() {
 }
 
 #[test]
-fn a_limit_is_sent_even_if_the_house_sets_none() {
+fn a_limit_is_sent_even_if_none_is_configured() {
     let defaults = hob_core::AnswerDefaults { temperature: None, max_tokens: None };
     assert_eq!(written(&GenerateRequest { defaults, ..hi() })["max_tokens"], json!(DEMANDED_MAX_TOKENS));
 }

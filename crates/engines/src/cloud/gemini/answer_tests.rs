@@ -124,7 +124,7 @@ fn a_blocked_prompt_is_refused_with_its_reason() {
 }
 
 #[test]
-fn nonsense_is_an_error_and_never_a_panic() {
+fn invalid_input_is_an_error_and_never_a_panic() {
     for nonsense in [
         "",
         "7",

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_without_a_signature_is_left_alone() {
+    fn an_id_without_a_signature_is_unchanged() {
         assert_eq!(split("toolu_1"), ("toolu_1", None));
         assert_eq!(plain("toolu_1"), "toolu_1");
     }

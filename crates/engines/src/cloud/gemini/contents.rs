@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use hob_core::{Content, ContentPart, Image, Message, Role};
+use hob_core::{Image, Message, Role};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -94,23 +94,9 @@ fn text(text: &str) -> Option<RequestPart<'_>> {
     (!text.is_empty()).then(|| RequestPart { text: Some(text), ..RequestPart::default() })
 }
 
-/// Text and images.
+/// Text, images and PDF files.
 fn parts(message: &Message, index: usize) -> Result<Vec<RequestPart<'_>>, UnsupportedField> {
-    match &message.content {
-        Content::Empty => Ok(Vec::new()),
-        Content::Text(words) => Ok(text(words).into_iter().collect()),
-        Content::Parts(parts) => parts
-            .iter()
-            .enumerate()
-            .filter_map(|(part, content)| match content {
-                ContentPart::Text(words) => text(words).map(Ok),
-                ContentPart::Image(image) => Some(picture(image, index, part)),
-                ContentPart::Other(other) => {
-                    Some(document(other).ok_or_else(|| translate::unknown_part(other, index, part)))
-                }
-            })
-            .collect(),
-    }
+    translate::content_pieces(message, index, text, picture, document)
 }
 
 /// A PDF file of the chat-completions format.

@@ -36,7 +36,7 @@ fn with_picture(role: Role, url: &str) -> GenerateRequest {
 }
 
 #[test]
-fn a_plain_question_says_how_long_the_answer_may_be_and_no_temperature() {
+fn a_plain_question_has_a_token_limit_and_no_temperature() {
     assert_eq!(
         written(&hi()),
         json!({
@@ -110,7 +110,7 @@ fn any_json_is_asked_for_by_its_media_type() {
 }
 
 #[test]
-fn what_gemini_cannot_do_is_refused_by_name() {
+fn unsupported_fields_are_refused_by_name_for_gemini() {
     let sampling = |sampling: Sampling| refused(&GenerateRequest { sampling, ..hi() });
     let extra = |name: &str, value: Value| {
         refused(&GenerateRequest { extra: Map::from_iter([(name.to_owned(), value)]), ..hi() })
@@ -138,7 +138,7 @@ fn what_gemini_cannot_do_is_refused_by_name() {
 }
 
 #[test]
-fn what_no_api_documents_is_left_out_and_named() {
+fn undocumented_fields_are_dropped_and_named() {
     let extra = |value: Value| value.as_object().cloned().unwrap_or_default();
     let fields = extra(json!({ "future_field": { "a": 1 }, "verbosity": "low", "user": "ann", "top_k": 3 }));
     let request = GenerateRequest { extra: fields, ..hi() };
@@ -170,7 +170,7 @@ fn pictures_go_inline() {
 }
 
 #[test]
-fn a_whole_tool_history_alternates_and_keeps_every_system_message() {
+fn a_tool_history_alternates_and_keeps_every_system_message() {
     let signed = call_id::join(Some("fc-1".to_owned()), Some("Ab+/zQ=="));
     let request = asking(vec![
         Message::new(Role::System, "Be kind."),
@@ -225,7 +225,7 @@ fn a_whole_tool_history_alternates_and_keeps_every_system_message() {
 }
 
 #[test]
-fn history_that_makes_no_sense_is_refused_by_its_place() {
+fn an_invalid_history_is_refused_with_its_position() {
     let of = |message: Message| asking(vec![Message::new(Role::User, "hi"), message]);
     let broken =
         of(Message { tool_calls: vec![call("c1", "f", "[1]")], ..Message::new(Role::Assistant, "") });

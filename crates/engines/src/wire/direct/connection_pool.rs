@@ -2,9 +2,10 @@
 //! comes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -98,7 +99,7 @@ impl ConnectionPool {
     }
 
     fn shard(&self, number: usize) -> MutexGuard<'_, Shard> {
-        self.pool[number].lock().unwrap_or_else(PoisonError::into_inner)
+        self.pool[number].lock()
     }
 }
 
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_watches_shelves_that_are_gone() {
+    async fn dropped_pools_are_not_watched() {
         let pool = ConnectionPool::new(LONG);
         let (connection, mut other_end) = connection().await;
         ConnectionPool::keep(&pool, connection);
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_runtime_that_is_gone_has_left_is_let_go_by_another() {
+    fn connections_of_an_ended_runtime_are_closed_by_another() {
         let (gone, pool) = (runtime(), ConnectionPool::new(Duration::from_millis(1)));
         let keep = async |pool: &Arc<ConnectionPool>| {
             let (connection, other_end) = connection().await;

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_head_tells_how_the_body_ends() {
+    fn the_head_determines_the_end_of_the_body() {
         for (text, status, length, reusable) in [
             ("HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n", 200, "12", true),
             ("HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n", 200, "chunked", true),

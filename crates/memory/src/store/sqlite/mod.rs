@@ -2,12 +2,14 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `sources` | what is known of each file; a file's chunks come and go as a whole |
-//! | `words` | chunks by their words |
-//! | `vectors` | chunks by their meaning |
-//! | `passages` | chunks as people read them, with the words that were found |
-//! | `size` | how much there is |
+//! | `memory_file` | opening, writing with retries, snapshots |
+//! | `sources` | files and their chunks |
+//! | `words` | word search |
+//! | `vectors` | vector search |
+//! | `passages` | the text of chunks with marked words |
+//! | `size` | counts and sizes |
 
+mod memory_file;
 mod passages;
 mod size;
 mod sources;
@@ -15,93 +17,18 @@ mod vectors;
 mod words;
 
 use std::collections::HashMap;
-use std::path::Path;
-use std::sync::RwLock;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use hob_db::{Database, DatabaseError, Durability, Migrations};
-use rusqlite::{Connection, Transaction};
+use hob_db::DatabaseError;
 
 use super::{
     ChunkHit, ChunkText, MemorySize, MemorySnapshot, MemoryStore, NewSource, NewVector, RemovedSources,
     SnapshotWork, SourceStamp, StoredPassage,
 };
-use crate::vector_codes::VectorCodes;
 use crate::word_query::WordQuery;
+use memory_file::{SqliteSnapshot, retry_when_busy};
 
-/// The steps that make its tables.
-pub const MIGRATIONS: Migrations = Migrations {
-    capability: "memory",
-    steps: &[
-        include_str!("../../../migrations/1_chunks.sql"),
-        include_str!("../../../migrations/2_words_by_hand.sql"),
-        include_str!("../../../migrations/3_vectors_gone.sql"),
-    ],
-    legacy_versions: &[1, 2, 3],
-};
-
-/// Pages that the writer keeps in memory, in KiB: the index of words is merged as it grows.
-const WRITER_CACHE_KIB: i64 = 64 * 1024;
-
-/// How often a write is tried again when another process is at it; each try waits for seconds by itself.
-const TRIES: u32 = 12;
-
-/// How long the lock is left alone after a write, so that another process gets its turn.
-const TURN: Duration = Duration::from_millis(1);
-
-/// The memory in a SQLite file. Keeps the signs of all vectors in the process, so one store is shared by all callers.
-pub struct SqliteMemoryStore {
-    database: Database,
-    codes: RwLock<VectorCodes>,
-}
-
-impl SqliteMemoryStore {
-    /// The memory in an open database, which gives its writer more room.
-    pub fn new(database: Database) -> Result<Self, DatabaseError> {
-        let resized = database.writer().pragma_update(None, "cache_size", -WRITER_CACHE_KIB);
-        resized.map_err(|error| database.explain(error))?;
-        Ok(SqliteMemoryStore { database, codes: RwLock::default() })
-    }
-
-    /// Opens the memory at `path`, and creates it where there is none.
-    pub fn open(path: &Path) -> Result<Self, DatabaseError> {
-        Self::new(Database::open(path, &[MIGRATIONS])?)
-    }
-
-    /// The same where there is one already; creates nothing.
-    pub fn find(path: &Path) -> Result<Option<Self>, DatabaseError> {
-        if path.exists() { Self::open(path).map(Some) } else { Ok(None) }
-    }
-
-    /// A memory of this process only, which ends with the store.
-    pub fn in_memory() -> Result<Self, DatabaseError> {
-        Self::new(Database::in_memory(&[MIGRATIONS])?)
-    }
-
-    /// Writes as soon as other processes that index allow it.
-    fn write<T>(
-        &self,
-        durability: Durability,
-        work: impl Fn(&Transaction<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T, DatabaseError> {
-        retry_when_busy(|| self.database.write_with(durability, &work))
-    }
-}
-
-/// SQLite has no queue for writers. A process that writes often pauses after each write, and one that waits tries again.
-fn retry_when_busy<T>(write: impl Fn() -> Result<T, DatabaseError>) -> Result<T, DatabaseError> {
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        match write() {
-            Err(DatabaseError::Busy { .. }) if tries < TRIES => {}
-            written => {
-                std::thread::sleep(TURN);
-                return written;
-            }
-        }
-    }
-}
+pub use memory_file::{MIGRATIONS, SqliteMemoryStore};
 
 impl MemoryStore for SqliteMemoryStore {
     fn known_below(&self, path: &str) -> Result<HashMap<String, SourceStamp>, DatabaseError> {
@@ -156,22 +83,6 @@ impl MemoryStore for SqliteMemoryStore {
         self.database.read(|connection| {
             Ok(work(&SqliteSnapshot { connection, database: &self.database, codes: &self.codes }))
         })?
-    }
-}
-
-/// The memory in one transaction that reads.
-struct SqliteSnapshot<'a> {
-    connection: &'a Connection,
-    database: &'a Database,
-    codes: &'a RwLock<VectorCodes>,
-}
-
-impl SqliteSnapshot<'_> {
-    fn explained<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, DatabaseError> {
-        work(self.connection).map_err(|error| self.database.explain(error))
     }
 }
 

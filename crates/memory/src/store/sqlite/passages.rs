@@ -1,20 +1,20 @@
-//! Chunks as people read them, with the words of a question marked.
+//! The text of chunks, with marked words of a question.
 
 use std::ops::Range;
 
 use hob_db::DatabaseError;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::SqliteSnapshot;
+use super::memory_file::SqliteSnapshot;
 use crate::store::StoredPassage;
 use crate::types::PositionUnit;
 use crate::word_query::WordQuery;
 
-/// What stands around a word that was found. No text in the database has these characters.
+/// The marks around a found word. No text in the database has these characters.
 pub(super) const MARK_START: char = '\u{2}';
 pub(super) const MARK_END: char = '\u{3}';
 
-/// The chunks with these ids, in their order; one that is not there is left out.
+/// The chunks with these ids, in order. Missing chunks are skipped.
 pub(super) fn passages(
     snapshot: &SqliteSnapshot<'_>,
     chunks: &[i64],
@@ -81,7 +81,7 @@ fn unit_of(name: &str) -> PositionUnit {
     }
 }
 
-/// The places between the marks, as they are in the text without marks.
+/// The ranges between the marks, in the text without marks.
 fn marks(marked: &str) -> Vec<Range<usize>> {
     let mut marks = Vec::new();
     let (mut start, mut removed) = (0, 0);
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_are_places_in_the_text_itself() {
+    fn marks_are_ranges_of_the_text() {
         assert_eq!(marks("ä \u{2}boiler\u{3}, \u{2}valve\u{3}."), [3..9, 11..16]);
         assert_eq!(marks("nothing"), [0..0; 0]);
     }

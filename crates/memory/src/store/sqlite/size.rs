@@ -3,7 +3,7 @@
 use hob_core::time::Moment;
 use hob_db::{DatabaseError, Durability};
 
-use super::SqliteMemoryStore;
+use super::memory_file::SqliteMemoryStore;
 use crate::store::MemorySize;
 
 pub(super) fn size(store: &SqliteMemoryStore) -> Result<MemorySize, DatabaseError> {
@@ -36,7 +36,6 @@ pub(super) fn size(store: &SqliteMemoryStore) -> Result<MemorySize, DatabaseErro
     })
 }
 
-/// Compares the index of words with the chunks it is of, which takes as long as making it. Fails where they differ.
 pub(super) fn check(store: &SqliteMemoryStore) -> Result<(), DatabaseError> {
     store.write(Durability::ProcessEnd, |transaction| {
         transaction

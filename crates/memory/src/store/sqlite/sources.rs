@@ -1,4 +1,4 @@
-//! What is known of which file. A source's chunks come and go together, in one transaction.
+//! Sources and their chunks, which are written and deleted in one transaction.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,12 +8,12 @@ use hob_core::time::Moment;
 use hob_db::{DatabaseError, Durability};
 use rusqlite::{OptionalExtension, Transaction, params};
 
+use super::memory_file::SqliteMemoryStore;
 use super::passages::{MARK_END, MARK_START, unit_name};
-use super::vectors::shorten_list_of_gone;
-use super::{SqliteMemoryStore, words};
+use super::vectors::shorten_deleted_list;
+use super::words;
 use crate::store::{NewChunk, NewSource, RemovedSources, SourceStamp};
 
-/// What is known of `path` and of everything below it.
 pub(super) fn known_below(
     store: &SqliteMemoryStore,
     path: &str,
@@ -37,8 +37,6 @@ pub(super) fn known_below(
     })
 }
 
-/// Puts sources in, all of them or none, each of another path; what was known of their paths goes. A power cut may take
-/// them before the next `sync`.
 pub(super) fn replace(
     store: &SqliteMemoryStore,
     sources: &[NewSource],
@@ -47,7 +45,6 @@ pub(super) fn replace(
     replace_with(store, Durability::ProcessEnd, sources, now)
 }
 
-/// The same with one source that is nowhere else: it is on the disk when this returns.
 pub(super) fn save(
     store: &SqliteMemoryStore,
     source: &NewSource,
@@ -64,18 +61,17 @@ fn replace_with(
 ) -> Result<(), DatabaseError> {
     let indexed = Moment::of(now).microseconds();
     store.write(durability, |transaction| {
-        // Each removal makes the index of words write down what it has, so all of them come first.
+        // Deletions flush the word index, so all of them come first.
         for source in sources {
             remove_source(transaction, &source.path)?;
         }
         for source in sources {
             insert_source(transaction, source, indexed)?;
         }
-        shorten_list_of_gone(transaction)
+        shorten_deleted_list(transaction)
     })
 }
 
-/// The files are the same as before, only their dates are not.
 pub(super) fn restamp(
     store: &SqliteMemoryStore,
     stamps: &[(String, SourceStamp)],
@@ -91,7 +87,6 @@ pub(super) fn restamp(
     })
 }
 
-/// Removes single sources.
 pub(super) fn remove(store: &SqliteMemoryStore, paths: &[String]) -> Result<RemovedSources, DatabaseError> {
     store.write(Durability::ProcessEnd, |transaction| {
         let mut removed = RemovedSources::default();
@@ -101,12 +96,11 @@ pub(super) fn remove(store: &SqliteMemoryStore, paths: &[String]) -> Result<Remo
                 removed.chunks += chunks;
             }
         }
-        shorten_list_of_gone(transaction)?;
+        shorten_deleted_list(transaction)?;
         Ok(removed)
     })
 }
 
-/// Some sources at `path` or below it, at most `count`.
 pub(super) fn paths_below(
     store: &SqliteMemoryStore,
     path: &str,
@@ -122,7 +116,7 @@ pub(super) fn paths_below(
     })
 }
 
-/// The path itself, the first path below it, and the first behind all of these.
+/// The path itself, and the range of paths below it.
 fn range(path: &str) -> (&str, String, String) {
     const SEPARATOR: char = std::path::MAIN_SEPARATOR;
     let exact = if path.len() > 1 { path.trim_end_matches(SEPARATOR) } else { path };
@@ -131,7 +125,7 @@ fn range(path: &str) -> (&str, String, String) {
     (exact, format!("{stem}{SEPARATOR}"), format!("{stem}{behind}"))
 }
 
-/// How many chunks went with it; `None` when nothing was known of it.
+/// The number of its chunks; `None` if it was not known.
 fn remove_source(transaction: &Transaction<'_>, path: &str) -> rusqlite::Result<Option<u64>> {
     let id: Option<i64> = transaction
         .prepare_cached("SELECT id FROM memory_source WHERE path = ?1")?
@@ -181,7 +175,7 @@ fn stored(size: u64) -> i64 {
     i64::try_from(size).unwrap_or(i64::MAX)
 }
 
-/// The text without the two control characters that mark what was found in it.
+/// The text without the two control characters of the marks.
 fn unmarked(text: &str) -> Cow<'_, str> {
     const MARKS: [char; 2] = [MARK_START, MARK_END];
     if text.contains(MARKS) { Cow::Owned(text.replace(MARKS, " ")) } else { Cow::Borrowed(text) }

@@ -4,7 +4,7 @@ use super::*;
 use crate::store::tests::{add, chunk, near, scattered, source, sources_near};
 
 fn codes_in_memory(memory: &SqliteMemoryStore) -> usize {
-    memory.codes.read().unwrap().len()
+    memory.codes.read().len()
 }
 
 /// A memory in a file with many chunks about anything, so that not all vectors are compared.
@@ -16,7 +16,7 @@ fn many_in_a_file() -> (tempfile::TempDir, SqliteMemoryStore) {
 }
 
 #[test]
-fn what_is_left_of_a_topic_is_found_when_most_of_it_was_forgotten() {
+fn the_rest_of_a_topic_is_found_after_most_of_it_was_removed() {
     for by_another_process in [false, true] {
         let (root, memory) = many_in_a_file();
         let topic = scattered(77_777);
@@ -33,7 +33,7 @@ fn what_is_left_of_a_topic_is_found_when_most_of_it_was_forgotten() {
 }
 
 #[test]
-fn a_note_that_is_saved_again_and_again_is_found_every_time_and_takes_no_more_memory() {
+fn a_note_that_is_saved_repeatedly_is_found_and_takes_no_more_memory() {
     let (_root, memory) = many_in_a_file();
     let topic = scattered(77_777);
     add(&memory, "/left", &[near(&topic, 0.3, 1)]);
@@ -89,7 +89,7 @@ fn a_source_that_is_replaced_during_a_search_is_found_in_its_old_form_or_in_its_
 
 /// A savepoint would make the index of words write down what it has, and many small pieces are merged at great cost.
 #[test]
-fn the_words_of_chunks_that_come_together_are_written_in_one_piece() {
+fn the_words_of_a_batch_are_written_together() {
     let chunks = (0..500).map(|number| chunk("Number", &format!("the number {number}"))).collect();
     let memory = SqliteMemoryStore::in_memory().unwrap();
     let sources = [source("/a", chunks), source("/b", vec![chunk("", "one more")])];
@@ -103,7 +103,7 @@ fn the_words_of_chunks_that_come_together_are_written_in_one_piece() {
 }
 
 #[test]
-fn a_directory_in_the_place_of_the_database_is_an_error_and_stays() {
+fn a_directory_at_the_path_of_the_database_is_an_error() {
     let root = tempfile::tempdir().unwrap();
     let directory = root.path().join("directory.db");
     std::fs::create_dir(&directory).unwrap();

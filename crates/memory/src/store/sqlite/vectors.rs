@@ -1,33 +1,30 @@
-//! Chunks by their meaning. A vector is kept twice: in whole numbers on disk, and as its signs, which are searched first.
+//! Vector search. A vector is stored quantised on disk, and as its signs, which are searched first.
 
 use std::collections::HashSet;
-use std::sync::PoisonError;
 
 use hob_db::{DatabaseError, Durability};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
-use super::{SqliteMemoryStore, SqliteSnapshot};
+use super::memory_file::{SqliteMemoryStore, SqliteSnapshot};
 use crate::quantise::{code, from_bytes, normalise, quantise, similarity, to_bytes};
 use crate::store::{ChunkHit, ChunkText, NewVector};
 use crate::vector_codes::{CodesVersion, VectorCodes};
 
-/// Up to so many vectors are compared one by one.
+/// Up to this many vectors are compared in full.
 const FEW: usize = 4_096;
 
-/// So many of the nearest by sign are compared in full; more when more are wanted.
+/// The number of nearest vectors by sign that are compared in full, or more on request.
 const COMPARED: usize = 512;
 const COMPARED_PER_WANTED: usize = 20;
 
-/// Vectors that are gone and still listed, about half a megabyte of them. Who has missed more reads all codes again.
-const GONE_LISTED: i64 = 65_536;
+/// Deleted vectors that stay listed, about half a megabyte. A process that missed more reads all codes again.
+const DELETED_LISTED: i64 = 65_536;
 
-/// A model as the database knows it.
 struct Model {
     id: i64,
     dimensions: usize,
 }
 
-/// Chunks without a vector of this model, by their ids behind `after`.
 pub(super) fn without_vector(
     store: &SqliteMemoryStore,
     model: &str,
@@ -48,10 +45,9 @@ pub(super) fn without_vector(
     })
 }
 
-/// How many chunks have no vector of this model.
 pub(super) fn count_without_vector(store: &SqliteMemoryStore, model: &str) -> Result<u64, DatabaseError> {
     store.database.read(|connection| {
-        // The sums and the codes are small beside the chunks and the vectors they stand for.
+        // The sums and the codes are small compared to the chunks and vectors.
         let lacking: i64 = connection.query_row(
             "SELECT (SELECT coalesce(sum(chunks), 0) FROM memory_source) - (\
                  SELECT count(*) FROM memory_code JOIN memory_model ON memory_model.id = memory_code.model \
@@ -63,8 +59,6 @@ pub(super) fn count_without_vector(store: &SqliteMemoryStore, model: &str) -> Re
     })
 }
 
-/// Gives chunks their vectors, in place of those they had. A chunk that is gone by now gets none, and a model whose
-/// vectors have another length than before loses its old ones.
 pub(super) fn add_vectors(
     store: &SqliteMemoryStore,
     model: &str,
@@ -105,11 +99,10 @@ pub(super) fn add_vectors(
                 ])?;
             }
         }
-        shorten_list_of_gone(transaction)
+        shorten_deleted_list(transaction)
     })
 }
 
-/// The chunks nearest to a vector of this model, at most `count`; `None` when no chunk ever had a vector of it.
 pub(super) fn find_vectors(
     snapshot: &SqliteSnapshot<'_>,
     model: &str,
@@ -125,8 +118,8 @@ pub(super) fn find_vectors(
 }
 
 impl SqliteSnapshot<'_> {
-    /// First brings the codes up to date with vectors that any process added or removed. The codes are exactly
-    /// those of this snapshot: with others, a source that is being replaced would be in neither its old nor its new form.
+    /// First updates the codes with the changes of all processes. The codes are exactly those of this snapshot: otherwise a
+    /// source that is being replaced would be missing.
     fn near_by_sign(&self, model: &Model, normal: &[f32], count: usize) -> rusqlite::Result<Vec<i64>> {
         let code = code(normal);
         let nearest = |codes: &VectorCodes| match codes.len() {
@@ -135,24 +128,24 @@ impl SqliteSnapshot<'_> {
         };
         let version = version(self.connection)?;
         {
-            let codes = self.codes.read().unwrap_or_else(PoisonError::into_inner);
+            let codes = self.codes.read();
             if codes.model == model.id && codes.version == version {
                 return Ok(nearest(&codes));
             }
         }
-        let mut codes = self.codes.write().unwrap_or_else(PoisonError::into_inner);
+        let mut codes = self.codes.write();
         if codes.model != model.id {
             *codes = VectorCodes::of_model(model.id, model.dimensions);
         }
         if codes.version.is_after(version) {
-            // Another search began later and was here first. This one reads codes of its own, which seldom happens.
+            // A later search was faster. This one reads its own codes, which is rare.
             drop(codes);
             let mut own = VectorCodes::of_model(model.id, model.dimensions);
             catch_up(self.connection, &mut own, version)?;
             return Ok(nearest(&own));
         }
         if let Err(error) = catch_up(self.connection, &mut codes, version) {
-            // Half of the changes are worse than none.
+            // A partial update is worse than none.
             *codes = VectorCodes::default();
             return Err(error);
         }
@@ -178,7 +171,7 @@ fn version(connection: &Connection) -> rusqlite::Result<CodesVersion> {
         .query_row([], |row| Ok(CodesVersion { added: row.get(0)?, removed: row.get(1)? }))
 }
 
-/// Brings codes to the state of the database, which is `version`.
+/// Updates the codes to `version`, the state of the database.
 fn catch_up(connection: &Connection, codes: &mut VectorCodes, version: CodesVersion) -> rusqlite::Result<()> {
     if codes.version.removed < version.removed && codes.len() > 0 {
         match gone_since(connection, codes.version.removed)? {
@@ -197,7 +190,7 @@ fn catch_up(connection: &Connection, codes: &mut VectorCodes, version: CodesVers
     Ok(())
 }
 
-/// The vectors that have gone since an entry of the list; `None` when the list no longer reaches back so far.
+/// The vectors deleted since an entry; `None` if the list does not reach back so far.
 fn gone_since(connection: &Connection, entry: i64) -> rusqlite::Result<Option<HashSet<i64>>> {
     let first: i64 =
         connection.query_row("SELECT coalesce(min(id), 0) FROM memory_vector_gone", [], |row| row.get(0))?;
@@ -208,13 +201,13 @@ fn gone_since(connection: &Connection, entry: i64) -> rusqlite::Result<Option<Ha
     statement.query_map([entry], |row| row.get(0))?.collect::<rusqlite::Result<_>>().map(Some)
 }
 
-/// Keeps the list of vectors that are gone short. Never empties it: its last entry says how far it has come.
-pub(super) fn shorten_list_of_gone(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+/// Shortens the list of deleted vectors. Never empties it: its last entry is the version.
+pub(super) fn shorten_deleted_list(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction
         .prepare_cached(
             "DELETE FROM memory_vector_gone WHERE id <= (SELECT max(id) FROM memory_vector_gone) - ?1",
         )?
-        .execute([GONE_LISTED])?;
+        .execute([DELETED_LISTED])?;
     Ok(())
 }
 

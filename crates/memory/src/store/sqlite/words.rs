@@ -1,21 +1,20 @@
-//! Chunks by their words, best first.
+//! Word search, best first.
 
 use hob_db::DatabaseError;
 use rusqlite::{Connection, Transaction, params};
 
-use super::SqliteSnapshot;
+use super::memory_file::SqliteSnapshot;
 use crate::store::ChunkHit;
-use crate::word_plan::{MOST_RANKED, plan};
+use crate::word_plan::{MAX_RANKED, plan};
 use crate::word_query::WordQuery;
 
-/// One chunk in so many is in the sample.
+/// One in this many chunks is in the sample.
 const SAMPLED: u64 = 64;
 
-/// What a hit in the title is worth, and one in the text.
+/// The weights of a hit in the title and in the text.
 const TITLE_WEIGHT: f64 = 4.0;
 const TEXT_WEIGHT: f64 = 1.0;
 
-/// The chunks that fit best, at most `count`.
 pub(super) fn find_words(
     snapshot: &SqliteSnapshot<'_>,
     query: &WordQuery,
@@ -24,8 +23,6 @@ pub(super) fn find_words(
     snapshot.explained(|connection| find(connection, query, count))
 }
 
-/// Of these chunks, those that have at least this share of the question's words. The others fit best only because
-/// nothing fits.
 pub(super) fn covering(
     snapshot: &SqliteSnapshot<'_>,
     query: &WordQuery,
@@ -43,7 +40,7 @@ pub(super) fn covering(
     })
 }
 
-/// Makes a chunk known by its words. Triggers take care of one that goes.
+/// Adds a chunk to the word index. Triggers remove it.
 pub(super) fn insert(
     transaction: &Transaction<'_>,
     chunk: i64,
@@ -78,10 +75,10 @@ fn covers(connection: &Connection, query: &WordQuery, chunk: i64, share: f64) ->
 }
 
 fn find(connection: &Connection, query: &WordQuery, count: usize) -> rusqlite::Result<Vec<ChunkHit>> {
-    // The highest id is as good as a count here, and is known at once.
+    // The highest id approximates the count, and is fast.
     let last: i64 =
         connection.query_row("SELECT coalesce(max(id), 0) FROM memory_chunk", [], |row| row.get(0))?;
-    if last.unsigned_abs() <= MOST_RANKED {
+    if last.unsigned_abs() <= MAX_RANKED {
         return rank(connection, &query.any(), 0, count);
     }
     let mut terms = query.terms().to_vec();
@@ -92,7 +89,7 @@ fn find(connection: &Connection, query: &WordQuery, count: usize) -> rusqlite::R
             Some(rows) => last - share(last, rows),
             None => 0,
         };
-        // What only common words find is no better than what rare ones found.
+        // Hits of common words rank below those of rare ones.
         let worst = hits.last().map_or(f64::INFINITY, |hit| hit.score);
         for hit in rank(connection, &plan.expression, oldest, count)? {
             if hits.len() < count && hits.iter().all(|known| known.chunk != hit.chunk) {
@@ -104,13 +101,13 @@ fn find(connection: &Connection, query: &WordQuery, count: usize) -> rusqlite::R
     Ok(hits)
 }
 
-/// The part of all ids in which about as many chunks fit as can be ranked.
+/// The range of ids with about as many chunks as can be ranked.
 fn share(last: i64, rows: u64) -> i64 {
-    let share = last.unsigned_abs() as f64 * MOST_RANKED as f64 / rows.max(1) as f64;
+    let share = last.unsigned_abs() as f64 * MAX_RANKED as f64 / rows.max(1) as f64;
     (share as i64).min(last)
 }
 
-/// How many chunks an expression fits, about.
+/// About the number of matching chunks.
 fn about(connection: &Connection, expression: &str) -> rusqlite::Result<u64> {
     let sampled: i64 = connection
         .prepare_cached("SELECT count(*) FROM memory_sample WHERE memory_sample MATCH ?1")?

@@ -7,7 +7,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
-use super::unexpected_value;
+use super::knowledge::unexpected_value;
 use crate::question_class::QuestionClass;
 use crate::records::RoutingDecision;
 use crate::store::StoredDecision;
@@ -38,7 +38,7 @@ pub(super) fn insert(connection: &Connection, decision: &RoutingDecision) -> rus
     Ok(())
 }
 
-/// Deletes what is beyond the bound, the oldest first.
+/// Deletes the oldest choices beyond the limit.
 pub(super) fn prune(connection: &Connection) -> rusqlite::Result<()> {
     let sql = "DELETE FROM router_decision WHERE decided <
         (SELECT decided FROM router_decision ORDER BY decided DESC LIMIT 1 OFFSET ?1)";

@@ -1,4 +1,4 @@
-//! What was learnt, as rows.
+//! Knowledge as rows.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,6 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
-use super::unexpected_value;
 use crate::question_class::QuestionClass;
 use crate::records::{ClassRecord, Knowledge, ModelRecord};
 
@@ -54,7 +53,6 @@ pub(super) fn write_class(
     Ok(())
 }
 
-/// Counts that a model was chosen.
 pub(super) fn count_try(connection: &Connection, class: QuestionClass, model: &str) -> rusqlite::Result<()> {
     let sql =
         "INSERT INTO router_model (class, model, weight, tries, samples, rewards) VALUES (?1, ?2, 0, 1, 0, 0)
@@ -63,7 +61,7 @@ pub(super) fn count_try(connection: &Connection, class: QuestionClass, model: &s
     Ok(())
 }
 
-/// All classes of which something was learnt. A class that this Hob does not know is skipped.
+/// All classes with knowledge. Unknown classes are skipped.
 pub(super) fn read(connection: &Connection) -> rusqlite::Result<Knowledge> {
     let mut knowledge = Knowledge::new();
     let mut statement = connection.prepare_cached("SELECT class, recent FROM router_class")?;
@@ -92,7 +90,7 @@ fn read_rewards(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<f64>> {
     serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(|_| unexpected_value(column, Type::Text))
 }
 
-/// The model's name in the column `first`, and what is known of it in those after.
+/// Reads a model from the columns from `first`.
 fn read_model(row: &Row<'_>, first: usize) -> rusqlite::Result<(String, ModelRecord)> {
     let known = ModelRecord {
         weight: row.get(first + 1)?,
@@ -103,4 +101,9 @@ fn read_model(row: &Row<'_>, first: usize) -> rusqlite::Result<(String, ModelRec
         dollars: row.get(first + 6)?,
     };
     Ok((row.get(first)?, known))
+}
+
+/// The error for an invalid value in a row.
+pub(super) fn unexpected_value(column: usize, kind: Type) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, kind, "not a valid value".into())
 }

@@ -13,7 +13,7 @@ fn left_at(steps: usize, path: &Path) -> Database {
 }
 
 #[test]
-fn what_an_older_hob_has_learnt_is_still_known() {
+fn the_knowledge_of_an_older_hob_is_kept() {
     let root = tempfile::tempdir().expect("a directory");
     let path = root.path().join("hob.db");
     left_at(1, &path)

@@ -2,9 +2,9 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `decisions` | choices, stored until it is known what came of them |
-//! | `knowledge` | what was learnt, by class of questions and by model |
-//! | `ratings` | what people say of answers, whether or not the router chose the model |
+//! | `decisions` | choices, stored until their outcome is known |
+//! | `knowledge` | knowledge, by class of questions and by model |
+//! | `ratings` | ratings, also of answers whose model the router did not choose |
 
 mod decisions;
 mod knowledge;
@@ -15,12 +15,11 @@ use std::time::SystemTime;
 use hob_core::{Moment, RequestSource};
 use hob_db::{Database, DatabaseError, Durability, Migrations};
 use rusqlite::Connection;
-use rusqlite::types::Type;
 
 use super::{LearnFn, NewRating, Ratings, RoutingStore, StoredDecision};
 use crate::records::{Knowledge, RoutingDecision};
 
-/// The steps that make its tables.
+/// The migrations of its tables.
 pub const MIGRATIONS: Migrations = Migrations {
     capability: "routing",
     steps: &[
@@ -30,7 +29,6 @@ pub const MIGRATIONS: Migrations = Migrations {
     legacy_versions: &[4, 9],
 };
 
-/// What routing stores in a SQLite database. Cheap to clone.
 #[derive(Clone)]
 pub struct SqliteRoutingStore {
     database: Database,
@@ -85,7 +83,7 @@ impl RoutingStore for SqliteRoutingStore {
         self.database.write(|transaction| {
             let before = ratings::replace(transaction, new)?;
             ratings::prune(transaction)?;
-            // The same rating twice does not count twice.
+            // A repeated rating counts once.
             let is_news = before.as_deref() != Some(new.rating.as_str());
             learn(transaction, new.run, &mut |stored, record| {
                 if is_news {
@@ -123,11 +121,6 @@ fn learn(transaction: &Connection, run: &str, learn_fn: LearnFn<'_>) -> rusqlite
     decisions::update(transaction, &stored)?;
     knowledge::write_class(transaction, stored.decision.class, &record)?;
     Ok(true)
-}
-
-/// The error for a value in a row that this Hob cannot have written.
-fn unexpected_value(column: usize, kind: Type) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, kind, "not as Hob writes it".into())
 }
 
 #[cfg(test)]

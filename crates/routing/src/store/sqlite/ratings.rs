@@ -23,7 +23,7 @@ pub(super) fn replace(connection: &Connection, new: &NewRating<'_>) -> rusqlite:
     Ok(before)
 }
 
-/// Deletes what is beyond the bound, the oldest first.
+/// Deletes the oldest ratings beyond the limit.
 pub(super) fn prune(connection: &Connection) -> rusqlite::Result<()> {
     let sql = "DELETE FROM feedback WHERE rated <
         (SELECT rated FROM feedback ORDER BY rated DESC LIMIT 1 OFFSET ?1)";

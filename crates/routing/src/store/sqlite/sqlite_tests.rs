@@ -3,7 +3,7 @@ use crate::records::Rating;
 use crate::store::tests::{decision, rating_of, routing};
 
 #[test]
-fn a_rating_whose_lesson_cannot_be_written_is_not_kept_either() {
+fn a_rating_that_cannot_be_learned_from_is_not_saved() {
     let routing = routing();
     routing.save(&decision("r", 0)).expect("saved");
     routing.learn("r", &mut |_, _| {}).expect("learnt");
@@ -14,7 +14,7 @@ fn a_rating_whose_lesson_cannot_be_written_is_not_kept_either() {
 }
 
 #[test]
-fn choices_are_not_kept_without_end() {
+fn the_number_of_stored_choices_is_limited() {
     let routing = routing();
     let many = 10_003;
     routing

@@ -122,7 +122,7 @@ async fn a_task_is_created_shown_changed_and_deleted() {
         assert_fits(&document, "Task", &changed);
     }
     let refused = server.ask(Method::POST, &format!("{path}/resume"), StatusCode::CONFLICT).await;
-    assert_eq!(refused["detail"], "a cancelled task stays cancelled");
+    assert_eq!(refused["detail"], "a cancelled task cannot be changed");
     assert_eq!(refused["error"]["code"], "task_state");
 
     let list = server.ask(Method::GET, "/v1/tasks?status=cancelled", StatusCode::OK).await;
@@ -161,7 +161,7 @@ async fn an_invalid_task_names_the_field() {
     let server = TaskServer::open().await;
     for (field, value, words) in [
         ("prompt", json!(" "), "the prompt is empty"),
-        ("schedule_type", json!("sometimes"), "'sometimes' is none of cron, interval, once"),
+        ("schedule_type", json!("sometimes"), "'sometimes' is not cron, interval or once"),
         ("schedule_value", json!("at nine"), "'at nine' is no cron expression"),
         ("timezone", json!("Mars/Olympus"), "unknown time zone"),
         ("agent", json!("jeeves"), "there is no agent 'jeeves'"),

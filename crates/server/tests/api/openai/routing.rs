@@ -65,7 +65,7 @@ pub fn question(model: &str, text: &str, stream: bool) -> Value {
 async fn complete_answers_and_streams_name_the_model_and_the_reason() {
     let server = RoutingServer::open(loopback_config()).await;
     let whole = server.ask(question("auto", "Hello", false)).await;
-    let why = "heuristic: the question is short and plain, so the smallest of 2 models";
+    let why = "heuristic: the question is short and simple, so the smallest of 2 models";
     assert_eq!((whole.status(), whole.headers()[REASON].to_str().unwrap()), (StatusCode::OK, why));
     assert_eq!(whole.json::<Value>().await.unwrap()["model"], "small:1b");
 

@@ -48,7 +48,7 @@ fn resume(transaction: &Transaction<'_>, task: &Task, now: Timestamp) -> rusqlit
     clock::next_slot(transaction, task, settled, now)
 }
 
-/// Drops what was to be tried again, and makes the task due at its next slot unless it runs.
+/// Drops a pending retry, and makes the task due at its next slot unless it runs.
 fn drop_retry(transaction: &Transaction<'_>, id: &TaskId) -> rusqlite::Result<()> {
     transaction.execute(
         "UPDATE task SET retry_slot = NULL, retry_attempt = NULL, retry_at = NULL,

@@ -1,10 +1,10 @@
-//! Which process runs what: a slot is claimed, and its task moved on to the next slot, in one transaction.
+//! Claims: a slot is claimed and its task advanced in one transaction.
 
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::rows;
-use crate::claim_plan::{Advance, ClaimPlan, MOST_RUNS, PendingRetry, RunCause, lease_until, plan_claim};
+use crate::claim_plan::{Advance, ClaimPlan, MAX_RUNS, PendingRetry, RunCause, lease_until, plan_claim};
 use crate::store::{Claimant, Claimed, Renewal};
 use crate::task::{Task, TaskRun};
 use crate::types::{TaskChange, TaskError, TaskId, TaskStatus};
@@ -79,7 +79,7 @@ pub(super) fn renew(
     })
 }
 
-/// Claims what is due of one task: what is to be tried again, else its slot.
+/// Claims the due slot of one task: a retry, else its next slot.
 fn claim(
     transaction: &Transaction<'_>,
     id: &TaskId,
@@ -89,9 +89,9 @@ fn claim(
     let task = match rows::find(transaction, id) {
         Ok(Some(task)) => task,
         Ok(None) => return Ok(None),
-        // A time zone that no longer exists, or a row of another program: the other tasks must not wait behind it.
+        // For example an unknown time zone. The other tasks must not wait for it.
         Err(error @ rusqlite::Error::FromSqlConversionFailure(..)) => {
-            tracing::warn!(task = %id, %error, "a task cannot be read and is left out");
+            tracing::warn!(task = %id, %error, "skipped a task that cannot be read");
             not_due(transaction, id)?;
             return Ok(None);
         }
@@ -110,11 +110,11 @@ fn claim(
         ClaimPlan::Run { slot, advance } => {
             let new_run = NewRun { slot, attempt: 1, cause: RunCause::Schedule };
             let Some(run) = new_run.insert(transaction, id, now, claimant)? else {
-                // It has run already, whatever the clock shows.
+                // It has already run.
                 skip(transaction, id, advance)?;
                 return Ok(None);
             };
-            move_on(transaction, id, advance, now)?;
+            advance_task(transaction, id, advance, now)?;
             prune(transaction, id)?;
             Ok(Some(Claimed { task: Task { next_run: advance.next_run, last_run: Some(now), ..task }, run }))
         }
@@ -129,8 +129,8 @@ fn claim(
     }
 }
 
-/// Moves a task on to its next slot, at which it is due when its run has ended.
-fn move_on(
+/// Advances a task to its next slot. It is due then, after its run has ended.
+fn advance_task(
     transaction: &Transaction<'_>,
     id: &TaskId,
     advance: Advance,
@@ -149,7 +149,7 @@ fn move_on(
     Ok(())
 }
 
-/// Moves a task on without a run.
+/// Advances a task without a run.
 fn skip(transaction: &Transaction<'_>, id: &TaskId, advance: Advance) -> rusqlite::Result<()> {
     transaction.execute(
         "UPDATE task SET next_run = ?2, due = ?2, settled = ?3,
@@ -184,7 +184,7 @@ fn is_running(transaction: &Transaction<'_>, id: &TaskId) -> rusqlite::Result<bo
     transaction.query_row(sql, [id.as_str()], |row| row.get(0))
 }
 
-/// A slot for a run that has none: now, or the first moment after it that is not taken.
+/// A slot for a manual run: now, or the first free moment after it.
 fn free_slot(transaction: &Transaction<'_>, id: &TaskId, now: Timestamp) -> rusqlite::Result<Timestamp> {
     let sql = "SELECT max(slot) FROM task_run WHERE task_id = ?1 AND slot >= ?2";
     let taken: Option<i64> =
@@ -192,7 +192,7 @@ fn free_slot(transaction: &Transaction<'_>, id: &TaskId, now: Timestamp) -> rusq
     taken.map_or(Ok(now), |taken| rows::moment(0, taken.saturating_add(1)))
 }
 
-/// A run about to begin.
+/// A run to start.
 struct NewRun {
     slot: Timestamp,
     attempt: u32,
@@ -200,7 +200,7 @@ struct NewRun {
 }
 
 impl NewRun {
-    /// `None` when the slot has been run already.
+    /// `None` if the slot has already run.
     fn insert(
         &self,
         transaction: &Transaction<'_>,
@@ -240,6 +240,6 @@ fn prune(transaction: &Transaction<'_>, id: &TaskId) -> rusqlite::Result<()> {
         "DELETE FROM task_run WHERE task_id = ?1 AND finished_at IS NOT NULL AND id <=
              (SELECT id FROM task_run WHERE task_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
     )?;
-    delete.execute(params![id.as_str(), MOST_RUNS as i64])?;
+    delete.execute(params![id.as_str(), MAX_RUNS as i64])?;
     Ok(())
 }

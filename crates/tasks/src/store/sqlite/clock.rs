@@ -1,8 +1,7 @@
-//! Tasks whose schedule a wrong clock has carried ahead.
+//! Tasks whose schedule a wrong clock has moved ahead.
 //!
-//! A claim settles all slots up to the time on the clock, and a task waits until that time has passed. When the clock was
-//! ahead by a year for a moment, that would be a year. So once the clock is steady again, such tasks are recalculated. The slots
-//! that ran meanwhile stay done: a slot with a run is never run again.
+//! A claim settles all slots up to the current time, and a task waits until then. If the clock was a year ahead for a moment, the
+//! task would wait a year. So such tasks are recalculated once the clock is steady. A slot with a run never runs again.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, Transaction, params};
@@ -13,7 +12,7 @@ use crate::store::Recalculated;
 use crate::task::Task;
 use crate::types::TaskId;
 
-/// The active tasks that wait for a time which the clock showed by mistake.
+/// The active tasks that wait for a time that the clock showed by mistake.
 pub(super) fn carried_ahead(connection: &Connection, now: Timestamp) -> rusqlite::Result<Vec<TaskId>> {
     let mut statement = connection
         .prepare_cached("SELECT id FROM task WHERE status = 'active' AND (settled > ?1 OR retry_at > ?2)")?;
@@ -38,7 +37,7 @@ fn recalculate(
     id: &TaskId,
     now: Timestamp,
 ) -> rusqlite::Result<Option<Recalculated>> {
-    // A claim logs a task that cannot be read.
+    // A claim logs unreadable tasks.
     let Ok(Some(mut task)) = rows::find(transaction, id) else { return Ok(None) };
     let settled = settled(transaction, id)?;
     correct_creation(&mut task, now);
@@ -55,7 +54,7 @@ fn recalculate(
             latest_retry(now).as_microsecond(),
         ],
     )?;
-    // One that runs becomes due when its run ends.
+    // A running task becomes due when its run ends.
     transaction.execute(
         "UPDATE task SET due = coalesce(retry_at, next_run) WHERE id = ?1
              AND NOT EXISTS (SELECT 1 FROM task_run WHERE task_id = ?1 AND finished_at IS NULL)",
@@ -64,7 +63,7 @@ fn recalculate(
     Ok(Some(Recalculated { task: id.clone(), ahead: settled.duration_since(now), next_run }))
 }
 
-/// Slots of a task up to here are done with.
+/// All slots of a task up to here are settled.
 pub(super) fn settled(transaction: &Transaction<'_>, id: &TaskId) -> rusqlite::Result<Timestamp> {
     let settled =
         transaction.query_row("SELECT settled FROM task WHERE id = ?1", [id.as_str()], |row| row.get(0))?;

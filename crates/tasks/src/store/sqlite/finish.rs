@@ -53,7 +53,7 @@ pub(super) fn expire_leases(
     let result = RunResult {
         outcome: RunOutcome::Interrupted,
         result: None,
-        error: Some("the process that ran it is gone".to_owned()),
+        error: Some("its process has ended".to_owned()),
         retry: RetryPolicy::IfLeft,
     };
     let expired = expired(transaction, now, longest_lease)?;
@@ -106,7 +106,7 @@ fn schedule_retry(transaction: &Transaction<'_>, run: &TaskRun, at: Timestamp) -
     Ok(())
 }
 
-/// The task is due again when its retry or its next slot is; with neither, it is completed.
+/// The task is due at its retry or its next slot; with neither, it is completed.
 fn release(transaction: &Transaction<'_>, id: &TaskId) -> rusqlite::Result<()> {
     transaction
         .prepare_cached(

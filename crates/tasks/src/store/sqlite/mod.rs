@@ -15,19 +15,19 @@ use super::{Claimant, Claimed, Recalculated, Renewal, RunResult, TaskStore};
 use crate::task::{Task, TaskRun};
 use crate::types::{TaskChange, TaskError, TaskId, TaskStatus};
 
-/// The steps that make the tables of tasks.
+/// The migrations of the tables of tasks.
 pub const MIGRATIONS: Migrations = Migrations {
     capability: "tasks",
     steps: &[include_str!("../../../migrations/1_tasks.sql")],
     legacy_versions: &[2],
 };
 
-/// More than anyone reads, and few enough to hold in memory.
-const MOST_LISTED: i64 = 100_000;
+/// The longest list, which fits in memory.
+const MAX_LISTED: i64 = 100_000;
 
 const NEXT_DUE: &str = "SELECT min(due) FROM task WHERE status = 'active'";
 
-/// The tasks in a database, which is opened when it is first needed. Cheap to clone.
+/// Cheap to clone.
 #[derive(Clone)]
 pub struct SqliteTaskStore {
     pub(super) database: LazyDatabase,
@@ -67,7 +67,7 @@ impl TaskStore for SqliteTaskStore {
     }
 
     fn list(&self, status: Option<TaskStatus>) -> Result<Vec<Task>, DatabaseError> {
-        self.read(|connection| rows::list(connection, status, MOST_LISTED))
+        self.read(|connection| rows::list(connection, status, MAX_LISTED))
     }
 
     fn runs(&self, id: &TaskId, limit: usize) -> Result<Vec<TaskRun>, DatabaseError> {
@@ -138,7 +138,7 @@ impl TaskStore for SqliteTaskStore {
     }
 
     fn expire_leases(&self, now: Timestamp, longest_lease: Duration) -> Result<Vec<TaskRun>, DatabaseError> {
-        // Mostly there are none, and then no other writer is waited for.
+        // Usually there are none, and then no write lock is needed.
         if self.read(|connection| finish::expired(connection, now, longest_lease))?.is_empty() {
             return Ok(Vec::new());
         }
@@ -146,7 +146,6 @@ impl TaskStore for SqliteTaskStore {
     }
 
     fn recalculate_carried_ahead(&self, now: Timestamp) -> Result<Vec<Recalculated>, DatabaseError> {
-        // As above.
         if self.read(|connection| clock::carried_ahead(connection, now))?.is_empty() {
             return Ok(Vec::new());
         }

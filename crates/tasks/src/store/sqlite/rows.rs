@@ -122,7 +122,7 @@ pub(super) fn read_id(row: &Row<'_>, column: usize) -> rusqlite::Result<TaskId> 
     TaskId::parse(&row.get::<_, String>(column)?).map_err(|error| unreadable(column, error))
 }
 
-/// Only what the schedule began is tried again, so a word that is not known counts as manual.
+/// Only scheduled runs are retried, so an unknown value counts as manual.
 pub(super) fn read_cause(row: &Row<'_>, column: usize) -> rusqlite::Result<RunCause> {
     let word: String = row.get(column)?;
     Ok(RunCause::ALL.into_iter().find(|cause| cause.as_str() == word).unwrap_or(RunCause::Manual))

@@ -1,11 +1,10 @@
-//! Whether an engine has ever answered, for those who must neither create nor migrate the database.
+//! Whether an engine has ever answered, without creating or migrating the database.
 
 use std::path::Path;
 
 use hob_db::{DatabaseError, peek};
 
-/// Whether the record at `path` knows of an answer by `engine`. One that is not there knows of none. Creates nothing, and
-/// brings nothing up to date: of one that is too old to tell, this is an error. Blocks.
+/// Whether the database at `path` has an answer of `engine`. Fails if the database is too old. Blocks.
 pub fn has_answered(path: &Path, engine: &str) -> Result<bool, DatabaseError> {
     let answered = peek(path, |connection| {
         let sql = "SELECT EXISTS (SELECT 1 FROM telemetry_series WHERE engine = ?1 AND total_answered > 0)";

@@ -1,4 +1,4 @@
-//! Deletes calls. Pages and sums of a day always go together, so that the sums stay those of the calls.
+//! Deletes calls: pages and sums of a day together.
 
 use hob_core::UtcDay;
 use hob_db::{Database, DatabaseError, Durability};
@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use super::report::first_moment;
 
-/// Takes a day out of the sums of all days. Those that reached their limit no longer know what they are made of.
+/// Subtracts a day from the totals, except those that have reached their limit.
 const SUBTRACT_DAY: &str = "
     UPDATE telemetry_series SET
         total_answered = total_answered - (calls - failures),
@@ -56,7 +56,7 @@ fn delete_day(database: &Database, day: UtcDay) -> Result<u64, DatabaseError> {
     })
 }
 
-/// How many inferences are in the pages that begin from `start` on and before `end`.
+/// The number of inferences in the pages from `start` to `end`.
 fn recorded(connection: &Connection, start: i64, end: i64) -> rusqlite::Result<u64> {
     let sql =
         "SELECT coalesce(sum(count), 0) FROM telemetry_page WHERE first_started >= ?1 AND first_started < ?2";

@@ -6,8 +6,8 @@ use rusqlite::{Connection, params};
 use super::rows::{Names, page_of};
 use crate::store::{ExportPage, ExportPosition};
 
-/// Calls after which no further page is read.
-pub(crate) const ENOUGH: usize = 1000;
+/// After this many calls no more pages are read.
+pub(crate) const MIN_CALLS: usize = 1000;
 
 const PAGES: &str = "
     SELECT first_started, id, inferences FROM telemetry_page
@@ -25,7 +25,7 @@ pub(super) fn page_after(
     let mut calls = Vec::new();
     while let Some(page) = pages.next()? {
         let first_started = page.get(0)?;
-        if calls.len() >= ENOUGH {
+        if calls.len() >= MIN_CALLS {
             let next = Some(Moment::from_microseconds(first_started));
             return Ok(ExportPage { calls, position, next });
         }

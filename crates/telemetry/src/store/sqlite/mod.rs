@@ -1,16 +1,16 @@
-//! Calls in SQLite: every one, packed in pages, and sums per day that keep reports fast however many there are.
+//! Calls in SQLite: packed in pages, with daily sums that keep reports fast.
 //!
 //! | file | what |
 //! |---|---|
-//! | `answered` | whether an engine has answered, without opening the database for work |
+//! | `answered` | whether an engine has answered, without migrating |
 //! | `delete` | deletes: everything, or the oldest day |
 //! | `export` | the next pages of an export |
 //! | `pages` | writes pages: a row of the database for many calls of one day |
 //! | `record` | writes a batch: pages and sums in one transaction |
 //! | `report` | sums: overview, models, engines, agents, days |
 //! | `rows` | single calls: the last ones, and the last of a kind |
-//! | `served` | what savings are computed from |
-//! | `timing` | how long calls took, and how fast models write |
+//! | `served` | the input of the savings |
+//! | `timing` | latencies and speeds |
 
 mod answered;
 mod delete;
@@ -38,7 +38,7 @@ use crate::savings::{Prices, ServedTotals};
 use crate::store::{ExportPage, ExportPosition, TelemetryStore};
 use crate::timings::ModelSpeed;
 
-/// The steps that make its tables.
+/// The migrations of its tables.
 pub const MIGRATIONS: Migrations = Migrations {
     capability: "telemetry",
     steps: &[
@@ -51,7 +51,6 @@ pub const MIGRATIONS: Migrations = Migrations {
     legacy_versions: &[1, 6, 7, 8, 10],
 };
 
-/// The calls in a SQLite database. Cheap to clone.
 #[derive(Clone)]
 pub struct SqliteTelemetryStore {
     pub(crate) database: Database,

@@ -1,4 +1,4 @@
-//! Writes inferences page by page: a row of the database for up to 2,048 of one day.
+//! Writes pages: one row for up to 2,048 inferences of one day.
 
 use hob_core::time::Moment;
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -7,19 +7,19 @@ use rusqlite::{CachedStatement, Transaction, params};
 use crate::entry::Entry;
 use crate::packed::pack;
 
-/// Inferences of a page. To read one of them, the whole page is read.
-pub(crate) const MOST: usize = 2048;
+/// Inferences of a page. Reading one of them reads the whole page.
+pub(crate) const MAX_INFERENCES: usize = 2048;
 
-/// Bytes after which a page takes no more: many long errors must not make a huge one.
-const FULL: usize = 1 << 20;
+/// The size after which a page is full, because errors may be long.
+const MAX_BYTES: usize = 1 << 20;
 
-/// Bytes of most inferences.
+/// The usual bytes of an inference.
 const USUAL: usize = 128;
 
 const INSERT: &str = "
     INSERT INTO telemetry_page (first_started, last_started, count, inferences) VALUES (?1, ?2, ?3, ?4)";
 
-/// The page that is being filled; those before it are written.
+/// The current page; earlier ones are written.
 pub(super) struct Pages<'t> {
     insert: CachedStatement<'t>,
     text: Vec<u8>,
@@ -33,13 +33,13 @@ struct Span {
 }
 
 impl<'t> Pages<'t> {
-    /// For about so many inferences.
+    /// For about this many inferences.
     pub(super) fn new(transaction: &'t Transaction<'_>, inferences: usize) -> rusqlite::Result<Self> {
-        let text = Vec::with_capacity(inferences.min(MOST) * USUAL);
+        let text = Vec::with_capacity(inferences.min(MAX_INFERENCES) * USUAL);
         Ok(Pages { insert: transaction.prepare_cached(INSERT)?, text, span: None })
     }
 
-    /// To be called in the order in which the inferences began.
+    /// Must be called in the order of the starts.
     pub(super) fn add(&mut self, series: i64, entry: &Entry<'_>) -> rusqlite::Result<()> {
         if self.is_closed_to(entry) {
             self.write()?;
@@ -53,14 +53,15 @@ impl<'t> Pages<'t> {
         Ok(())
     }
 
-    /// Writes the last page.
     pub(super) fn finish(mut self) -> rusqlite::Result<()> {
         self.write()
     }
 
     fn is_closed_to(&self, entry: &Entry<'_>) -> bool {
         self.span.as_ref().is_some_and(|span| {
-            span.count >= MOST || self.text.len() >= FULL || span.first.day() != entry.started.day()
+            span.count >= MAX_INFERENCES
+                || self.text.len() >= MAX_BYTES
+                || span.first.day() != entry.started.day()
         })
     }
 
@@ -98,15 +99,15 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_of_one_day_and_of_so_many() {
+    fn a_page_has_one_day_and_a_limited_size() {
         let telemetry = telemetry();
         let began = |time| Inference { started: time, ..inference() };
         let mut batch = vec![began(noon()), began(noon() - DAY), began(noon() + DAY)];
-        batch.extend((0..MOST as u64).map(|number| began(noon() + Duration::from_millis(number))));
+        batch.extend((0..MAX_INFERENCES as u64).map(|number| began(noon() + Duration::from_millis(number))));
         telemetry.record_batch(&batch, &Prices::standard()).expect("recorded");
         let counts: Vec<usize> = pages(&telemetry).into_iter().map(|(count, _)| count).collect();
-        assert_eq!(counts, [1, MOST, 1, 1]);
-        assert_eq!(export(&telemetry, None).count(), MOST + 3);
+        assert_eq!(counts, [1, MAX_INFERENCES, 1, 1]);
+        assert_eq!(export(&telemetry, None).count(), MAX_INFERENCES + 3);
     }
 
     #[test]
@@ -117,6 +118,6 @@ mod tests {
         telemetry.record_batch(&vec![failed; 200], &Prices::standard()).expect("recorded");
         let pages = pages(&telemetry);
         assert!(pages.len() > 1);
-        assert!(pages.iter().all(|(_, bytes)| *bytes < FULL + 16 * 1024), "{pages:?}");
+        assert!(pages.iter().all(|(_, bytes)| *bytes < MAX_BYTES + 16 * 1024), "{pages:?}");
     }
 }

@@ -13,7 +13,7 @@ use crate::inference::Inference;
 use crate::latency_histogram::Durations;
 use crate::savings::Prices;
 
-// SQLite turns a sum that is too large into a floating-point number; `min` turns that back into the largest whole one.
+// SQLite turns a sum that overflows into a float; `min` limits it to the largest integer.
 const ADD_TO_DAY: &str = "
     INSERT INTO telemetry_day (
         day, series, calls, failures, cancelled, estimated, prompt_tokens, completion_tokens, cached_tokens, latency_us,
@@ -85,7 +85,7 @@ pub(super) fn record_batch(
     })
 }
 
-/// They come in the order in which they ended.
+/// The batch is in the order of the ends.
 fn by_start(batch: &[Inference]) -> Vec<&Inference> {
     let mut sorted: Vec<&Inference> = batch.iter().collect();
     sorted.sort_by_key(|inference| Moment::of(inference.started));
@@ -96,7 +96,7 @@ fn by_start(batch: &[Inference]) -> Vec<&Inference> {
 #[derive(Default)]
 struct SeriesIds<'a> {
     known: HashMap<Series<'a>, i64>,
-    /// Mostly the next call is of the same one.
+    /// The next call is often of the same series.
     last: Option<(Series<'a>, i64)>,
 }
 
@@ -125,14 +125,14 @@ fn series_id(transaction: &Transaction<'_>, series: &Series<'_>) -> rusqlite::Re
     }
 }
 
-/// What a batch adds to the sums. Gathered first: calls of one batch mostly belong together.
+/// The sums of a batch, gathered first because many calls have the same key.
 #[derive(Default)]
 struct Sums {
     days: HashMap<(UtcDay, i64), DaySum>,
     served: HashMap<i64, ServedSum>,
 }
 
-/// What savings count of a quarter of an hour.
+/// The sums of a quarter of an hour.
 #[derive(Default)]
 struct ServedSum {
     calls: i64,
@@ -156,7 +156,7 @@ struct DaySum {
     unpriced: i64,
     energy_uj: i64,
     measured: i64,
-    /// The part of `completion_tokens` that is of completed calls.
+    /// The `completion_tokens` of completed calls.
     completed_tokens: i64,
     /// Of completed calls; `None` without any.
     durations: Option<Durations>,
@@ -237,9 +237,8 @@ fn add_durations(
 }
 
 impl DaySum {
-    /// A call that failed counts as one, and has used energy: nobody got its tokens, which count only where they are to be
-    /// paid for, and how fast it failed is no speed. A cancelled one has used its tokens, but was not given the time it would
-    /// have taken.
+    /// A failed call counts with its energy, and with its tokens only if they cost money. It has no speed. A cancelled call
+    /// counts with its tokens, but not with its time.
     fn add(&mut self, entry: &Entry<'_>) {
         self.calls += 1;
         if let Some(energy) = entry.energy_uj {

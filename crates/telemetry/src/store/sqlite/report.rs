@@ -1,4 +1,4 @@
-//! Sums for reports. They come from the days' sums alone: a million rows cost no more than the days and models they are of.
+//! Sums for reports, from the daily sums alone, so that their cost does not depend on the number of calls.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use hob_core::{Moment, UtcDay};
 use rusqlite::Connection;
 
-use super::timing::durations;
+use super::timing::{Group, Grouping, durations};
 use crate::figures::{AgentFigures, CallFigures, CallOverview, DayFigures, EngineFigures, ModelFigures};
 use crate::inference::Energy;
 use crate::savings::Dollars;
@@ -68,7 +68,7 @@ fn ranked(
     grouping: Grouping,
     since: Option<UtcDay>,
 ) -> rusqlite::Result<Vec<(Group, CallFigures)>> {
-    // They come sorted by name, which therefore decides between equals.
+    // Sorted by name before, which decides between equals.
     let mut ranked: Vec<_> = groups(connection, grouping, since)?.into_iter().collect();
     ranked.sort_by_key(|(_, figures)| std::cmp::Reverse(figures.calls));
     Ok(ranked)
@@ -80,38 +80,6 @@ pub(super) fn first_moment(connection: &Connection) -> rusqlite::Result<Option<M
     Ok(Option::<i64>::map(first, Moment::from_microseconds))
 }
 
-/// What calls are summed by.
-#[derive(Clone, Copy)]
-pub(super) enum Grouping {
-    Together,
-    Model,
-    Engine,
-    Agent,
-    Day,
-}
-
-impl Grouping {
-    /// The two columns of a [`Group`].
-    pub(super) fn columns(self) -> &'static str {
-        match self {
-            Grouping::Together => "'', ''",
-            Grouping::Model => "model, engine",
-            Grouping::Engine => "engine, ''",
-            Grouping::Agent => "agent, ''",
-            Grouping::Day => "cast(day AS TEXT), ''",
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Group(pub(super) String, pub(super) String);
-
-impl Group {
-    pub(super) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Group(row.get(0)?, row.get(1)?))
-    }
-}
-
 fn groups(
     connection: &Connection,
     grouping: Grouping,
@@ -120,7 +88,7 @@ fn groups(
     let columns = grouping.columns();
     let since = since.map_or(i64::MIN, UtcDay::days);
     let mut durations = durations(connection, columns, "TRUE", since)?;
-    // The cost is summed in two parts, as the sum of all days may be larger than what SQLite holds.
+    // The cost is summed in two parts, because the total may exceed SQLite's integers.
     let sql = format!(
         "SELECT {columns}, sum(calls), sum(failures), sum(cancelled), sum(estimated), sum(prompt_tokens),
              sum(completion_tokens), sum(cached_tokens), total(latency_us), total(first_token_us), sum(first_tokens),
@@ -162,12 +130,12 @@ fn groups(
     Ok(groups)
 }
 
-/// An amount from its whole millionths of a dollar and the sum of what was left over.
+/// An amount from millionths of a dollar and the remainder.
 pub(super) fn dollars(micro: u64, pico: u64) -> Dollars {
     Dollars::from_pico(u128::from(micro) * 1_000_000 + u128::from(pico))
 }
 
-/// A sum of energy from so many calls.
+/// The energy of `measured` calls, if any.
 pub(super) fn energy(microjoules: f64, measured: u64) -> Option<Energy> {
     (measured > 0).then(|| Energy::from_microjoules(microjoules as u64))
 }

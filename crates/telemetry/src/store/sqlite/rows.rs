@@ -46,8 +46,7 @@ pub(super) fn last_complete(
     newest(connection, &search, wanted)
 }
 
-/// Of pages that overlap, the one that ends last may not have all of the last ones: pages are read until the next is older than
-/// all that was found.
+/// Pages overlap, so pages are read until the next one is older than all that was found.
 pub(super) fn recent(connection: &Connection, most: usize) -> rusqlite::Result<Vec<CallRecord>> {
     let mut names = Names::new(connection)?;
     let mut statement = connection.prepare_cached(NEWEST_PAGES)?;
@@ -67,14 +66,13 @@ pub(super) fn recent(connection: &Connection, most: usize) -> rusqlite::Result<V
     Ok(found)
 }
 
-/// Where to look for an inference.
 struct Search<'a> {
     since: Moment,
-    /// Pages without this text are not opened.
+    /// Pages without this text are skipped.
     text: &'a str,
 }
 
-/// The newest inference that is `wanted`.
+/// The newest matching inference.
 fn newest(
     connection: &Connection,
     search: &Search<'_>,
@@ -104,12 +102,11 @@ fn newest(
     Ok(found)
 }
 
-/// The inferences of a page out of this column of a row.
+/// The inferences in a column of a row.
 pub(super) fn page_of<'r>(row: &'r rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Vec<Packed<'r>>> {
     Ok(unpack(row.get_ref(column)?.as_str()?).map_err(FromSqlError::other)?)
 }
 
-/// What the calls of a series have in common.
 struct Name {
     source: String,
     engine: String,
@@ -117,7 +114,7 @@ struct Name {
     agent: Option<String>,
 }
 
-/// The names of series, each looked up once. For one reading only: the id of one that was deleted is given to another.
+/// The names of series, each looked up once. For one transaction only, because ids of deleted series are reused.
 pub(super) struct Names<'c> {
     find: CachedStatement<'c>,
     known: HashMap<i64, Name>,
@@ -128,7 +125,7 @@ impl<'c> Names<'c> {
         Ok(Names { find: connection.prepare_cached(FIND_NAMES)?, known: HashMap::new() })
     }
 
-    /// An inference with the names of its series.
+    /// Adds the names of its series to an inference.
     pub(super) fn row(&mut self, inference: Packed<'_>) -> rusqlite::Result<CallRecord> {
         let name = self.of(inference.series)?;
         let Packed { completion_tokens, outcome, .. } = inference;

@@ -1,4 +1,4 @@
-//! What savings are computed from.
+//! The input of the savings.
 
 use hob_core::engine::CLOUD;
 use hob_core::{Moment, RequestSource, UtcDay};
@@ -9,10 +9,10 @@ use super::rows::recent;
 use super::timing::served_timings;
 use crate::savings::{Dollars, MeasuredEnergy, Quarter, ServedModel, ServedTotals};
 
-/// How many of the last calls go with the savings.
+/// The number of last calls in the savings.
 const RECENT: usize = 10;
 
-/// How many days back the chart and the timings go, today included.
+/// The days of the chart and the timings, including today.
 const DAYS: u32 = 30;
 
 pub(super) fn served(connection: &Connection, today: UtcDay) -> rusqlite::Result<ServedTotals> {
@@ -27,7 +27,7 @@ pub(super) fn served(connection: &Connection, today: UtcDay) -> rusqlite::Result
         since: first_moment(connection)?,
         models,
         timings: timings.together,
-        // A day more than the chart shows: the days of a zone begin up to a day before ours.
+        // One day more than the chart, because days in other zones begin up to a day earlier.
         quarters: quarters(connection, today.minus(DAYS))?,
         cloud_cost,
         energy,
@@ -35,7 +35,7 @@ pub(super) fn served(connection: &Connection, today: UtcDay) -> rusqlite::Result
     })
 }
 
-/// Models on local engines, those with the most tokens first.
+/// Local models, most tokens first.
 fn local_models(connection: &Connection) -> rusqlite::Result<Vec<ServedModel>> {
     let mut statement = connection.prepare_cached(
         "SELECT model, engine, sum(total_answered), sum(total_prompt_tokens), sum(total_completion_tokens)
@@ -57,7 +57,7 @@ fn local_models(connection: &Connection) -> rusqlite::Result<Vec<ServedModel>> {
     statement.query_map(params![CLOUD, RequestSource::Bench.as_str()], read)?.collect()
 }
 
-/// The quarters of an hour with answers, from the day `since` on.
+/// The quarters of an hour with answers since a day.
 fn quarters(connection: &Connection, since: UtcDay) -> rusqlite::Result<Vec<Quarter>> {
     let mut statement = connection.prepare_cached(
         "SELECT quarter, calls, prompt_tokens, completion_tokens FROM telemetry_served
@@ -75,13 +75,13 @@ fn quarters(connection: &Connection, since: UtcDay) -> rusqlite::Result<Vec<Quar
     statement.query_map([since.start().quarter()], read)?.collect()
 }
 
-/// What was spent on calls, of money and of energy.
+/// The cost of calls in money and energy.
 struct Spent {
     cloud_cost: Dollars,
     energy: Option<MeasuredEnergy>,
 }
 
-/// Whatever a call was for, it was paid for: `bench` counts here.
+/// Includes `bench`, which also costs money.
 fn spent(connection: &Connection) -> rusqlite::Result<Spent> {
     let mut statement = connection.prepare_cached(
         "SELECT coalesce(sum(total_cost_pico / 1000000), 0), coalesce(sum(total_cost_pico % 1000000), 0),

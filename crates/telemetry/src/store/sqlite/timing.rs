@@ -1,4 +1,4 @@
-//! How long calls took: sums and histograms of days.
+//! Latencies: sums and histograms of days.
 
 use std::collections::HashMap;
 
@@ -6,12 +6,42 @@ use hob_core::engine::CLOUD;
 use hob_core::{RequestSource, UtcDay};
 use rusqlite::Connection;
 
-use super::report::{Group, Grouping};
 use crate::latency_histogram::Durations;
 use crate::timings::{CallTimings, ModelSpeed, TimingSums};
 
-/// Only calls whose time is in the sums count: one that was cancelled has tokens there, and no time. A day of which nobody knows
-/// which tokens were of which calls says nothing.
+#[derive(Clone, Copy)]
+pub(super) enum Grouping {
+    Together,
+    Model,
+    Engine,
+    Agent,
+    Day,
+}
+
+impl Grouping {
+    /// The two columns of a [`Group`].
+    pub(super) fn columns(self) -> &'static str {
+        match self {
+            Grouping::Together => "'', ''",
+            Grouping::Model => "model, engine",
+            Grouping::Engine => "engine, ''",
+            Grouping::Agent => "agent, ''",
+            Grouping::Day => "cast(day AS TEXT), ''",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Group(pub(super) String, pub(super) String);
+
+impl Group {
+    pub(super) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Group(row.get(0)?, row.get(1)?))
+    }
+}
+
+/// Only calls with a time count: a cancelled call has tokens, but no time. Days without the tokens of completed calls are
+/// skipped.
 const SPEEDS: &str = "
     SELECT engine, model, 1e6 * total(completed_tokens) / total(latency_us)
     FROM telemetry_day JOIN telemetry_series ON id = series WHERE day >= ?1 AND completed_tokens IS NOT NULL
@@ -26,7 +56,7 @@ pub(super) fn speeds(connection: &Connection, since: UtcDay, most: u32) -> rusql
     speeds.collect()
 }
 
-/// The histograms of all calls that meet the condition `which`.
+/// The histograms of all calls that match `which`.
 pub(super) fn durations(
     connection: &Connection,
     columns: &str,
@@ -48,10 +78,10 @@ pub(super) fn durations(
     Ok(durations)
 }
 
-/// How long answers that save money took from the day `since` on: all of them together, and by model and engine.
+/// The latencies of local answers since a day: in total, and by model and engine.
 pub(super) fn served_timings(connection: &Connection, since: UtcDay) -> rusqlite::Result<ServedTimings> {
     let columns = Grouping::Model.columns();
-    // Those on local engines that were no measurement.
+    // Local calls without benchmarks.
     let which = format!("engine <> '{CLOUD}' AND source <> '{}'", RequestSource::Bench.as_str());
     let mut durations = durations(connection, columns, &which, since.days())?;
     let sql = format!(
@@ -78,7 +108,6 @@ pub(super) fn served_timings(connection: &Connection, since: UtcDay) -> rusqlite
     Ok(ServedTimings { together: together.timings(), by_model })
 }
 
-/// See [`served_timings`].
 pub(super) struct ServedTimings {
     pub(super) together: CallTimings,
     pub(super) by_model: HashMap<(String, String), CallTimings>,

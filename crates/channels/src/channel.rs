@@ -1,0 +1,137 @@
+//! One channel: an inbox, a sender, a status, and a task that listens. Knows no socket and no process: the gateway and WhatsApp pass
+//! in the sender and the listener.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use hob_core::EventBus;
+use parking_lot::Mutex;
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::inbox::{Inbox, InboxParts, MessageHandler};
+use crate::outgoing::{MessageSender, Outgoing, deliver};
+use crate::status::StatusCell;
+use crate::status_transitions::Trigger;
+use crate::types::{ChannelError, ChannelReport, ChannelStatus};
+
+/// A gateway or WhatsApp. It stops listening when it is dropped; [`Self::close`] also waits for that.
+pub struct Channel {
+    /// Empty where there is no gateway.
+    gateway_url: String,
+    listener: Arc<dyn Listener>,
+    sender: Arc<dyn MessageSender>,
+    inbox: Inbox,
+    events: EventBus,
+    status: StatusCell,
+    listening: Mutex<Option<Listening>>,
+}
+
+struct Listening {
+    stop: DropGuard,
+    task: JoinHandle<()>,
+}
+
+/// Receives messages.
+#[async_trait]
+pub(crate) trait Listener: Send + Sync + 'static {
+    /// Puts messages into the inbox until `stop` is cancelled. Reconnects after every failure.
+    async fn listen(&self, stop: CancellationToken);
+}
+
+/// What a channel consists of.
+pub(crate) struct ChannelParts {
+    pub gateway_url: String,
+    pub inbox: InboxParts,
+    pub status: StatusCell,
+}
+
+impl Channel {
+    pub(crate) fn new<L: Listener>(parts: ChannelParts, listener: impl FnOnce(Inbox) -> L) -> Self {
+        let ChannelParts { gateway_url, inbox: parts, status } = parts;
+        let (sender, events) = (Arc::clone(&parts.sender), parts.events.clone());
+        let inbox = Inbox::new(parts);
+        let listener = Arc::new(listener(inbox.clone()));
+        Channel { gateway_url, listener, sender, inbox, events, status, listening: Mutex::default() }
+    }
+
+    /// Gets every message from now on. All handlers are called for every message.
+    pub fn on_message(&self, handler: Arc<dyn MessageHandler>) {
+        self.inbox.on_message(handler);
+    }
+
+    /// Starts to listen, without waiting for a connection. Does nothing if it listens already.
+    pub fn start(&self) {
+        let mut listening = self.listening.lock();
+        if listening.as_ref().is_some_and(|listening| !listening.task.is_finished()) {
+            return;
+        }
+        self.status.note(Trigger::Connect);
+        self.sender.set_listening(true);
+        let (stop, listener) = (CancellationToken::new(), Arc::clone(&self.listener));
+        let stopped = stop.clone();
+        let task = tokio::spawn(async move { listener.listen(stopped).await });
+        *listening = Some(Listening { stop: stop.drop_guard(), task });
+    }
+
+    /// Starts to listen, and waits until the first attempt to connect has succeeded or failed. After a failure it tries again.
+    pub async fn connect(&self) -> ChannelStatus {
+        self.start();
+        self.status.settled().await.status
+    }
+
+    /// Stops listening, and waits for that. Received messages are still answered if the sender can send without listening.
+    pub async fn disconnect(&self) {
+        let listening = self.listening.lock().take();
+        if let Some(Listening { stop, task }) = listening {
+            drop(stop);
+            if let Err(error) = task.await {
+                tracing::error!(%error, "the listener of a channel failed");
+            }
+        }
+        self.sender.set_listening(false);
+        self.status.note(Trigger::Disconnect);
+    }
+
+    /// Stops everything. Messages that were not answered stay in the store.
+    pub async fn close(&self) {
+        // First, so that a reply that is ready can still be sent.
+        self.inbox.close().await;
+        self.disconnect().await;
+    }
+
+    pub async fn send(
+        &self,
+        channel: &str,
+        content: &str,
+        conversation_id: Option<&str>,
+    ) -> Result<(), ChannelError> {
+        let message = Outgoing::new(channel, content, conversation_id)?;
+        deliver(self.sender.as_ref(), &self.events, &message).await.map_err(|error| error.explain(channel))
+    }
+
+    /// The names that [`Self::send`] can reach.
+    pub async fn list_channels(&self) -> Result<Vec<String>, ChannelError> {
+        let listed = self.sender.channels().await;
+        listed.map_err(|reason| ChannelError::Unlisted { gateway: self.gateway_url.clone(), reason })
+    }
+
+    pub fn status(&self) -> ChannelStatus {
+        self.status.get().status
+    }
+
+    pub fn report(&self) -> ChannelReport {
+        let current = self.status.get();
+        ChannelReport {
+            status: current.status,
+            gateway_url: self.gateway_url.clone(),
+            trouble: current.trouble,
+        }
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        self.inbox.stop();
+    }
+}

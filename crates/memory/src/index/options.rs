@@ -1,0 +1,33 @@
+//! The options and the progress of indexing.
+
+use std::path::PathBuf;
+
+use crate::chunk::ChunkOptions;
+use crate::read::ReadLimits;
+use crate::types::{IndexReport, IndexWarning};
+
+/// How files are indexed.
+#[derive(Debug, Clone, Default)]
+pub struct IndexOptions {
+    pub chunks: ChunkOptions,
+    pub limits: ReadLimits,
+    /// Directories that are never indexed, without links: Hob's own home.
+    pub private: Vec<PathBuf>,
+}
+
+/// The progress of indexing.
+pub enum IndexProgress<'a> {
+    /// A file was checked.
+    Files(&'a IndexReport),
+    /// A file could not be read.
+    Warning(&'a IndexWarning),
+    /// A file was skipped, which is not an error.
+    Skipped(&'a IndexWarning),
+    /// The number of files so far, and whether it is final.
+    Total { files: u64, is_final: bool },
+    /// Missing vectors, done and in total.
+    Vectors { done: u64, of: u64 },
+}
+
+/// Called from any thread.
+pub type IndexProgressFn<'a> = &'a (dyn Fn(IndexProgress<'_>) + Send + Sync);

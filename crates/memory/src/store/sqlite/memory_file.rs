@@ -1,0 +1,99 @@
+//! The file of the memory: opening, writing with retries, and snapshots.
+
+use std::path::Path;
+use std::time::Duration;
+
+use hob_db::{Database, DatabaseError, Durability, Migrations};
+use parking_lot::RwLock;
+use rusqlite::{Connection, Transaction};
+
+use crate::vector_codes::VectorCodes;
+
+/// The migrations of its tables.
+pub const MIGRATIONS: Migrations = Migrations {
+    capability: "memory",
+    steps: &[
+        include_str!("../../../migrations/1_chunks.sql"),
+        include_str!("../../../migrations/2_words_by_hand.sql"),
+        include_str!("../../../migrations/3_vectors_gone.sql"),
+    ],
+    legacy_versions: &[1, 2, 3],
+};
+
+/// The page cache of the writer in KiB, for merging the word index.
+const WRITER_CACHE_KIB: i64 = 64 * 1024;
+
+/// Retries of a write while another process writes; each waits for seconds.
+const TRIES: u32 = 12;
+
+/// The pause after a write, so that another process can write.
+const TURN: Duration = Duration::from_millis(1);
+
+/// Holds the signs of all vectors in memory, so all callers share one store.
+pub struct SqliteMemoryStore {
+    pub(super) database: Database,
+    pub(super) codes: RwLock<VectorCodes>,
+}
+
+impl SqliteMemoryStore {
+    /// Uses an open database, with a larger cache for its writer.
+    pub fn new(database: Database) -> Result<Self, DatabaseError> {
+        let resized = database.writer().pragma_update(None, "cache_size", -WRITER_CACHE_KIB);
+        resized.map_err(|error| database.explain(error))?;
+        Ok(SqliteMemoryStore { database, codes: RwLock::default() })
+    }
+
+    /// Opens the memory at `path`, which is created if necessary.
+    pub fn open(path: &Path) -> Result<Self, DatabaseError> {
+        Self::new(Database::open(path, &[MIGRATIONS])?)
+    }
+
+    /// Opens an existing memory. Creates nothing.
+    pub fn find(path: &Path) -> Result<Option<Self>, DatabaseError> {
+        if path.exists() { Self::open(path).map(Some) } else { Ok(None) }
+    }
+
+    /// A private memory.
+    pub fn in_memory() -> Result<Self, DatabaseError> {
+        Self::new(Database::in_memory(&[MIGRATIONS])?)
+    }
+
+    /// Writes, and retries while other processes write.
+    pub(super) fn write<T>(
+        &self,
+        durability: Durability,
+        work: impl Fn(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, DatabaseError> {
+        retry_when_busy(|| self.database.write_with(durability, &work))
+    }
+}
+
+/// SQLite has no queue for writers, so a process pauses after each write, and a waiting one retries.
+pub(super) fn retry_when_busy<T>(write: impl Fn() -> Result<T, DatabaseError>) -> Result<T, DatabaseError> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match write() {
+            Err(DatabaseError::Busy { .. }) if tries < TRIES => {}
+            written => {
+                std::thread::sleep(TURN);
+                return written;
+            }
+        }
+    }
+}
+
+pub(super) struct SqliteSnapshot<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) database: &'a Database,
+    pub(super) codes: &'a RwLock<VectorCodes>,
+}
+
+impl SqliteSnapshot<'_> {
+    pub(super) fn explained<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, DatabaseError> {
+        work(self.connection).map_err(|error| self.database.explain(error))
+    }
+}

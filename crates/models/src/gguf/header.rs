@@ -1,0 +1,67 @@
+//! The properties of a model in the header of its file.
+
+/// One number for all layers, or one for each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PerLayer {
+    Same(u64),
+    Each(Vec<u64>),
+}
+
+impl PerLayer {
+    pub fn max(&self) -> u64 {
+        match self {
+            PerLayer::Same(number) => *number,
+            PerLayer::Each(numbers) => numbers.iter().copied().max().unwrap_or(0),
+        }
+    }
+
+    /// Over `layers` layers.
+    pub fn sum(&self, layers: u64) -> u64 {
+        match self {
+            PerLayer::Same(number) => number.saturating_mul(layers),
+            PerLayer::Each(numbers) => numbers.iter().fold(0, |sum, number| sum.saturating_add(*number)),
+        }
+    }
+}
+
+/// The part of a model in several files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GgufSplit {
+    /// From 0.
+    pub number: u64,
+    pub count: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GgufHeader {
+    pub version: u32,
+    /// Such as `llama`. Only the first of several files has it.
+    pub architecture: Option<String>,
+    pub name: Option<String>,
+    pub license: Option<String>,
+    /// Such as `Q4_K_M`.
+    pub quantization: Option<&'static str>,
+    /// Counted over the tensors of this file.
+    pub parameters: u64,
+    pub tensors: u64,
+    /// The longest context the model was trained for.
+    pub context_length: Option<u64>,
+    pub embedding_length: Option<u64>,
+    pub block_count: Option<u64>,
+    pub head_count: Option<PerLayer>,
+    pub head_count_kv: Option<PerLayer>,
+    /// The length of the key of a head, if it is not `embedding_length / head_count`.
+    pub key_length: Option<u64>,
+    pub value_length: Option<u64>,
+    pub expert_count: Option<u64>,
+    /// The size of the vocabulary.
+    pub vocabulary: Option<u64>,
+    pub has_chat_template: bool,
+    /// Whether tokens attend to earlier tokens only. Embedding models often attend to both sides.
+    pub is_causal: bool,
+    /// Whether it is an embedding model.
+    pub is_embedding: bool,
+    pub split: Option<GgufSplit>,
+    /// A shorter file is incomplete.
+    pub expected_size: u64,
+}
