@@ -118,19 +118,17 @@ pub(crate) struct GrammarText(GrammarWithLexer);
 impl GrammarText {
     /// JSON that follows a schema.
     pub(crate) fn of_schema(schema: Enforceable) -> Self {
-        let root = json!({ "$ref": reference("", 0) });
-        GrammarText(GrammarWithLexer::from_json_schema(document(root, schema.definitions_named(""))))
+        GrammarText(GrammarWithLexer::from_json_schema(Self::document_of(schema)))
     }
 
-    /// JSON that follows a schema with `definitions`.
-    pub(crate) fn of_document(root: Value, definitions: Map<String, Value>) -> Self {
-        GrammarText(GrammarWithLexer::from_json_schema(document(root, definitions)))
+    /// A grammar in the syntax of llguidance.
+    pub(crate) fn of_lark(lark: String) -> Self {
+        GrammarText(GrammarWithLexer::from_lark(lark))
     }
 
-    /// A grammar in the syntax of llguidance, in which the rule `json` is JSON that follows a schema.
-    pub(crate) fn around(rules: &str, root: Value, definitions: Map<String, Value>) -> Self {
-        let schema = document(root, definitions);
-        GrammarText(GrammarWithLexer::from_lark(format!("{rules}\njson: %json {schema}\n")))
+    /// A schema as a document for a `%json` rule of such a grammar.
+    pub(crate) fn document_of(schema: Enforceable) -> Value {
+        document(json!({ "$ref": reference("", 0) }), schema.definitions_named(""))
     }
 }
 

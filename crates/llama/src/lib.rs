@@ -4,6 +4,7 @@
 //! `unsafe` code.
 
 mod batch_plan;
+mod chat;
 mod constraint;
 mod control_tokens;
 mod embed;
@@ -19,7 +20,6 @@ mod model_cache;
 mod options;
 mod prompt;
 mod quantize;
-mod reasoning;
 mod request;
 mod rerank;
 mod sampler;
@@ -27,11 +27,8 @@ mod schema;
 mod sequence;
 mod slots;
 mod stops;
-mod template;
 mod texts;
 mod tokens;
-mod tool_parser;
-mod tools;
 mod tune;
 mod utf8;
 mod worker;

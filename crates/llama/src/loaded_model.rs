@@ -18,15 +18,13 @@ use llama_cpp_2::token::LlamaToken;
 use llama_cpp_2::token_type::LlamaTokenAttr;
 
 use crate::batch_plan::StepSize;
+use crate::chat::ChatTemplate;
 use crate::control_tokens::ControlTokens;
 use crate::error::{bad_request, unusable};
 use crate::grammar::{GrammarError, Spelling, Vocabulary};
 use crate::log;
 use crate::options::LlamaOptions;
-use crate::reasoning;
 use crate::slots::Reuse;
-use crate::template::ChatTemplate;
-use crate::tools::ToolFormat;
 
 /// The default context.
 const DEFAULT_CONTEXT: u32 = 8192;
@@ -41,6 +39,12 @@ pub(crate) const STEP: StepSize = if cfg!(any(feature = "cuda", feature = "metal
 
 /// The longest text to embed.
 const MAX_EMBEDDED: u32 = 2048;
+
+/// The most common beginning of reasoning.
+const THOUGHT_MARK: &str = "<think>";
+
+/// The marks of the format for models whose template has none.
+const COMMON_MARKS: [&str; 4] = ["<tool_call>", "</tool_call>", THOUGHT_MARK, "</think>"];
 
 /// llama.cpp's number for models that give a score in the place of a vector.
 const RANK_POOLING: &str = "4";
@@ -101,10 +105,21 @@ impl ContextSize {
 /// The chat template.
 #[derive(Debug)]
 pub(crate) enum Template {
-    /// The model's own template.
-    Own(Box<ChatTemplate>),
+    /// The model's own template, and its template for conversations with tools if it has one.
+    Own { usual: Box<ChatTemplate>, tool_use: Option<Box<ChatTemplate>> },
     /// A template of llama.cpp, if the model has none that works.
     BuiltIn(LlamaChatTemplate),
+}
+
+impl Template {
+    /// The texts that mark calls and reasoning.
+    fn marks(&self) -> impl Iterator<Item = &str> {
+        let own = match self {
+            Template::Own { usual, tool_use } => [Some(usual), tool_use.as_ref()],
+            Template::BuiltIn(_) => [None, None],
+        };
+        own.into_iter().flatten().flat_map(|template| template.marks.iter().map(String::as_str))
+    }
 }
 
 /// A model in memory.
@@ -113,13 +128,10 @@ pub(crate) struct LoadedModel {
     pub(crate) id: String,
     pub(crate) model: LlamaModel,
     pub(crate) template: Template,
-    pub(crate) tool_format: ToolFormat,
     /// Its control tokens.
     pub(crate) control: ControlTokens,
-    /// The control tokens around reasoning, which must be visible.
-    pub(crate) thought_marks: Vec<i32>,
-    /// The control tokens around tool calls. A grammar sees them as text.
-    pub(crate) call_marks: Vec<i32>,
+    /// The control tokens around tool calls and reasoning. A grammar sees them as text.
+    pub(crate) marks: Vec<i32>,
     /// Created for the first grammar.
     vocabulary: OnceLock<Result<Arc<Vocabulary>, GrammarError>>,
     pub(crate) context_size: ContextSize,
@@ -162,10 +174,7 @@ impl LoadedModel {
         })?;
         let header = stored.header.as_deref();
         let template = choose_template(&model, name)?;
-        let tool_format = match &template {
-            Template::Own(own) if own.knows_tools => ToolFormat::of_template(own.source()),
-            _ => ToolFormat::Tagged,
-        };
+        let marks = control_marks(&model, template.marks().chain(COMMON_MARKS));
         let architecture = header.and_then(|header| header.architecture.clone()).unwrap_or_default();
         // A model that names no pooling was not made for embeddings; the mean of its tokens is the usual way then.
         let named_pooling = model.meta_val_str(&format!("{architecture}.pooling_type"));
@@ -176,10 +185,8 @@ impl LoadedModel {
         Ok(LoadedModel {
             id: name.clone(),
             template,
-            tool_format,
             control: control_tokens(&model),
-            thought_marks: control_marks(&model, reasoning::MARKS.into_iter()),
-            call_marks: control_marks(&model, tool_format.marks()),
+            marks,
             vocabulary: OnceLock::new(),
             context_size: ContextSize::of(stored, options),
             parallel: options.parallel.clamp(1, 64),
@@ -257,7 +264,7 @@ impl LoadedModel {
                 .tokens()
                 .map(|token| {
                     let special = vocab.is_control(token) || vocab.is_eog(token);
-                    (special && !self.call_marks.contains(&token.0), self.bytes_of(token.0, special))
+                    (special && !self.marks.contains(&token.0), self.bytes_of(token.0, special))
                 })
                 .collect();
             let spellings = spelled.iter().map(|(control, bytes)| match control {
@@ -307,11 +314,10 @@ impl LoadedModel {
         let vocab = self.model.vocab();
         let has_gap_tokens =
             [vocab.fim_pre(), vocab.fim_suf(), vocab.fim_mid()].iter().all(|token| token.0 >= 0);
+        let has_mark = !self.control_marks([THOUGHT_MARK].into_iter()).is_empty();
         let thinks = match &self.template {
-            Template::Own(own) => {
-                own.source().contains(reasoning::MARKS[0]) || !self.thought_marks.is_empty()
-            }
-            Template::BuiltIn(_) => !self.thought_marks.is_empty(),
+            Template::Own { usual, .. } => usual.thinks || usual.source().contains(THOUGHT_MARK) || has_mark,
+            Template::BuiltIn(_) => has_mark,
         };
         ModelCapabilities {
             vision: Some(false),
@@ -319,6 +325,11 @@ impl LoadedModel {
             reasoning: Some(thinks),
             fill_in_middle: Some(has_gap_tokens),
         }
+    }
+
+    /// The control tokens among these marks.
+    pub(crate) fn control_marks<'a>(&self, marks: impl Iterator<Item = &'a str>) -> Vec<i32> {
+        control_marks(&self.model, marks)
     }
 
     /// Whether the model was made to score a document for a question.
@@ -352,9 +363,9 @@ fn control_tokens(model: &LlamaModel) -> ControlTokens {
 }
 
 /// The marks that are control tokens.
-fn control_marks(model: &LlamaModel, marks: impl Iterator<Item = &'static str>) -> Vec<i32> {
+fn control_marks<'a>(model: &LlamaModel, marks: impl Iterator<Item = &'a str>) -> Vec<i32> {
     let vocab = model.vocab();
-    let alone = |mark: &'static str| match vocab.tokenize(mark.as_bytes(), false, true)[..] {
+    let alone = |mark: &str| match vocab.tokenize(mark.as_bytes(), false, true)[..] {
         [token] if vocab.is_control(token) => Some(token.0),
         _ => None,
     };
@@ -362,27 +373,42 @@ fn control_marks(model: &LlamaModel, marks: impl Iterator<Item = &'static str>) 
 }
 
 fn choose_template(model: &LlamaModel, name: &str) -> Result<Template, EngineError> {
-    let vocab = model.vocab();
-    let text = |token: LlamaToken| {
-        let known = token.0 >= 0;
-        let bytes = known.then(|| vocab.token_to_piece(token, true, None));
-        String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
-    };
     let Ok(template) = model.chat_template(None) else {
         // Models without a template are mostly base models; this is a neutral choice.
         return LlamaChatTemplate::new("chatml")
             .map(Template::BuiltIn)
             .map_err(|error| unusable(error.to_string()));
     };
-    let source =
-        template.to_str().map_err(|_| unusable(format!("the chat template of '{name}' is not text")))?;
-    match ChatTemplate::new(source, text(vocab.bos()), text(vocab.eos())) {
-        Ok(own) => Ok(Template::Own(Box::new(own))),
+    let usual = match read_template(model, &template, name) {
+        Ok(usual) => usual,
         Err(error) => {
             tracing::warn!(model = name, "{error}; using a template of llama.cpp instead");
-            Ok(Template::BuiltIn(template))
+            return Ok(Template::BuiltIn(template));
         }
-    }
+    };
+    let tool_use = model.chat_template(Some("tool_use")).ok().and_then(|template| {
+        let read = read_template(model, &template, name);
+        read.inspect_err(|error| tracing::warn!(model = name, "the template for tools is ignored: {error}")).ok()
+    });
+    Ok(Template::Own { usual, tool_use })
+}
+
+fn read_template(
+    model: &LlamaModel,
+    template: &LlamaChatTemplate,
+    name: &str,
+) -> Result<Box<ChatTemplate>, EngineError> {
+    let vocab = model.vocab();
+    let text = |token: LlamaToken| {
+        let known = token.0 >= 0;
+        let bytes = known.then(|| vocab.token_to_piece(token, true, None));
+        String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+    };
+    let source =
+        template.to_str().map_err(|_| unusable(format!("the chat template of '{name}' is not text")))?;
+    ChatTemplate::new(source, &text(vocab.bos()), &text(vocab.eos()))
+        .map(Box::new)
+        .map_err(|error| unusable(error.to_string()))
 }
 
 #[cfg(test)]

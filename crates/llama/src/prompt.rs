@@ -2,16 +2,17 @@
 
 use hob_core::{CompletionRequest, EngineError, GenerateRequest, Message, Prompt, ToolDefinition};
 use llama_cpp_2::model::LlamaChatMessage;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::constraint::{self, Constraint};
+use crate::chat::{
+    AnswerFormat, Calling, ChatTemplate, Conversation, Rendered, TemplateError, ToolSupport, parameters,
+    spelled_history, spelled_out, tool_value,
+};
+use crate::constraint::{self, CallPlan, Constraint};
 use crate::control_tokens::{self, Origin};
-use crate::error::{bad_request, context_exceeded, unsupported};
+use crate::error::{bad_request, context_exceeded, unsupported, unusable};
 use crate::loaded_model::{LoadedModel, Template};
-use crate::reasoning::{self, Thought};
 use crate::request::AnswerOptions;
-use crate::template::{Conversation, TemplateError};
-use crate::tools;
 
 /// A request, ready for the worker.
 #[derive(Debug, Clone)]
@@ -19,20 +20,29 @@ pub(crate) struct Prepared {
     pub(crate) prompt: Vec<i32>,
     pub(crate) ask: AnswerOptions,
     pub(crate) constraint: Constraint,
-    pub(crate) thought: Thought,
+    /// How the answer is written; `None` if it is text as it stands.
+    pub(crate) format: Option<AnswerFormat>,
+    /// The control tokens that mark parts of the answer, which must be visible.
+    pub(crate) visible: Vec<i32>,
 }
 
 /// Prepares a request. Slow with long conversations. One with schemas must run in `grammar_thread`.
 pub(crate) fn prepare(loaded: &LoadedModel, request: &GenerateRequest) -> Result<Prepared, EngineError> {
     let ask = answer_options(loaded, request)?;
-    let constraint = Constraint::read(loaded, request)?;
-    let text = render(loaded, &request.messages, constraint::offered(request), &ask)?;
-    let prompt = tokenize(loaded, &text);
+    let plan = CallPlan::read(request)?;
+    let chat = ChatInput { loaded, messages: &request.messages, offered: constraint::offered(request), ask: &ask };
+    let rendered = chat.render(plan.as_ref())?;
+    let prompt = tokenize(loaded, &rendered.prompt);
     check_length(loaded, &prompt, "messages")?;
-    // A grammar is that of the answer: it leaves no room for a thought before it.
-    let thinks = constraint.grammar.is_none() && reasoning::is_begun_by(&text);
-    let thought = if thinks { Thought::Begun } else { Thought::Possible };
-    Ok(Prepared { prompt, ask, constraint, thought })
+    let format = rendered.format;
+    // A format without a mark of calls has rules only for calls that are forced.
+    let calls = match &plan {
+        Some(plan) if format.grammar().is_none() => Some(chat.format(plan, plan.forced(), &rendered.prompt)?),
+        _ => None,
+    };
+    let constraint = Constraint::new(loaded, request, plan, &format, calls.as_ref())?;
+    let visible = loaded.control_marks(format.marks());
+    Ok(Prepared { prompt, ask, constraint, format: Some(format), visible })
 }
 
 /// Reads a text to continue, as [`prepare`] does a conversation.
@@ -46,7 +56,7 @@ pub(crate) fn prepare_completion(
     }
     let settings = request.settings();
     let ask = answer_options(loaded, &settings)?;
-    let constraint = Constraint::read(loaded, &settings)?;
+    let constraint = Constraint::of_text(loaded, &settings)?;
     let prompt = match (&request.prompt, &request.suffix) {
         (Prompt::Text(text), None) => loaded.tokens(text, true),
         (Prompt::Tokens(tokens), None) => loaded.known_tokens("prompt", tokens)?,
@@ -56,7 +66,7 @@ pub(crate) fn prepare_completion(
         }
     };
     check_length(loaded, &prompt, "prompt")?;
-    Ok(Prepared { prompt, ask, constraint, thought: Thought::None })
+    Ok(Prepared { prompt, ask, constraint, format: None, visible: Vec::new() })
 }
 
 /// The texts around a gap, between the model's own tokens for that. Nothing in the texts is a control token.
@@ -96,8 +106,8 @@ fn answer_options(loaded: &LoadedModel, request: &GenerateRequest) -> Result<Ans
 pub(crate) fn prompt_of(loaded: &LoadedModel, request: &GenerateRequest) -> Result<Vec<i32>, EngineError> {
     let mut ask = AnswerOptions::read(request, loaded.parallel)?;
     ask.place_effort(template_source(loaded));
-    let text = render(loaded, &request.messages, constraint::offered(request), &ask)?;
-    let prompt = tokenize(loaded, &text);
+    let chat = ChatInput { loaded, messages: &request.messages, offered: constraint::offered(request), ask: &ask };
+    let prompt = tokenize(loaded, &chat.render(None)?.prompt);
     check_length(loaded, &prompt, "messages")?;
     Ok(prompt)
 }
@@ -105,7 +115,7 @@ pub(crate) fn prompt_of(loaded: &LoadedModel, request: &GenerateRequest) -> Resu
 /// The program of the model's own template, which can have variables.
 fn template_source(loaded: &LoadedModel) -> Option<&str> {
     match &loaded.template {
-        Template::Own(template) => Some(template.source()),
+        Template::Own { usual, .. } => Some(usual.source()),
         Template::BuiltIn(_) => None,
     }
 }
@@ -156,65 +166,173 @@ fn tokenize(loaded: &LoadedModel, text: &str) -> Vec<i32> {
     tokens.collect()
 }
 
-/// Renders the conversation, with marks around control tokens spelled by the caller.
-fn render(
-    loaded: &LoadedModel,
-    messages: &[Message],
-    tools: &[ToolDefinition],
-    ask: &AnswerOptions,
-) -> Result<String, EngineError> {
-    match &loaded.template {
-        Template::Own(template) => {
-            let spelled;
-            let (messages, tools) = if template.knows_tools {
-                (messages, tools)
-            } else {
-                spelled = tools::spelled_out(messages, tools);
-                (spelled.as_slice(), &[][..])
-            };
-            let control = &loaded.control;
-            let messages: Vec<Value> =
-                messages.iter().map(|message| control.mark_value(message_value(message))).collect();
-            let tools: Vec<Value> =
-                tools.iter().map(|tool| control.mark_value(tools::described(tool))).collect();
-            let variables = control.mark_fields(ask.template_variables.clone());
-            let render = |messages: &[Value]| {
-                template.render(&Conversation { messages, tools: &tools, variables: &variables })
-            };
-            let rendered = render(&messages).or_else(|error| match without_system(&messages) {
-                // For models without a system role, instructions precede the first question.
-                Some(merged) => render(&merged).map_err(|_| error),
-                None => Err(error),
-            });
-            rendered.map_err(|error| match error {
-                TemplateError::Refused(_) => bad_request(error.to_string(), Some("messages")),
-                _ => crate::error::unusable(error.to_string()),
-            })
-        }
-        Template::BuiltIn(template) => {
-            if !ask.template_variables.is_empty() {
-                return Err(unsupported("chat_template_kwargs", Some("this model has no chat template")));
+/// A conversation and its tools.
+struct ChatInput<'a> {
+    loaded: &'a LoadedModel,
+    messages: &'a [Message],
+    offered: &'a [ToolDefinition],
+    ask: &'a AnswerOptions,
+}
+
+impl ChatInput<'_> {
+    /// Renders the conversation, with marks around control tokens spelled by the caller. Without a plan, only the prompt matters.
+    fn render(&self, plan: Option<&CallPlan<'_>>) -> Result<Rendered, EngineError> {
+        let Some(template) = self.template() else {
+            let prompt = self.render_built_in()?;
+            return self.in_common_format(prompt, plan);
+        };
+        match template.tools {
+            ToolSupport::Full => self.render_own(template, plan),
+            ToolSupport::ListOnly => {
+                let messages = spelled_history(self.messages);
+                let prompt = self.run(template, &messages, &self.listed(), Calling::Never)?.prompt;
+                self.in_common_format(prompt, plan)
             }
-            let chat: Result<Vec<LlamaChatMessage>, _> = tools::spelled_out(messages, tools)
-                .iter()
-                .map(|message| {
-                    let text = loaded.control.mark(&message.content.text()).into_owned();
-                    LlamaChatMessage::new(message.role.as_str().into(), text)
-                })
-                .collect();
-            let chat = chat.map_err(|_| bad_request("a message contains a zero byte", Some("messages")))?;
-            loaded.model.apply_chat_template(template, &chat, true).map_err(|error| {
-                crate::error::unusable(format!("the chat template of '{}' fails: {error}", loaded.id))
-            })
+            ToolSupport::None => {
+                let messages = spelled_out(self.messages, self.offered);
+                let rendered = self.run(template, &messages, &[], Calling::Never)?;
+                if plan.is_none() { words(rendered) } else { self.in_common_format(rendered.prompt, plan) }
+            }
         }
+    }
+
+    /// A template that lists tools and has a format for calls.
+    fn render_own(
+        &self,
+        template: &ChatTemplate,
+        plan: Option<&CallPlan<'_>>,
+    ) -> Result<Rendered, EngineError> {
+        let listed = self.listed();
+        let Some(plan) = plan else {
+            return words(self.run(template, self.messages, &listed, Calling::Never)?);
+        };
+        let tools = plan.tools();
+        if tools == listed {
+            return self.run(template, self.messages, &listed, plan.calling());
+        }
+        // The prompt has all tools as the caller wrote them; the format has those that may be called.
+        let prompt = self.run(template, self.messages, &listed, Calling::Never)?.prompt;
+        let format = self.run(template, self.messages, &tools, plan.calling())?.format;
+        Ok(Rendered { prompt, format })
+    }
+
+    /// The format of an answer to `prompt` for another way of calling.
+    fn format(
+        &self,
+        plan: &CallPlan<'_>,
+        calling: Calling,
+        prompt: &str,
+    ) -> Result<AnswerFormat, EngineError> {
+        match self.template().filter(|template| template.tools == ToolSupport::Full) {
+            Some(template) => Ok(self.run(template, self.messages, &plan.tools(), calling)?.format),
+            None => common_format(&plan.tools(), calling, prompt),
+        }
+    }
+
+    fn in_common_format(
+        &self,
+        prompt: String,
+        plan: Option<&CallPlan<'_>>,
+    ) -> Result<Rendered, EngineError> {
+        let format = match plan {
+            Some(plan) => common_format(&plan.tools(), plan.calling(), &prompt)?,
+            None => ChatTemplate::common_words().map_err(refusal)?.after(&prompt),
+        };
+        Ok(Rendered { prompt, format })
+    }
+
+    /// The model's own template, if it works.
+    fn template(&self) -> Option<&ChatTemplate> {
+        match &self.loaded.template {
+            Template::Own { tool_use: Some(template), .. } if !self.offered.is_empty() => Some(template),
+            Template::Own { usual, .. } => Some(usual),
+            Template::BuiltIn(_) => None,
+        }
+    }
+
+    /// The tools in the chat-completions format, marked.
+    fn listed(&self) -> Vec<Value> {
+        let listed = self.offered.iter().map(|tool| tool_value(tool, parameters(tool)));
+        listed.map(|tool| self.loaded.control.mark_value(tool)).collect()
+    }
+
+    fn run(
+        &self,
+        template: &ChatTemplate,
+        messages: &[Message],
+        tools: &[Value],
+        calling: Calling,
+    ) -> Result<Rendered, EngineError> {
+        let control = &self.loaded.control;
+        let messages: Vec<Value> =
+            messages.iter().map(|message| control.mark_value(message_value(message))).collect();
+        let variables = control.mark_fields(self.ask.template_variables.clone());
+        let render = |messages: &[Value]| {
+            template.render(&Conversation { messages, tools, variables: &variables, calling })
+        };
+        let rendered = render(&messages).or_else(|error| match without_system(&messages) {
+            // For models without a system role, instructions precede the first question.
+            Some(merged) => render(&merged).map_err(|_| error),
+            None => Err(error),
+        });
+        rendered.map_err(refusal)
+    }
+
+    fn render_built_in(&self) -> Result<String, EngineError> {
+        let Template::BuiltIn(template) = &self.loaded.template else {
+            return Err(unusable("the model has a template of its own"));
+        };
+        if !self.ask.template_variables.is_empty() {
+            return Err(unsupported("chat_template_kwargs", Some("this model has no chat template")));
+        }
+        let chat: Result<Vec<LlamaChatMessage>, _> = spelled_out(self.messages, self.offered)
+            .iter()
+            .map(|message| {
+                let text = self.loaded.control.mark(&message.content.text()).into_owned();
+                LlamaChatMessage::new(message.role.as_str().into(), text)
+            })
+            .collect();
+        let chat = chat.map_err(|_| bad_request("a message contains a zero byte", Some("messages")))?;
+        self.loaded.model.apply_chat_template(template, &chat, true).map_err(|error| {
+            unusable(format!("the chat template of '{}' fails: {error}", self.loaded.id))
+        })
     }
 }
 
-/// A message in the chat-completions format, with arguments as objects, which templates print with their own JSON filter.
+/// An answer in words. If the template has no format for reasoning, the most common one is recognised.
+fn words(rendered: Rendered) -> Result<Rendered, EngineError> {
+    if rendered.format.thinks() || !rendered.format.ends_as_text() {
+        return Ok(rendered);
+    }
+    let format = ChatTemplate::common_words().map_err(refusal)?.after(&rendered.prompt);
+    Ok(Rendered { format, ..rendered })
+}
+
+/// The common format of an answer to the prompt of another template.
+fn common_format(tools: &[Value], calling: Calling, prompt: &str) -> Result<AnswerFormat, EngineError> {
+    let message = json!({ "role": "user", "content": "Hello" });
+    let conversation = Conversation { messages: &[message], tools, variables: &Map::new(), calling };
+    let common = ChatTemplate::common().and_then(|common| common.render(&conversation));
+    common.map(|rendered| rendered.format.after(prompt)).map_err(refusal)
+}
+
+fn refusal(error: TemplateError) -> EngineError {
+    match error {
+        TemplateError::Refused(_) => bad_request(error.to_string(), Some("messages")),
+        _ => unusable(error.to_string()),
+    }
+}
+
+/// A message in the chat-completions format.
 fn message_value(message: &Message) -> Value {
-    let mut value = Value::Object(message.extra.clone());
-    value["role"] = message.role.as_str().into();
-    value["content"] = message.content.text().into();
+    let mut value = json!({ "role": message.role.as_str(), "content": message.content.text() });
+    // The fields that templates read.
+    for field in ["reasoning_content", "reasoning"] {
+        if let Some(Value::String(text)) = message.extra.get(field) {
+            value["reasoning_content"] = text.as_str().into();
+            break;
+        }
+    }
     if let Some(name) = &message.name {
         value["name"] = name.as_str().into();
     }
@@ -223,8 +341,11 @@ fn message_value(message: &Message) -> Value {
     }
     if !message.tool_calls.is_empty() {
         let calls = message.tool_calls.iter().map(|call| {
-            let arguments = serde_json::from_str::<Value>(&call.arguments)
-                .unwrap_or_else(|_| Value::String(call.arguments.clone()));
+            // Templates read arguments as JSON. A model may have written something else.
+            let arguments = match serde_json::from_str::<Value>(&call.arguments) {
+                Ok(_) => call.arguments.clone(),
+                Err(_) => Value::from(call.arguments.as_str()).to_string(),
+            };
             json!({
                 "id": call.id,
                 "type": "function",

@@ -8,6 +8,7 @@ use serde_json::Value;
 use thiserror::Error;
 use tokio::sync::OwnedSemaphorePermit;
 
+use crate::chat::AnswerFormat;
 use crate::constraint::{Constraint, ToolUse};
 use crate::error::interrupted;
 use crate::grammar::{Grammar, GrammarError};
@@ -75,7 +76,12 @@ pub(crate) struct Sequence {
     pub(crate) outcome: Option<Outcome>,
     sampler: Sampler,
     grammar: Option<Grammar>,
+    /// The grammar that begins after the thought.
+    after_thought: Option<Grammar>,
     tools: Option<Rc<ToolUse>>,
+    /// No call begins before this place of the answer.
+    searched: usize,
+    visible: Rc<[i32]>,
     writer: Writer,
     logprobs: Option<usize>,
     written: usize,
@@ -85,8 +91,11 @@ pub(crate) struct Sequence {
 impl Sequence {
     /// The answers of a request, one in each slot. The first reads the prompt after the `reused` tokens.
     pub(crate) fn all(job: Job, slots: &[usize], reused: usize) -> Vec<Self> {
-        let Prepared { prompt, ask, constraint, thought } = job.prepared;
+        let Prepared { prompt, ask, constraint, format, visible } = job.prepared;
         let Constraint { grammar, tools, check: _ } = constraint;
+        let thinks_first = format.as_ref().is_some_and(AnswerFormat::is_in_thought);
+        let (grammar, after_thought) = if thinks_first { (None, grammar) } else { (grammar, None) };
+        let visible: Rc<[i32]> = visible.into();
         let shared = Rc::new(Shared {
             output: job.output,
             prompt,
@@ -96,7 +105,7 @@ impl Sequence {
             _place: job.place,
         });
         let tools = tools.map(Rc::new);
-        let reading = Reading { stops: ask.stops, tools: tools.as_ref().map(|tools| tools.format), thought };
+        let reading = Reading { stops: ask.stops, format, tools: tools.as_ref().map(|tools| tools.several) };
         let build = |(choice, &slot): (u32, &usize)| {
             let mut sampling = ask.sampling.clone();
             // Each answer has its own seed, derived from the request's.
@@ -110,7 +119,10 @@ impl Sequence {
                 outcome: None,
                 sampler,
                 grammar: grammar.clone(),
+                after_thought: after_thought.clone(),
                 tools: tools.clone(),
+                searched: 0,
+                visible: Rc::clone(&visible),
                 writer: Writer::new(choice, &reading),
                 logprobs: ask.logprobs,
                 written: 0,
@@ -177,10 +189,9 @@ impl Sequence {
             return;
         }
         let probabilities = self.logprobs.map(|top| probabilities(scores, token, top, loaded));
-        let shown = loaded.thought_marks.contains(&token)
-            || self.tools.as_ref().is_some_and(|tools| tools.markers.contains(&token))
+        let shown = self.visible.contains(&token)
             // A grammar treats such a token as text.
-            || (self.grammar.is_some() && loaded.call_marks.contains(&token));
+            || (self.grammar.is_some() && loaded.marks.contains(&token));
         let written = self.writer.push(&loaded.bytes_of(token, shown), probabilities);
         for delta in written.deltas {
             if !self.shared.send(delta) {
@@ -193,29 +204,36 @@ impl Sequence {
             self.outcome = Some(Outcome::Finished(FinishReason::Stop));
         } else if self.written >= self.longest {
             self.outcome = Some(Outcome::Finished(FinishReason::Length));
-        } else {
+        } else if self.grammar.is_none() {
+            self.watch_for_answer(loaded);
             self.watch_for_call(loaded);
         }
     }
 
+    /// When the thought is over, the answer follows its grammar.
+    fn watch_for_answer(&mut self, loaded: &LoadedModel) {
+        if self.after_thought.is_none() {
+            return;
+        }
+        let Some(begun) = self.writer.answer_text().map(|text| text.trim_start().to_owned()) else { return };
+        let grammar = self.after_thought.take();
+        self.grammar = grammar.map(|grammar| advanced(&grammar, &begun, loaded).unwrap_or(grammar));
+    }
+
     /// When the model begins a call by itself, the rest follows the grammar of calls.
     fn watch_for_call(&mut self, loaded: &LoadedModel) {
-        if self.grammar.is_some() {
-            return;
-        }
         let Some(tools) = &self.tools else { return };
-        let (Some(start), Some(begun)) = (&tools.once_called, self.writer.call_text()) else {
-            return;
-        };
-        let mut grammar = start.clone();
-        let fits = loaded.tokens(begun, false).into_iter().all(|token| {
-            let fits = !loaded.ends_text(token) && grammar.allows(token) == Ok(true);
-            fits && grammar.accept(token).is_ok()
-        });
-        // Text that does not fit is not a call.
-        if fits {
-            self.grammar = Some(grammar);
+        let Some(start) = tools.once_called() else { return };
+        let Some((text, answer)) = self.writer.callable_text() else { return };
+        while let Some(at) = tools.call_start(text, self.searched.max(answer)) {
+            if let Some(grammar) = advanced(start, &text[at..], loaded) {
+                self.grammar = Some(grammar);
+                return;
+            }
+            // Text that does not fit is not a call.
+            self.searched = at + text[at..].chars().next().map_or(1, char::len_utf8);
         }
+        self.searched = self.searched.max(tools.next_search(text));
     }
 
     /// Reports a broken answer, which ends all answers to the request.
@@ -241,6 +259,16 @@ impl Sequence {
             shared.send(Delta::Done { usage: Some(usage) });
         }
     }
+}
+
+/// The grammar after a text; `None` if the text does not fit.
+fn advanced(start: &Grammar, text: &str, loaded: &LoadedModel) -> Option<Grammar> {
+    let mut grammar = start.clone();
+    let fits = loaded.tokens(text, false).into_iter().all(|token| {
+        let fits = !loaded.ends_text(token) && grammar.allows(token) == Ok(true);
+        fits && grammar.accept(token).is_ok()
+    });
+    fits.then_some(grammar)
 }
 
 /// Chooses the next token, within the grammar if there is one.

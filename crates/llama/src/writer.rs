@@ -3,19 +3,26 @@
 use hob_core::{Delta, FinishReason, TextDelta, ToolCallDelta};
 use serde_json::{Value, json};
 
-use crate::reasoning::{AnswerPart, ReasoningParser, Thought};
+use crate::chat::{AnswerFormat, AnswerParser, AnswerPart};
 use crate::stops::StopMatcher;
-use crate::tool_parser::{Piece, ToolParser};
-use crate::tools::ToolFormat;
 use crate::utf8::Utf8Buffer;
 
 #[derive(Debug)]
 pub(crate) struct Writer {
     choice: u32,
     utf8: Utf8Buffer,
-    reasoning: ReasoningParser,
+    /// The stop strings of the format, in the whole text.
+    ends: StopMatcher,
+    parser: Option<AnswerParser>,
+    format: Option<AnswerFormat>,
+    /// The stop strings of the caller, in the words.
     stops: StopMatcher,
-    tools: Option<ToolParser>,
+    /// Whether an answer may have several calls; `None` if it has no tools.
+    tools: Option<bool>,
+    /// Blanks at the start, which are dropped before a call.
+    blanks: String,
+    has_words: bool,
+    is_stopped: bool,
     /// Probabilities of held text.
     probabilities: Vec<Value>,
 }
@@ -23,26 +30,34 @@ pub(crate) struct Writer {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reading {
     pub(crate) stops: Vec<String>,
-    pub(crate) tools: Option<ToolFormat>,
-    pub(crate) thought: Thought,
+    /// `None` if the answer is text as it stands.
+    pub(crate) format: Option<AnswerFormat>,
+    /// Whether an answer may have several calls; `None` if it has no tools.
+    pub(crate) tools: Option<bool>,
 }
 
 /// The result of a token.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     pub(crate) deltas: Vec<Delta>,
-    /// Whether a stop string ended the answer.
+    /// Whether the answer ends here.
     pub(crate) stopped: bool,
 }
 
 impl Writer {
     pub(crate) fn new(choice: u32, reading: &Reading) -> Self {
+        let ends = reading.format.as_ref().map(AnswerFormat::stops).unwrap_or_default();
         Writer {
             choice,
             utf8: Utf8Buffer::default(),
-            reasoning: ReasoningParser::new(reading.thought),
+            ends: StopMatcher::new(ends),
+            parser: reading.format.as_ref().map(AnswerParser::new),
+            format: reading.format.clone(),
             stops: StopMatcher::new(&reading.stops),
-            tools: reading.tools.map(ToolParser::new),
+            tools: reading.tools,
+            blanks: String::new(),
+            has_words: false,
+            is_stopped: false,
             probabilities: Vec::new(),
         }
     }
@@ -55,55 +70,92 @@ impl Writer {
         if text.is_empty() {
             return written;
         }
-        for part in self.reasoning.push(text) {
-            self.add_part(part, &mut written);
-        }
+        let passed = self.ends.push(text);
+        self.read(&passed.text, &mut written);
+        written.stopped |= passed.stopped;
         written
     }
 
-    fn add_part(&mut self, part: AnswerPart, written: &mut Written) {
-        match part {
-            AnswerPart::Reasoning(text) => {
-                // The format has no probabilities for reasoning.
-                self.probabilities.clear();
-                written.deltas.push(Delta::Reasoning { choice: self.choice, text });
-            }
-            AnswerPart::Text(text) => self.words(text, written),
-        }
+    fn read(&mut self, text: &str, written: &mut Written) {
+        let Some(parser) = &mut self.parser else { return self.words(text.to_owned(), written) };
+        let parts = if text.is_empty() { Vec::new() } else { parser.push(text) };
+        self.parts(parts, written);
     }
 
-    fn words(&mut self, text: String, written: &mut Written) {
-        let Some(parser) = &mut self.tools else {
-            return self.text(text, written);
-        };
-        for piece in parser.push(&text) {
-            self.piece(piece, written);
+    fn parts(&mut self, parts: Vec<AnswerPart>, written: &mut Written) {
+        for part in parts {
             if written.stopped {
                 break;
             }
+            self.part(part, written);
         }
+        self.is_stopped |= written.stopped;
     }
 
-    /// The text of the current tool call.
-    pub(crate) fn call_text(&self) -> Option<&str> {
-        self.tools.as_ref().and_then(ToolParser::call_text)
+    fn part(&mut self, part: AnswerPart, written: &mut Written) {
+        let delta = match part {
+            AnswerPart::Text(text) => return self.words(text, written),
+            AnswerPart::Reasoning(text) => Delta::Reasoning { choice: self.choice, text },
+            // The format may have more calls than the caller wants.
+            AnswerPart::Call { index, .. } if index > 0 && self.tools != Some(true) => {
+                written.stopped = true;
+                return;
+            }
+            AnswerPart::Call { index, name, id } => {
+                self.blanks.clear();
+                Delta::ToolCall(ToolCallDelta {
+                    choice: self.choice,
+                    index,
+                    id: Some(id.unwrap_or_else(call_id)),
+                    name: Some(name),
+                    arguments: String::new(),
+                })
+            }
+            AnswerPart::Arguments { index, text } => Delta::ToolCall(ToolCallDelta {
+                choice: self.choice,
+                index,
+                arguments: text,
+                ..ToolCallDelta::default()
+            }),
+        };
+        // There are no probabilities for reasoning and calls.
+        self.probabilities.clear();
+        written.deltas.push(delta);
+    }
+
+    /// The text after the thought; `None` while the thought lasts.
+    pub(crate) fn answer_text(&self) -> Option<&str> {
+        let text = self.parser.as_ref()?.text();
+        let start = self.format.as_ref()?.answer_start(text)?;
+        Some(&text[start.text..])
+    }
+
+    /// The whole text, and the place from which calls may begin.
+    pub(crate) fn callable_text(&self) -> Option<(&str, usize)> {
+        let text = self.parser.as_ref()?.text();
+        let start = self.format.as_ref()?.answer_start(text)?;
+        Some((text, start.mark))
     }
 
     /// Ends the answer with `reason`. Returns the remaining deltas.
     pub(crate) fn finish(&mut self, reason: FinishReason) -> Vec<Delta> {
         let mut written = Written::default();
-        if let Some(held) = self.reasoning.finish() {
-            self.add_part(held, &mut written);
+        if !self.is_stopped {
+            let held = self.ends.finish();
+            self.read(&held, &mut written);
+            let complete = reason == FinishReason::Stop;
+            let left = self.parser.as_mut().map(|parser| parser.finish(complete)).unwrap_or_default();
+            self.parts(left, &mut written);
         }
-        let left = self.tools.as_mut().map(ToolParser::finish).unwrap_or_default();
-        for piece in left {
-            self.piece(piece, &mut written);
+        let calls = self.parser.as_ref().map_or(0, AnswerParser::calls);
+        if calls == 0 && !self.is_stopped {
+            let blanks = std::mem::take(&mut self.blanks);
+            self.text(blanks, &mut written);
         }
-        let held = if written.stopped { String::new() } else { self.stops.finish() };
+        let held = if self.is_stopped { String::new() } else { self.stops.finish() };
         self.emit(held, &mut written);
-        let called = self.tools.as_ref().is_some_and(|parser| parser.calls() > 0);
         let reason = match reason {
-            FinishReason::Stop if called => FinishReason::ToolCalls,
+            FinishReason::Stop if calls > 0 => FinishReason::ToolCalls,
             FinishReason::Stop => {
                 self.stops.take_matched().map_or(FinishReason::Stop, FinishReason::StopSequence)
             }
@@ -113,28 +165,22 @@ impl Writer {
         written.deltas
     }
 
-    fn piece(&mut self, piece: Piece, written: &mut Written) {
-        let delta = match piece {
-            Piece::Text(text) => return self.text(text, written),
-            Piece::Call { index, name } => ToolCallDelta {
-                choice: self.choice,
-                index,
-                id: Some(call_id()),
-                name: Some(name),
-                arguments: String::new(),
-            },
-            Piece::Arguments { index, text } => {
-                ToolCallDelta { choice: self.choice, index, arguments: text, ..ToolCallDelta::default() }
-            }
-        };
-        // The format has no probabilities for calls.
-        self.probabilities.clear();
-        written.deltas.push(Delta::ToolCall(delta));
+    fn words(&mut self, text: String, written: &mut Written) {
+        if self.has_words || self.tools.is_none() {
+            return self.text(text, written);
+        }
+        self.blanks.push_str(&text);
+        if !text.trim().is_empty() {
+            self.has_words = true;
+            let text = std::mem::take(&mut self.blanks);
+            self.text(text, written);
+        }
     }
 
     fn text(&mut self, text: String, written: &mut Written) {
         let passed = self.stops.push(text);
-        written.stopped = passed.stopped;
+        written.stopped |= passed.stopped;
+        self.is_stopped |= passed.stopped;
         self.emit(passed.text, written);
     }
 
@@ -160,6 +206,7 @@ fn call_id() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chat::{Calling, ChatTemplate, Conversation};
 
     fn text(deltas: &[Delta]) -> String {
         deltas
@@ -193,15 +240,30 @@ mod tests {
         assert_eq!(writer.push(b"a", Some(json!(2))).deltas, [expected]);
     }
 
+    fn format(calling: Calling) -> AnswerFormat {
+        let message = json!({"role": "user", "content": "Hi"});
+        let function = json!({"name": "f", "parameters": {"type": "object"}});
+        let tools = [json!({"type": "function", "function": function})];
+        let tools = if calling == Calling::Never { &[][..] } else { &tools };
+        let conversation =
+            Conversation { messages: &[message], tools, variables: &serde_json::Map::new(), calling };
+        let common = ChatTemplate::common().expect("a format");
+        common.render(&conversation).expect("renders").format
+    }
+
     #[test]
     fn reasoning_comes_before_the_answer() {
-        let mut writer = Writer::new(0, &Reading { stops: vec!["STOP".into()], ..Reading::default() });
+        let words = format(Calling::Never);
+        let reading =
+            Reading { stops: vec!["STOP".into()], format: Some(words.clone()), ..Reading::default() };
+        let mut writer = Writer::new(0, &reading);
         let thought = |text: &str| Delta::Reasoning { choice: 0, text: text.into() };
         assert_eq!(writer.push(b"<think>no ST", Some(json!(1))).deltas, [thought("no ST")]);
         let written = writer.push(b"OP</think>\n\nfour", Some(json!(2)));
         let four = TextDelta { choice: 0, text: "four".into(), logprobs: None };
         assert_eq!((written.stopped, written.deltas), (false, vec![thought("OP"), Delta::Text(four)]));
-        let mut cut_off = Writer::new(0, &Reading { thought: Thought::Begun, ..Reading::default() });
+        let begun = Reading { format: Some(words.after("<think>")), ..Reading::default() };
+        let mut cut_off = Writer::new(0, &begun);
         assert_eq!(cut_off.push(b"hm </", None).deltas, [thought("hm")]);
         let finish = Delta::Finish { choice: 0, reason: FinishReason::Length };
         assert_eq!(cut_off.finish(FinishReason::Length), [thought(" </"), finish]);
@@ -209,15 +271,22 @@ mod tests {
 
     #[test]
     fn a_call_ends_the_answer_as_a_call() {
-        let mut writer = Writer::new(0, &Reading { tools: Some(ToolFormat::Tagged), ..Reading::default() });
-        let written = writer.push(br#"<tool_call>{"name": "f", "arguments": {"a":1}}</tool_call>"#, None);
-        assert!(
-            matches!(&written.deltas[0], Delta::ToolCall(ToolCallDelta { index: 0, id: Some(_), name: Some(name), .. }) if name == "f")
-        );
-        assert!(
-            matches!(&written.deltas[1], Delta::ToolCall(ToolCallDelta { arguments, id: None, .. }) if arguments == "{\"a\":1}")
-        );
-        let finish = Delta::Finish { choice: 0, reason: FinishReason::ToolCalls };
-        assert_eq!(writer.finish(FinishReason::Stop), [finish]);
+        let format = Some(format(Calling::Possible { several: true }));
+        for (tools, calls) in [(Some(true), 2), (Some(false), 1)] {
+            let mut writer = Writer::new(0, &Reading { format: format.clone(), tools, ..Reading::default() });
+            let call = br#"<tool_call>{"name": "f", "arguments": {"a":1}}</tool_call>"#;
+            let mut written = writer.push(b"\n", None);
+            written.deltas.extend(writer.push(call, None).deltas);
+            assert!(
+                matches!(&written.deltas[0], Delta::ToolCall(ToolCallDelta { index: 0, id: Some(_), name: Some(name), .. }) if name == "f")
+            );
+            assert!(
+                matches!(&written.deltas[1], Delta::ToolCall(ToolCallDelta { arguments, id: None, .. }) if arguments == "{\"a\":1}")
+            );
+            let second = writer.push(call, None);
+            assert_eq!((second.stopped, second.deltas.len()), (calls == 1, 2 * (calls - 1)));
+            let finish = Delta::Finish { choice: 0, reason: FinishReason::ToolCalls };
+            assert_eq!(writer.finish(FinishReason::Stop), [finish]);
+        }
     }
 }

@@ -1,0 +1,187 @@
+//! Compiles llama.cpp's chat layer: its templates with tools, and the parsers of answers.
+//!
+//! `llama-cpp-sys-2` ships the sources and Hob leaves them out of that build, because they belong to a library that takes minutes
+//! to compile. The sources here are what the chat layer needs of it, joined into a few files, which takes a third of the time that
+//! they need one by one. A few of them get a call to a limit: templates come from files that people download.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Sources that are compiled together, relative to llama.cpp's `common`.
+const CHAT: [&str; 7] = [
+    "chat.cpp",
+    "chat-auto-parser-generator.cpp",
+    "chat-auto-parser-helpers.cpp",
+    "chat-diff-analyzer.cpp",
+    "chat-peg-parser.cpp",
+    "trie.cpp",
+    "unicode.cpp",
+];
+// A source that specialises a template comes before those that use it.
+const PEG: [&str; 2] = ["json.cpp", "peg-parser.cpp"];
+const JINJA: [&str; 6] = [
+    "jinja/value.cpp",
+    "jinja/caps.cpp",
+    "jinja/lexer.cpp",
+    "jinja/parser.cpp",
+    "jinja/runtime.cpp",
+    "jinja/string.cpp",
+];
+
+/// A change of a source: the file, a text, how often it occurs, and what replaces it.
+type Patch = (&'static str, &'static str, usize, &'static str);
+
+const PATCHES: [Patch; 10] = [
+    // The analysis of a template takes longer than the rest together, and its result is always the same.
+    (
+        "chat.cpp",
+        "        struct autoparser::autoparser autoparser;\n        autoparser.analyze_template(tmpl);\n",
+        1,
+        "        const struct autoparser::autoparser & autoparser = hob::analysis_of(tmpl);\n",
+    ),
+    // This would drop the reason.
+    ("chat.cpp", "        throw e;\n", 1, "        throw;\n"),
+    // Every statement and expression of a template counts, and so does the text that it makes.
+    (
+        "jinja/runtime.cpp",
+        "    try {\n        return execute_impl(ctx);",
+        1,
+        "    hob::step();\n    try {\n        value result = execute_impl(ctx);\n        if (result) {\n            \
+         size_t size = result->val_arr.size() * sizeof(value);\n            \
+         for (const auto & part : result->val_str.parts) { size += part.val.size() + sizeof(part); }\n            \
+         hob::grow(size);\n        }\n        return result;",
+    ),
+    // An error of a limit is not an error at a place of the template.
+    (
+        "jinja/runtime.cpp",
+        "    } catch (const rethrown_exception & /* ex */) {\n        throw;",
+        1,
+        "    } catch (const hob::limit_reached & /* ex */) {\n        throw;\n    } catch (const rethrown_exception & /* ex */) \
+         {\n        throw;",
+    ),
+    ("jinja/runtime.cpp", "            res->val_str.append(str);", 1, "            hob::step();\n            hob::grow(str.length() + 64);\n            res->val_str.append(str);"),
+    // The parser of templates looks at a token at each level.
+    (
+        "jinja/parser.cpp",
+        "    const token & peek(size_t offset = 0) const {",
+        1,
+        "    const token & peek(size_t offset = 0) const {\n        hob::step();",
+    ),
+    (
+        "jinja/value.cpp",
+        "                    out->push_back(mk_val<value_int>(i));",
+        2,
+        "                    hob::step();\n                    hob::grow(sizeof(value_int_t));\n                    \
+         out->push_back(mk_val<value_int>(i));",
+    ),
+    // A division by zero would end the process.
+    (
+        "jinja/value.cpp",
+        "args.get_pos(0)->val_int % args.get_pos(1)->val_int == 0;",
+        1,
+        "args.get_pos(1)->val_int != 0 && args.get_pos(1)->val_int != -1 ? \
+         args.get_pos(0)->val_int % args.get_pos(1)->val_int == 0 : args.get_pos(1)->val_int == -1;",
+    ),
+    // The parser of answers is recursive. Grammars can be those of calls alone.
+    (
+        "peg-parser.cpp",
+        "    // Execute parser\n",
+        1,
+        "    hob::step();\n",
+    ),
+    (
+        "peg-parser.cpp",
+        "const common_grammar_builder & builder, bool lazy) const {\n",
+        1,
+        "const common_grammar_builder & builder, bool lazy) const {\n    lazy = lazy || hob::calls_only();\n",
+    ),
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=native/chat");
+    let out = PathBuf::from(std::env::var("OUT_DIR")?);
+    let native = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("native/chat");
+    let sources = llama_cpp()?;
+    let common = sources.join("common");
+
+    let mut parsers: Vec<String> = fs::read_dir(common.join("parsers"))?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.ends_with(".cpp"))
+        .map(|name| format!("parsers/{name}"))
+        .collect();
+    parsers.sort();
+    let mut build = cc::Build::new();
+    build
+        .cpp(true)
+        .std("c++17")
+        .warnings(false)
+        .flag_if_supported("-w")
+        // Tests run thousands of parses, which take ten times longer without any optimisation.
+        .opt_level(if std::env::var("PROFILE")? == "debug" { 1 } else { 2 })
+        .include(native.join("include"))
+        .include(&native)
+        .include(&common)
+        .include(sources.join("include"))
+        .include(sources.join("ggml/include"))
+        .include(sources.join("vendor"));
+    build.file(joined(&out, &common, "chat", &CHAT)?);
+    build.file(joined(&out, &common, "peg", &PEG)?);
+    build.file(joined(&out, &common, "jinja", &JINJA)?);
+    build.file(joined(&out, &common, "parsers", &parsers)?);
+    build.file(native.join("support.cpp"));
+    build.file(native.join("shim.cpp"));
+    build.try_compile("hob_chat")?;
+    Ok(())
+}
+
+/// The sources of llama.cpp, as the build of `llama-cpp-sys-2` wrote them down.
+fn llama_cpp() -> Result<PathBuf, Box<dyn Error>> {
+    let root = std::env::var("DEP_LLAMA_ROOT").map_err(|_| "llama-cpp-sys-2 does not say where it was built")?;
+    let cache = Path::new(&root).join("build/CMakeCache.txt");
+    let text = fs::read_to_string(&cache).map_err(|error| format!("{}: {error}", cache.display()))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("CMAKE_HOME_DIRECTORY:INTERNAL="));
+    let sources = PathBuf::from(line.ok_or("CMakeCache.txt does not name the sources of llama.cpp")?);
+    if !sources.join("common/chat.cpp").is_file() {
+        return Err(format!("{} has no chat layer", sources.display()).into());
+    }
+    Ok(sources)
+}
+
+/// One file that includes several sources, with their changes.
+fn joined(
+    out: &Path,
+    common: &Path,
+    name: &str,
+    sources: &[impl AsRef<str>],
+) -> Result<PathBuf, Box<dyn Error>> {
+    let mut text = "#include \"guard.h\"\n".to_owned();
+    for source in sources.iter().map(AsRef::as_ref) {
+        let changes: Vec<_> = PATCHES.iter().filter(|change| change.0 == source).collect();
+        let mut path = common.join(source);
+        if !changes.is_empty() {
+            let mut patched = fs::read_to_string(&path)?;
+            for (_, from, times, to) in changes {
+                if patched.matches(from).count() != *times {
+                    return Err(format!("llama.cpp has changed: {source} has not {times} times {from:?}").into());
+                }
+                patched = patched.replace(from, to);
+            }
+            // A copy no longer lies beside its headers.
+            if source.starts_with("jinja/") {
+                for header in ["caps", "lexer", "parser", "runtime", "string", "utils", "value"] {
+                    let from = format!("#include \"{header}.h\"");
+                    patched = patched.replace(&from, &format!("#include \"jinja/{header}.h\""));
+                }
+            }
+            path = out.join(source.replace('/', "_"));
+            fs::write(&path, patched)?;
+        }
+        // Only for messages, and each source has its own.
+        text.push_str(&format!("#undef FILENAME\n#include {:?}\n", path.display().to_string()));
+    }
+    let file = out.join(format!("{name}_sources.cpp"));
+    fs::write(&file, text)?;
+    Ok(file)
+}
