@@ -46,7 +46,7 @@ fn unknown_models_are_tried_evenly() {
     let mut tried = BTreeMap::<String, u64>::new();
     for round in 0..3 * ENOUGH_TRIES {
         let choice = choose(&policy, &["a", "b", "c"], (round as f64 * 0.37).fract());
-        assert!(choice.reason.as_str().starts_with("tried"), "{}", choice.reason);
+        assert!(choice.reason.as_str().starts_with("try "), "{}", choice.reason);
         *tried.entry(choice.model.clone()).or_default() += 1;
         learn(&mut policy.record, &update(&choice.model, &candidates, 0.5));
     }
@@ -70,7 +70,7 @@ fn a_model_that_never_earns_a_reward_is_not_tried_forever() {
     let tried = ModelRecord { tries: ENOUGH_TRIES - 1, ..ModelRecord::default() };
     policy.record.models.insert("mute".into(), tried);
     let choice = choose(&policy, &["good", "mute"], 0.0);
-    let why = "tried, as it has had 3 of 4 tries for code/short/english";
+    let why = "try 3 of 4 for code/short/english";
     assert_eq!((choice.model.as_str(), choice.reason.as_str()), ("mute", why));
     policy.record.models.entry("mute".into()).or_default().tries = ENOUGH_TRIES;
     assert_eq!(choose(&policy, &["good", "mute"], 0.0).model, "good");

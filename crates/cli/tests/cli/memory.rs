@@ -124,7 +124,7 @@ async fn errors_suggest_what_works() {
 
     let ran = home.run(&["memory", "index", "/nowhere/at/all"]).await;
     assert_eq!(ran.code, Some(1));
-    assert_eq!(ran.stderr, "error: /nowhere/at/all cannot be indexed: there is no such file or directory\n");
+    assert_eq!(ran.stderr, "error: cannot index /nowhere/at/all: there is no such file or directory\n");
 
     let ran = home.run(&["memory", "index", ".", "--chunk-size", "100", "--chunk-overlap", "100"]).await;
     assert_eq!(ran.code, Some(1));
