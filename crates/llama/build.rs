@@ -32,7 +32,7 @@ const JINJA: [&str; 6] = [
 /// A change of a source: the file, a text, how often it occurs, and what replaces it.
 type Patch = (&'static str, &'static str, usize, &'static str);
 
-const PATCHES: [Patch; 10] = [
+const PATCHES: [Patch; 11] = [
     // The analysis of a template takes longer than the rest together, and its result is always the same.
     (
         "chat.cpp",
@@ -40,6 +40,8 @@ const PATCHES: [Patch; 10] = [
         1,
         "        const struct autoparser::autoparser & autoparser = hob::analysis_of(tmpl);\n",
     ),
+    // This is only for a message that is not written.
+    ("chat.cpp", "        arena.load(auto_params.parser);\n", 1, ""),
     // This would drop the reason.
     ("chat.cpp", "        throw e;\n", 1, "        throw;\n"),
     // Every statement and expression of a template counts, and so does the text that it makes.
@@ -60,7 +62,12 @@ const PATCHES: [Patch; 10] = [
         "    } catch (const hob::limit_reached & /* ex */) {\n        throw;\n    } catch (const rethrown_exception & /* ex */) \
          {\n        throw;",
     ),
-    ("jinja/runtime.cpp", "            res->val_str.append(str);", 1, "            hob::step();\n            hob::grow(str.length() + 64);\n            res->val_str.append(str);"),
+    (
+        "jinja/runtime.cpp",
+        "            res->val_str.append(str);",
+        1,
+        "            hob::step();\n            hob::grow(str.length() + 64);\n            res->val_str.append(str);",
+    ),
     // The parser of templates looks at a token at each level.
     (
         "jinja/parser.cpp",
@@ -84,12 +91,7 @@ const PATCHES: [Patch; 10] = [
          args.get_pos(0)->val_int % args.get_pos(1)->val_int == 0 : args.get_pos(1)->val_int == -1;",
     ),
     // The parser of answers is recursive. Grammars can be those of calls alone.
-    (
-        "peg-parser.cpp",
-        "    // Execute parser\n",
-        1,
-        "    hob::step();\n",
-    ),
+    ("peg-parser.cpp", "    // Execute parser\n", 1, "    hob::step();\n"),
     (
         "peg-parser.cpp",
         "const common_grammar_builder & builder, bool lazy) const {\n",
@@ -138,7 +140,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// The sources of llama.cpp, as the build of `llama-cpp-sys-2` wrote them down.
 fn llama_cpp() -> Result<PathBuf, Box<dyn Error>> {
-    let root = std::env::var("DEP_LLAMA_ROOT").map_err(|_| "llama-cpp-sys-2 does not say where it was built")?;
+    let root =
+        std::env::var("DEP_LLAMA_ROOT").map_err(|_| "llama-cpp-sys-2 does not say where it was built")?;
     let cache = Path::new(&root).join("build/CMakeCache.txt");
     let text = fs::read_to_string(&cache).map_err(|error| format!("{}: {error}", cache.display()))?;
     let line = text.lines().find_map(|line| line.strip_prefix("CMAKE_HOME_DIRECTORY:INTERNAL="));
@@ -164,7 +167,9 @@ fn joined(
             let mut patched = fs::read_to_string(&path)?;
             for (_, from, times, to) in changes {
                 if patched.matches(from).count() != *times {
-                    return Err(format!("llama.cpp has changed: {source} has not {times} times {from:?}").into());
+                    return Err(
+                        format!("llama.cpp has changed: {source} has not {times} times {from:?}").into()
+                    );
                 }
                 patched = patched.replace(from, to);
             }

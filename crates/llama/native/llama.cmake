@@ -6,7 +6,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_
     add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_CURRENT_LIST_DIR}/gcc_amx.h>")
 endif()
 
-# Hob uses nothing of llama.cpp's `common` library, which takes minutes to compile.
+# llama.cpp's `common` library takes minutes to compile. Hob needs its chat layer, which build.rs compiles.
 if(PROJECT_NAME STREQUAL "llama.cpp")
     set(LLAMA_BUILD_COMMON OFF)
 endif()

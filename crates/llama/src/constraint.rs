@@ -72,7 +72,8 @@ impl ToolUse {
             CallStart::Word(word) => Some(word.len()),
             CallStart::Pattern(_) | CallStart::Bracket => None,
         });
-        let Some(longest) = longest.collect::<Option<Vec<usize>>>().and_then(|lengths| lengths.into_iter().max())
+        let Some(longest) =
+            longest.collect::<Option<Vec<usize>>>().and_then(|lengths| lengths.into_iter().max())
         else {
             return 0;
         };
@@ -143,7 +144,8 @@ impl<'a> CallPlan<'a> {
                 Some("tool_choice"),
             ));
         }
-        let one = matches!(choice, Some(ToolChoice::Function(_))) || request.parallel_tool_calls == Some(false);
+        let one =
+            matches!(choice, Some(ToolChoice::Function(_))) || request.parallel_tool_calls == Some(false);
         Ok(Some(CallPlan { callable, forced, several: !one }))
     }
 
@@ -342,7 +344,8 @@ mod tests {
         assert_eq!(marked.call_start("Well, <f> or <call>", 7), Some(13));
         assert_eq!(marked.call_start("Well", 0), None);
         assert_eq!(marked.next_search("Well, then <cal"), 9);
-        let patterns = tool_use(&[Trigger::Pattern("start(\\s+to)".into()), Trigger::Pattern("^>>>(?!all)".into())]);
+        let patterns =
+            tool_use(&[Trigger::Pattern("start(\\s+to)".into()), Trigger::Pattern("^>>>(?!all)".into())]);
         assert_eq!(patterns.call_start("start to", 0), Some(5));
         assert_eq!(patterns.call_start(">>>all", 0), None);
         assert_eq!(patterns.call_start(">>>f", 0), Some(0));

@@ -388,7 +388,8 @@ fn choose_template(model: &LlamaModel, name: &str) -> Result<Template, EngineErr
     };
     let tool_use = model.chat_template(Some("tool_use")).ok().and_then(|template| {
         let read = read_template(model, &template, name);
-        read.inspect_err(|error| tracing::warn!(model = name, "the template for tools is ignored: {error}")).ok()
+        read.inspect_err(|error| tracing::warn!(model = name, "the template for tools is ignored: {error}"))
+            .ok()
     });
     Ok(Template::Own { usual, tool_use })
 }

@@ -1,6 +1,10 @@
 //! Prepares a request: the tokens of its prompt and the constraint of its answer.
 
-use hob_core::{CompletionRequest, EngineError, GenerateRequest, Message, Prompt, ToolDefinition};
+use std::borrow::Cow;
+
+use hob_core::{
+    CompletionRequest, EngineError, GenerateRequest, Message, Prompt, ResponseFormat, ToolDefinition,
+};
 use llama_cpp_2::model::LlamaChatMessage;
 use serde_json::{Map, Value, json};
 
@@ -30,19 +34,25 @@ pub(crate) struct Prepared {
 pub(crate) fn prepare(loaded: &LoadedModel, request: &GenerateRequest) -> Result<Prepared, EngineError> {
     let ask = answer_options(loaded, request)?;
     let plan = CallPlan::read(request)?;
-    let chat = ChatInput { loaded, messages: &request.messages, offered: constraint::offered(request), ask: &ask };
+    let chat =
+        ChatInput { loaded, messages: &request.messages, offered: constraint::offered(request), ask: &ask };
     let rendered = chat.render(plan.as_ref())?;
     let prompt = tokenize(loaded, &rendered.prompt);
     check_length(loaded, &prompt, "messages")?;
     let format = rendered.format;
     // A format without a mark of calls has rules only for calls that are forced.
     let calls = match &plan {
-        Some(plan) if format.grammar().is_none() => Some(chat.format(plan, plan.forced(), &rendered.prompt)?),
+        Some(plan) if format.grammar().is_none() => {
+            Some(chat.format(plan, plan.forced(), &rendered.prompt)?)
+        }
         _ => None,
     };
     let constraint = Constraint::new(loaded, request, plan, &format, calls.as_ref())?;
     let visible = loaded.control_marks(format.marks());
-    Ok(Prepared { prompt, ask, constraint, format: Some(format), visible })
+    // An answer that follows a schema from its first token is text as it stands.
+    let is_document = request.response_format != ResponseFormat::Text && !format.is_in_thought();
+    let format = Some(format).filter(|_| !is_document);
+    Ok(Prepared { prompt, ask, constraint, format, visible })
 }
 
 /// Reads a text to continue, as [`prepare`] does a conversation.
@@ -106,7 +116,8 @@ fn answer_options(loaded: &LoadedModel, request: &GenerateRequest) -> Result<Ans
 pub(crate) fn prompt_of(loaded: &LoadedModel, request: &GenerateRequest) -> Result<Vec<i32>, EngineError> {
     let mut ask = AnswerOptions::read(request, loaded.parallel)?;
     ask.place_effort(template_source(loaded));
-    let chat = ChatInput { loaded, messages: &request.messages, offered: constraint::offered(request), ask: &ask };
+    let chat =
+        ChatInput { loaded, messages: &request.messages, offered: constraint::offered(request), ask: &ask };
     let prompt = tokenize(loaded, &chat.render(None)?.prompt);
     check_length(loaded, &prompt, "messages")?;
     Ok(prompt)
@@ -203,17 +214,27 @@ impl ChatInput<'_> {
         plan: Option<&CallPlan<'_>>,
     ) -> Result<Rendered, EngineError> {
         let listed = self.listed();
+        let messages = self.history(template);
         let Some(plan) = plan else {
-            return words(self.run(template, self.messages, &listed, Calling::Never)?);
+            return words(self.run(template, &messages, &listed, Calling::Never)?);
         };
         let tools = plan.tools();
         if tools == listed {
-            return self.run(template, self.messages, &listed, plan.calling());
+            return self.run(template, &messages, &listed, plan.calling());
         }
         // The prompt has all tools as the caller wrote them; the format has those that may be called.
-        let prompt = self.run(template, self.messages, &listed, Calling::Never)?.prompt;
-        let format = self.run(template, self.messages, &tools, plan.calling())?.format;
+        let prompt = self.run(template, &messages, &listed, Calling::Never)?.prompt;
+        let format = self.run(template, &messages, &tools, plan.calling())?.format;
         Ok(Rendered { prompt, format })
+    }
+
+    /// The messages, with calls as text if the template does not write them.
+    fn history(&self, template: &ChatTemplate) -> Cow<'_, [Message]> {
+        if template.writes_calls {
+            Cow::Borrowed(self.messages)
+        } else {
+            Cow::Owned(spelled_history(self.messages))
+        }
     }
 
     /// The format of an answer to `prompt` for another way of calling.
@@ -224,16 +245,12 @@ impl ChatInput<'_> {
         prompt: &str,
     ) -> Result<AnswerFormat, EngineError> {
         match self.template().filter(|template| template.tools == ToolSupport::Full) {
-            Some(template) => Ok(self.run(template, self.messages, &plan.tools(), calling)?.format),
+            Some(template) => Ok(self.run(template, &self.history(template), &plan.tools(), calling)?.format),
             None => common_format(&plan.tools(), calling, prompt),
         }
     }
 
-    fn in_common_format(
-        &self,
-        prompt: String,
-        plan: Option<&CallPlan<'_>>,
-    ) -> Result<Rendered, EngineError> {
+    fn in_common_format(&self, prompt: String, plan: Option<&CallPlan<'_>>) -> Result<Rendered, EngineError> {
         let format = match plan {
             Some(plan) => common_format(&plan.tools(), plan.calling(), &prompt)?,
             None => ChatTemplate::common_words().map_err(refusal)?.after(&prompt),
@@ -293,9 +310,10 @@ impl ChatInput<'_> {
             })
             .collect();
         let chat = chat.map_err(|_| bad_request("a message contains a zero byte", Some("messages")))?;
-        self.loaded.model.apply_chat_template(template, &chat, true).map_err(|error| {
-            unusable(format!("the chat template of '{}' fails: {error}", self.loaded.id))
-        })
+        self.loaded
+            .model
+            .apply_chat_template(template, &chat, true)
+            .map_err(|error| unusable(format!("the chat template of '{}' fails: {error}", self.loaded.id)))
     }
 }
 

@@ -64,7 +64,7 @@ impl AnswerFormat {
         };
         let grammar = match read.grammar.as_str() {
             "" => None,
-            rules => Some(CallGrammar::read(rules, &parser)?),
+            rules => Some(CallGrammar::read(rules, &parser)?).filter(CallGrammar::has_calls),
         };
         let in_thought = read.is_in_thought(prompt);
         let word_ends = word_ends(&parser);
@@ -99,10 +99,6 @@ impl AnswerFormat {
         self.shared.word_ends.as_ref().is_some_and(|ends| !text.contains(&ends[..]))
     }
 
-    pub(super) fn has_grammar(&self) -> bool {
-        self.shared.grammar.is_some()
-    }
-
     /// Whether the format has reasoning.
     pub(crate) fn thinks(&self) -> bool {
         self.shared.read.thinks
@@ -125,7 +121,8 @@ impl AnswerFormat {
     /// The texts that mark parts of the answer, which must be visible.
     pub(crate) fn marks(&self) -> impl Iterator<Item = &str> {
         let read = &self.shared.read;
-        let thinking = std::iter::once(&read.thinking_start).chain(&read.thinking_ends).map(|mark| mark.trim());
+        let thinking =
+            std::iter::once(&read.thinking_start).chain(&read.thinking_ends).map(|mark| mark.trim());
         let kept = read.preserved_tokens.iter().map(String::as_str);
         let mut seen = Vec::new();
         kept.chain(thinking).filter(move |mark| {
@@ -156,7 +153,10 @@ impl AnswerFormat {
         } else {
             return Some(AnswerStart { mark: 0, text: 0 });
         };
-        let ends = read.thinking_ends.iter().filter_map(|end| Some((text[thought..].find(end.as_str())?, end.len())));
+        let ends = read
+            .thinking_ends
+            .iter()
+            .filter_map(|end| Some((text[thought..].find(end.as_str())?, end.len())));
         let (at, length) = ends.min()?;
         Some(AnswerStart { mark: thought + at, text: thought + at + length })
     }
@@ -194,7 +194,10 @@ fn tags(parser: &Value) -> impl Iterator<Item = (&str, Option<&Value>)> {
         }
         None
     };
-    nodes.iter().filter(|node| node["type"] == "tag").map(move |tag| (tag["tag"].as_str().unwrap_or_default(), inner(tag)))
+    nodes
+        .iter()
+        .filter(|node| node["type"] == "tag")
+        .map(move |tag| (tag["tag"].as_str().unwrap_or_default(), inner(tag)))
 }
 
 /// Whether a parser finds nothing but reasoning and words.

@@ -76,6 +76,11 @@ impl CallGrammar {
         Ok(CallGrammar { rules, schemas: written.schemas, delimited })
     }
 
+    /// Whether there are calls at all: a format without them has an empty rule.
+    pub(super) fn has_calls(&self) -> bool {
+        self.rules.get("root").is_some_and(|root| *root != Expression::empty())
+    }
+
     /// Whether a grammar enforces all of these arguments, or leaves a part of them to their format.
     pub(crate) fn has_schema_of(&self, parameters: &Value) -> bool {
         self.schemas.values().any(|place| place.pointer.is_empty() && place.document == *parameters)
@@ -346,8 +351,7 @@ impl<'a> LarkWriter<'a> {
 
 impl Delimited {
     fn terminal(&self) -> String {
-        let marks: Vec<String> =
-            self.marks.iter().map(|mark| mark.chars().map(escaped).collect()).collect();
+        let marks: Vec<String> = self.marks.iter().map(|mark| mark.chars().map(escaped).collect()).collect();
         let marks = marks.join("|");
         match (marks.is_empty(), self.including) {
             (true, _) => "/(?s:.*)/".to_owned(),

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{AnswerFormat, AnswerParser, AnswerPart, Calling, ChatTemplate, Conversation, Enforcement, ToolSupport};
+use super::{
+    AnswerFormat, AnswerParser, AnswerPart, Calling, ChatTemplate, Conversation, Enforcement, ToolSupport,
+};
 use crate::grammar::{Grammar, Spelling, Vocabulary};
 
 /// An example file: its sections by name.
@@ -19,7 +21,8 @@ struct Example {
 
 fn examples() -> Vec<Example> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats");
-    let mut paths: Vec<_> = fs::read_dir(directory).expect("examples").map(|entry| entry.expect("a file").path()).collect();
+    let mut paths: Vec<_> =
+        fs::read_dir(directory).expect("examples").map(|entry| entry.expect("a file").path()).collect();
     paths.sort();
     paths.iter().map(|path| Example::read(path)).collect()
 }
@@ -216,8 +219,14 @@ fn the_grammar_of_calls_takes_calls_and_nothing_else() {
                 .max_by_key(|(at, (count, _))| (*count, std::cmp::Reverse(*at)))
                 .expect("an answer");
             let (at, (count, ends)) = longest;
-            assert!(ends && at + count == answer.len(), "{name}, {case}: {count} bytes from {at} of {answer}");
-            assert!(at == 0 || answer[..at].ends_with(['>', '\n', ' ']), "{name}, {case}: from {at} of {answer}");
+            assert!(
+                ends && at + count == answer.len(),
+                "{name}, {case}: {count} bytes from {at} of {answer}"
+            );
+            assert!(
+                at == 0 || answer[..at].ends_with(['>', '\n', ' ']),
+                "{name}, {case}: from {at} of {answer}"
+            );
         }
         assert_eq!(taken(start.clone(), "Hello").0.min(1), 0, "{name}");
     }
@@ -240,7 +249,11 @@ fn text_that_is_no_call_is_words() {
             for complete in [true, false] {
                 assert_eq!(parsed(&format, [text], complete), words(text), "{calling:?}, {text}");
                 let letters: Vec<String> = text.chars().map(String::from).collect();
-                assert_eq!(parsed(&format, letters.iter().map(String::as_str), complete), words(text), "{text}");
+                assert_eq!(
+                    parsed(&format, letters.iter().map(String::as_str), complete),
+                    words(text),
+                    "{text}"
+                );
             }
         }
     }
@@ -255,6 +268,7 @@ fn text_that_is_no_call_is_words() {
         assert_eq!(parsed(&format, letters.iter().map(String::as_str), true), words(text));
     }
     // Arguments that are nested deeper than the stack allows are not an end of the process.
-    let deep = format!("<tool_call>{{\"name\": \"get_time\", \"arguments\": {{\"zone\": {}", "[".repeat(100_000));
+    let deep =
+        format!("<tool_call>{{\"name\": \"get_time\", \"arguments\": {{\"zone\": {}", "[".repeat(100_000));
     parsed(&format, [deep.as_str()], false);
 }

@@ -154,7 +154,8 @@ impl NativeTemplate {
 
     /// Renders a request. Returns the prompt, and how to read the answer as JSON.
     pub(super) fn apply(&self, request: &str, limits: CallLimits) -> Result<(String, String), String> {
-        let (mut prompt, mut details, mut error) = (NativeText::none(), NativeText::none(), NativeText::none());
+        let (mut prompt, mut details, mut error) =
+            (NativeText::none(), NativeText::none(), NativeText::none());
         // SAFETY: the template exists, the request lives during the call, and the results are places to write to.
         let is_done = unsafe {
             hob_chat_template_apply(

@@ -93,9 +93,9 @@ pub(crate) struct Rendered {
 /// What a template does with tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolSupport {
-    /// It lists tools, and writes calls in a format that the chat layer recognises.
+    /// It lists tools, and its answers have a format for calls that the chat layer recognises.
     Full,
-    /// It lists tools.
+    /// It lists tools, and the format of its calls is not known.
     ListOnly,
     None,
 }
@@ -113,6 +113,8 @@ pub(crate) struct ChatTemplate {
     native: NativeTemplate,
     source: String,
     pub(crate) tools: ToolSupport,
+    /// Whether it writes the calls of earlier answers. Otherwise they must be part of their text.
+    pub(crate) writes_calls: bool,
     /// Whether it has a format for reasoning.
     pub(crate) thinks: bool,
     /// The texts that mark calls and reasoning in its answers.
@@ -128,12 +130,13 @@ impl ChatTemplate {
             native,
             source: source.to_owned(),
             tools: if info.supports_tools { ToolSupport::ListOnly } else { ToolSupport::None },
+            writes_calls: info.supports_tool_calls,
             thinks: false,
             marks: Vec::new(),
         };
         // A trial shows the format. A template that refuses it may take other conversations.
         if let Ok(trial) = template.trial() {
-            if info.supports_tools && info.supports_tool_calls && trial.has_grammar() {
+            if info.supports_tools && trial.grammar().is_some() {
                 template.tools = ToolSupport::Full;
             }
             template.thinks = trial.thinks();
@@ -248,10 +251,38 @@ mod tests {
     }
 
     #[test]
+    fn marks_of_text_by_callers_survive_the_template() {
+        // The marks around control tokens that callers spell; see `control_tokens`.
+        let marked = "a\u{FDD0}<s>\u{FDD1}b";
+        let source = "{% for m in messages %}{{ m.content | trim }}{% for c in m.tool_calls %}{{ c.function.name }}\
+            {{ c.function.arguments | tojson }}{% endfor %}{% endfor %}{{ tools | tojson }}{{ style | upper }}";
+        let arguments = json!({ (marked): marked }).to_string();
+        let call =
+            json!({"id": "1", "type": "function", "function": {"name": marked, "arguments": arguments}});
+        let messages = [
+            json!({"role": "user", "content": marked}),
+            json!({"role": "assistant", "content": "", "tool_calls": [call]}),
+        ];
+        let parameters =
+            json!({"type": "object", "properties": {(marked): {"type": "string", "enum": [marked]}}});
+        let function = json!({"name": "f", "description": marked, "parameters": parameters});
+        let conversation = Conversation {
+            messages: &messages,
+            tools: &[json!({"type": "function", "function": function})],
+            variables: &Map::from_iter([("style".to_owned(), json!(marked))]),
+            calling: Calling::Never,
+        };
+        let template = ChatTemplate::new(source, "<s>", "</s>").expect("a template");
+        let prompt = template.render(&conversation).expect("renders").prompt;
+        assert_eq!(prompt.matches(marked).count(), 7, "{prompt}");
+        assert_eq!(prompt.matches("<s>").count() + prompt.matches("<S>").count(), 8, "{prompt}");
+        assert_eq!(prompt.matches('\u{FDD0}').count(), 8, "{prompt}");
+    }
+
+    #[test]
     fn python_methods_and_special_tokens_work() {
         let source = "{{ bos_token }}{{ messages[0].content.strip().split(' ')[0] }}{{ eos_token }}";
-        let text =
-            render(source, &[json!({"role": "user", "content": "  one two "})], &[]).expect("renders");
+        let text = render(source, &[json!({"role": "user", "content": "  one two "})], &[]).expect("renders");
         assert_eq!(text, "<s>one</s>");
     }
 
@@ -275,8 +306,7 @@ mod tests {
 
     #[test]
     fn a_template_that_fills_the_memory_is_stopped() {
-        let doubling =
-            "{% set n = namespace(s='aaaaaaaa') %}{% for i in range(60) %}{% set n.s = n.s ~ n.s %}{% endfor %}";
+        let doubling = "{% set n = namespace(s='aaaaaaaa') %}{% for i in range(60) %}{% set n.s = n.s ~ n.s %}{% endfor %}";
         for source in [doubling, "{{ 'a' * 99999999999 }}", "{{ range(99999999999) }}"] {
             assert!(render(source, &[hi()], &[]).is_err(), "{source}");
         }
@@ -293,10 +323,7 @@ mod tests {
     #[test]
     fn a_broken_template_has_its_own_error() {
         for source in ["{% if %}", "{{ 'unclosed", "{% for 1 in x %}{% endfor %}", "{% endfor %}"] {
-            assert!(
-                matches!(render(source, &[hi()], &[]), Err(TemplateError::Unreadable(_))),
-                "{source}"
-            );
+            assert!(matches!(render(source, &[hi()], &[]), Err(TemplateError::Unreadable(_))), "{source}");
         }
         assert!(render("{{ 5 is divisibleby(0) }}{% break %}", &[hi()], &[]).is_err());
     }
