@@ -120,6 +120,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .std("c++17")
         .warnings(false)
         .flag_if_supported("-w")
+        // It would be twenty times the size of the library.
+        .debug(false)
         // Tests run thousands of parses, which take ten times longer without any optimisation.
         .opt_level(if std::env::var("PROFILE")? == "debug" { 1 } else { 2 })
         .include(native.join("include"))
