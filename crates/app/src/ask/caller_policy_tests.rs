@@ -14,7 +14,6 @@ use serde_json::json;
 
 use super::*;
 use crate::ask::{AskService, AskServiceParts};
-use crate::startup::embedder::Embedder;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
 
