@@ -106,7 +106,7 @@ async fn a_tool_beyond_the_permit_is_not_run() {
     let tools = tool_set.for_run(Permit::up_to(Reach::Read), RunEvents::without_subscribers()).unwrap();
     let refused = result("send", "the tool 'send' is not available to this caller", false);
     assert_eq!(execute(&tools, "send", "{}").await, refused);
-    let unknown = result("post", "there is no tool 'post', nor any other", false);
+    let unknown = result("post", "there is no tool 'post', and no other tool", false);
     assert_eq!(execute(&tools, "post", "{}").await, unknown);
     assert_eq!(send.calls.load(Ordering::SeqCst), 0);
 }
@@ -135,7 +135,7 @@ fn two_tools_of_one_name_and_broken_schemas_are_refused() {
     assert_eq!(again, Err(ToolSetError::Duplicate { name: "send".into() }));
     let broken = tool_set.add_foreign(Counter::with_schema("odd", Reach::Pure, json!({ "type": "strnig" })));
     let message = broken.unwrap_err().to_string();
-    assert!(message.starts_with("the schema of the tool 'odd' is no JSON Schema: "), "{message}");
+    assert!(message.starts_with("the schema of the tool 'odd' is not a JSON schema: "), "{message}");
     let distant = json!({ "$ref": "http://example.org/schema.json" });
     assert!(tool_set.add_foreign(Counter::with_schema("distant", Reach::Pure, distant)).is_err());
     assert_eq!(tool_set.specs().count(), 4);

@@ -190,7 +190,7 @@ fn a_schema_without_values_is_refused() {
         json!({"allOf": [{"type": "null"}, {"type": "string"}]}),
     ] {
         let error = grammar(&schema).expect_err("refused").to_string();
-        assert!(error.contains("no value follows the schema"), "{error} for {schema}");
+        assert!(error.contains("no value matches the schema"), "{error} for {schema}");
     }
 }
 

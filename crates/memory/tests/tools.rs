@@ -150,7 +150,7 @@ async fn a_model_indexes_only_what_the_owner_allowed() {
     assert!(result.success, "{}", result.content);
     assert_eq!(
         result.content,
-        "Looked at 3 files: 2 taken in (2 passages), 0 unchanged, 1 not text, 0 gone, 0 failed."
+        "Checked 3 files: 2 indexed (2 passages), 0 unchanged, 1 not text, 0 deleted, 0 failed."
     );
     assert_eq!(fixture.heard(), [stored(2)]);
     for outside in [root.join("notes/.."), root.into(), "/etc".into(), "nowhere".into()] {

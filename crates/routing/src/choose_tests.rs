@@ -34,7 +34,7 @@ fn a_single_model_is_chosen_and_the_reason_says_so() {
 #[test]
 fn only_models_whose_context_is_long_enough_are_chosen_from() {
     let models = [model("a", Some(2999)), model("b", Some(3000)), model("c", Some(512))];
-    let why = "heuristic: it is the only one of 3 models that can take the question";
+    let why = "heuristic: it is the only one of 3 models that can answer the question";
     assert_eq!(by_rules(&QUESTION, &models), Ok(("b".to_owned(), why.to_owned())));
     assert_eq!(
         by_rules(&QUESTION, &[model("a", Some(512)), model("b", None)]).map(|(model, _)| model),
@@ -45,7 +45,7 @@ fn only_models_whose_context_is_long_enough_are_chosen_from() {
 #[test]
 fn a_long_question_goes_where_the_context_is_known_to_be_long_enough() {
     let models = [model("a", None), model("b", Some(8192)), model("c", Some(512))];
-    let why = "heuristic: it is the only one of 3 models that can take the question";
+    let why = "heuristic: it is the only one of 3 models that can answer the question";
     assert_eq!(by_rules(&LONG, &models), Ok(("b".to_owned(), why.to_owned())));
     let short = choose(&Heuristic, &QUESTION, &models, RandomDraw::new(0.0), "ollama").unwrap();
     assert_eq!(short.candidates, ["a", "b"]);
@@ -53,8 +53,8 @@ fn a_long_question_goes_where_the_context_is_known_to_be_long_enough() {
 
 #[test]
 fn without_a_known_context_a_long_question_is_asked_and_the_doubt_is_reported() {
-    let why = "heuristic: it is the only one of 2 models that can take the question; how long its context is, the engine does \
-         not tell";
+    let why = "heuristic: it is the only one of 2 models that can answer the question; the length of its \
+         context is unknown";
     let models = [model("a", None), model("c", Some(512))];
     assert_eq!(by_rules(&LONG, &models), Ok(("a".to_owned(), why.to_owned())));
 }

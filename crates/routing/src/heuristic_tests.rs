@@ -96,7 +96,7 @@ fn the_largest_model_for_code_is_chosen() {
 #[test]
 fn without_a_model_for_code_the_largest_answers() {
     let models = [model("small", 1), model("large", 70)];
-    let why = "it is about code, and no model here is made for that, so the largest of 2 models";
+    let why = "it is about code, and there is no model for code, so the largest of 2 models";
     assert_eq!(
         choice(&about(QuestionTopic::Code, QuestionLength::Short), &models),
         Some(("large".into(), why.into()))

@@ -84,7 +84,7 @@ async fn errors_help_the_model() {
     let mut bad = weekdays();
     bad["schedule_value"] = json!("at nine");
     let complaint = told("schedule_task", bad).await;
-    assert!(complaint.starts_with("schedule_value: 'at nine' is no cron expression"), "{complaint}");
+    assert!(complaint.starts_with("schedule_value: 'at nine' is not a cron expression"), "{complaint}");
     let complaint = told("cancel_scheduled_task", json!({ "task_id": "nobody" })).await;
     assert_eq!(complaint, "there is no task 'nobody'; list_scheduled_tasks lists all tasks");
     let id = answer(&tasks, "schedule_task", weekdays()).await["task_id"].take();

@@ -6,7 +6,7 @@ use crate::support::{TestRun, Turn, asking, call, calls, outcome, refuses, says,
 
 const TOO_LONG: &str =
     "request (12031 tokens) exceeds the available context size (2048 tokens), try increasing it";
-const NOTE: &str = "[result of long left out: 5000 characters]";
+const NOTE: &str = "[result of long removed: 5000 characters]";
 
 fn look(n: u32) -> Turn {
     calls("", &[call(&format!("c{n}"), "long", &format!(r#"{{"text":"{n}"}}"#))])

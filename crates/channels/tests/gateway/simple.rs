@@ -83,7 +83,7 @@ async fn channels_are_listed_over_http_bare_or_wrapped_and_a_web_page_is_not_a_l
     for (reply, expected) in [
         (Reply::json(200, r#"["telegram","slack"]"#), Ok(vec!["telegram", "slack"])),
         (Reply::json(200, r#"{"channels":["telegram"]}"#), Ok(vec!["telegram"])),
-        (Reply::new(200, "text/html; charset=utf-8", "<html></html>"), Err("is this the gateway?")),
+        (Reply::new(200, "text/html; charset=utf-8", "<html></html>"), Err("Check [channel] gateway_url")),
         (Reply::json(500, "oops"), Err("500")),
         (Reply::json(200, vec![b'x'; 2 << 20]), Err("longer than")),
     ] {

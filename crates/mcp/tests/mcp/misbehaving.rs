@@ -107,7 +107,7 @@ async fn cancellation_arrived(servers: &McpServers, tool: &str) {
 async fn a_refusal_has_the_text_of_the_server() {
     let servers = started(vec![scripted("strict", "behaves")]).await;
     let refused = call(&servers, "strict__refuse", json!({})).await.unwrap_err();
-    assert_eq!(refused.0, "the MCP server 'strict' refuses: not on a Sunday");
+    assert_eq!(refused.0, "the MCP server 'strict' refused the call: not on a Sunday");
     let forgotten = call(&servers, "strict__forgotten", json!({})).await.unwrap_err();
     assert_eq!(forgotten.0, "no tool forgotten");
     let malformed = call(&servers, "strict__echo", json!([1])).await.unwrap_err();

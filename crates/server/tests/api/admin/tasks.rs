@@ -162,13 +162,13 @@ async fn an_invalid_task_names_the_field() {
     for (field, value, words) in [
         ("prompt", json!(" "), "the prompt is empty"),
         ("schedule_type", json!("sometimes"), "'sometimes' is not cron, interval or once"),
-        ("schedule_value", json!("at nine"), "'at nine' is no cron expression"),
+        ("schedule_value", json!("at nine"), "'at nine' is not a cron expression"),
         ("timezone", json!("Mars/Olympus"), "unknown time zone"),
         ("agent", json!("jeeves"), "there is no agent 'jeeves'"),
         ("tools", json!(["calculater"]), "did you mean calculator?"),
-        ("retries", json!(11), "10 times at most"),
+        ("retries", json!(11), "at most 10 retries"),
         ("timeout", json!(-1), "between 1 and 86400 seconds"),
-        ("missed", json!("never"), "neither once nor skip"),
+        ("missed", json!("never"), "is not once or skip"),
         ("conversation_id", json!("7"), "needs a channel"),
         ("channel", json!("pigeons"), "there is no channel 'pigeons'; there are telegram"),
     ] {

@@ -232,5 +232,5 @@ async fn so_many_run_in_the_background_and_no_more() {
     let refused = server.create(json!({ "background": true })).await;
     assert!(refused.headers().contains_key("retry-after"));
     assert_eq!(error_of(refused).await, (429, Value::Null, json!("rate_limit_exceeded")));
-    assert_eq!(server.server.stop().await, 0);
+    server.server.stop().await;
 }
