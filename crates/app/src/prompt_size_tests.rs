@@ -96,8 +96,8 @@ async fn the_prompt_describes_each_tool_once() {
 /// A chat template that prints tools as JSON, with the same instructions around them as those of Qwen and Hermes.
 #[cfg(feature = "embedded")]
 const JSON_TEMPLATE: &str = "<|im_start|>system\nYou are a helpful assistant.\n\n# Tools\n\nYou may call one or more functions to \
-    assist with the user query.\n\nThe functions are within <tools></tools> XML tags:\n<tools>\n{% for tool in tools %}\
-    {{ tool | tojson }}\n{% endfor %}</tools>\n\nFor each function call, return a JSON object with the name and the arguments \
+    assist with the user query.\n\nThe functions are within <tools></tools> XML tags:\n<tools>\n{% if tools %}\
+    {% for tool in tools %}{{ tool | tojson }}\n{% endfor %}{% endif %}</tools>\n\nFor each function call, return a JSON object with the name and the arguments \
     within <tool_call></tool_call> XML tags:\n<tool_call>\n{\"name\": <function-name>, \"arguments\": <args-json-object>}\n\
     </tool_call><|im_end|>\n{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n\
     {% endfor %}<|im_start|>assistant\n";

@@ -102,7 +102,7 @@ impl RequestTarget {
     }
 
     /// The same, if the cloud is asked because a configured engine that may have the model failed.
-    pub(crate) fn as_cloud_fallback(self, error: &EngineError) -> Self {
+    pub(crate) fn with_cloud_fallback(self, error: &EngineError) -> Self {
         let reason = ModelReason::new(format!("the cloud answers: {error}"));
         RequestTarget {
             warning: Some(AnswerWarning::CloudFallback),

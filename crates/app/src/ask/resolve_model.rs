@@ -78,7 +78,7 @@ impl AskService {
             check_engine(engine.as_ref(), &request.model, caller.role)?;
             let route = RequestTarget::to(engine, None);
             return Ok(match instead_of {
-                Some(error) => route.as_cloud_fallback(&error),
+                Some(error) => route.with_cloud_fallback(&error),
                 None => route,
             });
         };

@@ -23,6 +23,9 @@ use crate::state::ServerParts;
 
 type Handler = fn(Arc<ServerState>, Request) -> BoxFuture<'static, Result<Response, ApiError>>;
 
+/// A request with a text of any length.
+type RequestBody = fn(&str) -> Value;
+
 fn state() -> Arc<ServerState> {
     let system = AskService::new(AskServiceParts {
         engine: Arc::new(ScriptedEngine::saying(&["hi"]).with_models(&["m"])),
@@ -67,7 +70,7 @@ async fn occupied(state: &Arc<ServerState>) -> Vec<mpsc::Sender<()>> {
 
 #[tokio::test]
 async fn a_large_body_is_parsed_in_the_pool_and_delays_no_other_request_of_the_thread() {
-    let handlers: [(&str, Handler, fn(&str) -> Value); 3] = [
+    let handlers: [(&str, Handler, RequestBody); 3] = [
         (
             "chat",
             |state, request| Box::pin(chat::create(State(state), request)),

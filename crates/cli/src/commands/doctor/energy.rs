@@ -74,10 +74,10 @@ mod tests {
             meters: vec!["package-0 (RAPL)".into(), "NVIDIA L40S (NVML)".into()],
             refused: vec!["NVIDIA GTX 1080 does not count its energy".into()],
         };
-        let checks: Vec<(CheckStatus, String)> =
+        let listed: Vec<(CheckStatus, String)> =
             checks(&survey).into_iter().map(|check| (check.status, check.message)).collect();
         assert_eq!(
-            checks,
+            listed,
             [
                 (CheckStatus::Good, "measured by package-0 (RAPL), NVIDIA L40S (NVML)".to_owned()),
                 (CheckStatus::Off, "NVIDIA GTX 1080 does not count its energy".to_owned()),
