@@ -32,7 +32,7 @@ const JINJA: [&str; 6] = [
 /// A change of a source: the file, a text, how often it occurs, and what replaces it.
 type Patch = (&'static str, &'static str, usize, &'static str);
 
-const PATCHES: [Patch; 11] = [
+const PATCHES: [Patch; 12] = [
     // The analysis of a template takes longer than the rest together, and its result is always the same.
     (
         "chat.cpp",
@@ -81,6 +81,22 @@ const PATCHES: [Patch; 11] = [
         2,
         "                    hob::step();\n                    hob::grow(sizeof(value_int_t));\n                    \
          out->push_back(mk_val<value_int>(i));",
+    ),
+    // A long list of tools is printed as signatures, which need less than half of the tokens.
+    (
+        "jinja/value.cpp",
+        "    std::string json_str = value_to_json(args.get_pos(0), indent, item_sep, key_sep);\n",
+        1,
+        "    value described = args.get_pos(0);\n    value missing = mk_val<value_undefined>();\n    \
+         if (is_val<value_object>(described)) {\n        value function = described->at(\"function\", missing);\n        \
+         value tool = is_val<value_object>(function) ? function : described;\n        \
+         value name = tool->at(\"name\", missing);\n        \
+         const bool is_tool = !tool->at(\"description\", missing)->is_undefined() && \
+         !tool->at(\"parameters\", missing)->is_undefined();\n        \
+         if (is_tool && is_val<value_string>(name)) {\n            \
+         if (const std::string * signature = hob::signature_of(name->as_string().str())) {\n                \
+         return mk_val<value_string>(*signature);\n            }\n        }\n    }\n    \
+         std::string json_str = value_to_json(args.get_pos(0), indent, item_sep, key_sep);\n",
     ),
     // A division by zero would end the process.
     (

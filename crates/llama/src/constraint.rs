@@ -32,7 +32,7 @@ pub(crate) struct Constraint {
 /// How the model may call tools by itself.
 #[derive(Debug, Clone)]
 pub(crate) struct ToolUse {
-    /// The grammar after the model begins a call by itself.
+    /// The grammar after the model begins a call unprompted.
     once_called: Option<Grammar>,
     starts: Vec<CallStart>,
     /// Whether an answer may have more than one call.

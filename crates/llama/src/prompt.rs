@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::chat::{
     AnswerFormat, Calling, ChatTemplate, Conversation, Rendered, TemplateError, ToolSupport, parameters,
-    spelled_history, spelled_out, tool_value,
+    signatures, spelled_history, spelled_out, tool_value,
 };
 use crate::constraint::{self, CallPlan, Constraint};
 use crate::control_tokens::{self, Origin};
@@ -284,8 +284,15 @@ impl ChatInput<'_> {
         let messages: Vec<Value> =
             messages.iter().map(|message| control.mark_value(message_value(message))).collect();
         let variables = control.mark_fields(self.ask.template_variables.clone());
+        let signatures = control.mark_fields(signatures(self.offered));
         let render = |messages: &[Value]| {
-            template.render(&Conversation { messages, tools, variables: &variables, calling })
+            template.render(&Conversation {
+                messages,
+                tools,
+                signatures: &signatures,
+                variables: &variables,
+                calling,
+            })
         };
         let rendered = render(&messages).or_else(|error| match without_system(&messages) {
             // For models without a system role, instructions precede the first question.
@@ -329,7 +336,9 @@ fn words(rendered: Rendered) -> Result<Rendered, EngineError> {
 /// The common format of an answer to the prompt of another template.
 fn common_format(tools: &[Value], calling: Calling, prompt: &str) -> Result<AnswerFormat, EngineError> {
     let message = json!({ "role": "user", "content": "Hello" });
-    let conversation = Conversation { messages: &[message], tools, variables: &Map::new(), calling };
+    let none = Map::new();
+    let conversation =
+        Conversation { messages: &[message], tools, signatures: &none, variables: &none, calling };
     let common = ChatTemplate::common().and_then(|common| common.render(&conversation));
     common.map(|rendered| rendered.format.after(prompt)).map_err(refusal)
 }

@@ -220,7 +220,7 @@ impl Sequence {
         self.grammar = grammar.map(|grammar| advanced(&grammar, &begun, loaded).unwrap_or(grammar));
     }
 
-    /// When the model begins a call by itself, the rest follows the grammar of calls.
+    /// When the model begins a call unprompted, the rest follows the grammar of calls.
     fn watch_for_call(&mut self, loaded: &LoadedModel) {
         let Some(tools) = &self.tools else { return };
         let Some(start) = tools.once_called() else { return };

@@ -245,8 +245,13 @@ mod tests {
         let function = json!({"name": "f", "parameters": {"type": "object"}});
         let tools = [json!({"type": "function", "function": function})];
         let tools = if calling == Calling::Never { &[][..] } else { &tools };
-        let conversation =
-            Conversation { messages: &[message], tools, variables: &serde_json::Map::new(), calling };
+        let conversation = Conversation {
+            messages: &[message],
+            tools,
+            signatures: &serde_json::Map::new(),
+            variables: &serde_json::Map::new(),
+            calling,
+        };
         let common = ChatTemplate::common().expect("a format");
         common.render(&conversation).expect("renders").format
     }

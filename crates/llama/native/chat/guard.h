@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <ctime>
 #include <stdexcept>
+#include <string>
+#include <unordered_map>
 
 #include "ggml.h"
 
@@ -32,6 +34,12 @@ void step();
 
 // Counts memory that the current call allocates.
 void grow(size_t bytes);
+
+// What templates print in the place of the JSON of a tool, by its name; null for the JSON.
+const std::string * signature_of(const std::string & name);
+
+// Sets what templates print for the rest of the call.
+void use_signatures(std::unordered_map<std::string, std::string> signatures);
 
 // Whether grammars are made of the tool calls only, without what may come before them.
 bool calls_only();

@@ -241,7 +241,12 @@ bool hob_chat_template_apply(const hob_chat_template * chat, const char * reques
         calls_only = wanted.at("calls_only").get<bool>();
     });
     return is_read && guarded(*limits, calls_only, error, [&] {
-        applied           = chat;
+        applied = chat;
+        std::unordered_map<std::string, std::string> signatures;
+        for (const auto & [name, signature] : wanted.at("signatures").items()) {
+            signatures[name] = signature.get<std::string>();
+        }
+        hob::use_signatures(std::move(signatures));
         const auto params = common_chat_templates_apply(chat->templates.get(), inputs_of(wanted));
         hob::step();
         hob_chat_text text = to_text(params.prompt);

@@ -32,6 +32,8 @@ struct call_state {
     const char *                          stack_base;
     bool                                  calls_only;
     bool                                  over;
+
+    std::unordered_map<std::string, std::string> signatures;
 };
 
 thread_local call_state * current = nullptr;
@@ -76,6 +78,20 @@ void grow(size_t bytes) {
     current->left.bytes -= bytes;
 }
 
+const std::string * signature_of(const std::string & name) {
+    if (current == nullptr) {
+        return nullptr;
+    }
+    const auto found = current->signatures.find(name);
+    return found == current->signatures.end() ? nullptr : &found->second;
+}
+
+void use_signatures(std::unordered_map<std::string, std::string> signatures) {
+    if (current != nullptr) {
+        current->signatures = std::move(signatures);
+    }
+}
+
 bool calls_only() {
     return current != nullptr && current->calls_only;
 }
@@ -83,7 +99,7 @@ bool calls_only() {
 limited_call::limited_call(const limits & most, bool calls_only) {
     char       base     = 0;
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(most.milliseconds);
-    current             = new call_state{ most, deadline, &base, calls_only, false };
+    current             = new call_state{ most, deadline, &base, calls_only, false, {} };
 }
 
 limited_call::~limited_call() {

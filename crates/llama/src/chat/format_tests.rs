@@ -48,6 +48,7 @@ impl Example {
         let conversation = Conversation {
             messages: &[json!({"role": "user", "content": "What is the weather?"})],
             tools: &tools(),
+            signatures: &Map::new(),
             variables: &Map::new(),
             calling,
         };
@@ -238,6 +239,7 @@ fn text_that_is_no_call_is_words() {
     let conversation = |calling| Conversation {
         messages: &[],
         tools: if calling == Calling::Never { &[] } else { Box::leak(Box::new(tools())) },
+        signatures: Box::leak(Box::new(Map::new())),
         variables: Box::leak(Box::new(Map::new())),
         calling,
     };

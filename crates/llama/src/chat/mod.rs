@@ -12,7 +12,7 @@ mod template;
 pub(crate) use answer_format::{AnswerFormat, Trigger};
 pub(crate) use answer_parser::{AnswerParser, AnswerPart};
 pub(crate) use call_grammar::{CallGrammar, Enforcement};
-pub(crate) use plain_tools::{parameters, spelled_history, spelled_out, tool_value};
+pub(crate) use plain_tools::{parameters, signatures, spelled_history, spelled_out, tool_value};
 pub(crate) use template::{Calling, ChatTemplate, Conversation, Rendered, TemplateError, ToolSupport};
 
 #[cfg(test)]

@@ -1,10 +1,22 @@
-//! Tools for models whose template does not support them: explained in words, with calls and results as plain text. Knows nothing
-//! of llama.cpp.
+//! Tools in words: for models whose template does not support tools, with calls and results as plain text, and short signatures
+//! for long lists. Knows nothing of llama.cpp.
 
 use hob_core::{Message, Role, ToolCall, ToolDefinition};
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+/// The most tools that a template prints as JSON, the form that models are trained on. With more, the prompt becomes long: JSON
+/// of the agent's 18 tools has 1,250 tokens in Qwen's format, their signatures have 500.
+const MAX_JSON_TOOLS: usize = 8;
+
+/// The signatures of a long list of tools, by their names.
+pub(crate) fn signatures(tools: &[ToolDefinition]) -> Map<String, Value> {
+    if tools.len() <= MAX_JSON_TOOLS {
+        return Map::new();
+    }
+    tools.iter().filter_map(|tool| Some((tool.name.clone(), tool.signature()?.into()))).collect()
+}
 
 /// The schema of a tool's arguments: always an object.
 pub(crate) fn parameters(tool: &ToolDefinition) -> Value {
@@ -130,6 +142,7 @@ impl Formatter for Spaced {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chat::{Calling, ChatTemplate, Conversation};
 
     fn weather() -> ToolDefinition {
         ToolDefinition {
@@ -151,6 +164,28 @@ mod tests {
             ..weather()
         };
         assert!(listed(&detailed).starts_with("{\"name\": \"weather\""), "{}", listed(&detailed));
+    }
+
+    #[test]
+    fn a_long_list_of_tools_is_printed_as_signatures() {
+        let source = "{% for tool in tools %}{{ tool | tojson }}\n{{ tool.function | tojson(indent=4) }}\n{% endfor %}";
+        let template = ChatTemplate::new(source, "", "").expect("a template");
+        let printed = |count: usize| {
+            let tools = vec![weather(); count];
+            let values: Vec<Value> = tools.iter().map(|tool| tool_value(tool, parameters(tool))).collect();
+            let conversation = Conversation {
+                messages: &[],
+                tools: &values,
+                signatures: &signatures(&tools),
+                variables: &Map::new(),
+                calling: Calling::Never,
+            };
+            template.render(&conversation).expect("a text").prompt
+        };
+        let line = "weather(city: string): The weather in a city\n";
+        assert_eq!(printed(MAX_JSON_TOOLS + 1), line.repeat(2 * (MAX_JSON_TOOLS + 1)));
+        let json = printed(MAX_JSON_TOOLS);
+        assert_eq!(json.matches("{\"type\": \"function\"").count(), MAX_JSON_TOOLS, "{json}");
     }
 
     #[test]

@@ -67,6 +67,8 @@ pub(crate) struct Conversation<'a> {
     pub(crate) messages: &'a [Value],
     /// In the chat-completions format.
     pub(crate) tools: &'a [Value],
+    /// What the template prints instead of the JSON of a tool, by its name.
+    pub(crate) signatures: &'a Map<String, Value>,
     /// Variables of the caller.
     pub(crate) variables: &'a Map<String, Value>,
     pub(crate) calling: Calling,
@@ -159,6 +161,7 @@ impl ChatTemplate {
             let conversation = Conversation {
                 messages: &[message],
                 tools: &[],
+                signatures: &Map::new(),
                 variables: &Map::new(),
                 calling: Calling::Never,
             };
@@ -174,6 +177,7 @@ impl ChatTemplate {
         let rendered = self.render(&Conversation {
             messages: &[message],
             tools: &[json!({ "type": "function", "function": function })],
+            signatures: &Map::new(),
             variables: &Map::new(),
             calling: Calling::Forced { several: true },
         })?;
@@ -201,6 +205,7 @@ impl ChatTemplate {
             "add_generation_prompt": true,
             "enable_thinking": thinking.unwrap_or(true),
             "variables": conversation.variables,
+            "signatures": conversation.signatures,
             "calls_only": true,
         })
         .to_string();
@@ -224,7 +229,13 @@ mod tests {
     fn render(source: &str, messages: &[Value], tools: &[Value]) -> Result<String, TemplateError> {
         let template = ChatTemplate::new(source, "<s>", "</s>")?;
         let variables = Map::new();
-        let conversation = Conversation { messages, tools, variables: &variables, calling: Calling::Never };
+        let conversation = Conversation {
+            messages,
+            tools,
+            signatures: &Map::new(),
+            variables: &variables,
+            calling: Calling::Never,
+        };
         template.render(&conversation).map(|rendered| rendered.prompt)
     }
 
@@ -269,6 +280,7 @@ mod tests {
         let conversation = Conversation {
             messages: &messages,
             tools: &[json!({"type": "function", "function": function})],
+            signatures: &Map::new(),
             variables: &Map::from_iter([("style".to_owned(), json!(marked))]),
             calling: Calling::Never,
         };

@@ -1,0 +1,65 @@
+//! Forced tool calls of a real model in the formats of other models' templates: the grammar of a format and its parser agree.
+#![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
+#![cfg(unix)]
+
+use std::path::Path;
+
+use hob_core::{
+    Engine, FinishReason, GenerateRequest, MaxTokens, Message, Role, Temperature, ToolChoice, ToolDefinition,
+};
+use hob_llama::{LlamaEngine, LlamaOptions};
+use hob_testkit::gguf::{MetadataValue, copy_with_metadata};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// JSON in tags, JSON alone, arguments in tags, a list of calls, channels. Their grammars enforce these arguments completely.
+const FORMATS: [&str; 7] =
+    ["hermes", "llama-3", "qwen3-coder", "glm-4.5", "mistral-nemo", "gpt-oss", "kimi-k2"];
+
+/// The template of an example file.
+fn template(format: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/formats/{format}.txt"));
+    let text = std::fs::read_to_string(path).expect("an example");
+    let rest = text.strip_prefix("=== template\n").expect("a template");
+    rest.split_once("\n=== ").expect("an answer").0.to_owned()
+}
+
+#[tokio::test]
+async fn a_forced_call_is_found_in_every_format() {
+    let original = std::env::var_os("HOB_TEST_MODEL")
+        .expect("HOB_TEST_MODEL is not set: these tests need a real model. Run them with './dev test'.");
+    let parameters = json!({"type": "object", "properties": {"days": {"type": "integer", "minimum": 1, "maximum": 9},
+        "unit": {"enum": [true, false]}}, "required": ["days", "unit"], "additionalProperties": false});
+    let tool = ToolDefinition {
+        name: "get_weather".into(),
+        description: Some("The weather of the next days".into()),
+        parameters: Some(parameters.clone()),
+        strict: None,
+    };
+    for format in FORMATS {
+        let dir = TempDir::new().expect("a directory for models");
+        let entries = [("tokenizer.chat_template", MetadataValue::Text(&template(format)))];
+        copy_with_metadata(Path::new(&original), &dir.path().join("model.gguf"), &entries)
+            .expect("a copy of the model");
+        let options = LlamaOptions { context: Some(512), threads: 1, ..LlamaOptions::new(dir.path()) };
+        let request = GenerateRequest {
+            model: "model".into(),
+            messages: vec![Message::new(Role::User, "What is the weather?")],
+            tools: vec![tool.clone()],
+            tool_choice: Some(ToolChoice::Function("get_weather".into())),
+            temperature: Some(Temperature::new(0.0).expect("zero is allowed")),
+            max_tokens: Some(MaxTokens::new(120).expect("positive")),
+            ..GenerateRequest::default()
+        };
+        let answer = LlamaEngine::new(options).generate(&request).await.expect("an answer").answer;
+        let [call] = &answer.tool_calls[..] else { panic!("{format}: {answer:?}") };
+        let arguments: Value = serde_json::from_str(&call.arguments)
+            .unwrap_or_else(|error| panic!("{format}: {error}: {answer:?}"));
+        assert_eq!(
+            (call.name.as_str(), answer.content.as_str(), answer.finish_reason),
+            ("get_weather", "", FinishReason::ToolCalls),
+            "{format}"
+        );
+        assert!(jsonschema::is_valid(&parameters, &arguments), "{format}: {arguments}");
+    }
+}
