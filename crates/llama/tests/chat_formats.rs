@@ -48,7 +48,7 @@ async fn a_forced_call_is_found_in_every_format() {
             tools: vec![tool.clone()],
             tool_choice: Some(ToolChoice::Function("get_weather".into())),
             temperature: Some(Temperature::new(0.0).expect("zero is allowed")),
-            max_tokens: Some(MaxTokens::new(120).expect("positive")),
+            max_tokens: Some(MaxTokens::new(300).expect("positive")),
             ..GenerateRequest::default()
         };
         let answer = LlamaEngine::new(options).generate(&request).await.expect("an answer").answer;

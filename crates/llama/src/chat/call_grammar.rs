@@ -162,17 +162,34 @@ impl<'a> LarkWriter<'a> {
     fn body(&self, name: &str) -> Expression {
         let body = self.grammar.rules.get(name).cloned().unwrap_or_else(Expression::empty);
         match body {
-            // llama.cpp repeats single calls in this rule, also where one call is wanted.
-            Expression::Choice(options) if name == "root" && !self.several => {
-                let repeats = |option: &Expression| matches!(option, Expression::Rule(name) if name == "tool-calls" && self.is_repetition(name));
-                Expression::Choice(options.into_iter().filter(|option| !repeats(option)).collect())
-            }
+            Expression::Choice(options) if name == "root" => Expression::Choice(self.wanted(options)),
             body => body,
         }
     }
 
-    fn is_repetition(&self, name: &str) -> bool {
-        matches!(self.grammar.rules.get(name), Some(Expression::Repeat { max: None, .. }))
+    /// The rules that begin a call. One may contain another: repeated, where one call may be wanted, or between the marks of a list
+    /// of calls, which must not be left out.
+    fn wanted(&self, options: Vec<Expression>) -> Vec<Expression> {
+        let rules: Vec<&Expression> = options
+            .iter()
+            .filter_map(|option| match option {
+                Expression::Rule(name) => self.grammar.rules.get(name),
+                _ => None,
+            })
+            .collect();
+        let is_listed = |option: &Expression| {
+            rules.iter().any(|rule| matches!(rule, Expression::Sequence(parts) if parts.contains(option)))
+        };
+        let repeats = |option: &Expression| {
+            let body = match option {
+                Expression::Rule(name) => self.grammar.rules.get(name),
+                _ => None,
+            };
+            matches!(body, Some(Expression::Repeat { max: None, .. }))
+        };
+        let is_wanted = |option: &Expression| !is_listed(option) && (self.several || !repeats(option));
+        let wanted: Vec<Expression> = options.iter().filter(|option| is_wanted(option)).cloned().collect();
+        if wanted.is_empty() { options } else { wanted }
     }
 
     /// Whether an expression has neither recursion nor schemas.

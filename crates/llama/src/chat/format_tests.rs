@@ -11,6 +11,7 @@ use super::{
     AnswerFormat, AnswerParser, AnswerPart, Calling, ChatTemplate, Conversation, Enforcement, ToolSupport,
 };
 use crate::grammar::{Grammar, Spelling, Vocabulary};
+use crate::sampler::TokenCandidate;
 
 /// An example file: its sections by name.
 struct Example {
@@ -230,6 +231,73 @@ fn the_grammar_of_calls_takes_calls_and_nothing_else() {
             );
         }
         assert_eq!(taken(start.clone(), "Hello").0.min(1), 0, "{name}");
+    }
+}
+
+/// Writes what a grammar allows, at random. `None` if it does not end.
+fn written(mut grammar: Grammar, random: &mut fastrand::Rng) -> Option<String> {
+    let mut text = Vec::new();
+    for step in 0..1500 {
+        let mut candidates: Vec<TokenCandidate> =
+            (0..257).map(|token| TokenCandidate { token, score: 0.0 }).collect();
+        grammar.forbid(&mut candidates).expect("a grammar that continues");
+        let allowed: Vec<i32> = candidates.iter().filter(|c| c.score == 0.0).map(|c| c.token).collect();
+        assert!(!allowed.is_empty(), "a dead end after {:?}", String::from_utf8_lossy(&text));
+        let marks: Vec<i32> =
+            allowed.iter().copied().filter(|token| [256, 34, 60, 91, 93, 124, 125].contains(token)).collect();
+        // Marks end what would go on forever.
+        let choices = if !marks.is_empty() && (step > 200 || random.bool()) { &marks } else { &allowed };
+        let plain: Vec<i32> =
+            choices.iter().copied().filter(|token| (32..127).contains(token) || *token == 256).collect();
+        let choices = if plain.is_empty() || random.u8(..8) == 0 { choices } else { &plain };
+        let token = choices[random.usize(..choices.len())];
+        let Ok(byte) = u8::try_from(token) else { return String::from_utf8(text).ok() };
+        grammar.accept(token).expect("allowed");
+        text.push(byte);
+        if grammar.is_complete() {
+            return String::from_utf8(text).ok();
+        }
+    }
+    None
+}
+
+#[test]
+fn the_parser_reads_all_that_the_grammar_allows() {
+    let vocabulary = bytes();
+    for example in examples() {
+        let name = &example.name;
+        let format = example.format(Calling::Forced { several: false });
+        let rules = format.grammar().unwrap_or_else(|| panic!("{name} has no grammar"));
+        let start = vocabulary.start(rules.text(false, Enforcement::Schemas)).expect("a grammar");
+        let mut random = fastrand::Rng::with_seed(7);
+        let calls = std::iter::repeat_with(|| written(start.clone(), &mut random)).take(12).flatten();
+        // Some formats write strings as they are, also with characters that JSON does not have.
+        for call in calls.filter(|call| !call.contains(|char: char| char.is_control() && char != '\n')) {
+            let answer = match name.as_str() {
+                _ if format.is_in_thought() => format!("</think>{call}"),
+                // This format always has a thought.
+                "minicpm-5" => format!("<think>\n\n</think>\n\n{call}"),
+                _ => call,
+            };
+            let whole = parsed(&format, [answer.as_str()], true);
+            assert!(!whole.calls.is_empty(), "{name}: {answer:?} is {whole:?}");
+            // Its grammar has any number of calls.
+            assert!(whole.calls.len() == 1 || name == "functionary-3.2", "{name}: {answer:?} is {whole:?}");
+            let are_read = whole.calls.iter().all(|(_, text)| serde_json::from_str::<Value>(text).is_ok());
+            assert!(are_read, "{name}: {answer:?} is {whole:?}");
+        }
+    }
+}
+
+#[test]
+fn blanks_before_the_end_of_a_call_make_no_difference() {
+    for example in examples().iter().filter(|example| ["glm-4.5", "hermes"].contains(&example.name.as_str()))
+    {
+        let format = example.format(Calling::Forced { several: false });
+        let (_, answer) = example.answers.iter().find(|(case, _)| case == "call").expect("a call");
+        let whole = parsed(&format, [answer.as_str()], true);
+        let blanks = answer.replace("</tool_call>", "\n \n</tool_call>\n");
+        assert_eq!(parsed(&format, [blanks.as_str()], true), whole, "{}", example.name);
     }
 }
 
