@@ -35,9 +35,9 @@ pub use databases::{
     DatabaseKind, DatabaseReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS, hob_database, inspect_databases,
 };
 pub use feedback::{FeedbackService, RatableAnswer, RateError, RatingResult};
-pub use model_library::{LibraryError, LibraryFailure, ModelLibrary, PullStep, PullSteps};
+pub use model_library::{LibraryError, LibraryFailure, ModelLibrary, PullStep, PullSteps, is_pulled_by_hob};
 pub use startup::embedder::{Embedder, EmbedderError, embedder, open_embedder};
-pub use startup::engines::{beside, engines, ollama};
+pub use startup::engines::{beside, engines, ollama, running_server};
 pub use tool_registry::{
     ToolRegistry, ToolRegistryError, ToolRegistryParts, accept_mcp_tools, check_sandbox, serve_mcp,
 };

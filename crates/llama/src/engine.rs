@@ -9,15 +9,16 @@ use hob_core::{
     Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelCapabilities, ModelInfo,
     ModelKind, RerankRequest, Reranking, RunningModel, TokenizeRequest, Tokenized,
 };
-use hob_models::StoredModel;
+use hob_models::catalogue;
 use hob_models::tuned::{KeepTuned, TuneReport};
+use hob_models::{ContextPlan, StoredModel};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use crate::constraint::schema_field;
 use crate::error::{KEY, bad_request, busy, interrupted, unusable};
 use crate::grammar_thread;
 use crate::job::{EmbedJob, Job, VectorForm, WarmJob};
-use crate::loaded_model::{LoadedModel, backend};
+use crate::loaded_model::{ContextSize, LoadedModel, MAX_PARALLEL, backend};
 use crate::model_cache::{Handle, Lease, ModelCache};
 use crate::options::LlamaOptions;
 use crate::prompt::{Prepared, prepare, prepare_completion, prompt_of};
@@ -57,6 +58,22 @@ impl LlamaEngine {
     /// The processed tokens of the loaded models, of prompts and answers.
     pub fn computed_tokens(&self) -> u64 {
         self.cache.computed()
+    }
+
+    /// How the memory of conversations is divided for a model that was trained for this context.
+    pub fn context_plan(&self, trained: Option<u64>) -> ContextPlan {
+        let options = self.cache.options();
+        let size = ContextSize::sized(trained, options);
+        ContextPlan {
+            context: size.context.into(),
+            cells: size.cells.into(),
+            slots: options.parallel.clamp(1, MAX_PARALLEL),
+        }
+    }
+
+    /// Bytes of memory for all models.
+    pub fn memory_budget(&self) -> u64 {
+        self.cache.options().memory_budget
     }
 
     /// Measures the tuned form of a model. If it is kept, it is used when the model is loaded next. Dropping the future cancels
@@ -378,7 +395,8 @@ impl Engine for LlamaEngine {
     }
 
     fn means(&self, asked: &str, listed: &str) -> bool {
-        asked.strip_suffix(".gguf").unwrap_or(asked) == listed
+        let asked = asked.strip_suffix(".gguf").unwrap_or(asked);
+        asked == listed || catalogue::find(asked).is_some_and(|entry| entry.name == listed)
     }
 
     async fn prepare(&self, model: &str) -> Result<(), EngineError> {
