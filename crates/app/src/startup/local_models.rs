@@ -10,6 +10,7 @@ use hob_config::{Config, EngineName};
 use hob_core::{Engine, EngineError};
 #[cfg(feature = "embedded")]
 use hob_llama::{LlamaEngine, LlamaOptions};
+use hob_memory::Embedder;
 use hob_models::catalogue::{CatalogueEntry, EMBEDDING, STARTER};
 use hob_models::machine::{free_disk, measure_speed};
 use hob_models::pull::{DownloadPolicy, FoundRepository, is_within_reach, search};
@@ -19,14 +20,21 @@ use hob_models::{
     PullError, PullOptions, PullSpec, StoredModel, pull,
 };
 
-use crate::app::FirstRun;
-use crate::startup::embedder::Embedder;
-
 /// The directory in the configuration directory.
 const DIRECTORY: &str = "models";
 
 /// Receives the progress of a download. Called from any thread.
 pub type DownloadProgressFn = Arc<dyn Fn(DownloadProgress) + Send + Sync>;
+
+/// Whether Hob downloads a model of its own when it is first needed.
+#[derive(Clone, Default)]
+pub enum FirstRun {
+    /// Nothing is downloaded.
+    #[default]
+    Refuse,
+    /// The model is downloaded, with its progress reported.
+    Fetch(DownloadProgressFn),
+}
 
 /// The embedded engine; `None` in a build without it.
 pub(crate) fn engine(config: &Config, home: &Path) -> Option<Arc<dyn Engine>> {
@@ -183,7 +191,8 @@ impl LocalModels {
     pub async fn machine_room(&self) -> Option<MachineRoom> {
         let memory = self.memory_budget()?;
         let directory = self.directory.dir().to_owned();
-        let measure = move || MachineRoom { memory, disk: free_disk(&directory), speed: measure_speed(memory) };
+        let measure =
+            move || MachineRoom { memory, disk: free_disk(&directory), speed: measure_speed(memory) };
         tokio::task::spawn_blocking(measure).await.ok()
     }
 
