@@ -6,12 +6,16 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// The model that answers at once, and the one that takes its time between tokens.
+/// The model that answers at once, the one that sends its tokens one by one, and the one that takes long between tokens.
 pub const MODEL: &str = "bench";
+pub const PACED_MODEL: &str = "bench-paced";
 pub const SLOW_MODEL: &str = "bench-slow";
 
 /// Pieces of a streamed answer, besides its beginning and end.
 pub const TOKENS: usize = 64;
+
+/// Between two tokens of the paced model: long enough that a gateway reads every event alone, as with a real engine.
+const PACE: Duration = Duration::from_millis(1);
 
 /// Between two tokens of the slow model.
 const SLOW: Duration = Duration::from_millis(250);
@@ -49,7 +53,7 @@ static OLLAMA_WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
 });
 static MODELS: LazyLock<Vec<u8>> = LazyLock::new(|| {
     json(&format!(
-        r#"{{"object":"list","data":[{{"id":"{MODEL}","object":"model","created":1,"owned_by":"x"}},{{"id":"{SLOW_MODEL}","object":"model","created":1,"owned_by":"x"}}]}}"#
+        r#"{{"object":"list","data":[{{"id":"{MODEL}","object":"model","created":1,"owned_by":"x"}},{{"id":"{PACED_MODEL}","object":"model","created":1,"owned_by":"x"}},{{"id":"{SLOW_MODEL}","object":"model","created":1,"owned_by":"x"}}]}}"#
     ))
 });
 static TAGS: LazyLock<Vec<u8>> =
@@ -143,7 +147,8 @@ fn answer_all(mut socket: TcpStream, streams: &Streams) -> Option<()> {
             (head, true) if head.starts_with(b"POST /v1/completions") => socket.write_all(&streams.texts),
             (head, false) if head.starts_with(b"POST /v1/completions") => socket.write_all(&TEXT_WHOLE),
             (head, false) if head.starts_with(b"POST /api/chat") => socket.write_all(&OLLAMA_WHOLE),
-            (_, true) if has(SLOW_MODEL) => take_time(&mut socket),
+            (_, true) if has(SLOW_MODEL) => one_by_one(&mut socket, SLOW),
+            (_, true) if has(PACED_MODEL) => one_by_one(&mut socket, PACE),
             (_, true) => socket.write_all(&streams.burst),
             (_, false) => socket.write_all(&WHOLE),
         }
@@ -151,13 +156,17 @@ fn answer_all(mut socket: TcpStream, streams: &Streams) -> Option<()> {
     }
 }
 
-fn take_time(socket: &mut TcpStream) -> std::io::Result<()> {
+/// One write for each event. The end comes with the last one, as engines send it.
+fn one_by_one(socket: &mut TcpStream, pause: Duration) -> std::io::Result<()> {
+    let (paced, end) = EVENTS.split_at(TOKENS + 1);
     socket.write_all(STREAM_HEAD)?;
-    for event in EVENTS.iter() {
+    for event in paced {
         socket.write_all(event)?;
-        std::thread::sleep(SLOW);
+        std::thread::sleep(pause);
     }
-    socket.write_all(b"0\r\n\r\n")
+    let mut last = end.concat();
+    last.extend_from_slice(b"0\r\n\r\n");
+    socket.write_all(&last)
 }
 
 /// Reads a whole request; gives where its body begins.
