@@ -31,6 +31,7 @@ use crate::error::{ApiError, ErrorFormat};
 use crate::limits::log_limit::LogLimit;
 use crate::limits::peer_share::{ConnectionShare, ConnectionShares};
 use crate::pipeline::Pipeline;
+use crate::poll_gate::PollGate;
 use crate::reload::ServerControl;
 use crate::request_context::RequestContext;
 use crate::request_id::{ANTHROPIC_REQUEST_ID, ANTHROPIC_VERSION, REQUEST_ID, RequestId};
@@ -245,11 +246,11 @@ async fn serve(socket: std::net::TcpStream, peer: IpAddr, shared: Arc<Shared>, s
     builder.timer(TokioTimer::new()).header_read_timeout(shared.header_timeout);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(Box::pin(socket)), service));
     let stopped = async {
-        stop.shutdown.cancelled().await;
+        PollGate::wait(stop.shutdown.cancelled()).await;
         None
     };
     let cut = async {
-        stop.cut.cancelled().await;
+        PollGate::wait(stop.cut.cancelled()).await;
         None
     };
     let mut cut = pin!(cut);
