@@ -298,11 +298,13 @@ fn answer<'a>(
         });
         let context = RequestContext { id, peer, origin: RequestOrigin::Direct, is_keyed: false, connection };
         let mut answering = pin!(shared.pipeline.answer(request, context).instrument(span));
-        let mut response = poll_fn(|polled| match answering.as_mut().poll(polled) {
-            Poll::Pending if state.is_cut() => Poll::Ready(ApiError::shutting_down().into_response()),
-            answer => answer,
-        })
-        .await;
+        let mut gate = PollGate::new();
+        let mut response =
+            poll_fn(|context| match gate.poll(context, |context| answering.as_mut().poll(context)) {
+                Poll::Pending if state.is_cut() => Poll::Ready(ApiError::shutting_down().into_response()),
+                answer => answer,
+            })
+            .await;
         if version == Version::HTTP_10 {
             // The end of the connection ends a stream of HTTP/1.0, so no header may promise to keep it alive.
             response.headers_mut().remove(header::CONNECTION);

@@ -80,10 +80,8 @@ impl PollGate {
     pub(crate) async fn wait<F: Future>(future: F) -> F::Output {
         let mut future = std::pin::pin!(future);
         let mut gate = PollGate::new();
-        std::future::poll_fn(|context| {
-            gate.poll(context, |context| Pin::as_mut(&mut future).poll(context))
-        })
-        .await
+        std::future::poll_fn(|context| gate.poll(context, |context| Pin::as_mut(&mut future).poll(context)))
+            .await
     }
 }
 

@@ -147,7 +147,8 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        for pid in self.family().into_iter().rev() {
+        // The parents first: nginx would start a new process for one that has ended.
+        for pid in self.family() {
             let _ = Command::new("kill").args(["-9", &pid.to_string()]).stderr(Stdio::null()).status();
         }
         let _ = self.process.wait();

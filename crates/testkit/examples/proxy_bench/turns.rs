@@ -49,7 +49,9 @@ pub async fn measure(options: &Options) {
     let asked: Vec<_> = gateways.iter().map(|gateway| (gateway, Api::Chat)).collect();
     let mut lines = Vec::new();
     println!("{:<16}{:<14}{:>10}{:>14}{:>10}", "", "", "cpu us", "us an event", "x nginx");
-    for (name, ask) in [("request", Ask::Whole), ("paced stream", Ask::Paced), ("burst stream", Ask::Streamed)] {
+    for (name, ask) in
+        [("request", Ask::Whole), ("paced stream", Ask::Paced), ("burst stream", Ask::Streamed)]
+    {
         let each = in_turns(&asked, ask, options.time).await;
         let events = if ask == Ask::Whole { 1.0 } else { (TOKENS + 2) as f64 };
         for (gateway, us) in gateways.iter().zip(&each) {
