@@ -18,6 +18,7 @@ mod open_files;
 mod openai;
 mod pages;
 mod pipeline;
+mod poll_gate;
 mod reload;
 mod request_context;
 mod request_id;

@@ -15,9 +15,13 @@ use crate::connection::ConnectionState;
 use crate::error::ApiError;
 use crate::limits::body_limit::BodyPermit;
 use crate::limits::concurrency_limit::ConcurrencyPermit;
+use crate::poll_gate::PollGate;
 
 /// A frame of this size is sent even if more is ready.
 const MAX_FRAME_BYTES: usize = 32 << 10;
+
+/// A buffer of at most this size is kept for the next frame. A stream that waits should hold little memory.
+const MAX_KEPT_BYTES: usize = 1 << 10;
 
 /// Writes the pieces of one answer in a wire format.
 pub(crate) trait StreamEncoder: Send + Unpin + 'static {
@@ -33,6 +37,7 @@ pub(crate) trait StreamEncoder: Send + Unpin + 'static {
 /// The HTTP body of a streamed answer. Dropping it, as after a hang-up, cancels the engine's work.
 pub(crate) struct AnswerBody<E> {
     deltas: DeltaStream,
+    gate: PollGate,
     encoder: E,
     /// Rendered bytes that are not sent yet.
     out: Vec<u8>,
@@ -54,7 +59,15 @@ pub(crate) struct StreamClient {
 
 impl<E: StreamEncoder> AnswerBody<E> {
     pub(crate) fn new(deltas: DeltaStream, encoder: E, client: StreamClient) -> Self {
-        AnswerBody { deltas, encoder, out: Vec::new(), over: false, client, span: Span::current() }
+        AnswerBody {
+            deltas,
+            gate: PollGate::new(),
+            encoder,
+            out: Vec::new(),
+            over: false,
+            client,
+            span: Span::current(),
+        }
     }
 
     /// The wire format, for what it knows of the answer.
@@ -92,7 +105,8 @@ impl<E: StreamEncoder> AnswerBody<E> {
             self.end_with(&ApiError::shutting_down());
         }
         while !self.over && self.out.len() < MAX_FRAME_BYTES {
-            match self.deltas.as_mut().poll_next(context) {
+            let deltas = self.deltas.as_mut();
+            match self.gate.poll(context, |context| deltas.poll_next(context)) {
                 Poll::Ready(next) => self.take(next),
                 Poll::Pending if self.out.is_empty() => return Poll::Pending,
                 Poll::Pending => break,
@@ -101,7 +115,13 @@ impl<E: StreamEncoder> AnswerBody<E> {
         if self.out.is_empty() {
             return Poll::Ready(None);
         }
-        Poll::Ready(Some(Bytes::from(mem::take(&mut self.out))))
+        if self.out.capacity() > MAX_KEPT_BYTES {
+            return Poll::Ready(Some(Bytes::from(mem::take(&mut self.out))));
+        }
+        // A copy of the right size costs less than a new buffer that grows.
+        let frame = Bytes::copy_from_slice(&self.out);
+        self.out.clear();
+        Poll::Ready(Some(frame))
     }
 }
 
@@ -114,6 +134,11 @@ impl<E: StreamEncoder> Body for AnswerBody<E> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = self.get_mut();
+        // hyper polls three times for each piece, and entering a span costs more than the question.
+        let can_be_cut = !this.over && this.client.connection.is_cut();
+        if this.out.is_empty() && !this.over && !can_be_cut && !this.gate.is_open(context) {
+            return Poll::Pending;
+        }
         // Moved out and back, because cloning a span costs more than entering it.
         let span = mem::replace(&mut this.span, Span::none());
         let frame = span.in_scope(|| this.next_frame(context));

@@ -1,3 +1,4 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt, stream};
@@ -120,4 +121,31 @@ fn a_frame_has_a_bound_however_much_is_ready() {
         let frame = poll(&mut body).unwrap().unwrap();
         assert!((MAX_FRAME_BYTES..MAX_FRAME_BYTES + one).contains(&frame.len()), "{}", frame.len());
     }
+}
+
+#[test]
+fn an_engine_that_has_nothing_new_is_asked_once() {
+    let polls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&polls);
+    let silent = stream::poll_fn(move |_| -> Poll<Option<Piece>> {
+        counted.fetch_add(1, Ordering::Relaxed);
+        Poll::Pending
+    });
+    let mut body = body(stream::iter([Ok(Delta::text("a"))]).chain(silent));
+    assert_eq!(poll(&mut body), Some(Some(rendered(&[Delta::text("a")]))));
+    for _ in 0..3 {
+        assert_eq!(poll(&mut body), None);
+    }
+    assert_eq!(polls.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_cut_ends_the_answer_of_a_silent_engine() {
+    let mut body = body(stream::iter([Ok(Delta::text("a"))]).chain(stream::pending()));
+    assert_eq!(poll(&mut body), Some(Some("a".to_owned())));
+    assert_eq!(poll(&mut body), None);
+    body.client.connection.cut();
+    let last = poll(&mut body).unwrap().unwrap();
+    assert!(last.contains("\"error\"") && !last.contains("done"), "{last}");
+    assert_eq!(poll(&mut body), Some(None));
 }

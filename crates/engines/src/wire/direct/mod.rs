@@ -220,17 +220,28 @@ impl DirectBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, TransportError>>> {
         let mut out = Vec::new();
+        let read = ready!(self.poll_read(context, &mut out));
+        Poll::Ready(read.map(|read| read.map(|()| out.into())))
+    }
+
+    /// Appends the bytes that arrived since the last call; `None` at the end.
+    pub(super) fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Poll<Option<Result<(), TransportError>>> {
+        let before = out.len();
         while let Some(connection) = &mut self.connection {
             if self.head.length.is_reached() {
                 self.put_back();
                 break;
             }
-            if let Err(broken) = ready!(connection.poll_body(context, &mut self.head, &mut out)) {
+            if let Err(broken) = ready!(connection.poll_body(context, &mut self.head, out)) {
                 self.connection = None;
                 return Poll::Ready(Some(Err(broken)));
             }
-            if !out.is_empty() {
-                return Poll::Ready(Some(Ok(out.into())));
+            if out.len() > before {
+                return Poll::Ready(Some(Ok(())));
             }
         }
         Poll::Ready(None)
