@@ -16,13 +16,12 @@ use async_trait::async_trait;
 use futures::stream::{StreamExt, TryStreamExt};
 use hob_core::{
     AnswerWarning, CompletionRequest, DeltaStream, EmbedRequest, Embeddings, Engine, EngineError,
-    GenerateRequest, Generation, GenerationStream, ModelInfo, ReplyMode, RunningModel,
+    GenerateRequest, Generation, GenerationStream, ModelInfo, REASONING_EFFORT, ReplyMode, RunningModel,
 };
 
 use serde_json::json;
 
 use self::chat_response::OllamaDecoder;
-use self::options::REASONING_EFFORT;
 use self::request::{Body, OllamaBodyOptions, Thinking};
 use crate::embeddings::{EmbeddingCollector, MAX_INPUTS, ONLY_TEXT, OverlongPolicy, batches};
 use crate::multiple_choices;

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::HeaderValue;
 use axum::response::{IntoResponse, Response};
-use hob_core::{AgentPreference, Caller, CallerRole, Cut, Permit, RequestSource};
+use hob_core::{AgentPreference, Caller, CallerRole, Cut, Permit, RequestSource, random_id};
 
 use super::embeddings_body::{EmbeddingList, EmbeddingsRequest};
 use crate::error::ApiError;
@@ -41,7 +41,7 @@ async fn answer(state: &ServerState, request: Request, role: CallerRole) -> Resu
         agent,
         trace_parent,
         request_id,
-        ..Caller::trusted(RequestSource::Server, run_id())
+        ..Caller::trusted(RequestSource::Server, random_id("embd-"))
     };
     let _admitted = state.concurrency_limit.acquire().await?;
     let embeddings = state.system.embed(request, &caller).await?;
@@ -51,10 +51,4 @@ async fn answer(state: &ServerState, request: Request, role: CallerRole) -> Resu
         response.headers_mut().append(WARNING, MAY_BE_CUT);
     }
     Ok(response)
-}
-
-fn run_id() -> String {
-    let mut id = String::from("embd-");
-    id.extend(std::iter::repeat_with(fastrand::alphanumeric).take(24));
-    id
 }
