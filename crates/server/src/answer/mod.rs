@@ -191,3 +191,7 @@ pub(crate) fn with_engine(
 ) -> Response {
     AnswerHeaders { engine, reason: None, role: caller.role }.add_to(response, warnings.iter())
 }
+
+#[cfg(test)]
+#[path = "answer_tests.rs"]
+mod tests;

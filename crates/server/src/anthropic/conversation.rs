@@ -27,9 +27,7 @@ const BILLING_HEADER: &str = "x-anthropic-billing-header:";
 #[derive(Debug, Deserialize)]
 #[serde(expecting = "an object")]
 pub(super) struct WireMessage {
-    #[serde(default)]
     role: Option<String>,
-    #[serde(default)]
     content: Option<WireContent>,
     #[serde(flatten)]
     rest: Map<String, Value>,

@@ -18,7 +18,7 @@ const TEMPLATE_MARGIN: usize = 64 << 10;
 #[derive(Debug, PartialEq)]
 pub(super) struct OllamaPrompt {
     pub(super) parsed: OllamaRequest,
-    /// The text that is continued as it stands, and what follows the gap; `None` where the prompt is a question.
+    /// The text to complete, and what follows the gap; `None` if the prompt is a question.
     pub(super) text: Option<(String, Option<String>)>,
 }
 

@@ -40,23 +40,15 @@ impl OpenCalls {
 #[derive(Debug, Deserialize)]
 #[serde(expecting = "an object")]
 pub(super) struct WireMessage {
-    #[serde(default)]
     role: Option<String>,
-    #[serde(default)]
     content: Option<String>,
-    #[serde(default)]
     thinking: Option<String>,
-    #[serde(default)]
     images: Option<Vec<String>>,
-    #[serde(default)]
     tool_calls: Option<Vec<WireToolCall>>,
     /// The function whose result this is.
-    #[serde(default)]
     tool_name: Option<String>,
-    #[serde(default)]
     tool_call_id: Option<String>,
     /// The older name of `tool_name`.
-    #[serde(default)]
     name: Option<String>,
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -65,7 +57,6 @@ pub(super) struct WireMessage {
 #[derive(Debug, Deserialize)]
 #[serde(expecting = "an object")]
 struct WireToolCall {
-    #[serde(default)]
     id: Option<String>,
     function: WireFunction,
     #[serde(rename = "type", default)]

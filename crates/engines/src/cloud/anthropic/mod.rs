@@ -118,9 +118,7 @@ impl Engine for Anthropic {
     }
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
-        let response = self.endpoint.accept(self.endpoint.get(MODELS).await?).await?;
-        let body = self.endpoint.body(response).await?;
-        let listed = answer::read_models(&body).map_err(|reason| self.endpoint.malformed(reason))?;
+        let listed = self.endpoint.fetch(MODELS, answer::read_models).await?;
         self.limits.replace(listed.output_limits);
         Ok(listed.models)
     }

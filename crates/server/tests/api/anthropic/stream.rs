@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{asking, create, events, saying_hello, serving};
 use crate::client::chunk;
 use crate::fixtures::{calculating, loopback_config, parts};
-use crate::support::{FINISH, PATIENCE, TestServer, engine_at, models};
+use crate::support::{FINISH, TestServer, WAIT_LIMIT, engine_at, models};
 
 fn streaming(fields: Value) -> Value {
     let mut body = asking(fields);
@@ -146,7 +146,7 @@ async fn hanging_up_ends_the_engines_request() {
     let mut response = create(&server, &streaming(json!({}))).await;
     response.chunk().await.unwrap().expect("the stream has begun");
     drop(response);
-    tokio::time::timeout(PATIENCE, fake.hung_up(1)).await.expect("the engine's request ends");
+    tokio::time::timeout(WAIT_LIMIT, fake.hung_up(1)).await.expect("the engine's request ends");
 }
 
 #[tokio::test]
@@ -169,10 +169,10 @@ async fn calls_that_an_engine_mixes_end_the_stream_and_the_engines_work() {
         for field in ["messages", "max_tokens"].into_iter().filter(|_| path == "/v1/responses") {
             body.as_object_mut().unwrap().remove(field);
         }
-        let text = tokio::time::timeout(PATIENCE, super::post(&server, path, &body).await.text()).await;
+        let text = tokio::time::timeout(WAIT_LIMIT, super::post(&server, path, &body).await.text()).await;
         let text = text.expect("the stream ends").unwrap();
         assert!(text.contains("it mixed the pieces of two tool calls"), "{path}: {text}");
-        tokio::time::timeout(PATIENCE, fake.hung_up(attempt + 1)).await.expect("the engine's request ends");
+        tokio::time::timeout(WAIT_LIMIT, fake.hung_up(attempt + 1)).await.expect("the engine's request ends");
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{object, post, server};
 use crate::fixtures::{calculating, offered, reached_from_network};
-use crate::support::{PATIENCE, TestServer};
+use crate::support::{TestServer, WAIT_LIMIT};
 
 #[tokio::test]
 async fn what_is_wrong_is_named() {
@@ -126,7 +126,7 @@ async fn a_template_cannot_make_a_prompt_that_fills_the_memory() {
     let body = json!({
         "model": "m", "prompt": "x".repeat(1 << 19), "template": "{{.Prompt}}".repeat(20_000), "stream": false,
     });
-    let answered = tokio::time::timeout(PATIENCE, post(&server, "/api/generate", &body)).await;
+    let answered = tokio::time::timeout(WAIT_LIMIT, post(&server, "/api/generate", &body)).await;
     let (status, answer) = object(answered.expect("it is refused at once")).await;
     assert_eq!(status, 400);
     assert!(
@@ -150,7 +150,7 @@ async fn many_calls_and_results_are_read_as_fast_as_few() {
         let mut messages = vec![json!({ "role": "assistant", "tool_calls": calls })];
         messages.resize(1 + results, result);
         let body = json!({ "model": "m", "messages": messages, "stream": false });
-        let answered = tokio::time::timeout(PATIENCE, post(&server, "/api/chat", &body)).await;
+        let answered = tokio::time::timeout(WAIT_LIMIT, post(&server, "/api/chat", &body)).await;
         object(answered.expect("it is read at once")).await
     };
     let (status, answer) = ask(10_000, 10_000).await;
