@@ -300,6 +300,8 @@ pub enum AnswerWarning {
     Estimated,
     /// The engine compares no texts, and their vectors were compared instead.
     RerankedByEmbeddings,
+    /// The answer ends after this many tokens at the latest, which is less than the caller allows.
+    LengthLimited(u32),
     /// A field of the request that has no effect on this answer, by its name.
     Ignored(String),
 }
@@ -315,6 +317,7 @@ impl AnswerWarning {
             AnswerWarning::CloudFallback => "cloud-fallback",
             AnswerWarning::Estimated => "estimated",
             AnswerWarning::RerankedByEmbeddings => "reranked-by-embeddings",
+            AnswerWarning::LengthLimited(tokens) => return Cow::Owned(format!("max-tokens={tokens}")),
             AnswerWarning::Ignored(field) => return Cow::Owned(format!("ignored={field}")),
         })
     }

@@ -3,6 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
+/// The field of a message with what the model thought, and the field of a request with how much it should, as chat completions call them.
+pub const REASONING_CONTENT: &str = "reasoning_content";
+pub const REASONING_EFFORT: &str = "reasoning_effort";
+
 /// The field of a message that carries such reasoning, under the name that LiteLLM gave it.
 pub const THINKING_BLOCKS: &str = "thinking_blocks";
 

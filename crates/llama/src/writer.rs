@@ -1,6 +1,6 @@
 //! Turns the tokens of an answer into deltas: characters, reasoning, tool calls, stop strings, probabilities. Pure.
 
-use hob_core::{Delta, FinishReason, TextDelta, ToolCallDelta};
+use hob_core::{Delta, FinishReason, TextDelta, ToolCallDelta, random_id};
 use serde_json::{Value, json};
 
 use crate::reasoning::{AnswerPart, ReasoningParser, Thought};
@@ -119,7 +119,7 @@ impl Writer {
             Piece::Call { index, name } => ToolCallDelta {
                 choice: self.choice,
                 index,
-                id: Some(call_id()),
+                id: Some(random_id("call_")),
                 name: Some(name),
                 arguments: String::new(),
             },
@@ -149,12 +149,6 @@ impl Writer {
             logprobs: (!tokens.is_empty()).then(|| Box::new(json!({ "content": tokens }))),
         }));
     }
-}
-
-/// A unique id.
-fn call_id() -> String {
-    let suffix: String = std::iter::repeat_with(fastrand::alphanumeric).take(24).collect();
-    format!("call_{suffix}")
 }
 
 #[cfg(test)]

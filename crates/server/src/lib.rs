@@ -28,6 +28,7 @@ mod route_suggestions;
 mod router;
 mod state;
 mod traceparent;
+mod turns;
 mod unix_time;
 mod warning_header;
 mod whole_number;

@@ -15,7 +15,6 @@ fn asking_for_probabilities() -> GenerateRequest {
 
 /// Decodes a stream that arrives in these packets. The generated call ids are replaced by fixed ones.
 fn decode(request: &GenerateRequest, packets: &[&[u8]]) -> Result<Vec<Delta>, DecodeError> {
-    fastrand::seed(7);
     let mut frames = Frames::new(OllamaDecoder::FRAMING);
     let mut lines = OllamaDecoder::new(request);
     let mut deltas = VecDeque::new();
@@ -27,6 +26,12 @@ fn decode(request: &GenerateRequest, packets: &[&[u8]]) -> Result<Vec<Delta>, De
     }
     if !matches!(deltas.back(), Some(Delta::Done { .. })) {
         lines.end(&mut deltas)?;
+    }
+    for delta in &mut deltas {
+        if let Delta::ToolCall(ToolCallDelta { id: Some(id), index, .. }) = delta {
+            assert!(id.starts_with("call_"), "{id}");
+            *id = format!("call_{index}");
+        }
     }
     Ok(deltas.into())
 }

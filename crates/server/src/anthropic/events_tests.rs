@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 use super::*;
 
 fn encoder(display: ThinkingDisplay) -> MessageEvents {
-    MessageEvents::new("msg_1", "m", display, vec!["END".to_owned()])
+    let mut events = MessageEvents::new("msg_1".into(), display, vec!["END".to_owned()]);
+    events.answered_by("m");
+    events
 }
 
 /// The events of these pieces, each as its data. The name of an event is the type of its data.

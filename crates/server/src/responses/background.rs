@@ -152,7 +152,7 @@ async fn answer(
     while let Some(delta) = answer.deltas.next().await {
         let delta = delta?;
         events.push(&delta, &mut out);
-        if matches!(delta, Delta::Done { .. }) {
+        if matches!(delta, Delta::Done { .. }) || events.has_failed() {
             return Ok(out);
         }
         run.record(&out);

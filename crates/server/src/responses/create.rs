@@ -5,8 +5,9 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
+use futures::TryFutureExt;
 use hob_conversations::responses::limits::MAX_RESPONSE_BYTES;
-use hob_core::{AnswerWarning, Caller, ReplyMode};
+use hob_core::{AnswerWarning, AskError, Caller, ReplyMode};
 use serde_json::json;
 
 use super::attempt::Attempt;
@@ -18,8 +19,7 @@ use super::object::ResponseObject;
 use super::owner_of;
 use super::request::{Continues, CreateRequest, ReadyRequest};
 use super::stored_body::{Keeper, StoredBody};
-use crate::answer::stream::AnswerBody;
-use crate::answer::{self, Received, new_id, stream_response, streaming, whole_response};
+use crate::answer::{self, Received, new_id, whole_response};
 use crate::error::ApiError;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
@@ -96,17 +96,19 @@ async fn answer(state: Arc<ServerState>, request: Request) -> Result<Response, A
             Ok(whole_response(body, &answered, &caller, &warnings))
         }
         ReplyMode::Streamed => {
-            let (answer, warnings) = attempt.stream(&state, &caller).await?;
-            let mut events = ResponseEvents::new(object, form);
-            events.answered_by(&answer.model);
-            let body = |deltas| {
-                let answer = AnswerBody::new(deltas, events, client);
-                streaming::<ResponseEvents>(match keeper {
-                    None => Body::new(answer),
-                    Some(_) => Body::new(StoredBody { answer, keeper, saving: None }),
-                })
+            let warnings = attempt.warnings().to_vec();
+            let known = warnings.len();
+            let answer = async move {
+                let (mut answer, warnings) = attempt.stream(&state, &caller).await?;
+                answer.warnings.extend(warnings.into_iter().skip(known));
+                Ok(answer)
             };
-            Ok(stream_response(answer, &caller, &warnings, body))
+            let answer = answer.map_err(|error: AskError| ApiError::from(error).with_param(as_written));
+            let wrap = |answer| match keeper {
+                None => Body::new(answer),
+                Some(_) => Body::new(StoredBody { answer, keeper, saving: None }),
+            };
+            answer::send_stream(answer, &warnings, client, ResponseEvents::new(object, form), wrap).await
         }
     }
 }

@@ -12,7 +12,7 @@ use super::output::{
     ItemBody, ItemStatus, ItemType, OutputForm, OutputItem, escaped, push_logprobs, push_text_part,
     push_typed_text,
 };
-use crate::answer::stream::StreamEncoder;
+use crate::answer::stream::{StreamEncoder, push_step};
 use crate::error::ApiError;
 use crate::json::push_json;
 use crate::unix_time::unix_now;
@@ -94,11 +94,6 @@ impl ResponseEvents {
     /// The same for a response that waits in the background.
     pub(super) fn queued(self) -> Self {
         ResponseEvents { is_queued: true, ..self }
-    }
-
-    /// The model that answers, where it is known only after the first events.
-    pub(super) fn answered_by(&mut self, model: &str) {
-        self.object.set_model(model);
     }
 
     /// The response before it begins.
@@ -452,6 +447,14 @@ pub(super) fn push_error_event(error: &ApiError, sequence: u64, out: &mut Vec<u8
 }
 
 impl StreamEncoder for ResponseEvents {
+    fn answered_by(&mut self, model: &str) {
+        self.object.set_model(model);
+    }
+
+    fn has_failed(&self) -> bool {
+        self.has_ended
+    }
+
     fn push(&mut self, delta: &Delta, out: &mut Vec<u8>) {
         if self.has_ended {
             return;
@@ -464,14 +467,7 @@ impl StreamEncoder for ResponseEvents {
             Delta::Reasoning { text, .. } if text.is_empty() => {}
             Delta::Reasoning { text, .. } => self.reasoning(text, out),
             Delta::ToolCall(piece) => self.call(piece, out),
-            // A comment: clients of the API ignore it, and people can read it.
-            Delta::Step(step) => {
-                out.extend_from_slice(b": hob ");
-                out.extend_from_slice(step.name.as_bytes());
-                out.push(b' ');
-                push_json(out, &step.data);
-                out.extend_from_slice(b"\n\n");
-            }
+            Delta::Step(step) => push_step(step, out),
             Delta::Finish { reason, .. } => self.reason = Some(reason.clone()),
             Delta::Done { usage } => self.done(*usage, out),
         }

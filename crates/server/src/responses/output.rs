@@ -57,7 +57,7 @@ pub(super) fn response_of(item: &str) -> Option<String> {
     Some(format!("resp_{suffix}"))
 }
 
-/// The random characters of an id that `answer::new_id` makes.
+/// The random characters of an id that `random_id` makes.
 const RANDOM_CHARS: usize = 24;
 
 /// Whether an item is being written, or how it ended.

@@ -63,6 +63,22 @@ fn an_empty_answer_without_usage_is_still_an_answer() {
 }
 
 #[test]
+fn the_list_of_models_tells_how_long_answers_can_get() {
+    let list = br#"{"data":[
+        {"type":"model","id":"claude-a","max_input_tokens":200000,"max_tokens":64000},
+        {"type":"model","id":"claude-b"},{"type":"model","id":"claude-c","max_tokens":0}],"has_more":false}"#;
+    let listed = ListedModels {
+        models: vec![
+            ModelInfo { context: Some(200_000), ..ModelInfo::named("claude-a") },
+            ModelInfo::named("claude-b"),
+            ModelInfo::named("claude-c"),
+        ],
+        output_limits: HashMap::from([("claude-a".to_owned(), 64_000)]),
+    };
+    assert_eq!(read_models(list), Ok(listed));
+}
+
+#[test]
 fn reasons_to_stop_are_translated() {
     let words = [
         "end_turn",

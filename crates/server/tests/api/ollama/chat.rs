@@ -133,6 +133,37 @@ async fn a_call_that_was_cut_off_is_text() {
 }
 
 #[tokio::test]
+async fn calls_whose_pieces_come_in_turns_are_whole() {
+    let (server, _) = server(ScriptedEngine::new(|_| {
+        let begin = |index, id: &str| ToolCallDelta {
+            index,
+            id: Some(id.into()),
+            name: Some("look".into()),
+            arguments: "{\"where\":".into(),
+            ..ToolCallDelta::default()
+        };
+        let rest =
+            |index, rest: &str| ToolCallDelta { index, arguments: rest.into(), ..ToolCallDelta::default() };
+        let pieces = [begin(0, "a"), begin(1, "b"), rest(0, "\"left\"}"), rest(1, "\"right\"}")];
+        let mut deltas: Vec<_> = pieces.map(|piece| Ok(Delta::ToolCall(piece))).into();
+        deltas.push(Ok(Delta::Finish { choice: 0, reason: FinishReason::ToolCalls }));
+        deltas.push(Ok(Delta::Done { usage: None }));
+        deltas
+    }))
+    .await;
+    let body = json!({ "model": "m", "messages": [{ "role": "user", "content": "hi" }] });
+    let answer = lines(post(&server, "/api/chat", &body).await).await;
+    let call = |index: u32, id: &str, side: &str| {
+        let function = json!({ "index": index, "name": "look", "arguments": { "where": side } });
+        json!({ "role": "assistant", "content": "", "tool_calls": [{ "id": id, "function": function }] })
+    };
+    let messages: Vec<_> = answer.iter().map(|line| line["message"].clone()).collect();
+    let end = json!({ "role": "assistant", "content": "" });
+    assert_eq!(messages, [call(0, "a", "left"), call(1, "b", "right"), end]);
+    assert_eq!(answer[2]["done_reason"], "stop");
+}
+
+#[tokio::test]
 async fn a_stream_that_breaks_ends_with_an_error_and_never_with_done() {
     let (server, _) = server(ScriptedEngine::new(|_| {
         let cable = EngineError::Interrupted { engine: "scripted".into(), reason: "cable".into() };

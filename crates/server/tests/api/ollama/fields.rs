@@ -80,7 +80,7 @@ fn chat_rows() -> Vec<Row> {
         ("`logprobs`, `top_logprobs`", asking(json!({ "logprobs": true, "top_logprobs": 2 })), ""),
         ("`agent`", asking(json!({ "agent": "none" })), "Hob's own field"),
         ("`options.temperature`", option("temperature", json!(0.5)), ""),
-        ("`options.num_predict`", option("num_predict", json!(5)), "0 and less: no limit"),
+        ("`options.num_predict`", option("num_predict", json!(5)), "0 and less, or none: no limit"),
         ("`options.top_p`", option("top_p", json!(0.5)), ""),
         ("`options.seed`", option("seed", json!(5)), "-1: random"),
         ("`options.stop`", option("stop", json!(["x"])), ""),
