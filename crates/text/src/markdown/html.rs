@@ -24,6 +24,7 @@ const COPY: &str = "<button type=\"button\" class=\"small\" aria-label=\"Copy co
 
 const SCHEMES: [&str; 3] = ["http", "https", "mailto"];
 
+#[derive(Default)]
 pub(super) struct HtmlRenderer {
     out: String,
     /// The tags that close the open elements.
@@ -53,17 +54,10 @@ impl HtmlRenderer {
     /// The HTML of complete blocks, and the rank of the last heading.
     pub(super) fn render(source: &str, after: &Continuation) -> (String, u8) {
         let mut renderer = HtmlRenderer {
-            out: String::with_capacity(source.len() * 2),
-            open: Vec::new(),
-            labels: Vec::new(),
-            is_linked: false,
-            is_code: false,
             rank: after.rank,
+            // Only code has one such line.
             is_code_continued: after.opening.as_ref().is_some_and(|lines| lines.lines().count() == 1),
-            alignments: Vec::new(),
-            column: 0,
-            empty_cells: 0,
-            is_head: false,
+            ..HtmlRenderer::default()
         };
         // Merged, because an address can consist of several events.
         for (event, range) in TextMergeWithOffset::new(MarkdownSource::new(source).events()) {
@@ -89,10 +83,8 @@ impl HtmlRenderer {
                     let mark = if is_done { "☑" } else { "☐" };
                     renderer.out.push_str(&format!("<span class=\"task\">{mark}</span> "));
                 }
-                // The parser has these switched off.
-                Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
-                    renderer.escape(&text);
-                }
+                // The parser has the other kinds switched off.
+                _ => {}
             }
         }
         (renderer.out, renderer.rank)
@@ -139,14 +131,8 @@ impl HtmlRenderer {
             Tag::Link { dest_url, .. } => self.link(&dest_url, ""),
             // A browser that loads an image tells another server that it is being looked at.
             Tag::Image { dest_url, .. } => self.link(&dest_url, "🖼 "),
-            // The parser has these switched off.
-            Tag::FootnoteDefinition(_)
-            | Tag::DefinitionList
-            | Tag::DefinitionListTitle
-            | Tag::DefinitionListDefinition
-            | Tag::Superscript
-            | Tag::Subscript
-            | Tag::MetadataBlock(_) => self.element("", ""),
+            // The parser has the other kinds switched off.
+            _ => self.element("", ""),
         }
     }
 

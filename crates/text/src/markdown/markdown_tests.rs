@@ -166,7 +166,7 @@ fn words_of(html: &str) -> String {
 
 #[test]
 fn a_growing_list_table_or_code_is_rendered_from_its_last_part() {
-    const COUNT: usize = 4000;
+    const COUNT: usize = 700;
     let item = |number: usize| format!("- item **{number}**\n");
     let row = |number: usize| format!("| {number} | b |\n");
     let line = |number: usize| format!("    let a = {number};\n");
@@ -177,9 +177,7 @@ fn a_growing_list_table_or_code_is_rendered_from_its_last_part() {
     ];
     for (opening, part, mark) in kinds {
         let parts: Vec<String> = std::iter::once(opening.to_owned()).chain((0..COUNT).map(part)).collect();
-        let began = std::time::Instant::now();
         let pieces = streamed(&parts);
-        eprintln!("TIMING {mark:?} {:?}", began.elapsed());
         assert!(pieces[1..].iter().all(|piece| piece.continues), "{mark}");
         let longest = pieces.iter().map(|piece| piece.html.len()).max().unwrap();
         assert!(longest < 32 << 10, "{mark}: {longest} bytes in a piece");
@@ -190,11 +188,12 @@ fn a_growing_list_table_or_code_is_rendered_from_its_last_part() {
 
 #[test]
 fn code_that_is_cut_keeps_its_lines_and_its_end() {
-    let line = "let a = 1;\n".repeat(2000);
+    let line = "let a = 1;\n".repeat(4000);
     let text = format!("```rust\n{line}```\nAfter *it*.\n");
-    let lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
-    for pieces in [streamed(&lines), render(&text, None).pieces] {
-        assert!(pieces.len() > 1);
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let arriving: Vec<String> = lines.chunks(50).map(<[&str]>::concat).collect();
+    for pieces in [streamed(&arriving), render(&text, None).pieces] {
+        assert!(pieces.len() > 2);
         let words: String = pieces.iter().map(|piece| words_of(&piece.html)).collect();
         assert_eq!(words.replace("rustCopy", ""), format!("{}After it.", line.trim_end()));
     }
@@ -263,21 +262,17 @@ fn a_hostile_text_has_bounded_html() {
         "\u{0}",
     ];
     for sign in signs {
-        let text = sign.repeat((256 << 10) / sign.len());
-        let began = std::time::Instant::now();
+        let text = sign.repeat((70 << 10) / sign.len());
         let html = html(&text);
-        eprintln!("TIMING {sign:?} {:?} {}", began.elapsed(), html.len());
         assert!(html.len() < text.len() * 60, "{sign:?}: {} bytes", html.len());
         assert_safe(&html);
     }
     let wide = |columns: usize| {
-        format!("{0}\n{1}\n{2}", "|a".repeat(columns), "|-".repeat(columns), "a\n".repeat(50_000))
+        format!("{0}\n{1}\n{2}", "|a".repeat(columns), "|-".repeat(columns), "a\n".repeat(10_000))
     };
     for columns in [MAX_COLUMNS / 2, MAX_COLUMNS * 10] {
         let text = wide(columns);
-        let began = std::time::Instant::now();
         assert!(html(&text).len() < text.len() * 30, "{columns}");
-        eprintln!("TIMING columns {columns} {:?}", began.elapsed());
     }
     assert!(html(&wide(100)).contains("|-|-"), "a table that is too wide is text");
 }

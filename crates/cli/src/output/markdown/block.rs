@@ -5,7 +5,7 @@ use hob_text::markdown::{MarkdownSource, is_line_break};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
 
 use super::MarkdownLook;
-use super::canvas::{Canvas, Margin};
+use super::canvas::Canvas;
 use super::table::Table;
 use super::words::Words;
 use crate::output::style::{DIM, NAME, STRONG};
@@ -82,10 +82,8 @@ impl<'a> Renderer<'a> {
                 self.rule();
             }
             Event::TaskListMarker(is_done) => self.text(if is_done { "☑ " } else { "☐ " }, start),
-            // Of kinds that are not read.
-            Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
-                self.text(&printable(&text), start);
-            }
+            // The parser has the other kinds switched off.
+            _ => {}
         }
     }
 
@@ -104,7 +102,7 @@ impl<'a> Renderer<'a> {
             }
             Tag::BlockQuote(_) => {
                 self.separate(start);
-                self.canvas.push_margin(Margin::Bar);
+                self.canvas.push_margin("│ ", self.look.style(DIM));
                 self.is_fresh = true;
             }
             Tag::CodeBlock(CodeBlockKind::Fenced(_)) => {
@@ -128,14 +126,8 @@ impl<'a> Renderer<'a> {
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
                 self.links.push(Link { address: printable(&dest_url).into_owned(), text: String::new() });
             }
-            // Of kinds that are not read.
-            Tag::FootnoteDefinition(_)
-            | Tag::DefinitionList
-            | Tag::DefinitionListTitle
-            | Tag::DefinitionListDefinition
-            | Tag::Superscript
-            | Tag::Subscript
-            | Tag::MetadataBlock(_) => {}
+            // The parser has the other kinds switched off.
+            _ => {}
         }
     }
 
@@ -171,16 +163,7 @@ impl<'a> Renderer<'a> {
             TagEnd::Emphasis => self.relax("*"),
             TagEnd::Strikethrough => self.relax("~~"),
             TagEnd::Link | TagEnd::Image => self.end_link(),
-            TagEnd::TableHead
-            | TagEnd::TableRow
-            | TagEnd::TableCell
-            | TagEnd::FootnoteDefinition
-            | TagEnd::DefinitionList
-            | TagEnd::DefinitionListTitle
-            | TagEnd::DefinitionListDefinition
-            | TagEnd::Superscript
-            | TagEnd::Subscript
-            | TagEnd::MetadataBlock(_) => {}
+            _ => {}
         }
     }
 
@@ -229,7 +212,7 @@ impl<'a> Renderer<'a> {
             _ => "◦".to_owned(),
         };
         self.canvas.mark(&mark, self.look.style(DIM));
-        self.canvas.push_margin(Margin::Spaces(mark.chars().count() + 1));
+        self.canvas.push_margin(&" ".repeat(mark.chars().count() + 1), Style::new());
         self.is_fresh = true;
     }
 
