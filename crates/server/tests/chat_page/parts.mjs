@@ -6,7 +6,7 @@ import vm from "node:vm";
 
 const FILES = ["stream.js", "conversations.js"];
 const NAMES = [
-  "EventLines", "hear", "readAnswer", "ask", "Trouble", "Shelf", "newConversation", "newQuestion", "newAnswer",
+  "EventLines", "addEvent", "readAnswer", "ask", "ChatError", "ConversationStore", "newConversation", "newQuestion", "newAnswer",
   "titleOf", "turnsOf", "asMarkdown", "fileNameOf", "readConversation", "isElsewhere", "MOST_CONVERSATIONS", "LONGEST_LINE", "LONGEST_ANSWER",
 ];
 

@@ -2,7 +2,7 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, Tag};
 
-use super::{MarkdownSource, line_start};
+use super::source::{MarkdownSource, line_start};
 
 /// A place between two blocks, or between two lines of code, items of a list or rows of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,8 +9,7 @@ use pulldown_cmark::{
 };
 use url::Url;
 
-use super::pieces::Continuation;
-use super::{MarkdownSource, is_line_break};
+use super::source::{MarkdownSource, is_line_break};
 
 /// Elements inside each other. Deeper ones get no tags, because browsers stop nesting too.
 const MAX_DEPTH: usize = 32;
@@ -51,12 +50,13 @@ struct Label {
 }
 
 impl HtmlRenderer {
-    /// The HTML of complete blocks, and the rank of the last heading.
-    pub(super) fn render(source: &str, after: &Continuation) -> (String, u8) {
+    /// The HTML of a text, and the rank of its last heading. `rank` is that of the last heading before, `opening` the first lines
+    /// of the text if they are repeated because a block continues.
+    pub(super) fn render(source: &str, rank: u8, opening: Option<&str>) -> (String, u8) {
         let mut renderer = HtmlRenderer {
-            rank: after.rank,
+            rank,
             // Only code has one such line.
-            is_code_continued: after.opening.as_ref().is_some_and(|lines| lines.lines().count() == 1),
+            is_code_continued: opening.is_some_and(|lines| lines.lines().count() == 1),
             ..HtmlRenderer::default()
         };
         // Merged, because an address can consist of several events.

@@ -1,6 +1,7 @@
 use html5gum::{Token, Tokenizer};
 use proptest::prelude::*;
 
+use super::source::MAX_COLUMNS;
 use super::*;
 
 /// The whole text as HTML.

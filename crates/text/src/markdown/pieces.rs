@@ -57,7 +57,7 @@ pub fn render(text: &str, after: Option<Continuation>) -> RenderedPieces {
         let found = cut(&source, if is_last { longest } else { 0 }).filter(|cut| cut.at > opening.len());
         let end = found.as_ref().map_or(source.len(), |cut| cut.at);
         let advance = end - opening.len();
-        let (html, rank) = HtmlRenderer::render(&source[..end], &after);
+        let (html, rank) = HtmlRenderer::render(&source[..end], after.rank, after.opening.as_deref());
         pieces.push(Piece { html, continues: after.opening.is_some() });
         match found {
             None if is_last => return RenderedPieces { pieces, settled, after },

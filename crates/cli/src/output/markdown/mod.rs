@@ -5,16 +5,17 @@
 
 mod block;
 mod canvas;
+mod look;
 mod settled;
 mod table;
 mod words;
 
 use std::mem;
 
-use anstyle::Style;
 use hob_text::markdown::{block_starts, cut};
 
 use self::block::render;
+pub use self::look::MarkdownLook;
 use self::settled::{decided, settled};
 use crate::output::text::printable;
 
@@ -26,28 +27,6 @@ const LONGEST_CODE: usize = 4 << 10;
 
 /// A longer piece is taken bit by bit, because every look at a text begins where its block does.
 const LONGEST_BIT: usize = 1 << 10;
-
-/// Narrower than this, nothing is wrapped any further.
-const NARROWEST: usize = 20;
-
-/// Where the text is shown.
-#[derive(Debug, Clone, Copy)]
-pub struct MarkdownLook {
-    width: usize,
-    has_colours: bool,
-}
-
-impl MarkdownLook {
-    /// Columns of the terminal, and whether it shows colours. Without them, what they would say is said by Markdown's own
-    /// signs.
-    pub fn new(width: usize, has_colours: bool) -> Self {
-        MarkdownLook { width: width.max(NARROWEST), has_colours }
-    }
-
-    fn style(self, style: Style) -> Style {
-        if self.has_colours { style } else { Style::new() }
-    }
-}
 
 /// A text under way.
 pub struct Markdown {
