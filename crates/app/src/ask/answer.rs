@@ -49,8 +49,8 @@ impl AskService {
         span: &mut Span,
     ) -> Result<Answered, AskError> {
         let ignored = admit(&mut request, caller, &self.images).await?;
-        let wish = self.wish(&mut request, &caller.agent).await?;
-        let mut route = self.route(&mut request, caller).await?;
+        let (wish, alias) = self.wish(&mut request, &caller.agent).await?;
+        let mut route = self.route(&mut request, caller).await?.after_alias(alias);
         self.documents.place_all(&mut request, route.engine()).await?;
         let outcome = self.answer_by(&route, request, wish, caller, span).await;
         if let Some(reporter) = route.take_outcome_reporter() {
@@ -114,8 +114,8 @@ impl AskService {
         span: &mut Span,
     ) -> Result<AnswerStream, AskError> {
         let ignored = admit(&mut request, caller, &self.images).await?;
-        let wish = self.wish(&mut request, &caller.agent).await?;
-        let mut route = self.route(&mut request, caller).await?;
+        let (wish, alias) = self.wish(&mut request, &caller.agent).await?;
+        let mut route = self.route(&mut request, caller).await?.after_alias(alias);
         self.documents.place_all(&mut request, route.engine()).await?;
         let model = request.model.clone();
         let begun = self.first_piece(&route, request, wish, caller, span).await;
