@@ -8,7 +8,6 @@ use axum::response::Response;
 use hob_app::AnswerStream;
 use hob_conversations::responses::limits::MAX_RESPONSE_BYTES;
 use hob_core::{AnswerWarning, Answered, AskError, Caller, GenerateRequest, NoSuitableModel, ReplyMode};
-use serde_json::json;
 
 use super::background;
 use super::context;
@@ -22,6 +21,7 @@ use super::truncation::drop_oldest;
 use crate::answer::stream::AnswerBody;
 use crate::answer::{self, Received, new_id, stream_response, streaming, whole_response};
 use crate::error::ApiError;
+use crate::json::push_json;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 use crate::unix_time::unix_now;
@@ -78,12 +78,12 @@ async fn answer(state: Arc<ServerState>, request: Request) -> Result<Response, A
     };
     let caller = Caller { agent: ready.options.agent.clone(), ..caller };
     let keeper = keeper(&state, &mut ready, &caller)?;
-    let object = ResponseObject::new(&caller.run, unix_now(), &ready.request.model, &ready.echo);
-    let ReadyRequest { request, options, form, warnings, .. } = *ready;
+    let ReadyRequest { request, options, form, echo, warnings, .. } = *ready;
+    let object = ResponseObject::new(&caller.run, unix_now(), &request.model, echo, options.store);
     let attempt = Attempt { request, truncation: options.truncation, truncated: 0, warnings };
     if options.background {
         let keeper = keeper.ok_or_else(ApiError::no_response_store)?;
-        let events = ResponseEvents::new(object, form);
+        let events = ResponseEvents::new(object, form).kept();
         let run = background::NewRun { keeper, attempt, caller, events, mode: options.mode, client };
         return background::start(&state, run).await;
     }
@@ -93,12 +93,16 @@ async fn answer(state: Arc<ServerState>, request: Request) -> Result<Response, A
             let mut object = object;
             object.set_model(&answered.generation.model);
             let finished = object.finish(&answered.generation, &form, unix_now());
-            let body = finished.body.clone();
-            if let Some(keeper) = keeper
-                && let Err(finished) = keeper.finish_now(finished)
-            {
-                Box::pin(keeper.finish(finished)).await;
-            }
+            let body = match keeper {
+                None => finished.body,
+                Some(keeper) => {
+                    let body = finished.body.clone();
+                    if let Err(finished) = keeper.finish_now(finished) {
+                        Box::pin(keeper.finish(finished)).await;
+                    }
+                    body
+                }
+            };
             // Until here the answer may have used the contents of the request.
             drop(client);
             Ok(whole_response(body, &answered, &caller, &warnings))
@@ -108,10 +112,12 @@ async fn answer(state: Arc<ServerState>, request: Request) -> Result<Response, A
             let mut events = ResponseEvents::new(object, form);
             events.answered_by(&answer.model);
             let body = |deltas| {
-                let answer = AnswerBody::new(deltas, events, client);
                 streaming::<ResponseEvents>(match keeper {
-                    None => Body::new(answer),
-                    Some(_) => Body::new(StoredBody { answer, keeper, saving: None }),
+                    None => Body::new(AnswerBody::new(deltas, events, client)),
+                    Some(_) => {
+                        let answer = AnswerBody::new(deltas, events.kept(), client);
+                        Body::new(StoredBody { answer, keeper, saving: None })
+                    }
                 })
             };
             Ok(stream_response(answer, &caller, &warnings, body))
@@ -138,7 +144,8 @@ fn keeper(
     }
     let suffix = caller.run.split_once('_').map_or(&*caller.run, |(_, suffix)| suffix);
     let items = identified(std::mem::take(&mut ready.input), suffix);
-    let input = json!(items).to_string();
+    let mut input = Vec::new();
+    push_json(&mut input, &items);
     let is_storable = state.responses.is_some() && input.len() <= MAX_RESPONSE_BYTES;
     if ready.options.store && !is_storable {
         if ready.options.background {
@@ -150,7 +157,6 @@ fn keeper(
             });
         }
         ready.options.store = false;
-        ready.echo.store = false;
         ready.warnings.push(AnswerWarning::Ignored("store".to_owned()));
     }
     let Some(store) = state.responses.clone() else { return Ok(None) };
@@ -162,7 +168,7 @@ fn keeper(
         previous,
         items: if conversation.is_some() { conversation_items(&items) } else { Vec::new() },
         conversation,
-        input,
+        input: String::from_utf8(input).unwrap_or_default(),
         stores_response: ready.options.store,
     })))
 }
