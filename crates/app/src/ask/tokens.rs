@@ -32,7 +32,7 @@ impl AskService {
         Ok(engine.detokenize(&request).await?)
     }
 
-    /// The engine whose tokenizer is meant. `default`, `auto` and the agent mean the model that is the same for all.
+    /// The engine whose tokenizer is used. `default`, `auto` and the agent mean the steady default model.
     async fn tokenizer(&self, model: &mut String, caller: &Caller) -> Result<Arc<dyn Engine>, AskError> {
         self.aliases.apply(model);
         if [DEFAULT_MODEL, AUTO, AGENT_MODEL].contains(&model.as_str())

@@ -1,4 +1,4 @@
-//! One item of `input`: a message, a call, the output of a call, or what the model thought.
+//! One item of `input`: a message, a call, the output of a call, or reasoning.
 
 use std::fmt;
 
@@ -106,7 +106,7 @@ impl Item<'_> {
         Ok(ItemKind::Message { role, content })
     }
 
-    /// What the model thought: as it is, or sealed, or else a summary of it.
+    /// Reasoning: plain, or sealed, or else its summary.
     fn reasoning(&self, ignored: &mut IgnoredFields) -> Result<ItemKind, ApiError> {
         let encrypted = self.value.get("encrypted_content").and_then(Value::as_str);
         let (carried, sealed) = match encrypted.map(EncryptedContent::read) {

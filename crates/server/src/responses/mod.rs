@@ -2,7 +2,9 @@
 //! its wire format and the types of `hob_core`; knows nothing of engines or agents, and keeps what it stores in
 //! `hob_conversations`.
 
+mod attempt;
 mod background;
+mod background_runs;
 mod context;
 pub(crate) mod conversations;
 pub(crate) mod create;
@@ -27,7 +29,7 @@ mod transcript;
 mod truncation;
 mod wire_request;
 
-pub(crate) use background::BackgroundRuns;
+pub(crate) use background_runs::BackgroundRuns;
 
 use hob_conversations::ResponseOwner;
 use hob_core::CallerRole;

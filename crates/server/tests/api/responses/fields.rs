@@ -1,4 +1,4 @@
-//! The table of the Responses API in `docs/api-compatibility.md`: what becomes of each field. The test sends every field.
+//! The table of the Responses API in `docs/api-compatibility.md`: the effect of each field. The test sends every field.
 
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ fn request_rows() -> Vec<Row> {
         (
             "`tools[].format` `grammar`",
             json!({ "tools": [{ "type": "custom", "name": "c", "format": grammar }] }),
-            "emulated: the model is told of the grammar",
+            "emulated: the grammar is part of the prompt",
         ),
         ("`tools[].defer_loading` and others", with_tool(json!({ "defer_loading": true })), ""),
         (
