@@ -1,13 +1,14 @@
 //! The engine: llama.cpp in this process.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use hob_core::{
     Collector, CompletionRequest, Cut, Delta, DeltaStream, DetokenizeRequest, EmbedRequest, Embeddings,
     Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelCapabilities, ModelInfo,
-    ModelKind, RerankRequest, Reranking, RunningModel, TokenizeRequest, Tokenized,
+    ModelKind, RerankRequest, Reranking, RunningModel, TokenizeRequest, Tokenized, Usage,
 };
 use hob_models::catalogue;
 use hob_models::tuned::{KeepTuned, TuneReport};
@@ -85,7 +86,9 @@ impl LlamaEngine {
 
     /// Sends a request to its model; the answer is a stream.
     async fn start(&self, question: Question) -> Result<GenerationStream, EngineError> {
+        let began = Instant::now();
         let (handle, lease) = self.cache.acquire(question.model()).await?;
+        let load_time = began.elapsed();
         if handle.loaded.embeds_only {
             return Err(bad_request(
                 format!("'{}' is an embedding model and writes no answers", question.model()),
@@ -100,6 +103,7 @@ impl LlamaEngine {
         } else {
             stream(write(&handle, prepared, place)?, lease)
         };
+        let deltas = deltas.map_ok(move |delta| with_load_time(delta, load_time)).boxed();
         Ok(GenerationStream { warnings, deltas })
     }
 
@@ -126,6 +130,15 @@ impl LlamaEngine {
         let (reply, vectors) = oneshot::channel();
         send(handle, Order::Embed(EmbedJob { inputs, form, reply, _place: place }))?;
         vectors.await.unwrap_or_else(|_| Err(interrupted("the model's thread ended")))
+    }
+}
+
+fn with_load_time(delta: Delta, load_time: Duration) -> Delta {
+    match delta {
+        Delta::Done { usage: Some(usage) } => {
+            Delta::Done { usage: Some(Usage { load_time: Some(load_time), ..usage }) }
+        }
+        delta => delta,
     }
 }
 

@@ -59,6 +59,11 @@ impl ReasoningParser {
         ReasoningParser { stage, held: String::new() }
     }
 
+    /// Whether the reasoning has begun and not ended.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.stage, Stage::BeforeReasoning | Stage::Reasoning)
+    }
+
     pub(crate) fn push(&mut self, text: String) -> Vec<AnswerPart> {
         if self.stage == Stage::Answer {
             return vec![AnswerPart::Text(text)];

@@ -61,6 +61,11 @@ impl Writer {
         written
     }
 
+    /// Whether what the model writes is reasoning.
+    pub(crate) fn is_thinking(&self) -> bool {
+        self.reasoning.is_open()
+    }
+
     fn add_part(&mut self, part: AnswerPart, written: &mut Written) {
         match part {
             AnswerPart::Reasoning(text) => {

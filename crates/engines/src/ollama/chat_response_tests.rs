@@ -145,7 +145,13 @@ fn thoughts_text_and_usage_come_in_order() {
         )
         .as_bytes()],
     );
-    let usage = Usage { prompt_tokens: 0, completion_tokens: 2, cached_tokens: None };
+    let usage = Usage {
+        prompt_tokens: 0,
+        completion_tokens: 2,
+        cached_tokens: None,
+        reasoning_tokens: None,
+        load_time: None,
+    };
     let expected = vec![
         Delta::Reasoning { choice: 0, text: "hm".into() },
         Delta::text("Hé"),

@@ -51,8 +51,15 @@ fn finish(reason: FinishReason) -> Delta {
     Delta::Finish { choice: 0, reason }
 }
 
-const DONE: Delta =
-    Delta::Done { usage: Some(Usage { prompt_tokens: 25, completion_tokens: 15, cached_tokens: None }) };
+const DONE: Delta = Delta::Done {
+    usage: Some(Usage {
+        prompt_tokens: 25,
+        completion_tokens: 15,
+        cached_tokens: None,
+        reasoning_tokens: None,
+        load_time: None,
+    }),
+};
 
 #[tokio::test]
 async fn a_conversation_with_tools_round_trips() {
@@ -89,7 +96,13 @@ async fn a_conversation_with_tools_round_trips() {
             logprobs: None,
         },
         alternatives: Vec::new(),
-        usage: Some(Usage { prompt_tokens: 60, completion_tokens: 12, cached_tokens: Some(20) }),
+        usage: Some(Usage {
+            prompt_tokens: 60,
+            completion_tokens: 12,
+            cached_tokens: Some(20),
+            reasoning_tokens: None,
+            load_time: None,
+        }),
         warnings: Vec::new(),
     };
     assert_eq!(cloud(&server).generate(&request).await.unwrap(), expected);

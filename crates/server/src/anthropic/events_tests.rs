@@ -49,7 +49,15 @@ fn finish(reason: FinishReason) -> Delta {
 }
 
 fn done(prompt_tokens: u64, completion_tokens: u64) -> Delta {
-    Delta::Done { usage: Some(Usage { prompt_tokens, completion_tokens, cached_tokens: None }) }
+    Delta::Done {
+        usage: Some(Usage {
+            prompt_tokens,
+            completion_tokens,
+            cached_tokens: None,
+            reasoning_tokens: None,
+            load_time: None,
+        }),
+    }
 }
 
 fn opening() -> [Value; 2] {

@@ -38,7 +38,7 @@ pub(super) struct AnswerForm {
     pub(super) meant: String,
 }
 
-/// How long the parts of an answer took. How long the model took to load is part of the first.
+/// How long the parts of an answer took. The time in which the model was loaded is part of the first.
 #[derive(Debug, Clone, Copy, Default)]
 struct AnswerTimes {
     /// Until the first piece.
@@ -320,14 +320,17 @@ fn push_end(reason: &FinishReason, times: AnswerTimes, usage: Option<Usage>, out
         out.extend_from_slice(b"\":");
         out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
     };
+    let load = usage.and_then(|usage| usage.load_time).unwrap_or_default();
+    // A whole answer has no time until its first piece.
+    let load_of_answer = load.saturating_sub(times.prompt);
     field("total_duration", (times.prompt + times.answer).as_nanos());
-    field("load_duration", 0);
+    field("load_duration", load.as_nanos());
     if let Some(usage) = usage {
         field("prompt_eval_count", usage.prompt_tokens.into());
     }
-    field("prompt_eval_duration", times.prompt.as_nanos());
+    field("prompt_eval_duration", times.prompt.saturating_sub(load).as_nanos());
     if let Some(usage) = usage {
         field("eval_count", usage.completion_tokens.into());
     }
-    field("eval_duration", times.answer.as_nanos());
+    field("eval_duration", times.answer.saturating_sub(load_of_answer).as_nanos());
 }

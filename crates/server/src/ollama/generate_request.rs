@@ -117,6 +117,7 @@ pub(super) fn continuing(
         prompt: Prompt::Text(text),
         suffix,
         echo: false,
+        prompt_only: false,
         temperature: request.temperature,
         max_tokens: request.max_tokens,
         defaults: request.defaults,

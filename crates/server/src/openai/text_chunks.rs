@@ -113,7 +113,13 @@ mod tests {
 
     #[test]
     fn pieces_finish_usage_and_the_end_come_in_this_order() {
-        let usage = Usage { prompt_tokens: 1, completion_tokens: 2, cached_tokens: None };
+        let usage = Usage {
+            prompt_tokens: 1,
+            completion_tokens: 2,
+            cached_tokens: None,
+            reasoning_tokens: None,
+            load_time: None,
+        };
         let deltas = [
             Delta::text("a\"b"),
             Delta::Text(TextDelta { choice: 1, text: "c".into(), logprobs: None }),

@@ -15,7 +15,8 @@ use tracing::Instrument;
 use super::attempt::Attempt;
 use super::background_runs::{BackgroundRun, EventsTooLong};
 use super::context::store_failed;
-use super::events::{ResponseEvents, push_error_event};
+use super::events::ResponseEvents;
+use super::numbered_events::push_error_event;
 use super::stored_body::Keeper;
 use crate::answer::stream::{StreamClient, StreamEncoder};
 use crate::answer::streaming;
@@ -56,12 +57,11 @@ pub(super) struct NewRun {
 }
 
 /// Stores a response as queued, starts it, and returns it, or its events.
-pub(super) async fn start(state: &Arc<ServerState>, new: NewRun) -> Result<Response, ApiError> {
+pub(super) async fn start(state: &Arc<ServerState>, mut new: NewRun) -> Result<Response, ApiError> {
     let run = Arc::new(BackgroundRun::new(new.keeper.owner.clone(), new.mode));
     let id = new.keeper.id.clone();
     state.background.add(&id, &run)?;
     let warnings = new.attempt.warnings().to_vec();
-    let mut new = NewRun { events: new.events.queued(), ..new };
     let body = new.events.queued_body();
     let queued = new.keeper.response(body.clone(), Some(lease()));
     let keeper = Arc::clone(&new.keeper);

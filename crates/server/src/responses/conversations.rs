@@ -238,7 +238,7 @@ fn checked(items: Vec<Value>, suffix: &str) -> Result<(Vec<Value>, IgnoredFields
     }
     let mut ignored = IgnoredFields::default();
     for (index, value) in items.iter().enumerate() {
-        Item { path: &format!("items[{index}]"), value }.read(&mut ignored)?;
+        Item { path: format_args!("items[{index}]"), value }.read(&mut ignored)?;
     }
     Ok((identified(items, suffix), ignored))
 }

@@ -8,7 +8,6 @@ use axum::response::Response;
 use futures::TryFutureExt;
 use hob_conversations::responses::limits::MAX_RESPONSE_BYTES;
 use hob_core::{AnswerWarning, AskError, Caller, ReplyMode};
-use serde_json::json;
 
 use super::attempt::Attempt;
 use super::background;
@@ -21,6 +20,7 @@ use super::request::{Continues, CreateRequest, ReadyRequest};
 use super::stored_body::{Keeper, StoredBody};
 use crate::answer::{self, Received, new_id, whole_response};
 use crate::error::ApiError;
+use crate::json::push_json;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 use crate::unix_time::unix_now;
@@ -70,12 +70,12 @@ async fn answer(state: Arc<ServerState>, request: Request) -> Result<Response, A
     };
     let caller = Caller { agent: ready.options.agent.clone(), ..caller };
     let keeper = keeper(&state, &mut ready, &caller)?;
-    let object = ResponseObject::new(&caller.run, unix_now(), &ready.request.model, &ready.echo);
-    let ReadyRequest { request, options, form, warnings, .. } = *ready;
+    let ReadyRequest { request, options, form, echo, warnings, .. } = *ready;
+    let object = ResponseObject::new(&caller.run, unix_now(), &request.model, echo, options.store);
     let attempt = Attempt::new(request, options.truncation, warnings);
     if options.background {
         let keeper = keeper.ok_or_else(ApiError::no_response_store)?;
-        let events = ResponseEvents::new(object, form);
+        let events = ResponseEvents::new(object, form).kept();
         let run = background::NewRun { keeper, attempt, caller, events, mode: options.mode, client };
         return background::start(&state, run).await;
     }
@@ -85,12 +85,16 @@ async fn answer(state: Arc<ServerState>, request: Request) -> Result<Response, A
             let mut object = object;
             object.set_model(&answered.generation.model);
             let finished = object.finish(&answered.generation, &form, unix_now());
-            let body = finished.body.clone();
-            if let Some(keeper) = keeper
-                && let Err(finished) = keeper.finish_now(finished)
-            {
-                Box::pin(keeper.finish(finished)).await;
-            }
+            let body = match keeper {
+                None => finished.body,
+                Some(keeper) => {
+                    let body = finished.body.clone();
+                    if let Err(finished) = keeper.finish_now(finished) {
+                        Box::pin(keeper.finish(finished)).await;
+                    }
+                    body
+                }
+            };
             // Until here the answer may have used the contents of the request.
             drop(client);
             Ok(whole_response(body, &answered, &caller, &warnings))
@@ -104,11 +108,13 @@ async fn answer(state: Arc<ServerState>, request: Request) -> Result<Response, A
                 Ok(answer)
             };
             let answer = answer.map_err(|error: AskError| ApiError::from(error).with_param(as_written));
+            let events = ResponseEvents::new(object, form);
+            let events = if keeper.is_some() { events.kept() } else { events };
             let wrap = |answer| match keeper {
                 None => Body::new(answer),
                 Some(_) => Body::new(StoredBody { answer, keeper, saving: None }),
             };
-            answer::send_stream(answer, &warnings, client, ResponseEvents::new(object, form), wrap).await
+            answer::send_stream(answer, &warnings, client, events, wrap).await
         }
     }
 }
@@ -132,7 +138,8 @@ fn keeper(
     }
     let suffix = caller.run.split_once('_').map_or(&*caller.run, |(_, suffix)| suffix);
     let items = identified(std::mem::take(&mut ready.input), suffix);
-    let input = json!(items).to_string();
+    let mut input = Vec::new();
+    push_json(&mut input, &items);
     let is_storable = state.responses.is_some() && input.len() <= MAX_RESPONSE_BYTES;
     if ready.options.store && !is_storable {
         if ready.options.background {
@@ -144,7 +151,6 @@ fn keeper(
             });
         }
         ready.options.store = false;
-        ready.echo.store = false;
         ready.warnings.push(AnswerWarning::Ignored("store".to_owned()));
     }
     let Some(store) = state.responses.clone() else { return Ok(None) };
@@ -156,7 +162,7 @@ fn keeper(
         previous,
         items: if conversation.is_some() { conversation_items(&items) } else { Vec::new() },
         conversation,
-        input,
+        input: String::from_utf8(input).unwrap_or_default(),
         stores_response: ready.options.store,
     })))
 }

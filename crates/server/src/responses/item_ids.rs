@@ -5,12 +5,12 @@ use serde_json::{Map, Value, json};
 
 use super::input::Item;
 
+/// Begins the ids of messages.
+const MESSAGE: &str = "msg";
+
 /// The items of an input with ids of their own where the caller gave none. `suffix` is what the ids of a response share.
 pub(super) fn identified(items: Vec<Value>, suffix: &str) -> Vec<Value> {
-    let identify = |(index, item): (usize, Value)| {
-        let prefix = prefix(Item::kind(&item).unwrap_or_default());
-        with_id(item, format!("{prefix}_{suffix}i{index}"))
-    };
+    let identify = |(index, item): (usize, Value)| with_id(item, suffix, index);
     items.into_iter().enumerate().map(identify).collect()
 }
 
@@ -25,7 +25,7 @@ pub(super) fn conversation_items(items: &[Value]) -> Vec<ConversationItem> {
 
 fn prefix(kind: &str) -> &'static str {
     match kind {
-        "message" => "msg",
+        "message" => MESSAGE,
         "reasoning" => "rs",
         "function_call" => "fc",
         "function_call_output" => "fco",
@@ -35,13 +35,14 @@ fn prefix(kind: &str) -> &'static str {
     }
 }
 
-fn with_id(item: Value, id: String) -> Value {
+fn with_id(item: Value, suffix: &str, index: usize) -> Value {
+    let prefix = prefix(Item::kind(&item).unwrap_or_default());
     let Value::Object(mut fields) = item else { return item };
-    if Item::kind(&Value::Object(fields.clone())) == Some("message") {
+    if prefix == MESSAGE {
         fields = message(fields);
     }
     if !fields.get("id").is_some_and(Value::is_string) {
-        fields.insert("id".to_owned(), Value::String(id));
+        fields.insert("id".to_owned(), Value::String(format!("{prefix}_{suffix}i{index}")));
     }
     Value::Object(fields)
 }
@@ -50,12 +51,17 @@ fn with_id(item: Value, id: String) -> Value {
 fn message(mut fields: Map<String, Value>) -> Map<String, Value> {
     fields.insert("type".to_owned(), json!("message"));
     fields.entry("status").or_insert_with(|| json!("completed"));
-    if let Some(Value::String(text)) = fields.get("content") {
-        let part = match fields.get("role").is_some_and(|role| role == "assistant") {
-            true => json!({ "type": "output_text", "text": text, "annotations": [] }),
-            false => json!({ "type": "input_text", "text": text }),
-        };
-        fields.insert("content".to_owned(), json!([part]));
+    let is_answer = fields.get("role").is_some_and(|role| role == "assistant");
+    if let Some(content) = fields.get_mut("content")
+        && content.is_string()
+    {
+        let text = content.take();
+        let mut part = Map::from_iter([("text".to_owned(), text)]);
+        part.insert("type".to_owned(), json!(if is_answer { "output_text" } else { "input_text" }));
+        if is_answer {
+            part.insert("annotations".to_owned(), json!([]));
+        }
+        *content = Value::Array(vec![Value::Object(part)]);
     }
     fields
 }

@@ -15,15 +15,19 @@ mod input;
 mod item_ids;
 mod item_pages;
 mod metadata;
+mod numbered_events;
 mod object;
+mod open_item;
 mod output;
 mod request;
+mod sealed;
 pub(crate) mod stored;
 mod stored_body;
 mod text_format;
 mod tools;
 mod transcript;
 mod truncation;
+mod wire_request;
 
 pub(crate) use background_runs::BackgroundRuns;
 

@@ -3,7 +3,7 @@
 use hob_core::{FinishReason, Generation, Usage};
 use serde::Serialize;
 
-use super::echo::Echo;
+use super::echo::EchoedFields;
 use super::output::{OutputForm, OutputItem, OutputItems};
 use crate::error::ApiError;
 use crate::json::push_json;
@@ -78,13 +78,9 @@ pub(super) struct Finished {
 }
 
 impl ResponseObject {
-    pub(super) fn new(id: &str, created: u64, model: &str, echo: &Echo) -> Self {
-        let mut rest = Vec::with_capacity(512);
-        push_json(&mut rest, echo);
-        // An object with fields begins with a brace.
-        if let Some(first) = rest.first_mut() {
-            *first = b',';
-        }
+    pub(super) fn new(id: &str, created: u64, model: &str, echo: EchoedFields, store: bool) -> Self {
+        let EchoedFields(mut rest) = echo;
+        rest.extend_from_slice(if store { b",\"store\":true}" } else { b",\"store\":false}" });
         ResponseObject { id: id.to_owned(), created, model: model.to_owned(), rest }
     }
 
@@ -171,7 +167,7 @@ impl<'a> WireError<'a> {
     }
 }
 
-/// Token counts. They are zero if the engine does not count.
+/// Token counts. Each is zero if the engine does not count it.
 #[derive(Debug, Serialize)]
 struct WireUsage {
     input_tokens: u64,
@@ -201,8 +197,7 @@ impl From<Usage> for WireUsage {
                 cache_write_tokens: 0,
             },
             output_tokens: usage.completion_tokens,
-            // No engine reports how many of them were reasoning.
-            output_tokens_details: OutputDetails { reasoning_tokens: 0 },
+            output_tokens_details: OutputDetails { reasoning_tokens: usage.reasoning_tokens.unwrap_or(0) },
             total_tokens: usage.total_tokens(),
         }
     }

@@ -1,4 +1,5 @@
-use hob_core::{JsonSchema, ResponseFormat, ToolChoice};
+use hob_core::{JsonSchema, ResponseFormat, Sampling, Temperature, ToolChoice};
+use serde_json::{Map, json};
 
 use super::*;
 

@@ -3,7 +3,9 @@
 //! Most chat templates know one system message, at the start, and turns that alternate. So system messages at the start become one,
 //! later ones become part of the user's turn, and messages of the user in a row become one.
 
-use hob_core::{Content, ContentPart, Message, Role, ToolCall};
+use std::fmt;
+
+use hob_core::{Content, ContentPart, Message, Role, SealedReasoning, ToolCall};
 use serde_json::Value;
 
 use super::custom_tools;
@@ -33,14 +35,14 @@ impl Transcript {
     /// Adds the item at `path`.
     pub(super) fn push(
         &mut self,
-        path: &str,
+        path: fmt::Arguments<'_>,
         item: &Value,
         ignored: &mut IgnoredFields,
     ) -> Result<(), ApiError> {
         match (Item { path, value: item }).read(ignored)? {
             ItemKind::Message { role: Role::Assistant, content } => self.say(content),
             ItemKind::Message { role, content } => self.add(Message::new(role, content)),
-            ItemKind::Reasoning(text) => self.think(&text),
+            ItemKind::Reasoning { text, sealed } => self.think(&text, sealed),
             ItemKind::Call(ItemCall { id, name, arguments }) => {
                 self.call(ToolCall { id, name, arguments });
             }
@@ -115,10 +117,14 @@ impl Transcript {
         };
     }
 
-    fn think(&mut self, text: &str) {
+    fn think(&mut self, text: &str, sealed: Option<SealedReasoning>) {
         let is_complete =
             |message: &Message| message.content != Content::Empty && message.tool_calls.is_empty();
         let Some(message) = self.open(is_complete) else { return };
+        SealedReasoning::add_to(&mut message.extra, sealed.as_slice());
+        if text.is_empty() {
+            return;
+        }
         match message.extra.entry(REASONING).or_insert_with(|| Value::String(String::new())) {
             Value::String(thought) if thought.is_empty() => thought.push_str(text),
             Value::String(thought) => {

@@ -366,7 +366,13 @@ mod tests {
                 logprobs: None,
             },
             alternatives: Vec::new(),
-            usage: Some(Usage { prompt_tokens: 3, completion_tokens: 2, cached_tokens: None }),
+            usage: Some(Usage {
+                prompt_tokens: 3,
+                completion_tokens: 2,
+                cached_tokens: None,
+                reasoning_tokens: None,
+                load_time: None,
+            }),
             warnings: Vec::new(),
         };
         let outcome = Answered {

@@ -83,6 +83,9 @@ impl From<WireUsage> for Usage {
                 .saturating_add(count(usage.cache_creation_input_tokens)),
             completion_tokens: count(usage.output_tokens),
             cached_tokens: usage.cache_read_input_tokens,
+            // It counts what its models think as output, and does not say how much of it.
+            reasoning_tokens: None,
+            load_time: None,
         }
     }
 }

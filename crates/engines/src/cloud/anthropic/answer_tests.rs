@@ -37,7 +37,13 @@ fn texts_thoughts_and_calls_become_one_answer() {
             logprobs: None,
         },
         alternatives: Vec::new(),
-        usage: Some(Usage { prompt_tokens: 115, completion_tokens: 7, cached_tokens: Some(100) }),
+        usage: Some(Usage {
+            prompt_tokens: 115,
+            completion_tokens: 7,
+            cached_tokens: Some(100),
+            reasoning_tokens: None,
+            load_time: None,
+        }),
         warnings: Vec::new(),
     };
     assert_eq!(read(body.as_bytes(), "claude-x"), Ok(expected));

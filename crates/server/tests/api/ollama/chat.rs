@@ -15,7 +15,15 @@ fn finish(reason: FinishReason) -> Delta {
 }
 
 fn done() -> Delta {
-    Delta::Done { usage: Some(Usage { prompt_tokens: 7, completion_tokens: 2, cached_tokens: None }) }
+    Delta::Done {
+        usage: Some(Usage {
+            prompt_tokens: 7,
+            completion_tokens: 2,
+            cached_tokens: None,
+            reasoning_tokens: None,
+            load_time: None,
+        }),
+    }
 }
 
 fn call(index: u32, id: Option<&str>, name: Option<&str>, arguments: &str) -> Delta {
