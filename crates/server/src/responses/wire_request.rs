@@ -321,11 +321,7 @@ impl WireRequest {
             let message = "a response in the background is stored; send 'store': true, or leave it out";
             return Err(ApiError::invalid("background", message));
         }
-        let agent = match self.agent.as_deref() {
-            None => AgentPreference::Configured,
-            Some("" | "none") => AgentPreference::None,
-            Some(name) => AgentPreference::Named(name.to_owned()),
-        };
+        let agent = AgentPreference::of_field(self.agent.clone());
         let mode = if self.stream.unwrap_or(false) { ReplyMode::Streamed } else { ReplyMode::Complete };
         Ok(ResponseOptions { mode, agent, store, background, truncation })
     }
