@@ -5,21 +5,21 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use axum::body::Body;
-use axum::http::{HeaderValue, header};
-use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
-use futures::{StreamExt, stream};
+use axum::response::Response;
+use futures::StreamExt;
 use hob_conversations::{ResponseOwner, StoredResponse};
 use hob_core::{Caller, Delta, EngineError, Moment, ReplyMode};
-use tokio::sync::watch;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::Instrument;
 
 use super::context::store_failed;
 use super::create::Attempt;
-use super::events::{ResponseEvents, push_error_event};
+use super::event_log::EventLog;
+use super::events::ResponseEvents;
+use super::stored::json_response;
 use super::stored_body::Keeper;
 use crate::answer::stream::{StreamClient, StreamEncoder};
 use crate::answer::streaming;
@@ -31,12 +31,12 @@ use crate::warning_header::with_warnings;
 const MAX_RUNS: usize = 32;
 const MAX_STRANGERS_RUNS: usize = 8;
 
-/// Responses whose events are kept after their end, and for how long.
-const MAX_ENDED: usize = 16;
-const KEPT_AFTER_END: Duration = Duration::from_secs(5 * 60);
+/// Responses whose events are kept after their end: the owner's, and those of strangers.
+const MAX_ENDED: usize = 12;
+const MAX_STRANGERS_ENDED: usize = 4;
 
-/// Bytes of the events of one response. The events of a longer one cannot be read; the response can.
-const MAX_LOG_BYTES: usize = 16 << 20;
+/// For how long.
+const KEPT_AFTER_END: Duration = Duration::from_secs(5 * 60);
 
 /// A response that nobody works on any more is given up after this time, and its task says more often that it is still there.
 const LEASE: Duration = Duration::from_secs(60);
@@ -46,6 +46,8 @@ const RENEWED_EVERY: Duration = Duration::from_secs(20);
 pub(crate) struct BackgroundRuns {
     runs: Mutex<HashMap<String, Arc<BackgroundRun>>>,
     tasks: TaskTracker,
+    /// No further response may begin, and no events are kept.
+    closing: CancellationToken,
     stopped: CancellationToken,
 }
 
@@ -54,54 +56,36 @@ pub(super) struct BackgroundRun {
     owner: ResponseOwner,
     mode: ReplyMode,
     cancelled: CancellationToken,
-    log: Mutex<EventLog>,
-    /// Changes with every event, and at the end.
-    changed: watch::Sender<()>,
+    forgotten: CancellationToken,
+    log: Arc<EventLog>,
 }
 
-/// The events of a response.
-#[derive(Default)]
-struct EventLog {
-    bytes: Vec<u8>,
-    /// Where each event ends. Its place in the list is its sequence number.
-    ends: Vec<usize>,
-    is_too_long: bool,
-    ended: Option<Instant>,
+/// A response that is among the runs until this is dropped: also if its task panics, or never starts.
+struct RunGuard {
+    runs: Arc<BackgroundRuns>,
+    id: String,
+    run: Arc<BackgroundRun>,
+    _task: TaskTrackerToken,
 }
 
-impl EventLog {
-    /// Adds whole events. Comments between them are not kept.
-    fn add(&mut self, events: &[u8]) {
-        if self.is_too_long || self.bytes.len() + events.len() > MAX_LOG_BYTES {
-            self.is_too_long = true;
-            self.bytes = Vec::new();
+impl Drop for RunGuard {
+    fn drop(&mut self) {
+        self.run.log.end();
+        self.runs.forget(&self.id);
+    }
+}
+
+impl RunGuard {
+    /// Keeps the events of a response that has ended for a while.
+    async fn keep(self) {
+        if self.run.mode == ReplyMode::Complete {
             return;
         }
-        for event in events.split_inclusive(|byte| *byte == b'\n') {
-            if event.starts_with(b":") {
-                continue;
-            }
-            // An event is two lines and an empty one. The empty line after a comment is none.
-            if event == b"\n" && self.bytes.ends_with(b"\n\n") {
-                continue;
-            }
-            if event == b"\n" && self.bytes.is_empty() {
-                continue;
-            }
-            self.bytes.extend_from_slice(event);
-            if event == b"\n" {
-                self.ends.push(self.bytes.len());
-            }
+        tokio::select! {
+            () = tokio::time::sleep(KEPT_AFTER_END) => {}
+            () = self.run.forgotten.cancelled() => {}
+            () = self.runs.closing.cancelled() => {}
         }
-    }
-
-    /// The events from the one of this number on.
-    fn since(&self, next: usize) -> &[u8] {
-        let start = match next.checked_sub(1) {
-            None => 0,
-            Some(before) => self.ends.get(before).copied().unwrap_or(self.bytes.len()),
-        };
-        self.bytes.get(start..).unwrap_or_default()
     }
 }
 
@@ -114,13 +98,18 @@ impl BackgroundRuns {
         BackgroundRuns {
             runs: Mutex::default(),
             tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
             stopped: CancellationToken::new(),
         }
     }
 
     /// Waits until no response runs. No further one can begin.
     pub(crate) async fn drain(&self) {
-        self.tasks.close();
+        {
+            let _none_begins = lock(&self.runs);
+            self.closing.cancel();
+            self.tasks.close();
+        }
         self.tasks.wait().await;
     }
 
@@ -135,108 +124,85 @@ impl BackgroundRuns {
     }
 
     pub(super) fn forget(&self, id: &str) {
-        lock(&self.runs).remove(id);
+        if let Some(run) = lock(&self.runs).remove(id) {
+            run.forget();
+        }
     }
 
-    fn add(&self, id: &str, run: &Arc<BackgroundRun>) -> Result<(), ApiError> {
+    fn begin(
+        self: &Arc<Self>,
+        id: &str,
+        owner: &ResponseOwner,
+        mode: ReplyMode,
+    ) -> Result<RunGuard, ApiError> {
         let mut runs = lock(&self.runs);
-        forget_ended(&mut runs, Instant::now());
-        let running = || runs.values().filter(|run| lock(&run.log).ended.is_none());
+        if self.closing.is_cancelled() {
+            return Err(ApiError::shutting_down());
+        }
+        let running = || runs.values().filter(|run| run.log.ended().is_none());
         let of_strangers = running().filter(|run| !run.owner.is_owner()).count();
-        if running().count() >= MAX_RUNS || (!run.owner.is_owner() && of_strangers >= MAX_STRANGERS_RUNS) {
+        if running().count() >= MAX_RUNS || (!owner.is_owner() && of_strangers >= MAX_STRANGERS_RUNS) {
             return Err(ApiError::too_many_background_runs());
         }
-        runs.insert(id.to_owned(), Arc::clone(run));
-        Ok(())
+        forget_oldest(&mut runs, owner);
+        let run = Arc::new(BackgroundRun::new(owner.clone(), mode));
+        runs.insert(id.to_owned(), Arc::clone(&run));
+        Ok(RunGuard { runs: Arc::clone(self), id: id.to_owned(), run, _task: self.tasks.token() })
     }
 }
 
-fn forget_ended(runs: &mut HashMap<String, Arc<BackgroundRun>>, now: Instant) {
+/// Forgets the oldest of too many responses that have ended: the owner's, or those of strangers.
+fn forget_oldest(runs: &mut HashMap<String, Arc<BackgroundRun>>, owner: &ResponseOwner) {
+    let of_same = runs.iter().filter(|(_, run)| run.owner.is_owner() == owner.is_owner());
     let mut ended: Vec<(Instant, String)> =
-        runs.iter().filter_map(|(id, run)| Some((lock(&run.log).ended?, id.clone()))).collect();
+        of_same.filter_map(|(id, run)| Some((run.log.ended()?, id.clone()))).collect();
     ended.sort_unstable();
-    let excess = ended.len().saturating_sub(MAX_ENDED);
-    for (index, (at, id)) in ended.into_iter().enumerate() {
-        if index < excess || now.saturating_duration_since(at) > KEPT_AFTER_END {
-            runs.remove(&id);
+    let most = if owner.is_owner() { MAX_ENDED } else { MAX_STRANGERS_ENDED };
+    let excess = ended.len().saturating_sub(most);
+    for (_, id) in ended.into_iter().take(excess) {
+        if let Some(run) = runs.remove(&id) {
+            run.forget();
         }
     }
 }
 
 impl BackgroundRun {
+    fn new(owner: ResponseOwner, mode: ReplyMode) -> Self {
+        BackgroundRun {
+            owner,
+            mode,
+            cancelled: CancellationToken::new(),
+            forgotten: CancellationToken::new(),
+            log: Arc::new(EventLog::new()),
+        }
+    }
+
     /// Cancels the response, and waits until it is stored as cancelled.
     pub(super) async fn cancel(&self) {
         self.cancelled.cancel();
-        let mut changed = self.changed.subscribe();
-        while lock(&self.log).ended.is_none() && changed.changed().await.is_ok() {}
+        self.log.until_end().await;
     }
 
     fn record(&self, events: &[u8]) {
         if self.mode == ReplyMode::Streamed {
-            lock(&self.log).add(events);
-            self.changed.send_replace(());
+            self.log.add(events);
         }
     }
 
-    fn end(&self) {
-        lock(&self.log).ended = Some(Instant::now());
-        self.changed.send_replace(());
+    fn forget(&self) {
+        self.log.discard();
+        self.forgotten.cancel();
     }
 
     /// The events after the one of this number, as they come.
-    pub(super) fn follow(self: &Arc<Self>, starting_after: Option<usize>) -> Result<Response, ApiError> {
+    pub(super) fn follow(&self, starting_after: Option<usize>) -> Result<Response, ApiError> {
         if self.mode == ReplyMode::Complete {
             return Err(ApiError::no_events(
                 "this response was created without 'stream', so it has no events",
             ));
         }
         let next = starting_after.map_or(0, |after| after.saturating_add(1));
-        let changed = self.changed.subscribe();
-        let follower = Follower { run: Arc::clone(self), changed, next, is_over: false };
-        let events = stream::unfold(follower, |mut follower| async move {
-            let events = follower.next_events().await?;
-            Some((Ok::<_, std::convert::Infallible>(events), follower))
-        });
-        Ok(streaming::<ResponseEvents>(Body::from_stream(events.fuse())))
-    }
-}
-
-/// A client that reads the events of a response in the background.
-struct Follower {
-    run: Arc<BackgroundRun>,
-    changed: watch::Receiver<()>,
-    next: usize,
-    is_over: bool,
-}
-
-impl Follower {
-    /// Events that this client does not have yet; `None` after the last one.
-    async fn next_events(&mut self) -> Option<Bytes> {
-        loop {
-            if self.is_over {
-                return None;
-            }
-            self.changed.mark_unchanged();
-            {
-                let log = lock(&self.run.log);
-                if log.is_too_long {
-                    self.is_over = true;
-                    let message = "the events of this response are too long to be kept. GET the response without 'stream'";
-                    let mut out = Vec::new();
-                    push_error_event(&ApiError::no_events(message), self.next as u64, &mut out);
-                    return Some(out.into());
-                }
-                self.is_over = log.ended.is_some();
-                if log.ends.len() > self.next {
-                    let events = Bytes::copy_from_slice(log.since(self.next));
-                    self.next = log.ends.len();
-                    return Some(events);
-                }
-            }
-            if !self.is_over && self.changed.changed().await.is_err() {
-                return None;
-            }
-        }
+        Ok(streaming::<ResponseEvents>(Arc::clone(&self.log).follow(next)))
     }
 }
 
@@ -252,35 +218,25 @@ pub(super) struct NewRun {
 
 /// Stores a response as queued, starts it, and returns it, or its events.
 pub(super) async fn start(state: &Arc<ServerState>, new: NewRun) -> Result<Response, ApiError> {
-    let run = Arc::new(BackgroundRun {
-        owner: new.keeper.owner.clone(),
-        mode: new.mode,
-        cancelled: CancellationToken::new(),
-        log: Mutex::default(),
-        changed: watch::Sender::new(()),
-    });
-    let id = new.keeper.id.clone();
-    state.background.add(&id, &run)?;
+    let guard = state.background.begin(&new.keeper.id, &new.keeper.owner, new.mode)?;
+    let run = Arc::clone(&guard.run);
     let warnings = new.attempt.warnings().to_vec();
-    let mut new = NewRun { events: new.events.queued(), ..new };
+    let new = NewRun { events: new.events.queued(), ..new };
     let body = new.events.queued_body();
-    let queued = new.keeper.response(body.clone(), Some(lease()));
-    let keeper = Arc::clone(&new.keeper);
-    let stored = move || keeper.store.save(&keeper.owner, &queued, None, SystemTime::now());
-    if let Err(error) = state.blocking.run(stored).await {
-        state.background.forget(&id);
-        return Err(store_failed(error));
-    }
-    let mut out = Vec::new();
-    new.events.announce(&mut out);
-    run.record(&out);
-    let task = work(Arc::clone(state), Arc::clone(&run), new).instrument(tracing::Span::current());
-    state.background.tasks.spawn(task);
+    let (stored, is_stored) = oneshot::channel();
+    let state = Arc::clone(state);
+    let task = async move {
+        // Boxed, so that its memory is freed while the events are kept.
+        Box::pin(work(&state, &guard.run, new, stored)).await;
+        guard.keep().await;
+    };
+    // All of it in the task: a client that leaves does not leave half a run behind.
+    tokio::spawn(task.instrument(tracing::Span::current()));
+    // A task that panicked says nothing.
+    is_stored.await.map_err(|_| ApiError::store_unavailable())??;
     let response = match run.mode {
         ReplyMode::Streamed => run.follow(None)?,
-        ReplyMode::Complete => {
-            ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
-        }
+        ReplyMode::Complete => json_response(body.into()),
     };
     Ok(with_warnings(response, warnings.iter()))
 }
@@ -297,13 +253,31 @@ enum RunEnd {
     Cancelled,
 }
 
-async fn work(state: Arc<ServerState>, run: Arc<BackgroundRun>, new: NewRun) {
+async fn work(
+    state: &Arc<ServerState>,
+    run: &Arc<BackgroundRun>,
+    new: NewRun,
+    stored: oneshot::Sender<Result<(), ApiError>>,
+) {
     let NewRun { keeper, attempt, caller, mut events, mode, client } = new;
-    let in_progress = keeper.response(events.in_progress_body(), Some(lease()));
-    update(&keeper, in_progress).await;
+    let saved = save(&keeper, events.queued_body()).await;
+    let is_saved = saved.is_ok();
+    if is_saved {
+        let mut out = Vec::new();
+        events.announce(&mut out);
+        run.record(&out);
+    }
+    if stored.send(saved).is_err() {
+        // The client has left, and nobody else knows the response.
+        run.cancelled.cancel();
+    }
+    if !is_saved {
+        return;
+    }
+    update(&keeper, events.in_progress_body()).await;
     let role = caller.role;
     let end = {
-        let mut answering = std::pin::pin!(answer(&state, attempt, &caller, &mut events, mode, &run));
+        let mut answering = std::pin::pin!(answer(state, attempt, &caller, &mut events, mode, run));
         let mut renewal = tokio::time::interval(RENEWED_EVERY);
         loop {
             tokio::select! {
@@ -314,7 +288,10 @@ async fn work(state: Arc<ServerState>, run: Arc<BackgroundRun>, new: NewRun) {
                     Ok(last) => RunEnd::Answered(last),
                     Err(error) => RunEnd::Failed(error),
                 },
-                _ = renewal.tick() => renew(&keeper).await,
+                // Another process can cancel it too.
+                _ = renewal.tick() => if !renew(&keeper).await {
+                    break RunEnd::Cancelled;
+                },
             }
         }
     };
@@ -324,11 +301,15 @@ async fn work(state: Arc<ServerState>, run: Arc<BackgroundRun>, new: NewRun) {
         RunEnd::Failed(error) => events.fail(&error.for_caller(role), &mut last),
         RunEnd::Cancelled => events.cancel(&mut last),
     }
-    if let Some(finished) = events.take_finished() {
-        Arc::clone(&keeper).replace(finished).await;
+    if let Some(mut finished) = events.take_finished() {
+        if !keeper.fits(&finished) {
+            finished = events.object.failed(&ApiError::response_too_large());
+        }
+        // What was not stored is logged: nobody waits for a header.
+        let _lost = keeper.replace(finished).await;
     }
     run.record(&last);
-    run.end();
+    run.log.end();
     drop(client);
 }
 
@@ -343,13 +324,16 @@ async fn answer(
 ) -> Result<Vec<u8>, ApiError> {
     let mut out = Vec::new();
     if mode == ReplyMode::Complete {
-        let (answered, _) = Box::pin(attempt.complete(state, caller)).await?;
-        events.answered_by(&answered.generation.model);
-        events.finish_whole(&answered.generation);
+        let (answered, warnings) = Box::pin(attempt.complete(state, caller)).await?;
+        let generation = &answered.generation;
+        events.answered_by(&generation.model);
+        events.object.set_warnings(warnings.iter().chain(&generation.warnings));
+        events.finish_whole(generation);
         return Ok(out);
     }
-    let (mut answer, _) = Box::pin(attempt.stream(state, caller)).await?;
+    let (mut answer, warnings) = Box::pin(attempt.stream(state, caller)).await?;
     events.answered_by(&answer.model);
+    events.object.set_warnings(warnings.iter().chain(&answer.warnings));
     while let Some(delta) = answer.deltas.next().await {
         let delta = delta?;
         events.push(&delta, &mut out);
@@ -363,19 +347,36 @@ async fn answer(
     Err(EngineError::Interrupted { engine: "the engine".to_owned(), reason }.into())
 }
 
-async fn update(keeper: &Arc<Keeper>, response: StoredResponse) {
+async fn save(keeper: &Arc<Keeper>, queued: Vec<u8>) -> Result<(), ApiError> {
     let writer = Arc::clone(keeper);
-    let work = move || writer.store.update(&writer.owner, &response, None, SystemTime::now());
+    let work = move || {
+        let queued: StoredResponse = writer.response(queued, Some(lease()));
+        writer.store.save(&writer.owner, &queued, None, SystemTime::now())
+    };
+    keeper.state.blocking.run(work).await.map(drop).map_err(store_failed)
+}
+
+async fn update(keeper: &Arc<Keeper>, in_progress: Vec<u8>) {
+    let writer = Arc::clone(keeper);
+    let work = move || {
+        let response = writer.response(in_progress, Some(lease()));
+        writer.store.update(&writer.owner, &response, None, SystemTime::now())
+    };
     if let Err(error) = keeper.state.blocking.run(work).await {
         tracing::warn!(%error, response = keeper.id, "a response was not updated");
     }
 }
 
-async fn renew(keeper: &Arc<Keeper>) {
+/// Whether the response is still to be written.
+async fn renew(keeper: &Arc<Keeper>) -> bool {
     let writer = Arc::clone(keeper);
     let work = move || writer.store.renew(&writer.owner, &writer.id, lease());
-    if let Err(error) = keeper.state.blocking.run(work).await {
-        tracing::warn!(%error, response = keeper.id, "a response was not updated");
+    match keeper.state.blocking.run(work).await {
+        Ok(is_wanted) => is_wanted,
+        Err(error) => {
+            tracing::warn!(%error, response = keeper.id, "a response was not updated");
+            true
+        }
     }
 }
 
@@ -383,52 +384,82 @@ async fn renew(keeper: &Arc<Keeper>) {
 mod tests {
     use super::*;
 
-    #[test]
-    fn events_are_read_from_any_number_and_comments_are_not_kept() {
-        let mut log = EventLog::default();
-        log.add(b"event: a\ndata: {}\n\n: hob STEP {}\n\nevent: b\ndata: {}\n\n");
-        log.add(b": hob STEP {}\n\n");
-        log.add(b"event: c\ndata: {}\n\n");
-        assert_eq!(log.ends.len(), 3);
-        let text = |next| String::from_utf8(log.since(next).to_vec()).unwrap();
-        assert_eq!(text(0), "event: a\ndata: {}\n\nevent: b\ndata: {}\n\nevent: c\ndata: {}\n\n");
-        assert_eq!(text(2), "event: c\ndata: {}\n\n");
-        assert_eq!([text(3), text(9)], ["", ""]);
+    fn runs() -> Arc<BackgroundRuns> {
+        Arc::new(BackgroundRuns::new())
+    }
+
+    fn stranger() -> ResponseOwner {
+        ResponseOwner::stranger("192.0.2.1")
     }
 
     #[test]
-    fn events_that_are_too_long_are_not_kept() {
-        let mut log = EventLog::default();
-        let event = format!("event: a\ndata: \"{}\"\n\n", "x".repeat(MAX_LOG_BYTES / 2));
-        log.add(event.as_bytes());
-        assert!(!log.is_too_long);
-        log.add(event.as_bytes());
-        log.add(b"event: b\ndata: {}\n\n");
-        assert!(log.is_too_long && log.bytes.is_empty());
+    fn a_run_that_never_starts_or_panics_is_over_and_forgotten() {
+        let runs = runs();
+        let guard = runs.begin("a", &stranger(), ReplyMode::Streamed).unwrap();
+        let run = runs.find(&stranger(), "a").unwrap();
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _guard = guard;
+            panic!("on purpose");
+        }));
+        assert!(panicked.is_err() && run.log.ended().is_some());
+        assert!(runs.find(&stranger(), "a").is_none());
+        assert!(runs.tasks.is_empty());
     }
 
     #[test]
-    fn ended_runs_are_forgotten_by_number_and_by_age() {
-        let now = Instant::now() + KEPT_AFTER_END * 3;
-        let run = |ended: Option<Duration>| {
-            let log = EventLog { ended: ended.map(|ago| now - ago), ..EventLog::default() };
-            Arc::new(BackgroundRun {
-                owner: ResponseOwner::owner(),
-                mode: ReplyMode::Streamed,
-                cancelled: CancellationToken::new(),
-                log: Mutex::new(log),
-                changed: watch::Sender::new(()),
-            })
+    fn so_many_strangers_run_and_the_owner_still_can() {
+        let runs = runs();
+        let begin = |number: usize, owner| runs.begin(&number.to_string(), &owner, ReplyMode::Complete);
+        let _strangers: Vec<RunGuard> =
+            (0..MAX_STRANGERS_RUNS).map(|number| begin(number, stranger()).unwrap()).collect();
+        assert_eq!(begin(100, stranger()).err().unwrap().code(), Some("rate_limit_exceeded"));
+        let owner = begin(101, ResponseOwner::owner()).unwrap();
+        drop((owner, _strangers));
+        assert!(begin(102, stranger()).is_ok());
+    }
+
+    #[test]
+    fn ended_runs_of_strangers_do_not_push_out_those_of_the_owner() {
+        let runs = runs();
+        let owner = ResponseOwner::owner();
+        let mut guards = Vec::new();
+        let mut ended = |id: String, owner: &ResponseOwner| {
+            let guard = runs.begin(&id, owner, ReplyMode::Streamed).unwrap();
+            guard.run.log.end();
+            guards.push(guard);
         };
-        let mut runs: HashMap<String, Arc<BackgroundRun>> = (0..MAX_ENDED as u64 + 1)
-            .map(|second| (format!("{second}"), run(Some(Duration::from_secs(second)))))
+        ended("mine".to_owned(), &owner);
+        (0..MAX_STRANGERS_ENDED + 3).for_each(|number| ended(number.to_string(), &stranger()));
+        assert!(runs.find(&owner, "mine").is_some());
+        let kept: Vec<usize> = (0..MAX_STRANGERS_ENDED + 3)
+            .filter(|number| runs.find(&stranger(), &number.to_string()).is_some())
             .collect();
-        runs.insert("running".into(), run(None));
-        runs.insert("old".into(), run(Some(KEPT_AFTER_END * 2)));
-        forget_ended(&mut runs, now);
-        assert_eq!(runs.len(), MAX_ENDED + 1);
-        assert!(runs.contains_key("running") && runs.contains_key("0") && !runs.contains_key("old"));
-        forget_ended(&mut runs, now + KEPT_AFTER_END * 2);
-        assert_eq!(runs.keys().collect::<Vec<_>>(), ["running"]);
+        assert_eq!(kept, [2, 3, 4, 5, 6], "the newest, and the last one that has ended since");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_are_kept_for_five_minutes_and_no_longer() {
+        let runs = runs();
+        let guard = runs.begin("a", &stranger(), ReplyMode::Streamed).unwrap();
+        guard.run.record(b"event: a\ndata: {}\n\n");
+        guard.run.log.end();
+        let run = Arc::clone(&guard.run);
+        let keeping = tokio::spawn(guard.keep());
+        tokio::time::sleep(KEPT_AFTER_END - Duration::from_secs(1)).await;
+        assert!(runs.find(&stranger(), "a").is_some());
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(runs.find(&stranger(), "a").is_none() && run.forgotten.is_cancelled());
+        keeping.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_server_that_stops_begins_nothing_and_keeps_nothing() {
+        let runs = runs();
+        let guard = runs.begin("a", &stranger(), ReplyMode::Streamed).unwrap();
+        guard.run.log.end();
+        let keeping = tokio::spawn(guard.keep());
+        runs.drain().await;
+        keeping.await.unwrap();
+        assert!(runs.begin("b", &stranger(), ReplyMode::Streamed).is_err());
     }
 }

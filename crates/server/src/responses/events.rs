@@ -19,7 +19,7 @@ use crate::unix_time::unix_now;
 
 /// The sequence of events of one response.
 pub(super) struct ResponseEvents {
-    object: ResponseObject,
+    pub(super) object: ResponseObject,
     form: OutputForm,
     /// A response in the background waits before it begins.
     is_queued: bool,

@@ -1,6 +1,6 @@
 //! The response object: in the body of a whole answer, in the events of a stream, and in the store.
 
-use hob_core::{FinishReason, Generation, Usage};
+use hob_core::{AnswerWarning, FinishReason, Generation, Usage};
 use serde::Serialize;
 
 use super::echo::Echo;
@@ -55,6 +55,8 @@ pub(super) struct ResponseObject {
     pub(super) id: String,
     created: u64,
     model: String,
+    /// What the caller of a response in the background cannot read in the head of its answer.
+    warnings: Vec<String>,
     /// The repeated fields, with a comma before the first one and the closing brace.
     rest: Vec<u8>,
 }
@@ -85,7 +87,17 @@ impl ResponseObject {
         if let Some(first) = rest.first_mut() {
             *first = b',';
         }
-        ResponseObject { id: id.to_owned(), created, model: model.to_owned(), rest }
+        ResponseObject { id: id.to_owned(), created, model: model.to_owned(), warnings: Vec::new(), rest }
+    }
+
+    /// About how many bytes it has without its output.
+    pub(super) fn size(&self) -> usize {
+        self.rest.len() + self.model.len()
+    }
+
+    /// Says in the object what of the request had no effect.
+    pub(super) fn set_warnings<'a>(&mut self, warnings: impl Iterator<Item = &'a AnswerWarning>) {
+        self.warnings = warnings.map(|warning| warning.text().into_owned()).collect();
     }
 
     /// The model that answers, where it is known only later.
@@ -124,6 +136,10 @@ impl ResponseObject {
         }
         out.extend_from_slice(b"],\"usage\":");
         push_json(out, &progress.usage.map(WireUsage::from));
+        if !self.warnings.is_empty() {
+            out.extend_from_slice(b",\"hob_warnings\":");
+            push_json(out, &self.warnings);
+        }
         out.extend_from_slice(&self.rest);
     }
 
@@ -133,6 +149,12 @@ impl ResponseObject {
         let mut out = Vec::with_capacity(320 + self.rest.len() + output);
         self.push(&mut out, status, progress);
         out
+    }
+
+    /// The response as one that failed, without what it has said.
+    pub(super) fn failed(&self, error: &ApiError) -> Finished {
+        let body = self.render(Status::Failed, &Progress { error: Some(error), ..Progress::default() });
+        Finished { status: Status::Failed, body, output: Vec::new() }
     }
 
     /// A whole answer.

@@ -1,9 +1,8 @@
 //! The body of `POST /v1/responses`: as typed → as resolved.
 
-use hob_core::budget::{self, MESSAGES, TOP_LOGPROBS};
+use hob_core::budget::TOP_LOGPROBS;
 use hob_core::{
-    AgentPreference, AnswerDefaults, AnswerWarning, GenerateRequest, MaxTokens, OverBudget, ReplyMode,
-    Sampling, Temperature,
+    AgentPreference, AnswerDefaults, GenerateRequest, MaxTokens, ReplyMode, Sampling, Temperature,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -12,10 +11,8 @@ use super::echo::Echo;
 use super::metadata::check_metadata;
 use super::output::OutputForm;
 use super::text_format::WireText;
-use super::tools::OfferedTools;
-use super::transcript::Transcript;
 use crate::error::ApiError;
-use crate::json::{over_budget, read};
+use crate::json::read;
 use crate::openai::chat_request::{whole_within, within};
 use crate::openai::ignored_fields::IgnoredFields;
 use crate::openai::required_model;
@@ -63,6 +60,24 @@ pub(super) enum Continues {
     Conversation(String),
 }
 
+impl Continues {
+    /// The conversation that it continues.
+    pub(super) fn conversation(&self) -> Option<&str> {
+        match self {
+            Continues::Conversation(id) => Some(id),
+            Continues::Nothing | Continues::Response(_) => None,
+        }
+    }
+
+    /// The response that it continues.
+    pub(super) fn response(&self) -> Option<&str> {
+        match self {
+            Continues::Response(id) => Some(id),
+            Continues::Nothing | Continues::Conversation(_) => None,
+        }
+    }
+}
+
 /// What happens to a conversation that is too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Truncation {
@@ -76,16 +91,16 @@ pub(super) enum Truncation {
 #[derive(Debug)]
 pub(crate) struct CreateRequest {
     /// Has no messages and no tools yet.
-    request: GenerateRequest,
-    instructions: Option<String>,
-    tools: Vec<Value>,
-    tool_choice: Value,
+    pub(super) request: GenerateRequest,
+    pub(super) instructions: Option<String>,
+    pub(super) tools: Vec<Value>,
+    pub(super) tool_choice: Value,
     pub(super) input: Vec<Value>,
     pub(super) continues: Continues,
     pub(super) options: ResponseOptions,
-    form: OutputForm,
-    echo: Echo,
-    ignored: IgnoredFields,
+    pub(super) form: OutputForm,
+    pub(super) echo: Echo,
+    pub(super) ignored: IgnoredFields,
 }
 
 /// How a response is made and what happens to it.
@@ -96,18 +111,6 @@ pub(super) struct ResponseOptions {
     pub(super) store: bool,
     pub(super) background: bool,
     pub(super) truncation: Truncation,
-}
-
-/// A request that can be asked.
-pub(super) struct ReadyRequest {
-    pub(super) request: GenerateRequest,
-    /// The items of the input, with their ids, for the store.
-    pub(super) input: Vec<Value>,
-    pub(super) continues: Continues,
-    pub(super) options: ResponseOptions,
-    pub(super) form: OutputForm,
-    pub(super) echo: Echo,
-    pub(super) warnings: Vec<AnswerWarning>,
 }
 
 #[derive(Deserialize)]
@@ -204,50 +207,6 @@ impl CreateRequest {
         let is_reference = |item: &Value| item["type"] == "item_reference";
         self.continues != Continues::Nothing || self.input.iter().any(is_reference)
     }
-
-    /// The request with the items that come before its input. `input` are its own items, with references resolved.
-    pub(super) fn complete(self, before: &[Value], input: Vec<Value>) -> Result<ReadyRequest, ApiError> {
-        let CreateRequest { mut request, instructions, tools, tool_choice, continues, options, .. } = self;
-        let (mut form, mut ignored) = (self.form, self.ignored);
-        let items = before.len() + input.len();
-        if items > MESSAGES {
-            return Err(over_budget(OverBudget::too_many("input", items, "items", MESSAGES)));
-        }
-        let mut transcript = Transcript::new(instructions.as_deref());
-        // Read once already, so nothing in it is news.
-        let mut told = IgnoredFields::default();
-        for (index, item) in before.iter().enumerate() {
-            transcript.push(&format!("the stored item {index}"), item, &mut told)?;
-        }
-        for (index, item) in input.iter().enumerate() {
-            transcript.push(&format!("input[{index}]"), item, &mut ignored)?;
-        }
-        let mut offered = OfferedTools::default();
-        offered.add_all("tools", &tools, &mut ignored)?;
-        offered.add_all("additional_tools", &transcript.tools, &mut ignored)?;
-        let is_agents = matches!(options.agent, AgentPreference::Named(_)) && offered.definitions.is_empty();
-        request.tool_choice = offered.choose(&tool_choice, is_agents)?;
-        request.tools = offered.definitions;
-        request.messages = transcript.finish();
-        form.custom = offered.custom;
-        budget::check_request(&request).map_err(|over| over_budget(as_written(over)))?;
-        let warnings = ignored.into_warnings();
-        Ok(ReadyRequest { request, input, continues, options, form, echo: self.echo, warnings })
-    }
-}
-
-/// Names a field as this API does.
-fn as_written(over: OverBudget) -> OverBudget {
-    let field = match over.field.split_once('[') {
-        Some(("messages", _)) => "input".to_owned(),
-        Some(("tools", _)) => over.field.replace(".function", ""),
-        _ => match over.field.strip_prefix("response_format.json_schema") {
-            Some(rest) => format!("text.format{rest}"),
-            None if over.field == "messages" => "input".to_owned(),
-            None => over.field,
-        },
-    };
-    OverBudget { field, ..over }
 }
 
 impl WireRequest {
@@ -292,18 +251,12 @@ impl WireRequest {
         }
         let echo = Echo {
             background: options.background,
-            conversation: match &continues {
-                Continues::Conversation(id) => Some(json!({ "id": id })),
-                Continues::Nothing | Continues::Response(_) => None,
-            },
+            conversation: continues.conversation().map(|id| json!({ "id": id })),
             instructions: self.instructions.clone(),
             max_output_tokens: length,
             metadata: self.metadata.take().unwrap_or_default(),
             parallel_tool_calls: self.parallel_tool_calls.unwrap_or(true),
-            previous_response_id: match &continues {
-                Continues::Response(id) => Some(id.clone()),
-                Continues::Nothing | Continues::Conversation(_) => None,
-            },
+            previous_response_id: continues.response().map(str::to_owned),
             prompt_cache_key: extra.get("prompt_cache_key").cloned(),
             reasoning,
             safety_identifier: extra.get("safety_identifier").cloned(),

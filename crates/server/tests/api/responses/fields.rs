@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use hob_testkit::ScriptedEngine;
+use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 
 use super::{StoringServer, warnings_of};
@@ -165,8 +165,8 @@ fn item_rows() -> Vec<Row> {
         ),
         (
             "`input_file` with `file_url`",
-            said(json!({ "type": "input_file", "file_url": "https://example.org/a" })),
-            "",
+            said(json!({ "type": "input_file", "file_url": "$file" })),
+            "Hob fetches the file; only the owner can name an address",
         ),
         ("`file_id`", said(json!({ "type": "input_image", "file_id": "f" })), "there is no store of files"),
         (
@@ -177,7 +177,7 @@ fn item_rows() -> Vec<Row> {
         (
             "`function_call`, `function_call_output`",
             after_question(json!([call, { "type": "function_call_output", "call_id": "c", "output": "x" }])),
-            "the output is a string or parts",
+            "the output is a string or parts; images and files of it follow as a message of the user",
         ),
         (
             "`custom_tool_call`, `custom_tool_call_output`",
@@ -220,12 +220,13 @@ fn item_rows() -> Vec<Row> {
 }
 
 /// What becomes of a request.
-async fn outcome(server: &StoringServer, fields: Value) -> &'static str {
+async fn outcome(server: &StoringServer, files: &FakeServer, fields: Value) -> &'static str {
     let stored = server.created(json!({})).await;
     let conversation = super::json_of(server.post("/v1/conversations", &json!({})).await).await;
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let fields = fields
         .to_string()
+        .replace("$file", &format!("{}/a.txt", files.url()))
         .replace("$stored", &text(&stored["id"]))
         .replace("$item", &text(&stored["output"][0]["id"]))
         .replace("$conversation", &text(&conversation["id"]));
@@ -240,12 +241,14 @@ async fn outcome(server: &StoringServer, fields: Value) -> &'static str {
 /// Regenerate with `HOB_WRITE_DOCS=1 cargo nextest run --workspace the_table_of_the_fields_of_responses`.
 #[tokio::test]
 async fn the_table_of_the_fields_of_responses_is_true() {
-    let server = StoringServer::start(Arc::new(ScriptedEngine::saying(&["hi"]).called("vllm"))).await;
+    let files = FakeServer::start(|_| Reply::new(200, "text/plain", "words")).await;
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]).called("vllm"));
+    let server = StoringServer::start_beside(&files, engine).await;
     let mut tables = Vec::new();
     for (title, rows) in [("Field of the request", request_rows()), ("Item of `input`", item_rows())] {
         let mut table = format!("| {title} | | |\n| --- | --- | --- |\n");
         for (field, request, about) in rows {
-            let outcome = outcome(&server, request).await;
+            let outcome = outcome(&server, &files, request).await;
             let (outcome, about) = match about.strip_prefix("emulated: ") {
                 Some(about) => {
                     assert_eq!(outcome, "yes", "{field}");
