@@ -176,7 +176,7 @@ async fn redirects_are_followed_and_every_step_is_checked() {
     assert_eq!(forbidden.requests(), []);
     let private = WebFetchOptions { lookup: names_at(&["10.0.0.1"]), ..options(&server) };
     let refused = fetch(private, &format!("{}/1", server.url())).await.unwrap_err();
-    assert!(refused.starts_with("'end.example' is at 10.0.0.1"), "{refused}");
+    assert!(refused.starts_with("'end.example' has the address 10.0.0.1"), "{refused}");
 }
 
 #[tokio::test]

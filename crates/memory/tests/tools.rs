@@ -65,7 +65,7 @@ fn stored(count: usize) -> Event {
 }
 
 async fn call(tools: &ToolSet, most: Reach, name: &str, arguments: Value) -> ToolResult {
-    let run = tools.for_run(Permit::up_to(most), RunEvents::unheard()).unwrap();
+    let run = tools.for_run(Permit::up_to(most), RunEvents::without_subscribers()).unwrap();
     let call = ToolCall { id: "c1".into(), name: name.into(), arguments: arguments.to_string() };
     run.execute(&call).await
 }

@@ -52,7 +52,7 @@ fn unknown_models_are_tried_evenly() {
     }
     assert!(tried.values().all(|times| *times == ENOUGH_TRIES), "{tried:?}");
     let next = choose(&policy, &["a", "b", "c"], 0.0);
-    assert_eq!(next.reason.as_str(), "33 % for code/short/english, by a mean reward of 0.50 after 4 answers");
+    assert_eq!(next.reason.as_str(), "33 % for code/short/english, with a mean reward of 0.50 in 4 answers");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_model_that_never_earns_a_reward_is_not_tried_forever() {
     assert_eq!((choice.model.as_str(), choice.reason.as_str()), ("mute", why));
     policy.record.models.entry("mute".into()).or_default().tries = ENOUGH_TRIES;
     assert_eq!(choose(&policy, &["good", "mute"], 0.0).model, "good");
-    let why = "50 % for code/short/english, as nothing is known of its answers yet";
+    let why = "50 % for code/short/english, without any rewards yet";
     assert_eq!(choose(&policy, &["good", "mute"], 0.9).reason.as_str(), why);
 }
 

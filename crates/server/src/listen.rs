@@ -193,7 +193,7 @@ impl Server {
     }
 }
 
-/// Tells a connection to stop.
+/// Signals a connection to stop.
 struct StopSignals {
     /// Accept no further requests.
     shutdown: CancellationToken,

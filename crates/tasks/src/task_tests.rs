@@ -21,7 +21,7 @@ fn an_impossible_schedule_is_an_error_when_the_task_is_created() {
     for (kind, value, reason) in [
         (Cron, "61 * * * *", "'61 * * * *' is not a cron expression"),
         (Cron, "* * * *", "it has 4 fields"),
-        (Cron, "0 0 30 2 *", "'0 0 30 2 *' never comes"),
+        (Cron, "0 0 30 2 *", "'0 0 30 2 *' never occurs"),
         (Cron, "mon 9 * * *", "its minute cannot be 'mon'"),
         (Cron, "@reboot", "'@reboot' is not a cron expression"),
         (Cron, "", "it has 0 fields"),

@@ -63,5 +63,5 @@ async fn react_keeps_the_form_of_its_observations() {
     let done = test.run("react", &asking("look")).await.unwrap();
     assert_eq!(done, compacted(outcome("too much", 2, vec![worked("long", &"x".repeat(5_000))])));
     assert_eq!(test.messages(2).last().unwrap(), &format!("user: Observation: {NOTE}"));
-    assert_eq!(test.ear.pieces(), ["too much"]);
+    assert_eq!(test.received.pieces(), ["too much"]);
 }

@@ -1,4 +1,4 @@
-//! Text from outside that talks a model into things: what the model then wants to send or save is refused.
+//! Prompt injection: a call that text from outside made the model write is refused if it sends or saves something.
 
 use std::sync::{Arc, Mutex};
 

@@ -7,6 +7,7 @@ use hob_agents::builtin::WebFetchOptions;
 use hob_core::{
     CallerRole, EmbedRequest, EngineError, EventBus, Image, Message, Permit, RequestSource, Role,
 };
+use hob_memory::Embedder;
 use hob_net::egress::AddressPolicy;
 use hob_telemetry::NoInferenceLog;
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
@@ -14,7 +15,6 @@ use serde_json::json;
 
 use super::*;
 use crate::ask::{AskService, AskServiceParts};
-use crate::startup::embedder::Embedder;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
 

@@ -10,7 +10,7 @@ use hob_testkit::{Gateway, GatewayScript, Reply};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::support::{PATIENCE, content, echoing, echoing_with, frame, heard, quick, until};
+use crate::support::{WAIT_LIMIT, content, echoing, echoing_with, frame, heard, quick, until};
 
 #[tokio::test]
 async fn a_message_is_answered_in_the_same_conversation_and_both_are_published() {
@@ -19,7 +19,7 @@ async fn a_message_is_answered_in_the_same_conversation_and_both_are_published()
     let (heard, _subscription) = heard(&bus);
     let client = echoing_with(hob_channels::GatewayOptions { events: bus, ..quick(gateway.url()) }).await;
     gateway.push(frame("t1", 1));
-    let frames = timeout(PATIENCE, gateway.received(1)).await.unwrap();
+    let frames = timeout(WAIT_LIMIT, gateway.received(1)).await.unwrap();
     let expected =
         json!({ "channel": "telegram", "content": "re: t1-1", "conversation_id": "t1", "metadata": {} });
     assert_eq!(frames, [expected]);
@@ -110,7 +110,7 @@ async fn invalid_frames_are_skipped() {
     gateway.push_bytes(vec![0; 1_000]);
     gateway.push(json!({ "channel": "t", "content": "x".repeat(2 << 20) }).to_string());
     gateway.push(frame("t1", 1));
-    let frames = timeout(PATIENCE, gateway.received(1)).await.unwrap();
+    let frames = timeout(WAIT_LIMIT, gateway.received(1)).await.unwrap();
     assert_eq!(content(&frames[0]), "re: t1-1");
     assert_eq!((gateway.connections_so_far(), client.status()), (1, ChannelStatus::Connected));
 }

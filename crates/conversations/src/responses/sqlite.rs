@@ -8,13 +8,19 @@ use hob_core::Moment;
 use hob_db::{Database, DatabaseError, Durability, LazyDatabase};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use super::buffered::WaitingResponse;
 use super::limits::{MAX_CHAIN, MAX_CHAIN_BYTES, MAX_CONVERSATION_BYTES, MAX_CONVERSATION_ITEMS};
 use super::prune::{PruneSchedule, Stored, number, prune};
 use super::{
     Appended, ConversationAppend, ConversationItem, FoundItems, ItemOrder, ItemPage, ResponseChain,
     ResponseOwner, ResponseStore, StoredConversation, StoredResponse,
 };
+
+/// A response that waits to be written.
+pub(super) struct WaitingResponse {
+    pub(super) owner: ResponseOwner,
+    pub(super) response: StoredResponse,
+    pub(super) at: SystemTime,
+}
 
 /// The responses and conversations in a database.
 pub struct SqliteResponseStore {

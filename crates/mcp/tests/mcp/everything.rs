@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{PATIENCE, call, part, states, stdio};
+use crate::support::{WAIT_LIMIT, call, part, states, stdio};
 use hob_core::Reach;
 use hob_mcp::{McpServerOptions, McpServers, ToolPins};
 use serde_json::json;
@@ -71,7 +71,7 @@ async fn a_long_operation_ends_at_the_timeout_and_the_server_continues() {
             }
         }
     };
-    assert_eq!(timeout(PATIENCE, echo).await.unwrap(), "Echo: still here");
+    assert_eq!(timeout(WAIT_LIMIT, echo).await.unwrap(), "Echo: still here");
     servers.shutdown().await;
 }
 

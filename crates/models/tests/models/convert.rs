@@ -132,9 +132,9 @@ fn weights_that_do_not_fit_are_named() {
     let missing = complaint(|header| drop(header.remove(QUERY)));
     assert_eq!(missing, format!("its model.safetensors is not valid: '{QUERY}' is missing"));
     let other_shape = complaint(|header| header[QUERY]["shape"] = json!([16, 64]));
-    assert!(other_shape.contains("is of the shape [16, 64] and should be [32, 32]"), "{other_shape}");
+    assert!(other_shape.contains("has the shape [16, 64], but must have [32, 32]"), "{other_shape}");
     let other_type = complaint(|header| header[QUERY]["dtype"] = json!("BF16"));
-    assert!(other_type.contains("of the type BF16"), "{other_type}");
+    assert!(other_type.contains("has the type BF16"), "{other_type}");
     for offsets in
         [json!([0, u64::MAX]), json!([u64::MAX, 4096]), json!([8, 8]), json!([1_000_000, 1_004_096])]
     {

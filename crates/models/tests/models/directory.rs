@@ -74,7 +74,7 @@ fn broken_files_are_listed_with_their_problem() {
     assert!(problem("foreign").contains("a web page"), "{}", problem("foreign"));
     assert_eq!(problem("good"), "");
     #[cfg(unix)]
-    assert!(problem("link").contains("cannot be read"), "{}", problem("link"));
+    assert!(problem("link").contains("cannot read it"), "{}", problem("link"));
 }
 
 #[test]

@@ -297,7 +297,7 @@ async fn refusals_say_what_to_do() {
         (Reply::json(404, "{}"), "there is no repository 'owner/repo'"),
         (Reply::json(401, "{}"), "needs a token (HF_TOKEN)"),
         (Reply::json(403, "{}"), "is gated"),
-        (Reply::json(401, "{}").header("x-error-code", "GatedRepo"), "/owner/repo. Accept them"),
+        (Reply::json(401, "{}").header("x-error-code", "GatedRepo"), "/owner/repo, then set HF_TOKEN"),
         (Reply::json(401, "{}").header("x-error-code", "RepoNotFound"), "there is no repository"),
         (Reply::json(500, r#"{"error":"on fire"}"#), "answered 500 for 'owner/repo': on fire"),
         (Reply::new(502, "text/html", "<html>"), "answered 502 for 'owner/repo'"),

@@ -1,17 +1,12 @@
 //! The events of a response in the background, and the clients that follow them. A client gets small copies, so that slow clients do
 //! not multiply a long log.
 
-use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use axum::body::Body;
 use bytes::Bytes;
-use futures::{StreamExt, stream};
+use futures::stream::{self, Stream};
 use tokio::sync::watch;
-
-use super::events::push_error_event;
-use crate::error::ApiError;
 
 /// Bytes of the events of one response. The events of a longer one cannot be read; the response can.
 const MAX_LOG_BYTES: usize = 16 << 20;
@@ -102,15 +97,26 @@ impl EventLog {
     }
 
     /// The events from the one of this number on, as they come.
-    pub(super) fn follow(self: Arc<Self>, first: usize) -> Body {
+    pub(super) fn follow(
+        self: Arc<Self>,
+        first: usize,
+    ) -> impl Stream<Item = Result<Bytes, EventsGone>> + Send + 'static {
         let changed = self.changed.subscribe();
         let follower = Follower { log: self, changed, next: first, position: None, is_over: false };
-        let pieces = stream::unfold(follower, |mut follower| async move {
+        stream::unfold(follower, |mut follower| async move {
             let piece = follower.next_piece().await?;
             Some((piece, follower))
-        });
-        Body::from_stream(pieces.fuse())
+        })
     }
+}
+
+/// The events were too long, or are not kept any more.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct EventsGone {
+    /// The number of the next event that the client does not have.
+    pub(super) next: usize,
+    /// Whether the client has a part of it.
+    pub(super) is_within_event: bool,
 }
 
 /// A client that reads the events of a response.
@@ -126,7 +132,7 @@ struct Follower {
 
 impl Follower {
     /// Bytes that this client does not have yet; `None` after the last ones.
-    async fn next_piece(&mut self) -> Option<io::Result<Bytes>> {
+    async fn next_piece(&mut self) -> Option<Result<Bytes, EventsGone>> {
         while !self.is_over {
             self.changed.mark_unchanged();
             if let Some(piece) = self.ready_piece() {
@@ -139,11 +145,11 @@ impl Follower {
         None
     }
 
-    fn ready_piece(&mut self) -> Option<io::Result<Bytes>> {
+    fn ready_piece(&mut self) -> Option<Result<Bytes, EventsGone>> {
         let written = self.log.written();
         if written.is_gone {
             self.is_over = true;
-            return Some(gone(self.next, self.position.is_some()));
+            return Some(Err(EventsGone { next: self.next, is_within_event: self.position.is_some() }));
         }
         let has_ended = written.ended.is_some();
         let start = self.position.or_else(|| written.start_of(self.next));
@@ -161,25 +167,19 @@ impl Follower {
     }
 }
 
-/// What a client gets of events that are gone. Half an event can only break off.
-fn gone(next: usize, is_within_event: bool) -> io::Result<Bytes> {
-    let message =
-        "the events of this response are too long, or too old, to be kept. GET the response without 'stream'";
-    if is_within_event {
-        return Err(io::Error::other(message));
-    }
-    let mut out = Vec::new();
-    push_error_event(&ApiError::no_events(message), next as u64, &mut out);
-    Ok(out.into())
-}
-
 #[cfg(test)]
 mod tests {
+    use futures::StreamExt;
+
     use super::*;
 
+    async fn pieces(log: &Arc<EventLog>, first: usize) -> Vec<Result<Bytes, EventsGone>> {
+        Arc::clone(log).follow(first).collect().await
+    }
+
     async fn text(log: &Arc<EventLog>, first: usize) -> String {
-        let bytes = axum::body::to_bytes(Arc::clone(log).follow(first), usize::MAX).await.unwrap();
-        String::from_utf8(bytes.to_vec()).unwrap()
+        let pieces: Vec<Bytes> = pieces(log, first).await.into_iter().map(Result::unwrap).collect();
+        String::from_utf8(pieces.concat()).unwrap()
     }
 
     #[tokio::test]
@@ -200,14 +200,9 @@ mod tests {
         let event = format!("event: a\ndata: \"{}\"\n\n", "x".repeat(3 * PIECE_BYTES));
         log.add(event.as_bytes());
         log.end();
-        let mut pieces = Arc::clone(&log).follow(0).into_data_stream();
-        let mut whole = Vec::new();
-        while let Some(piece) = pieces.next().await {
-            let piece = piece.unwrap();
-            assert!(piece.len() <= PIECE_BYTES);
-            whole.extend_from_slice(&piece);
-        }
-        assert_eq!(whole, event.as_bytes());
+        assert_eq!(text(&log, 0).await, event);
+        let longest = pieces(&log, 0).await.iter().map(|piece| piece.as_ref().unwrap().len()).max();
+        assert_eq!(longest, Some(PIECE_BYTES));
     }
 
     #[tokio::test]
@@ -215,13 +210,13 @@ mod tests {
         let log = Arc::new(EventLog::new());
         let event = format!("event: a\ndata: \"{}\"\n\n", "x".repeat(MAX_LOG_BYTES / 2));
         log.add(event.as_bytes());
-        let mut before = Arc::clone(&log).follow(0).into_data_stream();
+        let mut before = Box::pin(Arc::clone(&log).follow(0));
         assert!(before.next().await.unwrap().is_ok());
         log.add(event.as_bytes());
         log.add(b"event: b\ndata: {}\n\n");
-        assert!(text(&log, 0).await.contains("\"code\":\"no_events\""));
-        assert!(before.next().await.unwrap().is_err(), "half an event does not look like a whole one");
-        assert!(before.next().await.is_none());
+        assert_eq!(pieces(&log, 0).await, [Err(EventsGone { next: 0, is_within_event: false })]);
+        assert_eq!(before.next().await, Some(Err(EventsGone { next: 0, is_within_event: true })));
+        assert_eq!(before.next().await, None);
         assert_eq!(log.written().bytes.capacity(), 0);
     }
 }

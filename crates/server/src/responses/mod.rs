@@ -2,7 +2,9 @@
 //! its wire format and the types of `hob_core`; knows nothing of engines or agents, and keeps what it stores in
 //! `hob_conversations`.
 
+mod attempt;
 mod background;
+mod background_runs;
 mod context;
 mod conversation_lock;
 pub(crate) mod conversations;
@@ -14,6 +16,7 @@ mod events;
 mod input;
 mod item_ids;
 mod item_pages;
+mod json_answer;
 mod metadata;
 mod object;
 mod output;
@@ -26,7 +29,7 @@ mod tools;
 mod transcript;
 mod truncation;
 
-pub(crate) use background::BackgroundRuns;
+pub(crate) use background_runs::BackgroundRuns;
 pub(crate) use conversation_lock::ConversationLocks;
 
 use axum::http::Extensions;

@@ -6,16 +6,16 @@ use std::time::SystemTime;
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request, State};
-use axum::http::{HeaderValue, header};
-use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
+use axum::response::Response;
 use hob_conversations::{FoundItems, ResponseOwner, ResponseStore, StoredResponse};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::background;
 use super::context::{is_running, parse, store_failed};
 use super::item_ids::conversation_items;
 use super::item_pages::{PageQuery, item_list, nothing_after, page_of, parse_page};
+use super::json_answer::json_response;
 use super::owner_of;
 use crate::error::ApiError;
 use crate::limits::body::counted;
@@ -35,9 +35,7 @@ pub(super) fn read_id(id: Id) -> Result<String, ApiError> {
 /// How a response is read, as in the address.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct ShowQuery {
-    #[serde(default)]
     stream: Option<String>,
-    #[serde(default)]
     starting_after: Option<String>,
 }
 
@@ -88,10 +86,6 @@ impl CallerStore {
     }
 }
 
-pub(super) fn json_response(body: Bytes) -> Response {
-    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
-}
-
 pub(crate) async fn show(
     State(state): State<Arc<ServerState>>,
     id: Id,
@@ -114,7 +108,7 @@ pub(crate) async fn show(
         })?),
     };
     if let Some(run) = state.background.find(&stored.owner, &id) {
-        return run.follow(starting_after);
+        return background::follow(&run, starting_after);
     }
     state.blocking.run(move || stored.find(&id)).await?;
     Err(ApiError::no_events(
@@ -197,7 +191,7 @@ pub(crate) async fn input_items(
     stored.answer(&state, render).await
 }
 
-/// A stored response as a body. One that nobody writes any more has failed.
+/// A stored response as a body. One whose lease has expired has failed.
 fn body(response: StoredResponse) -> Result<Vec<u8>, ApiError> {
     let is_abandoned = response.lease.is_some() && !is_running(&response);
     if !is_abandoned {

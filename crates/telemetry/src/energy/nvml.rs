@@ -149,7 +149,7 @@ mod tests {
         assert!(card.read().is_err(), "it fell off its bus");
         assert_eq!(found.refused[0], "NVIDIA GTX 1080 has no energy counter");
         assert!(
-            found.refused[1].starts_with("NVIDIA card 2 does not tell its energy: "),
+            found.refused[1].starts_with("cannot read the energy counter of NVIDIA card 2: "),
             "{:?}",
             found.refused
         );

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::admin::openapi::{assert_fits, document_of};
 use crate::fixtures::{calculating, loopback_config, parts, reached_from_network};
-use crate::support::{PATIENCE, TestServer};
+use crate::support::{TestServer, WAIT_LIMIT};
 
 pub struct TaskServer {
     _home: TempDir,
@@ -204,7 +204,7 @@ async fn a_manual_run_is_logged() {
     assert_fits(&document, "TaskRun", &run);
     assert_eq!((&run["outcome"], &run["success"]), (&json!("running"), &Value::Null));
     // The scheduler finishes its runs before it closes.
-    server.scheduler.drain(PATIENCE).await;
+    server.scheduler.drain(WAIT_LIMIT).await;
     let logs = server.ask(Method::GET, &format!("{path}/logs?limit=5"), StatusCode::OK).await;
     assert_fits(&document, "TaskLogs", &logs);
     assert_eq!((&logs["logs"][0]["success"], &logs["logs"][0]["result"]), (&json!(true), &json!("Hello")));

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::client::RawConnection;
 use crate::fixtures::loopback_config;
 use crate::responses::{StoringServer, error_of, json_of, last_messages, warnings_of};
-use crate::support::{PATIENCE, engine_at, models};
+use crate::support::{WAIT_LIMIT, engine_at, models};
 
 fn hello() -> Arc<ScriptedEngine> {
     Arc::new(ScriptedEngine::saying(&["Hello"]))
@@ -87,7 +87,7 @@ async fn twenty_thousand_messages_in_a_row_are_joined_in_no_time() {
         input.extend((0..19_998).map(|_| json!({ "role": role, "content": text })));
         input.push(json!({ "type": "function_call_output", "call_id": "c", "output": "" }));
         let asked = server.create(json!({ "input": input, "store": false }));
-        let response = tokio::time::timeout(PATIENCE, asked).await.expect("it is joined in place");
+        let response = tokio::time::timeout(WAIT_LIMIT, asked).await.expect("it is joined in place");
         assert_eq!(response.status(), 200);
         let longest = last_messages(&engine).iter().map(|message| message.content.text().len()).max();
         assert!(longest.unwrap() > 19_998 * text.len());
@@ -117,7 +117,7 @@ async fn until_in_flight(server: &StoringServer, count: usize) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("never {wanted}"));
+    tokio::time::timeout(WAIT_LIMIT, waiting).await.unwrap_or_else(|_| panic!("never {wanted}"));
 }
 
 #[tokio::test]
@@ -187,5 +187,5 @@ async fn slow_readers_of_large_stored_responses_have_a_share_of_the_memory() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, reading).await.expect("there is room again");
+    tokio::time::timeout(WAIT_LIMIT, reading).await.expect("there is room again");
 }

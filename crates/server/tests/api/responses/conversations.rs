@@ -172,7 +172,7 @@ async fn one_response_at_a_time_is_added_to_a_conversation() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(crate::support::PATIENCE, third).await.unwrap();
+    tokio::time::timeout(crate::support::WAIT_LIMIT, third).await.unwrap();
     let said = texts(&server, &path).await;
     assert_eq!(said[..2], ["user: first", "assistant: hi"]);
     assert_eq!(said[said.len() - 2..], ["user: third", "assistant: hi"]);
