@@ -16,6 +16,7 @@ use super::blocks::{Said, WireBlock, WireContent, note_rest, unknown_kind};
 use super::thinking;
 use crate::error::ApiError;
 use crate::json::over_budget;
+use crate::openai::content::split_result;
 use crate::openai::ignored_fields::IgnoredFields;
 use crate::turns;
 
@@ -175,17 +176,11 @@ impl Conversation {
         let Some(id) = block.tool_use_id.take() else { return Err(block.missing(path, "tool_use_id")) };
         self.find_tools(&block);
         let is_error = block.is_error == Some(true);
-        let mut result = block.into_result(path, ignored)?;
-        let attachments = result.take_attachments();
-        if !attachments.is_empty() {
-            let name = self.called_tool(&id).unwrap_or("the tool");
-            said.text(format!("From the result of {name} ({id}):"));
-            said.parts.extend(attachments);
-            if result.parts.is_empty() {
-                result.text("The result is in the next message.".to_owned());
-            }
-        }
-        let text = result.into_content().text().into_owned();
+        let result = block.into_result(path, ignored)?;
+        let name = || self.called_tool(&id).unwrap_or("the tool").to_owned();
+        let (texts, attachments) = split_result(result.parts, &id, name);
+        said.parts.extend(attachments);
+        let text = Content::Parts(texts).text().into_owned();
         let text = if is_error { as_error(text) } else { text };
         self.push(Some(index), Message::tool_result(id, text));
         Ok(())

@@ -17,7 +17,7 @@ use crate::unix_time::unix_now;
 
 /// The sequence of events of one response.
 pub(super) struct ResponseEvents {
-    object: ResponseObject,
+    pub(super) object: ResponseObject,
     form: OutputForm,
     /// The response is wanted when it has ended.
     is_kept: bool,

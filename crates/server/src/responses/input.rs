@@ -74,8 +74,7 @@ impl Item<'_> {
                 _ => Err(self.wrong("tools", "an array")),
             },
             "item_reference" => {
-                let message =
-                    "an item can be referred to only if it is stored, and this server stores nothing";
+                let message = "an item cannot be referred to here; send the item itself";
                 Err(ApiError::invalid(format!("{}.id", self.path), message))
             }
             other => {
@@ -211,15 +210,13 @@ impl Item<'_> {
             }
             "input_file" => {
                 self.refuse_stored_file(fields)?;
-                if fields.get("file_url").is_some_and(|url| !url.is_null()) {
-                    let message = "this server does not download files; send the file itself as 'file_data'";
-                    return Err(ApiError::invalid(format!("{}.file_url", self.path), message));
-                }
-                let mut file = Map::from_iter([("file_data".to_owned(), json!(self.text("file_data")?))]);
+                let is_address = fields.get("file_url").is_some_and(|url| !url.is_null());
+                let field = if is_address { "file_url" } else { "file_data" };
+                let mut file = Map::from_iter([(field.to_owned(), json!(self.text(field)?))]);
                 if let Some(name) = fields.get("filename").filter(|name| !name.is_null()) {
                     file.insert("filename".to_owned(), name.clone());
                 }
-                self.note_rest(fields, &["file_data", "filename", "file_url", "file_id"], ignored);
+                self.note_rest(fields, &[field, "filename", "file_id"], ignored);
                 Ok(ContentPart::Other(json!({ "type": "file", "file": file })))
             }
             "input_audio" => match fields.get("input_audio") {

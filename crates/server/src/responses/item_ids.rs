@@ -1,5 +1,7 @@
 //! Items as they are stored: each has an id, and a message is written out.
 
+use std::collections::HashSet;
+
 use hob_conversations::ConversationItem;
 use serde_json::{Map, Value, json};
 
@@ -8,9 +10,21 @@ use super::input::Item;
 /// Begins the ids of messages.
 const MESSAGE: &str = "msg";
 
-/// The items of an input with ids of their own where the caller gave none. `suffix` is what the ids of a response share.
-pub(super) fn identified(items: Vec<Value>, suffix: &str) -> Vec<Value> {
-    let identify = |(index, item): (usize, Value)| with_id(item, suffix, index);
+/// The items of an input with ids of their own where the caller gave none, or one that is `taken` or occurs twice. `suffix` is what
+/// the ids of a response share.
+pub(super) fn identified(items: Vec<Value>, suffix: &str, mut taken: HashSet<String>) -> Vec<Value> {
+    let identify = |(index, item): (usize, Value)| {
+        let prefix = prefix(Item::kind(&item).unwrap_or_default());
+        let Value::Object(mut fields) = item else { return item };
+        if prefix == MESSAGE {
+            fields = message(fields);
+        }
+        let is_free = fields.get("id").and_then(Value::as_str).is_some_and(|id| taken.insert(id.to_owned()));
+        if !is_free {
+            fields.insert("id".to_owned(), Value::String(format!("{prefix}_{suffix}i{index}")));
+        }
+        Value::Object(fields)
+    };
     items.into_iter().enumerate().map(identify).collect()
 }
 
@@ -33,18 +47,6 @@ fn prefix(kind: &str) -> &'static str {
         "custom_tool_call_output" => "ctco",
         _ => "item",
     }
-}
-
-fn with_id(item: Value, suffix: &str, index: usize) -> Value {
-    let prefix = prefix(Item::kind(&item).unwrap_or_default());
-    let Value::Object(mut fields) = item else { return item };
-    if prefix == MESSAGE {
-        fields = message(fields);
-    }
-    if !fields.get("id").is_some_and(Value::is_string) {
-        fields.insert("id".to_owned(), Value::String(format!("{prefix}_{suffix}i{index}")));
-    }
-    Value::Object(fields)
 }
 
 /// A message in its long form.
@@ -78,7 +80,7 @@ mod tests {
             json!({ "type": "function_call_output", "call_id": "c", "output": "1", "id": null }),
         ];
         assert_eq!(
-            identified(items, "abc"),
+            identified(items, "abc", HashSet::new()),
             [
                 json!({
                     "id": "msg_abci0", "type": "message", "status": "completed", "role": "user",
@@ -91,5 +93,15 @@ mod tests {
                 json!({ "id": "fco_abci2", "type": "function_call_output", "call_id": "c", "output": "1" }),
             ]
         );
+    }
+
+    #[test]
+    fn an_id_occurs_once() {
+        let items: Vec<Value> = ["a", "a", "b"].map(|id| json!({ "type": "reasoning", "id": id })).to_vec();
+        let ids: Vec<Value> = identified(items, "x", HashSet::from(["b".to_owned()]))
+            .into_iter()
+            .map(|mut item| item["id"].take())
+            .collect();
+        assert_eq!(ids, ["a", "rs_xi1", "rs_xi2"]);
     }
 }

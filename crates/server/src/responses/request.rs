@@ -1,16 +1,13 @@
-//! A request for a response, before and after the conversation that it continues is known.
+//! A request for a response, before the conversation that it continues is known.
 
-use hob_core::budget::{self, MESSAGES};
-use hob_core::{AgentPreference, AnswerWarning, GenerateRequest, OverBudget, ReplyMode};
+use hob_core::{AgentPreference, GenerateRequest, ReplyMode};
 use serde_json::Value;
 
 use super::echo::EchoedFields;
 use super::output::OutputForm;
-use super::tools::OfferedTools;
-use super::transcript::Transcript;
 use super::wire_request::WireRequest;
 use crate::error::ApiError;
-use crate::json::{over_budget, read};
+use crate::json::read;
 use crate::openai::ignored_fields::IgnoredFields;
 
 /// Where the conversation before the input is.
@@ -19,6 +16,24 @@ pub(super) enum Continues {
     Nothing,
     Response(String),
     Conversation(String),
+}
+
+impl Continues {
+    /// The conversation that it continues.
+    pub(super) fn conversation(&self) -> Option<&str> {
+        match self {
+            Continues::Conversation(id) => Some(id),
+            Continues::Nothing | Continues::Response(_) => None,
+        }
+    }
+
+    /// The response that it continues.
+    pub(super) fn response(&self) -> Option<&str> {
+        match self {
+            Continues::Response(id) => Some(id),
+            Continues::Nothing | Continues::Conversation(_) => None,
+        }
+    }
 }
 
 /// What happens to a conversation that is too long.
@@ -56,18 +71,6 @@ pub(super) struct ResponseOptions {
     pub(super) truncation: Truncation,
 }
 
-/// A request that can be asked.
-pub(super) struct ReadyRequest {
-    pub(super) request: GenerateRequest,
-    /// The items of the input, with their ids, for the store.
-    pub(super) input: Vec<Value>,
-    pub(super) continues: Continues,
-    pub(super) options: ResponseOptions,
-    pub(super) form: OutputForm,
-    pub(super) echo: EchoedFields,
-    pub(super) warnings: Vec<AnswerWarning>,
-}
-
 impl CreateRequest {
     /// Parses a body. The error names the field.
     pub(super) fn parse(body: &[u8]) -> Result<Self, ApiError> {
@@ -79,50 +82,6 @@ impl CreateRequest {
         let is_reference = |item: &Value| item["type"] == "item_reference";
         self.continues != Continues::Nothing || self.input.iter().any(is_reference)
     }
-
-    /// The request with the items that come before its input. `input` are its own items, with references resolved.
-    pub(super) fn complete(self, before: &[Value], input: Vec<Value>) -> Result<ReadyRequest, ApiError> {
-        let CreateRequest { mut request, instructions, tools, tool_choice, continues, options, .. } = self;
-        let (mut form, mut ignored) = (self.form, self.ignored);
-        let items = before.len() + input.len();
-        if items > MESSAGES {
-            return Err(over_budget(OverBudget::too_many("input", items, "items", MESSAGES)));
-        }
-        let mut transcript = Transcript::new(instructions.as_deref());
-        // Read once already, so nothing in it is news.
-        let mut told = IgnoredFields::default();
-        for (index, item) in before.iter().enumerate() {
-            transcript.push(format_args!("the stored item {index}"), item, &mut told)?;
-        }
-        for (index, item) in input.iter().enumerate() {
-            transcript.push(format_args!("input[{index}]"), item, &mut ignored)?;
-        }
-        let mut offered = OfferedTools::default();
-        offered.add_all("tools", &tools, &mut ignored)?;
-        offered.add_all("additional_tools", &transcript.tools, &mut ignored)?;
-        let is_agents = matches!(options.agent, AgentPreference::Named(_)) && offered.definitions.is_empty();
-        request.tool_choice = offered.choose(&tool_choice, is_agents)?;
-        request.tools = offered.definitions;
-        request.messages = transcript.finish();
-        form.custom = offered.custom;
-        budget::check_request(&request).map_err(|over| over_budget(as_written(over)))?;
-        let warnings = ignored.into_warnings();
-        Ok(ReadyRequest { request, input, continues, options, form, echo: self.echo, warnings })
-    }
-}
-
-/// Names a field as this API does.
-fn as_written(over: OverBudget) -> OverBudget {
-    let field = match over.field.split_once('[') {
-        Some(("messages", _)) => "input".to_owned(),
-        Some(("tools", _)) => over.field.replace(".function", ""),
-        _ => match over.field.strip_prefix("response_format.json_schema") {
-            Some(rest) => format!("text.format{rest}"),
-            None if over.field == "messages" => "input".to_owned(),
-            None => over.field,
-        },
-    };
-    OverBudget { field, ..over }
 }
 
 impl Truncation {

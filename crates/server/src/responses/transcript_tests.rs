@@ -242,11 +242,12 @@ fn an_error_names_the_place() {
             text("input[0].content[0].file_id", "this server stores no files; send the content itself"),
         ),
         (
-            json!([{ "role": "user", "content": [{ "type": "input_file", "file_url": "https://x" }] }]),
-            text(
-                "input[0].content[0].file_url",
-                "this server does not download files; send the file itself as 'file_data'",
-            ),
+            json!([{ "role": "user", "content": [{ "type": "input_file", "file_url": 7 }] }]),
+            text("input[0].content[0].file_url", "input[0].content[0].file_url: expected a string"),
+        ),
+        (
+            json!([{ "type": "item_reference", "id": "x" }]),
+            text("input[0].id", "an item cannot be referred to here; send the item itself"),
         ),
         (
             json!([{ "type": "function_call_output", "call_id": "x", "output": "" }]),
@@ -259,4 +260,45 @@ fn an_error_names_the_place() {
     ] {
         assert_eq!(refused(items), expected);
     }
+}
+
+#[test]
+fn images_of_outputs_follow_all_outputs_as_a_message_of_the_user() {
+    let image = json!({ "type": "input_image", "image_url": "data:image/png;base64,AAAA" });
+    let picture =
+        ContentPart::Image(hob_core::Image { url: "data:image/png;base64,AAAA".into(), detail: None });
+    let text = |text: &str| ContentPart::Text(text.to_owned());
+    let items = |after: &[Value]| {
+        let mut items = vec![
+            json!({ "type": "function_call", "call_id": "a", "name": "view_image", "arguments": "{}" }),
+            json!({ "type": "function_call", "call_id": "b", "name": "view_image", "arguments": "{}" }),
+            json!({ "type": "function_call_output", "call_id": "a", "output": [image] }),
+            json!({ "type": "function_call_output", "call_id": "b", "output": [{ "type": "input_text", "text": "two" }, image] }),
+        ];
+        items.extend_from_slice(after);
+        json!(items)
+    };
+    let calls = Message {
+        tool_calls: vec![call("a", "view_image", "{}"), call("b", "view_image", "{}")],
+        ..Message::new(Role::Assistant, Content::Empty)
+    };
+    let attached = vec![
+        text("From the result of view_image (a):"),
+        picture.clone(),
+        text("From the result of view_image (b):"),
+        picture,
+    ];
+    let mut expected = vec![
+        calls,
+        Message::tool_result("a", "The result is in the next message."),
+        Message::tool_result("b", "two"),
+        Message::new(Role::User, Content::Parts(attached.clone())),
+    ];
+    assert_eq!(messages(items(&[])), expected);
+    expected.push(Message::new(Role::Assistant, "I see."));
+    assert_eq!(messages(items(&[json!({ "role": "assistant", "content": "I see." })])), expected);
+    let asked = [attached, vec![text("and?")]].concat();
+    expected.truncate(3);
+    expected.push(Message::new(Role::User, Content::Parts(asked)));
+    assert_eq!(messages(items(&[json!({ "role": "user", "content": "and?" })])), expected);
 }

@@ -214,18 +214,12 @@ impl WireRequest {
         }
         let echo = Echo {
             background: options.background,
-            conversation: match &continues {
-                Continues::Conversation(id) => Some(EchoedConversation { id }),
-                Continues::Nothing | Continues::Response(_) => None,
-            },
+            conversation: continues.conversation().map(|id| EchoedConversation { id }),
             instructions: self.instructions.as_deref(),
             max_output_tokens: length,
             metadata: self.metadata.as_ref(),
             parallel_tool_calls: self.parallel_tool_calls.unwrap_or(true),
-            previous_response_id: match &continues {
-                Continues::Response(id) => Some(id),
-                Continues::Nothing | Continues::Conversation(_) => None,
-            },
+            previous_response_id: continues.response(),
             prompt_cache_key: extra.get("prompt_cache_key"),
             reasoning: EchoedReasoning {
                 effort: reasoning.effort.as_deref(),

@@ -17,6 +17,7 @@ mod fixtures;
 mod generated_docs;
 mod guard;
 mod half_closed;
+mod hostile;
 mod limits;
 mod ollama;
 mod openai;

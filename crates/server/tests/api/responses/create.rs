@@ -351,7 +351,7 @@ async fn an_engine_that_fails_before_its_answer_is_an_http_error() {
 }
 
 /// What vLLM says of a conversation that is too long.
-fn too_long() -> EngineError {
+pub fn too_long() -> EngineError {
     EngineError::Refused {
         engine: "scripted".into(),
         status: 400,

@@ -1,5 +1,6 @@
 //! The table of the Responses API in `docs/api-compatibility.md`: the effect of each field. The test sends every field.
 
+use hob_testkit::{FakeServer, Reply};
 use serde_json::{Value, json};
 
 use super::StoringServer;
@@ -155,8 +156,8 @@ fn item_rows() -> Vec<Row> {
         ),
         (
             "`input_file` with `file_url`",
-            said(json!({ "type": "input_file", "file_url": "https://example.org/a" })),
-            "",
+            said(json!({ "type": "input_file", "file_url": "$file" })),
+            "Hob fetches the file; only the owner can name an address",
         ),
         ("`file_id`", said(json!({ "type": "input_image", "file_id": "f" })), "there is no store of files"),
         (
@@ -167,7 +168,7 @@ fn item_rows() -> Vec<Row> {
         (
             "`function_call`, `function_call_output`",
             after_question(json!([call, { "type": "function_call_output", "call_id": "c", "output": "x" }])),
-            "the output is a string or parts",
+            "the output is a string or parts; images and files of it follow as a message of the user",
         ),
         (
             "`custom_tool_call`, `custom_tool_call_output`",
@@ -209,13 +210,14 @@ fn item_rows() -> Vec<Row> {
     ]
 }
 
-/// The request, with what is stored on this server.
-async fn placed(server: &StoringServer, model: &str, fields: &Value) -> Value {
+/// The request, with what is stored on this server and the address of a file.
+async fn placed(server: &StoringServer, files: &FakeServer, model: &str, fields: &Value) -> Value {
     let stored = server.created(json!({ "model": model })).await;
     let conversation = super::json_of(server.post("/v1/conversations", &json!({})).await).await;
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let fields = fields
         .to_string()
+        .replace("$file", &format!("{}/a.txt", files.url()))
         .replace("$stored", &text(&stored["id"]))
         .replace("$item", &text(&stored["output"][0]["id"]))
         .replace("$conversation", &text(&conversation["id"]));
@@ -228,9 +230,10 @@ async fn placed(server: &StoringServer, model: &str, fields: &Value) -> Value {
 #[tokio::test]
 async fn the_table_of_the_fields_of_responses_is_true() {
     let fake = fake_engine().await;
+    let files = FakeServer::start(|_| Reply::new(200, "text/plain", "words")).await;
     let mut servers = Vec::new();
     for asked in all_engines(&fake) {
-        servers.push((asked.name, asked.model, StoringServer::start(asked.engine).await));
+        servers.push((asked.name, asked.model, StoringServer::start_beside(&files, asked.engine).await));
     }
     let mut tables = Vec::new();
     for (title, rows) in [("Field of the request", request_rows()), ("Item of `input`", item_rows())] {
@@ -238,7 +241,7 @@ async fn the_table_of_the_fields_of_responses_is_true() {
         for row in rows {
             let mut outcomes = Vec::new();
             for (name, model, server) in &servers {
-                let response = server.create(placed(server, model, &row.1).await).await;
+                let response = server.create(placed(server, &files, model, &row.1).await).await;
                 outcomes.push((*name, Outcome::of(response, row.0).await));
             }
             table.push_str(&table_row(&row, &outcomes));
