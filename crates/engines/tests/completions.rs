@@ -184,7 +184,7 @@ async fn llama_cpp_fills_a_gap_at_its_own_path_as_often_as_is_asked() {
     let usage = Usage {
         prompt_tokens: 18,
         completion_tokens: 6,
-        cached_tokens: Some(4),
+        cached_tokens: Some(8),
         reasoning_tokens: None,
         load_time: None,
     };

@@ -61,9 +61,9 @@ async fn list_running(format: OutputFormat) -> Result<ExitCode> {
     let running = running(&engines().await?).await;
     match format {
         OutputFormat::Json => {
-            let models = running.iter().map(|(engine, model)| {
+            let models = running.iter().map(|InMemory { source, model, .. }| {
                 json!({
-                    "engine": engine.key(),
+                    "engine": source,
                     "model": model.id,
                     "size": model.size,
                     "expires": model.expires,
@@ -75,7 +75,7 @@ async fn list_running(format: OutputFormat) -> Result<ExitCode> {
         OutputFormat::Text => {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
             let rows: Vec<Vec<String>> =
-                running.iter().map(|(engine, model)| row(engine.key(), model, now)).collect();
+                running.iter().map(|InMemory { source, model, .. }| row(source, model, now)).collect();
             table::print(&COLUMNS, &rows)?;
         }
     }
@@ -92,22 +92,35 @@ fn row(engine: &str, model: &RunningModel, now: u64) -> Vec<String> {
     ]
 }
 
-/// The running server, which tells of all its engines; without one, the engines that run on their own.
-async fn engines() -> Result<Vec<Arc<dyn Engine>>> {
+/// A model in memory.
+struct InMemory {
+    /// The name of its engine, or of the server that uses it.
+    source: String,
+    engine: Arc<dyn Engine>,
+    model: RunningModel,
+}
+
+/// The running server, which lists the models of all its engines; without one, the engines that run on their own. Each with its name.
+async fn engines() -> Result<Vec<(String, Arc<dyn Engine>)>> {
     let (config, home) = (settings::load()?, settings::home()?);
     let server = running_server::locate(&config.server, &home).await;
     if matches!(server.probe, ServerProbe::Hob { .. }) {
         let url = running_server::url(&server.host, server.port);
-        return Ok(vec![Arc::new(hob_app::running_server(&config, &url)?)]);
+        return Ok(vec![("hob".to_owned(), Arc::new(hob_app::running_server(&config, &url)?))]);
     }
-    Ok(hob_app::engines(&config, &home)?)
+    let engines = hob_app::engines(&config, &home)?;
+    Ok(engines.into_iter().map(|engine| (engine.key().to_owned(), engine)).collect())
 }
 
-/// The models in memory, each with its engine. Engines that do not answer are skipped.
-async fn running(engines: &[Arc<dyn Engine>]) -> Vec<(Arc<dyn Engine>, RunningModel)> {
-    let lists = engines.iter().map(|engine| async move {
+/// The models in memory. Engines that do not answer are skipped.
+async fn running(engines: &[(String, Arc<dyn Engine>)]) -> Vec<InMemory> {
+    let lists = engines.iter().map(|(source, engine)| async move {
         let models = timeout(TIMEOUT, engine.running_models()).await.ok().and_then(Result::ok);
-        models.unwrap_or_default().into_iter().map(move |model| (Arc::clone(engine), model))
+        models.unwrap_or_default().into_iter().map(move |model| InMemory {
+            source: source.clone(),
+            engine: Arc::clone(engine),
+            model,
+        })
     });
     join_all(lists).await.into_iter().flatten().collect()
 }
@@ -115,10 +128,10 @@ async fn running(engines: &[Arc<dyn Engine>]) -> Vec<(Arc<dyn Engine>, RunningMo
 /// Removes a model from memory.
 async fn stop(name: &str) -> Result<ExitCode> {
     let running = running(&engines().await?).await;
-    let is_meant = |(engine, model): &&(Arc<dyn Engine>, RunningModel)| {
+    let is_meant = |InMemory { engine, model, .. }: &&InMemory| {
         engine.means(name, &model.id) || find(name).is_some_and(|entry| entry.name == model.id)
     };
-    let Some((engine, model)) = running.iter().find(is_meant) else {
+    let Some(InMemory { engine, model, .. }) = running.iter().find(is_meant) else {
         bail!("'{name}' is not in memory. 'hob ps' lists the models that are.");
     };
     engine.unload(&model.id).await.with_context(|| format!("'{name}' stays in memory"))?;

@@ -67,7 +67,7 @@ fn every_parameter_that_has_a_counterpart_is_sent() {
         ]),
         ..hi()
     };
-    let body = serde_json::to_value(body(&request, ReplyMode::Streamed, 1024).unwrap()).unwrap();
+    let body = serde_json::to_value(body(&request, ReplyMode::Streamed, 5).unwrap()).unwrap();
     assert_eq!(
         body,
         json!({
