@@ -1,5 +1,5 @@
-// Speaks WhatsApp for Hob: JSON lines on stdout for what happens, JSON lines on stdin for what is to be done, everything
-// else on stderr. Knows nothing of agents, names or trust; who is answered, and what, is decided on the other side.
+// The WhatsApp bridge of Hob: events as JSON lines on stdout, commands as JSON lines on stdin, everything else on
+// stderr. Knows nothing of agents, names or trust; Hob decides who is answered.
 //
 //   node bridge.mjs --auth-dir DIRECTORY
 //
@@ -18,10 +18,10 @@ import makeWASocket, {
 const FIRST_PAUSE_MS = 2_000;
 const LONGEST_PAUSE_MS = 60_000;
 
-// WhatsApp hands over what came while nobody was connected. What is older than this has been answered by a human, or not.
+// WhatsApp delivers messages from the time without a connection. Messages older than this are skipped.
 const STALE_SECONDS = 10 * 60;
 
-// Ids of what was sent from here, so that it is not taken for something the user wrote on the phone.
+// Ids of messages that were sent from here, to distinguish them from messages that the user wrote on the phone.
 const REMEMBERED_IDS = 1_000;
 
 const { values: options } = parseArgs({ options: { 'auth-dir': { type: 'string' } } });
@@ -30,7 +30,7 @@ if (!options['auth-dir']) {
   process.exit(2);
 }
 
-// The session is as good as the phone itself: nobody else on this machine may read it.
+// The session gives full access to the account, so only the owner may read it.
 process.umask(0o077);
 mkdirSync(options['auth-dir'], { recursive: true, mode: 0o700 });
 chmodSync(options['auth-dir'], 0o700);
@@ -38,7 +38,7 @@ chmodSync(options['auth-dir'], 0o700);
 const tell = (event) => process.stdout.write(`${JSON.stringify(event)}\n`);
 const describe = (error) => (error instanceof Error ? error.message : String(error));
 
-// Baileys logs through this. Only what an operator should know, and never to stdout, which belongs to the protocol.
+// The log of Baileys. Only warnings and errors, and never to stdout, which belongs to the protocol.
 const logger = {
   level: 'warn',
   child: () => logger,
@@ -93,7 +93,7 @@ function comeBack(error) {
     return end(4);
   }
   note('warn', [`connection closed (${reason ?? 'unknown'}): ${describe(error)}`]);
-  // Right after the code was scanned, WhatsApp asks for a new connection and means at once.
+  // Right after the code was scanned, WhatsApp requires an immediate reconnect.
   const wait = reason === DisconnectReason.restartRequired ? 0 : pause;
   pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
   setTimeout(() => connect().catch(fail), wait);
@@ -108,13 +108,13 @@ function onMessages({ messages }) {
     const isGroup = isJidGroup(key.remoteJid);
     const jid = isGroup ? key.remoteJid : phoneOf(key.remoteJid, key.remoteJidAlt);
     const other = isGroup ? phoneOf(key.participant ?? '', key.participantAlt) : jid;
-    // In a chat of two, what the owner writes stands in the other's chat and is the owner's nevertheless.
+    // In a chat of two, the owner's messages are in the other person's chat.
     const sender = key.fromMe ? jidNormalizedUser(socket?.user?.id) : other;
     tell({ type: 'message', jid, sender, text, message_id: key.id ?? '', from_me: Boolean(key.fromMe) });
   }
 }
 
-// WhatsApp hides numbers behind opaque ids where it can; where it also tells the number, that is what people know.
+// WhatsApp replaces numbers by opaque ids; if it also sends the number, the number is used.
 function phoneOf(jid, alternative) {
   return alternative?.endsWith('@s.whatsapp.net') ? alternative : jid;
 }
@@ -126,7 +126,7 @@ function textOf(message) {
 }
 
 async function send({ id, jid, text }) {
-  // Baileys throws, or worse waits, when it is asked before the connection stands.
+  // Baileys throws, or blocks, if it is called before the connection is open.
   if (!isOpen) return tell({ type: 'error', id, message: 'WhatsApp is not connected', unsent: true });
   try {
     const sent = await socket.sendMessage(jid, { text });
@@ -149,7 +149,7 @@ function end(code) {
   } catch {
     // It was not open.
   }
-  // What was written last must leave the pipe before the process does.
+  // The last output must be flushed before the process exits.
   process.stdout.write('', () => process.exit(code));
 }
 
@@ -172,7 +172,7 @@ orders.on('line', (line) => {
   if (order?.type === 'send') send(order);
   else if (order?.type === 'disconnect') end(0);
 });
-// Whoever started this is gone.
+// The parent process has exited.
 orders.on('close', () => end(0));
 
 connect().catch(fail);

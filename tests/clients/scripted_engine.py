@@ -43,7 +43,9 @@ def answer(request):
         return saying(WHOLE_FILE)
     if "in_europe" in json.dumps(messages):
         # The schema is in the prompt.
-        return saying('```json\n{"city": "Paris", "in_europe": true}\n```')
+        answer = '{"city": "Paris", "in_europe": true}'
+        fenced = "```json" in json.dumps(messages)
+        return saying(f"```json\n{answer}\n```" if fenced else answer)
     return saying("The capital of France is Paris.")
 
 

@@ -118,13 +118,13 @@ mod tests {
         let bus = EventBus::new();
         let (_sink, mut pieces) = delta_channel(&bus, "mine");
         let [mine, other] = ["mine", "other"].map(|run| RunEvents::new(bus.clone(), run));
-        assert!(!other.are_heard(), "no event is created for it");
+        assert!(!other.have_subscribers(), "no event is created for it");
         let call = || Event::ToolCallStart { tool: "think".into(), arguments: "{}".into() };
         other.publish(call());
         mine.publish(call());
         assert!(matches!(pieces.receiver.try_recv(), Ok(Delta::Step(_))));
         assert!(pieces.receiver.try_recv().is_err());
         drop(pieces);
-        assert!(!mine.are_heard());
+        assert!(!mine.have_subscribers());
     }
 }

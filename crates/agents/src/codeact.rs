@@ -13,10 +13,9 @@ use crate::protocol::{
 
 const INTERPRETER: &str = "code_interpreter";
 const OUTPUT: &str = "Output:\n";
-const INSTRUCTIONS: &str = "You solve tasks by running code. Put code that shall run into a fenced block marked python or sh, \
-    and print what you want to see. It runs in a sandbox, and the next message gives you its output. Every block starts \
-    afresh: it knows nothing of the blocks before it. When you know the answer, write it without such a block. Code that \
-    shall be shown and not run belongs into a block without a mark.";
+const INSTRUCTIONS: &str = "You solve tasks by running code. Put code to run into a fenced block marked python or sh, and print \
+    what you need to see. It runs in a sandbox, and the next message contains its output. Blocks share no state. When you \
+    know the answer, write it without such a block. Put code that is only an example into a block without a mark.";
 
 pub(crate) struct CodeAct;
 

@@ -82,8 +82,7 @@ fn instructions(tools: &[ToolDefinition]) -> String {
          Thought: what you want to find out\n\
          Action: the name of one tool\n\
          Action Input: its arguments as one JSON object\n\n\
-         The next message gives you the result after the word Observation. Go on like that until you know enough, and then \
-         write:\n\n\
+         The next message contains the result after the word Observation. Repeat this until you know enough, then write:\n\n\
          Thought: why you know enough\n\
          Final Answer: your answer\n\n\
          The tools:\n",

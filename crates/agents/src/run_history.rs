@@ -123,7 +123,7 @@ mod tests {
         }
         history.show(result("Observation: 4"));
         let whole = format!("Observation: {long}");
-        let note = "Observation: [result of look left out: 200 characters]".to_owned();
+        let note = "Observation: [result of look removed: 200 characters]".to_owned();
 
         assert!(history.remove_oldest());
         let short = "Observation: 4".to_owned();

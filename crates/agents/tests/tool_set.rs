@@ -67,13 +67,13 @@ fn tool_set() -> ToolSet {
 }
 
 fn offered(permit: Permit) -> Vec<String> {
-    let tools = tool_set().for_run(permit, RunEvents::unheard()).unwrap();
+    let tools = tool_set().for_run(permit, RunEvents::without_subscribers()).unwrap();
     tools.definitions().into_iter().map(|tool| tool.name).collect()
 }
 
 fn only(tool: Arc<Counter>) -> PermittedTools {
     let tool_set = ToolSet::new([tool as Arc<dyn Tool>]).unwrap();
-    tool_set.for_run(Permit::up_to(Reach::Act), RunEvents::unheard()).unwrap()
+    tool_set.for_run(Permit::up_to(Reach::Act), RunEvents::without_subscribers()).unwrap()
 }
 
 async fn execute(tools: &PermittedTools, name: &str, arguments: &str) -> ToolResult {
@@ -103,10 +103,10 @@ fn a_caller_is_offered_what_the_permit_reaches() {
 async fn a_tool_beyond_the_permit_is_not_run() {
     let send = Counter::new("send", Reach::Act);
     let tool_set = ToolSet::new([Arc::clone(&send) as Arc<dyn Tool>]).unwrap();
-    let tools = tool_set.for_run(Permit::up_to(Reach::Read), RunEvents::unheard()).unwrap();
+    let tools = tool_set.for_run(Permit::up_to(Reach::Read), RunEvents::without_subscribers()).unwrap();
     let refused = result("send", "the tool 'send' is not available to this caller", false);
     assert_eq!(execute(&tools, "send", "{}").await, refused);
-    let unknown = result("post", "there is no tool 'post', nor any other", false);
+    let unknown = result("post", "there is no tool 'post', and no other tool", false);
     assert_eq!(execute(&tools, "post", "{}").await, unknown);
     assert_eq!(send.calls.load(Ordering::SeqCst), 0);
 }
@@ -115,7 +115,7 @@ async fn a_tool_beyond_the_permit_is_not_run() {
 fn a_selection_of_unknown_tools_is_an_error_that_helps() {
     let select = |name: &str| {
         let permit = Permit { only: Some(vec![name.into()]), ..Permit::up_to(Reach::Act) };
-        tool_set().for_run(permit, RunEvents::unheard()).err().map(|error| error.to_string())
+        tool_set().for_run(permit, RunEvents::without_subscribers()).err().map(|error| error.to_string())
     };
     assert_eq!(select("calculator"), None);
     assert_eq!(
@@ -135,7 +135,7 @@ fn two_tools_of_one_name_and_broken_schemas_are_refused() {
     assert_eq!(again, Err(ToolSetError::Duplicate { name: "send".into() }));
     let broken = tool_set.add_foreign(Counter::with_schema("odd", Reach::Pure, json!({ "type": "strnig" })));
     let message = broken.unwrap_err().to_string();
-    assert!(message.starts_with("the schema of the tool 'odd' is no JSON Schema: "), "{message}");
+    assert!(message.starts_with("the schema of the tool 'odd' is not a JSON schema: "), "{message}");
     let distant = json!({ "$ref": "http://example.org/schema.json" });
     assert!(tool_set.add_foreign(Counter::with_schema("distant", Reach::Pure, distant)).is_err());
     assert_eq!(tool_set.specs().count(), 4);
@@ -200,7 +200,7 @@ async fn the_same_call_runs_twice_and_is_stopped_at_the_fourth() {
 async fn every_run_counts_its_own_calls() {
     let tool_set = tool_set();
     for _ in 0..5 {
-        let tools = tool_set.for_run(Permit::up_to(Reach::Pure), RunEvents::unheard()).unwrap();
+        let tools = tool_set.for_run(Permit::up_to(Reach::Pure), RunEvents::without_subscribers()).unwrap();
         assert!(execute(&tools, "calculator", "{}").await.success);
         assert!(execute(&tools, "calculator", "{}").await.success);
     }
@@ -211,7 +211,7 @@ async fn every_call_is_published_even_one_that_did_not_run() {
     let bus = EventBus::new();
     let forwarded: Arc<Mutex<Vec<Event>>> = Arc::default();
     let writer = Arc::clone(&forwarded);
-    let _diary = bus.subscribe(move |event| {
+    let _subscription = bus.subscribe(move |event| {
         assert_eq!(&*event.run, "run-1");
         writer.lock().unwrap().push(event.event.clone());
     });

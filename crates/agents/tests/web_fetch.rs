@@ -119,7 +119,7 @@ async fn private_addresses_are_refused_in_every_notation() {
     let port = server.address().port();
     for host in PRIVATE.split_whitespace() {
         let refused = fetch(options(&server), &format!("http://{host}:{port}/")).await.unwrap_err();
-        assert!(refused.contains("no public address"), "{host}: {refused}");
+        assert!(refused.contains("not a public address"), "{host}: {refused}");
     }
     assert_eq!(server.requests(), []);
 }
@@ -130,14 +130,14 @@ async fn other_ports_and_schemes_and_credentials_are_refused() {
     let other = FakeServer::replying(html("reached")).await;
     let port = server.address().port();
     for (url, reason) in [
-        (other.url(), "no public address"),
+        (other.url(), "not a public address"),
         ("file:///etc/passwd".to_owned(), "only http and https"),
         ("ftp://example.org/".to_owned(), "only http and https"),
         ("data:text/plain,x".to_owned(), "only http and https"),
         (format!("http://user:pass@127.0.0.1:{port}/"), "user name or password"),
-        ("example.org".to_owned(), "is no address"),
+        ("example.org".to_owned(), "is not an address"),
         (format!("http://127.0.0.1:{port}/{}", "x".repeat(5_000)), "longer than"),
-        (String::new(), "is no address"),
+        (String::new(), "is not an address"),
     ] {
         let refused = fetch(options(&server), &url).await.unwrap_err();
         assert!(refused.contains(reason), "{url}: {refused}");
@@ -163,12 +163,12 @@ async fn redirects_are_followed_and_every_step_is_checked() {
     .await;
     let at = async |path: &str| fetch(options(&server), &format!("{}{path}", server.url())).await;
     for (path, reason) in [
-        ("/private", "no public address"),
-        ("/metadata", "'169.254.169.254' is no public address"),
-        ("/decimal", "no public address"),
+        ("/private", "not a public address"),
+        ("/metadata", "'169.254.169.254' is not a public address"),
+        ("/decimal", "not a public address"),
         ("/file", "only http and https"),
         ("/loop", "more than 5 times"),
-        ("/nowhere", "redirects to nowhere"),
+        ("/nowhere", "redirects without an address"),
     ] {
         let refused = at(path).await.unwrap_err();
         assert!(refused.contains(reason), "{path}: {refused}");
@@ -176,7 +176,7 @@ async fn redirects_are_followed_and_every_step_is_checked() {
     assert_eq!(forbidden.requests(), []);
     let private = WebFetchOptions { lookup: names_at(&["10.0.0.1"]), ..options(&server) };
     let refused = fetch(private, &format!("{}/1", server.url())).await.unwrap_err();
-    assert!(refused.starts_with("'end.example' is at 10.0.0.1"), "{refused}");
+    assert!(refused.starts_with("'end.example' has the address 10.0.0.1"), "{refused}");
 }
 
 #[tokio::test]
@@ -196,10 +196,7 @@ async fn after_untrusted_text_a_redirect_must_stay_on_the_site() {
         tool.call_for(json!({ "url": url }), &permit).await.map_err(|error| error.0)
     };
     let refused = read("/out", true).await.unwrap_err();
-    assert!(
-        refused.starts_with("the page redirects to evil.example, and after text from outside"),
-        "{refused}"
-    );
+    assert!(refused.starts_with("the page redirects to evil.example; after untrusted text"), "{refused}");
     let seen = server.requests().len();
     assert_eq!(seen, 1, "the other site was not asked");
     assert!(read("/www", true).await.unwrap().contains("arrived"));

@@ -9,14 +9,11 @@ use hob_config::{Config, EngineName};
 use hob_conversations::ResponseStore;
 use hob_core::engine::CLOUD;
 use hob_core::{AnswerDefaults, Ask, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents};
-use hob_engines::selection::{
-    NoEngine, RejectedEngine, SelectedEngine, SelectionReason, SelectionRules, select,
-};
+use hob_engines::selection::{NoEngine, RejectedEngine, SelectedEngine, SelectionReason};
 use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
 use hob_memory::ChunkOptionsError;
 use hob_memory::ReaderProcess;
 use hob_models::PullError;
-use hob_net::BindAddress;
 use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts};
 use hob_telemetry::{RecordContext, RecordedEngine, Recorder, TelemetryService, TraceExporter, has_answered};
 use thiserror::Error;
@@ -27,13 +24,14 @@ use crate::ask::{AskService, AskServiceParts, ModelAliases};
 use crate::databases::{DATABASE, hob_database};
 use crate::feedback::FeedbackService;
 use crate::model_library::ModelLibrary;
+use crate::recorded_calls::RecordedCalls;
 use crate::startup::channels::{ChannelParts, open_channels};
 use crate::startup::conversations::response_store;
 use crate::startup::embedder::embedder;
-use crate::startup::engines::{beside, engines};
-use crate::startup::local_models::{self, DownloadProgressFn};
+use crate::startup::engines::{beside, choose, engines};
+use crate::startup::local_models::{self, FirstRun};
 use crate::startup::memory::{MemoryWiring, open_memory};
-use crate::startup::routing::{RecordedCalls, open_router};
+use crate::startup::routing::open_router;
 use crate::startup::tasks::{task_options, task_service};
 use crate::startup::telemetry::telemetry_options;
 use crate::tool_registry::{ToolRegistry, ToolRegistryError, ToolRegistryParts};
@@ -52,16 +50,6 @@ pub struct AppOptions {
     pub first_run: FirstRun,
     /// The process that reads files that a server should not read itself; `None` reads them in this process.
     pub reader: Option<ReaderProcess>,
-}
-
-/// Whether Hob downloads the starter model if there is no engine.
-#[derive(Clone, Default)]
-pub enum FirstRun {
-    /// Nothing is downloaded.
-    #[default]
-    Refuse,
-    /// The starter model is downloaded, with its progress reported.
-    Fetch(DownloadProgressFn),
 }
 
 /// Why the app cannot start.
@@ -85,7 +73,7 @@ pub enum OpenError {
     FirstRun(#[from] PullError),
 }
 
-/// The running app: what answers requests, and the services beside it.
+/// The running app: the service that answers requests, and the other services.
 pub struct App {
     pub system: Arc<AskService>,
     /// Why this engine was chosen.
@@ -100,7 +88,7 @@ pub struct App {
     pub library: Arc<ModelLibrary>,
     managed: Option<ManagedServer>,
     traces: TraceExporter,
-    workshop: ToolRegistry,
+    registry: ToolRegistry,
     /// `None` if none is configured.
     channels: Option<Arc<ChannelService>>,
 }
@@ -110,7 +98,7 @@ impl App {
     pub async fn open(config: &Config, home: &Path, wishes: &AppOptions) -> Result<Self, OpenError> {
         let engines = engines(config, home)?;
         let managed = start_managed(config, wishes).await?;
-        let chosen = choose(&engines, config, wishes).await;
+        let chosen = choose(&engines, config, wishes.engine).await;
         let chosen = match chosen {
             Err(NoEngine::NoneHealthy { tried }) => first_run(config, home, wishes, tried).await,
             // An unused recommendation needs no warning at every question.
@@ -171,7 +159,7 @@ impl App {
             true => vec![LLM_TOOL.to_owned()],
             false => Vec::new(),
         };
-        let workshop = ToolRegistry::open(
+        let registry = ToolRegistry::open(
             config,
             ToolRegistryParts {
                 home: Some(home.to_owned()),
@@ -189,7 +177,7 @@ impl App {
             engine,
             default_model,
             agent: config.server.agent.and_then(|key| hob_agents::agent(key.as_str())),
-            tools: workshop.tools()?,
+            tools: registry.tools()?,
             max_turns: u32::try_from(config.agent.max_turns).unwrap_or(u32::MAX),
             bus,
             log: Arc::clone(&recorder.log),
@@ -198,11 +186,12 @@ impl App {
         let documents = DocumentReader::new(WebFetchOptions::default(), wishes.reader.clone());
         let system = system.with_aliases(ModelAliases::new(&config.models.aliases)).with_documents(documents);
         let system = system.recording_default_at(home).with_cloud_tools(cloud_tools).with_defaults(defaults);
-        let system = system.with_fallback(fallback(config, &engines)).for_want_of(for_want(&because, &key));
+        let system =
+            system.with_fallback(fallback(config, &engines)).with_cloud_reason(cloud_reason(&because, &key));
         let system =
             system.with_memory(memory).with_embedder(embedder).with_router(router).with_feedback(feedback);
         let system = Arc::new(system.with_channels(channels.clone()));
-        workshop.keep_up(&system);
+        registry.keep_up(&system);
         let scheduler = Scheduler::new(SchedulerParts {
             tasks,
             ask: Arc::clone(&system) as Arc<dyn Ask>,
@@ -223,7 +212,7 @@ impl App {
             library,
             managed,
             traces,
-            workshop,
+            registry,
             channels,
         })
     }
@@ -237,7 +226,7 @@ impl App {
 
     /// Warms up the embedded engine in the background, until the app is closed.
     pub fn warm(&self) {
-        self.workshop.warm(&self.system);
+        self.registry.warm(&self.system);
     }
 
     /// Stops what was started.
@@ -248,7 +237,7 @@ impl App {
         if let Some(channels) = &self.channels {
             channels.close().await;
         }
-        self.workshop.close().await;
+        self.registry.close().await;
         self.system.router().service().clone().close().await;
         drop(self.system);
         self.traces.close().await;
@@ -294,7 +283,7 @@ fn fallback(config: &Config, engines: &[Arc<dyn Engine>]) -> Option<Fallback> {
 }
 
 /// What answers report if the cloud was selected only because no other engine answered.
-fn for_want(because: &SelectionReason, key: &str) -> Option<ModelReason> {
+fn cloud_reason(because: &SelectionReason, key: &str) -> Option<ModelReason> {
     match because {
         SelectionReason::Fallback { instead_of } if key == CLOUD => {
             let missing = match instead_of {
@@ -324,7 +313,7 @@ async fn llm_tool(pool: &EnginePool, default: &DefaultModel, recorder: &Recorder
         run: "".into(),
         source: RequestSource::Server,
         agent: Some("llm".to_owned()),
-        events: RunEvents::unheard(),
+        events: RunEvents::without_subscribers(),
         recorder: recorder.clone(),
         trace_parent: None,
     };
@@ -344,22 +333,6 @@ pub fn is_default_missed(config: &Config, home: &Path) -> bool {
         !config.telemetry.enabled || has_answered(&home.join(DATABASE), key.as_str()).unwrap_or(true)
     };
     engine.is_chosen() || engine.default.is_some_and(has_answered)
-}
-
-/// Selects the engine.
-pub async fn choose(
-    engines: &[Arc<dyn Engine>],
-    config: &Config,
-    wishes: &AppOptions,
-) -> Result<SelectedEngine, NoEngine> {
-    let wanted = SelectionRules {
-        key: wishes.engine.map(|key| key.to_string()),
-        // With a pool and no default, the first engine of the pool is the default.
-        default: config.engine.default.or(config.engine.pool.first().copied()).map(|key| key.to_string()),
-        own_address: Some(BindAddress { host: config.server.host.clone(), port: config.server.port }),
-        allow_cloud_fallback: config.intelligence.allow_cloud_fallback,
-    };
-    select(engines, &wanted).await
 }
 
 /// Starts the llama.cpp server if one is configured and may be used.

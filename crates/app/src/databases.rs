@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use hob_db::{DatabaseError, DatabaseState, LazyDatabase, Migrations, inspect};
 
-use crate::startup::memory;
-
 /// The file of the calls, tasks and conversations, in the configuration directory.
 pub(crate) const DATABASE: &str = "hob.db";
+
+/// The file of the user's documents. A separate file, because it is large and indexing can rebuild it.
+pub(crate) const MEMORY_DATABASE: &str = "memory.db";
 
 /// The tables of `hob.db`: calls, tasks, conversations and what the router learned.
 pub const HOB_MIGRATIONS: &[Migrations] = &[
@@ -18,7 +19,7 @@ pub const HOB_MIGRATIONS: &[Migrations] = &[
     hob_conversations::MIGRATIONS,
 ];
 
-/// The tables of `memory.db`: the user's documents. A separate file, because it is large and can be rebuilt.
+/// The tables of `memory.db`: the user's documents.
 pub const MEMORY_MIGRATIONS: &[Migrations] = &[hob_memory::MIGRATIONS];
 
 /// The database of the calls, tasks and conversations in `home`. Opens and creates nothing yet.
@@ -47,7 +48,7 @@ pub enum DatabaseKind {
 pub fn inspect_databases(home: &Path) -> Vec<DatabaseReport> {
     let kinds = [
         (DatabaseKind::Record, DATABASE, HOB_MIGRATIONS),
-        (DatabaseKind::Memory, memory::FILE, MEMORY_MIGRATIONS),
+        (DatabaseKind::Memory, MEMORY_DATABASE, MEMORY_MIGRATIONS),
     ];
     let look = |(kind, file, migrations)| {
         let path = home.join(file);

@@ -9,7 +9,7 @@ use hob_routing::{NewRating, Rating, RoutingService, RoutingStore, StoredDecisio
 use hob_telemetry::CallRecord;
 use thiserror::Error;
 
-use crate::startup::routing::RecordedCalls;
+use crate::recorded_calls::RecordedCalls;
 
 /// How long an answer can be rated if the router did not choose its model: it is searched in all recorded calls.
 const RATABLE_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);

@@ -14,6 +14,7 @@ mod hostile_tests;
 mod model_library;
 #[cfg(test)]
 mod prompt_size_tests;
+mod recorded_calls;
 #[cfg(test)]
 mod routing_tests;
 pub mod startup;
@@ -23,7 +24,7 @@ mod tool_registry;
 #[cfg(test)]
 mod trace_tests;
 
-pub use app::{App, AppOptions, FirstRun, OpenError, choose, is_default_missed};
+pub use app::{App, AppOptions, OpenError, is_default_missed};
 pub use ask::agent_or_engine::{AgentSelection, AnswerPath, answer_path};
 pub use ask::default_model::default_model;
 pub use ask::documents::DocumentReader;
@@ -36,8 +37,9 @@ pub use databases::{
 };
 pub use feedback::{FeedbackService, RatableAnswer, RateError, RatingResult};
 pub use model_library::{LibraryError, LibraryFailure, ModelLibrary, PullStep, PullSteps};
-pub use startup::embedder::{Embedder, EmbedderError, embedder, open_embedder};
-pub use startup::engines::{beside, engines, ollama};
+pub use startup::embedder::{EmbedderError, embedder, open_embedder};
+pub use startup::engines::{beside, choose, engines, ollama};
+pub use startup::local_models::FirstRun;
 pub use tool_registry::{
     ToolRegistry, ToolRegistryError, ToolRegistryParts, accept_mcp_tools, check_sandbox, serve_mcp,
 };

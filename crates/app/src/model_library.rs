@@ -246,7 +246,7 @@ fn source(name: &str, has_files: bool, has_ollama: bool) -> Result<LibrarySource
     }
 }
 
-/// A download of files under way.
+/// A download of files in progress.
 struct FileDownload {
     work: BoxFuture<'static, Result<(), PullError>>,
     progress: watch::Receiver<Option<DownloadProgress>>,
@@ -255,7 +255,7 @@ struct FileDownload {
 
 fn file_steps(files: LocalModels, spec: PullSpec, name: &str) -> PullSteps {
     let (sender, progress) = watch::channel(None);
-    // Whoever reads slowly gets the latest progress.
+    // A slow reader gets the latest progress.
     let report: DownloadProgressFn = Arc::new(move |progress| {
         sender.send_replace(Some(progress));
     });

@@ -40,8 +40,8 @@ async fn prompt(agent: &str) -> GenerateRequest {
         channels: Some(Arc::new(ChannelService::new(ChannelOptions::default()).unwrap())),
         tasks: Some(open_tasks(home.path(), TaskOptions::default())),
     };
-    let workshop = ToolRegistry::open(&config, parts);
-    let tools = workshop.tools().unwrap();
+    let registry = ToolRegistry::open(&config, parts);
+    let tools = registry.tools().unwrap();
     assert_eq!((tools.specs().count(), tools.absent().count()), (19, 0), "all of them are there");
     let system = AskService::new(AskServiceParts {
         engine: Arc::clone(&engine) as Arc<dyn Engine>,
@@ -91,4 +91,41 @@ async fn the_prompt_describes_each_tool_once() {
         assert_eq!(parameters["type"], "object", "{}", tool.name);
         assert!(tool.description.as_ref().is_some_and(|words| words.ends_with('.')), "{}", tool.name);
     }
+}
+
+/// A chat template that prints tools as JSON, with the same instructions around them as those of Qwen and Hermes.
+#[cfg(feature = "embedded")]
+const JSON_TEMPLATE: &str = "<|im_start|>system\nYou are a helpful assistant.\n\n# Tools\n\nYou may call one or more functions to \
+    assist with the user query.\n\nThe functions are within <tools></tools> XML tags:\n<tools>\n{% if tools %}\
+    {% for tool in tools %}{{ tool | tojson }}\n{% endfor %}{% endif %}</tools>\n\nFor each function call, return a JSON object with the name and the arguments \
+    within <tool_call></tool_call> XML tags:\n<tool_call>\n{\"name\": <function-name>, \"arguments\": <args-json-object>}\n\
+    </tool_call><|im_end|>\n{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n\
+    {% endfor %}<|im_start|>assistant\n";
+
+/// What the embedded engine reads before the question, with the tokenizer of a real model.
+#[cfg(feature = "embedded")]
+#[tokio::test]
+async fn an_agents_prompt_stays_small_with_a_template_that_prints_json() {
+    use hob_core::{TokenizeInput, TokenizeRequest};
+    use hob_llama::{LlamaEngine, LlamaOptions};
+    use hob_testkit::gguf::{MetadataValue, copy_with_metadata};
+
+    let dir = tempfile::tempdir().unwrap();
+    let model = hob_testkit::part("HOB_TEST_MODEL");
+    let template = [("tokenizer.chat_template", MetadataValue::Text(JSON_TEMPLATE))];
+    copy_with_metadata(model.as_ref(), &dir.path().join("m.gguf"), &template).unwrap();
+    let engine = LlamaEngine::new(LlamaOptions { threads: 1, ..LlamaOptions::new(dir.path()) });
+    let split = async |request: GenerateRequest| {
+        let input = TokenizeInput::Conversation(Box::new(request));
+        let tokens =
+            engine.tokenize(&TokenizeRequest { model: "m".into(), input, pieces: false }).await.unwrap();
+        tokens.tokens.len()
+    };
+
+    let request = prompt("orchestrator").await;
+    let count = split(request.clone()).await;
+    println!("{count} tokens with {} tools", request.tools.len());
+    assert!(count <= MOST_TOKENS, "{count} tokens");
+    let without = split(GenerateRequest { tools: Vec::new(), ..request }).await;
+    assert!(without + 200 < count, "the tools are in the prompt: {count} tokens, {without} without them");
 }

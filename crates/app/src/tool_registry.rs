@@ -124,7 +124,7 @@ impl ToolRegistry {
                 let Some(system) = system.upgrade() else { return };
                 match tool_set(&built_in, &allowed, &servers) {
                     Ok(tools) => system.replace_tools(tools),
-                    Err(error) => tracing::warn!(%error, "the tools of an MCP server are left out"),
+                    Err(error) => tracing::warn!(%error, "the tools of an MCP server are skipped"),
                 }
             }
         });
@@ -173,7 +173,7 @@ pub async fn serve_mcp(
 ) -> Result<(), ToolRegistryError> {
     let tools = ToolSet::new(built_in(config, parts))?.with_conditions(CONDITIONS);
     let for_one_request = move || -> Arc<dyn ToolRunner> {
-        match tools.for_run(Permit::up_to(Reach::Act), RunEvents::unheard()) {
+        match tools.for_run(Permit::up_to(Reach::Act), RunEvents::without_subscribers()) {
             Ok(tools) => Arc::new(tools.with_full_definitions()),
             // Only a selection can fail, and there is none.
             Err(_) => Arc::new(NoTools),
@@ -222,7 +222,7 @@ fn tool_set(
     let mut tools = tools.allowing_after_untrusted(allowed.clone());
     for tool in servers.tools() {
         if let Err(error) = tools.add_foreign(tool) {
-            tracing::warn!(%error, "a tool of an MCP server is left out");
+            tracing::warn!(%error, "a tool of an MCP server is skipped");
         }
     }
     Ok(tools)

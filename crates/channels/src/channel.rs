@@ -125,7 +125,7 @@ impl Channel {
         ChannelReport {
             status: current.status,
             gateway_url: self.gateway_url.clone(),
-            trouble: current.trouble,
+            problem: current.problem,
         }
     }
 }

@@ -193,8 +193,8 @@ impl InboundHandler {
 impl MessageHandler for InboundHandler {
     async fn handle(&self, message: &ChannelMessage) -> HandlerResult {
         let Some(ask) = self.ask.upgrade() else { return Ok(None) };
-        if let Some(told) = self.refusal(message) {
-            return Ok(told);
+        if let Some(refusal) = self.refusal(message) {
+            return Ok(refusal);
         }
         let caller = self.caller(message);
         let request = self.request(message).await;

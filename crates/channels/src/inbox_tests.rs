@@ -252,12 +252,12 @@ async fn stopping_leaves_no_task_behind() {
 
 /// Records the calls for a single message.
 #[derive(Default)]
-struct Diary {
+struct RecordedIds {
     is_settled: AtomicBool,
 }
 
 #[async_trait]
-impl SeenMessages for Diary {
+impl SeenMessages for RecordedIds {
     async fn take(&self, _: &ChannelMessage) -> Option<EntryId> {
         Some(1)
     }
@@ -280,8 +280,9 @@ async fn a_reply_that_was_not_sent_is_sent_after_a_restart() {
     for (failure, is_settled) in
         [(SendFailure::NotSent("away".into()), false), (SendFailure::Unknown("silence".into()), true)]
     {
-        let diary = Arc::new(Diary::default());
-        let (inbox, post) = inbox_with(InboxLimits::default(), Arc::clone(&diary) as Arc<dyn SeenMessages>);
+        let recorded = Arc::new(RecordedIds::default());
+        let (inbox, post) =
+            inbox_with(InboxLimits::default(), Arc::clone(&recorded) as Arc<dyn SeenMessages>);
         inbox.on_message(Arc::new(Echo));
         *post.failures.lock().unwrap() = vec![failure.clone(); 10];
         inbox.accept(message("a", 1)).await;
@@ -290,7 +291,7 @@ async fn a_reply_that_was_not_sent_is_sent_after_a_restart() {
         }
         inbox.close().await;
         assert_eq!(
-            (diary.is_settled.load(Ordering::SeqCst), post.contents().len()),
+            (recorded.is_settled.load(Ordering::SeqCst), post.contents().len()),
             (is_settled, 0),
             "{failure:?}"
         );
@@ -299,8 +300,8 @@ async fn a_reply_that_was_not_sent_is_sent_after_a_restart() {
 
 #[tokio::test(start_paused = true)]
 async fn an_interrupted_answer_is_given_after_a_restart() {
-    let diary = Arc::new(Diary::default());
-    let (inbox, _) = inbox_with(InboxLimits::default(), Arc::clone(&diary) as Arc<dyn SeenMessages>);
+    let recorded = Arc::new(RecordedIds::default());
+    let (inbox, _) = inbox_with(InboxLimits::default(), Arc::clone(&recorded) as Arc<dyn SeenMessages>);
     let slow = Arc::new(Slow::default());
     inbox.on_message(Arc::clone(&slow) as Arc<dyn MessageHandler>);
     inbox.accept(message("a", 1)).await;
@@ -308,7 +309,7 @@ async fn an_interrupted_answer_is_given_after_a_restart() {
         tokio::task::yield_now().await;
     }
     inbox.close().await;
-    assert!(!diary.is_settled.load(Ordering::SeqCst));
+    assert!(!recorded.is_settled.load(Ordering::SeqCst));
 }
 
 /// Writes down what it takes when it is let.

@@ -169,7 +169,7 @@ fn claim(path: &Path) -> Claim {
 
 fn summary(reports: Vec<ChannelReport>) -> ChannelReport {
     let gateway_url = reports.iter().map(|report| report.gateway_url.clone()).find(|url| !url.is_empty());
-    let troubles: Vec<String> = reports.iter().filter_map(|report| report.trouble.clone()).collect();
+    let problems: Vec<String> = reports.iter().filter_map(|report| report.problem.clone()).collect();
     let status = reports.iter().map(|report| report.status).max_by_key(|status| match status {
         ChannelStatus::NotConfigured => 0,
         ChannelStatus::Connected => 1,
@@ -180,7 +180,7 @@ fn summary(reports: Vec<ChannelReport>) -> ChannelReport {
     ChannelReport {
         status: status.unwrap_or(ChannelStatus::NotConfigured),
         gateway_url: gateway_url.unwrap_or_default(),
-        trouble: (!troubles.is_empty()).then(|| troubles.join("; ")),
+        problem: (!problems.is_empty()).then(|| problems.join("; ")),
     }
 }
 
@@ -188,8 +188,8 @@ fn summary(reports: Vec<ChannelReport>) -> ChannelReport {
 mod tests {
     use super::*;
 
-    fn report(status: ChannelStatus, gateway_url: &str, trouble: Option<&str>) -> ChannelReport {
-        ChannelReport { status, gateway_url: gateway_url.into(), trouble: trouble.map(str::to_owned) }
+    fn report(status: ChannelStatus, gateway_url: &str, problem: Option<&str>) -> ChannelReport {
+        ChannelReport { status, gateway_url: gateway_url.into(), problem: problem.map(str::to_owned) }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::types::ChannelStatus;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CurrentStatus {
     pub status: ChannelStatus,
-    pub trouble: Option<String>,
+    pub problem: Option<String>,
 }
 
 /// The current status. Clones share it.
@@ -21,7 +21,7 @@ pub(crate) struct StatusCell {
 impl Default for StatusCell {
     fn default() -> Self {
         StatusCell {
-            now: watch::Sender::new(CurrentStatus { status: ChannelStatus::Disconnected, trouble: None }),
+            now: watch::Sender::new(CurrentStatus { status: ChannelStatus::Disconnected, problem: None }),
         }
     }
 }
@@ -33,17 +33,17 @@ impl StatusCell {
             current.status = next(current.status, trigger);
             // A disconnect does not clear the error: it usually explains the disconnect.
             if current.status != ChannelStatus::Error && trigger != Trigger::SaysDisconnected {
-                current.trouble = None;
+                current.problem = None;
             }
         });
     }
 
     /// Handles an error. Returns whether it is new, so that the same error is logged once.
-    pub fn trouble(&self, trigger: Trigger, reason: &str) -> bool {
+    pub fn problem(&self, trigger: Trigger, reason: &str) -> bool {
         self.now.send_if_modified(|current| {
             let before = current.clone();
             *current =
-                CurrentStatus { status: next(current.status, trigger), trouble: Some(reason.to_owned()) };
+                CurrentStatus { status: next(current.status, trigger), problem: Some(reason.to_owned()) };
             *current != before
         })
     }

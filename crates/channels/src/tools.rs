@@ -100,8 +100,8 @@ impl Tool for ChannelStatusTool {
 
     async fn call(&self, _arguments: Value) -> Result<String, ToolError> {
         let report = self.0.report();
-        Ok(match report.trouble {
-            Some(trouble) => format!("{}: {trouble}", report.status),
+        Ok(match report.problem {
+            Some(problem) => format!("{}: {problem}", report.status),
             None => report.status.to_string(),
         })
     }

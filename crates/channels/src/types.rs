@@ -59,7 +59,7 @@ pub struct ChannelReport {
     /// Empty if there is no gateway.
     pub gateway_url: String,
     /// The error and its fix, if there is one.
-    pub trouble: Option<String>,
+    pub problem: Option<String>,
 }
 
 /// Why a message was not delivered, or the channels could not be listed.
@@ -70,11 +70,11 @@ pub enum ChannelError {
     )]
     NotConfigured,
 
-    /// The message itself cannot be sent, whatever the state of the channel.
+    /// The message itself is invalid, independent of the state of the channel.
     #[error("cannot send this message: {reason}")]
     Invalid { reason: String },
 
-    /// The message may have arrived if the channel stopped answering, so Hob does not send it again by itself.
+    /// The message may have arrived if the channel stopped answering, so Hob does not send it again.
     #[error("the message to '{channel}' was not delivered: {reason}")]
     Undelivered { channel: String, reason: String },
 

@@ -39,7 +39,7 @@ fn sent(gateway: &Gateway) -> Vec<Value> {
 }
 
 async fn call(tools: &ToolSet, most: Reach, name: &str, arguments: &str) -> ToolResult {
-    let tools = tools.for_run(Permit::up_to(most), RunEvents::unheard()).unwrap();
+    let tools = tools.for_run(Permit::up_to(most), RunEvents::without_subscribers()).unwrap();
     tools.execute(&ToolCall { id: "1".into(), name: name.into(), arguments: arguments.into() }).await
 }
 

@@ -173,3 +173,17 @@ fn print_tuning(id: &str, report: &TuneReport) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_has_the_size_of_the_starter_model() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for page in ["README.md", "docs/first-ten-minutes.md", "docs/embedded.md"] {
+            let text = std::fs::read_to_string(root.join(page)).unwrap();
+            assert!(text.contains(&starter_size()), "{page} does not contain {}", starter_size());
+        }
+    }
+}

@@ -130,7 +130,7 @@ struct HealthAnswer {
 /// Why a health request has no answer.
 enum NoAnswer {
     NoListener,
-    /// The listener does not speak HTTP, or does not answer in time.
+    /// The listener does not answer with HTTP, or not in time.
     Unusable,
 }
 
@@ -145,7 +145,7 @@ async fn get_health(host: &str, port: u16) -> Result<HealthAnswer, NoAnswer> {
 async fn get_health_of_any(host: &str, port: u16) -> Result<HealthAnswer, NoAnswer> {
     let options = HttpClientOptions { proxy: ProxyUse::Never, ..HttpClientOptions::default() };
     let client = http_client(options).map_err(|_| NoAnswer::Unusable)?;
-    // A request to the IP address passes the server's check of the Host header, whatever the host's name.
+    // A request to the IP address passes the server's check of the Host header for any host name.
     for address in lookup_host((host, port)).await.map_err(|_| NoAnswer::NoListener)? {
         match client.get(format!("http://{address}/health")).send().await {
             Ok(answer) => {

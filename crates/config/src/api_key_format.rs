@@ -1,10 +1,10 @@
-//! What a provider's key looks like from outside: enough to see that one cannot be right, and never the key itself.
+//! Checks the format of providers' keys: finds keys that cannot be valid. Never shows a key.
 
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::env::ProviderKeys;
 
-/// A key that no provider has given out, or not this one.
+/// A key that is not valid for its provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SuspiciousKey {
     /// Where it comes from.
@@ -14,7 +14,7 @@ pub struct SuspiciousKey {
 }
 
 impl ProviderKeys {
-    /// The keys that cannot work, whatever the provider says.
+    /// The keys that cannot be valid.
     pub fn suspicious(&self) -> Vec<SuspiciousKey> {
         let keys = [
             ("OPENAI_API_KEY", Maker::OpenAi, &self.openai),
@@ -45,7 +45,7 @@ fn problem(key: &str, wanted: Maker) -> Option<&'static str> {
         return Some("contains a space, a quote or another character that keys do not have");
     }
     match maker(key) {
-        // Other services that speak OpenAI's format have keys of any form, so an unknown prefix is accepted.
+        // Other services with OpenAI's API have keys of any form, so an unknown prefix is accepted.
         None => None,
         Some(maker) if maker == wanted => None,
         Some(Maker::Anthropic) => Some("looks like an Anthropic key"),

@@ -23,7 +23,7 @@ pub struct ChannelConfig {
     pub default_agent: Option<AgentName>,
     /// How long to wait before the next attempt to connect.
     pub reconnect_interval: Duration,
-    /// The token the gateway wants; `None` sends none.
+    /// The token for the gateway; `None` sends none.
     pub token: Option<SecretString>,
     /// Whether to answer messages, or only receive them.
     pub reply: bool,
@@ -98,7 +98,7 @@ impl Default for WhatsappConfig {
 keys_of! {
     WhatsappConfig {
         enabled: FLAG, "Whether to connect to WhatsApp. Run 'hob channel login whatsapp' first.";
-        auth_dir: OPTIONAL_PATH, "Directory of the session; \"\" is 'whatsapp' beside this file.";
+        auth_dir: OPTIONAL_PATH, "Directory of the session; \"\" is 'whatsapp' next to this file.";
         assistant_name: TEXT, "Name of the assistant in messages.";
         assistant_has_own_number: FLAG, "Whether the assistant has its own phone number.";
     }

@@ -5,7 +5,6 @@ use crate::channel::ChannelConfig;
 use crate::engine::EngineConfig;
 use crate::env::{Hub, ProviderKeys};
 use crate::intelligence::IntelligenceConfig;
-use crate::listing::{ListedSection, list};
 use crate::mcp::McpConfig;
 use crate::memory::MemoryConfig;
 use crate::models::ModelsConfig;
@@ -17,7 +16,7 @@ use crate::server::ServerConfig;
 use crate::telemetry::TelemetryConfig;
 use crate::tools::ToolsConfig;
 
-/// What Hob was told, resolved and complete. `Config::default()` is what an empty file gives.
+/// All settings, resolved. `Config::default()` is the configuration of an empty file.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     pub server: ServerConfig,
@@ -55,20 +54,6 @@ impl Config {
         if model != DEFAULT_MODEL {
             self.server.model = Some(model.to_owned());
         }
-    }
-
-    /// The keys that have another value in `other`, such as `server.port`. Values are not told: some are secret.
-    pub fn changed_keys(&self, other: &Config) -> Vec<String> {
-        let values = |config: &Config| -> Vec<(String, String)> {
-            let sections = list(config).into_iter();
-            let of_section = |section: ListedSection| {
-                let names: Vec<String> = section.full_names().collect();
-                names.into_iter().zip(section.keys.into_iter().map(|key| key.value))
-            };
-            sections.flat_map(of_section).collect()
-        };
-        let pairs = values(self).into_iter().zip(values(other));
-        pairs.filter(|(ours, theirs)| ours != theirs).map(|((name, _), _)| name).collect()
     }
 }
 

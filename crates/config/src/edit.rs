@@ -7,8 +7,8 @@ use crate::kind::quote;
 
 /// The text with `key` of `[section]` set; `None` where it is written in a way that cannot be changed in place.
 ///
-/// Every way of writing it is tried, and the first that changes this value and no other is taken: what comes out is never
-/// another configuration than the one that was meant.
+/// Tries every way of writing it and uses the first that changes only this value, so the result never differs in other
+/// settings.
 pub(crate) fn set_text(text: &str, section: &str, key: &str, value: &str) -> Option<String> {
     let meant = meant(text, section, key, value)?;
     let line = format!("{key} = {}", quote(value));
@@ -21,7 +21,7 @@ pub(crate) fn set_text(text: &str, section: &str, key: &str, value: &str) -> Opt
     ways.into_iter().flatten().find(|edited| edited.parse::<Table>().is_ok_and(|read| read == meant))
 }
 
-/// What the file is to say.
+/// The value to write.
 fn meant(text: &str, section: &str, key: &str, value: &str) -> Option<Table> {
     let mut table: Table = text.parse().ok()?;
     let inner = table.entry(section).or_insert_with(|| Value::Table(Table::new()));

@@ -6,9 +6,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use crate::engine_name::{ENGINE, ENGINES, EngineName};
-use crate::hardware::Hardware;
 use crate::kind::{COUNT, COUNT_OR_NONE, HTTP_URL, HTTP_URLS, OPTIONAL_PATH, SECONDS, SECRET, TEXTS};
-use crate::recommend::recommend;
 use crate::section_keys::{Keys, Section, keys_of};
 
 /// How long an engine may take to answer by default.
@@ -17,11 +15,11 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// Settings of all engines.
 #[derive(Debug, Clone)]
 pub struct EngineConfig {
-    /// The engine the user chose; `None` when the user did not. See [`Self::default_on`].
+    /// The engine the user chose; `None` if the user chose none.
     pub default: Option<EngineName>,
     /// The engine that `hob init` found to suit the machine. See [`Self::is_chosen`].
     pub recommended: Option<EngineName>,
-    /// Engines that answer for the models they have, in this order behind the chosen one; empty asks the chosen one alone.
+    /// Engines that answer for the models they have, in this order after the chosen one; empty uses only the chosen one.
     pub pool: Vec<EngineName>,
     pub ollama: EngineServer,
     pub vllm: EngineServer,
@@ -33,11 +31,6 @@ pub struct EngineConfig {
 }
 
 impl EngineConfig {
-    /// The engine to try first: the user's choice, else what suits the machine.
-    pub fn default_on(&self, hardware: &Hardware) -> EngineName {
-        self.default.unwrap_or_else(|| recommend(&hardware.gpus))
-    }
-
     /// Whether the owner chose an engine. A default that `hob init` wrote is only a recommendation until the owner changes it or
     /// configures its engine.
     pub fn is_chosen(&self) -> bool {
@@ -45,7 +38,7 @@ impl EngineConfig {
         !self.pool.is_empty() || self.default.is_some_and(is_chosen)
     }
 
-    /// Whether an engine is said to be elsewhere than usual, or to be started.
+    /// Whether an engine has an address of its own, or is started by Hob.
     fn is_set_up(&self, key: EngineName) -> bool {
         let usual = EngineConfig::default();
         let is_started = key == EngineName::Llamacpp && self.llamacpp.binary_path.is_some();
@@ -299,15 +292,6 @@ keys_of! {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_users_choice_of_engine_goes_before_the_hardwares() {
-        let bare = Hardware::default();
-        let mut engine = EngineConfig::default();
-        assert_eq!(engine.default_on(&bare), EngineName::Llamacpp);
-        engine.default = Some(EngineName::Cloud);
-        assert_eq!(engine.default_on(&bare), EngineName::Cloud);
-    }
 
     #[test]
     fn a_default_that_was_only_recommended_is_nobodys_choice() {

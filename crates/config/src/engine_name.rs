@@ -67,7 +67,7 @@ impl FromStr for EngineName {
     }
 }
 
-/// Their names, for those who mistype one.
+/// Their names, for error messages.
 const NAMES: [&str; 7] = ["ollama", "vllm", "sglang", "llamacpp", "litellm", "cloud", "embedded"];
 
 /// An engine, or `""` for "not chosen".
@@ -81,7 +81,7 @@ pub(crate) const ENGINE: Kind<Option<EngineName>> = Kind {
     exposure: Exposure::OneOf(&NAMES),
 };
 
-/// Several engines in an order. Each counts once, where it stands first.
+/// An ordered list of engines. Only the first occurrence of each counts.
 pub(crate) const ENGINES: Kind<Vec<EngineName>> = Kind {
     expected: "a list of the engines ollama, vllm, sglang, llamacpp, litellm, cloud, embedded",
     read: |typed| {

@@ -1,4 +1,4 @@
-//! The environment variables Hob reads. The only place of this crate that looks at the process's environment.
+//! The environment variables Hob reads. The only file of this crate that reads the process's environment.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -104,7 +104,7 @@ impl Environment {
     }
 
     /// A key without the newline that reading it from a file often leaves behind. One that is no text is an error: to
-    /// ignore it could leave a server open that its owner believes locked.
+    /// ignore it could leave a server without the key that its owner has set.
     fn secret(&self, variable: &'static str) -> Result<Option<SecretString>, ConfigError> {
         let Some(value) = self.values.get(variable) else {
             return Ok(None);

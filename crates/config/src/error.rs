@@ -36,7 +36,7 @@ pub enum ConfigError {
     #[error("{file}:{line}:{column}: this is not valid TOML: {reason}")]
     Syntax { file: String, line: usize, column: usize, reason: String },
 
-    /// The file is TOML, but some values are not what their keys take. All of them, so that one look mends them all.
+    /// The file is TOML, but some values are invalid. Lists all of them, so that they can be fixed at once.
     #[error("{}", lines(.0))]
     BadValues(Vec<BadValue>),
 

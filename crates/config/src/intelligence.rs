@@ -11,9 +11,9 @@ use crate::section_keys::keys_of;
 pub struct IntelligenceConfig {
     /// The model when nothing else names one; `None` leaves the choice to Hob.
     pub default_model: Option<String>,
-    /// Who chooses where the model is `auto`.
+    /// The policy that chooses the model for `auto`.
     pub router: RouterName,
-    /// The model that answers for the default one when that, or its engine, is not there.
+    /// The model that answers if the default model or its engine is not available.
     pub fallback_model: Option<String>,
     /// Whether a request may go to the cloud when no local engine can answer it.
     pub allow_cloud_fallback: bool,

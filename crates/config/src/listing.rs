@@ -6,10 +6,10 @@ use crate::config::Config;
 use crate::kind::quote_name;
 use crate::section_keys::{Keys, Kind, Section};
 
-/// A section and the keys that stand directly in it.
+/// A section and its own keys.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ListedSection {
-    /// With those it stands in: `engine.ollama`. Empty for the file itself.
+    /// With its outer sections: `engine.ollama`. Empty for the file itself.
     pub name: String,
     pub about: &'static str,
     pub keys: Vec<ListedKey>,
@@ -32,13 +32,29 @@ impl ListedSection {
     }
 }
 
-/// Lists everything that stands in a file.
+/// Lists all sections and keys.
 pub(crate) fn list(config: &Config) -> Vec<ListedSection> {
     let top = ListedSection { name: String::new(), about: "", keys: Vec::new() };
     let mut listing = Listing { sections: vec![top], current: 0 };
     config.clone().keys(&mut listing);
     listing.sections.retain(|section| !section.name.is_empty());
     listing.sections
+}
+
+impl Config {
+    /// The keys that have another value in `other`, such as `server.port`. Returns no values: some are secret.
+    pub fn changed_keys(&self, other: &Config) -> Vec<String> {
+        let values = |config: &Config| -> Vec<(String, String)> {
+            let sections = list(config).into_iter();
+            let of_section = |section: ListedSection| {
+                let names: Vec<String> = section.full_names().collect();
+                names.into_iter().zip(section.keys.into_iter().map(|key| key.value))
+            };
+            sections.flat_map(of_section).collect()
+        };
+        let pairs = values(self).into_iter().zip(values(other));
+        pairs.filter(|(ours, theirs)| ours != theirs).map(|((name, _), _)| name).collect()
+    }
 }
 
 struct Listing {
@@ -87,7 +103,7 @@ impl Keys for Listing {
     fn removed(&mut self, _name: &'static str) {}
 }
 
-/// The full name of what stands in a section.
+/// The full name of a key or an inner section.
 pub(crate) fn join(section: &str, name: &str) -> String {
     if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") }
 }

@@ -21,7 +21,7 @@ const LARGEST: usize = 1024 * 1024;
 #[derive(Debug)]
 pub struct Loaded {
     pub config: Config,
-    /// What the user should be told of the file.
+    /// Warnings about the file.
     pub warnings: Vec<ConfigWarning>,
     /// The file that was read; `None` when there is none and everything is at its default.
     pub path: Option<PathBuf>,

@@ -51,7 +51,7 @@ const SERVER: Kind<McpServerConfig> = Kind {
     exposure: Exposure::Secret,
 };
 
-/// A server as it stands in the file.
+/// A server as it is written in the file.
 struct Server<'a> {
     table: &'a DeTable<'a>,
     typed: &'a Typed<'a>,
@@ -82,7 +82,7 @@ impl Server<'_> {
         };
         let reach = match has("reach") {
             true => Reach::parse(self.text("reach")?)?,
-            // What a stranger's program does is not known, so it counts as the most.
+            // What an unknown program does is not known, so it has the highest reach.
             false => Reach::Act,
         };
         let timeout = match self.value("timeout") {

@@ -1,4 +1,4 @@
-//! `[memory]`: what is remembered of the user's documents, and how it is found again.
+//! `[memory]`: how the user's documents are indexed and searched.
 
 use crate::kind::{COUNT, COUNT_OR_NONE, FLAG, OPTIONAL_TEXT, quote};
 use crate::section_keys::{Exposure, Kind, keys_of};
@@ -11,9 +11,9 @@ pub struct MemoryConfig {
     pub chunk_size: usize,
     /// Tokens that two neighbouring chunks share.
     pub chunk_overlap: usize,
-    /// Whether questions are answered with what the memory has on them.
+    /// Whether the model gets passages of the memory with a question.
     pub context: bool,
-    /// How many passages a question is answered with.
+    /// The number of passages with a question.
     pub context_passages: usize,
     /// The most tokens of them together.
     pub context_tokens: usize,

@@ -8,7 +8,7 @@ use crate::section_keys::{Keys, Section};
 /// Settings of the names of models.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelsConfig {
-    /// By the name that a client sends, in which `*` stands for any characters. The value is a model, `default` or `auto`.
+    /// By the name that a client sends, in which `*` matches any characters. The value is a model, `default` or `auto`.
     pub aliases: BTreeMap<String, String>,
 }
 
@@ -19,7 +19,7 @@ impl Section for ModelsConfig {
             "aliases",
             aliases,
             TEXT,
-            "Models for the names that clients send, such as { \"claude-*\" = \"default\" }; * stands for any characters. The answer names the real model.",
+            "Models for the names that clients send, such as { \"claude-*\" = \"default\" }; * matches any characters. The answer names the real model.",
         );
     }
 }

@@ -13,13 +13,13 @@ use crate::nearest::nearest;
 use crate::section_keys::{Exposure, Keys, Kind, Section, Typed};
 use crate::warning::ConfigWarning;
 
-/// So many unknown keys are named; a file with more is not one of ours.
+/// The number of unknown keys that are named; a file with more is not a configuration of Hob.
 const MOST_UNKNOWN: usize = 20;
 
-/// So much of a bad value is repeated in an error.
+/// The part of a bad value that an error repeats.
 const MOST_SHOWN: usize = 60;
 
-/// A file's text, and what is needed to understand and to speak of it.
+/// A file's text, and what is needed to read it and to report errors.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     /// The path as a person would write it.
@@ -90,7 +90,7 @@ fn warnings(source: Source<'_>, mut unknown: Vec<Unknown>) -> Vec<ConfigWarning>
     told.chain(more).collect()
 }
 
-/// What reading brought to light.
+/// Errors and warnings of the file.
 #[derive(Default)]
 struct Findings {
     bad: Vec<BadValue>,

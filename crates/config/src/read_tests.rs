@@ -1,4 +1,4 @@
-//! What users write into their file, and what they are told.
+//! Configuration files of users, and the messages about them.
 
 use std::time::Duration;
 

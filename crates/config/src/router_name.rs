@@ -8,13 +8,13 @@ use thiserror::Error;
 use crate::kind::quote;
 use crate::section_keys::{Exposure, Kind};
 
-/// Who chooses the model for requests that leave it to Hob.
+/// The policy that chooses the model for `auto`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RouterName {
     /// Rules.
     #[default]
     Heuristic,
-    /// What was learnt.
+    /// Learned from outcomes and ratings.
     Grpo,
 }
 

@@ -1,4 +1,4 @@
-//! `[savings.prices]`: what models of the cloud cost, where it differs from what Hob knows.
+//! `[savings.prices]`: prices of cloud models that override the built-in ones.
 
 use std::collections::BTreeMap;
 

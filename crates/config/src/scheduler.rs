@@ -10,7 +10,7 @@ use crate::section_keys::keys_of;
 pub struct SchedulerConfig {
     /// Whether `serve` runs tasks too.
     pub enabled: bool,
-    /// The longest time between two looks for due tasks.
+    /// The longest time between two checks for due tasks.
     pub poll_interval: Duration,
     /// How many tasks run at once.
     pub max_concurrent: usize,

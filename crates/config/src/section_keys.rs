@@ -1,12 +1,12 @@
-//! How a section tells what keys it has, once, for everything that needs to know: the reader of the file and the
-//! template that `init` writes.
+//! How a section declares its keys, once, for all users of the list: the reader of the file and the template that `init`
+//! writes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use toml::de::DeValue;
 
-/// Settings that stand together under one `[name]`.
+/// The settings of one section.
 pub(crate) trait Section {
     /// Shows every key to `keys`, in the order in which a person should read them.
     fn keys<K: Keys>(&mut self, keys: &mut K);
@@ -33,7 +33,7 @@ macro_rules! keys_of {
 }
 pub(crate) use keys_of;
 
-/// Something that goes over all keys.
+/// Visits all keys.
 pub(crate) trait Keys {
     /// A section inside this one.
     fn section<S: Section>(&mut self, name: &'static str, section: &mut S, about: &'static str);
@@ -50,7 +50,7 @@ pub(crate) trait Keys {
         about: &'static str,
     );
 
-    /// A former name of a key: still read, no longer written. Comes before the key, which therefore wins.
+    /// A former name of a key: still read, no longer written. Comes before the key, which overrides it.
     fn legacy<T>(&mut self, name: &'static str, field: &mut T, kind: Kind<T>);
 
     /// A key that no longer has an effect: accepted with a warning, whatever its value, and no longer written.
@@ -67,7 +67,7 @@ pub(crate) struct Kind<T> {
     pub exposure: Exposure,
 }
 
-/// How an error message speaks of a bad value.
+/// How an error message shows a bad value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exposure {
     /// It is repeated.
@@ -77,7 +77,7 @@ pub(crate) enum Exposure {
     Secret,
 }
 
-/// A value as it stands in the file.
+/// A value as it is written in the file.
 pub(crate) struct Typed<'a> {
     pub value: &'a DeValue<'a>,
     /// What `~` stands for.

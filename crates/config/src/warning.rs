@@ -1,4 +1,4 @@
-//! What is odd about a file that can be used all the same.
+//! Warnings about a file that can still be used.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ pub enum ConfigWarning {
         /// With its section: `engine.embedded.tune`.
         key: String,
     },
-    /// There are more unknown ones than anyone would read.
+    /// There are too many unknown keys to list.
     MoreUnknown {
         file: String,
         count: usize,

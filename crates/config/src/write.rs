@@ -26,12 +26,12 @@ pub enum WriteError {
     Write { path: PathBuf, source: io::Error },
 }
 
-/// Writes `text` to `path`, with the directories that are missing, for the eyes of the owner only: it may hold a key.
+/// Writes `text` to `path` and creates missing directories. Only the owner can read the file: it may contain a key.
 ///
-/// The text is written beside its place and then moved there, so that no reader ever sees half of it. Whether a file is in the
-/// way is found out by that same move: of two that write at once, one is refused.
+/// The text is written to a temporary file and then moved, so that no reader sees half of it. The move also detects an
+/// existing file: of two that write at once, one is refused.
 pub fn write_new(path: &Path, text: &str, overwrite: Overwrite) -> Result<(), WriteError> {
-    // A file kept elsewhere and linked here is replaced where it is kept.
+    // The target of a link is replaced, not the link.
     let path = match (overwrite, fs::canonicalize(path)) {
         (Overwrite::Force, Ok(target)) => target,
         _ => path.to_owned(),

@@ -18,14 +18,14 @@ pub struct AgentContext {
     pub events: RunEvents,
     /// How often the engine may be asked.
     pub max_turns: u32,
-    /// Who wants to hear the answer as it comes; `None` for the whole answer at the end.
+    /// Receives the answer piece by piece; `None` for the whole answer at the end.
     pub listener: Option<Arc<dyn TextSink>>,
 }
 
-/// Hears an answer as it comes.
+/// Receives an answer piece by piece.
 #[async_trait]
 pub trait TextSink: Send + Sync {
-    /// The next piece of the final answer's text. Waits while the hearer is busy.
+    /// The next piece of the final answer's text. Waits while the receiver is busy.
     async fn text(&self, piece: &str);
 }
 
@@ -38,7 +38,7 @@ pub struct AgentOutcome {
     pub tool_results: Vec<ToolResult>,
 }
 
-/// Answers a request its own way. Dropping the future cancels the run, down to the engine and the tools.
+/// Answers a request. Dropping the future cancels the run, including its engine and its tools.
 #[async_trait]
 pub trait Agent: Send + Sync {
     fn name(&self) -> &str;

@@ -53,7 +53,7 @@ impl RequestSource {
     }
 }
 
-/// Which agent the caller wants to answer.
+/// Which agent answers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum AgentPreference {
     /// The one that is configured.
@@ -64,13 +64,13 @@ pub enum AgentPreference {
     None,
 }
 
-/// Whether a question is answered with what the memory has on it.
+/// Whether the model gets passages of the memory with the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MemoryUse {
-    /// Where the caller may know it.
+    /// If the caller may read the memory.
     #[default]
     Allowed,
-    /// Not even then.
+    /// Never.
     Unwanted,
 }
 
@@ -137,7 +137,7 @@ pub enum AskError {
     #[error("there is no tool '{name}'{hint}")]
     UnknownTool {
         name: String,
-        /// What was probably meant, or what there is, as the end of a sentence.
+        /// The closest name, or the existing ones, as the end of a sentence.
         hint: String,
     },
 

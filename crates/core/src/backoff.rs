@@ -30,7 +30,7 @@ impl Backoff {
     }
 }
 
-/// The waits of one thing that fails again and again.
+/// The waits of one operation that fails repeatedly.
 #[derive(Debug, Clone)]
 pub struct BackoffDelays {
     backoff: Backoff,

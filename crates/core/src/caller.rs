@@ -3,7 +3,7 @@
 use crate::engine::CLOUD;
 use crate::tool::Reach;
 
-/// Who a request comes from, as far as Hob can tell.
+/// Who a request comes from, as far as Hob knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CallerRole {
     /// The person whose machine this is: at the terminal, on loopback without a forwarder, or with the owner's key.

@@ -1,4 +1,4 @@
-//! Conversations that are too long for their model: how engines say it, and how OpenAI's clients expect to be told. Knows no
+//! Conversations that are too long for their model: how engines report it, and the message that OpenAI's clients expect. Knows no
 //! wire format: engines hand over the words and the code of their error.
 
 /// The code by which OpenAI's clients know that a conversation is too long.

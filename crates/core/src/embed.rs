@@ -1,22 +1,22 @@
-//! Text turned into vectors, by whoever can.
+//! Requests for vectors of texts, and the vectors.
 
 /// What to turn into vectors.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EmbedRequest {
     pub model: String,
-    /// One vector is made of each.
+    /// Each gets one vector.
     pub inputs: EmbedInputs,
-    /// How long the vectors are to be, for models that can make them shorter.
+    /// The length of the vectors, for models that support several lengths.
     pub dimensions: Option<u32>,
     pub overlong: Overlong,
 }
 
-/// What vectors are made of.
+/// What gets a vector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EmbedInputs {
     Texts(Vec<String>),
-    /// Texts as the model's own tokens, from a caller who knows its tokenizer. Only some engines take them; any other must refuse
-    /// them by name.
+    /// Texts as the model's own tokens, from a caller who uses its tokenizer. An engine that does not support them refuses the
+    /// field by name.
     Tokens(Vec<Vec<u32>>),
 }
 
@@ -53,13 +53,13 @@ impl From<Vec<String>> for EmbedInputs {
     }
 }
 
-/// What becomes of a text that is longer than the model's context.
+/// How to handle a text that is longer than the model's context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overlong {
-    /// The request is refused, with the length there is and the length there may be.
+    /// The request is refused, with the length of the text and the limit.
     #[default]
     Refuse,
-    /// Its beginning stands for it, and [`Embeddings::cut`] says so. An engine that cannot cut still refuses.
+    /// The text is truncated, and [`Embeddings::cut`] reports it. An engine that cannot truncate still refuses.
     Cut,
 }
 
@@ -68,20 +68,20 @@ pub enum Overlong {
 pub struct Embeddings {
     /// The model that made them.
     pub model: String,
-    /// As many as there were inputs, in their order.
+    /// One for each input, in the same order.
     pub vectors: Vec<Vec<f32>>,
     /// `None` when the engine does not count.
     pub prompt_tokens: Option<u64>,
     pub cut: Cut,
 }
 
-/// Which texts were cut before they were read.
+/// Which texts were truncated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cut {
     /// The inputs with these indices, in order; mostly none.
     Inputs(Vec<usize>),
-    /// The engine cuts and does not tell which.
-    Untold,
+    /// The engine truncates and does not report which texts.
+    Unreported,
 }
 
 impl Cut {

@@ -1,4 +1,4 @@
-//! The contract of everything that can answer.
+//! The contract of an engine.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::tokenize::{DetokenizeRequest, TokenizeRequest, Tokenized};
 /// The key of the engine that sends conversations to cloud providers. It never replaces another engine silently.
 pub const CLOUD: &str = "cloud";
 
-/// Something that answers: a server on this machine, a cloud provider, a model in this process.
+/// A model server on this machine, a cloud provider, or a model in this process.
 ///
 /// Dropping a future or a stream of an engine cancels the work behind it.
 #[async_trait]
@@ -28,7 +28,7 @@ pub trait Engine: Send + Sync {
     /// Where it listens, for people to read; empty when it has no address.
     fn address(&self) -> &str;
 
-    /// The engines that it stands for, where it is several servers under one key.
+    /// The engines behind this one, if it is several servers under one key.
     fn members(&self) -> &[Arc<dyn Engine>] {
         &[]
     }
@@ -77,16 +77,16 @@ pub trait Engine: Send + Sync {
     /// The models it has.
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError>;
 
-    /// More about a model than [`Self::list_models`] says, where the engine tells it when it is asked for one model.
+    /// More about a model than [`Self::list_models`] returns, if the engine has details of single models.
     async fn describe(&self, _model: &ModelInfo) -> Option<ModelInfo> {
         None
     }
 
-    /// Whether it answers, found out within two seconds.
+    /// Whether it answers. Takes at most two seconds.
     async fn health(&self) -> bool;
 
-    /// Whether a name that is not in [`Self::list_models`] can be no model of this engine. Some engines answer a foreign
-    /// name with whatever they have loaded, others know more models than they list.
+    /// Whether [`Self::list_models`] is complete. Some engines answer an unknown name with any model that is loaded; others accept
+    /// models that they do not list.
     fn lists_every_model(&self) -> bool {
         true
     }
@@ -110,14 +110,14 @@ pub trait Engine: Send + Sync {
         })
     }
 
-    /// The models that are in memory now, where the engine tells.
+    /// The models that are in memory now, if the engine reports them.
     async fn running_models(&self) -> Result<Vec<RunningModel>, EngineError> {
         Ok(Vec::new())
     }
 
     /// Reads the prompt of a request before it is asked, where the engine can keep it, so that the first real request that begins
-    /// with the same messages and tools is answered sooner. Generates nothing. It gives way to real work, so success does not
-    /// promise that the prompt was read.
+    /// with the same messages and tools is answered sooner. Generates nothing. Requests take precedence, so success does not
+    /// mean that the prompt was read.
     async fn warm(&self, _request: &GenerateRequest) -> Result<(), EngineError> {
         Ok(())
     }

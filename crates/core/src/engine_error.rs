@@ -6,10 +6,10 @@ use thiserror::Error;
 
 use crate::context_overflow::ContextOverflow;
 
-/// How an engine fails. Every backend maps its trouble to one of these.
+/// How an engine fails. Every engine maps its errors to one of these.
 #[derive(Debug, Error)]
 pub enum EngineError {
-    /// There was no connection to it, so nothing of the question can have been seen by anybody.
+    /// There was no connection, so nothing was sent.
     #[error("cannot reach {engine} at {address}: {reason}")]
     Unreachable { engine: String, address: String, reason: String },
 
@@ -22,11 +22,11 @@ pub enum EngineError {
         engine: String,
         status: u16,
         message: String,
-        /// The engine's own word for the error, such as `context_length_exceeded`, where it tells.
+        /// The engine's own code of the error, such as `context_length_exceeded`, if it sends one.
         code: Option<String>,
-        /// The field the engine complains of, where it tells.
+        /// The field that the engine rejects, if it names one.
         param: Option<String>,
-        /// Seconds after which the engine wants to be asked again.
+        /// Seconds until the engine accepts requests again.
         retry_after: Option<u64>,
     },
 
@@ -41,7 +41,7 @@ pub enum EngineError {
     #[error("{engine} is not set up: {reason}")]
     NotConfigured { engine: String, reason: String },
 
-    /// The engine's answer makes no sense.
+    /// The engine's answer cannot be read.
     #[error("{engine} gave an answer that cannot be read: {reason}")]
     Malformed { engine: String, reason: String },
 
@@ -52,7 +52,7 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// What the engine says of a conversation that is too long for its model. Every engine has its own words for it.
+    /// The engine's numbers if the conversation is too long for its model. Every engine words this error differently.
     pub fn context_overflow(&self) -> Option<ContextOverflow> {
         let EngineError::Refused { status, message, code, .. } = self else { return None };
         ContextOverflow::read(*status, code.as_deref(), message)

@@ -126,7 +126,7 @@ impl Event {
     }
 }
 
-/// An event with its place in the course of things.
+/// An event, with its time and its run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedEvent {
     pub at: SystemTime,
@@ -143,16 +143,16 @@ type Handlers = Arc<[(u64, Arc<Handler>)]>;
 #[derive(Default)]
 struct Subscribers {
     next_id: AtomicU64,
-    /// How many hear every event, for those who would tell nobody.
+    /// The number of subscribers to every event, so that a publisher without subscribers does nothing.
     count: AtomicUsize,
     handlers: RwLock<Handlers>,
-    /// How many hear one run only.
+    /// The number of subscribers to one run.
     run_count: AtomicUsize,
     by_run: RwLock<HashMap<Arc<str>, Handlers>>,
 }
 
-/// Tells every subscriber of every event, or of those of one run, in the publisher's own thread. A subscriber should be quick, and one that panics
-/// harms neither the publisher nor the others.
+/// Calls the subscribers to every event, and those to the run, in the publisher's thread. A subscriber must be quick. One that
+/// panics does not affect the publisher or the others.
 #[derive(Clone, Default)]
 pub struct EventBus {
     subscribers: Arc<Subscribers>,
@@ -165,10 +165,10 @@ impl fmt::Debug for EventBus {
 }
 
 /// Ends with its value.
-#[must_use = "a dropped subscription hears nothing"]
+#[must_use = "a dropped subscription receives no events"]
 pub struct Subscription {
     id: u64,
-    /// The run it hears; `None` for all.
+    /// The run that it is for; `None` for all.
     run: Option<Arc<str>>,
     subscribers: Weak<Subscribers>,
 }
@@ -197,12 +197,12 @@ impl EventBus {
         Subscription { id, run: Some(run), subscribers: Arc::downgrade(&self.subscribers) }
     }
 
-    /// Whether anybody hears the events of this run.
+    /// Whether this run has subscribers.
     pub fn is_heard(&self, run: &str) -> bool {
         self.subscribers.count.load(Ordering::Acquire) > 0 || self.run_handlers(run).is_some()
     }
 
-    /// Tells everybody who hears this run.
+    /// Calls the subscribers to this run.
     pub fn publish(&self, run: &Arc<str>, event: Event) {
         let of_run = self.run_handlers(run);
         let of_all = (self.subscribers.count.load(Ordering::Acquire) > 0).then(|| self.handlers());
@@ -211,7 +211,7 @@ impl EventBus {
         }
         let happening = PublishedEvent { at: SystemTime::now(), run: Arc::clone(run), event };
         for (_, handler) in of_all.iter().chain(&of_run).flat_map(|handlers| handlers.iter()) {
-            // The panic hook has told of it already; what counts here is that the others hear the event too.
+            // The panic hook has reported it. The other subscribers still get the event.
             let _ = catch_unwind(AssertUnwindSafe(|| handler(&happening)));
         }
     }
@@ -235,7 +235,7 @@ impl Subscribers {
         change(&mut changed);
         self.count.store(changed.len(), Ordering::Release);
         let before = std::mem::replace(&mut *handlers, changed.into());
-        // What a handler holds may itself speak to the bus when it goes.
+        // Dropping a handler may publish an event.
         drop(handlers);
         drop(before);
     }
@@ -266,7 +266,7 @@ impl Drop for Subscription {
     }
 }
 
-/// The bus as one run sees it: what it publishes carries the run's name.
+/// The bus of one run: its events carry the run's id.
 #[derive(Debug, Clone)]
 pub struct RunEvents {
     bus: EventBus,
@@ -278,13 +278,13 @@ impl RunEvents {
         RunEvents { bus, run: run.into() }
     }
 
-    /// Events that nobody hears.
-    pub fn unheard() -> Self {
+    /// Events without subscribers.
+    pub fn without_subscribers() -> Self {
         Self::new(EventBus::new(), "")
     }
 
-    /// Whether anybody listens, for those to whom making an event is a cost.
-    pub fn are_heard(&self) -> bool {
+    /// Whether there are subscribers, for events that are expensive to create.
+    pub fn have_subscribers(&self) -> bool {
         self.bus.is_heard(&self.run)
     }
 
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_subscriber_that_panics_harms_nobody() {
-        let events = RunEvents::unheard();
+        let events = RunEvents::without_subscribers();
         let (heard, handler) = told();
         let _bad = events.bus.subscribe(|_| panic!("not my day"));
         let _good = events.bus.subscribe(handler);
@@ -337,7 +337,7 @@ mod tests {
         let (heard, handler) = told();
         let subscription = bus.subscribe_run("mine", handler);
         let (mine, other) = (RunEvents::new(bus.clone(), "mine"), RunEvents::new(bus.clone(), "other"));
-        assert!(mine.are_heard() && !other.are_heard());
+        assert!(mine.have_subscribers() && !other.have_subscribers());
         mine.publish(an_event());
         other.publish(an_event());
         assert_eq!(*heard.lock().unwrap(), ["TOOL_CALL_START"]);
@@ -348,7 +348,7 @@ mod tests {
         mine.publish(an_event());
         assert_eq!((heard.lock().unwrap().len(), second.lock().unwrap().len()), (1, 1));
         drop(second_subscription);
-        assert!(!mine.are_heard());
+        assert!(!mine.have_subscribers());
         assert!(bus.subscribers.by_run.read().unwrap().is_empty());
     }
 

@@ -18,7 +18,7 @@ pub enum InvalidValue {
     MaxTokens(i64),
 }
 
-/// Whether the caller wants a complete answer or a stream.
+/// Whether the answer is complete or a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyMode {
     Complete,
@@ -127,7 +127,7 @@ pub struct Sampling {
     pub top_logprobs: Option<u32>,
 }
 
-/// What holds where a caller leaves something open. `None` leaves it to the engine.
+/// The defaults for fields that a caller omits. `None` leaves the value to the engine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AnswerDefaults {
     pub temperature: Option<Temperature>,
@@ -149,8 +149,8 @@ pub struct GenerateRequest {
     pub temperature: Option<Temperature>,
     /// As the caller gave it. [`Self::max_tokens`] has the default.
     pub max_tokens: Option<MaxTokens>,
-    /// What holds where the caller gave neither. Set where requests come in, as the owner configured it. A caller who wants no
-    /// limit leaves `max_tokens` out here too.
+    /// The defaults if the caller gave neither, as the owner configured them. For a request without a limit, `max_tokens` is
+    /// `None` here too.
     pub defaults: AnswerDefaults,
     pub sampling: Sampling,
     pub tools: Vec<ToolDefinition>,
@@ -158,15 +158,15 @@ pub struct GenerateRequest {
     pub parallel_tool_calls: Option<bool>,
     pub response_format: ResponseFormat,
     /// Fields of the caller's request that we give no meaning to. An engine of the same wire format passes them on; any
-    /// other must refuse them by name, so that nothing is dropped in silence.
+    /// other must refuse them by name, so that nothing is dropped silently.
     pub extra: Map<String, Value>,
-    /// What the caller would like, under the usual names (`top_k`, `num_ctx`, `reasoning_effort`). An engine that can do it does it,
-    /// and any other leaves it out with a warning: a hint is never a reason to refuse.
+    /// Optional preferences under their usual names (`top_k`, `num_ctx`, `reasoning_effort`). An engine that does not support one
+    /// ignores it with a warning and never refuses it.
     pub hints: Map<String, Value>,
-    /// The same request in the words of Anthropic's API, where it came in by that. Only an engine of that API reads it: the other
-    /// fields say the same to all engines.
+    /// The request in the format of Anthropic's API, if it came in that format. Only an engine with that API reads it; the other
+    /// fields contain the same for all engines.
     pub anthropic: Map<String, Value>,
-    /// Whether the limit of the answer is the most that the caller accepts, and less is no reason to refuse.
+    /// Whether the limit may be lowered to what the engine supports.
     pub is_max_tokens_soft: bool,
 }
 
@@ -187,8 +187,7 @@ impl GenerateRequest {
     }
 }
 
-/// Whether a field of a caller's request tells a service about the caller and asks nothing of the answer. Engines without a
-/// place for such a field may leave it out.
+/// Whether a field describes the caller and does not affect the answer. Engines without such a field may ignore it.
 pub fn is_annotation(field: &str) -> bool {
     matches!(
         field,
@@ -202,8 +201,7 @@ pub fn is_annotation(field: &str) -> bool {
     )
 }
 
-/// Whether the chat-completions API documents a request field of this name. Such a field says what the answer should be like; it
-/// cannot change how an engine runs or where it connects to. Fields that Hob reads itself are not listed.
+/// Whether the chat-completions API documents a request field of this name. Such a field affects only the answer. It
 pub fn is_documented_field(field: &str) -> bool {
     is_annotation(field)
         || matches!(
@@ -243,7 +241,7 @@ pub enum FinishReason {
     Length,
     ToolCalls,
     ContentFilter,
-    /// A reason only this engine knows, passed on as it is.
+    /// A reason that only this engine has, passed on unchanged.
     Other(String),
 }
 
@@ -275,7 +273,7 @@ impl FinishReason {
 pub struct Usage {
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
-    /// The part of the prompt that came out of a cache, where the engine tells.
+    /// The part of the prompt that came from a cache, if the engine reports it.
     pub cached_tokens: Option<u64>,
 }
 
@@ -285,16 +283,16 @@ impl Usage {
     }
 }
 
-/// Something the caller should know about how the answer came to be; never silent, never an error.
+/// What the caller should know about how the answer was made. Always reported, never an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnswerWarning {
-    /// The engine refused the request with tools, and answered it without.
+    /// The engine refused the tools and answered without them.
     ToolsDropped,
-    /// The conversation outgrew the model, and results of tools were left out of it.
+    /// The conversation was too long for the model, and results of tools were removed from it.
     ContextCompacted,
-    /// The model went in circles with a tool, and the run was ended with what it had.
+    /// The model repeated the same tool calls, so the run ended early.
     LoopStopped,
-    /// The default model was not to be had, and `[intelligence] fallback_model` answered.
+    /// The default model was not available, and `[intelligence] fallback_model` answered.
     FallbackModel,
     /// No local engine could answer, and the cloud did, as the owner allows.
     CloudFallback,
@@ -326,9 +324,9 @@ impl AnswerWarning {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     pub content: String,
-    /// What the model thought before it answered, where the engine keeps that apart.
+    /// The model's reasoning, if the engine returns it separately.
     pub reasoning: Option<String>,
-    /// The parts of it that their provider wants back unchanged, with what it hides.
+    /// The parts of it that the provider requires back unchanged, including encrypted ones.
     pub sealed_reasoning: Vec<SealedReasoning>,
     pub tool_calls: Vec<ToolCall>,
     pub finish_reason: FinishReason,

@@ -129,7 +129,7 @@ pub struct MediaRequest {
 /// Pieces of an answer as they come. Dropping it cancels the work behind it.
 pub type MediaStream = Pin<Box<dyn Stream<Item = Result<Vec<u8>, EngineError>> + Send>>;
 
-/// An answer under way: text, sound or a picture.
+/// An answer in progress: text, sound or a picture.
 pub struct MediaAnswer {
     /// As the engine named it.
     pub content_type: Option<String>,

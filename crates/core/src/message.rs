@@ -1,10 +1,10 @@
-//! What a conversation is made of.
+//! Messages of a conversation.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-/// Who speaks. The wire's `developer` is read as `System`.
+/// The author of a message. The role `developer` is read as `System`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     System,
@@ -14,7 +14,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The role's name on every chat wire format we speak.
+    /// The role's name in all chat wire formats.
     pub fn as_str(self) -> &'static str {
         match self {
             Role::System => "system",
@@ -41,12 +41,12 @@ impl Role {
 pub struct Image {
     /// A `data:` URL, or the address of a picture that the provider fetches itself.
     pub url: String,
-    /// The client's wish for resolution (`low`, `high`, `auto`).
+    /// The resolution that the client asks for (`low`, `high`, `auto`).
     pub detail: Option<String>,
 }
 
 impl Image {
-    /// Media type and base64 payload, when the picture travels inside its URL.
+    /// Media type and base64 data of a `data:` URL.
     pub fn inline(&self) -> Option<(&str, &str)> {
         let (media_type, payload) = self.url.strip_prefix("data:")?.split_once(',')?;
         Some((media_type.strip_suffix(";base64")?, payload))
@@ -63,7 +63,7 @@ pub enum ContentPart {
     Other(Value),
 }
 
-/// What a message says.
+/// The content of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// Nothing at all: an assistant's message that only calls tools.
@@ -73,7 +73,7 @@ pub enum Content {
 }
 
 impl Content {
-    /// The words alone: text parts joined by newlines, pictures left out.
+    /// The text parts, joined by newlines, without pictures.
     pub fn text(&self) -> Cow<'_, str> {
         match self {
             Content::Empty => Cow::Borrowed(""),
@@ -88,6 +88,21 @@ impl Content {
                     .collect();
                 Cow::Owned(texts.join("\n"))
             }
+        }
+    }
+
+    /// The length of the text parts together.
+    pub fn text_bytes(&self) -> u64 {
+        match self {
+            Content::Empty => 0,
+            Content::Text(text) => text.len() as u64,
+            Content::Parts(parts) => parts
+                .iter()
+                .map(|part| match part {
+                    ContentPart::Text(text) => text.len() as u64,
+                    ContentPart::Image(_) | ContentPart::Other(_) => 0,
+                })
+                .sum(),
         }
     }
 
@@ -116,7 +131,7 @@ impl From<String> for Content {
     }
 }
 
-/// A model's wish to have a tool run, in the flat form that every engine normalises to.
+/// A call of a tool by a model, in the form that every engine translates to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCall {
     pub id: String,

@@ -1,4 +1,4 @@
-//! What is known of a model, and the names that stand for one.
+//! Information about a model, and the names with a special meaning.
 
 use thiserror::Error;
 
@@ -11,7 +11,7 @@ pub const DEFAULT_MODEL: &str = "default";
 /// The name by which a caller lets the configured agent answer.
 pub const AGENT_MODEL: &str = "hob/agent";
 
-/// A model an engine can answer with. Only the id is certain; engines tell what they know.
+/// A model of an engine. Only the id is always known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ModelInfo {
     pub id: String,
@@ -29,21 +29,21 @@ pub struct ModelInfo {
     pub capabilities: ModelCapabilities,
 }
 
-/// What a model can; `None` where the engine does not tell.
+/// What a model supports; `None` where the engine does not report it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ModelCapabilities {
     /// It reads images.
     pub vision: Option<bool>,
     /// It calls tools.
     pub tools: Option<bool>,
-    /// It thinks before it answers.
+    /// It reasons before it answers.
     pub reasoning: Option<bool>,
     /// It fills the gap between two texts.
     pub fill_in_middle: Option<bool>,
 }
 
 impl ModelCapabilities {
-    /// What either of the two tells, the first one first.
+    /// The values of both; the first one overrides the second.
     pub fn or(self, other: Self) -> Self {
         ModelCapabilities {
             vision: self.vision.or(other.vision),
@@ -54,13 +54,13 @@ impl ModelCapabilities {
     }
 }
 
-/// What a model makes of a text.
+/// The output of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ModelKind {
-    /// An answer; so does every model of which nothing else is known.
+    /// An answer. The default for models of an unknown kind.
     #[default]
     Text,
-    /// A vector and nothing else: it cannot answer.
+    /// A vector: it cannot answer.
     Embedding,
 }
 

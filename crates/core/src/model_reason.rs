@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// Why this model answers, in one line for people to read. Only there where the model is not simply the one asked for.
+/// Why this model answers, in one line. Only present if the model is not the requested one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelReason(String);
 
 impl ModelReason {
-    /// A reason is shown in a header and on a terminal, so it is one line and ends somewhere.
+    /// A reason is shown in a header and on a terminal, so it is one line of limited length.
     const MOST_CHARACTERS: usize = 400;
 
     pub fn new(sentence: impl AsRef<str>) -> Self {
@@ -16,7 +16,7 @@ impl ModelReason {
         ModelReason(words.join(" ").chars().take(Self::MOST_CHARACTERS).collect())
     }
 
-    /// The same after what was decided before it: first one model was chosen, then another had to answer.
+    /// The reason after an earlier one: first one model was chosen, then another had to answer.
     pub fn after(self, earlier: Option<ModelReason>) -> Self {
         match earlier {
             Some(earlier) => ModelReason::new(format!("{earlier}; {self}")),

@@ -1,12 +1,12 @@
-//! How passages of documents stand before a question in the same message, so that everybody can tell one from the other.
+//! The format of passages of documents before a question in the same message, so that code can separate the two.
 
 /// How the passages begin.
 pub const PASSAGES_BEGIN: &str = "<documents>\nPassages from the user's own documents follow";
 
-/// How they end. Whoever puts passages in makes sure that none of them says the same.
+/// How they end. The code that adds passages ensures that none of them contains this text.
 pub const PASSAGES_END: &str = "</documents>\n\n";
 
-/// A message's text without the passages that stand before it.
+/// A message's text without the passages before it.
 pub fn without_passages(text: &str) -> &str {
     match text.strip_prefix(PASSAGES_BEGIN) {
         Some(passages) => passages.split_once(PASSAGES_END).map_or("", |(_, question)| question),

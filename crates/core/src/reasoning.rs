@@ -1,12 +1,12 @@
-//! Reasoning that its provider vouches for. Anthropic signs what its models think, and hides some of it; both must come back
-//! unchanged with the next question, or the provider refuses it.
+//! Signed reasoning. Anthropic signs the reasoning of its models and encrypts some of it. Both must be sent back unchanged with
+//! the next question, or the provider refuses it.
 
 use serde_json::{Map, Value, json};
 
 /// The field of a message that carries such reasoning, under the name that LiteLLM gave it.
 pub const THINKING_BLOCKS: &str = "thinking_blocks";
 
-/// What ends a block of reasoning in a stream, or stands in its place.
+/// What ends a block of reasoning in a stream, or replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReasoningSeal {
     /// The provider's signature of the reasoning before it.
@@ -15,10 +15,10 @@ pub enum ReasoningSeal {
     Redacted(String),
 }
 
-/// A block of reasoning as its provider wants it back.
+/// A block of reasoning in the form that its provider requires back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SealedReasoning {
-    /// What the model thought, which may be left out, and the provider's signature.
+    /// The reasoning, which may be empty, and the provider's signature.
     Signed { text: String, signature: String },
     /// What only the provider can read.
     Redacted { data: String },

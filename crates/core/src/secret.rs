@@ -1,5 +1,5 @@
-//! Which files hold keys, passwords and private histories, by their names. They are never read by a tool and never indexed,
-//! whatever directory the owner allows.
+//! Which files contain keys, passwords and private histories, by their names. Tools never read them, and the memory never
+//! indexes them, in any directory.
 
 use std::path::{Component, Path};
 
@@ -78,7 +78,7 @@ const NAMES: [&str; 40] = [
     "login data",
     "cookies",
     "wallet.dat",
-    // What was typed, which has passwords in it now and then.
+    // Histories of commands, which may contain passwords.
     ".bash_history",
     ".zsh_history",
     ".history",
@@ -110,9 +110,9 @@ const ENDINGS: [&str; 12] = [
     ".keychain-db",
 ];
 
-/// Whether a file is named like a secret, or lies in a directory that holds secrets. Goes by the names alone.
+/// Whether a file is named like a secret, or is in a directory of secrets. Uses only the names.
 pub fn is_secret(path: &Path) -> bool {
-    // Some file systems do not tell `.ENV` from `.env`.
+    // Some file systems ignore case: `.ENV` is `.env`.
     let names: Vec<String> = path
         .components()
         .filter_map(|component| match component {

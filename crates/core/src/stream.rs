@@ -44,7 +44,7 @@ impl AgentStep {
     /// The name of a step that is a [`AnswerWarning`].
     pub const WARNING: &str = "WARNING";
 
-    /// Something that came to light when the answer had already begun.
+    /// A warning that was found after the answer had begun.
     pub fn warning(warning: &AnswerWarning) -> Self {
         AgentStep { name: Self::WARNING, data: json!({ "warning": warning.text() }) }
     }
@@ -54,18 +54,18 @@ impl AgentStep {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delta {
     Text(TextDelta),
-    /// What the model thinks before it answers.
+    /// The model's reasoning before its answer.
     Reasoning {
         choice: u32,
         text: String,
     },
-    /// What its provider wants back with the reasoning before it.
+    /// What its provider requires back with the reasoning before it.
     ReasoningSeal {
         choice: u32,
         seal: ReasoningSeal,
     },
     ToolCall(ToolCallDelta),
-    /// Something an agent did on its way to the answer. Not part of the answer.
+    /// A step of an agent. Not part of the answer.
     Step(Box<AgentStep>),
     /// One of the `n` answers is complete.
     Finish {
@@ -88,7 +88,7 @@ impl Delta {
 /// Pieces until `Done` or an error. Dropping it cancels the work behind it.
 pub type DeltaStream = Pin<Box<dyn Stream<Item = Result<Delta, EngineError>> + Send>>;
 
-/// An answer under way.
+/// An answer in progress.
 pub struct GenerationStream {
     pub warnings: Vec<AnswerWarning>,
     pub deltas: DeltaStream,

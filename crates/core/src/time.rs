@@ -1,4 +1,4 @@
-//! Points in time, days and time zones, and the clock that tells the time. A moment and a day are whole numbers, in UTC.
+//! Points in time, days, time zones and the clock. A moment and a day are whole numbers, in UTC.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,7 +12,7 @@ const SECONDS_PER_DAY: i64 = 86_400;
 const MICROSECONDS_PER_HOUR: i64 = 3_600_000_000;
 const MICROSECONDS_PER_QUARTER: i64 = MICROSECONDS_PER_HOUR / 4;
 
-/// Tells the time. Tests bring a clock of their own.
+/// Returns the current time. Tests use their own clock.
 pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 }

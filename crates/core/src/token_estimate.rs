@@ -1,7 +1,6 @@
 //! Counts tokens where an engine does not. Close enough to compare costs, and always marked as an estimate.
 
 use crate::generate::GenerateRequest;
-use crate::message::{Content, ContentPart};
 
 /// Text has about four bytes to a token.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -12,14 +11,14 @@ const TOKENS_PER_MESSAGE: u64 = 4;
 /// A picture of a million pixels.
 const TOKENS_PER_PICTURE: u64 = 1_300;
 
-/// What a text of that many bytes amounts to.
+/// The estimate for a text of that many bytes.
 pub fn tokens_of(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
-/// What the conversation of a request amounts to. Adds lengths only, so that a long conversation costs no more to ask about.
+/// The estimate for the conversation of a request. Only adds lengths, so it is cheap for long conversations.
 pub fn prompt_tokens(request: &GenerateRequest) -> u64 {
-    let said: u64 = request.messages.iter().map(|message| text_bytes(&message.content)).sum();
+    let said: u64 = request.messages.iter().map(|message| message.content.text_bytes()).sum();
     tokens_of(said) + TOKENS_PER_MESSAGE * request.messages.len() as u64
 }
 
@@ -39,26 +38,12 @@ pub fn whole_prompt_tokens(request: &GenerateRequest) -> u64 {
     prompt_tokens(request) + tokens_of(bytes as u64) + TOKENS_PER_PICTURE * pictures
 }
 
-fn text_bytes(content: &Content) -> u64 {
-    match content {
-        Content::Empty => 0,
-        Content::Text(text) => text.len() as u64,
-        Content::Parts(parts) => parts
-            .iter()
-            .map(|part| match part {
-                ContentPart::Text(text) => text.len() as u64,
-                ContentPart::Image(_) | ContentPart::Other(_) => 0,
-            })
-            .sum(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Map, json};
 
     use crate::generate::ToolDefinition;
-    use crate::message::{Image, Message, Role, ToolCall};
+    use crate::message::{Content, ContentPart, Image, Message, Role, ToolCall};
 
     use super::*;
 

@@ -21,7 +21,7 @@ pub enum TokenizeInput {
 pub struct TokenizeRequest {
     pub model: String,
     pub input: TokenizeInput,
-    /// Whether the bytes of every token are wanted too.
+    /// Whether the bytes of every token are returned too.
     pub pieces: bool,
 }
 
@@ -31,7 +31,7 @@ pub struct Tokenized {
     pub tokens: Vec<u32>,
     /// The bytes of each token, where they were asked for.
     pub pieces: Option<Vec<Vec<u8>>>,
-    /// The model's context, where the engine tells.
+    /// The model's context, if the engine reports it.
     pub context: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! The contract of a tool: something a model can have done, with a name, a schema and a reach.
+//! The contract of a tool: a function that a model can call, with a name, a schema and a reach.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -19,9 +19,9 @@ pub const MEMORY_SEARCH_TOOLS: [&str; 2] = ["memory_search", "retrieval"];
 pub enum Reach {
     /// It computes.
     Pure,
-    /// It sees private data: memory, files.
+    /// It reads private data: memory, files.
     Read,
-    /// It changes the world: code, files, messages, schedules, the network.
+    /// It has effects: code, files, messages, schedules, the network.
     Act,
 }
 
@@ -49,7 +49,7 @@ pub struct Permit {
     pub also: Vec<String>,
     /// The caller's own selection, which can only take away; `None` for everything allowed.
     pub only: Option<Vec<String>>,
-    /// Tools that are not allowed, whatever the rest says. Looked up when a tool is used, so one that comes later is included.
+    /// Tools that are never allowed. Checked when a tool is used, so tools that are added later are included.
     pub except: Vec<String>,
     /// Whether the request itself is text from outside, such as a message on a channel. Its run begins as one that has read
     /// such text.
@@ -70,10 +70,10 @@ impl Permit {
     }
 }
 
-/// What a call does beyond giving an answer. Text from outside must not get to choose calls that do something.
+/// The effect of a call besides its result. Text from outside must not choose calls with an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Nothing that outlasts the run or leaves the machine.
+    /// Nothing is saved, and nothing leaves the machine.
     None,
     /// Its arguments leave the machine.
     Sends,
@@ -91,7 +91,7 @@ impl Effect {
     }
 }
 
-/// What is known of a tool before it is called.
+/// The description of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
     pub name: String,
@@ -100,7 +100,7 @@ pub struct ToolSpec {
     pub parameters: Value,
     pub reach: Reach,
     pub effect: Effect,
-    /// Whether the result holds text that somebody outside may have written. A run that has read it is tainted.
+    /// Whether the result may contain text that others wrote. A run that has read it is tainted.
     pub untrusted_output: bool,
     /// How long a call may take; `None` for the usual time.
     pub timeout: Option<Duration>,
@@ -120,7 +120,7 @@ impl ToolSpec {
         }
     }
 
-    /// The tool as a model is told of it.
+    /// The description of the tool for a model.
     pub fn definition(&self) -> ToolDefinition {
         ToolDefinition {
             name: self.name.clone(),
@@ -141,7 +141,7 @@ pub fn object_schema(properties: Value, required: &[&str]) -> Value {
     schema
 }
 
-/// Why a tool could not do it, in words that help the model to do better.
+/// Why a call failed, in words that help the model to correct it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct ToolError(pub String);
@@ -152,45 +152,44 @@ impl ToolError {
     }
 }
 
-/// Something that can be done. Dropping the future of a call cancels it.
+/// A function that a model can call. Dropping the future of a call cancels it.
 #[async_trait]
 pub trait Tool: Send + Sync {
     fn spec(&self) -> &ToolSpec;
 
-    /// The tool that this one is a second name of. Models are not told of both.
+    /// The tool that this one is a second name of. Models get only one of them.
     fn alias_of(&self) -> Option<&str> {
         None
     }
 
-    /// Optional arguments that few calls need, so agents do not tell their models of them.
+    /// Optional arguments that few calls need. Agents omit them from the schema for the model.
     fn rare_arguments(&self) -> &[&str] {
         &[]
     }
 
-    /// Whether the owner's own words name what this call sends or saves, so that no text from outside can have chosen it. Such a
-    /// call runs in a tainted run too.
+    /// Whether the owner's own text names what this call sends or saves, so that no text from outside can have chosen it. Such a
+    /// call is allowed in a tainted run too.
     fn is_named_by_owner(&self, arguments: &Value, owner_words: &str) -> bool {
         let _ = (arguments, owner_words);
         false
     }
 
-    /// Whether a call asks an engine. A run has few of those.
+    /// Whether a call asks an engine. The number of such calls in a run is limited.
     fn asks_engine(&self) -> bool {
         false
     }
 
-    /// Does it. The arguments follow the schema already.
+    /// Runs the call. The arguments have been checked against the schema.
     async fn call(&self, arguments: Value) -> Result<String, ToolError>;
 
-    /// Does it for somebody who may use what `permit` says. Tools that have more done later, on the caller's behalf, need to
-    /// know that; the others do not care.
+    /// Runs the call for a caller with the rights of `permit`. Only tools that act later on the caller's behalf need them.
     async fn call_for(&self, arguments: Value, permit: &Permit) -> Result<String, ToolError> {
         let _ = permit;
         self.call(arguments).await
     }
 }
 
-/// What a tool gave back during a run.
+/// The result of a call during a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {
     pub tool_name: String,
@@ -198,20 +197,19 @@ pub struct ToolResult {
     pub success: bool,
 }
 
-/// The tools of one run: what its caller may use, and the one way to use it.
+/// The tools that the caller of a run may use. Runs all calls.
 #[async_trait]
 pub trait ToolRunner: Send + Sync {
-    /// The tools as the model is told of them.
+    /// The descriptions of the tools for the model.
     fn definitions(&self) -> Vec<ToolDefinition>;
 
-    /// The model has seen every result so far, and the calls that follow are one turn of it. What a call of this turn reads, the
-    /// others of the same turn were chosen without.
+    /// A turn begins: the model has seen every result so far. It chose the calls of this turn before it saw any of their results.
     fn begin_turn(&self) {}
 
-    /// Runs a call and always has a result: what goes wrong is told to the model.
+    /// Runs a call. Always has a result: the model gets errors as text.
     async fn execute(&self, call: &ToolCall) -> ToolResult;
 
-    /// Whether the run goes in circles and should end with what it has. Further calls are not run.
+    /// Whether the model repeats the same calls, so that the run should end. Further calls are not run.
     fn stopped(&self) -> bool {
         false
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::tool::ToolError;
 
-/// Reads arguments. They follow the schema already, so what is left to complain of is a value that no schema can describe.
+/// Reads arguments. They match the schema, so only values that no schema can describe are errors.
 pub fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, ToolError> {
     serde_json::from_value(arguments)
         .map_err(|error| ToolError::new(format!("the arguments do not fit: {error}")))

@@ -1,12 +1,12 @@
-//! A tool on one line, as programmers write it: `weather(city: string, days?: integer): The weather in a city`. It costs a third of the
-//! JSON that says the same.
+//! A tool on one line, as programmers write it: `weather(city: string, days?: integer): The weather in a city`. It has a third of the
+//! tokens of the equivalent JSON.
 
 use serde_json::Value;
 
 use crate::generate::ToolDefinition;
 
 impl ToolDefinition {
-    /// The tool on one line; `None` where that would leave out something that its schema says.
+    /// The tool on one line; `None` if its schema contains more than a line can express.
     pub fn signature(&self) -> Option<String> {
         let arguments = match &self.parameters {
             None => Vec::new(),
@@ -17,7 +17,7 @@ impl ToolDefinition {
     }
 }
 
-/// The arguments, if their names and types are all that the schema says of them.
+/// The arguments, if the schema contains only their names and types.
 fn arguments(schema: &Value) -> Option<Vec<String>> {
     const PLAIN: [&str; 4] = ["type", "properties", "required", "additionalProperties"];
     let schema = schema.as_object()?;

@@ -1,4 +1,4 @@
-//! Which trace a piece of work belongs to, as programs tell each other in the header `traceparent` (W3C Trace Context).
+//! The trace context of the header `traceparent` (W3C Trace Context).
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ pub struct TraceParent {
     pub trace: u128,
     /// Names the piece of work; never zero.
     pub span: u64,
-    /// Whether whoever began the trace wants it kept.
+    /// Whether the trace is sampled.
     pub sampled: bool,
 }
 
 impl TraceParent {
-    /// Reads the header. `None` for what is malformed: the standard wants a new trace then, not an error.
+    /// Reads the header. `None` for a malformed one: the standard requires a new trace then, not an error.
     pub fn parse(text: &str) -> Option<Self> {
         let mut fields = text.trim().split('-');
         let version = hex(fields.next()?, 2)?;

@@ -67,22 +67,22 @@ const ENGINE_FIELDS: [&str; 57] = [
     "xtc_probability",
 ];
 
-/// What becomes of a field that an engine's API has no place for.
+/// How to handle a field that an engine's API does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unplaced {
-    /// It asks for nothing, so nobody has to know.
+    /// It does not affect the answer, so it is ignored without a warning.
     LeftOut,
-    /// It has no effect, and the caller is told.
+    /// It is ignored with a warning.
     Ignored,
-    /// It asks for something that this engine does not do.
+    /// The engine cannot do it, so the request is refused.
     Unsupported,
 }
 
-/// What becomes of the request's field `name`.
+/// How to handle the request's field `name`.
 pub fn unplaced_field(name: &str, value: &Value) -> Unplaced {
     match name {
         _ if value.is_null() => Unplaced::LeftOut,
-        // An answer is not stored here anyway; who asks for it should know.
+        // Answers are not stored here, so a request to store one gets a warning.
         "store" if *value != Value::Bool(false) => Unplaced::Ignored,
         _ if is_annotation(name) => Unplaced::LeftOut,
         "logit_bias" if says_nothing(value) => Unplaced::Ignored,
@@ -94,14 +94,14 @@ pub fn unplaced_field(name: &str, value: &Value) -> Unplaced {
     }
 }
 
-/// What becomes of the field `name` of a message. Clients send an answer back as they got it, with fields that only describe it.
+/// How to handle the field `name` of a message. Clients send an answer back unchanged, with fields that only describe it.
 pub fn unplaced_message_field(name: &str, value: &Value) -> Unplaced {
     match name {
         _ if says_nothing(value) => Unplaced::LeftOut,
         "reasoning" | "reasoning_content" | "reasoning_details" | "thinking" | "thinking_blocks" => {
             Unplaced::LeftOut
         }
-        // What the model said or did is in there.
+        // These contain output of the model.
         "audio" | "function_call" => Unplaced::Unsupported,
         _ => Unplaced::Ignored,
     }
@@ -132,7 +132,7 @@ pub fn ignored_fields(request: &GenerateRequest, own: &[&str]) -> Result<Vec<Ans
     Ok(ignored.into_iter().map(AnswerWarning::Ignored).collect())
 }
 
-/// How clients write what they leave open.
+/// Values that mean that the client sets nothing.
 fn says_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -85,7 +85,7 @@ impl<'a> EmbeddingCollector<'a> {
             model: request.model.clone(),
             vectors: Vec::with_capacity(request.inputs.len()),
             prompt_tokens: Some(0),
-            cut: if may_be_cut { Cut::Untold } else { Cut::NONE },
+            cut: if may_be_cut { Cut::Unreported } else { Cut::NONE },
         };
         EmbeddingCollector { endpoint, request, embeddings }
     }

@@ -220,7 +220,7 @@ fn completion_with_model<'a>(
     Cow::Owned(request)
 }
 
-/// The caller gets the first error, whatever the fallback model's error is.
+/// The caller gets the first error, not that of the fallback model.
 fn fallback_failed(first: EngineError, second: &EngineError) -> EngineError {
     tracing::warn!(error = %second, "fallback model did not answer either");
     first

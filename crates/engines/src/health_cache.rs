@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt;
 use futures::future::join_all;
+use futures::stream::FuturesUnordered;
 use hob_core::Engine;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -15,6 +17,12 @@ const FRESH_FOR: Duration = Duration::from_secs(4);
 
 /// How long a reader waits for the first result of an engine.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
+
+/// Whether any of these engines answers. Does not wait for the others.
+pub(crate) async fn is_any_healthy<'a>(engines: impl Iterator<Item = &'a dyn Engine>) -> bool {
+    let probes: FuturesUnordered<_> = engines.map(|engine| engine.health()).collect();
+    probes.any(std::future::ready).await
+}
 
 /// The last known health of several engines.
 pub struct HealthCache {

@@ -168,7 +168,7 @@ impl ModelListCache {
         known
     }
 
-    /// The list is requested anew when it is next needed: the models have just changed.
+    /// The next use requests the list again: the models have just changed.
     pub fn forget(&self) {
         self.cached.known.store(None);
     }

@@ -3,17 +3,42 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use futures::{Stream, StreamExt};
-use hob_core::{Delta, DeltaStream, EngineError, Generation, Usage};
+use futures::{Stream, StreamExt, TryStreamExt};
+use hob_core::{Delta, DeltaStream, EngineError, Generation, GenerationStream, Usage};
+
+use crate::wire::client::Endpoint;
 
 /// The most answers of one request. Each is a separate request to the engine.
 pub const MAX_ANSWERS: u32 = 16;
 
 /// The most concurrent requests to the engine for one request.
-pub const MAX_CONCURRENT: usize = 4;
+const MAX_CONCURRENT: usize = 4;
+
+/// Requests `count` answers one by one and joins them. `ask` gets the index of an answer.
+pub async fn collected<F>(
+    endpoint: &Endpoint,
+    count: u32,
+    ask: impl Fn(u32) -> F,
+) -> Result<Generation, EngineError>
+where
+    F: Future<Output = Result<Generation, EngineError>>,
+{
+    let answers = futures::stream::iter(0..count).map(ask).buffered(MAX_CONCURRENT).try_collect().await?;
+    joined(answers).ok_or_else(|| endpoint.malformed("the request asks for no answer"))
+}
+
+/// The stream of the first answer together with those of the others, which send their requests when they are first polled.
+pub fn streamed<F>(first: GenerationStream, count: u32, ask: impl Fn(u32) -> F) -> GenerationStream
+where
+    F: Future<Output = Result<DeltaStream, EngineError>> + Send + 'static,
+{
+    let others = (1..count).map(|answer| futures::stream::once(ask(answer)).try_flatten().boxed());
+    let streams = std::iter::once(first.deltas).chain(others).collect();
+    GenerationStream { warnings: first.warnings, deltas: interleaved(streams) }
+}
 
 /// Joins the answers into one, in order. `None` without answers.
-pub fn joined(generations: Vec<Generation>) -> Option<Generation> {
+fn joined(generations: Vec<Generation>) -> Option<Generation> {
     let mut generations = generations.into_iter();
     let mut first = generations.next()?;
     for generation in generations {
@@ -25,7 +50,7 @@ pub fn joined(generations: Vec<Generation>) -> Option<Generation> {
 
 /// Joins the streams into one. The deltas of stream `n` get the choice `n`. At most [`MAX_CONCURRENT`] streams are
 /// read at a time.
-pub fn interleaved(streams: Vec<DeltaStream>) -> DeltaStream {
+fn interleaved(streams: Vec<DeltaStream>) -> DeltaStream {
     let unfinished = streams.len();
     let streams = (0..)
         .zip(streams)

@@ -85,14 +85,14 @@ async fn many_texts_go_in_several_requests_and_come_back_as_one_answer() {
 async fn texts_are_cut_only_where_the_engine_can_and_never_in_secret() {
     let cut = EmbedRequest { overlong: Overlong::Cut, ..request(&["a"]) };
     let server = FakeServer::start(lengths).await;
-    assert_eq!(compat(Style::VLLM, &server).embed(&cut).await.unwrap().cut, Cut::Untold);
+    assert_eq!(compat(Style::VLLM, &server).embed(&cut).await.unwrap().cut, Cut::Unreported);
     assert_eq!(body(&server.requests()[0])["truncate_prompt_tokens"], -1);
     assert_eq!(compat(Style::LLAMACPP, &server).embed(&cut).await.unwrap().cut, Cut::NONE);
     assert_eq!(body(&server.requests()[1]).get("truncate_prompt_tokens"), None);
 
     let server = FakeServer::replying(Reply::json(200, r#"{"embeddings":[[1]]}"#)).await;
     let ollama = Ollama::new(endpoint("ollama", &server));
-    assert_eq!(ollama.embed(&cut).await.unwrap().cut, Cut::Untold);
+    assert_eq!(ollama.embed(&cut).await.unwrap().cut, Cut::Unreported);
     assert_eq!(body(&server.requests()[0])["truncate"], true);
 }
 
@@ -220,7 +220,7 @@ mod cloud {
         let asked = EmbedRequest { dimensions: Some(2), ..of("gemini-embedding-001", &["x"; 150]) };
         let embeddings = cloud(&server).embed(&asked).await.unwrap();
         assert_eq!((embeddings.vectors.len(), embeddings.prompt_tokens), (150, None));
-        assert_eq!(embeddings.cut, Cut::Untold, "Google cuts without a word");
+        assert_eq!(embeddings.cut, Cut::Unreported, "Google cuts without a word");
         let requests = server.requests();
         assert_eq!(requests.len(), 2);
         assert_eq!(requests[0].path, "/v1beta/models/gemini-embedding-001:batchEmbedContents");

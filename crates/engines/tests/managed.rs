@@ -41,7 +41,7 @@ http.server.HTTPServer(("127.0.0.1", port), Handler).serve_forever()
 "#;
 
 /// Longer than any of these tests takes. A wait that is not over by then has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 struct Bench {
     directory: TempDir,
@@ -126,7 +126,7 @@ async fn a_managed_server_that_dies_is_started_again() {
 
     let mut state = server.state();
     let revived = state.wait_for(|state| matches!(state, ManagedState::Running { pid } if *pid != first));
-    tokio::time::timeout(PATIENCE, revived).await.unwrap().unwrap();
+    tokio::time::timeout(WAIT_LIMIT, revived).await.unwrap().unwrap();
     assert!(bench.is_healthy().await);
     assert_eq!(bench.arguments().len(), 2);
 
@@ -143,7 +143,7 @@ async fn a_server_that_fails_to_come_back_is_tried_until_it_does() {
     fs::write(&broken, "").unwrap();
     let first = running_pid(&server);
     kill_process(pid_of(first), Signal::KILL).unwrap();
-    tokio::time::timeout(PATIENCE, async {
+    tokio::time::timeout(WAIT_LIMIT, async {
         while bench.arguments().len() < 3 {
             tokio::task::yield_now().await;
         }
@@ -155,7 +155,7 @@ async fn a_server_that_fails_to_come_back_is_tried_until_it_does() {
     fs::remove_file(&broken).unwrap();
     let mut state = server.state();
     let revived = state.wait_for(|state| matches!(state, ManagedState::Running { .. }));
-    tokio::time::timeout(PATIENCE, revived).await.unwrap().unwrap();
+    tokio::time::timeout(WAIT_LIMIT, revived).await.unwrap().unwrap();
     assert!(bench.is_healthy().await);
     server.shutdown().await;
 }
@@ -167,7 +167,7 @@ async fn a_dropped_server_is_stopped_too() {
     let (pid, mut state) = (running_pid(&server), server.state());
     drop(server);
     let stopped = state.wait_for(|state| *state == ManagedState::Stopped);
-    tokio::time::timeout(PATIENCE, stopped).await.unwrap().unwrap();
+    tokio::time::timeout(WAIT_LIMIT, stopped).await.unwrap().unwrap();
     assert!(!is_alive(pid));
 }
 
@@ -180,7 +180,7 @@ async fn children_of_a_wrapper_script_end_with_it() {
     let server = ManagedServer::start(bench.options(wrapper)).await.unwrap();
     assert!(bench.is_healthy().await);
     server.shutdown().await;
-    tokio::time::timeout(PATIENCE, async { while TcpStream::connect(&bench.address).await.is_ok() {} })
+    tokio::time::timeout(WAIT_LIMIT, async { while TcpStream::connect(&bench.address).await.is_ok() {} })
         .await
         .expect("the listener is closed");
 }
@@ -198,7 +198,7 @@ async fn a_server_that_will_not_stop_is_killed() {
     };
     let server = ManagedServer::start(options).await.unwrap();
     let pid = running_pid(&server);
-    tokio::time::timeout(PATIENCE, server.shutdown()).await.unwrap();
+    tokio::time::timeout(WAIT_LIMIT, server.shutdown()).await.unwrap();
     assert!(!is_alive(pid));
 }
 
@@ -234,7 +234,7 @@ async fn a_server_that_never_gets_ready_is_given_up() {
     );
     let pid = fs::read_to_string(bench.directory.path().join("pid")).unwrap();
     let pid = pid.trim().parse().unwrap();
-    tokio::time::timeout(PATIENCE, async {
+    tokio::time::timeout(WAIT_LIMIT, async {
         while is_alive(pid) {
             tokio::task::yield_now().await;
         }

@@ -84,7 +84,7 @@ impl Engine for Scripted {
     }
 }
 
-fn house(engines: &[&Arc<Scripted>]) -> Vec<Arc<dyn Engine>> {
+fn as_engines(engines: &[&Arc<Scripted>]) -> Vec<Arc<dyn Engine>> {
     engines.iter().map(|engine| Arc::clone(engine) as Arc<dyn Engine>).collect()
 }
 
@@ -101,7 +101,7 @@ async fn chosen(
     engines: &[&Arc<Scripted>],
     wanted: &SelectionRules,
 ) -> Result<(String, SelectionReason), NoEngine> {
-    select(&house(engines), wanted).await.map(|chosen| (chosen.engine.key().to_owned(), chosen.because))
+    select(&as_engines(engines), wanted).await.map(|chosen| (chosen.engine.key().to_owned(), chosen.because))
 }
 
 fn instead_of(key: &str) -> SelectionReason {
@@ -210,7 +210,7 @@ async fn a_server_never_picks_or_even_asks_itself() {
     );
     let error = chosen(&[&vllm, &ollama], &serving(given("vllm"))).await.unwrap_err();
     assert_eq!(error.to_string(), "vllm at http://localhost:8000 is Hob's own address");
-    let listed = healthy(&house(&[&vllm, &ollama]), &serving(SelectionRules::default())).await;
+    let listed = healthy(&as_engines(&[&vllm, &ollama]), &serving(SelectionRules::default())).await;
     assert_eq!(keys(&listed), ["ollama"]);
     assert_eq!(vllm.probes(), 0);
 }
@@ -226,7 +226,7 @@ async fn healthy_engines_are_listed_with_the_default_first() {
         Scripted::new("vllm", Health::Ill),
         Scripted::new("sglang", Health::Well),
     );
-    let engines = house(&[&ollama, &vllm, &sglang]);
+    let engines = as_engines(&[&ollama, &vllm, &sglang]);
     assert_eq!(keys(&healthy(&engines, &by_default("sglang")).await), ["sglang", "ollama"]);
     assert_eq!(keys(&healthy(&engines, &SelectionRules::default()).await), ["ollama", "sglang"]);
 }
@@ -241,7 +241,7 @@ async fn probes_run_concurrently_and_end_after_two_seconds() {
         Scripted::new("litellm", Health::Well),
     ];
     let began = Instant::now();
-    assert_eq!(probe_all(&house(&engines.each_ref())).await, [false, true, false, false, true]);
+    assert_eq!(probe_all(&as_engines(&engines.each_ref())).await, [false, true, false, false, true]);
     assert_eq!(began.elapsed().as_millis() / 100, 20);
 }
 

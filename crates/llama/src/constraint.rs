@@ -32,7 +32,7 @@ pub(crate) struct Constraint {
 #[derive(Debug, Clone)]
 pub(crate) struct ToolUse {
     pub(crate) format: ToolFormat,
-    /// The grammar after the model begins a call by itself.
+    /// The grammar after the model begins a call unprompted.
     pub(crate) once_called: Option<Grammar>,
     /// Control tokens that mark calls, which must be visible.
     pub(crate) markers: Vec<i32>,

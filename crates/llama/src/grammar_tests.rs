@@ -190,7 +190,7 @@ fn a_schema_without_values_is_refused() {
         json!({"allOf": [{"type": "null"}, {"type": "string"}]}),
     ] {
         let error = grammar(&schema).expect_err("refused").to_string();
-        assert!(error.contains("no value follows the schema"), "{error} for {schema}");
+        assert!(error.contains("no value matches the schema"), "{error} for {schema}");
     }
 }
 
@@ -303,7 +303,7 @@ proptest! {
 
     #[test]
     fn every_allowed_text_matches_its_schema(schema in schemas(), seed in any::<u64>()) {
-        // References within generated parts do not lead to where they stand in the whole.
+        // References in generated parts are not valid in the whole schema.
         let local = !schema.to_string().contains("$ref") || schema.get("$defs").is_some_and(|defs| !defs.to_string().contains("$ref"));
         prop_assume!(local);
         holds(&schema, seed, 4);

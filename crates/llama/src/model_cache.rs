@@ -452,7 +452,7 @@ mod tests {
         assert!(matches!(first, EngineError::Refused { status: 429, .. }), "{first}");
         assert_eq!(cache.loaded(), [""; 0]);
         let second = cache.acquire("model").await.map(|_| ()).expect_err("no model").to_string();
-        assert!(second.contains("cannot be"), "{second}");
+        assert!(second.contains("is not usable"), "{second}");
         assert_eq!(TRIED.load(Ordering::Relaxed), 2);
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn prepare(loaded: &LoadedModel, request: &GenerateRequest) -> Result
     let text = render(loaded, &request.messages, constraint::offered(request), &ask)?;
     let prompt = tokenize(loaded, &text);
     check_length(loaded, &prompt, "messages")?;
-    // A grammar is that of the answer: it leaves no room for a thought before it.
+    // The grammar describes the answer, so there can be no reasoning before it.
     let thinks = constraint.grammar.is_none() && reasoning::is_begun_by(&text);
     let thought = if thinks { Thought::Begun } else { Thought::Possible };
     Ok(Prepared { prompt, ask, constraint, thought })
@@ -175,11 +175,18 @@ fn render(
             let control = &loaded.control;
             let messages: Vec<Value> =
                 messages.iter().map(|message| control.mark_value(message_value(message))).collect();
-            let tools: Vec<Value> =
+            let described: Vec<Value> =
                 tools.iter().map(|tool| control.mark_value(tools::described(tool))).collect();
+            let signatures = control.mark_fields(tools::signatures(tools, &described));
             let variables = control.mark_fields(ask.template_variables.clone());
             let render = |messages: &[Value]| {
-                template.render(&Conversation { messages, tools: &tools, variables: &variables })
+                let tools = described.as_slice();
+                template.render(&Conversation {
+                    messages,
+                    tools,
+                    signatures: &signatures,
+                    variables: &variables,
+                })
             };
             let rendered = render(&messages).or_else(|error| match without_system(&messages) {
                 // For models without a system role, instructions precede the first question.

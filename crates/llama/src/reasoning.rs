@@ -37,15 +37,15 @@ pub(crate) struct ReasoningParser {
     held: String,
 }
 
-/// Whether an answer has a thought in it.
+/// Whether an answer contains reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Thought {
     /// The answer shows it.
     #[default]
     Possible,
-    /// The prompt ends inside a thought.
+    /// The prompt ends inside the reasoning.
     Begun,
-    /// The answer is text as it stands, whatever it looks like.
+    /// The answer is plain text, even if it looks like reasoning.
     None,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct AnswerOptions {
 }
 
 impl AnswerOptions {
-    /// Tells the model's template, whose program is `source`, how much to reason. `None` is for a template without variables.
+    /// The reasoning effort for the model's template, whose text is `source`. `None` is for a template without variables.
     pub(crate) fn place_effort(&mut self, source: Option<&str>) {
         let Some(effort) = self.effort.take() else { return };
         let level = match effort.as_str() {

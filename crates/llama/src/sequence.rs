@@ -198,7 +198,7 @@ impl Sequence {
         }
     }
 
-    /// When the model begins a call by itself, the rest follows the grammar of calls.
+    /// When the model begins a call unprompted, the rest follows the grammar of calls.
     fn watch_for_call(&mut self, loaded: &LoadedModel) {
         if self.grammar.is_some() {
             return;

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Serde, Value as Jinja};
-use minijinja::{Environment, Error, ErrorKind, context};
+use minijinja::{Environment, Error, ErrorKind, State, context};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use thiserror::Error as ThisError;
@@ -32,6 +32,8 @@ pub(crate) struct Conversation<'a> {
     pub(crate) messages: &'a [Value],
     /// In the chat-completions format.
     pub(crate) tools: &'a [Value],
+    /// What the template prints instead of JSON, by the JSON that it replaces.
+    pub(crate) signatures: &'a Map<String, Value>,
     /// Variables of the caller.
     pub(crate) variables: &'a Map<String, Value>,
 }
@@ -93,6 +95,7 @@ impl ChatTemplate {
         let fixed = context! {
             messages => Jinja::from(Serde(conversation.messages)),
             tools => Jinja::from(Serde(tools)),
+            hob_signatures => Jinja::from(Serde(conversation.signatures)),
             add_generation_prompt => true,
             bos_token => self.bos.as_str(),
             eos_token => self.eos.as_str(),
@@ -128,18 +131,23 @@ fn reason(error: &Error) -> String {
     }
 }
 
-/// JSON as in Python: no HTML escapes, a blank after `,` and `:`.
-fn to_json(value: &Jinja, options: Kwargs) -> Result<Jinja, Error> {
+/// JSON as in Python: no HTML escapes, a blank after `,` and `:`. A tool with a signature is printed as its signature.
+fn to_json(state: &State<'_, '_>, value: &Jinja, options: Kwargs) -> Result<Jinja, Error> {
+    let failed = |error: serde_json::Error| Error::new(ErrorKind::BadSerialization, error.to_string());
     let indent: Option<usize> = options.get("indent")?;
+    let spaced = dump(value, Spaced).map_err(failed)?;
+    let signature = state.lookup("hob_signatures").and_then(|known| known.get_attr(&spaced).ok());
+    if let Some(signature) = signature.filter(|signature| !signature.is_undefined()) {
+        return Ok(signature);
+    }
     let text = match indent {
         Some(width) => {
             let blanks = vec![b' '; width.min(16)];
-            dump(value, serde_json::ser::PrettyFormatter::with_indent(&blanks))
+            dump(value, serde_json::ser::PrettyFormatter::with_indent(&blanks)).map_err(failed)?
         }
-        None => dump(value, Spaced),
+        None => spaced,
     };
-    text.map(Jinja::from_safe_string)
-        .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))
+    Ok(Jinja::from_safe_string(text))
 }
 
 fn dump(
@@ -193,6 +201,7 @@ mod tests {
         ChatTemplate::new(source, "<s>".into(), "</s>".into())?.render(&Conversation {
             messages,
             tools,
+            signatures: &Map::new(),
             variables: &Map::new(),
         })
     }

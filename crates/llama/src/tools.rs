@@ -11,6 +11,10 @@ use crate::template::spaced_json;
 /// The most calls in an answer.
 const MAX_CALLS: usize = 16;
 
+/// The most tools that a template prints as JSON, the form that models are trained on. With more, the prompt becomes long: with
+/// the agent's 18 tools it has 1,330 tokens in Qwen's format, and 510 with signatures.
+const MAX_JSON_TOOLS: usize = 8;
+
 /// The formats that models are trained on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolFormat {
@@ -147,6 +151,22 @@ fn listed(tool: &ToolDefinition) -> String {
     tool.signature().unwrap_or_else(|| spaced_json(&described(tool)["function"]))
 }
 
+/// The signatures of a long list of tools, by the JSON that a template prints for a tool or for its function. `described` are the
+/// same tools in the chat-completions format.
+pub(crate) fn signatures(tools: &[ToolDefinition], described: &[Value]) -> Map<String, Value> {
+    let mut signatures = Map::new();
+    if tools.len() <= MAX_JSON_TOOLS {
+        return signatures;
+    }
+    for (tool, described) in tools.iter().zip(described) {
+        if let Some(signature) = tool.signature() {
+            signatures.insert(spaced_json(described), signature.as_str().into());
+            signatures.insert(spaced_json(&described["function"]), signature.into());
+        }
+    }
+    signatures
+}
+
 /// Explains tools to a model whose template does not.
 pub(crate) fn explanation(tools: &[ToolDefinition]) -> String {
     let list: Vec<String> = tools.iter().map(listed).collect();
@@ -197,6 +217,7 @@ pub(crate) fn spelled_out(messages: &[Message], tools: &[ToolDefinition]) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::template::{ChatTemplate, Conversation};
 
     fn weather() -> ToolDefinition {
         ToolDefinition {
@@ -226,6 +247,28 @@ mod tests {
             ..weather()
         };
         assert!(listed(&detailed).starts_with("{\"name\": \"weather\""), "{}", listed(&detailed));
+    }
+
+    #[test]
+    fn a_long_list_of_tools_is_printed_as_signatures() {
+        let source = "{% for tool in tools %}{{ tool | tojson }}\n{{ tool.function | tojson(indent=4) }}\n{% endfor %}";
+        let template = ChatTemplate::new(source, String::new(), String::new()).expect("a template");
+        let printed = |count: usize| {
+            let tools = vec![weather(); count];
+            let described: Vec<Value> = tools.iter().map(described).collect();
+            let (signatures, variables) = (signatures(&tools, &described), Map::new());
+            let conversation = Conversation {
+                messages: &[],
+                tools: &described,
+                signatures: &signatures,
+                variables: &variables,
+            };
+            template.render(&conversation).expect("a text")
+        };
+        let line = "weather(city: string): The weather in a city\n";
+        assert_eq!(printed(MAX_JSON_TOOLS + 1), line.repeat(2 * (MAX_JSON_TOOLS + 1)));
+        let json = printed(MAX_JSON_TOOLS);
+        assert_eq!(json.matches("{\"type\": \"function\"").count(), MAX_JSON_TOOLS, "{json}");
     }
 
     #[test]

@@ -378,7 +378,7 @@ impl<'model> Worker<'model> {
         self.sweep();
     }
 
-    /// Lets go of the sequences that are finished.
+    /// Releases finished sequences.
     fn sweep(&mut self) {
         let (slots, model) = (&mut self.slots, self.loaded.id.as_str());
         self.alive.retain_mut(|sequence| {

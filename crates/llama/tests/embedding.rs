@@ -211,7 +211,7 @@ async fn it_is_listed_as_an_embedding_model_and_does_not_answer() {
     );
     let shorter = EmbedRequest { dimensions: Some(100), ..request(&["a"]) };
     let refused = engine.embed(&shorter).await.expect_err("a refusal").to_string();
-    assert!(refused.contains("makes vectors of 384 numbers"), "{refused}");
+    assert!(refused.contains("has vectors of 384 numbers only"), "{refused}");
     let as_it_is = EmbedRequest { dimensions: Some(384), ..request(&["a"]) };
     assert_eq!(engine.embed(&as_it_is).await.expect("a vector").vectors[0].len(), 384);
 }

@@ -478,7 +478,7 @@ async fn a_model_is_unloaded_on_request_but_not_while_it_answers() {
     let mut busy = engine.stream(&endless).await.expect("a stream").deltas;
     assert!(busy.next().await.expect("a piece").is_ok());
     let refused = engine.unload(MODEL).await.expect_err("in use").to_string();
-    assert!(refused.contains("is answering"), "{refused}");
+    assert!(refused.contains("is in use"), "{refused}");
     assert!(busy.next().await.expect("still going").is_ok());
     drop(busy);
     engine.unload(MODEL).await.expect("unloaded");
@@ -503,7 +503,7 @@ async fn broken_files_are_named_and_the_service_continues() {
     std::fs::write(dir.path().join("strange.gguf"), &foreign).expect("written");
     let engine = LlamaEngine::new(options(&dir));
     for (model, reason) in
-        [("cut", "cut short"), ("page", "web page"), ("empty", "too short"), ("strange", "zzzzz")]
+        [("cut", "is incomplete"), ("page", "web page"), ("empty", "too short"), ("strange", "zzzzz")]
     {
         let request = GenerateRequest { model: model.into(), ..ask("Hello", 1) };
         let error = engine.generate(&request).await.expect_err("unusable").to_string();

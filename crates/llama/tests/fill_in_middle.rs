@@ -8,6 +8,7 @@ use hob_core::{
     CompletionRequest, Engine, MaxTokens, ModelInfo, Prompt, Temperature, TokenizeInput, TokenizeRequest,
 };
 use hob_llama::{LlamaEngine, LlamaOptions};
+use hob_testkit::gguf::{MetadataValue, copy_with_metadata};
 use tempfile::TempDir;
 
 const MODEL: &str = "model";
@@ -15,35 +16,15 @@ const MODEL: &str = "model";
 /// The tokens before the prefix, before the suffix and before the gap: some control tokens of the model.
 const MARKS: [u32; 3] = [5, 6, 7];
 
-/// The header of a GGUF file: its mark, its version, and how many tensors and entries it has.
-const HEADER: usize = 24;
-
-/// Weights begin at a multiple of this, so what is put before them must be one too.
-const ALIGNMENT: usize = 32;
-
-fn text(value: &str) -> Vec<u8> {
-    [&(value.len() as u64).to_le_bytes()[..], value.as_bytes()].concat()
-}
-
 /// A copy of the model whose file names tokens for gaps.
 fn with_marks(original: &Path, copy: &Path) {
-    const NUMBER: u32 = 4;
-    const TEXT: u32 = 8;
-    let mut file = std::fs::read(original).expect("the model");
-    let mut entries = Vec::new();
-    for (name, token) in ["pre", "suf", "mid"].into_iter().zip(MARKS) {
-        entries.extend(text(&format!("tokenizer.ggml.fim_{name}_token_id")));
-        entries.extend(NUMBER.to_le_bytes());
-        entries.extend(token.to_le_bytes());
-    }
-    entries.extend(text("test.padding"));
-    entries.extend(TEXT.to_le_bytes());
-    let missing = (entries.len() + 8).next_multiple_of(ALIGNMENT) - (entries.len() + 8);
-    entries.extend(text(&"x".repeat(missing)));
-    let count = u64::from_le_bytes(file[16..HEADER].try_into().expect("eight bytes"));
-    file[16..HEADER].copy_from_slice(&(count + 4).to_le_bytes());
-    file.splice(HEADER..HEADER, entries);
-    std::fs::write(copy, file).expect("the copy");
+    let entries = ["pre", "suf", "mid"].map(|name| format!("tokenizer.ggml.fim_{name}_token_id"));
+    let entries: Vec<(&str, MetadataValue<'_>)> = entries
+        .iter()
+        .zip(MARKS)
+        .map(|(name, token)| (name.as_str(), MetadataValue::Number(token)))
+        .collect();
+    copy_with_metadata(original, copy, &entries).expect("a copy of the model");
 }
 
 fn completing(prompt: Prompt, suffix: Option<&str>) -> CompletionRequest {

@@ -13,7 +13,7 @@ use hob_testkit::part;
 use serde_json::{Map, json};
 use tempfile::TempDir;
 
-/// No step of the worker is larger. The one under way cannot be interrupted.
+/// No step of the worker is larger. A running step cannot be interrupted.
 const STEP: u64 = 128;
 
 /// Long enough that it is cancelled before it is read.

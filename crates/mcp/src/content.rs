@@ -68,11 +68,11 @@ mod tests {
             {"type": "text", "text": "two"},
         ]});
         let expected = "one\n\
-            [an image (image/png), which cannot be shown here]\n\
-            [a sound (audio/wav), which cannot be heard here]\n\
+            [an image (image/png), not shown]\n\
+            [audio (audio/wav), not played]\n\
             [the resource 'notes' at file:///notes]\n\
             [the resource at demo://1]\ninside\n\
-            [the resource at demo://2 (application/zip), which is no text]\n\
+            [the resource at demo://2 (application/zip), not text]\n\
             two";
         assert_eq!(text_of(result), Ok(expected.to_owned()));
     }

@@ -36,7 +36,7 @@ pub struct MemoryOptions {
     /// The default kind of search.
     pub backend: MemoryBackend,
     pub index: IndexOptions,
-    /// The limits of context; `None` if the user does not want any.
+    /// The limits of context; `None` if context is off.
     pub context: Option<ContextBudget>,
     pub embedders: Arc<dyn EmbedderSource>,
     /// Gets an event for every search and every stored note.

@@ -65,7 +65,7 @@ fn stored(count: usize) -> Event {
 }
 
 async fn call(tools: &ToolSet, most: Reach, name: &str, arguments: Value) -> ToolResult {
-    let run = tools.for_run(Permit::up_to(most), RunEvents::unheard()).unwrap();
+    let run = tools.for_run(Permit::up_to(most), RunEvents::without_subscribers()).unwrap();
     let call = ToolCall { id: "c1".into(), name: name.into(), arguments: arguments.to_string() };
     run.execute(&call).await
 }
@@ -150,7 +150,7 @@ async fn a_model_indexes_only_what_the_owner_allowed() {
     assert!(result.success, "{}", result.content);
     assert_eq!(
         result.content,
-        "Looked at 3 files: 2 taken in (2 passages), 0 unchanged, 1 not text, 0 gone, 0 failed."
+        "Checked 3 files: 2 indexed (2 passages), 0 unchanged, 1 not text, 0 deleted, 0 failed."
     );
     assert_eq!(fixture.heard(), [stored(2)]);
     for outside in [root.join("notes/.."), root.into(), "/etc".into(), "nowhere".into()] {

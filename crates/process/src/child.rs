@@ -28,7 +28,7 @@ pub enum ChildStartError {
     Failed { program: PathBuf, source: io::Error },
 }
 
-/// How long a program may take to stop by itself.
+/// How long a program may take to stop.
 #[derive(Debug, Clone, Copy)]
 pub struct StopTimeouts {
     /// After its stdin was closed.

@@ -45,7 +45,7 @@ const CONTAINERS: &str = "DOCKER_* CONTAINER_HOST CONTAINER_SSHKEY CONTAINERS_* 
     DBUS_SESSION_BUS_ADDRESS SSH_AUTH_SOCK";
 
 impl Need {
-    /// The names of its variables. One that ends in `*` stands for all that begin so.
+    /// The names of its variables. A trailing `*` matches any rest of a name.
     fn names(self) -> impl Iterator<Item = &'static str> {
         let lists: &[&'static str] = match self {
             Need::Libraries => &[LIBRARIES],

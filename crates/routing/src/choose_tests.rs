@@ -33,9 +33,9 @@ fn a_single_model_is_chosen_and_the_reason_says_so() {
 
 #[test]
 fn only_models_whose_context_is_long_enough_are_chosen_from() {
-    let house = [model("a", Some(2999)), model("b", Some(3000)), model("c", Some(512))];
-    let why = "heuristic: it is the only one of 3 models that can take the question";
-    assert_eq!(by_rules(&QUESTION, &house), Ok(("b".to_owned(), why.to_owned())));
+    let models = [model("a", Some(2999)), model("b", Some(3000)), model("c", Some(512))];
+    let why = "heuristic: it is the only one of 3 models that can answer the question";
+    assert_eq!(by_rules(&QUESTION, &models), Ok(("b".to_owned(), why.to_owned())));
     assert_eq!(
         by_rules(&QUESTION, &[model("a", Some(512)), model("b", None)]).map(|(model, _)| model),
         Ok("b".into())
@@ -44,25 +44,25 @@ fn only_models_whose_context_is_long_enough_are_chosen_from() {
 
 #[test]
 fn a_long_question_goes_where_the_context_is_known_to_be_long_enough() {
-    let house = [model("a", None), model("b", Some(8192)), model("c", Some(512))];
-    let why = "heuristic: it is the only one of 3 models that can take the question";
-    assert_eq!(by_rules(&LONG, &house), Ok(("b".to_owned(), why.to_owned())));
-    let short = choose(&Heuristic, &QUESTION, &house, RandomDraw::new(0.0), "ollama").unwrap();
+    let models = [model("a", None), model("b", Some(8192)), model("c", Some(512))];
+    let why = "heuristic: it is the only one of 3 models that can answer the question";
+    assert_eq!(by_rules(&LONG, &models), Ok(("b".to_owned(), why.to_owned())));
+    let short = choose(&Heuristic, &QUESTION, &models, RandomDraw::new(0.0), "ollama").unwrap();
     assert_eq!(short.candidates, ["a", "b"]);
 }
 
 #[test]
 fn without_a_known_context_a_long_question_is_asked_and_the_doubt_is_reported() {
-    let why = "heuristic: it is the only one of 2 models that can take the question; how long its context is, the engine does \
-         not tell";
-    let house = [model("a", None), model("c", Some(512))];
-    assert_eq!(by_rules(&LONG, &house), Ok(("a".to_owned(), why.to_owned())));
+    let why = "heuristic: it is the only one of 2 models that can answer the question; the length of its \
+         context is unknown";
+    let models = [model("a", None), model("c", Some(512))];
+    assert_eq!(by_rules(&LONG, &models), Ok(("a".to_owned(), why.to_owned())));
 }
 
 #[test]
 fn models_that_cannot_answer_are_not_candidates() {
-    let house = [model("a", Some(512)), model("b", None), model("c", None)];
-    let chosen = choose(&Heuristic, &QUESTION, &house, RandomDraw::new(0.0), "ollama").unwrap();
+    let models = [model("a", Some(512)), model("b", None), model("c", None)];
+    let chosen = choose(&Heuristic, &QUESTION, &models, RandomDraw::new(0.0), "ollama").unwrap();
     assert_eq!((chosen.candidates, chosen.probability), (vec!["b".to_owned(), "c".to_owned()], None));
 }
 
@@ -90,7 +90,7 @@ fn without_a_model_the_engine_is_named() {
 fn images_go_to_a_model_with_vision_if_one_is_known() {
     let with_vision = ModelCandidate { sees: true, ..model("z", None) };
     let picture = QuestionProfile { pictures: true, ..QUESTION };
-    let house = [model("a", None), with_vision, model("b", None)];
-    assert_eq!(by_rules(&picture, &house).map(|(model, _)| model), Ok("z".into()));
-    assert_eq!(by_rules(&picture, &house[..1]).map(|(model, _)| model), Ok("a".into()));
+    let models = [model("a", None), with_vision, model("b", None)];
+    assert_eq!(by_rules(&picture, &models).map(|(model, _)| model), Ok("z".into()));
+    assert_eq!(by_rules(&picture, &models[..1]).map(|(model, _)| model), Ok("a".into()));
 }

@@ -46,13 +46,13 @@ fn unknown_models_are_tried_evenly() {
     let mut tried = BTreeMap::<String, u64>::new();
     for round in 0..3 * ENOUGH_TRIES {
         let choice = choose(&policy, &["a", "b", "c"], (round as f64 * 0.37).fract());
-        assert!(choice.reason.as_str().starts_with("tried"), "{}", choice.reason);
+        assert!(choice.reason.as_str().starts_with("try "), "{}", choice.reason);
         *tried.entry(choice.model.clone()).or_default() += 1;
         learn(&mut policy.record, &update(&choice.model, &candidates, 0.5));
     }
     assert!(tried.values().all(|times| *times == ENOUGH_TRIES), "{tried:?}");
     let next = choose(&policy, &["a", "b", "c"], 0.0);
-    assert_eq!(next.reason.as_str(), "33 % for code/short/english, by a mean reward of 0.50 after 4 answers");
+    assert_eq!(next.reason.as_str(), "33 % for code/short/english, with a mean reward of 0.50 in 4 answers");
 }
 
 #[test]
@@ -70,11 +70,11 @@ fn a_model_that_never_earns_a_reward_is_not_tried_forever() {
     let tried = ModelRecord { tries: ENOUGH_TRIES - 1, ..ModelRecord::default() };
     policy.record.models.insert("mute".into(), tried);
     let choice = choose(&policy, &["good", "mute"], 0.0);
-    let why = "tried, as it has had 3 of 4 tries for code/short/english";
+    let why = "try 3 of 4 for code/short/english";
     assert_eq!((choice.model.as_str(), choice.reason.as_str()), ("mute", why));
     policy.record.models.entry("mute".into()).or_default().tries = ENOUGH_TRIES;
     assert_eq!(choose(&policy, &["good", "mute"], 0.0).model, "good");
-    let why = "50 % for code/short/english, as nothing is known of its answers yet";
+    let why = "50 % for code/short/english, without any rewards yet";
     assert_eq!(choose(&policy, &["good", "mute"], 0.9).reason.as_str(), why);
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hob_core::{Content, ContentPart, GenerateRequest, MaxTokens, Message, Role};
+use hob_core::{GenerateRequest, MaxTokens, Role};
 
 use crate::{QuestionClass, QuestionLanguage, QuestionLength, QuestionProfile, QuestionTopic};
 
@@ -50,27 +50,13 @@ fn questions(request: &GenerateRequest) -> impl Iterator<Item = String> {
 /// Without system messages, which are the same for all questions of a client.
 fn length(request: &GenerateRequest) -> QuestionLength {
     let said = request.messages.iter().filter(|message| message.role != Role::System);
-    let tokens = said.map(bytes).sum::<u64>() / BYTES_PER_TOKEN;
+    let tokens = said.map(|message| message.content.text_bytes()).sum::<u64>() / BYTES_PER_TOKEN;
     if tokens <= SHORT {
         QuestionLength::Short
     } else if tokens <= MEDIUM {
         QuestionLength::Medium
     } else {
         QuestionLength::Long
-    }
-}
-
-fn bytes(message: &Message) -> u64 {
-    match &message.content {
-        Content::Empty => 0,
-        Content::Text(text) => text.len() as u64,
-        Content::Parts(parts) => parts
-            .iter()
-            .map(|part| match part {
-                ContentPart::Text(text) => text.len() as u64,
-                ContentPart::Image(_) | ContentPart::Other(_) => 0,
-            })
-            .sum(),
     }
 }
 

@@ -1,4 +1,4 @@
-use hob_core::{Image, ToolDefinition};
+use hob_core::{Content, ContentPart, Image, Message, ToolDefinition};
 
 use super::*;
 

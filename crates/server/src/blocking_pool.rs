@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use tracing::Span;
 
 /// Jobs that run at once; others wait.
-const MAX_THREADS: usize = 16;
+pub(crate) const MAX_THREADS: usize = 16;
 
 /// Runs blocking jobs.
 pub(crate) struct BlockingPool {

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use hob_core::CallerRole;
 
-/// How a request reached this server, as far as the guard can tell.
+/// How a request reached this server, as far as the guard knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestOrigin {
     /// From a program, from a page of this server, or from a page in `cors_origins`.

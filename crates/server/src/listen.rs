@@ -194,7 +194,7 @@ impl Server {
     }
 }
 
-/// Tells a connection to stop.
+/// Signals a connection to stop.
 struct StopSignals {
     /// Accept no further requests.
     shutdown: CancellationToken,

@@ -138,7 +138,7 @@ fn invalid_expressions_are_refused_and_impossible_dates_are_found_quickly() {
         "* * * * MONDAY",
     ] {
         let error = CronSpec::parse(wrong).expect_err(wrong);
-        assert!(error.contains("is no cron expression"), "{error}");
+        assert!(error.contains("is not a cron expression"), "{error}");
     }
     assert!(CronSpec::parse(&"1,".repeat(10_000)).is_err());
     for never in ["0 0 30 2 *", "* * * 31 4 *", "0 0 31 2,4,6,9,11 *"] {

@@ -390,7 +390,7 @@ async fn a_task_with_an_unknown_target_is_refused() {
     let refused = world.tasks.create(NewTask { agent: "jeeves".into(), ..every(60) }).await.unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "there is no agent 'jeeves'; there are simple, orchestrator, react, codeact"
+        "there is no agent 'jeeves'; use one of simple, orchestrator, react, codeact"
     );
     let nobody = TaskId::parse("nobody").unwrap();
     for outcome in [world.tasks.get(&nobody).await.err(), world.scheduler.run_now(&nobody).await.err()] {

@@ -19,22 +19,22 @@ fn planned(kind: ScheduleType, value: &str) -> Result<Task, String> {
 fn an_impossible_schedule_is_an_error_when_the_task_is_created() {
     use ScheduleType::{Cron, Interval, Once};
     for (kind, value, reason) in [
-        (Cron, "61 * * * *", "'61 * * * *' is no cron expression"),
+        (Cron, "61 * * * *", "'61 * * * *' is not a cron expression"),
         (Cron, "* * * *", "it has 4 fields"),
-        (Cron, "0 0 30 2 *", "'0 0 30 2 *' never comes"),
+        (Cron, "0 0 30 2 *", "'0 0 30 2 *' never occurs"),
         (Cron, "mon 9 * * *", "its minute cannot be 'mon'"),
-        (Cron, "@reboot", "'@reboot' is no cron expression"),
+        (Cron, "@reboot", "'@reboot' is not a cron expression"),
         (Cron, "", "it has 0 fields"),
-        (Interval, "-5", "it has to be more than 0"),
-        (Interval, "0", "it has to be more than 0"),
-        (Interval, "-1h", "it has to be more than 0"),
-        (Interval, "nan", "it has to be more than 0"),
+        (Interval, "-5", "it must be more than 0"),
+        (Interval, "0", "it must be more than 0"),
+        (Interval, "-1h", "it must be more than 0"),
+        (Interval, "nan", "it must be more than 0"),
         (Interval, "0.2", "the shortest is 1 second"),
         (Interval, "1e30", "the longest is ten years"),
-        (Interval, "often", "'often' is no interval"),
+        (Interval, "often", "'often' is not an interval"),
         (Once, "2026-11-15T11:59:59Z", "is in the past"),
         (Once, "2026-11-15T12:00:00Z", "is in the past"),
-        (Once, "tomorrow", "'tomorrow' is no date"),
+        (Once, "tomorrow", "'tomorrow' is not a date"),
     ] {
         let error = planned(kind, value).unwrap_err();
         assert!(error.contains(reason), "{kind:?} '{value}': {error}");

@@ -20,17 +20,11 @@ pub(crate) struct Packed<'a> {
     pub(crate) estimated: u8,
     pub(crate) latency_us: i64,
     pub(crate) outcome: CallOutcome,
-    #[serde(default)]
     pub(crate) first_token_us: Option<i64>,
-    #[serde(default)]
     pub(crate) finish_reason: Option<String>,
-    #[serde(default)]
     pub(crate) cached_tokens: Option<u64>,
-    #[serde(default)]
     pub(crate) cost_pico: Option<u64>,
-    #[serde(default)]
     pub(crate) energy_uj: Option<u64>,
-    #[serde(default)]
     pub(crate) error: Option<String>,
 }
 

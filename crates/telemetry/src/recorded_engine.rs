@@ -72,7 +72,7 @@ impl RecordedEngine {
     fn begin(&self, operation: Operation, model: &str, prompt_estimate: u64) -> InferenceInProgress {
         let engine = self.engine.key().to_owned();
         let span = self.span(operation, &engine, model);
-        if self.context.events.are_heard() {
+        if self.context.events.have_subscribers() {
             let (engine, model) = (engine.clone(), model.to_owned());
             self.context.events.publish(Event::InferenceStart { engine, model });
         }
@@ -140,7 +140,7 @@ impl Engine for RecordedEngine {
         inference.streamed(self.engine.stream_completion(request)).await
     }
 
-    /// Splitting a text asks nothing of the model, so it is no inference.
+    /// Tokenizing does not run the model, so it is not recorded.
     async fn tokenize(&self, request: &TokenizeRequest) -> Result<Tokenized, EngineError> {
         self.engine.tokenize(request).await
     }
@@ -149,7 +149,7 @@ impl Engine for RecordedEngine {
         self.engine.detokenize(request).await
     }
 
-    /// A question without an answer in words, so nothing was written.
+    /// The result is no text, so no tokens were written.
     async fn rerank(&self, request: &RerankRequest) -> Result<Reranking, EngineError> {
         // The model reads the question with every document.
         let documents: usize = request.documents.iter().map(String::len).sum();
@@ -186,7 +186,7 @@ impl Engine for RecordedEngine {
         }
     }
 
-    /// Recorded when its last byte has come. Nobody counts tokens of sound and pictures.
+    /// Recorded when its last byte has come. Sound and pictures have no token counts.
     async fn media(&self, request: &MediaRequest) -> Result<MediaAnswer, EngineError> {
         let mut inference = self.begin(Operation::Media(request.task), &request.model, 0);
         inference.usage = Some(Usage { prompt_tokens: 0, completion_tokens: 0, cached_tokens: None });
@@ -235,7 +235,7 @@ fn completion_tokens(request: &CompletionRequest) -> u64 {
     prompt + request.suffix.as_ref().map_or(0, |suffix| tokens_of(suffix.len() as u64))
 }
 
-/// Bytes of an answer: what it says, what it thought, what it wants done.
+/// Bytes of an answer: text, reasoning and calls.
 fn written(answer: &Answer) -> u64 {
     let thought = answer.reasoning.as_ref().map_or(0, String::len);
     let calls: usize = answer.tool_calls.iter().map(|call| call.arguments.len()).sum();
@@ -335,7 +335,7 @@ impl InferenceInProgress {
         let latency = self.clock.elapsed();
         let (usage, estimated) = self.counted();
         self.end_span(&ending, usage);
-        if self.context.events.are_heard() {
+        if self.context.events.have_subscribers() {
             self.context.events.publish(Event::InferenceEnd {
                 engine: self.engine.clone(),
                 model: self.model.clone(),

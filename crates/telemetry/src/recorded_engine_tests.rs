@@ -29,7 +29,7 @@ fn recorded(engine: ScriptedEngine) -> (RecordedEngine, Arc<Notebook>) {
         run: "run".into(),
         source: RequestSource::Server,
         agent: None,
-        events: RunEvents::unheard(),
+        events: RunEvents::without_subscribers(),
         recorder: Recorder::to(Arc::clone(&log) as Arc<dyn InferenceLog>),
         trace_parent: None,
     };

@@ -216,7 +216,7 @@ mod tests {
         let record = TelemetryService::open(&options(), &database(&home));
         record.record(inference());
         assert!(record.store().is_none() && record.is_losing());
-        assert!(record.why_not().unwrap().contains("cannot be opened; Hob tries again"));
+        assert!(record.why_not().unwrap().contains("cannot be opened. Hob retries"));
         assert_eq!((calls(&record), record.dropped()), (0, 0), "nothing is lost yet");
 
         fs::remove_dir(&path).unwrap();

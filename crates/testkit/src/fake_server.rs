@@ -43,7 +43,7 @@ enum Ending {
     Silence,
 }
 
-/// A point at which answers wait until the test lets them go on.
+/// A point at which answers wait until the test continues them.
 #[derive(Debug, Clone)]
 pub struct Hold(watch::Sender<bool>);
 
@@ -52,7 +52,7 @@ impl Hold {
         Hold(watch::Sender::new(false))
     }
 
-    /// Lets every answer go on that waits here, or will.
+    /// Continues every answer that waits here now or later.
     pub fn release(&self) {
         self.0.send_replace(true);
     }
@@ -151,7 +151,7 @@ impl Reply {
         self
     }
 
-    /// Goes on with `rest` when `hold` is released.
+    /// Continues with `rest` when `hold` is released.
     pub fn then_held(mut self, hold: &Hold, rest: impl Into<Vec<u8>>) -> Self {
         self.held = Some((hold.clone(), rest.into()));
         self

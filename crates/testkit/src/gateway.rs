@@ -17,7 +17,7 @@ use crate::free_port::free_port;
 /// What the gateway says to a frame.
 pub type FrameHandler = dyn Fn(&str) -> Vec<String> + Send + Sync;
 
-/// What the gateway does by itself.
+/// What the gateway does without a request.
 #[derive(Clone)]
 pub struct GatewayScript {
     /// The first frame, where it greets.
@@ -30,7 +30,7 @@ pub struct GatewayScript {
 }
 
 impl Default for GatewayScript {
-    /// Speaks the simple protocol: greets nobody, answers no frame, takes every message, has two channels.
+    /// The simple protocol: no greeting, no answers to frames, accepts every message, has two channels.
     fn default() -> Self {
         GatewayScript {
             greeting: None,

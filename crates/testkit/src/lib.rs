@@ -8,6 +8,7 @@ mod engine_ask;
 mod fake_server;
 mod free_port;
 mod gateway;
+pub mod gguf;
 mod llama_server;
 #[cfg(unix)]
 pub mod old_database;

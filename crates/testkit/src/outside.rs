@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const FIRST: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 0);
 const NETWORKS: u32 = 1 << 15;
 
-/// An address of this machine that is not loopback. Whoever calls it, from here too, is seen as coming from outside.
+/// An address of this machine that is not loopback. All its callers, also from this machine, count as coming from outside.
 pub struct Outside {
     address: IpAddr,
     /// The network of that address, where it was made for the test.
@@ -50,7 +50,7 @@ pub struct Namespace {
     name: String,
     device: String,
     host: Ipv4Addr,
-    guest: Ipv4Addr,
+    remote: Ipv4Addr,
 }
 
 impl Namespace {
@@ -64,17 +64,17 @@ impl Namespace {
             name: format!("hob-{process}-{number}"),
             device: format!("hv{process}x{number}"),
             host: address(1),
-            guest: address(2),
+            remote: address(2),
         };
-        let Namespace { name, device, host, guest } = &namespace;
+        let Namespace { name, device, host, remote } = &namespace;
         forget_the_dead();
         // What an earlier step has made goes with the value when a later one fails.
         ip(&["netns", "add", name])?;
-        ip(&["link", "add", device, "type", "veth", "peer", "name", "guest", "netns", name])?;
+        ip(&["link", "add", device, "type", "veth", "peer", "name", "remote", "netns", name])?;
         ip(&["addr", "add", &format!("{host}/30"), "dev", device])?;
         ip(&["link", "set", device, "up"])?;
-        ip(&["-n", name, "addr", "add", &format!("{guest}/30"), "dev", "guest"])?;
-        ip(&["-n", name, "link", "set", "guest", "up"])?;
+        ip(&["-n", name, "addr", "add", &format!("{remote}/30"), "dev", "remote"])?;
+        ip(&["-n", name, "link", "set", "remote", "up"])?;
         ip(&["-n", name, "link", "set", "lo", "up"])?;
         Ok(namespace)
     }
@@ -85,8 +85,8 @@ impl Namespace {
     }
 
     /// The address that those inside come from.
-    pub fn guest(&self) -> IpAddr {
-        self.guest.into()
+    pub fn remote(&self) -> IpAddr {
+        self.remote.into()
     }
 
     /// Runs `curl` inside, silently, and gives what it printed. Blocks.

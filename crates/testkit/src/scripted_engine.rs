@@ -1,4 +1,4 @@
-//! An engine inside the test, which says what it is told to.
+//! An engine inside the test, with scripted answers.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -10,9 +10,6 @@ use std::path::{Path, PathBuf};
 
 use hob_testkit::repository::root;
 
-/// Crates whose circles are still to be cut, with their number.
-const KNOWN: &[(&str, usize)] = &[("app", 2), ("cli", 5), ("config", 2), ("engines", 1), ("server", 1)];
-
 type Modules = BTreeMap<Vec<String>, String>;
 
 /// The product files of a crate by their module path, without comments and tests.
@@ -107,7 +104,9 @@ fn inline_paths(code: &str) -> Vec<String> {
     let is_part = |character: char| character.is_alphanumeric() || character == '_' || character == ':';
     let words = code.split(|character| !is_part(character));
     let begins = ["crate::", "super::", "self::"];
-    words.filter(|word| begins.iter().any(|start| word.starts_with(start))).map(str::to_owned).collect()
+    // `super::{a, b}` is a declaration, and ends with the colons here.
+    let is_path = |word: &&str| begins.iter().any(|start| word.starts_with(start)) && !word.ends_with(':');
+    words.filter(is_path).map(str::to_owned).collect()
 }
 
 struct Crate {
@@ -203,10 +202,7 @@ fn files_of_a_crate_do_not_import_each_other_in_circles() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let circles = Crate::read(&path.join("src")).circles();
-        let known = KNOWN.iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| *count);
-        if circles.len() != known {
-            wrong.push(format!("{name} has {} circles instead of {known}: {circles:#?}", circles.len()));
-        }
+        wrong.extend(circles.iter().map(|circle| format!("{name}: {}", circle.join(", "))));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -2,6 +2,8 @@ import os
 
 import litellm
 
+litellm.suppress_debug_info = True
+
 url = os.environ.get("HOB_URL", "http://localhost:8000/v1")
 question = [{"role": "user", "content": "What is the capital of France? Answer in one sentence."}]
 settings = {"messages": question, "temperature": 0, "max_tokens": 64}

@@ -8,7 +8,7 @@ const WARNED_AT: u32 = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LoopVerdict {
     Run,
-    /// Tell the model that it repeats a call.
+    /// Warn the model that it repeats a call.
     Warn,
     /// The model ignored the warning.
     Stop,

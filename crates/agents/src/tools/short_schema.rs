@@ -14,20 +14,20 @@ pub(super) fn short_description(description: &str) -> &str {
 
 /// The schema of the arguments, without those in `rare`. A parameter that may be null is optional.
 pub(super) fn short_schema(schema: &Value, rare: &[&str]) -> Value {
-    let mut told = shortened(schema);
-    if let Some(Value::Object(properties)) = told.get_mut("properties") {
+    let mut short = shortened(schema);
+    if let Some(Value::Object(properties)) = short.get_mut("properties") {
         properties.retain(|name, _| !rare.contains(&name.as_str()));
     }
-    told
+    short
 }
 
 fn shortened(schema: &Value) -> Value {
     let Value::Object(fields) = schema else { return schema.clone() };
-    let told = fields.iter().filter(|(name, _)| !OMITTED.contains(&name.as_str()));
-    Value::Object(told.map(|(name, value)| (name.clone(), told_field(name, value))).collect::<Map<_, _>>())
+    let short = fields.iter().filter(|(name, _)| !OMITTED.contains(&name.as_str()));
+    Value::Object(short.map(|(name, value)| (name.clone(), short_field(name, value))).collect::<Map<_, _>>())
 }
 
-fn told_field(name: &str, value: &Value) -> Value {
+fn short_field(name: &str, value: &Value) -> Value {
     match (name, value) {
         // Names of parameters, not of rules.
         ("properties", Value::Object(properties)) => {

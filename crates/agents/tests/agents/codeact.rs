@@ -42,7 +42,7 @@ async fn without_the_sandbox_it_says_what_is_missing() {
     let error = test.run("codeact", &asking("go")).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "codeact is not set up: it runs the code it writes, and the tool 'code_interpreter' is not available to this caller. \
-         It needs the sandbox ([sandbox] enabled = true) and a caller who may run code"
+        "codeact is not set up: it needs the tool 'code_interpreter', which is not available to this caller. It \
+          needs the sandbox ([sandbox] enabled = true) and a caller who may run code"
     );
 }

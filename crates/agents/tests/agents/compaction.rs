@@ -6,7 +6,7 @@ use crate::support::{TestRun, Turn, asking, call, calls, outcome, refuses, says,
 
 const TOO_LONG: &str =
     "request (12031 tokens) exceeds the available context size (2048 tokens), try increasing it";
-const NOTE: &str = "[result of long left out: 5000 characters]";
+const NOTE: &str = "[result of long removed: 5000 characters]";
 
 fn look(n: u32) -> Turn {
     calls("", &[call(&format!("c{n}"), "long", &format!(r#"{{"text":"{n}"}}"#))])
@@ -63,5 +63,5 @@ async fn react_keeps_the_form_of_its_observations() {
     let done = test.run("react", &asking("look")).await.unwrap();
     assert_eq!(done, compacted(outcome("too much", 2, vec![worked("long", &"x".repeat(5_000))])));
     assert_eq!(test.messages(2).last().unwrap(), &format!("user: Observation: {NOTE}"));
-    assert_eq!(test.ear.pieces(), ["too much"]);
+    assert_eq!(test.received.pieces(), ["too much"]);
 }

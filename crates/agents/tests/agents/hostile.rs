@@ -1,4 +1,4 @@
-//! Text from outside that talks a model into things: what the model then wants to send or save is refused.
+//! Prompt injection: a call that text from outside made the model write is refused if it sends or saves something.
 
 use std::sync::{Arc, Mutex};
 
@@ -77,7 +77,7 @@ fn refused(name: &str, source: &str) -> ToolResult {
     ToolResult {
         tool_name: name.into(),
         content: format!(
-            "{name} is not available after this run has read text from outside ({source}); the owner can allow it with [tools] \
+            "{name} is not available, because this run has read untrusted text ({source}); the owner can allow it with [tools] \
              allow_after_untrusted = [\"{name}\"]"
         ),
         success: false,
@@ -229,5 +229,5 @@ async fn the_engine_calls_of_tools_are_limited() {
     assert_eq!(asked.requests().len(), 4, "few by default");
     assert_eq!(outcome.tool_results.iter().filter(|result| result.success).count(), 4);
     let told = &outcome.tool_results[63].content;
-    assert_eq!(told, "llm was called 4 times, which is all that one run may; use what you have");
+    assert_eq!(told, "llm was called 4 times, the limit of one run; use what you have");
 }

@@ -39,7 +39,7 @@ async fn react_ends_with_its_last_thought() {
     let test = TestRun::new(script([turn]), &[tool("echo")]).max_turns(1).listening();
     let done = test.run("react", &asking("hm?")).await.unwrap();
     assert_eq!(done, cut_short(outcome("I wonder.", 1, vec![]), &[]));
-    assert_eq!(test.ear.pieces().concat(), "I wonder.");
+    assert_eq!(test.received.pieces().concat(), "I wonder.");
 }
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn codeact_ends_with_the_code_it_could_not_run() {
     let test = TestRun::new(script([says(&[text])]), &[Interpreter::tool()]).max_turns(1).listening();
     let done = test.run("codeact", &asking("x?")).await.unwrap();
     assert_eq!(done, cut_short(outcome(text, 1, vec![]), &[]));
-    assert_eq!(test.ear.pieces().concat(), text);
+    assert_eq!(test.received.pieces().concat(), text);
 }
 
 #[tokio::test]

@@ -56,7 +56,7 @@ async fn calls_of_one_turn_run_concurrently_and_return_in_order() {
             "there is no tool 'nothing_like_it'; the tools are wait, fail, panic, echo",
         ),
         failed("fail", "the well is dry"),
-        failed("panic", "the tool 'panic' broke; this is a fault of the tool, not of the arguments"),
+        failed("panic", "the tool 'panic' crashed; this is an error of the tool, not of the arguments"),
         worked("wait", "waited 5 s"),
         failed("wait", "wait did not finish within 30 s"),
         failed(
@@ -165,7 +165,7 @@ async fn unsupported_options_are_refused_by_name() {
     several.sampling.n = std::num::NonZeroU32::new(2);
     let own_tools = GenerateRequest { tools: vec![definition("theirs")], ..asking("hi") };
     for (request, words) in [
-        (several, "orchestrator does not support 'n': an agent works towards one answer"),
+        (several, "orchestrator does not support 'n': an agent returns one answer"),
         (own_tools, "orchestrator does not support 'tools': an agent uses its own"),
     ] {
         let error = test.run("orchestrator", &request).await.unwrap_err().to_string();

@@ -19,7 +19,7 @@ async fn it_thinks_acts_observes_and_answers() {
     assert_eq!(done, outcome("It said hi.", 2, vec![worked("echo", "echo: hi")]));
 
     let second = test.messages(1);
-    assert!(second[0].starts_with("system: be kind\n\nYou can have tools run."), "{}", second[0]);
+    assert!(second[0].starts_with("system: be kind\n\nYou can use tools."), "{}", second[0]);
     assert!(second[0].contains("\n- echo(text: string): Does echo."), "{}", second[0]);
     assert_eq!(
         second[1..],

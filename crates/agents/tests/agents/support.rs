@@ -1,4 +1,4 @@
-//! What the tests share: scripts for the engine, tools, and ears.
+//! What the tests share: scripts for the engine, tools, and listeners.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -138,18 +138,18 @@ impl Tool for Interpreter {
     }
 }
 
-/// Writes down the pieces it hears.
+/// Records the pieces of an answer.
 #[derive(Default)]
-pub struct Ear(Mutex<Vec<String>>);
+pub struct PieceLog(Mutex<Vec<String>>);
 
-impl Ear {
+impl PieceLog {
     pub fn pieces(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
     }
 }
 
 #[async_trait]
-impl TextSink for Ear {
+impl TextSink for PieceLog {
     async fn text(&self, piece: &str) {
         self.0.lock().unwrap().push(piece.to_owned());
     }
@@ -159,9 +159,9 @@ impl TextSink for Ear {
 pub struct TestRun {
     pub engine: Arc<ScriptedEngine>,
     pub context: AgentContext,
-    pub ear: Arc<Ear>,
+    pub received: Arc<PieceLog>,
     events: Arc<Mutex<Vec<String>>>,
-    _diary: Subscription,
+    _subscription: Subscription,
 }
 
 impl TestRun {
@@ -175,7 +175,7 @@ impl TestRun {
         let bus = EventBus::new();
         let events: Arc<Mutex<Vec<String>>> = Arc::default();
         let writer = Arc::clone(&events);
-        let diary = bus.subscribe(move |event| {
+        let subscription = bus.subscribe(move |event| {
             writer.lock().unwrap().push(format!("{} {}", event.event.name(), event.event.data()));
         });
         let engine = Arc::new(engine);
@@ -188,12 +188,12 @@ impl TestRun {
             max_turns: 10,
             listener: None,
         };
-        TestRun { engine, context, ear: Arc::default(), events, _diary: diary }
+        TestRun { engine, context, received: Arc::default(), events, _subscription: subscription }
     }
 
     /// The same run with a listener.
     pub fn listening(mut self) -> Self {
-        self.context.listener = Some(Arc::clone(&self.ear) as _);
+        self.context.listener = Some(Arc::clone(&self.received) as _);
         self
     }
 

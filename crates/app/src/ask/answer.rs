@@ -15,7 +15,7 @@ use crate::ask::agent_or_engine::{AgentSelection, AnswerPath, answer_path};
 use crate::ask::caller_policy::admit;
 use crate::ask::engine_for_request::RequestTarget;
 use crate::ask::length_retry::with_soft_limit;
-use hob_telemetry::trace::{Span, TracedStream, ask_error_type, request_span, under};
+use hob_telemetry::trace::{Span, TracedStream, end_with, request_span, under};
 
 /// An answer in progress.
 pub struct AnswerStream {
@@ -29,16 +29,68 @@ pub struct AnswerStream {
     pub deltas: DeltaStream,
 }
 
+/// The complete answer with what it reports.
+pub(super) fn answered(
+    mut route: RequestTarget,
+    outcome: Result<AgentOutcome, AskError>,
+    ignored: Vec<AnswerWarning>,
+    span: &mut Span,
+) -> Result<Answered, AskError> {
+    if let Some(reporter) = route.take_outcome_reporter() {
+        reporter.report(&outcome);
+    }
+    let AgentOutcome { mut generation, turns, tool_results } = outcome?;
+    let notes = route.into_notes(span);
+    generation.warnings.extend(notes.warnings);
+    generation.warnings.extend(ignored);
+    Ok(Answered { engine: notes.engine, generation, turns, tool_results, reason: notes.reason })
+}
+
+/// The streamed answer with what it reports. `model` is the requested one.
+pub(super) fn streaming(
+    mut route: RequestTarget,
+    begun: Result<GenerationStream, AskError>,
+    model: String,
+    ignored: Vec<AnswerWarning>,
+    span: &mut Span,
+) -> Result<AnswerStream, AskError> {
+    let GenerationStream { mut warnings, deltas } = match (begun, route.take_outcome_reporter()) {
+        (Ok(begun), Some(reporter)) => reporter.watch(begun),
+        (Err(error), Some(reporter)) => {
+            reporter.report_error(&error);
+            return Err(error);
+        }
+        (begun, None) => begun?,
+    };
+    let notes = route.into_notes(span);
+    warnings.extend(notes.warnings);
+    warnings.extend(ignored);
+    let model = notes.model.unwrap_or(model);
+    Ok(AnswerStream { engine: notes.engine, model, reason: notes.reason, warnings, deltas })
+}
+
+/// The stream, which ends the span of its request.
+pub(super) fn traced(
+    begun: Result<AnswerStream, AskError>,
+    mut span: Span,
+) -> Result<AnswerStream, AskError> {
+    if begun.is_err() {
+        end_with(&mut span, &begun);
+    }
+    let mut streaming = begun?;
+    if span.trace_parent().is_some() {
+        streaming.deltas = Box::pin(TracedStream { deltas: streaming.deltas, span });
+    }
+    Ok(streaming)
+}
+
 impl AskService {
     /// The complete answer, and the steps of the agent.
     pub async fn complete(&self, request: GenerateRequest, caller: &Caller) -> Result<Answered, AskError> {
         let mut span = request_span(&self.recorder.tracer, caller, &request.model);
         let caller = under(caller, &span);
         let outcome = self.answer(request, &caller, &mut span).await;
-        if let Err(error) = &outcome {
-            span.fail(ask_error_type(error));
-        }
-        span.end();
+        end_with(&mut span, &outcome);
         outcome
     }
 
@@ -50,17 +102,10 @@ impl AskService {
     ) -> Result<Answered, AskError> {
         let ignored = admit(&mut request, caller, &self.images).await?;
         let wish = self.wish(&mut request, &caller.agent).await?;
-        let mut route = self.route(&mut request, caller).await?;
+        let route = self.route(&mut request, caller).await?;
         self.documents.place_all(&mut request, route.engine()).await?;
         let outcome = self.answer_by(&route, request, wish, caller, span).await;
-        if let Some(reporter) = route.take_outcome_reporter() {
-            reporter.report(&outcome);
-        }
-        let AgentOutcome { mut generation, turns, tool_results } = outcome?;
-        let told = route.tell(span);
-        generation.warnings.extend(told.warnings);
-        generation.warnings.extend(ignored);
-        Ok(Answered { engine: told.engine, generation, turns, tool_results, reason: told.reason })
+        answered(route, outcome, ignored, span)
     }
 
     async fn answer_by(
@@ -92,19 +137,8 @@ impl AskService {
     pub async fn stream(&self, request: GenerateRequest, caller: &Caller) -> Result<AnswerStream, AskError> {
         let mut span = request_span(&self.recorder.tracer, caller, &request.model);
         let caller = under(caller, &span);
-        match self.begin_stream(request, &caller, &mut span).await {
-            Ok(streaming) if span.trace_parent().is_none() => Ok(streaming),
-            Ok(mut streaming) => {
-                let deltas = streaming.deltas;
-                streaming.deltas = Box::pin(TracedStream { deltas, span });
-                Ok(streaming)
-            }
-            Err(error) => {
-                span.fail(ask_error_type(&error));
-                span.end();
-                Err(error)
-            }
-        }
+        let begun = self.begin_stream(request, &caller, &mut span).await;
+        traced(begun, span)
     }
 
     async fn begin_stream(
@@ -115,23 +149,11 @@ impl AskService {
     ) -> Result<AnswerStream, AskError> {
         let ignored = admit(&mut request, caller, &self.images).await?;
         let wish = self.wish(&mut request, &caller.agent).await?;
-        let mut route = self.route(&mut request, caller).await?;
+        let route = self.route(&mut request, caller).await?;
         self.documents.place_all(&mut request, route.engine()).await?;
         let model = request.model.clone();
         let begun = self.first_piece(&route, request, wish, caller, span).await;
-        let GenerationStream { mut warnings, deltas } = match (begun, route.take_outcome_reporter()) {
-            (Ok(begun), Some(reporter)) => reporter.watch(begun),
-            (Err(error), Some(reporter)) => {
-                reporter.report_error(&error);
-                return Err(error);
-            }
-            (begun, None) => begun?,
-        };
-        let told = route.tell(span);
-        warnings.extend(told.warnings);
-        warnings.extend(ignored);
-        let model = told.model.unwrap_or(model);
-        Ok(AnswerStream { engine: told.engine, model, reason: told.reason, warnings, deltas })
+        streaming(route, begun, model, ignored, span)
     }
 
     /// A stream whose first piece has arrived.

@@ -10,7 +10,7 @@ use hob_core::{
 };
 use serde_json::{Map, Value};
 
-use crate::ask::images::ImageFetcher;
+use crate::ask::images::{ImageFetcher, is_web_address};
 
 /// The number of ignored fields that an answer names, and the length of each name. Limited, because callers choose the names.
 const MAX_NAMED: usize = 16;
@@ -234,13 +234,6 @@ fn check_strangers_part(part: &Value) -> Result<(), Refused> {
 
 fn is_inline(url: &str) -> bool {
     url.starts_with("data:")
-}
-
-/// Whether Hob may download from this URL, by its scheme.
-pub(crate) fn is_web_address(url: &str) -> bool {
-    let begins_with =
-        |scheme: &str| url.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme));
-    begins_with("http://") || begins_with("https://")
 }
 
 #[cfg(test)]

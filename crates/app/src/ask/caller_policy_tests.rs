@@ -7,6 +7,7 @@ use hob_agents::builtin::WebFetchOptions;
 use hob_core::{
     CallerRole, EmbedRequest, EngineError, EventBus, Image, Message, Permit, RequestSource, Role,
 };
+use hob_memory::Embedder;
 use hob_net::egress::AddressPolicy;
 use hob_telemetry::NoInferenceLog;
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
@@ -14,7 +15,6 @@ use serde_json::json;
 
 use super::*;
 use crate::ask::{AskService, AskServiceParts};
-use crate::startup::embedder::Embedder;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
 
@@ -190,10 +190,10 @@ mod hostile {
         for (url, expected) in [
             ("file:///etc/passwd", "data: URL"),
             ("ftp://example.org/cat.png", "data: URL"),
-            ("http://127.0.0.1:1/cat.png", "no public address"),
-            ("http://[::1]/cat.png", "no public address"),
-            ("http://169.254.169.254/latest/meta-data/", "no public address"),
-            ("http://localhost/cat.png", "no public address"),
+            ("http://127.0.0.1:1/cat.png", "not a public address"),
+            ("http://[::1]/cat.png", "not a public address"),
+            ("http://169.254.169.254/latest/meta-data/", "not a public address"),
+            ("http://localhost/cat.png", "not a public address"),
         ] {
             let refused = system.complete(showing(url), &owner()).await.unwrap_err();
             assert_eq!(param(&refused), "messages[1].content[1].image_url", "{url}");
@@ -385,7 +385,7 @@ async fn an_image_that_the_owner_names_is_fetched_and_passed_on_as_data() {
         assert_eq!((media_type, bytes.as_slice()), ("image/png", PNG));
     }
     for (path, expected) in [
-        ("/inside", "no public address"),
+        ("/inside", "not a public address"),
         ("/page", "no PNG"),
         ("/missing", "404"),
         ("/huge", "larger than 10 MiB"),

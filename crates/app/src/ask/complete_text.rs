@@ -1,4 +1,4 @@
-//! Texts that are continued as they stand: several at a time, the best of several tries, with the prompt before the answer.
+//! Text completion: several texts at a time, the best of several tries, with the prompt before the answer.
 //! Engines continue one text at a time and know nothing of this.
 
 use std::num::NonZeroU32;
@@ -9,11 +9,11 @@ use hob_core::{
     DetokenizeRequest, Engine, EngineError, GenerateRequest, Generation, GenerationStream, Prompt, TextDelta,
     Usage,
 };
-use hob_telemetry::trace::{Span, TracedStream, ask_error_type, request_span, under};
+use hob_telemetry::trace::{Span, end_with, request_span, under};
 use serde_json::Value;
 
 use super::AskService;
-use super::answer::{AnswerStream, with_first_piece};
+use super::answer::{AnswerStream, answered, streaming, traced, with_first_piece};
 use crate::ask::caller_policy::admit_text;
 use crate::ask::engine_for_request::RequestTarget;
 
@@ -49,10 +49,7 @@ impl AskService {
         let mut span = request_span(&self.recorder.tracer, caller, &request.request.model);
         let caller = under(caller, &span);
         let outcome = self.continued(request, &caller, &mut span).await;
-        if let Err(error) = &outcome {
-            span.fail(ask_error_type(error));
-        }
-        span.end();
+        end_with(&mut span, &outcome);
         outcome
     }
 
@@ -63,35 +60,17 @@ impl AskService {
         span: &mut Span,
     ) -> Result<Answered, AskError> {
         let ignored = admit_text(&mut request.request, caller.role);
-        let mut route = self.route_text(&mut request, caller).await?;
+        let route = self.route_text(&mut request, caller).await?;
         let outcome = self.continue_all(&route, request, caller).await;
-        if let Some(reporter) = route.take_outcome_reporter() {
-            reporter.report(&outcome);
-        }
-        let AgentOutcome { mut generation, turns, tool_results } = outcome?;
-        let told = route.tell(span);
-        generation.warnings.extend(told.warnings);
-        generation.warnings.extend(ignored);
-        Ok(Answered { engine: told.engine, generation, turns, tool_results, reason: told.reason })
+        answered(route, outcome, ignored, span)
     }
 
     /// The continuations as they come, each under the number of its answer. Returns once the first piece is there.
     pub async fn stream_text(&self, request: TextRequest, caller: &Caller) -> Result<AnswerStream, AskError> {
         let mut span = request_span(&self.recorder.tracer, caller, &request.request.model);
         let caller = under(caller, &span);
-        match self.begin_text_stream(request, &caller, &mut span).await {
-            Ok(streaming) if span.trace_parent().is_none() => Ok(streaming),
-            Ok(mut streaming) => {
-                let deltas = streaming.deltas;
-                streaming.deltas = Box::pin(TracedStream { deltas, span });
-                Ok(streaming)
-            }
-            Err(error) => {
-                span.fail(ask_error_type(&error));
-                span.end();
-                Err(error)
-            }
-        }
+        let begun = self.begin_text_stream(request, &caller, &mut span).await;
+        traced(begun, span)
     }
 
     async fn begin_text_stream(
@@ -101,25 +80,13 @@ impl AskService {
         span: &mut Span,
     ) -> Result<AnswerStream, AskError> {
         let ignored = admit_text(&mut request.request, caller.role);
-        let mut route = self.route_text(&mut request, caller).await?;
+        let route = self.route_text(&mut request, caller).await?;
         let model = request.request.model.clone();
         let begun = self.stream_all(&route, request, caller).await;
-        let GenerationStream { mut warnings, deltas } = match (begun, route.take_outcome_reporter()) {
-            (Ok(begun), Some(reporter)) => reporter.watch(begun),
-            (Err(error), Some(reporter)) => {
-                reporter.report_error(&error);
-                return Err(error);
-            }
-            (begun, None) => begun?,
-        };
-        let told = route.tell(span);
-        warnings.extend(told.warnings);
-        warnings.extend(ignored);
-        let model = told.model.unwrap_or(model);
-        Ok(AnswerStream { engine: told.engine, model, reason: told.reason, warnings, deltas })
+        streaming(route, begun, model, ignored, span)
     }
 
-    /// Who answers, and with which model. The first text stands for all.
+    /// The engine and the model, chosen for the first text.
     async fn route_text(
         &self,
         request: &mut TextRequest,
@@ -304,7 +271,7 @@ fn joined(generations: Vec<Generation>) -> Option<Generation> {
     Some(first)
 }
 
-/// The same warning of several texts is told once.
+/// The same warning of several texts is reported once.
 fn add_new(warnings: &mut Vec<AnswerWarning>, more: Vec<AnswerWarning>) {
     for warning in more {
         if !warnings.contains(&warning) {

@@ -23,7 +23,7 @@ use hob_engines::pool::EnginePool;
 /// The file in the home directory with the recorded choices, by engine.
 const FILE: &str = "default_models.json";
 
-/// The default model of an engine, whatever else is in the pool.
+/// The default model of an engine, without the rest of the pool.
 pub(crate) struct DefaultModel {
     /// As configured, which may be `auto`.
     configured: Option<String>,

@@ -80,7 +80,7 @@ impl DocumentReader {
         Ok(())
     }
 
-    /// What stands for a file; `None` leaves it as it is.
+    /// What replaces a file; `None` leaves it unchanged.
     async fn placed(&self, file: &Value, engine: &str) -> Result<Option<ContentPart>, String> {
         let name = file["filename"].as_str().unwrap_or("file");
         let (bytes, is_fetched) = match (file["file_data"].as_str(), file["file_url"].as_str()) {

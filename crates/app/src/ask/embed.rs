@@ -6,7 +6,7 @@ use super::AskService;
 use crate::ask::caller_policy::check_engine;
 use crate::startup::embedder;
 use hob_core::model::DEFAULT_MODEL;
-use hob_telemetry::trace::{ask_error_type, request_span, under};
+use hob_telemetry::trace::{end_with, request_span, under};
 
 impl AskService {
     /// Texts as vectors. `default`, and the name of the configured embedding model, mean the configured embedder; any other name
@@ -14,10 +14,7 @@ impl AskService {
     pub async fn embed(&self, request: EmbedRequest, caller: &Caller) -> Result<Embeddings, AskError> {
         let mut span = request_span(&self.recorder.tracer, caller, &request.model);
         let embeddings = self.vectors(request, &under(caller, &span)).await;
-        if let Err(error) = &embeddings {
-            span.fail(ask_error_type(error));
-        }
-        span.end();
+        end_with(&mut span, &embeddings);
         embeddings
     }
 

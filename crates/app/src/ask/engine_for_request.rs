@@ -19,13 +19,13 @@ pub(crate) struct RequestTarget {
     /// Hints of the caller that this engine cannot follow.
     ignored: Vec<AnswerWarning>,
     /// The fallback that may still answer; `None` if there is none.
-    behind: Option<Behind>,
+    pending: Option<PendingFallback>,
     /// Where the router chose the model: reports how the answer ends.
     reporter: Option<OutcomeReporter>,
 }
 
 /// The fallback of the engine that is asked first.
-struct Behind {
+struct PendingFallback {
     fallback: Arc<Fallback>,
     pool: Arc<EnginePool>,
     /// The role of the caller.
@@ -46,12 +46,12 @@ pub(crate) struct AnswerNotes {
 impl RequestTarget {
     /// One engine, without a fallback.
     pub(crate) fn to(engine: Arc<dyn Engine>, reason: Option<ModelReason>) -> Self {
-        RequestTarget { engine, reason, warning: None, ignored: Vec::new(), behind: None, reporter: None }
+        RequestTarget { engine, reason, warning: None, ignored: Vec::new(), pending: None, reporter: None }
     }
 
     /// A fallback model from the start.
-    pub(crate) fn to_stand_in(stand_in: FallbackModel) -> Self {
-        let FallbackModel { model: _, engine, reason, warning } = stand_in;
+    pub(crate) fn to_fallback(fallback: FallbackModel) -> Self {
+        let FallbackModel { model: _, engine, reason, warning } = fallback;
         RequestTarget { warning: Some(warning), ..RequestTarget::to(engine, Some(reason)) }
     }
 
@@ -68,7 +68,7 @@ impl RequestTarget {
     /// The reporter of how the answer ends. If another model than the chosen one answered, the choice is withdrawn instead.
     pub(crate) fn take_outcome_reporter(&mut self) -> Option<OutcomeReporter> {
         let reporter = self.reporter.take()?;
-        if self.stand_in().is_some() {
+        if self.fallback_in_use().is_some() {
             reporter.withdraw();
             return None;
         }
@@ -76,13 +76,21 @@ impl RequestTarget {
     }
 
     /// The same with a fallback.
-    pub(crate) fn before(self, fallback: &Arc<Fallback>, pool: &Arc<EnginePool>, role: CallerRole) -> Self {
+    pub(crate) fn with_fallback(
+        self,
+        fallback: &Arc<Fallback>,
+        pool: &Arc<EnginePool>,
+        role: CallerRole,
+    ) -> Self {
         let (fallback, pool) = (Arc::clone(fallback), Arc::clone(pool));
-        RequestTarget { behind: Some(Behind { fallback, pool, role, switch: Arc::default() }), ..self }
+        RequestTarget {
+            pending: Some(PendingFallback { fallback, pool, role, switch: Arc::default() }),
+            ..self
+        }
     }
 
     /// The same, if the cloud was selected only because no other engine answered at the start.
-    pub(crate) fn instead_of(self, reason: Option<&ModelReason>) -> Self {
+    pub(crate) fn with_cloud_reason(self, reason: Option<&ModelReason>) -> Self {
         match reason {
             Some(reason) if self.engine.key() == CLOUD => RequestTarget {
                 warning: self.warning.or(Some(AnswerWarning::CloudFallback)),
@@ -94,7 +102,7 @@ impl RequestTarget {
     }
 
     /// The same, if the cloud is asked because a configured engine that may have the model failed.
-    pub(crate) fn for_want_of(self, error: &EngineError) -> Self {
+    pub(crate) fn with_cloud_fallback(self, error: &EngineError) -> Self {
         let reason = ModelReason::new(format!("the cloud answers: {error}"));
         RequestTarget {
             warning: Some(AnswerWarning::CloudFallback),
@@ -119,7 +127,7 @@ impl RequestTarget {
 
     /// The engine to ask, with its calls recorded for a caller.
     pub(crate) fn recorded(&self, context: RecordContext) -> Arc<dyn Engine> {
-        let Some(Behind { fallback, pool, role, switch }) = &self.behind else {
+        let Some(PendingFallback { fallback, pool, role, switch }) = &self.pending else {
             return Arc::new(RecordedEngine::new(Arc::clone(&self.engine), context));
         };
         let context = Arc::new(context);
@@ -135,16 +143,16 @@ impl RequestTarget {
         })
     }
 
-    fn stand_in(&self) -> Option<&FallbackModel> {
-        self.behind.as_ref().and_then(|behind| behind.switch.model())
+    fn fallback_in_use(&self) -> Option<&FallbackModel> {
+        self.pending.as_ref().and_then(|pending| pending.switch.model())
     }
 
     /// What the answer reports. After this no fallback may answer, because the report has been made.
-    pub(crate) fn tell(self, span: &mut Span) -> AnswerNotes {
-        if let Some(behind) = &self.behind {
-            behind.switch.close();
+    pub(crate) fn into_notes(self, span: &mut Span) -> AnswerNotes {
+        if let Some(pending) = &self.pending {
+            pending.switch.close();
         }
-        let (engine, model, reason, warning) = match self.stand_in() {
+        let (engine, model, reason, warning) = match self.fallback_in_use() {
             None => (self.engine.key().to_owned(), None, self.reason, self.warning),
             Some(FallbackModel { model, engine, reason, warning }) => (
                 engine.key().to_owned(),

@@ -11,8 +11,6 @@ use hob_agents::builtin::WebFetchOptions;
 use hob_agents::builtin::web_fetch::{FetchedPage, Fetcher, Redirects};
 use hob_core::{AskError, Content, ContentPart, GenerateRequest, Image};
 
-use crate::ask::caller_policy::is_web_address;
-
 /// Images that one request may name by URL.
 const MAX_IMAGES: usize = 16;
 
@@ -104,6 +102,13 @@ fn named_by_address(request: &mut GenerateRequest) -> Vec<(String, &mut Image)> 
         }
     }
     named
+}
+
+/// Whether Hob may download from this URL, by its scheme.
+pub(crate) fn is_web_address(url: &str) -> bool {
+    let begins_with =
+        |scheme: &str| url.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme));
+    begins_with("http://") || begins_with("https://")
 }
 
 /// The format of an image by its bytes, because the server's content type may be wrong.

@@ -1,12 +1,12 @@
 //! Sound and pictures, passed on to the engine that has the model.
 
 use hob_core::{AnswerWarning, AskError, Caller, Engine, MediaAnswer, MediaRequest};
-use hob_telemetry::trace::{ask_error_type, request_span, under};
+use hob_telemetry::trace::{end_with, request_span, under};
 
 use super::AskService;
 use crate::ask::caller_policy::{admit_media, check_engine};
 
-/// An answer under way, and who gives it.
+/// An answer in progress, with its engine and model.
 pub struct MediaAnswered {
     /// The key of the engine that answers.
     pub engine: String,
@@ -19,10 +19,7 @@ impl AskService {
     pub async fn media(&self, request: MediaRequest, caller: &Caller) -> Result<MediaAnswered, AskError> {
         let mut span = request_span(&self.recorder.tracer, caller, &request.model);
         let answered = self.passed_on(request, &under(caller, &span)).await;
-        if let Err(error) = &answered {
-            span.fail(ask_error_type(error));
-        }
-        span.end();
+        end_with(&mut span, &answered);
         answered
     }
 

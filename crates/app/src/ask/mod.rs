@@ -33,7 +33,7 @@ use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{
     Agent, AnswerDefaults, CallerRole, Engine, EngineError, EventBus, ListedModel, ModelInfo, ModelReason,
 };
-use hob_memory::MemoryService;
+use hob_memory::{Embedder, MemoryService};
 use hob_routing::Router;
 use hob_telemetry::metrics::InferenceMetrics;
 use hob_telemetry::{EnergyMeters, InferenceLog, Recorder, Tracer};
@@ -50,7 +50,6 @@ use crate::ask::documents::DocumentReader;
 use crate::ask::images::ImageFetcher;
 use crate::ask::model_descriptions::ModelDescriptions;
 use crate::feedback::FeedbackService;
-use crate::startup::embedder::Embedder;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
 
@@ -75,12 +74,12 @@ pub struct AskService {
     /// The fallback for the default model.
     fallback: Option<Arc<Fallback>>,
     /// Why the cloud is the selected engine, if that is only because no other engine answered.
-    for_want: Option<ModelReason>,
+    cloud_reason: Option<ModelReason>,
     default: DefaultModel,
     descriptions: ModelDescriptions,
-    /// Names that stand for other models.
+    /// The names that mean other models.
     aliases: ModelAliases,
-    /// Who makes vectors when the caller asks for the default; `None` where nobody can.
+    /// The embedder for requests without a model; `None` if there is none.
     embedder: Option<Embedder>,
     agent: Option<Arc<dyn Agent>>,
     /// Replaced when tools are added or removed.
@@ -107,7 +106,7 @@ impl AskService {
         AskService {
             pool: Arc::new(EnginePool::new(parts.engine, Vec::new())),
             fallback: None,
-            for_want: None,
+            cloud_reason: None,
             default: DefaultModel::new(parts.default_model),
             descriptions: ModelDescriptions::default(),
             aliases: ModelAliases::default(),
@@ -138,7 +137,7 @@ impl AskService {
         AskService { documents, ..self }
     }
 
-    /// The same with names that stand for other models.
+    /// The same with names that mean other models.
     pub fn with_aliases(self, aliases: ModelAliases) -> Self {
         AskService { aliases, ..self }
     }
@@ -149,8 +148,8 @@ impl AskService {
     }
 
     /// The same with a cloud that was selected only because no other engine answered. Answers report this.
-    pub fn for_want_of(self, reason: Option<ModelReason>) -> Self {
-        AskService { for_want: reason, ..self }
+    pub fn with_cloud_reason(self, reason: Option<ModelReason>) -> Self {
+        AskService { cloud_reason: reason, ..self }
     }
 
     /// The same with an embedder.
@@ -286,7 +285,7 @@ impl AskService {
         Ok(listed)
     }
 
-    /// The same, with what engines tell only when they are asked for one model.
+    /// The same, with the details that engines report only for single models.
     pub async fn described_models(&self, role: CallerRole) -> Result<Vec<ListedModel>, EngineError> {
         Ok(self.descriptions.add_to(&self.pool, self.listed_models(role).await?).await)
     }

@@ -1,12 +1,12 @@
 //! The names of `[models.aliases]`: which model answers for a name that a client has built in, such as `claude-opus-5-5`. Knows no
-//! engine: what a name stands for may still not exist.
+//! engine: the model that a name means may not exist.
 
 use std::collections::BTreeMap;
 
 use hob_core::ModelReason;
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 
-/// Names, and what they stand for.
+/// Names, and the models that they mean.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelAliases {
     /// The most specific first.
@@ -14,7 +14,7 @@ pub struct ModelAliases {
 }
 
 impl ModelAliases {
-    /// By name, in which `*` stands for any characters, also none.
+    /// By name. `*` matches any characters, or none.
     pub fn new(table: &BTreeMap<String, String>) -> Self {
         let mut aliases: Vec<_> = table.iter().map(|(name, model)| (name.clone(), model.clone())).collect();
         let stars = |name: &str| name.matches('*').count();
@@ -22,7 +22,7 @@ impl ModelAliases {
         ModelAliases { aliases }
     }
 
-    /// What `name` stands for; `None` where it is not an alias. An alias of an alias is not followed.
+    /// The model that `name` means; `None` if it is not an alias. An alias of an alias is not resolved.
     pub(crate) fn resolve(&self, name: &str) -> Option<&str> {
         // These are names of Hob's own, so no pattern takes them away.
         if name == DEFAULT_MODEL || name == AUTO {
@@ -32,7 +32,7 @@ impl ModelAliases {
         found.map(|(_, model)| model.as_str()).filter(|model| *model != name)
     }
 
-    /// Puts what it stands for in the place of `model`, and says so.
+    /// Replaces an alias in `model` and returns the reason.
     pub(crate) fn apply(&self, model: &mut String) -> Option<ModelReason> {
         let meant = self.resolve(model)?.to_owned();
         let reason = ModelReason::new(format!("[models.aliases] maps {model} to {meant}"));

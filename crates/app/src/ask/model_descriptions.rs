@@ -1,4 +1,4 @@
-//! What engines tell of a model only when they are asked for it alone. Remembered for a while, because clients list models often.
+//! Details that engines report only for single models. Cached for a while, because clients list models often.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 const FRESH: Duration = Duration::from_secs(60);
 
 /// How long a list waits for descriptions. Those that come later are in the next list.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Models that are asked for at a time.
 const CONCURRENT: usize = 8;
@@ -30,12 +30,12 @@ pub(super) struct ModelDescriptions {
 
 struct Description {
     since: Instant,
-    /// `None` if the engine tells nothing more.
+    /// `None` if the engine reports no details.
     model: Option<ModelInfo>,
 }
 
 impl ModelDescriptions {
-    /// The models with what their engines tell of each.
+    /// The models with the details that their engines report.
     pub(super) async fn add_to(&self, pool: &EnginePool, mut listed: Vec<ListedModel>) -> Vec<ListedModel> {
         let unknown: Vec<ListedModel> =
             listed.iter().filter(|listed| self.get(listed).is_none()).cloned().collect();
@@ -46,7 +46,7 @@ impl ModelDescriptions {
             }
         });
         // A slow engine does not keep the list from coming.
-        let _ = tokio::time::timeout(PATIENCE, asked).await;
+        let _ = tokio::time::timeout(TIMEOUT, asked).await;
         for listed in &mut listed {
             if let Some(Some(described)) = self.get(listed) {
                 listed.model = described;

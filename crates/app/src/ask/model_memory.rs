@@ -47,7 +47,7 @@ impl AskService {
         join_all(lists).await.into_iter().flatten().collect()
     }
 
-    /// The engine that has this model; `None` where the name stands for no particular one.
+    /// The engine that has this model; `None` if the name means no particular one.
     async fn engine_and_model(
         &self,
         model: &str,

@@ -5,7 +5,7 @@ use hob_core::{
     AnswerWarning, AskError, Caller, EmbedInputs, EmbedRequest, Embeddings, Engine, EngineError, Overlong,
     RelevanceScore, RerankRequest, Reranking,
 };
-use hob_telemetry::trace::{ask_error_type, request_span, under};
+use hob_telemetry::trace::{end_with, request_span, under};
 
 use super::AskService;
 use crate::ask::caller_policy::check_engine;
@@ -23,10 +23,7 @@ impl AskService {
     pub async fn rerank(&self, request: RerankRequest, caller: &Caller) -> Result<Reranked, AskError> {
         let mut span = request_span(&self.recorder.tracer, caller, &request.model);
         let reranked = self.ranked(request, &under(caller, &span)).await;
-        if let Err(error) = &reranked {
-            span.fail(ask_error_type(error));
-        }
-        span.end();
+        end_with(&mut span, &reranked);
         reranked
     }
 

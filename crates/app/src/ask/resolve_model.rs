@@ -49,26 +49,25 @@ impl AskService {
         request: &mut GenerateRequest,
         caller: &Caller,
     ) -> Result<RequestTarget, AskError> {
-        // A caller who wants no limit has left it out of the defaults.
+        // For a request without a limit, the defaults have none either.
         let max_tokens = request.defaults.max_tokens.and(self.defaults.max_tokens);
         request.defaults = AnswerDefaults { max_tokens, ..self.defaults };
         let alias = self.aliases.apply(&mut request.model);
         let fallback = self.fallback.as_ref().filter(|_| is_ours_to_choose(&request.model));
         let route = match (self.find(request, caller).await, fallback) {
             (Ok(route), None) => route,
-            (Ok(route), Some(fallback)) => route.before(fallback, &self.pool, caller.role),
+            (Ok(route), Some(fallback)) => route.with_fallback(fallback, &self.pool, caller.role),
             (Err(AskError::Engine(error)), Some(fallback)) if is_unresolved(&error) => {
-                let Some(stand_in) = fallback.find(&self.pool, &request.model, &error, caller.role).await
-                else {
+                let Some(model) = fallback.find(&self.pool, &request.model, &error, caller.role).await else {
                     return Err(error.into());
                 };
-                request.model.clone_from(&stand_in.model);
-                RequestTarget::to_stand_in(stand_in)
+                request.model.clone_from(&model.model);
+                RequestTarget::to_fallback(model)
             }
             (Err(error), _) => return Err(error),
         };
         let ignored = place_hints(request, route.engine());
-        Ok(route.instead_of(self.for_want.as_ref()).after_alias(alias).ignoring(ignored))
+        Ok(route.with_cloud_reason(self.cloud_reason.as_ref()).after_alias(alias).ignoring(ignored))
     }
 
     async fn find(&self, request: &mut GenerateRequest, caller: &Caller) -> Result<RequestTarget, AskError> {
@@ -79,7 +78,7 @@ impl AskService {
             check_engine(engine.as_ref(), &request.model, caller.role)?;
             let route = RequestTarget::to(engine, None);
             return Ok(match instead_of {
-                Some(error) => route.for_want_of(&error),
+                Some(error) => route.with_cloud_fallback(&error),
                 None => route,
             });
         };

@@ -32,7 +32,7 @@ impl AskService {
         Ok(engine.detokenize(&request).await?)
     }
 
-    /// The engine whose tokenizer is meant. `default`, and `auto`, mean the model that is the same for all.
+    /// The engine whose tokenizer is used. `default` and `auto` mean the steady default model.
     async fn tokenizer(&self, model: &mut String, caller: &Caller) -> Result<Arc<dyn Engine>, AskError> {
         self.aliases.apply(model);
         self.aliases.apply(model);

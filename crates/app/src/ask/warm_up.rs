@@ -25,7 +25,7 @@ impl AskService {
         let caller = Caller::trusted(RequestSource::Server, run_id("warm"));
         let messages = vec![Message::new(Role::User, "Hello")];
         let request = GenerateRequest { model, messages, ..GenerateRequest::default() };
-        let events = RunEvents::unheard();
+        let events = RunEvents::without_subscribers();
         let context = AgentContext {
             engine: Arc::new(Warming(Arc::clone(engine))),
             tools: self.tools_for(Asked { request: &request, caller: &caller }, &events)?,

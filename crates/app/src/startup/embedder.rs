@@ -5,13 +5,11 @@ use std::sync::Arc;
 
 use hob_config::Config;
 use hob_core::{Engine, EngineError};
+use hob_memory::Embedder;
 use hob_models::PullError;
 use thiserror::Error;
 
-pub use hob_memory::Embedder;
-
-use crate::app::FirstRun;
-use crate::startup::local_models;
+use crate::startup::local_models::{self, FirstRun};
 
 /// Why there is no embedder.
 #[derive(Debug, Error)]

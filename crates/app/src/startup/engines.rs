@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hob_config::{Config, EngineName, EngineServer};
 use hob_core::{Engine, EngineError};
-use hob_engines::selection::points_to_self;
+use hob_engines::selection::{NoEngine, SelectedEngine, SelectionRules, points_to_self, select};
 use hob_engines::wire::client::KeyHeader;
 use hob_engines::{
     Endpoint, EndpointOptions, MultiHost, MultiHostOptions, Ollama, OpenAiCompat, Resend, Style,
@@ -40,6 +40,22 @@ pub fn engines(config: &Config, home: &Path) -> Result<Vec<Arc<dyn Engine>>, Eng
     Ok(engines)
 }
 
+/// Selects the engine that answers. With `only`, no other engine is considered.
+pub async fn choose(
+    engines: &[Arc<dyn Engine>],
+    config: &Config,
+    only: Option<EngineName>,
+) -> Result<SelectedEngine, NoEngine> {
+    let wanted = SelectionRules {
+        key: only.map(|key| key.to_string()),
+        // With a pool and no default, the first engine of the pool is the default.
+        default: config.engine.default.or(config.engine.pool.first().copied()).map(|key| key.to_string()),
+        own_address: Some(BindAddress { host: config.server.host.clone(), port: config.server.port }),
+        allow_cloud_fallback: config.intelligence.allow_cloud_fallback,
+    };
+    select(engines, &wanted).await
+}
+
 /// The engines besides the selected one, in the order of `[engine] pool`. An engine at Hob's own address is skipped.
 pub fn beside(
     chosen: &Arc<dyn Engine>,
@@ -54,7 +70,7 @@ pub fn beside(
             continue;
         };
         if points_to_self(engine.as_ref(), &own) {
-            tracing::warn!(engine = key.as_str(), "left out of the pool: its address is our own");
+            tracing::warn!(engine = key.as_str(), "engine is skipped in the pool: its address is Hob's own");
         } else if engine.key() != chosen.key() {
             others.push(Arc::clone(engine));
         }
@@ -62,7 +78,7 @@ pub fn beside(
     others
 }
 
-/// Ollama by itself, for what only it can do: downloading and describing its models. With several hosts, the first that is not Hob.
+/// Ollama without the pool, to download and describe its models. With several hosts, the first that is not Hob.
 pub fn ollama(config: &Config) -> Result<Ollama, EngineError> {
     let own = BindAddress { host: config.server.host.clone(), port: config.server.port };
     let addresses = config.engine.addresses(EngineName::Ollama);
@@ -84,7 +100,11 @@ fn served<E: Engine + 'static>(
         addresses.retain(|address| {
             let is_own = is_own_address(address, &own);
             if is_own {
-                tracing::warn!(engine = key.as_str(), host = address, "left out: this address is our own");
+                tracing::warn!(
+                    engine = key.as_str(),
+                    host = address,
+                    "host is skipped: its address is Hob's own"
+                );
             }
             !is_own
         });

@@ -10,6 +10,7 @@ use hob_config::{Config, EngineName};
 use hob_core::{Engine, EngineError};
 #[cfg(feature = "embedded")]
 use hob_llama::{LlamaEngine, LlamaOptions};
+use hob_memory::Embedder;
 use hob_models::catalogue::{EMBEDDING, STARTER};
 use hob_models::pull::{DownloadPolicy, is_within_reach};
 use hob_models::tuned::{KeepTuned, TuneReport};
@@ -18,14 +19,21 @@ use hob_models::{
     pull,
 };
 
-use crate::app::FirstRun;
-use crate::startup::embedder::Embedder;
-
 /// The directory in the configuration directory.
 const DIRECTORY: &str = "models";
 
 /// Receives the progress of a download. Called from any thread.
 pub type DownloadProgressFn = Arc<dyn Fn(DownloadProgress) + Send + Sync>;
+
+/// Whether Hob downloads a model of its own when it is first needed.
+#[derive(Clone, Default)]
+pub enum FirstRun {
+    /// Nothing is downloaded.
+    #[default]
+    Refuse,
+    /// The model is downloaded, with its progress reported.
+    Fetch(DownloadProgressFn),
+}
 
 /// The embedded engine; `None` in a build without it.
 pub(crate) fn engine(config: &Config, home: &Path) -> Option<Arc<dyn Engine>> {

@@ -13,12 +13,10 @@ use hob_memory::{
 };
 use tokio::sync::OnceCell;
 
-use crate::app::{AppOptions, FirstRun, choose};
+use crate::databases::MEMORY_DATABASE;
 use crate::startup::embedder::open_embedder;
-use crate::startup::engines::engines;
-
-/// The file in the configuration directory. A separate file, because it is large and indexing can rebuild it.
-pub(crate) const FILE: &str = "memory.db";
+use crate::startup::engines::{choose, engines};
+use crate::startup::local_models::FirstRun;
 
 /// What the memory is connected to.
 #[derive(Default)]
@@ -41,7 +39,7 @@ pub fn open_memory(
     let settings = &config.memory;
     let budget = ContextBudget { passages: settings.context_passages, tokens: settings.context_tokens };
     Ok(Arc::new(MemoryService::new(MemoryOptions {
-        database: home.join(FILE),
+        database: home.join(MEMORY_DATABASE),
         backend: backend(settings.backend),
         index: IndexOptions {
             chunks: ChunkOptions::new(settings.chunk_size, settings.chunk_overlap)?,
@@ -87,7 +85,7 @@ impl ConfiguredEmbedder {
     async fn find_engine(&self) -> Result<Arc<dyn Engine>, String> {
         let engines = engines(&self.config, &self.home).map_err(|error| error.to_string())?;
         if self.config.memory.embedding_model.is_some() {
-            let chosen = choose(&engines, &self.config, &AppOptions::default()).await;
+            let chosen = choose(&engines, &self.config, None).await;
             return chosen.map(|chosen| chosen.engine).map_err(|error| error.to_string());
         }
         let ours = engines.iter().find(|engine| engine.key() == EngineName::Embedded.as_str());

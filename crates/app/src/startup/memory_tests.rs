@@ -150,7 +150,7 @@ async fn an_empty_memory_changes_no_answer_and_creates_no_database() {
     let setup = TestSetup::new(&Config::default()).await;
     setup.ask(&owner()).await;
     assert_eq!(setup.last_messages(), question().messages);
-    assert!(!setup.root.path().join(HOME).join(FILE).exists());
+    assert!(!setup.root.path().join(HOME).join(MEMORY_DATABASE).exists());
 }
 
 #[tokio::test]

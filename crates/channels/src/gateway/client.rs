@@ -99,8 +99,8 @@ impl Listener for GatewayListener {
                     tracing::warn!(%gateway, %reason, "connection to the gateway lost; reconnecting");
                 }
                 Err(reason) => {
-                    let trouble = format!("cannot connect to the gateway at {gateway}: {reason}");
-                    if self.status.trouble(Trigger::Unreachable, &trouble) {
+                    let problem = format!("cannot connect to the gateway at {gateway}: {reason}");
+                    if self.status.problem(Trigger::Unreachable, &problem) {
                         tracing::warn!(%gateway, %reason, "cannot connect to the gateway; retrying");
                     }
                 }

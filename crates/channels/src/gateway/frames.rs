@@ -19,7 +19,6 @@ struct Incoming {
     message_id: String,
     #[serde(default, deserialize_with = "text")]
     conversation_id: String,
-    #[serde(default)]
     metadata: Option<Map<String, Value>>,
 }
 

@@ -29,7 +29,7 @@ impl Reader<'_> {
             self.text(&first).await;
         }
         while let Some(frame) = stream.next().await {
-            self.shared.hear();
+            self.shared.mark_activity();
             match frame {
                 Ok(Message::Text(text)) => {
                     if let Some(reason) = self.text(&text).await {

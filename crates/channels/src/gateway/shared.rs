@@ -46,19 +46,19 @@ impl Default for GatewayTimeouts {
 pub(super) struct Shared {
     pub pending: Pending,
     /// When the gateway last sent anything.
-    heard: Mutex<Instant>,
+    last_activity: Mutex<Instant>,
 }
 
 impl Shared {
     pub fn new() -> Self {
-        Shared { pending: Pending::default(), heard: Mutex::new(Instant::now()) }
+        Shared { pending: Pending::default(), last_activity: Mutex::new(Instant::now()) }
     }
 
-    pub fn hear(&self) {
-        *self.heard.lock() = Instant::now();
+    pub fn mark_activity(&self) {
+        *self.last_activity.lock() = Instant::now();
     }
 
     pub fn silent_for(&self) -> Duration {
-        self.heard.lock().elapsed()
+        self.last_activity.lock().elapsed()
     }
 }

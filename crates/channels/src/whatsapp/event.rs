@@ -21,7 +21,6 @@ pub(crate) enum Event {
     /// An error; with an id it concerns that message only.
     Error {
         message: String,
-        #[serde(default)]
         id: Option<String>,
         /// Whether the message certainly was not sent.
         #[serde(default)]

@@ -132,7 +132,7 @@ mod tests {
             ..WhatsappInstaller::new(root.path().join("bridge"))
         };
         let error = installer.install().await.unwrap_err().to_string();
-        assert!(error.contains("Install it (nodejs.org"), "{error}");
+        assert!(error.contains("Install it from nodejs.org"), "{error}");
         assert!(!installer.is_complete(), "half an installation is none");
     }
 }

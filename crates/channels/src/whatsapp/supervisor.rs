@@ -89,7 +89,7 @@ impl WhatsappSupervisor {
             }
             Ok(Event::Qr { .. }) => {
                 let advice = "WhatsApp is not linked. Run 'hob channel login whatsapp' and scan the code that it shows";
-                if self.status.trouble(Trigger::SaysDisconnected, advice) {
+                if self.status.problem(Trigger::SaysDisconnected, advice) {
                     tracing::warn!("{advice}");
                 }
             }
@@ -97,7 +97,7 @@ impl WhatsappSupervisor {
             Ok(Event::Sent { id }) => self.sender.sent(&id),
             Ok(Event::Error { message, id: Some(id), unsent }) => self.sender.failed(&id, message, unsent),
             Ok(Event::Error { message, id: None, .. }) => {
-                if self.status.trouble(Trigger::SaysError, &message) {
+                if self.status.problem(Trigger::SaysError, &message) {
                     tracing::error!(%message, "WhatsApp reports an error");
                 }
             }
@@ -133,7 +133,7 @@ impl Supervised for &WhatsappSupervisor {
         let (session, process, lines) = match self.start() {
             Ok(started) => started,
             Err(error) => {
-                if self.status.trouble(Trigger::RuntimeMissing, &error.to_string()) {
+                if self.status.problem(Trigger::RuntimeMissing, &error.to_string()) {
                     tracing::error!(%error, "cannot start WhatsApp");
                 }
                 return Duration::ZERO;
@@ -143,12 +143,12 @@ impl Supervised for &WhatsappSupervisor {
         let ended = self.attend(process, lines, stop).await;
         drop(session);
         if let Some(how) = ended {
-            let trouble = match self.status.get().trouble {
+            let problem = match self.status.get().problem {
                 // What the subprocess reported itself says more than how it ended.
                 Some(reported) if self.status.get().status == ChannelStatus::Error => reported,
                 _ => format!("the WhatsApp bridge ended: {how}"),
             };
-            if self.status.trouble(Trigger::SaysError, &trouble) {
+            if self.status.problem(Trigger::SaysError, &problem) {
                 tracing::warn!(%how, "the WhatsApp bridge ended; restarting it");
             }
         }

@@ -1,4 +1,4 @@
-//! OpenClaw's own protocol, as the real gateway speaks it, checked against its official schema.
+//! OpenClaw's own protocol, as the real gateway uses it, checked against its official schema.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use hob_testkit::{Gateway, GatewayScript, Reply};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::support::{Echo, PATIENCE, echoing_with, quick, until};
+use crate::support::{Echo, WAIT_LIMIT, echoing_with, quick, until};
 
 fn recorded() -> Vec<Value> {
     let text = include_str!("../../../testkit/transcripts/openclaw/frames.json");
@@ -55,7 +55,7 @@ fn script() -> GatewayScript {
 /// It greets at once, on a busy machine a little later: there is no need to hurry.
 fn patient(gateway: &Gateway) -> GatewayOptions {
     let mut options = quick(gateway.url());
-    options.timeouts.detect_within = PATIENCE;
+    options.timeouts.detect_within = WAIT_LIMIT;
     options
 }
 
@@ -89,7 +89,7 @@ fn assert_fits(frame: &Value) {
 async fn a_message_is_answered_in_its_conversation() {
     let gateway = Gateway::start(script()).await;
     let _bridge = echoing_with(with_token(&gateway, "testtoken")).await;
-    let opening = timeout(PATIENCE, gateway.received(2)).await.unwrap();
+    let opening = timeout(WAIT_LIMIT, gateway.received(2)).await.unwrap();
     let methods: Vec<&str> = opening.iter().map(|frame| frame["method"].as_str().unwrap()).collect();
     assert_eq!(methods, ["connect", "sessions.subscribe"]);
 
@@ -98,7 +98,7 @@ async fn a_message_is_answered_in_its_conversation() {
     }
     // The gateway repeats the message, as after a reconnect.
     gateway.push(recorded_event("session.message").to_string());
-    let frames = timeout(PATIENCE, gateway.received(3)).await.unwrap();
+    let frames = timeout(WAIT_LIMIT, gateway.received(3)).await.unwrap();
     let key = "hob-reply:telegram:telegram:777:d52e9942-b41a-4b12-b935-99d269b65c26-0";
     assert_eq!(
         frames[2]["params"],
@@ -159,13 +159,13 @@ async fn a_wrong_token_is_an_error_with_the_gateways_text() {
     let gateway = Gateway::start(script()).await;
     let client = Channel::gateway(with_token(&gateway, "wrong")).unwrap();
     assert_eq!(client.connect().await, ChannelStatus::Error);
-    let trouble = client.report().trouble.unwrap();
-    assert!(trouble.contains("token mismatch (UNAUTHORIZED)"), "{trouble}");
+    let problem = client.report().problem.unwrap();
+    assert!(problem.contains("token mismatch (UNAUTHORIZED)"), "{problem}");
 
     let client = Channel::gateway(patient(&gateway)).unwrap();
     assert_eq!(client.connect().await, ChannelStatus::Error);
-    let trouble = client.report().trouble.unwrap();
-    assert!(trouble.contains("set [channel] token"), "{trouble}");
+    let problem = client.report().problem.unwrap();
+    assert!(problem.contains("set [channel] token"), "{problem}");
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use crate::support::{Echo, PATIENCE, content, echoing, frame, quick, until};
+use crate::support::{Echo, WAIT_LIMIT, content, echoing, frame, quick, until};
 
 #[tokio::test]
 async fn after_a_lost_connection_messages_arrive_again() {
@@ -20,9 +20,9 @@ async fn after_a_lost_connection_messages_arrive_again() {
     let client = echoing(&gateway).await;
     for round in 1..=3 {
         gateway.push(frame("t1", round));
-        timeout(PATIENCE, gateway.received(round)).await.unwrap();
+        timeout(WAIT_LIMIT, gateway.received(round)).await.unwrap();
         gateway.hang_up();
-        timeout(PATIENCE, gateway.opened(round + 1)).await.unwrap();
+        timeout(WAIT_LIMIT, gateway.opened(round + 1)).await.unwrap();
         until("connected again", || client.status() == ChannelStatus::Connected).await;
     }
     let said: Vec<String> = gateway.frames().iter().map(|frame| content(frame).to_owned()).collect();
@@ -37,14 +37,14 @@ async fn a_missing_gateway_is_an_error_and_is_retried() {
     let client = Channel::gateway(quick(url)).unwrap();
     client.on_message(Arc::new(Echo));
     assert_eq!(client.connect().await, ChannelStatus::Error);
-    let trouble = client.report().trouble.unwrap();
-    assert!(trouble.contains("cannot connect to the gateway") && trouble.contains("refused"), "{trouble}");
+    let problem = client.report().problem.unwrap();
+    assert!(problem.contains("cannot connect to the gateway") && problem.contains("refused"), "{problem}");
 
     let gateway = Gateway::on(address, GatewayScript::default()).await;
     until("connected", || client.status() == ChannelStatus::Connected).await;
-    assert_eq!(client.report().trouble, None);
+    assert_eq!(client.report().problem, None);
     gateway.push(frame("t1", 1));
-    timeout(PATIENCE, gateway.received(1)).await.unwrap();
+    timeout(WAIT_LIMIT, gateway.received(1)).await.unwrap();
 }
 
 /// Answers when it is let.
@@ -102,7 +102,7 @@ async fn stopping_does_not_wait_for_the_next_attempt() {
     let client = Channel::gateway(options).unwrap();
     client.connect().await;
     // The next one is an hour away.
-    timeout(PATIENCE, client.close()).await.unwrap();
+    timeout(WAIT_LIMIT, client.close()).await.unwrap();
     assert_eq!(client.status(), ChannelStatus::Disconnected);
 }
 
@@ -146,7 +146,7 @@ async fn an_hour_of_reconnects_leaves_nothing_behind() {
     let mut before = None;
     // An attempt every five seconds is 720 in an hour.
     for round in 1..=720 {
-        timeout(PATIENCE, gateway.opened(round)).await.unwrap();
+        timeout(WAIT_LIMIT, gateway.opened(round)).await.unwrap();
         gateway.push(frame("t1", round));
         gateway.hang_up();
         if round == 120 {

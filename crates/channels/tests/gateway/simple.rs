@@ -10,7 +10,7 @@ use hob_testkit::{Gateway, GatewayScript, Reply};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::support::{PATIENCE, content, echoing, echoing_with, frame, heard, quick, until};
+use crate::support::{WAIT_LIMIT, content, echoing, echoing_with, frame, heard, quick, until};
 
 #[tokio::test]
 async fn a_message_is_answered_in_the_same_conversation_and_both_are_published() {
@@ -19,7 +19,7 @@ async fn a_message_is_answered_in_the_same_conversation_and_both_are_published()
     let (heard, _subscription) = heard(&bus);
     let client = echoing_with(hob_channels::GatewayOptions { events: bus, ..quick(gateway.url()) }).await;
     gateway.push(frame("t1", 1));
-    let frames = timeout(PATIENCE, gateway.received(1)).await.unwrap();
+    let frames = timeout(WAIT_LIMIT, gateway.received(1)).await.unwrap();
     let expected =
         json!({ "channel": "telegram", "content": "re: t1-1", "conversation_id": "t1", "metadata": {} });
     assert_eq!(frames, [expected]);
@@ -83,7 +83,7 @@ async fn channels_are_listed_over_http_bare_or_wrapped_and_a_web_page_is_not_a_l
     for (reply, expected) in [
         (Reply::json(200, r#"["telegram","slack"]"#), Ok(vec!["telegram", "slack"])),
         (Reply::json(200, r#"{"channels":["telegram"]}"#), Ok(vec!["telegram"])),
-        (Reply::new(200, "text/html; charset=utf-8", "<html></html>"), Err("is this the gateway?")),
+        (Reply::new(200, "text/html; charset=utf-8", "<html></html>"), Err("Check [channel] gateway_url")),
         (Reply::json(500, "oops"), Err("500")),
         (Reply::json(200, vec![b'x'; 2 << 20]), Err("longer than")),
     ] {
@@ -110,7 +110,7 @@ async fn invalid_frames_are_skipped() {
     gateway.push_bytes(vec![0; 1_000]);
     gateway.push(json!({ "channel": "t", "content": "x".repeat(2 << 20) }).to_string());
     gateway.push(frame("t1", 1));
-    let frames = timeout(PATIENCE, gateway.received(1)).await.unwrap();
+    let frames = timeout(WAIT_LIMIT, gateway.received(1)).await.unwrap();
     assert_eq!(content(&frames[0]), "re: t1-1");
     assert_eq!((gateway.connections_so_far(), client.status()), (1, ChannelStatus::Connected));
 }

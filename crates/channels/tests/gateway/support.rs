@@ -11,7 +11,7 @@ use hob_testkit::Gateway;
 use serde_json::{Value, json};
 
 /// Far longer than anything here takes: a test that waits this long has failed.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 /// Quick to see that a gateway is simple, and to come back.
 pub fn quick(url: impl Into<String>) -> GatewayOptions {
@@ -81,5 +81,5 @@ pub async fn until(what: &str, is_so: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("never: {what}"));
+    tokio::time::timeout(WAIT_LIMIT, waiting).await.unwrap_or_else(|_| panic!("never: {what}"));
 }

@@ -7,7 +7,7 @@ use hob_channels::{Channel, WhatsappOptions};
 use hob_channels::{ChannelError, ChannelStatus};
 use tokio::time::{Instant, timeout};
 
-use crate::support::{PATIENCE, node, part};
+use crate::support::{WAIT_LIMIT, node, part};
 
 /// The script beside its packages, as `hob channel login whatsapp` lays them out.
 fn installed(directory: &Path) -> PathBuf {
@@ -41,12 +41,12 @@ async fn without_a_network_it_is_disconnected_and_ends_cleanly() {
 #[cfg(unix)]
 async fn ends_by_itself(program: &WhatsappProgram) -> bool {
     let whatsapp = Channel::whatsapp(WhatsappOptions::new(program.clone()));
-    let status = timeout(PATIENCE, whatsapp.connect()).await.unwrap();
+    let status = timeout(WAIT_LIMIT, whatsapp.connect()).await.unwrap();
     // On a machine with a network it would show a code instead, and be as little connected.
     assert_eq!(status, ChannelStatus::Disconnected, "{:?}", whatsapp.report());
     let error = whatsapp.send("4915112345678@s.whatsapp.net", "hello", None).await.unwrap_err();
     assert!(matches!(error, ChannelError::Undelivered { .. }), "{error}");
     let begun = Instant::now();
-    timeout(PATIENCE, whatsapp.close()).await.unwrap();
+    timeout(WAIT_LIMIT, whatsapp.close()).await.unwrap();
     begun.elapsed().as_secs() < 2
 }

@@ -1,4 +1,4 @@
-//! Every event of the subprocess, and its bad days.
+//! Every event of the child process, and its failures.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use hob_channels::{ChannelError, ChannelStatus};
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::support::{PATIENCE, Script, echoing, node, until};
+use crate::support::{Script, WAIT_LIMIT, echoing, node, until};
 
 const ANN: &str = "4915@s.whatsapp.net";
 
@@ -89,7 +89,7 @@ async fn the_subprocess_reports_its_state() {
     assert_eq!(whatsapp.connect().await, ChannelStatus::Connected);
     whatsapp.send(ANN, "ill", None).await.unwrap_err();
     until("it is heard", || whatsapp.status() == ChannelStatus::Error).await;
-    assert_eq!(whatsapp.report().trouble.as_deref(), Some("WhatsApp is ill"));
+    assert_eq!(whatsapp.report().problem.as_deref(), Some("WhatsApp is ill"));
     whatsapp.close().await;
 }
 
@@ -119,8 +119,8 @@ async fn a_session_that_is_not_linked_says_what_to_do() {
     let whatsapp = Channel::whatsapp(script.options());
     whatsapp.connect().await;
     assert_eq!(whatsapp.status(), ChannelStatus::Disconnected);
-    let trouble = whatsapp.report().trouble.unwrap();
-    assert!(trouble.contains("hob channel login whatsapp"), "{trouble}");
+    let problem = whatsapp.report().problem.unwrap();
+    assert!(problem.contains("hob channel login whatsapp"), "{problem}");
     whatsapp.close().await;
 }
 
@@ -134,8 +134,8 @@ async fn noise_is_skipped_and_a_dead_subprocess_is_started_again() {
     );
     let whatsapp = echoing(script.options());
     assert_eq!(whatsapp.connect().await, ChannelStatus::Error);
-    let trouble = whatsapp.report().trouble.unwrap_or_default();
-    assert!(trouble.contains("exit status: 7") && trouble.ends_with(" / no such session"), "{trouble}");
+    let problem = whatsapp.report().problem.unwrap_or_default();
+    assert!(problem.contains("exit status: 7") && problem.ends_with(" / no such session"), "{problem}");
     until("started again", || whatsapp.status() == ChannelStatus::Connected).await;
     until("an answer", || !script.sent().is_empty()).await;
     whatsapp.close().await;
@@ -150,7 +150,7 @@ async fn a_subprocess_that_does_not_stop_is_killed() {
     );
     let whatsapp = Channel::whatsapp(script.options());
     whatsapp.connect().await;
-    timeout(PATIENCE, whatsapp.close()).await.unwrap();
+    timeout(WAIT_LIMIT, whatsapp.close()).await.unwrap();
     assert_eq!(whatsapp.status(), ChannelStatus::Disconnected);
 }
 
@@ -162,8 +162,8 @@ async fn without_node_or_bridge_it_is_an_error_that_says_what_to_install() {
     for (program, expected) in [(no_node, "needs Node.js 20"), (no_bridge, "hob channel login whatsapp")] {
         let whatsapp = Channel::whatsapp(WhatsappOptions::new(program));
         assert_eq!(whatsapp.connect().await, ChannelStatus::Error);
-        let trouble = whatsapp.report().trouble.unwrap();
-        assert!(trouble.contains(expected), "{trouble}");
+        let problem = whatsapp.report().problem.unwrap();
+        assert!(problem.contains(expected), "{problem}");
         whatsapp.close().await;
     }
 }
@@ -175,8 +175,8 @@ async fn two_programs_cannot_share_a_session_and_its_files_are_private() {
     assert_eq!(first.connect().await, ChannelStatus::Connected);
     let second = Channel::whatsapp(script.options());
     assert_eq!(second.connect().await, ChannelStatus::Error);
-    let trouble = second.report().trouble.unwrap();
-    assert!(trouble.contains("another Hob uses the WhatsApp session"), "{trouble}");
+    let problem = second.report().problem.unwrap();
+    assert!(problem.contains("another Hob uses the WhatsApp session"), "{problem}");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -195,7 +195,7 @@ async fn linking_shows_the_codes_and_ends_when_one_was_scanned() {
          tell({ type: 'qr', data: '2@b' }); connected();",
     );
     let mut steps = Vec::new();
-    timeout(PATIENCE, login(&script.program(), |step| steps.push(step))).await.unwrap().unwrap();
+    timeout(WAIT_LIMIT, login(&script.program(), |step| steps.push(step))).await.unwrap().unwrap();
     let scan = |data: &str| LoginStep::Scan { data: data.to_owned() };
     assert_eq!(steps, [LoginStep::Waiting, scan("2@a"), scan("2@b")]);
     assert_eq!(script.orders(), [json!({ "type": "disconnect" })]);
@@ -204,10 +204,10 @@ async fn linking_shows_the_codes_and_ends_when_one_was_scanned() {
 #[tokio::test]
 async fn linking_that_fails_says_why() {
     let refused = Script::new("tell({ type: 'error', message: 'logged out' });");
-    let outcome = timeout(PATIENCE, login(&refused.program(), |_| {})).await.unwrap();
+    let outcome = timeout(WAIT_LIMIT, login(&refused.program(), |_| {})).await.unwrap();
     assert_eq!(outcome, Err(LoginError::Refused("logged out".into())));
     let dead = Script::new("process.stderr.write('out of luck\\n'); process.exit(9);");
-    let outcome = timeout(PATIENCE, login(&dead.program(), |_| {})).await.unwrap();
+    let outcome = timeout(WAIT_LIMIT, login(&dead.program(), |_| {})).await.unwrap();
     assert!(matches!(&outcome, Err(LoginError::Ended(how)) if how.contains("out of luck")), "{outcome:?}");
     let missing = WhatsappProgram { node: "/nowhere/node".into(), ..dead.program() };
     assert!(login(&missing, |_| {}).await.unwrap_err().to_string().contains("Install it"));

@@ -74,7 +74,7 @@ pub use values::{AgentChoice, NetworkAccess};
     }
 )]
 pub struct Args {
-    /// `None` to be told what is running.
+    /// `None` shows what is running.
     #[command(subcommand)]
     pub command: Option<CliCommand>,
 

@@ -35,7 +35,7 @@ pub fn engines() -> impl TypedValueParser<Value = EngineName> {
 }
 
 pub fn agents() -> impl TypedValueParser<Value = AgentChoice> {
-    // The configuration's word for "no agent" is the empty one.
+    // In the configuration, the empty text means no agent.
     let none = PossibleValue::new("none").alias("");
     let agents = AgentName::ALL.map(|agent| match agent {
         AgentName::Codeact => PossibleValue::new(agent.as_str()).alias("openhands"),

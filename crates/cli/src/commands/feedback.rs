@@ -30,13 +30,13 @@ pub fn run(args: &FeedbackArgs) -> Result<ExitCode> {
         });
         output::json(&object)?;
     } else {
-        output::line(told(&rated, SystemTime::now()))?;
+        output::line(summary(&rated, SystemTime::now()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Which answer was rated, and what the router does with the rating.
-fn told(rated: &RatingResult, now: SystemTime) -> String {
+fn summary(rated: &RatingResult, now: SystemTime) -> String {
     let RatingResult { answer, rating, learnt } = rated;
     let ago = now.duration_since(answer.at.time()).unwrap_or_default();
     let ago = span(SignedDuration::try_from(ago).unwrap_or(SignedDuration::ZERO));
@@ -92,7 +92,7 @@ mod tests {
         };
         let rated = RatingResult { answer, rating: Rating::Good, learnt: true };
         assert_eq!(
-            told(&rated, now),
+            summary(&rated, now),
             "Rated good: the answer of qwen3:8b on ollama, 2 minutes ago (ask-1). The router learns from it."
         );
     }

@@ -13,6 +13,7 @@ use crate::advice;
 use crate::args::InitArgs;
 use crate::commands::block_on;
 use crate::engine_status::{EngineState, EngineStatus, check_engines};
+use crate::local;
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::style::{GOOD, STRONG};
@@ -105,10 +106,10 @@ fn next_steps(engine: EngineName, found: &[EngineStatus]) -> Vec<String> {
                 other.engine.key(),
                 other.engine.address()
             )),
-            None if found.iter().any(is_inside) => steps.push(
-                "No installation is needed: the first question downloads a small model (about 100 MB) that Hob runs itself."
-                    .to_owned(),
-            ),
+            None if found.iter().any(is_inside) => steps.push(format!(
+                "No installation is needed: the first question downloads a small model ({}) that Hob runs itself.",
+                local::starter_size()
+            )),
             None => steps.push("No engine is running yet.".to_owned()),
         }
         steps.push(format!("For larger models, use {key}. {how_to_start}."));

@@ -4,14 +4,14 @@ mod address_file;
 mod port_check;
 mod readiness;
 mod reload;
+mod settings_in_effect;
 
-use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
 use hob_app::{App, AskService};
-use hob_config::{Config, ServerConfig};
+use hob_config::Config;
 use hob_core::EngineError;
 use hob_core::model::AUTO;
 use hob_engines::selection::SelectionReason;
@@ -21,8 +21,9 @@ use tokio_util::sync::CancellationToken;
 
 use self::address_file::AddressEntry;
 use self::reload::RunningSettings;
+use self::settings_in_effect::{apply, warn_if_open};
 use crate::advice;
-use crate::args::{AgentChoice, ServeArgs};
+use crate::args::ServeArgs;
 use crate::commands::{block_on, open_app};
 use crate::failure;
 use crate::output;
@@ -42,26 +43,6 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
         app.listen();
         serve(app, &config, args, signals).await
     })
-}
-
-/// Flags override the file, the file overrides the defaults.
-fn apply(args: ServeArgs, config: &mut Config) {
-    let ServeArgs { host, port, engine: _, model, agent, offline: _ } = args;
-    if let Some(model) = model {
-        config.use_model(&model);
-    }
-    let server = &mut config.server;
-    if let Some(host) = host {
-        server.host = host;
-    }
-    if let Some(port) = port {
-        server.port = port;
-    }
-    match agent {
-        Some(AgentChoice::Agent(agent)) => server.agent = Some(agent),
-        Some(AgentChoice::None) => server.agent = None,
-        None => {}
-    }
 }
 
 async fn serve(app: &App, config: &Config, args: ServeArgs, signals: &mut Signals) -> Result<ExitCode> {
@@ -177,48 +158,9 @@ fn url(host: &str, port: u16) -> String {
     if host.contains(':') { format!("http://[{host}]:{port}") } else { format!("http://{host}:{port}") }
 }
 
-/// Warns if others can use the server without a key.
-fn warn_if_open(address: SocketAddr, config: &ServerConfig) {
-    if config.api_key.is_some() {
-        return;
-    }
-    if !address.ip().is_loopback() {
-        output::warning(
-            "Anyone on your network can use this server: no API key is set. Set HOB_API_KEY, or use --host 127.0.0.1.",
-        );
-    } else if !config.allowed_hosts.is_empty() {
-        output::warning(format_args!(
-            "Anyone who reaches this server as {} can use it: no API key is set. Set HOB_API_KEY.",
-            config.allowed_hosts.join(", ")
-        ));
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use hob_config::{AgentName, EngineName};
-
     use super::*;
-
-    #[test]
-    fn flags_override_the_file() {
-        let mut config = Config::default();
-        config.server.model = Some("from-file".into());
-        let args = ServeArgs {
-            host: Some("::1".into()),
-            port: Some(9000),
-            engine: Some(EngineName::Vllm),
-            model: None,
-            agent: Some(AgentChoice::None),
-            offline: false,
-        };
-        apply(args, &mut config);
-        let server = config.server;
-        assert_eq!(
-            (server.host.as_str(), server.port, server.model.as_deref(), server.agent),
-            ("::1", 9000, Some("from-file"), None::<AgentName>)
-        );
-    }
 
     #[test]
     fn a_url_has_brackets_around_colons() {

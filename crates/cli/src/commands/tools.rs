@@ -34,33 +34,33 @@ pub fn run(command: ToolsCommand) -> Result<ExitCode> {
             }
             accept_mcp_tools(&settings::home()?, server)?;
         }
-        let workshop = ToolRegistry::open(&config, memory::workshop_parts(&config)?);
+        let registry = ToolRegistry::open(&config, memory::registry_parts(&config)?);
         // Dropping a call stops the tool.
         let outcome = tokio::select! {
-            outcome = obey(&workshop, &command) => outcome.map(|()| ExitCode::SUCCESS),
+            outcome = execute(&registry, &command) => outcome.map(|()| ExitCode::SUCCESS),
             stop = signals.next() => Ok(stop.exit_code()),
         };
-        workshop.close().await;
+        registry.close().await;
         outcome
     })
 }
 
-async fn obey(workshop: &ToolRegistry, command: &ToolsCommand) -> Result<()> {
+async fn execute(registry: &ToolRegistry, command: &ToolsCommand) -> Result<()> {
     match command {
         ToolsCommand::List { json } => {
-            list(&all(workshop).await?, (*json).into())?;
-            warn_of_withheld(workshop);
+            list(&all(registry).await?, (*json).into())?;
+            warn_about_withheld(registry);
             Ok(())
         }
-        ToolsCommand::Info { name, json } => info(&all_for(workshop, name).await?, name, (*json).into()),
-        ToolsCommand::Run { name, arguments } => call(&all_for(workshop, name).await?, name, arguments).await,
-        ToolsCommand::Accept { server } => accept(workshop, server).await,
+        ToolsCommand::Info { name, json } => info(&all_for(registry, name).await?, name, (*json).into()),
+        ToolsCommand::Run { name, arguments } => call(&all_for(registry, name).await?, name, arguments).await,
+        ToolsCommand::Accept { server } => accept(registry, server).await,
     }
 }
 
 /// Printed on stderr, so that programs can parse stdout.
-fn warn_of_withheld(workshop: &ToolRegistry) {
-    for (server, withheld) in workshop.withheld() {
+fn warn_about_withheld(registry: &ToolRegistry) {
+    for (server, withheld) in registry.withheld() {
         let tools: Vec<String> = withheld
             .iter()
             .map(|tool| format!("{} ({})", one_line(&tool.name), tool.change.as_str()))
@@ -74,12 +74,12 @@ fn warn_of_withheld(workshop: &ToolRegistry) {
 }
 
 /// Accepts the tools that the server lists now. Its earlier tools were forgotten before the servers started.
-async fn accept(workshop: &ToolRegistry, server: &str) -> Result<()> {
+async fn accept(registry: &ToolRegistry, server: &str) -> Result<()> {
     {
         let _waiting = Spinner::start("waiting for the MCP servers");
-        workshop.settled().await;
+        registry.settled().await;
     }
-    let Some(status) = workshop.server(server) else { bail!("no MCP server '{server}' is configured") };
+    let Some(status) = registry.server(server) else { bail!("no MCP server '{server}' is configured") };
     if let McpState::Down { reason } = &status.state {
         bail!(
             "the MCP server '{server}' is not running: {reason}. Its tools are accepted when it next starts."
@@ -101,16 +101,16 @@ fn known(servers: &[&str]) -> String {
 }
 
 /// All tools, once every MCP server is ready or has failed. The start of a server has a time limit.
-async fn all(workshop: &ToolRegistry) -> Result<ToolSet> {
+async fn all(registry: &ToolRegistry) -> Result<ToolSet> {
     let _waiting = Spinner::start("waiting for the MCP servers");
-    workshop.settled().await;
-    Ok(workshop.tools()?)
+    registry.settled().await;
+    Ok(registry.tools()?)
 }
 
 /// The tools, including `name` if it exists. A built-in tool does not wait for the MCP servers.
-async fn all_for(workshop: &ToolRegistry, name: &str) -> Result<ToolSet> {
-    let tools = workshop.tools()?;
-    if find(&tools, name).is_some() { Ok(tools) } else { all(workshop).await }
+async fn all_for(registry: &ToolRegistry, name: &str) -> Result<ToolSet> {
+    let tools = registry.tools()?;
+    if find(&tools, name).is_some() { Ok(tools) } else { all(registry).await }
 }
 
 fn find<'a>(tools: &'a ToolSet, name: &str) -> Option<&'a ToolSpec> {
@@ -178,7 +178,7 @@ fn info(tools: &ToolSet, name: &str, format: OutputFormat) -> Result<()> {
 /// One tool, with the rights of the local user.
 fn pick(tools: &ToolSet, name: &str) -> Result<impl ToolRunner, ToolSetError> {
     let permit = Permit { only: Some(vec![name.to_owned()]), ..Permit::up_to(Reach::Act) };
-    tools.for_run(permit, RunEvents::unheard())
+    tools.for_run(permit, RunEvents::without_subscribers())
 }
 
 async fn call(tools: &ToolSet, name: &str, arguments: &str) -> Result<()> {

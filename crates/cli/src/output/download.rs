@@ -19,7 +19,7 @@ pub struct Download {
 #[derive(Default)]
 struct State {
     /// The step that was printed last.
-    told: &'static str,
+    printed: &'static str,
     /// Created by the first report: before it, there may be nothing to download.
     bar: Option<ActiveBar>,
 }
@@ -32,7 +32,7 @@ impl Download {
     /// Shows the progress of a step.
     pub fn show(&self, step: &'static str, done: u64, total: Option<u64>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = std::mem::replace(&mut state.told, step) != step;
+        let is_new = std::mem::replace(&mut state.printed, step) != step;
         if !io::stderr().is_terminal() {
             if is_new {
                 output::note(format_args!("{}: {step}", self.name));

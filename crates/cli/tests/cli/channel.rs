@@ -16,7 +16,7 @@ use crate::http;
 use crate::running::Running;
 use crate::terminal::Terminal;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 fn ran(stdout: &str) -> Ran {
     Ran { code: Some(0), stdout: stdout.to_owned(), stderr: String::new() }
@@ -133,10 +133,10 @@ async fn a_running_server_answers_messages_and_lists_its_channels() {
     let ollama = fakes::ollama().await;
     let home = serving(&gateway.url(), &ollama.url());
     let server = Running::start(&home, &[]).await;
-    timeout(PATIENCE, gateway.opened(1)).await.expect("connected");
+    timeout(WAIT_LIMIT, gateway.opened(1)).await.expect("connected");
     let message = json!({ "channel": "telegram", "sender": "ann", "content": "capital?", "message_id": "1", "conversation_id": "t1" });
     gateway.push(message.to_string());
-    let frames = timeout(PATIENCE, gateway.received(1)).await.expect("an answer");
+    let frames = timeout(WAIT_LIMIT, gateway.received(1)).await.expect("an answer");
     assert_eq!((&frames[0]["content"], &frames[0]["conversation_id"]), (&json!(fakes::WHOLE), &json!("t1")));
     let listed = http::get(server.address(), "/v1/channels").await.all().await;
     assert!(listed.contains(r#""channels":["telegram","slack"]"#), "{listed}");
@@ -197,8 +197,9 @@ async fn the_example_gateway_of_the_documentation_works() {
         .spawn()
         .expect("node runs");
     let mut lines = BufReader::new(gateway.stdout.take().expect("a pipe")).lines();
-    let mut next =
-        async || timeout(PATIENCE, lines.next_line()).await.expect("in time").expect("text").expect("a line");
+    let mut next = async || {
+        timeout(WAIT_LIMIT, lines.next_line()).await.expect("in time").expect("text").expect("a line")
+    };
     let first = next().await;
     let url = first.strip_prefix("-- listening on ").expect("its address");
 

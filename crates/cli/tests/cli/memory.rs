@@ -124,11 +124,11 @@ async fn errors_suggest_what_works() {
 
     let ran = home.run(&["memory", "index", "/nowhere/at/all"]).await;
     assert_eq!(ran.code, Some(1));
-    assert_eq!(ran.stderr, "error: /nowhere/at/all cannot be indexed: there is no such file or directory\n");
+    assert_eq!(ran.stderr, "error: cannot index /nowhere/at/all: there is no such file or directory\n");
 
     let ran = home.run(&["memory", "index", ".", "--chunk-size", "100", "--chunk-overlap", "100"]).await;
     assert_eq!(ran.code, Some(1));
-    assert!(ran.stderr.contains("overlap of 100 tokens leaves no room"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("overlap of 100 tokens is too large"), "{}", ran.stderr);
 
     for wrong in [["-k", "0"], ["-k", "101"], ["-b", "faiss"]] {
         let ran = home.run(&["memory", "search", "x", wrong[0], wrong[1]]).await;

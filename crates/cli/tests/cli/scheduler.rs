@@ -156,14 +156,14 @@ async fn invalid_tasks_are_refused_with_a_reason_and_not_saved() {
             "error: '61 * * * *' is not a cron expression: its minute cannot be '61'. It is a number from 0 to 59, or \
              several of them, as in 1,5 or 1-5 or */5\n",
         ),
-        (&["--type", "interval", "--value", "-5"], "it has to be more than 0"),
+        (&["--type", "interval", "--value", "-5"], "it must be more than 0"),
         (&["--type", "once", "--value", "2020-01-01T00:00"], "'2020-01-01T00:00' is in the past"),
         (
             &["--type", "once", "--value", "2099-01-01", "--timezone", "Mars/Olympus"],
             "unknown time zone 'Mars/Olympus'",
         ),
         (&["--type", "interval", "--value", "60", "--tools", "calculater"], "did you mean calculator?"),
-        (&["--type", "interval", "--value", "60", "--retries", "99"], "10 times at most"),
+        (&["--type", "interval", "--value", "60", "--retries", "99"], "at most 10 retries"),
         (
             &["--type", "interval", "--value", "60", "--channel", "telegram"],
             "there is no channel 'telegram': no channel is configured",

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::home::Home;
 
 /// Long enough on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 /// The bytes of special keys.
 pub const CTRL_C: &str = "\x03";
@@ -80,7 +80,7 @@ impl Terminal {
     /// Reads more; `false` if the program has ended.
     async fn read(&mut self) -> bool {
         let mut buffer = [0; 4096];
-        match timeout(PATIENCE, self.pty.read(&mut buffer)).await {
+        match timeout(WAIT_LIMIT, self.pty.read(&mut buffer)).await {
             Ok(Ok(count)) => {
                 self.shown.extend_from_slice(&buffer[..count]);
                 count > 0
@@ -107,7 +107,7 @@ impl Terminal {
     pub async fn close(self) -> Option<i32> {
         let Terminal { pty, mut child, .. } = self;
         drop(pty);
-        timeout(PATIENCE, child.wait()).await.expect("hob ends with its terminal").expect("hob ends").code()
+        timeout(WAIT_LIMIT, child.wait()).await.expect("hob ends with its terminal").expect("hob ends").code()
     }
 
     /// Whether typed characters are shown.

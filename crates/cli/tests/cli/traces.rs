@@ -58,5 +58,5 @@ async fn an_unreachable_collector_causes_one_log_line() {
     }
     let ended = server.terminate().await;
     assert_eq!(ended.code, Some(0));
-    assert_eq!(ended.stderr.matches("traces are lost").count(), 1, "{}", ended.stderr);
+    assert_eq!(ended.stderr.matches("traces are dropped").count(), 1, "{}", ended.stderr);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::hardware::gigabytes;
+use crate::hardware::format::gigabytes;
 use crate::hardware::gpu::{Adapter, Adapters, GpuVendor};
 use crate::hardware::probe::{ProbeError, ask};
 
@@ -20,7 +20,7 @@ pub(super) fn is_worth_using(adapter: &Adapter) -> bool {
 }
 
 fn parse(output: &str) -> Adapters {
-    // Warnings, such as one of a card asleep, come before the JSON or after it.
+    // Warnings, such as one about a suspended card, come before the JSON or after it.
     let Some(start) = output.find('{') else {
         return Adapters::new();
     };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::hardware::printable;
+use crate::hardware::format::printable;
 
 /// Who made a card, as far as it matters for what runs on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Gpu {
     /// The name the driver gives it.
     pub model: String,
     /// Video memory of each card in GB of 2^30 bytes; where processor and card share their memory, all of it. `None`
-    /// when the driver does not tell.
+    /// if the driver does not report it.
     pub vram_gb: Option<f64>,
     /// How many of them there are.
     pub count: usize,

@@ -4,8 +4,8 @@ use std::fmt;
 
 use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
 
-use crate::hardware::probe::PATIENCE;
-use crate::hardware::{gigabytes, printable};
+use crate::hardware::format::{gigabytes, printable};
+use crate::hardware::probe::TIMEOUT;
 
 /// The platform this program was built for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -19,7 +19,7 @@ pub struct Platform {
 /// The processor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cpu {
-    /// The maker's name for it; empty when the system does not tell.
+    /// The manufacturer's name for it; empty if the system does not report it.
     pub brand: String,
     pub physical_cores: Option<usize>,
     /// Threads that run at once. In a container, as many as it may use.
@@ -46,7 +46,7 @@ pub(super) struct Machine {
 
 pub(super) async fn look() -> Machine {
     let platform = Platform { os: std::env::consts::OS.to_owned(), arch: std::env::consts::ARCH.to_owned() };
-    let reading = tokio::time::timeout(PATIENCE, tokio::task::spawn_blocking(read)).await;
+    let reading = tokio::time::timeout(TIMEOUT, tokio::task::spawn_blocking(read)).await;
     let (cpu, ram_gb) = reading.ok().and_then(Result::ok).unwrap_or_default();
     Machine { platform, cpu, ram_gb }
 }

@@ -1,7 +1,8 @@
-//! What the machine has: platform, processor, memory, graphics cards. Finds out; decides nothing.
+//! Detects the platform, processor, memory and graphics cards. Makes no decisions.
 
 mod amd;
 mod apple;
+mod format;
 mod gpu;
 mod machine;
 mod nvidia;
@@ -23,12 +24,12 @@ pub struct Hardware {
     /// Memory in GB of 2^30 bytes. In a container, what the container may use.
     pub ram_gb: f64,
     pub gpus: Vec<Gpu>,
-    /// What went wrong while looking, in sentences, such as a driver that does not answer. A tool that is not installed
-    /// is nothing wrong.
+    /// Errors of the detection, in sentences, such as a driver that does not answer. A tool that is not installed is not an
+    /// error.
     pub notes: Vec<String>,
 }
 
-/// Looks at the machine. All probes run side by side, none longer than three seconds.
+/// Detects the hardware. All probes run concurrently, each for at most three seconds.
 pub async fn detect() -> Hardware {
     let (machine, nvidia, rocm, sysfs, apple) =
         tokio::join!(machine::look(), nvidia::look(), amd::look(), sysfs::look(), apple::look());
@@ -49,7 +50,7 @@ pub async fn detect() -> Hardware {
     Hardware { platform: machine.platform, cpu: machine.cpu, ram_gb: machine.ram_gb, gpus, notes }
 }
 
-/// What each way of looking has found.
+/// The result of each probe.
 #[derive(Default)]
 struct DetectedHardware {
     nvidia: Adapters,
@@ -60,7 +61,7 @@ struct DetectedHardware {
 
 fn combine(found: DetectedHardware) -> Vec<Gpu> {
     let DetectedHardware { nvidia, mut rocm, mut sysfs, apple } = found;
-    // The driver's own tool knows names and sizes; the kernel's list only stands in for it.
+    // The driver's own tool has names and sizes; the kernel's list is the fallback.
     if !rocm.is_empty() {
         sysfs.retain(|adapter| adapter.vendor != GpuVendor::Amd);
     }
@@ -81,21 +82,6 @@ impl fmt::Display for Hardware {
         let lines: Vec<String> = self.gpus.iter().map(|gpu| format!("GPU       {gpu}")).collect();
         f.write_str(&lines.join("\n"))
     }
-}
-
-/// Bytes in GB of 2^30 bytes, to one decimal.
-fn gigabytes(bytes: u64) -> f64 {
-    (bytes as f64 / f64::from(1 << 30) * 10.0).round() / 10.0
-}
-
-/// The text on one line and without control characters: names come from other programs, and are shown on terminals and
-/// written into comments.
-fn printable(text: &str) -> String {
-    text.chars()
-        .map(|character| if character.is_control() { ' ' } else { character })
-        .collect::<String>()
-        .trim()
-        .to_owned()
 }
 
 #[cfg(test)]

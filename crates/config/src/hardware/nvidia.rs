@@ -1,6 +1,6 @@
 //! NVIDIA's cards, by `nvidia-smi`.
 
-use crate::hardware::gigabytes;
+use crate::hardware::format::gigabytes;
 use crate::hardware::gpu::{Adapter, Adapters, GpuVendor};
 use crate::hardware::probe::{ProbeError, ask};
 

@@ -1,4 +1,4 @@
-//! Asks another program, but not for long and not for much.
+//! Runs another program with limits on its time and output.
 
 use std::future::Future;
 use std::io::ErrorKind;
@@ -10,21 +10,21 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Child;
 
-use crate::hardware::printable;
+use crate::hardware::format::printable;
 
-/// How long a probe may take. A driver in trouble can hang its tools for ever.
-pub(super) const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a probe may take. A broken driver can block its tools forever.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// So much of a program's output is read.
+/// The part of a program's output that is read.
 const MOST_OUTPUT: u64 = 1024 * 1024;
 
-/// So much of a complaint is repeated.
+/// The part of an error message that is repeated.
 const MOST_COMPLAINT: usize = 200;
 
 /// Why a program that is installed did not answer.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(super) enum ProbeError {
-    #[error("{program} did not answer within {} s", PATIENCE.as_secs())]
+    #[error("{program} did not answer within {} s", TIMEOUT.as_secs())]
     Timeout { program: String },
     #[error("{program} failed: {complaint}")]
     Failed { program: String, complaint: String },
@@ -32,10 +32,10 @@ pub(super) enum ProbeError {
 
 /// What the program prints; `None` when it is not installed.
 pub(super) async fn ask(program: &str, arguments: &[&str]) -> Result<Option<String>, ProbeError> {
-    ask_until(program, arguments, tokio::time::sleep(PATIENCE)).await
+    ask_until(program, arguments, tokio::time::sleep(TIMEOUT)).await
 }
 
-/// As [`ask`], with patience until `deadline` is ready.
+/// As [`ask`], until `deadline` is ready.
 async fn ask_until(
     program: &str,
     arguments: &[&str],
@@ -86,7 +86,7 @@ async fn bounded(pipe: Option<impl AsyncRead + Unpin>) -> std::io::Result<String
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The first line that says something; drivers' tools complain on either output.
+/// The first line with text; drivers' tools print errors on either output.
 fn complaint(errors: &str, output: &str) -> String {
     let first = errors.lines().chain(output.lines()).map(str::trim).find(|line| !line.is_empty());
     printable(&first.unwrap_or("no reason given").chars().take(MOST_COMPLAINT).collect::<String>())

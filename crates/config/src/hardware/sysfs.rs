@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::hardware::gigabytes;
+use crate::hardware::format::gigabytes;
 use crate::hardware::gpu::{Adapter, Adapters, GpuVendor};
-use crate::hardware::probe::PATIENCE;
+use crate::hardware::probe::TIMEOUT;
 
 const AMD: u32 = 0x1002;
 const INTEL: u32 = 0x8086;
@@ -13,7 +13,7 @@ const MOORE_THREADS: u32 = 0x1ed5;
 
 pub(super) async fn look() -> Adapters {
     let reading = tokio::task::spawn_blocking(|| read(Path::new("/sys/class/drm")));
-    tokio::time::timeout(PATIENCE, reading).await.ok().and_then(Result::ok).unwrap_or_default()
+    tokio::time::timeout(TIMEOUT, reading).await.ok().and_then(Result::ok).unwrap_or_default()
 }
 
 /// Reads the kernel's directory of display devices.
@@ -41,7 +41,7 @@ fn adapter(device: &Path) -> Option<Adapter> {
         _ => return None,
     };
     let vram = contents(&device.join("mem_info_vram_total")).and_then(|bytes| bytes.parse().ok());
-    // The driver that can compute tells the memory. A card without it is some old server's display adapter.
+    // A driver that can compute reports the memory. A card without it is a display adapter.
     if vendor == GpuVendor::Amd && vram.is_none() {
         return None;
     }

@@ -7,7 +7,7 @@ use url::{Host, Url};
 use crate::kind::{quote, quote_all};
 use crate::section_keys::{Exposure, Kind};
 
-/// More servers than this are a list that was not written by hand.
+/// The maximum number of servers.
 const MOST_HOSTS: usize = 64;
 
 const HTTP: Schemes = Schemes { first: "http", second: "https" };
@@ -20,7 +20,7 @@ pub(crate) const HTTP_URL: Kind<String> = Kind {
     exposure: Exposure::Open,
 };
 
-/// Addresses of servers that stand for one another. Each counts once.
+/// Addresses of interchangeable servers. Duplicates count once.
 pub(crate) const HTTP_URLS: Kind<Vec<String>> = Kind {
     expected: "a list of up to 64 http or https addresses such as [\"http://a:8000\", \"http://b:8000\"]",
     read: |typed| {
@@ -73,7 +73,7 @@ fn base_url(typed: &str, schemes: Schemes) -> Option<String> {
     let url = if typed.contains("://") {
         Url::parse(typed).ok()?
     } else if typed.contains(":/") {
-        // `http:/localhost` is a slip of the pen, not a host called `http`.
+        // `http:/localhost` is a typing error, not a host named `http`.
         return None;
     } else {
         Url::parse(&format!("{}://{typed}", schemes.first)).ok()?

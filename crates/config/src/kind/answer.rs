@@ -1,4 +1,4 @@
-//! What answers are like where a caller does not say: a value, or `"engine"` for whatever the engine does by itself.
+//! Defaults for answers: a value, or `"engine"` for the engine's own default.
 
 use hob_core::{MaxTokens, Temperature};
 

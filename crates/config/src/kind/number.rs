@@ -49,7 +49,7 @@ fn count(typed: &Typed<'_>) -> Option<usize> {
 }
 
 fn seconds(typed: &Typed<'_>) -> Option<Duration> {
-    // Refuses negative, infinite and "not a number" by itself.
+    // Also refuses negative and infinite values, and NaN.
     Duration::try_from_secs_f64(typed.number()?).ok().filter(|duration| *duration <= LONGEST)
 }
 

@@ -1,4 +1,4 @@
-//! How far a tool, or somebody's words, may reach.
+//! The reach of a tool, and the highest reach that a sender may use.
 
 use hob_core::Reach;
 

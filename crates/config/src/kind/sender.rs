@@ -7,7 +7,7 @@ use hob_core::Reach;
 use crate::kind::{REACH, quote, quote_all, quote_name};
 use crate::section_keys::{Exposure, Kind, Typed};
 
-/// Senders. The same id may be somebody else's on another channel, so an entry without a channel is refused.
+/// Senders. The same id may be another person on another channel, so an entry without a channel is refused.
 pub(crate) const SENDERS: Kind<Vec<String>> = Kind {
     expected: "a list of senders with their channels, each written as CHANNEL:SENDER, such as [\"telegram:12345\"]",
     read: |typed| typed.texts()?.into_iter().map(|text| sender(text).map(str::to_owned)).collect(),
@@ -15,7 +15,7 @@ pub(crate) const SENDERS: Kind<Vec<String>> = Kind {
     exposure: Exposure::Open,
 };
 
-/// How far senders are trusted. Earlier versions had one word for all of them, of which `pure` is what everyone has now.
+/// How far senders are trusted. Earlier versions had one value for all senders; `pure` is the default now.
 pub(crate) const SENDERS_TRUST: Kind<BTreeMap<String, Reach>> = Kind {
     expected: "pure, read or act for each sender, written as CHANNEL:SENDER, such as { \"telegram:12345\" = \"read\" }",
     read: |typed| {

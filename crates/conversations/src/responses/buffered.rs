@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use hob_core::Moment;
 use hob_db::DatabaseError;
 
-use super::sqlite::SqliteResponseStore;
+use super::sqlite::{SqliteResponseStore, WaitingResponse};
 use super::{
     Appended, ConversationAppend, ConversationItem, ResponseChain, ResponseOwner, ResponseStore,
     StoredConversation, StoredResponse,
@@ -24,13 +24,6 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Responses that wait, and their bytes. Further ones are written at once.
 const MAX_WAITING: usize = 1_024;
 const MAX_WAITING_BYTES: usize = 16 << 20;
-
-/// A response that waits to be written.
-pub(super) struct WaitingResponse {
-    pub(super) owner: ResponseOwner,
-    pub(super) response: StoredResponse,
-    pub(super) at: SystemTime,
-}
 
 /// The responses and conversations in a database, with responses that are written a moment later.
 pub struct BufferedResponseStore {

@@ -49,7 +49,7 @@ pub struct StoredResponse {
     pub body: String,
     /// The items that were asked, a JSON array.
     pub input: String,
-    /// A response that is being written: after this moment nobody writes it any more.
+    /// The lease of a response that is being written: after this moment, it counts as abandoned.
     pub lease: Option<Moment>,
 }
 

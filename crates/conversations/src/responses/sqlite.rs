@@ -8,7 +8,6 @@ use hob_core::Moment;
 use hob_db::{Database, DatabaseError, Durability, LazyDatabase};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use super::buffered::WaitingResponse;
 use super::limits::{
     MAX_CHAIN, MAX_CHAIN_BYTES, MAX_CONVERSATION_BYTES, MAX_CONVERSATION_ITEMS, StoredLimits,
 };
@@ -19,6 +18,13 @@ use super::{
 
 /// Responses that are stored between two looks at the limits. Looking takes longer than storing a response.
 pub(super) const PRUNE_EVERY: u64 = 32;
+
+/// A response that waits to be written.
+pub(super) struct WaitingResponse {
+    pub(super) owner: ResponseOwner,
+    pub(super) response: StoredResponse,
+    pub(super) at: SystemTime,
+}
 
 /// The responses and conversations in a database.
 pub struct SqliteResponseStore {
@@ -329,36 +335,6 @@ fn write_response(
         .map(drop)
 }
 
-/// Deletes what is beyond the limits of a caller: what was not used for the longest time goes first.
-fn prune_responses(
-    transaction: &Transaction<'_>,
-    owner: &ResponseOwner,
-    newest: &str,
-    now: SystemTime,
-) -> rusqlite::Result<()> {
-    let limits = StoredLimits::of(owner);
-    let oldest = now.checked_sub(limits.age).map_or(0, |oldest| Moment::of(oldest).microseconds());
-    transaction
-        .prepare_cached(
-            "DELETE FROM stored_response WHERE owner = ?1 AND id <> ?2 AND (last_used < ?3 OR rowid IN (
-                SELECT rowid FROM (
-                    SELECT rowid,
-                        row_number() OVER newest AS place,
-                        sum(bytes) OVER newest AS total
-                    FROM stored_response WHERE owner = ?1
-                    WINDOW newest AS (ORDER BY last_used DESC, rowid DESC))
-                WHERE place > ?4 OR total > ?5))",
-        )?
-        .execute(params![
-            owner.as_str(),
-            newest,
-            oldest,
-            number(limits.responses),
-            number(limits.response_bytes)
-        ])
-        .map(drop)
-}
-
 /// Notes the use of a conversation; `false` when there is none.
 fn touch_conversation(
     transaction: &Transaction<'_>,
@@ -404,31 +380,49 @@ fn count_bytes(transaction: &Transaction<'_>, conversation: &str) -> rusqlite::R
         .map(drop)
 }
 
+fn prune_responses(
+    transaction: &Transaction<'_>,
+    owner: &ResponseOwner,
+    newest: &str,
+    now: SystemTime,
+) -> rusqlite::Result<()> {
+    let StoredLimits { responses, response_bytes, .. } = StoredLimits::of(owner);
+    prune(transaction, "stored_response", owner, newest, now, (responses, response_bytes))
+}
+
 fn prune_conversations(
     transaction: &Transaction<'_>,
     owner: &ResponseOwner,
     newest: &str,
     now: SystemTime,
 ) -> rusqlite::Result<()> {
-    let limits = StoredLimits::of(owner);
-    let oldest = now.checked_sub(limits.age).map_or(0, |oldest| Moment::of(oldest).microseconds());
+    let StoredLimits { conversations, conversation_bytes, .. } = StoredLimits::of(owner);
+    prune(transaction, "stored_conversation", owner, newest, now, (conversations, conversation_bytes))
+}
+
+/// Deletes the rows of a caller beyond a number and a size, those first that were not used for the longest time, and old ones.
+/// `newest` stays.
+fn prune(
+    transaction: &Transaction<'_>,
+    table: &str,
+    owner: &ResponseOwner,
+    newest: &str,
+    now: SystemTime,
+    (count, bytes): (usize, usize),
+) -> rusqlite::Result<()> {
+    let oldest = now.checked_sub(StoredLimits::of(owner).age);
+    let oldest = oldest.map_or(0, |oldest| Moment::of(oldest).microseconds());
     transaction
-        .prepare_cached(
-            "DELETE FROM stored_conversation WHERE owner = ?1 AND id <> ?2 AND (last_used < ?3 OR id IN (
-                SELECT id FROM (
-                    SELECT id,
+        .prepare_cached(&format!(
+            "DELETE FROM {table} WHERE owner = ?1 AND id <> ?2 AND (last_used < ?3 OR rowid IN (
+                SELECT rowid FROM (
+                    SELECT rowid,
                         row_number() OVER newest AS place,
                         sum(bytes) OVER newest AS total
-                    FROM stored_conversation WHERE owner = ?1
-                    WINDOW newest AS (ORDER BY last_used DESC, id DESC))
-                WHERE place > ?4 OR total > ?5))",
-        )?
-        .execute(params![
-            owner.as_str(),
-            newest,
-            oldest,
-            number(limits.conversations),
-            number(limits.conversation_bytes)
-        ])
+                    FROM {table} WHERE owner = ?1
+                    WINDOW newest AS (ORDER BY last_used DESC, rowid DESC))
+                WHERE place > ?4 OR total > ?5))"
+        ))?
+        .execute(params![owner.as_str(), newest, oldest, number(count), number(bytes)])
         .map(drop)
 }

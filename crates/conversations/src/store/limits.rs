@@ -17,7 +17,7 @@ pub(crate) const MAX_CHAT_BYTES: i64 = 16 << 20;
 /// Bytes of one text.
 pub(crate) const MAX_TEXT_BYTES: usize = 1 << 20;
 
-/// Stands where the rest of a text was left out.
+/// Marks the end of a truncated text.
 pub(crate) const CUT: &str = "\n[the rest was too long to keep]";
 
 /// Characters of a title.

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::join_all;
-use futures::stream::{FuturesUnordered, StreamExt};
 use hob_core::{
     CompletionRequest, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation,
     GenerationStream, MediaAnswer, MediaRequest, ModelInfo,
@@ -24,6 +23,8 @@ use access::ProviderAccess;
 use anthropic::Anthropic;
 use gemini::Gemini;
 use openai::OpenAi;
+
+use crate::health_cache::is_any_healthy;
 
 /// The engine's key in the configuration.
 const KEY: &str = "cloud";
@@ -176,7 +177,7 @@ impl Engine for Cloud {
         self.provider(&request.model)?.embed(request).await
     }
 
-    /// No provider continues a text as it stands any more, so the text is sent as a question.
+    /// The providers have no API for completion any more, so the text is sent as a question.
     async fn complete(&self, request: &CompletionRequest) -> Result<Generation, EngineError> {
         self.generate(&as_question(request)?).await
     }
@@ -219,14 +220,7 @@ impl Engine for Cloud {
 
     /// Whether any provider answers.
     async fn health(&self) -> bool {
-        let mut probes: FuturesUnordered<_> =
-            self.providers.iter().map(|(_, engine)| engine.health()).collect();
-        while let Some(healthy) = probes.next().await {
-            if healthy {
-                return true;
-            }
-        }
-        false
+        is_any_healthy(self.providers.iter().map(|(_, engine)| engine.as_ref())).await
     }
 
     /// Providers accept aliases and preview models that they do not list.

@@ -215,7 +215,7 @@ impl HostSlot {
         self.table.entries.lock()[self.index].models = HostModels::NotListed;
     }
 
-    /// The host reports that it does not have this model, whatever it listed.
+    /// The host reports that it does not have this model, even if it listed it.
     pub(super) fn remove_model(&self, model: &str) {
         let host = self.host();
         if let HostModels::Listed(models) = &mut self.table.entries.lock()[self.index].models {

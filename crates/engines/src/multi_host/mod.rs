@@ -20,7 +20,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::{BoxFuture, join_all};
-use futures::stream::{FuturesUnordered, StreamExt};
 use hob_core::{
     CompletionRequest, DetokenizeRequest, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest,
     Generation, GenerationStream, MediaAnswer, MediaRequest, ModelInfo, RerankRequest, Reranking,
@@ -34,6 +33,7 @@ use self::failure_class::{FailureClass, RequestKind, RetryRule, classify};
 use self::host_choice::CacheAffinity;
 use self::host_table::{HostRequest, HostSlot, HostTable};
 use self::tracked_stream::{StartedStream, TrackedStream};
+use crate::health_cache::is_any_healthy;
 use crate::wire::client::PROBE_TIMEOUT;
 use crate::wire::remote::Resend;
 
@@ -393,7 +393,7 @@ impl Engine for MultiHost {
         if answered { Ok(union) } else { Err(self.no_answer_error("", last_error, &tried)) }
     }
 
-    /// What the first host that has the model tells.
+    /// The details from the first host that has the model.
     async fn describe(&self, model: &ModelInfo) -> Option<ModelInfo> {
         let ask = |host: Arc<dyn Engine>| -> BoxFuture<'_, _> {
             Box::pin(async move { Ok(host.describe(model).await) })
@@ -406,13 +406,7 @@ impl Engine for MultiHost {
 
     /// Whether any host answers.
     async fn health(&self) -> bool {
-        let mut probes: FuturesUnordered<_> = self.table.hosts().iter().map(|host| host.health()).collect();
-        while let Some(healthy) = probes.next().await {
-            if healthy {
-                return true;
-            }
-        }
-        false
+        is_any_healthy(self.table.hosts().iter().map(|host| host.as_ref())).await
     }
 
     fn lists_every_model(&self) -> bool {

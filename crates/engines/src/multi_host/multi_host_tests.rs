@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 
-use futures::stream;
+use futures::{StreamExt, stream};
 use hob_core::{Delta, FinishReason, Message, Role};
 
 use super::*;

@@ -28,10 +28,8 @@ impl<'a> Body<'a> {
 
 #[derive(Deserialize)]
 struct Answer {
-    #[serde(default)]
     model: Option<String>,
     embeddings: Vec<Vec<f32>>,
-    #[serde(default)]
     prompt_eval_count: Option<u64>,
 }
 

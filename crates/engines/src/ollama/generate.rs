@@ -1,4 +1,4 @@
-//! The body of `POST /api/generate`, which continues a text as it stands, or fills the gap before a suffix.
+//! The body of `POST /api/generate`, which completes a text, or fills the gap before a suffix.
 
 use std::borrow::Cow;
 

@@ -13,10 +13,9 @@ mod request;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::stream::{StreamExt, TryStreamExt};
 use hob_core::{
-    AnswerWarning, CompletionRequest, DeltaStream, EmbedRequest, Embeddings, Engine, EngineError,
-    GenerateRequest, Generation, GenerationStream, ModelInfo, ReplyMode, RunningModel,
+    AnswerWarning, CompletionRequest, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest,
+    Generation, GenerationStream, ModelInfo, ReplyMode, RunningModel,
 };
 
 use serde_json::json;
@@ -169,21 +168,6 @@ impl Ollama {
         Ok(GenerationStream { warnings, deltas })
     }
 
-    /// A stream that sends its request when it is first polled.
-    fn stream_continued_later(&self, request: Arc<CompletionRequest>, answer: u32) -> DeltaStream {
-        let ollama = self.clone();
-        let begun =
-            async move { ollama.stream_continued(&request, answer).await.map(|stream| stream.deltas) };
-        futures::stream::once(begun).try_flatten().boxed()
-    }
-
-    /// A stream that sends its request when it is first polled.
-    fn streamed_later(&self, request: Arc<GenerateRequest>, answer: u32) -> DeltaStream {
-        let ollama = self.clone();
-        let begun = async move { ollama.streamed(&request, answer).await.map(|stream| stream.deltas) };
-        futures::stream::once(begun).try_flatten().boxed()
-    }
-
     async fn post(&self, path: &str, json: Vec<u8>, model: &str) -> Result<Response, EngineError> {
         let response = self.endpoint.post(path, json).await?;
         self.endpoint.accept(response).await.map_err(|error| unknown_model(error, model))
@@ -201,47 +185,38 @@ impl Engine for Ollama {
     }
 
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
-        let answers = futures::stream::iter(0..request.answers())
-            .map(|answer| self.whole(request, answer))
-            .buffered(multiple_choices::MAX_CONCURRENT)
-            .try_collect()
-            .await?;
-        multiple_choices::joined(answers)
-            .ok_or_else(|| self.endpoint.malformed("the request asks for no answer"))
+        let ask = |answer| self.whole(request, answer);
+        multiple_choices::collected(&self.endpoint, request.answers(), ask).await
     }
 
     /// The first answer is requested before the others, so that an error comes before the stream starts.
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
-        let GenerationStream { warnings, deltas } = self.streamed(request, 0).await?;
+        let first = self.streamed(request, 0).await?;
         if request.answers() <= 1 {
-            return Ok(GenerationStream { warnings, deltas });
+            return Ok(first);
         }
-        let shared = Arc::new(request.clone());
-        let others = (1..request.answers()).map(|answer| self.streamed_later(Arc::clone(&shared), answer));
-        let streams = std::iter::once(deltas).chain(others).collect();
-        Ok(GenerationStream { warnings, deltas: multiple_choices::interleaved(streams) })
+        let shared = Arc::new((self.clone(), request.clone()));
+        Ok(multiple_choices::streamed(first, request.answers(), |answer| {
+            let shared = Arc::clone(&shared);
+            async move { shared.0.streamed(&shared.1, answer).await.map(|stream| stream.deltas) }
+        }))
     }
 
     async fn complete(&self, request: &CompletionRequest) -> Result<Generation, EngineError> {
-        let answers = futures::stream::iter(0..request.answers())
-            .map(|answer| self.continued(request, answer))
-            .buffered(multiple_choices::MAX_CONCURRENT)
-            .try_collect()
-            .await?;
-        multiple_choices::joined(answers)
-            .ok_or_else(|| self.endpoint.malformed("the request asks for no answer"))
+        let ask = |answer| self.continued(request, answer);
+        multiple_choices::collected(&self.endpoint, request.answers(), ask).await
     }
 
     async fn stream_completion(&self, request: &CompletionRequest) -> Result<GenerationStream, EngineError> {
-        let GenerationStream { warnings, deltas } = self.stream_continued(request, 0).await?;
+        let first = self.stream_continued(request, 0).await?;
         if request.answers() <= 1 {
-            return Ok(GenerationStream { warnings, deltas });
+            return Ok(first);
         }
-        let shared = Arc::new(request.clone());
-        let others =
-            (1..request.answers()).map(|answer| self.stream_continued_later(Arc::clone(&shared), answer));
-        let streams = std::iter::once(deltas).chain(others).collect();
-        Ok(GenerationStream { warnings, deltas: multiple_choices::interleaved(streams) })
+        let shared = Arc::new((self.clone(), request.clone()));
+        Ok(multiple_choices::streamed(first, request.answers(), |answer| {
+            let shared = Arc::clone(&shared);
+            async move { shared.0.stream_continued(&shared.1, answer).await.map(|stream| stream.deltas) }
+        }))
     }
 
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
@@ -261,9 +236,7 @@ impl Engine for Ollama {
     }
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
-        let response = self.endpoint.accept(self.endpoint.get("/api/tags").await?).await?;
-        let body = self.endpoint.body(response).await?;
-        models::read_tags(&body).map_err(|reason| self.endpoint.malformed(reason))
+        self.endpoint.fetch("/api/tags", models::read_tags).await
     }
 
     async fn describe(&self, model: &ModelInfo) -> Option<ModelInfo> {
@@ -292,8 +265,6 @@ impl Engine for Ollama {
     }
 
     async fn running_models(&self) -> Result<Vec<RunningModel>, EngineError> {
-        let response = self.endpoint.accept(self.endpoint.get("/api/ps").await?).await?;
-        let body = self.endpoint.body(response).await?;
-        models::read_running(&body).map_err(|reason| self.endpoint.malformed(reason))
+        self.endpoint.fetch("/api/ps", models::read_running).await
     }
 }

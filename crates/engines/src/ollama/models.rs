@@ -32,9 +32,7 @@ struct Tags {
 #[derive(Deserialize)]
 struct Tag {
     name: String,
-    #[serde(default)]
     modified_at: Option<String>,
-    #[serde(default)]
     size: Option<u64>,
     #[serde(default)]
     details: Summary,
@@ -42,11 +40,8 @@ struct Tag {
 
 #[derive(Deserialize, Default)]
 struct Summary {
-    #[serde(default)]
     family: Option<String>,
-    #[serde(default)]
     parameter_size: Option<String>,
-    #[serde(default)]
     quantization_level: Option<String>,
 }
 
@@ -58,11 +53,8 @@ struct Running {
 #[derive(Deserialize)]
 struct RunningTag {
     name: String,
-    #[serde(default)]
     size: Option<u64>,
-    #[serde(default)]
     size_vram: Option<u64>,
-    #[serde(default)]
     expires_at: Option<String>,
 }
 
@@ -74,7 +66,6 @@ struct Show {
     model_info: Map<String, Value>,
     #[serde(default)]
     capabilities: Vec<String>,
-    #[serde(default)]
     license: Option<String>,
 }
 
@@ -136,7 +127,7 @@ pub fn read_details(body: &[u8]) -> Result<ModelDetails, String> {
 impl ModelDetails {
     /// What the list says of a model, and these details.
     pub(super) fn added_to(self, model: &ModelInfo) -> ModelInfo {
-        // Older versions of Ollama tell nothing.
+        // Older versions of Ollama do not report this.
         let can = |word: &str| {
             (!self.capabilities.is_empty()).then(|| self.capabilities.iter().any(|known| known == word))
         };

@@ -20,13 +20,10 @@ pub struct OllamaPullProgress {
     /// The current action, such as `pulling manifest`; `success` at the end.
     pub status: String,
     /// The digest of the file.
-    #[serde(default)]
     pub digest: Option<String>,
     /// The size of the file in bytes.
-    #[serde(default)]
     pub total: Option<u64>,
     /// The bytes of it that are downloaded.
-    #[serde(default)]
     pub completed: Option<u64>,
 }
 
@@ -101,14 +98,14 @@ impl Download {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Line {
-    Trouble { error: Value },
+    Error { error: Value },
     Step(OllamaPullProgress),
 }
 
 fn read(line: &[u8]) -> Result<OllamaPullProgress, DecodeError> {
     match serde_json::from_slice(line) {
         Ok(Line::Step(step)) => Ok(step),
-        Ok(Line::Trouble { error }) => Err(DecodeError::reported(EngineErrorBody::of(&error))),
+        Ok(Line::Error { error }) => Err(DecodeError::reported(EngineErrorBody::of(&error))),
         Err(_) => Err(DecodeError::Malformed("a line is neither progress nor an error".to_owned())),
     }
 }

@@ -215,8 +215,8 @@ struct TemplateCapabilities {
 }
 
 /// Reads llama.cpp's `GET /props`.
-pub(super) fn read_props(body: &[u8]) -> Result<ModelCapabilities, serde_json::Error> {
-    let props: Props = serde_json::from_slice(body)?;
+pub(super) fn read_props(body: &[u8]) -> Result<ModelCapabilities, String> {
+    let props: Props = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     Ok(ModelCapabilities {
         vision: props.modalities.vision,
         tools: props.chat_template_caps.supports_tools,

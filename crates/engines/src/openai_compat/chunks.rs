@@ -18,11 +18,9 @@ use crate::wire::sse::SseEvent;
 
 #[derive(Deserialize)]
 struct Chunk<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
-    #[serde(default)]
     usage: Option<WireUsage>,
-    #[serde(default)]
     error: Option<Value>,
 }
 
@@ -34,19 +32,16 @@ struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 struct Choice<'a> {
     #[serde(default)]
     index: u32,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     delta: Option<Piece<'a>>,
     /// In the place of `delta` in the stream of a text completion.
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     text: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     finish_reason: Option<Text<'a>>,
     /// The stop sequence, in vLLM and SGLang.
-    #[serde(default)]
     stop_reason: Option<Value>,
-    #[serde(default)]
     matched_stop: Option<Value>,
-    #[serde(default)]
     logprobs: Option<Box<Value>>,
 }
 
@@ -74,16 +69,15 @@ impl Choice<'_> {
 
 #[derive(Deserialize)]
 struct Piece<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     content: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     reasoning_content: Option<Text<'a>>,
     /// The newer name. Some versions of vLLM send both.
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     reasoning: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     refusal: Option<Text<'a>>,
-    #[serde(default)]
     tool_calls: Option<Vec<WireCall>>,
 }
 
@@ -119,7 +113,7 @@ impl ChatChunkDecoder {
         let chunk: Chunk<'_> = serde_json::from_slice(data).map_err(|error| {
             DecodeError::unreadable(data, format!("invalid chunk in the stream ({error})"))
         })?;
-        // An error counts whatever else the chunk has: some services send it together with empty choices.
+        // An error counts even with other fields: some services send it together with empty choices.
         if let Some(error) = &chunk.error {
             return Err(DecodeError::reported(EngineErrorBody::of(error)));
         }

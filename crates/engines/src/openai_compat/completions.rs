@@ -5,8 +5,8 @@ use hob_core::{CompletionRequest, EngineError, Prompt, ReplyMode, ResponseFormat
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::json;
 
-use super::ServerKind;
 use super::request::{entry, schema_format};
+use super::style::ServerKind;
 use crate::wire::client::Endpoint;
 use crate::wire::engine_error::unknown_model;
 use crate::wire::response::Response;

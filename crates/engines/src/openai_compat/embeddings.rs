@@ -21,10 +21,8 @@ struct Body<'a, T> {
 
 #[derive(Deserialize)]
 struct Answer {
-    #[serde(default)]
     model: Option<String>,
     data: Vec<Datum>,
-    #[serde(default)]
     usage: Option<Usage>,
 }
 
@@ -36,7 +34,6 @@ struct Datum {
 
 #[derive(Deserialize)]
 struct Usage {
-    #[serde(default)]
     prompt_tokens: Option<u64>,
 }
 

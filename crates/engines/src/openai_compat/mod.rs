@@ -15,6 +15,7 @@ mod legacy_logprobs;
 pub(crate) mod media;
 pub mod request;
 mod rerank;
+mod style;
 mod tokens;
 pub mod tool_calls;
 
@@ -22,7 +23,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::stream::{StreamExt, TryStreamExt};
 use hob_core::{
     AnswerWarning, CompletionRequest, DeltaStream, DetokenizeRequest, EmbedRequest, Embeddings, Engine,
     EngineError, GenerateRequest, Generation, GenerationStream, MediaAnswer, MediaRequest, ModelInfo, Prompt,
@@ -35,6 +35,7 @@ use self::completions::CompletionBodyOptions;
 use self::fill_in_middle::GapMarkers;
 use self::infill::InfillDecoder;
 use self::request::{ChatBodyOptions, LengthField, SealedReasoningField, ToolsField, body};
+pub use self::style::{ServerKind, Style};
 use crate::embeddings::OverlongPolicy;
 use crate::multiple_choices;
 use crate::wire::client::Endpoint;
@@ -47,42 +48,6 @@ const MAX_KNOWN_MARKERS: usize = 64;
 
 const NO_MARKERS: &str =
     "the model has no tokens to fill in the middle; choose a model for code, such as one of Qwen-Coder";
-
-/// How these engines differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Style {
-    pub key: &'static str,
-    /// False for a LiteLLM proxy, which accepts names that match a pattern.
-    pub lists_every_model: bool,
-    /// Whether the engine can truncate a text that is too long to embed.
-    pub cuts_overlong: bool,
-    pub server: ServerKind,
-}
-
-/// Whose own API a server has beside the common one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ServerKind {
-    LlamaCpp,
-    Vllm,
-    Sglang,
-    /// Nothing but the common API.
-    Generic,
-}
-
-impl Style {
-    pub const VLLM: Style =
-        Style { key: "vllm", lists_every_model: true, cuts_overlong: true, server: ServerKind::Vllm };
-    pub const SGLANG: Style =
-        Style { key: "sglang", lists_every_model: true, cuts_overlong: false, server: ServerKind::Sglang };
-    pub const LLAMACPP: Style = Style {
-        key: "llamacpp",
-        lists_every_model: true,
-        cuts_overlong: false,
-        server: ServerKind::LlamaCpp,
-    };
-    pub const LITELLM: Style =
-        Style { key: "litellm", lists_every_model: false, cuts_overlong: false, server: ServerKind::Generic };
-}
 
 /// An engine with an OpenAI-compatible API.
 #[derive(Debug, Clone)]
@@ -229,13 +194,6 @@ impl OpenAiCompat {
         Ok(deltas(&self.endpoint, response, InfillDecoder))
     }
 
-    /// A stream that sends its request when it is first polled.
-    fn stream_filled_later(&self, request: Arc<CompletionRequest>, answer: u32) -> DeltaStream {
-        let engine = self.clone();
-        let begun = async move { engine.stream_filled(&request, answer).await };
-        futures::stream::once(begun).try_flatten().boxed()
-    }
-
     /// Whether the request goes to llama.cpp's own path for gaps.
     fn has_gap_path(&self, request: &CompletionRequest) -> bool {
         request.suffix.is_some() && self.style.server == ServerKind::LlamaCpp
@@ -282,13 +240,8 @@ impl Engine for OpenAiCompat {
 
     async fn complete(&self, request: &CompletionRequest) -> Result<Generation, EngineError> {
         if self.has_gap_path(request) {
-            let answers = futures::stream::iter(0..request.answers())
-                .map(|answer| self.filled(request, answer))
-                .buffered(multiple_choices::MAX_CONCURRENT)
-                .try_collect()
-                .await?;
-            return multiple_choices::joined(answers)
-                .ok_or_else(|| self.endpoint.malformed("the request asks for no answer"));
+            let ask = |answer| self.filled(request, answer);
+            return multiple_choices::collected(&self.endpoint, request.answers(), ask).await;
         }
         let response = self.ask_to_complete(request, ReplyMode::Complete).await?;
         let body = self.endpoint.body(response).await?;
@@ -297,15 +250,13 @@ impl Engine for OpenAiCompat {
 
     async fn stream_completion(&self, request: &CompletionRequest) -> Result<GenerationStream, EngineError> {
         if self.has_gap_path(request) {
-            let first = self.stream_filled(request, 0).await?;
-            let shared = Arc::new(request.clone());
-            let others =
-                (1..request.answers()).map(|answer| self.stream_filled_later(Arc::clone(&shared), answer));
-            let streams: Vec<DeltaStream> = std::iter::once(first).chain(others).collect();
-            return Ok(GenerationStream {
-                warnings: Vec::new(),
-                deltas: multiple_choices::interleaved(streams),
-            });
+            let deltas = self.stream_filled(request, 0).await?;
+            let first = GenerationStream { warnings: Vec::new(), deltas };
+            let shared = Arc::new((self.clone(), request.clone()));
+            return Ok(multiple_choices::streamed(first, request.answers(), |answer| {
+                let shared = Arc::clone(&shared);
+                async move { shared.0.stream_filled(&shared.1, answer).await }
+            }));
         }
         let response = self.ask_to_complete(request, ReplyMode::Streamed).await?;
         Ok(GenerationStream {
@@ -333,24 +284,20 @@ impl Engine for OpenAiCompat {
     }
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
-        let response = self.endpoint.accept(self.endpoint.get("/v1/models").await?).await?;
-        let body = self.endpoint.body(response).await?;
-        answer::read_models(&body).map_err(|reason| self.endpoint.malformed(reason))
+        self.endpoint.fetch("/v1/models", answer::read_models).await
     }
 
     async fn media(&self, request: &MediaRequest) -> Result<MediaAnswer, EngineError> {
         media::post(&self.endpoint, &format!("/v1{}", request.task.path()), request).await
     }
 
-    /// llama.cpp tells what its chat template can.
+    /// llama.cpp reports what its chat template supports.
     async fn describe(&self, model: &ModelInfo) -> Option<ModelInfo> {
         if self.style.server != ServerKind::LlamaCpp {
             return None;
         }
-        let response = self.endpoint.get("/props").await.ok()?;
-        let response = self.endpoint.accept(response).await.ok()?;
-        let told = answer::read_props(&self.endpoint.body(response).await.ok()?).ok()?;
-        Some(ModelInfo { capabilities: model.capabilities.or(told), ..model.clone() })
+        let supported = self.endpoint.fetch("/props", answer::read_props).await.ok()?;
+        Some(ModelInfo { capabilities: model.capabilities.or(supported), ..model.clone() })
     }
 
     async fn health(&self) -> bool {

@@ -11,10 +11,8 @@ use crate::wire::engine_error::unknown_model;
 #[serde(untagged)]
 enum Answer {
     Object {
-        #[serde(default)]
         model: Option<String>,
         results: Vec<WireScore>,
-        #[serde(default)]
         usage: Option<WireUsage>,
     },
     /// SGLang.
@@ -30,9 +28,7 @@ struct WireScore {
 
 #[derive(Deserialize)]
 struct WireUsage {
-    #[serde(default)]
     prompt_tokens: Option<u64>,
-    #[serde(default)]
     total_tokens: Option<u64>,
 }
 

@@ -6,8 +6,8 @@ use hob_core::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::ServerKind;
 use super::request::{ChatBodyOptions, LengthField, SealedReasoningField, ToolsField, body};
+use super::style::ServerKind;
 use crate::wire::client::Endpoint;
 use crate::wire::engine_error::unknown_model;
 
@@ -15,10 +15,8 @@ use crate::wire::engine_error::unknown_model;
 struct Answer {
     tokens: Vec<WireToken>,
     /// vLLM.
-    #[serde(default)]
     token_strs: Option<Vec<String>>,
     /// vLLM and SGLang.
-    #[serde(default)]
     max_model_len: Option<u64>,
 }
 

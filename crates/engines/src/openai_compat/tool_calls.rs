@@ -15,23 +15,16 @@ pub(crate) fn new_call_id() -> String {
 /// A call, or one fragment of a streamed call.
 #[derive(Debug, Deserialize)]
 pub struct WireCall {
-    #[serde(default)]
     pub index: Option<u32>,
-    #[serde(default)]
     id: Option<String>,
-    #[serde(default)]
     function: Option<Function>,
-    #[serde(default)]
     name: Option<String>,
-    #[serde(default)]
     arguments: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Function {
-    #[serde(default)]
     name: Option<String>,
-    #[serde(default)]
     arguments: Option<Value>,
 }
 

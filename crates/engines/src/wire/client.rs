@@ -231,6 +231,17 @@ impl Endpoint {
         })
     }
 
+    /// Gets a path and reads its body.
+    pub(crate) async fn fetch<T>(
+        &self,
+        path: &str,
+        read: impl FnOnce(&[u8]) -> Result<T, String>,
+    ) -> Result<T, EngineError> {
+        let response = self.accept(self.get(path).await?).await?;
+        let body = self.body(response).await?;
+        read(&body).map_err(|reason| self.malformed(reason))
+    }
+
     /// Returns a response with a success status, and turns every other into an error with the engine's message.
     pub async fn accept(&self, response: Response) -> Result<Response, EngineError> {
         if response.status.is_success() {

@@ -76,7 +76,7 @@ impl RemoteClient {
     }
 
     /// Sends a request, and once more if the engine had closed the idle connection. `reqwest` does not report whether
-    /// it reused a connection; it retries by itself if the request was not sent at all.
+    /// it reused a connection; it retries automatically if the request was not sent at all.
     pub(super) async fn send(&self, request: reqwest::Request) -> Result<Response, TransportError> {
         let again = request.try_clone();
         let asked = Instant::now();

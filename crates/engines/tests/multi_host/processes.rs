@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use super::*;
 
 /// Longer than any wait here takes. A wait that is not over by then has failed.
-const PATIENCE: Duration = Duration::from_secs(120);
+const WAIT_LIMIT: Duration = Duration::from_secs(120);
 
 /// The number of concurrent clients.
 const CROWD: usize = 6;
@@ -72,7 +72,7 @@ impl Load {
 
     async fn until(&self, reached: impl Fn(&Tally) -> bool, trouble: &str) {
         let mut tally = self.tally.subscribe();
-        let waited = tokio::time::timeout(PATIENCE, tally.wait_for(|tally| reached(tally))).await;
+        let waited = tokio::time::timeout(WAIT_LIMIT, tally.wait_for(|tally| reached(tally))).await;
         assert!(waited.is_ok(), "{trouble}: {:?}", self.tally.borrow());
     }
 

@@ -4,7 +4,7 @@ use hob_mcp::{McpServerStatus, McpServers, ToolChange, ToolPins, WithheldTool};
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::support::{PATIENCE, call, echo, scripted};
+use crate::support::{WAIT_LIMIT, call, echo, scripted};
 
 async fn started(pins: &ToolPins) -> McpServers {
     let servers = McpServers::start(vec![scripted("files", "behaves")], pins);
@@ -15,7 +15,7 @@ async fn started(pins: &ToolPins) -> McpServers {
 async fn until(servers: &McpServers, wanted: impl Fn(&McpServerStatus) -> bool) -> McpServerStatus {
     let mut changes = servers.changes();
     let reached = changes.wait_for(|status| wanted(&status[0]));
-    timeout(PATIENCE, reached).await.expect("in time").expect("servers that run")[0].clone()
+    timeout(WAIT_LIMIT, reached).await.expect("in time").expect("servers that run")[0].clone()
 }
 
 fn offers(status: &McpServerStatus, tool: &str) -> bool {

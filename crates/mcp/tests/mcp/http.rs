@@ -88,7 +88,7 @@ async fn the_tools_of_a_server_over_http_are_offered() {
     servers.shutdown().await;
 }
 
-/// Speaks the protocol of 2025 with a session; `answer` answers the calls.
+/// A server with the protocol of 2025 and a session; `answer` answers the calls.
 fn old_server(request: &Recorded, answer: impl Fn(&Value) -> Reply) -> Reply {
     if request.method != "POST" {
         return Reply::json(405, "");

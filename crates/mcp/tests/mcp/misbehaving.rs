@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{PATIENCE, call, echo, reached, scripted, states, stdio};
+use crate::support::{WAIT_LIMIT, call, echo, reached, scripted, states, stdio};
 use hob_mcp::{McpServerOptions, McpServers, McpState, McpTransport, ToolPins};
 use serde_json::json;
 use tokio::time::timeout;
@@ -71,7 +71,7 @@ async fn a_dead_server_is_restarted_and_its_tools_report_it_meanwhile() {
 #[tokio::test]
 async fn an_answer_that_is_too_long_is_an_error_at_once_and_the_server_continues() {
     let servers = started(vec![scripted("wordy", "behaves")]).await;
-    let huge = timeout(PATIENCE, call(&servers, "wordy__huge", json!({}))).await;
+    let huge = timeout(WAIT_LIMIT, call(&servers, "wordy__huge", json!({}))).await;
     assert_eq!(huge.unwrap().unwrap_err().0, "the MCP server 'wordy' sent an answer longer than 4 MiB");
     assert_eq!(echo(&servers, "wordy").await.unwrap(), "hello");
     servers.shutdown().await;
@@ -83,7 +83,7 @@ async fn a_call_that_takes_too_long_is_cancelled_at_the_server() {
     let servers = started(vec![slow]).await;
     let late = call(&servers, "slow__wait", json!({})).await.unwrap_err();
     assert_eq!(late.0, "the MCP server 'slow' did not answer within 0.5 s");
-    heard_of_the_cancelling(&servers, "slow__cancelled").await;
+    cancellation_arrived(&servers, "slow__cancelled").await;
     servers.shutdown().await;
 }
 
@@ -92,22 +92,22 @@ async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
     let servers = started(vec![scripted("patient", "behaves")]).await;
     let dropped = timeout(Duration::from_millis(200), call(&servers, "patient__wait", json!({}))).await;
     assert!(dropped.is_err());
-    heard_of_the_cancelling(&servers, "patient__cancelled").await;
+    cancellation_arrived(&servers, "patient__cancelled").await;
     servers.shutdown().await;
 }
 
-async fn heard_of_the_cancelling(servers: &McpServers, tool: &str) {
+async fn cancellation_arrived(servers: &McpServers, tool: &str) {
     // On a busy machine a question of ours may be late too.
     let heard =
         async { while !call(servers, tool, json!({})).await.is_ok_and(|said| said != "(no output)") {} };
-    timeout(PATIENCE, heard).await.expect("the server hears of it");
+    timeout(WAIT_LIMIT, heard).await.expect("the server hears of it");
 }
 
 #[tokio::test]
 async fn a_refusal_has_the_text_of_the_server() {
     let servers = started(vec![scripted("strict", "behaves")]).await;
     let refused = call(&servers, "strict__refuse", json!({})).await.unwrap_err();
-    assert_eq!(refused.0, "the MCP server 'strict' refuses: not on a Sunday");
+    assert_eq!(refused.0, "the MCP server 'strict' refused the call: not on a Sunday");
     let forgotten = call(&servers, "strict__forgotten", json!({})).await.unwrap_err();
     assert_eq!(forgotten.0, "no tool forgotten");
     let malformed = call(&servers, "strict__echo", json!([1])).await.unwrap_err();
@@ -198,7 +198,7 @@ async fn are_gone(family: [String; 2]) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(PATIENCE, gone).await.expect("no process is left");
+    timeout(WAIT_LIMIT, gone).await.expect("no process is left");
 }
 
 #[cfg(target_os = "linux")]

@@ -14,7 +14,7 @@ use tokio::io::{AsyncWriteExt, DuplexStream, duplex, split};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use crate::support::PATIENCE;
+use crate::support::WAIT_LIMIT;
 
 /// Returns its arguments, fails, or waits forever.
 #[derive(Default)]
@@ -116,7 +116,7 @@ async fn a_client_finds_and_uses_hobs_tools() {
     );
 
     client.cancel().await.unwrap();
-    tokio::time::timeout(PATIENCE, serving).await.unwrap().unwrap().unwrap();
+    tokio::time::timeout(WAIT_LIMIT, serving).await.unwrap().unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -138,7 +138,7 @@ async fn a_call_that_the_client_cancels_is_stopped() {
             () = tools.began.notified() => {}
         }
     }
-    tokio::time::timeout(PATIENCE, tools.left.notified()).await.expect("the call ends");
+    tokio::time::timeout(WAIT_LIMIT, tools.left.notified()).await.expect("the call ends");
     assert_eq!(tools.waiting.load(Ordering::SeqCst), 0);
     assert_eq!(text_of(&client, "say", json!({})).await.unwrap(), json!([false, "{}"]));
 }
@@ -160,7 +160,7 @@ async fn too_many_calls_at_once_are_refused() {
 async fn a_client_that_disconnects_at_once_does_no_harm() {
     let Served { serving, stream, .. } = served();
     drop(stream);
-    tokio::time::timeout(PATIENCE, serving).await.unwrap().unwrap().unwrap();
+    tokio::time::timeout(WAIT_LIMIT, serving).await.unwrap().unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use hob_mcp::{McpServerOptions, McpServers, McpState, McpTransport};
 use serde_json::{Value, json};
 
 /// Nothing here takes longer, on any machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 /// Where `./dev test` put a part.
 pub fn part(variable: &str) -> String {
@@ -55,5 +55,5 @@ pub fn states(servers: &McpServers) -> Vec<McpState> {
 pub async fn reached(servers: &McpServers, wanted: impl Fn(&McpState) -> bool) {
     let mut changes = servers.changes();
     let reached = changes.wait_for(|status| wanted(&status[0].state));
-    tokio::time::timeout(PATIENCE, reached).await.expect("the state in time").expect("servers that run");
+    tokio::time::timeout(WAIT_LIMIT, reached).await.expect("the state in time").expect("servers that run");
 }

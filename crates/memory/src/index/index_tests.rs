@@ -228,7 +228,7 @@ fn a_missing_path_is_an_error_with_its_name() {
     let gone = folder.path().join("gone");
     let error = index(&folder.store, &gone, &IndexOptions::default(), &|_| {}, &CancellationToken::new());
     let text = error.unwrap_err().to_string();
-    assert_eq!(text, format!("{} cannot be indexed: there is no such file or directory", gone.display()));
+    assert_eq!(text, format!("cannot index {}: there is no such file or directory", gone.display()));
 }
 
 #[test]

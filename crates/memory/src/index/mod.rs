@@ -137,7 +137,7 @@ struct Looked<'a> {
 enum News<'a> {
     Looked(Looked<'a>),
     /// The content is unknown.
-    Trouble {
+    Problem {
         path: PathBuf,
         reason: String,
     },
@@ -149,7 +149,7 @@ fn send_paths(root: &Path, paths: SyncSender<PathBuf>, news: SyncSender<News<'_>
         let sent = match step {
             _ if stop.is_cancelled() => return,
             Step::File(path) => paths.send(path).is_ok(),
-            Step::Trouble { path, reason } => news.send(News::Trouble { path, reason }).is_ok(),
+            Step::Problem { path, reason } => news.send(News::Problem { path, reason }).is_ok(),
         };
         if !sent {
             return;
@@ -176,7 +176,7 @@ fn read_files<'a>(
             // The file was just deleted.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => {
-                if files.send(News::Trouble { path, reason: error.to_string() }).is_err() {
+                if files.send(News::Problem { path, reason: error.to_string() }).is_err() {
                     return;
                 }
                 continue;
@@ -210,7 +210,7 @@ impl<'a> Run<'a> {
         // Drained even after a failure, because a reader may wait for free bytes.
         for news in files {
             match news {
-                News::Trouble { path, reason } => {
+                News::Problem { path, reason } => {
                     self.warn(path.clone(), reason);
                     self.unknown.push(path);
                 }

@@ -8,7 +8,7 @@ use ignore::WalkBuilder;
 pub(super) enum Step {
     File(PathBuf),
     /// Unreadable. Its content is unknown, not deleted.
-    Trouble {
+    Problem {
         path: PathBuf,
         reason: String,
     },
@@ -29,7 +29,7 @@ pub(super) fn walk(root: &Path) -> impl Iterator<Item = Step> + use<> {
             }
             // Directories are walked; links, FIFOs, sockets and devices are skipped.
             Ok(_) => None,
-            Err(error) => Some(Step::Trouble {
+            Err(error) => Some(Step::Problem {
                 path: path_of(&error).unwrap_or_else(|| fallback.clone()),
                 reason: error.to_string(),
             }),
@@ -55,7 +55,7 @@ mod tests {
         let mut files: Vec<String> = walk(root)
             .map(|step| match step {
                 Step::File(path) => path.strip_prefix(root).unwrap().to_string_lossy().into_owned(),
-                Step::Trouble { path, reason } => panic!("{}: {reason}", path.display()),
+                Step::Problem { path, reason } => panic!("{}: {reason}", path.display()),
             })
             .collect();
         files.sort();

@@ -13,7 +13,7 @@ use crate::types::MemoryError;
 const QUIET: Duration = Duration::from_millis(300);
 
 /// The longest wait for the quiet time.
-const PATIENCE: Duration = Duration::from_secs(5);
+const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// The interval to check for a stop.
 const STOP_INTERVAL: Duration = Duration::from_millis(100);
@@ -58,7 +58,7 @@ impl DirectoryWatch {
             }
         }
         let began = Instant::now();
-        while began.elapsed() < PATIENCE && !stop.is_cancelled() {
+        while began.elapsed() < MAX_WAIT && !stop.is_cancelled() {
             if self.changes.recv_timeout(QUIET).is_err() {
                 break;
             }

@@ -37,7 +37,7 @@ fn the_child_process_reports_errors() {
     assert_eq!(error.to_string(), "the file is broken: it is not a readable PDF");
     let short = ReadLimits { text_bytes: 10, ..in_a_process() };
     let error = read_pdf(&samples::pdf(&[&["More than ten letters."]]), &short).unwrap_err();
-    assert_eq!(error.to_string(), "the file has more than 10 bytes of text in it, which is the limit");
+    assert_eq!(error.to_string(), "the file has more text than the limit of 10 bytes");
 }
 
 /// The test runner (cargo, nextest) sets many variables.

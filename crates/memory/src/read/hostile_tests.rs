@@ -42,7 +42,7 @@ fn a_huge_file_is_refused_before_it_is_read() {
     let (_folder, path) = file("huge.txt", b"");
     fs::File::options().write(true).open(&path).unwrap().set_len(1 << 30).unwrap();
     let error = quickly(|| read_file(&path, &ReadLimits::default()).unwrap_err());
-    assert_eq!(error.to_string(), "the file has 1073741824 bytes, and 67108864 is the limit");
+    assert_eq!(error.to_string(), "the file has 1073741824 bytes; the limit is 67108864");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_zip_bomb_is_an_error() {
     drop(body);
     assert!(bomb.len() < 1 << 20);
     let said = quickly(|| sentence("bomb.docx", &bomb));
-    assert!(said.contains("like a ZIP bomb"), "{said}");
+    assert!(said.contains("a ZIP bomb?"), "{said}");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn entities_that_grow_are_not_resolved() {
 
 #[test]
 fn broken_documents_are_errors_that_say_so() {
-    assert!(sentence("a.docx", b"no archive").starts_with("the file is broken: it is no DOCX archive"));
+    assert!(sentence("a.docx", b"no archive").starts_with("the file is broken: it is not a DOCX archive"));
     assert_eq!(sentence("a.pdf", b"%PDF-1.7\nnothing"), "the file is broken: it is not a readable PDF");
     assert_eq!(sentence("a.eml", b""), "the file is broken: it has no header of an e-mail");
     let whole = samples::docx("<w:p><w:r><w:t>text</w:t></w:r></w:p>");

@@ -14,7 +14,6 @@ const FILE: &str = "config.json";
 pub(super) struct Settings {
     model_type: String,
     hidden_act: String,
-    #[serde(default)]
     position_embedding_type: Option<String>,
     hidden_size: u32,
     intermediate_size: u32,

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::q8;
+use crate::gguf::kind;
 
 /// The alignment of tensors.
 const ALIGNMENT: u64 = 32;
@@ -148,14 +149,4 @@ fn pad(out: &mut impl Write, length: usize) -> io::Result<()> {
 fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend((text.len() as u64).to_le_bytes());
     out.extend(text.as_bytes());
-}
-
-/// The value types of the format.
-mod kind {
-    pub const U32: u32 = 4;
-    pub const I32: u32 = 5;
-    pub const F32: u32 = 6;
-    pub const FLAG: u32 = 7;
-    pub const TEXT: u32 = 8;
-    pub const ARRAY: u32 = 9;
 }

@@ -95,8 +95,8 @@ mod tests {
     #[test]
     fn a_vocabulary_that_does_not_fit_the_model_is_refused() {
         let refused = |text: &[u8], size| Vocabulary::read(text, size).err().unwrap().to_string();
-        assert!(refused(TEXT.as_bytes(), 11).contains("it has 10 tokens, and config.json says 11"));
+        assert!(refused(TEXT.as_bytes(), 11).contains("it has 10 tokens, but config.json says 11"));
         assert!(refused(b"[PAD]\n[UNK]\n", 2).contains("[CLS] is missing"));
-        assert!(refused(b"\xff\n", 1).contains("it is no text"));
+        assert!(refused(b"\xff\n", 1).contains("it is not text"));
     }
 }

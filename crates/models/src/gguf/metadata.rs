@@ -225,7 +225,7 @@ fn width(kind: u32) -> Result<u64, GgufError> {
 }
 
 /// The value types of the format.
-mod kind {
+pub(crate) mod kind {
     pub const U8: u32 = 0;
     pub const I8: u32 = 1;
     pub const U16: u32 = 2;

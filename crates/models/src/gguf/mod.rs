@@ -20,6 +20,7 @@ use self::input::Input;
 pub use self::input::MAX_HEADER_BYTES;
 pub use self::memory::MemoryEstimate;
 use self::metadata::Metadata;
+pub(crate) use self::metadata::kind;
 use self::types::TensorTypes;
 
 const MAGIC: &[u8; 4] = b"GGUF";

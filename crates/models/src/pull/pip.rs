@@ -91,6 +91,8 @@ pub(super) async fn download(job: &PullJob, wheel: &PythonPackage, work: &Path) 
 
 /// Reports progress until it is dropped.
 async fn watch(job: &PullJob, total: u64, work: &Path) -> Result<std::convert::Infallible, PullError> {
+    // A download that is quicker than the first look is shown too.
+    job.report(DownloadStep::Downloading, 0, Some(total));
     loop {
         let dir = work.to_owned();
         let done = job.blocking(move |_| Ok(bytes_under(&dir, 0))).await?;

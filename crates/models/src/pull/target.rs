@@ -81,7 +81,7 @@ impl PullPlan {
         Ok(PullPlan { id: id.to_owned(), targets: (1..).zip(contents).map(target).collect() })
     }
 
-    /// What is left to fetch. Whatever else is there under this name and works is never overwritten.
+    /// What is left to fetch. A working model of this name is never overwritten.
     pub fn without_what_is_there(mut self, job: &PullJob) -> Result<Self, PullError> {
         let taken = || PullError::NameTaken { id: self.id.clone(), dir: job.directory.dir().to_owned() };
         let stored = job.directory.find(&self.id)?;

@@ -70,11 +70,11 @@ fn broken_files_are_listed_with_their_problem() {
         let found = summary.iter().find(|(known, _)| known == id);
         found.unwrap().1.clone().unwrap_or_default()
     };
-    assert!(problem("cut").contains("cut short: 10 of its"), "{}", problem("cut"));
+    assert!(problem("cut").contains("is incomplete: 10 of its"), "{}", problem("cut"));
     assert!(problem("foreign").contains("a web page"), "{}", problem("foreign"));
     assert_eq!(problem("good"), "");
     #[cfg(unix)]
-    assert!(problem("link").contains("cannot be read"), "{}", problem("link"));
+    assert!(problem("link").contains("cannot read it"), "{}", problem("link"));
 }
 
 #[test]

@@ -72,11 +72,11 @@ async fn an_incomplete_model_is_refused() {
     ]);
     fs::create_dir(setup.dir.path().join("folder.gguf")).unwrap();
     for (name, expected) in [
-        ("cut.gguf", "it is cut short"),
-        ("text.gguf", "no GGUF file"),
+        ("cut.gguf", "it is incomplete"),
+        ("text.gguf", "not a GGUF file"),
         ("folder.gguf", "not a file"),
         ("gone.gguf", "cannot be found"),
-        (".dot.gguf", "cannot be a file's name"),
+        (".dot.gguf", "is not a valid file name"),
     ] {
         let error = setup.pull(name).await.unwrap_err().to_string();
         assert!(error.contains(expected), "{name}: {error}");

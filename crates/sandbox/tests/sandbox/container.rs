@@ -84,7 +84,7 @@ async fn a_container_gets_every_restriction() {
         assert!(run.contains(wall), "{wall} is missing in {run}");
     }
     assert!(!run.contains("print(1)"), "the code is in the list of processes: {run}");
-    // A container that ended by itself is removed by its daemon.
+    // The daemon removes a container that has exited.
     assert_eq!(client.calls_for_the_container(), ["run"]);
 }
 

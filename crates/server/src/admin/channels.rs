@@ -27,13 +27,13 @@ pub(crate) async fn list(State(state): State<Arc<ServerState>>, extensions: Exte
         return Json(json!({ "channels": [], "message": ChannelError::NotConfigured.to_string() }));
     };
     let status = channels.report().status;
-    let (names, trouble) = match channel_names(channels).await {
+    let (names, problem) = match channel_names(channels).await {
         Ok(names) => (names, None),
-        Err(trouble) => (Vec::new(), Some(trouble)),
+        Err(problem) => (Vec::new(), Some(problem)),
     };
     let mut body = json!({ "channels": names, "status": status.as_str() });
-    if let Some(trouble) = trouble.filter(|_| RequestContext::is_owner(&extensions)) {
-        body["message"] = trouble.into();
+    if let Some(problem) = problem.filter(|_| RequestContext::is_owner(&extensions)) {
+        body["message"] = problem.into();
     }
     Json(body)
 }
@@ -67,8 +67,8 @@ pub(crate) async fn status(
         body["gateway_url"] = report.gateway_url.into();
     }
     body["channels"] = channel_names(channels).await.unwrap_or_default().into();
-    if let Some(trouble) = report.trouble.filter(|_| is_owner) {
-        body["message"] = trouble.into();
+    if let Some(problem) = report.problem.filter(|_| is_owner) {
+        body["message"] = problem.into();
     }
     Ok(Json(body))
 }

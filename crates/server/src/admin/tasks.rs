@@ -103,7 +103,7 @@ pub(crate) async fn create(
     let task = parse(&body)?;
     // Checked now, because the task runs when no one is watching.
     let selection = Permit { only: task.tools.clone(), ..Permit::up_to(Reach::Act) };
-    if let Err(unknown) = state.system.tools().for_run(selection, RunEvents::unheard()) {
+    if let Err(unknown) = state.system.tools().for_run(selection, RunEvents::without_subscribers()) {
         return Err(ApiError::invalid("tools", unknown.to_string()));
     }
     Ok((StatusCode::CREATED, Json(scheduler.tasks().create(task).await?)))

@@ -198,3 +198,7 @@ pub(crate) fn new_id(prefix: &str) -> String {
     id.extend(std::iter::repeat_with(|| random.alphanumeric()).take(24));
     id
 }
+
+#[cfg(test)]
+#[path = "answer_tests.rs"]
+mod tests;

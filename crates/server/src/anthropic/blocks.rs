@@ -44,34 +44,20 @@ pub(crate) enum WireContent {
 pub(crate) struct WireBlock {
     #[serde(rename = "type")]
     pub(super) kind: String,
-    #[serde(default)]
     pub(super) text: Option<String>,
     /// Of an image or document an object, of a search result an address.
-    #[serde(default)]
     pub(super) source: Option<Value>,
-    #[serde(default)]
     pub(super) title: Option<String>,
-    #[serde(default)]
     pub(super) context: Option<String>,
-    #[serde(default)]
     pub(super) id: Option<String>,
-    #[serde(default)]
     pub(super) name: Option<String>,
-    #[serde(default)]
     pub(super) input: Option<Value>,
-    #[serde(default)]
     pub(super) tool_use_id: Option<String>,
-    #[serde(default)]
     pub(super) content: Option<Value>,
-    #[serde(default)]
     pub(super) is_error: Option<bool>,
-    #[serde(default)]
     pub(super) thinking: Option<String>,
-    #[serde(default)]
     pub(super) signature: Option<String>,
-    #[serde(default)]
     pub(super) data: Option<String>,
-    #[serde(default)]
     pub(super) tool_name: Option<String>,
     #[serde(flatten)]
     pub(super) rest: Map<String, Value>,

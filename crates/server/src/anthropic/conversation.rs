@@ -29,9 +29,7 @@ const REASONING: &str = "reasoning_content";
 #[derive(Debug, Deserialize)]
 #[serde(expecting = "an object")]
 pub(super) struct WireMessage {
-    #[serde(default)]
     role: Option<String>,
-    #[serde(default)]
     content: Option<WireContent>,
     #[serde(flatten)]
     rest: Map<String, Value>,

@@ -118,7 +118,7 @@ impl<'a> MessageBody<'a> {
     }
 }
 
-/// The reasoning: the blocks that the provider wants back, or else one with a signature of Hob's.
+/// The reasoning: the blocks that the provider requires back, or else one with Hob's signature.
 fn thoughts(answer: &Answer, display: ThinkingDisplay) -> Vec<BodyBlock<'_>> {
     let shown = |text| if display == ThinkingDisplay::Shown { text } else { "" };
     let sealed = answer.sealed_reasoning.iter().map(|block| match block {
@@ -136,7 +136,7 @@ fn thoughts(answer: &Answer, display: ThinkingDisplay) -> Vec<BodyBlock<'_>> {
     blocks
 }
 
-/// The arguments as an object. What a model wrote that is none reaches the tool as it is, so that the model learns of its error.
+/// The arguments as an object. Invalid arguments reach the tool unchanged, so that the model gets the error.
 fn input(call: &ToolCall) -> Map<String, Value> {
     if call.arguments.trim().is_empty() {
         return Map::new();

@@ -18,7 +18,7 @@ pub(super) struct AnthropicModel {
     id: String,
     display_name: String,
     created_at: Moment,
-    /// The context window, if the engine tells it.
+    /// The context window, if the engine reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_input_tokens: Option<u64>,
 }
@@ -46,11 +46,8 @@ impl AnthropicModel {
 /// Which part of the list is wanted.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct PageQuery {
-    #[serde(default)]
     limit: Option<usize>,
-    #[serde(default)]
     after_id: Option<String>,
-    #[serde(default)]
     before_id: Option<String>,
 }
 

@@ -42,39 +42,23 @@ enum Purpose {
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 struct WireRequest {
-    #[serde(default)]
     model: Option<String>,
-    #[serde(default)]
     messages: Option<Vec<WireMessage>>,
-    #[serde(default)]
     max_tokens: Option<WholeNumber>,
-    #[serde(default)]
     system: Option<WireContent>,
-    #[serde(default)]
     stream: Option<bool>,
-    #[serde(default)]
     temperature: Option<f64>,
-    #[serde(default)]
     top_p: Option<f64>,
-    #[serde(default)]
     top_k: Option<WholeNumber>,
-    #[serde(default)]
     stop_sequences: Option<Vec<String>>,
-    #[serde(default)]
     tools: Option<Vec<WireTool>>,
-    #[serde(default)]
     tool_choice: Option<WireToolChoice>,
-    #[serde(default)]
     thinking: Option<WireThinking>,
-    #[serde(default)]
     output_config: Option<OutputConfig>,
     /// The older place of `output_config.format`.
-    #[serde(default)]
     output_format: Option<WireFormat>,
-    #[serde(default)]
     metadata: Option<Metadata>,
     /// Hob's own field: the agent that answers this request.
-    #[serde(default)]
     agent: Option<String>,
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -83,19 +67,16 @@ struct WireRequest {
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 struct OutputConfig {
-    #[serde(default)]
     effort: Option<String>,
-    #[serde(default)]
     format: Option<WireFormat>,
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
 
-/// Tells a provider about the caller, and asks nothing of the answer.
+/// Describes the caller to the provider, and does not affect the answer.
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 struct Metadata {
-    #[serde(default)]
     user_id: Option<String>,
     #[serde(flatten)]
     rest: Map<String, Value>,

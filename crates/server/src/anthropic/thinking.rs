@@ -1,4 +1,4 @@
-//! Reasoning: how much the caller wants, whether the answer shows it, and the signatures of its blocks.
+//! Reasoning: how much the caller asks for, whether the answer shows it, and the signatures of its blocks.
 //!
 //! Clients send the blocks of an answer back with the next question. A block that no provider signed gets a signature of Hob's,
 //! so that it is recognized and never sent to a provider as its own. Where the caller does not want to see the reasoning, the
@@ -40,9 +40,7 @@ pub(crate) enum ThinkingDisplay {
 pub(super) struct WireThinking {
     #[serde(rename = "type")]
     kind: String,
-    #[serde(default)]
     budget_tokens: Option<WholeNumber>,
-    #[serde(default)]
     display: Option<String>,
     #[serde(flatten)]
     rest: Map<String, Value>,

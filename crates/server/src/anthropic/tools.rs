@@ -13,18 +13,13 @@ use crate::openai::ignored_fields::IgnoredFields;
 #[derive(Debug, Deserialize)]
 #[serde(expecting = "an object")]
 pub(super) struct WireTool {
-    #[serde(rename = "type", default)]
+    #[serde(rename = "type")]
     kind: Option<String>,
-    #[serde(default)]
     name: Option<String>,
-    #[serde(default)]
     description: Option<String>,
-    #[serde(default)]
     input_schema: Option<Value>,
-    #[serde(default)]
     strict: Option<bool>,
     /// The model learns of this tool when a tool search finds it.
-    #[serde(default)]
     defer_loading: Option<bool>,
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -91,9 +86,7 @@ impl WireTool {
 pub(super) struct WireToolChoice {
     #[serde(rename = "type")]
     kind: String,
-    #[serde(default)]
     name: Option<String>,
-    #[serde(default)]
     disable_parallel_tool_use: Option<bool>,
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -138,7 +131,6 @@ impl WireToolChoice {
 pub(super) struct WireFormat {
     #[serde(rename = "type")]
     kind: String,
-    #[serde(default)]
     schema: Option<Value>,
     #[serde(flatten)]
     rest: Map<String, Value>,

@@ -5,7 +5,7 @@ use hob_core::{CONTEXT_LENGTH_EXCEEDED, CallerRole, ContextOverflow, EngineError
 
 use super::ApiError;
 
-/// The kind of errors that report trouble of an engine, not of the request.
+/// The type of errors of an engine, not of the request.
 const ENGINE_ERROR: &str = "engine_error";
 
 /// Whether clients of Anthropic and OpenAI have a name of this kind built in, so that changing the request is not the way out.

@@ -28,18 +28,12 @@ use crate::whole_number::WholeNumber;
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 struct WireEmbed {
-    #[serde(default)]
     model: Option<String>,
-    #[serde(default)]
     input: Option<Input>,
     /// The older name of `input`.
-    #[serde(default)]
     prompt: Option<String>,
-    #[serde(default)]
     truncate: Option<bool>,
-    #[serde(default)]
     dimensions: Option<WholeNumber>,
-    #[serde(default)]
     options: Option<WireOptions>,
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -175,7 +169,7 @@ impl WireEmbed {
             model,
             inputs: EmbedInputs::Texts(texts),
             dimensions: self.dimensions.map(dimensions).transpose()?,
-            // Ollama cuts unless it is told not to.
+            // Ollama truncates by default.
             overlong: if self.truncate == Some(false) { Overlong::Refuse } else { Overlong::Cut },
         };
         Ok(OllamaEmbed { request, warnings: ignored.into_warnings() })

@@ -14,7 +14,7 @@ use crate::openai::ignored_fields::IgnoredFields;
 #[derive(Debug, PartialEq)]
 pub(super) struct OllamaPrompt {
     pub(super) parsed: OllamaRequest,
-    /// The text that is continued as it stands, and what follows the gap; `None` where the prompt is a question.
+    /// The text to complete, and what follows the gap; `None` if the prompt is a question.
     pub(super) text: Option<(String, Option<String>)>,
 }
 

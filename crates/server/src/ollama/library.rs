@@ -30,12 +30,9 @@ use crate::warning_header::with_warnings;
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 struct LibraryBody {
-    #[serde(default)]
     model: Option<String>,
     /// The older name of `model`.
-    #[serde(default)]
     name: Option<String>,
-    #[serde(default)]
     stream: Option<bool>,
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -141,7 +138,7 @@ fn ignored(rest: &Map<String, Value>) -> Vec<AnswerWarning> {
     ignored.into_warnings()
 }
 
-/// A download under way, with what it holds.
+/// A download in progress, with the slot that it holds.
 struct Download {
     steps: PullSteps,
     model: String,

@@ -9,30 +9,22 @@ use super::images::with_images;
 use crate::error::ApiError;
 use crate::openai::ignored_fields::IgnoredFields;
 
-/// The chat-completions name for what a model thought.
+/// The chat-completions name of the reasoning.
 const REASONING: &str = "reasoning_content";
 
 /// The message before it is checked.
 #[derive(Debug, Deserialize)]
 #[serde(expecting = "an object")]
 pub(super) struct WireMessage {
-    #[serde(default)]
     role: Option<String>,
-    #[serde(default)]
     content: Option<String>,
-    #[serde(default)]
     thinking: Option<String>,
-    #[serde(default)]
     images: Option<Vec<String>>,
-    #[serde(default)]
     tool_calls: Option<Vec<WireToolCall>>,
     /// The function whose result this is.
-    #[serde(default)]
     tool_name: Option<String>,
-    #[serde(default)]
     tool_call_id: Option<String>,
     /// The older name of `tool_name`.
-    #[serde(default)]
     name: Option<String>,
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -41,7 +33,6 @@ pub(super) struct WireMessage {
 #[derive(Debug, Deserialize)]
 #[serde(expecting = "an object")]
 struct WireToolCall {
-    #[serde(default)]
     id: Option<String>,
     function: WireFunction,
     #[serde(rename = "type", default)]

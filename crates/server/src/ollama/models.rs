@@ -61,7 +61,7 @@ pub(crate) async fn tags(
     Ok(Json(ModelEntries { models }).into_response())
 }
 
-/// Lists the models in memory, as far as their engines tell.
+/// Lists the models in memory, if their engines report them.
 pub(crate) async fn ps(State(state): State<Arc<ServerState>>, extensions: Extensions) -> Response {
     let role = RequestContext::role(&extensions);
     let running = state.system.running_models(role).await;
@@ -104,7 +104,7 @@ pub(crate) async fn show(
     .await
 }
 
-/// A name that stands for a choice of Hob, as an entry of the list.
+/// A name for which Hob chooses the model, as an entry of the list.
 fn name_of_hob(name: &str) -> ListedModel {
     ListedModel { engine: "hob".to_owned(), model: ModelInfo::named(name) }
 }

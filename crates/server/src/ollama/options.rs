@@ -10,7 +10,7 @@ use crate::openai::chat_request::within;
 use crate::openai::ignored_fields::IgnoredFields;
 use crate::whole_number::{WholeNumber, whole};
 
-/// Ollama's name for a seed that is drawn anew each time.
+/// Ollama's value for a random seed.
 const RANDOM_SEED: i64 = -1;
 
 /// The options that are hints, with the values that they take.
@@ -76,19 +76,12 @@ impl OptionKind {
 #[derive(Deserialize, Default)]
 #[serde(expecting = "an object")]
 pub(super) struct WireOptions {
-    #[serde(default)]
     temperature: Option<f64>,
-    #[serde(default)]
     num_predict: Option<WholeNumber>,
-    #[serde(default)]
     top_p: Option<f64>,
-    #[serde(default)]
     seed: Option<WholeNumber>,
-    #[serde(default)]
     stop: Option<Stop>,
-    #[serde(default)]
     presence_penalty: Option<f64>,
-    #[serde(default)]
     frequency_penalty: Option<f64>,
     #[serde(flatten)]
     rest: Map<String, Value>,

@@ -14,7 +14,7 @@ use crate::openai::ignored_fields::IgnoredFields;
 use crate::openai::tools::WireTool;
 use crate::whole_number::WholeNumber;
 
-/// The chat-completions name for how much a model thinks.
+/// The chat-completions name of the reasoning effort.
 const REASONING_EFFORT: &str = "reasoning_effort";
 
 /// What a request asks for.
@@ -27,7 +27,7 @@ pub(super) enum Purpose {
     Unload,
 }
 
-/// Whether the answer has what the model thought.
+/// Whether the answer includes the reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Thoughts {
     Shown,
@@ -51,43 +51,25 @@ pub(super) struct OllamaRequest {
 #[derive(Deserialize, Default)]
 #[serde(expecting = "an object")]
 pub(super) struct WireBody {
-    #[serde(default)]
     model: Option<String>,
-    #[serde(default)]
     pub(super) messages: Option<Vec<WireMessage>>,
-    #[serde(default)]
     pub(super) tools: Option<Vec<WireTool>>,
-    #[serde(default)]
     pub(super) prompt: Option<String>,
-    #[serde(default)]
     pub(super) suffix: Option<String>,
-    #[serde(default)]
     pub(super) system: Option<String>,
-    #[serde(default)]
     pub(super) template: Option<String>,
-    #[serde(default)]
     pub(super) raw: Option<bool>,
-    #[serde(default)]
     pub(super) images: Option<Vec<String>>,
     /// Tokens of an earlier answer, which no other engine could read.
-    #[serde(default)]
     pub(super) context: Option<Value>,
-    #[serde(default)]
     stream: Option<bool>,
-    #[serde(default)]
     format: Option<Value>,
-    #[serde(default)]
     pub(super) think: Option<Think>,
-    #[serde(default)]
     keep_alive: Option<Value>,
-    #[serde(default)]
     options: Option<WireOptions>,
-    #[serde(default)]
     logprobs: Option<bool>,
-    #[serde(default)]
     top_logprobs: Option<WholeNumber>,
     /// Hob's own field: the agent that answers this request.
-    #[serde(default)]
     pub(super) agent: Option<String>,
     #[serde(flatten)]
     rest: Map<String, Value>,

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use jiff::Timestamp;
 
-/// The time that stands for "not known", as programs in Go write it.
+/// The zero time of Go, which means "not known".
 pub(super) const UNKNOWN: &str = "0001-01-01T00:00:00Z";
 
 /// Appends the current time, such as `2026-11-15T01:37:46.552691832Z`.

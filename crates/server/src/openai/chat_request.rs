@@ -41,52 +41,30 @@ pub(crate) struct ChatRequest {
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 struct WireRequest {
-    #[serde(default)]
     model: Option<String>,
-    #[serde(default)]
     messages: Option<Vec<WireMessage>>,
-    #[serde(default)]
     temperature: Option<f64>,
-    #[serde(default)]
     max_tokens: Option<WholeNumber>,
     /// The newer name of `max_tokens`.
-    #[serde(default)]
     max_completion_tokens: Option<WholeNumber>,
-    #[serde(default)]
     stream: Option<bool>,
-    #[serde(default)]
     stream_options: Option<StreamOptions>,
-    #[serde(default)]
     tools: Option<Vec<WireTool>>,
-    #[serde(default)]
     tool_choice: Option<Value>,
     /// The older names of `tools` and `tool_choice`.
-    #[serde(default)]
     functions: Option<Vec<WireFunction>>,
-    #[serde(default)]
     function_call: Option<Value>,
-    #[serde(default)]
     parallel_tool_calls: Option<bool>,
-    #[serde(default)]
     response_format: Option<WireFormat>,
-    #[serde(default)]
     stop: Option<Stop>,
-    #[serde(default)]
     seed: Option<WholeNumber>,
-    #[serde(default)]
     top_p: Option<f64>,
-    #[serde(default)]
     n: Option<WholeNumber>,
-    #[serde(default)]
     presence_penalty: Option<f64>,
-    #[serde(default)]
     frequency_penalty: Option<f64>,
-    #[serde(default)]
     logprobs: Option<bool>,
-    #[serde(default)]
     top_logprobs: Option<WholeNumber>,
     /// Hob's own field: the agent that answers this request, also as a stream.
-    #[serde(default)]
     agent: Option<String>,
     #[serde(flatten)]
     extra: Map<String, Value>,
@@ -95,7 +73,6 @@ struct WireRequest {
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 pub(super) struct StreamOptions {
-    #[serde(default)]
     pub(super) include_usage: Option<bool>,
     #[serde(flatten)]
     pub(super) rest: Map<String, Value>,

@@ -49,7 +49,7 @@ struct Message<'a> {
     content: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<&'a str>,
-    /// What the provider of the model wants back with the next question.
+    /// What the provider requires back with the next question.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     thinking_blocks: Vec<Value>,
     tool_calls: Option<Vec<WireCall<'a>>>,

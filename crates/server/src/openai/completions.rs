@@ -1,4 +1,4 @@
-//! `POST /v1/completions`: texts that are continued as they stand.
+//! `POST /v1/completions`: text completion.
 
 use std::sync::Arc;
 

@@ -25,11 +25,8 @@ pub(crate) enum WireContent {
 pub(crate) struct WirePart {
     #[serde(rename = "type")]
     kind: String,
-    #[serde(default)]
     text: Option<String>,
-    #[serde(default)]
     refusal: Option<String>,
-    #[serde(default)]
     image_url: Option<WireImage>,
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -39,7 +36,6 @@ pub(crate) struct WirePart {
 #[serde(expecting = "an object")]
 struct WireImage {
     url: String,
-    #[serde(default)]
     detail: Option<String>,
     #[serde(flatten)]
     rest: Map<String, Value>,

@@ -18,18 +18,12 @@ const FUNCTION: &str = "function";
 #[derive(Debug, Deserialize)]
 #[serde(expecting = "an object")]
 pub(crate) struct WireMessage {
-    #[serde(default)]
     role: Option<String>,
-    #[serde(default)]
     content: Option<WireContent>,
-    #[serde(default)]
     name: Option<String>,
-    #[serde(default)]
     tool_calls: Option<Vec<WireToolCall>>,
-    #[serde(default)]
     tool_call_id: Option<String>,
     /// A call in the older API.
-    #[serde(default)]
     function_call: Option<WireFunction>,
     #[serde(flatten)]
     extra: Map<String, Value>,

@@ -23,7 +23,7 @@ pub(crate) struct Model {
     capabilities: Capabilities,
 }
 
-/// What the model can. What the engine does not tell is left out.
+/// What the model supports, as far as the engine reports it.
 #[derive(Debug, Default, PartialEq, Serialize)]
 struct Capabilities {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,7 @@ impl From<ListedModel> for Model {
 }
 
 impl Model {
-    /// An entry that stands for a choice of Hob, such as `auto`.
+    /// An entry for which Hob chooses the model, such as `auto`.
     pub(crate) fn of_hob(id: &str) -> Self {
         Model {
             id: id.to_owned(),

@@ -86,15 +86,10 @@ struct DocumentsRequest {
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 struct WireRequest {
-    #[serde(default)]
     model: Option<String>,
-    #[serde(default)]
     query: Option<String>,
-    #[serde(default)]
     documents: Option<Vec<WireDocument>>,
-    #[serde(default)]
     top_n: Option<WholeNumber>,
-    #[serde(default)]
     return_documents: Option<bool>,
     #[serde(flatten)]
     rest: Map<String, Value>,

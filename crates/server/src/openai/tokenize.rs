@@ -57,7 +57,7 @@ pub(crate) async fn join(
 /// Whose form the request has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TokenForm {
-    /// Pieces stand beside their tokens.
+    /// Each token comes with its text.
     LlamaCpp,
     /// Pieces are a list of their own.
     Vllm,
@@ -75,31 +75,19 @@ struct SplitRequest {
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 struct WireRequest {
-    #[serde(default)]
     model: Option<String>,
     /// llama.cpp.
-    #[serde(default)]
     content: Option<String>,
-    #[serde(default)]
     add_special: Option<bool>,
-    #[serde(default)]
     parse_special: Option<bool>,
-    #[serde(default)]
     with_pieces: Option<bool>,
     /// vLLM.
-    #[serde(default)]
     prompt: Option<String>,
-    #[serde(default)]
     add_special_tokens: Option<bool>,
-    #[serde(default)]
     return_token_strs: Option<bool>,
-    #[serde(default)]
     messages: Option<Vec<WireMessage>>,
-    #[serde(default)]
     tools: Option<Vec<WireTool>>,
-    #[serde(default)]
     add_generation_prompt: Option<bool>,
-    #[serde(default)]
     chat_template_kwargs: Option<Map<String, Value>>,
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -250,9 +238,7 @@ impl Tokens {
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 struct WireTokens {
-    #[serde(default)]
     model: Option<String>,
-    #[serde(default)]
     tokens: Option<Vec<TokenId>>,
 }
 

@@ -12,7 +12,6 @@ use crate::error::ApiError;
 pub(crate) struct WireTool {
     #[serde(rename = "type", default = "function_type")]
     kind: String,
-    #[serde(default)]
     function: Option<WireFunction>,
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -23,11 +22,8 @@ pub(crate) struct WireTool {
 #[serde(expecting = "an object")]
 pub(crate) struct WireFunction {
     name: String,
-    #[serde(default)]
     description: Option<String>,
-    #[serde(default)]
     parameters: Option<Value>,
-    #[serde(default)]
     strict: Option<bool>,
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -168,7 +164,6 @@ pub(crate) fn legacy_choice(value: &Value, functions: &[ToolDefinition]) -> Resu
 pub(crate) struct WireFormat {
     #[serde(rename = "type")]
     kind: String,
-    #[serde(default)]
     json_schema: Option<WireSchema>,
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -177,13 +172,9 @@ pub(crate) struct WireFormat {
 #[derive(Debug, Deserialize)]
 #[serde(expecting = "an object")]
 struct WireSchema {
-    #[serde(default)]
     name: Option<String>,
-    #[serde(default)]
     description: Option<String>,
-    #[serde(default)]
     schema: Option<Value>,
-    #[serde(default)]
     strict: Option<bool>,
     #[serde(flatten)]
     rest: Map<String, Value>,

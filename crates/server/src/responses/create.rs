@@ -5,33 +5,25 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
-use hob_app::AnswerStream;
 use hob_conversations::responses::limits::MAX_RESPONSE_BYTES;
-use hob_core::{AnswerWarning, Answered, AskError, Caller, GenerateRequest, NoSuitableModel, ReplyMode};
+use hob_core::{AnswerWarning, Caller, ReplyMode};
 use serde_json::json;
 
+use super::attempt::Attempt;
 use super::background;
 use super::context;
 use super::events::ResponseEvents;
 use super::item_ids::{conversation_items, identified};
 use super::object::ResponseObject;
 use super::owner_of;
-use super::request::{Continues, CreateRequest, ReadyRequest, Truncation};
+use super::request::{Continues, CreateRequest, ReadyRequest};
 use super::stored_body::{Keeper, StoredBody};
-use super::truncation::drop_oldest;
 use crate::answer::stream::AnswerBody;
 use crate::answer::{self, Received, new_id, stream_response, streaming, whole_response};
 use crate::error::ApiError;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 use crate::unix_time::unix_now;
-
-/// How often a conversation that is too long is shortened.
-const MAX_TRUNCATIONS: u32 = 6;
-
-/// What is kept of a conversation that is too long, where the engine does not say by how much, and beyond what it says.
-const KEPT_SHARE: f64 = 0.5;
-const MARGIN: f64 = 0.9;
 
 pub(crate) async fn create(
     State(state): State<Arc<ServerState>>,
@@ -80,7 +72,7 @@ async fn answer(state: Arc<ServerState>, request: Request) -> Result<Response, A
     let keeper = keeper(&state, &mut ready, &caller)?;
     let object = ResponseObject::new(&caller.run, unix_now(), &ready.request.model, &ready.echo);
     let ReadyRequest { request, options, form, warnings, .. } = *ready;
-    let attempt = Attempt { request, truncation: options.truncation, truncated: 0, warnings };
+    let attempt = Attempt::new(request, options.truncation, warnings);
     if options.background {
         let keeper = keeper.ok_or_else(ApiError::no_response_store)?;
         let events = ResponseEvents::new(object, form);
@@ -165,81 +157,4 @@ fn keeper(
         input,
         stores_response: ready.options.store,
     })))
-}
-
-/// A request that is asked again without its oldest turns if it is too long and the caller allows that.
-pub(super) struct Attempt {
-    request: GenerateRequest,
-    truncation: Truncation,
-    truncated: u32,
-    warnings: Vec<AnswerWarning>,
-}
-
-impl Attempt {
-    pub(super) fn warnings(&self) -> &[AnswerWarning] {
-        &self.warnings
-    }
-
-    pub(super) async fn complete(
-        mut self,
-        state: &ServerState,
-        caller: &Caller,
-    ) -> Result<(Answered, Vec<AnswerWarning>), AskError> {
-        loop {
-            let (request, copy) = self.next();
-            match state.system.complete(request, caller).await {
-                Ok(answered) => return Ok((answered, self.warnings)),
-                Err(error) => self.request = self.adapted(copy, &error).ok_or(error)?,
-            }
-        }
-    }
-
-    pub(super) async fn stream(
-        mut self,
-        state: &ServerState,
-        caller: &Caller,
-    ) -> Result<(AnswerStream, Vec<AnswerWarning>), AskError> {
-        loop {
-            let (request, copy) = self.next();
-            match state.system.stream(request, caller).await {
-                Ok(answer) => return Ok((answer, self.warnings)),
-                Err(error) => self.request = self.adapted(copy, &error).ok_or(error)?,
-            }
-        }
-    }
-
-    /// The request, and a copy of it if it may be asked again.
-    fn next(&mut self) -> (GenerateRequest, Option<GenerateRequest>) {
-        let request = std::mem::take(&mut self.request);
-        let copy = (self.truncation == Truncation::Auto).then(|| request.clone());
-        (request, copy)
-    }
-
-    /// The request without its oldest turns; `None` if its length is not what the engine refused, or nothing can be left out.
-    fn adapted(&mut self, request: Option<GenerateRequest>, error: &AskError) -> Option<GenerateRequest> {
-        let mut request = request?;
-        let overflow = match error {
-            AskError::Engine(error) => error.context_overflow()?,
-            AskError::NoModel(NoSuitableModel::NothingFits { .. }) => {
-                hob_core::ContextOverflow { limit: None, length: None }
-            }
-            _ => return None,
-        };
-        if self.truncated == MAX_TRUNCATIONS {
-            return None;
-        }
-        self.truncated += 1;
-        let share = match (overflow.limit, overflow.length) {
-            (Some(limit), Some(length)) if limit < length => limit as f64 / length as f64 * MARGIN,
-            _ => KEPT_SHARE,
-        };
-        if drop_oldest(&mut request.messages, share) == 0 {
-            return None;
-        }
-        let warning = AnswerWarning::Ignored("input[0]".to_owned());
-        if !self.warnings.contains(&warning) {
-            self.warnings.push(warning);
-        }
-        Some(request)
-    }
 }

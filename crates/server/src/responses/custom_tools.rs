@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// The one argument of the function.
 const INPUT: &str = "input";
 
-/// The function that stands for a custom tool.
+/// The function that represents a custom tool.
 pub(super) fn definition(
     name: String,
     description: Option<String>,
@@ -27,7 +27,7 @@ pub(super) fn definition(
     ToolDefinition { name, description, parameters: Some(parameters), strict: None }
 }
 
-/// A grammar that the input follows. Models are told of it; no engine enforces it.
+/// A grammar for the input. It is part of the prompt; no engine enforces it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CustomFormat {
     pub(super) syntax: String,

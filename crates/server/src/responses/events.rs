@@ -439,7 +439,7 @@ fn push_event_head(event: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Appends the event `error`, for a stream that cannot tell of a response.
+/// Appends the event `error`, for a stream without a response.
 pub(super) fn push_error_event(error: &ApiError, sequence: u64, out: &mut Vec<u8>) {
     push_event_head("error", out);
     out.extend_from_slice(b",\"code\":");

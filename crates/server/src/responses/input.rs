@@ -1,4 +1,4 @@
-//! One item of `input`: a message, a call, the output of a call, or what the model thought.
+//! One item of `input`: a message, a call, the output of a call, or reasoning.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::openai::ignored_fields::IgnoredFields;
 /// the model thought.
 const OURS: &str = "hob1.";
 
-/// What the model thought, in the form that clients send back unread.
+/// Reasoning in the opaque form that clients send back.
 pub(super) fn sealed(reasoning: &str) -> String {
     let mut sealed = OURS.to_owned();
     BASE64_STANDARD.encode_string(reasoning, &mut sealed);
@@ -119,7 +119,7 @@ impl Item<'_> {
         Ok(ItemKind::Message { role, content })
     }
 
-    /// What the model thought: as it is, or sealed, or else a summary of it.
+    /// Reasoning: plain, or sealed, or else its summary.
     fn reasoning(&self, ignored: &mut IgnoredFields) -> Result<ItemKind, ApiError> {
         let content = self.texts("content")?;
         if !content.is_empty() {

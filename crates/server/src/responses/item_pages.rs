@@ -15,11 +15,8 @@ const MAX_LIMIT: usize = 100;
 /// Which part of a list, as in the address.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct PageQuery {
-    #[serde(default)]
     after: Option<String>,
-    #[serde(default)]
     limit: Option<String>,
-    #[serde(default)]
     order: Option<String>,
 }
 

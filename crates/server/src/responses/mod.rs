@@ -2,7 +2,9 @@
 //! its wire format and the types of `hob_core`; knows nothing of engines or agents, and keeps what it stores in
 //! `hob_conversations`.
 
+mod attempt;
 mod background;
+mod background_runs;
 mod context;
 pub(crate) mod conversations;
 pub(crate) mod create;
@@ -23,7 +25,7 @@ mod tools;
 mod transcript;
 mod truncation;
 
-pub(crate) use background::BackgroundRuns;
+pub(crate) use background_runs::BackgroundRuns;
 
 use hob_conversations::ResponseOwner;
 use hob_core::CallerRole;

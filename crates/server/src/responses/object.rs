@@ -201,7 +201,7 @@ impl From<Usage> for WireUsage {
                 cache_write_tokens: 0,
             },
             output_tokens: usage.completion_tokens,
-            // No engine tells how many of them were thoughts.
+            // No engine reports how many of them were reasoning.
             output_tokens_details: OutputDetails { reasoning_tokens: 0 },
             total_tokens: usage.total_tokens(),
         }

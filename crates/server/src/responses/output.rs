@@ -1,4 +1,4 @@
-//! The items of an answer: what the model thought, said and called. Written once, for the events and for the object.
+//! The items of an answer: reasoning, messages and calls. Written once, for the events and for the object.
 
 use hob_core::{Answer, FinishReason};
 use serde_json::Value;

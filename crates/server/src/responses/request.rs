@@ -331,7 +331,7 @@ impl WireRequest {
             model,
             temperature,
             max_tokens,
-            // Without a limit an answer ends by itself, as the API documents it.
+            // Without a limit the model decides where the answer ends, as the API documents.
             defaults: AnswerDefaults { max_tokens: None, ..AnswerDefaults::default() },
             sampling,
             parallel_tool_calls: self.parallel_tool_calls,

@@ -13,6 +13,7 @@ use hob_core::Moment;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::background;
 use super::context::{parse, store_failed};
 use super::item_pages::{Page, PageQuery};
 use super::owner_of;
@@ -31,9 +32,7 @@ pub(super) fn read_id(id: Id) -> Result<String, ApiError> {
 /// How a response is read, as in the address.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct ShowQuery {
-    #[serde(default)]
     stream: Option<String>,
-    #[serde(default)]
     starting_after: Option<String>,
 }
 
@@ -79,7 +78,7 @@ pub(crate) async fn show(
         })?),
     };
     match state.background.find(&stored.owner, &id) {
-        Some(run) => run.follow(starting_after),
+        Some(run) => background::follow(&run, starting_after),
         None => Err(ApiError::no_events(
             "only the events of a response with 'background' and 'stream' can be read again, and only for a few minutes after \
              its end. GET the response without 'stream'",
@@ -142,12 +141,12 @@ pub(crate) async fn input_items(
     }
 }
 
-/// Whether somebody still writes this response.
+/// Whether this response is still being written.
 fn is_running(response: &StoredResponse) -> bool {
     response.lease.is_some_and(|lease| lease > Moment::of(SystemTime::now()))
 }
 
-/// A stored response as a body. One that nobody writes any more has failed.
+/// A stored response as a body. One whose lease has expired has failed.
 fn body(response: StoredResponse) -> Result<Response, ApiError> {
     let is_abandoned = response.lease.is_some() && !is_running(&response);
     let body = match is_abandoned {

@@ -29,7 +29,7 @@ pub(super) struct Keeper {
     pub(super) previous: Option<String>,
     /// The conversation that it belongs to.
     pub(super) conversation: Option<String>,
-    /// The items that were asked, with their ids: a JSON array, and for a conversation each by itself.
+    /// The input items with their ids: a JSON array, and for a conversation one by one.
     pub(super) input: String,
     pub(super) items: Vec<ConversationItem>,
     /// Whether the response itself is stored, or only added to its conversation.

@@ -11,9 +11,7 @@ use crate::openai::tools::require_object;
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 pub(super) struct WireText {
-    #[serde(default)]
     format: Option<WireFormat>,
-    #[serde(default)]
     verbosity: Option<String>,
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -24,13 +22,9 @@ pub(super) struct WireText {
 struct WireFormat {
     #[serde(rename = "type")]
     kind: String,
-    #[serde(default)]
     name: Option<String>,
-    #[serde(default)]
     description: Option<String>,
-    #[serde(default)]
     schema: Option<Value>,
-    #[serde(default)]
     strict: Option<bool>,
     #[serde(flatten)]
     rest: Map<String, Value>,

@@ -1,4 +1,4 @@
-//! The items of a conversation as messages. What a model thought, said and called in one turn is several items and one message.
+//! The items of a conversation as messages. Reasoning, text and calls of one turn are several items but one message.
 //!
 //! Most chat templates know one system message, at the start, and turns that alternate. So system messages at the start become one,
 //! later ones become part of the user's turn, and messages of the user in a row become one.
@@ -11,7 +11,7 @@ use super::input::{Item, ItemCall, ItemKind};
 use crate::error::ApiError;
 use crate::openai::ignored_fields::IgnoredFields;
 
-/// The field of a message with what the model thought.
+/// The field of a message with the reasoning.
 const REASONING: &str = "reasoning_content";
 
 /// Puts messages together from items.
@@ -84,7 +84,7 @@ impl Transcript {
         }
     }
 
-    /// Ends the model's message. A thought that led to nothing is not one.
+    /// Ends the model's message. Reasoning without text or calls is dropped.
     fn close(&mut self) {
         self.is_open = false;
         self.messages.pop_if(|message| {

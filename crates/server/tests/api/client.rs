@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::{PATIENCE, TestServer};
+use crate::support::{TestServer, WAIT_LIMIT};
 
 /// A question to the model `m`, with `fields` added to it.
 pub fn asking(fields: Value) -> Value {
@@ -83,7 +83,7 @@ impl RawConnection {
     /// Everything until the server closes. A reset connection counts as closed.
     pub async fn rest(&mut self) -> String {
         let mut bytes = Vec::new();
-        let ended = tokio::time::timeout(PATIENCE, self.0.read_to_end(&mut bytes)).await;
+        let ended = tokio::time::timeout(WAIT_LIMIT, self.0.read_to_end(&mut bytes)).await;
         assert!(ended.is_ok(), "the server never closed; so far {:?}", String::from_utf8_lossy(&bytes));
         String::from_utf8(bytes).unwrap()
     }
@@ -103,7 +103,7 @@ impl RawConnection {
                 assert_ne!(self.0.read_buf(&mut bytes).await.unwrap(), 0, "closed before {mark:?}");
             }
         };
-        tokio::time::timeout(PATIENCE, reading).await.unwrap_or_else(|_| panic!("{mark:?} never came"));
+        tokio::time::timeout(WAIT_LIMIT, reading).await.unwrap_or_else(|_| panic!("{mark:?} never came"));
         String::from_utf8(bytes).unwrap()
     }
 }

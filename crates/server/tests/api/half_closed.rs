@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::client::{RawConnection, asking, chunk, post_chat};
 use crate::fixtures::scripted;
-use crate::support::{FINISH, PATIENCE, TestServer, engine_at, models};
+use crate::support::{FINISH, TestServer, WAIT_LIMIT, engine_at, models};
 
 /// Requests that announce that no other request follows.
 fn last_requests(body: &Value) -> [String; 2] {
@@ -48,7 +48,7 @@ async fn a_half_closed_client_still_gets_its_answer() {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
             };
-            tokio::time::timeout(PATIENCE, asked).await.expect("the engine is asked");
+            tokio::time::timeout(WAIT_LIMIT, asked).await.expect("the engine is asked");
             hold.release();
             let answer = raw.rest().await;
             let end = if stream { "[DONE]" } else { "all of it" };
@@ -102,6 +102,6 @@ async fn a_disconnected_client_is_noticed_at_the_next_write() {
         raw.send(&request).await;
         raw.until("data: ").await;
         drop(raw);
-        tokio::time::timeout(PATIENCE, fake.hung_up(1)).await.expect("the engine's request ends");
+        tokio::time::timeout(WAIT_LIMIT, fake.hung_up(1)).await.expect("the engine's request ends");
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
 use crate::client::{RawConnection, asking, chunk};
-use crate::support::{FINISH, PATIENCE, TestServer, engine_at, models};
+use crate::support::{FINISH, TestServer, WAIT_LIMIT, engine_at, models};
 
 /// An engine whose answers pause in the middle until `hold` is released.
 async fn held(hold: &Hold) -> FakeServer {
@@ -30,7 +30,7 @@ async fn a_running_stream_completes_while_new_connections_are_refused() {
     let response = server.chat(&asking(json!({ "stream": true }))).await;
     server.shutdown.cancel();
     let refused = async { while TcpStream::connect(server.address).await.is_ok() {} };
-    tokio::time::timeout(PATIENCE, refused).await.expect("new connections are refused");
+    tokio::time::timeout(WAIT_LIMIT, refused).await.expect("new connections are refused");
 
     hold.release();
     assert!(response.text().await.unwrap().ends_with("data: [DONE]\n\n"));
@@ -48,7 +48,7 @@ async fn idle_connections_do_not_delay_shutdown() {
     // Proves that the new connection is accepted: connections are accepted in the order of arrival.
     assert_eq!(server.client.get(server.url("/health")).send().await.unwrap().status(), 200);
 
-    let stopped = tokio::time::timeout(PATIENCE, server.stop()).await;
+    let stopped = tokio::time::timeout(WAIT_LIMIT, server.stop()).await;
     assert_eq!(stopped.expect("well before the grace period of 30 s"), 0);
     assert_eq!((used.rest().await, fresh.rest().await), (String::new(), String::new()));
 }
@@ -60,7 +60,7 @@ async fn a_stream_that_exceeds_the_grace_period_ends_with_an_error_and_is_counte
     let config = ServerConfig { shutdown_grace, ..ServerConfig::default() };
     let server = TestServer::start_with(engine_at(&fake, Style::VLLM), config).await;
     let response = server.chat(&asking(json!({ "stream": true }))).await;
-    let (stopped, text) = tokio::join!(tokio::time::timeout(PATIENCE, server.stop()), response.text());
+    let (stopped, text) = tokio::join!(tokio::time::timeout(WAIT_LIMIT, server.stop()), response.text());
     assert_eq!(stopped.expect("the grace period ends"), 1);
     let text = text.unwrap();
     let last = text.trim_end().rsplit("\n\n").next().and_then(|event| event.strip_prefix("data: ")).unwrap();
@@ -68,7 +68,7 @@ async fn a_stream_that_exceeds_the_grace_period_ends_with_an_error_and_is_counte
     assert_eq!(error["error"]["code"], "server_shutting_down", "{text}");
     assert!(text.contains("hi"), "what was there is kept: {text}");
     assert!(!text.contains("[DONE]") && !text.contains("\"stop\""), "it must not look complete: {text}");
-    tokio::time::timeout(PATIENCE, fake.hung_up(1)).await.expect("the engine's request ends");
+    tokio::time::timeout(WAIT_LIMIT, fake.hung_up(1)).await.expect("the engine's request ends");
 }
 
 #[tokio::test]
@@ -88,12 +88,12 @@ async fn a_complete_answer_that_exceeds_the_grace_period_is_a_503() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, asked).await.expect("the engine is asked");
+    tokio::time::timeout(WAIT_LIMIT, asked).await.expect("the engine is asked");
     assert_eq!(server.stop().await, 1);
     let answer = answer.await.unwrap().unwrap();
     assert_eq!((answer.status().as_u16(), &answer.headers()["retry-after"]), (503, &"5".parse().unwrap()));
     assert_eq!(answer.json::<Value>().await.unwrap()["error"]["code"], "server_shutting_down");
-    tokio::time::timeout(PATIENCE, fake.hung_up(1)).await.expect("the engine's request ends");
+    tokio::time::timeout(WAIT_LIMIT, fake.hung_up(1)).await.expect("the engine's request ends");
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { partsIn, plain } from "./parts.mjs";
 
-const { Shelf, newConversation, newQuestion, newAnswer, titleOf, turnsOf, asMarkdown, fileNameOf, readConversation, isElsewhere, MOST_CONVERSATIONS } = partsIn();
+const { ConversationStore, newConversation, newQuestion, newAnswer, titleOf, turnsOf, asMarkdown, fileNameOf, readConversation, isElsewhere, MOST_CONVERSATIONS } = partsIn();
 
 // A browser's storage with room for so many characters.
 class Storage {
@@ -28,66 +28,66 @@ const answered = (content, state = "complete") => ({ ...newAnswer(), content, st
 
 test("what is kept is found again, newest first, by another tab too", () => {
   const storage = new Storage();
-  const shelf = new Shelf(storage);
+  const store = new ConversationStore(storage);
   const [old, young] = [conversation("old", 1), conversation("young", 2, [newQuestion("a"), answered("b")])];
-  assert.ok(shelf.keep(old) && shelf.keep(young));
-  const other = new Shelf(storage);
+  assert.ok(store.keep(old) && store.keep(young));
+  const other = new ConversationStore(storage);
   assert.deepEqual(plain(other.list().map(({ title }) => title)), ["young", "old"]);
   assert.deepEqual(plain(other.open(young.id)), plain(young));
   other.remove(young.id);
-  shelf.refresh();
-  assert.deepEqual(plain(shelf.list().map(({ title }) => title)), ["old"]);
-  assert.equal(shelf.open(young.id), null);
+  store.refresh();
+  assert.deepEqual(plain(store.list().map(({ title }) => title)), ["old"]);
+  assert.equal(store.open(young.id), null);
 });
 
 test("the oldest beyond the bound makes place", () => {
-  const shelf = new Shelf(new Storage());
-  for (let count = 0; count < MOST_CONVERSATIONS + 3; count += 1) shelf.keep(conversation(`c${count}`, count));
-  const titles = shelf.list().map(({ title }) => title);
+  const store = new ConversationStore(new Storage());
+  for (let count = 0; count < MOST_CONVERSATIONS + 3; count += 1) store.keep(conversation(`c${count}`, count));
+  const titles = store.list().map(({ title }) => title);
   assert.equal(titles.length, MOST_CONVERSATIONS);
   assert.equal(titles.at(-1), "c3");
 });
 
 test("a full storage is told, and nothing is lost for it", () => {
   const storage = new Storage(2000);
-  const shelf = new Shelf(storage);
-  assert.ok(shelf.keep(conversation("small", 1)));
+  const store = new ConversationStore(storage);
+  assert.ok(store.keep(conversation("small", 1)));
   const large = conversation("large", 2, [newQuestion("x".repeat(3000))]);
-  assert.equal(shelf.keep(large), false);
-  assert.deepEqual(plain(shelf.list().map(({ title }) => title)), ["small"]);
-  shelf.choose({ model: "m".repeat(3000), agent: "" });
-  assert.deepEqual(plain(shelf.choice()), { model: "default", agent: "" });
+  assert.equal(store.keep(large), false);
+  assert.deepEqual(plain(store.list().map(({ title }) => title)), ["small"]);
+  store.choose({ model: "m".repeat(3000), agent: "" });
+  assert.deepEqual(plain(store.choice()), { model: "default", agent: "" });
 });
 
 test("what other programs left in the storage harms nobody", () => {
   const storage = new Storage();
   const good = conversation("good", 1);
-  new Shelf(storage).keep(good);
+  new ConversationStore(storage).keep(good);
   const strange = ["", "null", "7", "{", "[]", '{"messages":7}', '{"messages":[null]}', '{"messages":[{"role":"robot"}]}'];
   strange.forEach((text, index) => storage.setItem(`hob-chat:${index}`, text));
   storage.setItem("somebody-else", "x");
   storage.setItem("hob-chat-choice", "{");
-  const shelf = new Shelf(storage);
-  assert.deepEqual(plain(shelf.list().map(({ title }) => title)), ["good"]);
-  assert.deepEqual(plain(shelf.choice()), { model: "default", agent: "" });
+  const store = new ConversationStore(storage);
+  assert.deepEqual(plain(store.list().map(({ title }) => title)), ["good"]);
+  assert.deepEqual(plain(store.choice()), { model: "default", agent: "" });
   assert.deepEqual(plain(readConversation("x", '{"messages":[{"role":"user","content":{}}],"title":7,"updated":"soon"}')),
     { id: "x", title: "", updated: 0, model: "default", agent: "", messages: [{ role: "user", content: "" }] });
 });
 
 test("an answer that was under way when the page was closed is no whole answer", () => {
   const storage = new Storage();
-  const shelf = new Shelf(storage);
+  const store = new ConversationStore(storage);
   const kept = conversation("a", 1, [newQuestion("a"), { ...newAnswer(), content: "half" }]);
-  shelf.keep(kept);
-  const { state, trouble, content } = shelf.open(kept.id).messages[1];
+  store.keep(kept);
+  const { state, trouble, content } = store.open(kept.id).messages[1];
   assert.deepEqual([state, trouble, content], ["broken", "The page was closed before the answer ended.", "half"]);
 });
 
 test("what somebody thought of an answer is kept with it", () => {
-  const shelf = new Shelf(new Storage());
+  const store = new ConversationStore(new Storage());
   const kept = conversation("a", 1, [newQuestion("a"), { ...answered("b"), id: "chatcmpl-1", rating: "good" }]);
-  shelf.keep(kept);
-  assert.deepEqual(plain(shelf.open(kept.id)), plain(kept));
+  store.keep(kept);
+  assert.deepEqual(plain(store.open(kept.id)), plain(kept));
 });
 
 test("an answer that another tab is writing is neither broken nor this tab's", () => {

@@ -6,7 +6,7 @@ import vm from "node:vm";
 
 const FILES = ["stream.js", "inline.js", "markdown.js", "conversations.js"];
 const NAMES = [
-  "EventLines", "hear", "readAnswer", "ask", "Trouble", "parseInline", "parseMarkdown", "Shelf", "newConversation", "newQuestion", "newAnswer",
+  "EventLines", "addEvent", "readAnswer", "ask", "ChatError", "parseInline", "parseMarkdown", "ConversationStore", "newConversation", "newQuestion", "newAnswer",
   "titleOf", "turnsOf", "asMarkdown", "fileNameOf", "readConversation", "isElsewhere", "MOST_CONVERSATIONS", "LONGEST_LINE", "LONGEST_ANSWER", "LONGEST_MARKDOWN",
 ];
 

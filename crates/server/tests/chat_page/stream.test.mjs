@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { partsIn, plain } from "./parts.mjs";
 
-const { EventLines, newAnswer, hear, readAnswer, Trouble, LONGEST_LINE, LONGEST_ANSWER } = partsIn();
+const { EventLines, newAnswer, addEvent, readAnswer, ChatError, LONGEST_LINE, LONGEST_ANSWER } = partsIn();
 
 const chunk = (delta, finish = null) =>
   `data: ${JSON.stringify({ id: "chatcmpl-1", model: "m", choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
@@ -30,7 +30,7 @@ async function read(bytes, size = bytes.length) {
   return plain(message);
 }
 const bytesOf = (text) => new TextEncoder().encode(text);
-const isTrouble = (words) => (error) => error instanceof Trouble && error.kind === "broken" && words.test(error.message);
+const isChatError = (words) => (error) => error instanceof ChatError && error.kind === "broken" && words.test(error.message);
 
 test("a whole answer has its words, its thoughts, its steps and its model", async () => {
   assert.deepEqual(await read(bytesOf(WHOLE)), {
@@ -62,18 +62,18 @@ test("a stream that ends without [DONE] is broken, wherever it is cut", async ()
   const bytes = bytesOf(WHOLE);
   // The last two bytes end the line and the event.
   for (let end = 0; end < bytes.length - 1; end += 1) {
-    await assert.rejects(read(bytes.slice(0, end)), isTrouble(/broke off/), String(end));
+    await assert.rejects(read(bytes.slice(0, end)), isChatError(/broke off/), String(end));
   }
 });
 
 test("an error in the stream is told in its own words, and nothing behind it counts", async () => {
   const error = 'data: {"error":{"message":"vllm ended its answer"}}\n\n';
-  await assert.rejects(read(bytesOf(chunk({ content: "Hi" }) + error + "data: [DONE]\n\n")), isTrouble(/^vllm ended its answer$/));
-  await assert.rejects(read(bytesOf('event: error\ndata: {"message":"x"}\n\n')), isTrouble(/broke off/));
+  await assert.rejects(read(bytesOf(chunk({ content: "Hi" }) + error + "data: [DONE]\n\n")), isChatError(/^vllm ended its answer$/));
+  await assert.rejects(read(bytesOf('event: error\ndata: {"message":"x"}\n\n')), isChatError(/broke off/));
 });
 
 test("what cannot be read is broken, and what is not ours is passed over", async () => {
-  await assert.rejects(read(bytesOf('data: {"choices":\n\ndata: [DONE]\n\n')), isTrouble(/cannot be read/));
+  await assert.rejects(read(bytesOf('data: {"choices":\n\ndata: [DONE]\n\n')), isChatError(/cannot be read/));
   const odd = ': ping\n\n: hob TOOL_CALL_START {nonsense\n\nid: 7\nretry: 10\n\ndata: null\n\ndata: {"choices":[]}\n\n';
   assert.equal((await read(bytesOf(odd + WHOLE))).content, "Grüße, 世界 👋");
 });
@@ -94,15 +94,15 @@ test("several data lines are one event", () => {
 
 test("a line or an answer without end is not kept in memory", async () => {
   const long = bytesOf(`data: ${"x".repeat(LONGEST_LINE)}`);
-  await assert.rejects(read(long, 1 << 20), isTrouble(/line that is too long/));
+  await assert.rejects(read(long, 1 << 20), isChatError(/line that is too long/));
   const message = newAnswer();
   const piece = "x".repeat(1 << 16);
   const talk = () => {
     for (let count = 0; count <= LONGEST_ANSWER / piece.length; count += 1) {
-      hear(message, { name: "message", data: JSON.stringify({ choices: [{ delta: { content: piece } }] }) });
+      addEvent(message, { name: "message", data: JSON.stringify({ choices: [{ delta: { content: piece } }] }) });
     }
   };
-  assert.throws(talk, isTrouble(/too long/));
+  assert.throws(talk, isChatError(/too long/));
 });
 
 test("what the server refuses is said in its words, and a server that is gone is missed", async () => {

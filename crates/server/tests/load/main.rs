@@ -22,7 +22,7 @@ use hob_testkit::{FakeServer, Recorded, Reply};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use crate::support::{FINISH, PATIENCE, TestServer, engine_at, models};
+use crate::support::{FINISH, TestServer, WAIT_LIMIT, engine_at, models};
 
 static TURN: Mutex<()> = Mutex::const_new(());
 
@@ -146,7 +146,7 @@ async fn ten_thousand_requests_with_disconnects_leak_nothing() {
         let server = TestServer::start_with(engine_at(&fake, Style::VLLM), ServerConfig::default()).await;
         ask_and_leave(&server, &fake, count).await;
         hang_ups += count / 10;
-        tokio::time::timeout(PATIENCE, fake.hung_up(hang_ups))
+        tokio::time::timeout(WAIT_LIMIT, fake.hung_up(hang_ups))
             .await
             .expect("every hang-up reaches the engine");
         assert_eq!(server.stop().await, 0);
@@ -166,7 +166,7 @@ async fn settled(alone: Held) -> Held {
         if held.files <= alone.files && held.tasks <= alone.tasks {
             return held;
         }
-        assert!(began.elapsed() < PATIENCE, "{alone:?} → {held:?}");
+        assert!(began.elapsed() < WAIT_LIMIT, "{alone:?} → {held:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -86,7 +86,7 @@ pub fn plain_parts(engine: Arc<dyn Engine>) -> AskServiceParts {
 }
 
 /// Far longer than anything here takes: a test that waits this long has failed.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 /// The answer of an OpenAI-compatible engine to `GET /v1/models`.
 pub fn models() -> Reply {

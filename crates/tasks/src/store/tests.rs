@@ -394,7 +394,7 @@ fn a_manual_run_does_not_change_the_schedule() {
     let claimed = tasks.claim_now(&id, after(10), &claimant("a")).expect("asked").expect("allowed");
     assert_eq!((claimed.run.slot, claimed.task.next_run), (after(10), Some(after(600))));
     let again = tasks.claim_now(&id, after(11), &claimant("b")).expect("asked").expect_err("refused");
-    assert_eq!(again.to_string(), "the task 't' is running already");
+    assert_eq!(again.to_string(), "the task 't' is already running");
     assert_eq!(claim(&tasks, after(605)), None, "never beside itself");
     finish(&tasks, &claimed, &failure(), after(606));
     let on_schedule = claim(&tasks, after(607)).expect("due");

@@ -38,7 +38,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     ..ToolSpec::new(
         "list_scheduled_tasks",
         "Lists scheduled tasks. Returns id, prompt, schedule, status and next run.",
-        Reach::Act,
+        Reach::Read,
         object_schema(
             json!({
                 "status": {

@@ -1,4 +1,4 @@
-//! Questions under way, and what is put down to them. Counters are dials that a test turns.
+//! Concurrent questions, and the energy that is attributed to them. Tests set the counters.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -143,7 +143,7 @@ fn a_missing_meter_loses_the_figure_and_not_the_answer() {
     assert_eq!(lucky.end_at(at(5)), joules(7));
 }
 
-/// A counter whose readings a test hears of, and may hold up.
+/// A counter that reports its readings to a test, which may delay them.
 struct Observed {
     dial: Dial,
     read: SyncSender<()>,
@@ -170,7 +170,7 @@ impl EnergyCounter for Observed {
     }
 }
 
-/// Meters with a thread of their own; what hears of their readings; and what holds them up until it is dropped.
+/// Meters with their own thread, the receiver of their readings, and a guard that delays them until it is dropped.
 fn observed() -> (EnergyMeters, Receiver<()>, SyncSender<()>) {
     let ((read, heard), (hold, held)) = (sync_channel(1), sync_channel(1));
     let counter = Observed { dial: dial("card", 0), read, held };
@@ -244,7 +244,7 @@ async fn an_answer_is_recorded_with_its_energy() {
         run: "run".into(),
         source: RequestSource::Server,
         agent: None,
-        events: RunEvents::unheard(),
+        events: RunEvents::without_subscribers(),
         recorder: Recorder { meters, ..Recorder::to(Arc::clone(&notebook) as Arc<dyn InferenceLog>) },
         trace_parent: None,
     };

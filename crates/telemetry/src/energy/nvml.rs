@@ -135,7 +135,7 @@ mod tests {
         let found = cards_of(Arc::new(Failing));
         assert!(found.counters.is_empty());
         let [reason] = &found.refused[..] else { panic!("{:?}", found.refused) };
-        assert!(reason.starts_with("NVIDIA's driver does not tell its cards: "), "{reason}");
+        assert!(reason.starts_with("the NVIDIA driver does not list its cards: "), "{reason}");
     }
 
     #[test]
@@ -147,9 +147,9 @@ mod tests {
         assert_eq!(card.read().unwrap(), 5_000_000);
         driver.millijoules.store(0, Ordering::Relaxed);
         assert!(card.read().is_err(), "it fell off its bus");
-        assert_eq!(found.refused[0], "NVIDIA GTX 1080 does not count its energy");
+        assert_eq!(found.refused[0], "NVIDIA GTX 1080 has no energy counter");
         assert!(
-            found.refused[1].starts_with("NVIDIA card 2 does not tell its energy: "),
+            found.refused[1].starts_with("cannot read the energy counter of NVIDIA card 2: "),
             "{:?}",
             found.refused
         );

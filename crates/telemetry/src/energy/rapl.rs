@@ -139,7 +139,7 @@ mod tests {
         let found = find(directory.path());
         assert_eq!(names(&found), ["package-1 (RAPL)"]);
         let [refused] = &found.refused[..] else { panic!("{:?}", found.refused) };
-        assert!(refused.starts_with(&format!("{} cannot be read: ", energy.display())), "{refused}");
+        assert!(refused.starts_with(&format!("cannot read {}: ", energy.display())), "{refused}");
     }
 
     #[test]

@@ -71,6 +71,14 @@ pub fn ask_error_type(error: &AskError) -> Cow<'static, str> {
     }
 }
 
+/// Ends the span of a request with its outcome.
+pub fn end_with<T>(span: &mut Span, outcome: &Result<T, AskError>) {
+    if let Err(error) = outcome {
+        span.fail(ask_error_type(error));
+    }
+    span.end();
+}
+
 /// The provider of the model, by the convention if it has a name.
 pub fn provider<'a>(engine: &'a str, model: &str) -> &'a str {
     if engine != "cloud" {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How long a gateway may take to listen.
-const PATIENCE: Duration = Duration::from_secs(120);
+const WAIT_LIMIT: Duration = Duration::from_secs(120);
 
 pub enum Kind {
     StandIn,
@@ -27,7 +27,7 @@ pub enum Kind {
 /// How closely a Hob watches itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Watch {
-    /// As it is set up by itself: every call recorded, everything counted, warnings logged.
+    /// With default settings: every call recorded, metrics counted, warnings logged.
     Usual,
     /// The same, and a log that says more.
     Closely,
@@ -109,7 +109,7 @@ impl Gateway {
         // What it writes is read, so that it never waits for us.
         std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(began.elapsed() < PATIENCE, "{name} does not listen");
+            assert!(began.elapsed() < WAIT_LIMIT, "{name} does not listen");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         Gateway { name, port, ready_after: began.elapsed(), process, directory }

@@ -1,4 +1,4 @@
-//! What a gateway costs: the same load straight to an engine, through nginx, through Hob, and through whoever else is given.
+//! The cost of a gateway: the same load directly to an engine, through nginx, through Hob, and through other given gateways.
 //!
 //! `proxy_bench --hob PATH --nginx PATH [--peer NAME=COMMAND]… [--seconds N] [--json FILE]`, best called by `./dev bench proxy`.
 //! `proxy_bench turns --hob PATH --nginx PATH [--peer NAME=COMMAND]…` measures only processor time, in turns; `./dev bench proxy --cpu` calls it.
@@ -33,7 +33,7 @@ pub struct Options {
     nginx: PathBuf,
     /// Further gateways: a name and a shell command in which `{port}` and `{engine}` are filled in.
     peers: Vec<(String, String)>,
-    /// How long each load goes on.
+    /// How long each load runs.
     time: Duration,
     json: Option<PathBuf>,
     /// A database for `reports`.

@@ -69,7 +69,7 @@ pub async fn with_cpu(gateway: &Gateway, api: Api, ask: Ask, time: Duration) -> 
     (outcome, each)
 }
 
-/// Memory while a thousand slow streams are under way.
+/// Memory during a thousand slow streams.
 async fn with_open_streams(gateway: &Gateway) -> f64 {
     let request = request(gateway.port, Api::Chat, SLOW_MODEL, Ask::Streamed);
     let mut connections = Vec::new();

@@ -4,11 +4,24 @@ use std::io::{self, IsTerminal, Write};
 
 use tokio::io::{AsyncWriteExt, Stdout};
 
-use crate::commands::ask::ReasoningDisplay;
 use crate::output;
 use crate::output::screen;
 use crate::output::style::DIM;
 use crate::output::text::printable;
+
+/// Whether the model's reasoning is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReasoningDisplay {
+    Hidden,
+    Shown,
+}
+
+impl From<u8> for ReasoningDisplay {
+    /// From the number of `-v`s.
+    fn from(verbose: u8) -> Self {
+        if verbose == 0 { ReasoningDisplay::Hidden } else { ReasoningDisplay::Shown }
+    }
+}
 
 pub struct AnswerOutput {
     /// Written without blocking, so that Ctrl-C works while a pipe is full.
@@ -57,10 +70,10 @@ impl AnswerOutput {
         self.is_line_open = !text.ends_with('\n');
         // Before the write, because a cancelled write leaves an open line; and after it, in case another line was printed
         // meanwhile.
-        self.tell_screen();
+        self.mark_line();
         self.out.write_all(text.as_bytes()).await?;
         self.out.flush().await?;
-        self.tell_screen();
+        self.mark_line();
         Ok(())
     }
 
@@ -100,7 +113,7 @@ impl AnswerOutput {
     }
 
     /// Records whether the line is open, for other writers on the same terminal.
-    fn tell_screen(&self) {
+    fn mark_line(&self) {
         if self.shares_screen && self.is_line_open {
             screen::leave_line_open();
         } else if self.shares_screen {

@@ -19,7 +19,7 @@ use hob_engines::selection::SelectionReason;
 use hob_memory::Passage;
 use serde_json::{Map, Value, json};
 
-use self::answer_output::AnswerOutput;
+use self::answer_output::{AnswerOutput, ReasoningDisplay};
 use self::complete_stream::until_done;
 use crate::advice;
 use crate::args::{AgentChoice, AnsweringArgs, AskArgs};
@@ -28,20 +28,6 @@ use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::text::one_line;
 use crate::settings;
-
-/// Whether the model's reasoning is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReasoningDisplay {
-    Hidden,
-    Shown,
-}
-
-impl From<u8> for ReasoningDisplay {
-    /// From the number of `-v`s.
-    fn from(verbose: u8) -> Self {
-        if verbose == 0 { ReasoningDisplay::Hidden } else { ReasoningDisplay::Shown }
-    }
-}
 
 pub fn run(args: AskArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
     // Before anything listens for signals, so that Ctrl-C still ends a wait for stdin.

@@ -21,12 +21,12 @@ pub async fn run(config: &Config, home: &Path) -> Result<ExitCode> {
         installer.install().await?;
     }
     output::note("connecting to WhatsApp");
-    let mut was_told = false;
+    let mut is_noted = false;
     login(&channels::program(config, home), |step| match step {
         LoginStep::Scan { data } => show(&data),
-        LoginStep::Waiting if was_told => {}
+        LoginStep::Waiting if is_noted => {}
         LoginStep::Waiting => {
-            was_told = true;
+            is_noted = true;
             output::note("WhatsApp is not reachable yet; retrying. Press Ctrl-C to stop");
         }
     })

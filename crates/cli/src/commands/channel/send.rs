@@ -44,11 +44,11 @@ async fn over_whatsapp(config: &Config, home: &Path, args: &ChannelSendArgs) -> 
         whatsapp.connect().await
     };
     if status != ChannelStatus::Connected {
-        let trouble = whatsapp.report().trouble;
+        let problem = whatsapp.report().problem;
         whatsapp.close().await;
         bail!(
             "{}. While 'hob serve' is running, send through it: POST /v1/channels/send",
-            trouble.unwrap_or_else(|| "WhatsApp cannot be reached; check the network".to_owned())
+            problem.unwrap_or_else(|| "WhatsApp cannot be reached; check the network".to_owned())
         );
     }
     let sent = whatsapp.send(&args.target, &args.message, args.conversation.as_deref()).await;

@@ -24,8 +24,8 @@ pub async fn run(config: &Config, url: Option<&str>, format: OutputFormat) -> Re
     };
     client.close().await;
     let connected = report.status == ChannelStatus::Connected;
-    let (status, trouble) = if connected || is_gateway_wanted(config, url) {
-        (report.status, report.trouble)
+    let (status, problem) = if connected || is_gateway_wanted(config, url) {
+        (report.status, report.problem)
     } else {
         (ChannelStatus::NotConfigured, Some(NO_GATEWAY.to_owned()))
     };
@@ -35,7 +35,7 @@ pub async fn run(config: &Config, url: Option<&str>, format: OutputFormat) -> Re
             "connected": connected,
             "gateway_url": report.gateway_url,
             "channels": names,
-            "message": trouble,
+            "message": problem,
         }))?,
         OutputFormat::Text => {
             let names = if names.is_empty() { "none".to_owned() } else { one_line(&names.join(", ")) };
@@ -45,8 +45,8 @@ pub async fn run(config: &Config, url: Option<&str>, format: OutputFormat) -> Re
                 ("Channels", names),
                 ("WhatsApp", whatsapp_line(config).to_owned()),
             ])?;
-            if let Some(trouble) = trouble {
-                output::warning(trouble);
+            if let Some(problem) = problem {
+                output::warning(problem);
             }
         }
     }

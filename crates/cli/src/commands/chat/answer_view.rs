@@ -2,8 +2,8 @@
 
 use std::io;
 
-use crate::commands::ask::ReasoningDisplay;
 use crate::commands::ask::answer_output::AnswerOutput;
+use crate::commands::ask::answer_output::ReasoningDisplay;
 use crate::output;
 use crate::output::markdown::{Markdown, MarkdownLook};
 use crate::output::progress::Spinner;

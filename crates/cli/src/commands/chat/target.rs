@@ -12,7 +12,7 @@ use super::answering::ChatQuestion;
 use super::command::Switch;
 use super::session::ChatSettings;
 use crate::args::{AgentChoice, AnsweringArgs};
-use crate::commands::ask::ReasoningDisplay;
+use crate::commands::ask::answer_output::ReasoningDisplay;
 
 /// The app that answers, and the answer options of the command line.
 pub struct ChatTarget<'h> {

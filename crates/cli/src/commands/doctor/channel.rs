@@ -34,7 +34,7 @@ async fn gateway(config: &Config) -> DoctorCheck {
         }
     };
     let status = tokio::time::timeout(TIMEOUT, client.connect()).await;
-    let trouble = client.report().trouble;
+    let problem = client.report().problem;
     client.close().await;
     match status {
         Ok(ChannelStatus::Connected) => {
@@ -42,7 +42,7 @@ async fn gateway(config: &Config) -> DoctorCheck {
         }
         _ => {
             let silent = || format!("the gateway at {url} does not answer within {} s", TIMEOUT.as_secs());
-            DoctorCheck::new(NAME, CheckStatus::Warning, trouble.unwrap_or_else(silent))
+            DoctorCheck::new(NAME, CheckStatus::Warning, problem.unwrap_or_else(silent))
                 .advise("Start the gateway, correct [channel] gateway_url, or set [channel] enabled = false")
         }
     }

@@ -54,14 +54,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_meter_that_hangs_is_reported() {
         let (release, held) = mpsc::channel::<()>();
-        let told = look(move || {
+        let checks = look(move || {
             // Until the test is over.
             let _ = held.recv();
             EnergySurvey::default()
         })
         .await;
         drop(release);
-        let [check] = &told[..] else { panic!("{told:?}") };
+        let [check] = &checks[..] else { panic!("{checks:?}") };
         assert_eq!(
             (check.status, check.message.as_str()),
             (CheckStatus::Warning, "the driver of an energy meter did not answer within 5 s")
@@ -74,10 +74,10 @@ mod tests {
             meters: vec!["package-0 (RAPL)".into(), "NVIDIA L40S (NVML)".into()],
             refused: vec!["NVIDIA GTX 1080 does not count its energy".into()],
         };
-        let told: Vec<(CheckStatus, String)> =
+        let listed: Vec<(CheckStatus, String)> =
             checks(&survey).into_iter().map(|check| (check.status, check.message)).collect();
         assert_eq!(
-            told,
+            listed,
             [
                 (CheckStatus::Good, "measured by package-0 (RAPL), NVIDIA L40S (NVML)".to_owned()),
                 (CheckStatus::Off, "NVIDIA GTX 1080 does not count its energy".to_owned()),

@@ -201,8 +201,10 @@ pub fn check_choice<'a>(
             (EngineToAsk::None, check)
         }
         None if !is_default_missed && has_embedded(found) => {
-            let message =
-                "no engine is running; the first question downloads a small built-in model (about 100 MB)";
+            let message = format!(
+                "no engine is running; the first question downloads a small built-in model ({})",
+                local::starter_size()
+            );
             let check = DoctorCheck::new(NAME, CheckStatus::Good, message).advise(
                 "Download it now with 'hob model pull smollm2-135m-instruct', or start an engine, e.g. with 'ollama serve'",
             );

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hob_app::{AppOptions, choose, default_model, is_default_missed};
+use hob_app::{choose, default_model, is_default_missed};
 use hob_config::hardware::detect;
 use hob_config::{Config, Environment, Hardware};
 
@@ -72,10 +72,9 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
             return Ok((false, checks));
         }
     };
-    let wishes = AppOptions::default();
     let (found, chosen, port, sandbox, channels, energy) = tokio::join!(
         check_engines(&engines, config),
-        choose(&engines, config, &wishes),
+        choose(&engines, config, None),
         port::check(&config.server),
         features::sandbox(config),
         channel::check(config, home),

@@ -58,7 +58,7 @@ fn documents(config: &Config, network: NetworkAccess) -> Result<Arc<MemoryServic
 }
 
 /// What the built-in tools need without an engine.
-pub fn workshop_parts(config: &Config) -> Result<ToolRegistryParts> {
+pub fn registry_parts(config: &Config) -> Result<ToolRegistryParts> {
     let memory = documents(config, NetworkAccess::Offline)?;
     let home = settings::home()?;
     let channels = open_channels(

@@ -49,7 +49,7 @@ fn print_rows(found: &SearchResults) -> io::Result<()> {
     table::print(&COLUMNS, &found.passages.iter().map(row).collect::<Vec<_>>())
 }
 
-/// For people with a wide terminal: the passage beside its source, and in it the words that were found.
+/// For wide terminals: the passage next to its source, with the found words marked.
 fn print_table(found: &SearchResults) -> io::Result<()> {
     let here = ShortPaths::from_process();
     let row = |passage: &Passage| {

@@ -20,7 +20,7 @@ use crate::settings;
 
 /// The number of concurrent requests for details, and the timeout of each.
 const QUESTIONS: usize = 4;
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 const COLUMNS: [Column; 5] = [
     Column::Words("ENGINE"),
@@ -56,7 +56,7 @@ async fn add_contexts(config: &Config, models: &mut [ModelInfo]) -> Result<()> {
     let ollama = ollama(config)?;
     stream::iter(models)
         .for_each_concurrent(QUESTIONS, |model| async {
-            if let Ok(Ok(details)) = tokio::time::timeout(PATIENCE, ollama.show(&model.id)).await {
+            if let Ok(Ok(details)) = tokio::time::timeout(TIMEOUT, ollama.show(&model.id)).await {
                 model.context = model.context.or(details.context);
                 model.parameters = details.parameters.or(model.parameters);
             }

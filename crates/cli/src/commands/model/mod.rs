@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use hob_app::{AppOptions, choose};
+use hob_app::choose;
 use hob_config::{Config, EngineName};
 use hob_core::Engine;
 
@@ -65,7 +65,7 @@ async fn chosen<'a>(config: &Config, found: &'a [EngineStatus]) -> Option<&'a En
         .filter(|status| matches!(status.state, EngineState::Available { .. }))
         .map(|status| Arc::clone(&status.engine))
         .collect();
-    let chosen = choose(&answering, config, &AppOptions::default()).await.ok()?;
+    let chosen = choose(&answering, config, None).await.ok()?;
     found.iter().find(|status| status.engine.key() == chosen.engine.key())
 }
 

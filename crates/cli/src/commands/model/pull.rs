@@ -1,6 +1,7 @@
 //! `hob model pull`: a download by Ollama, with its progress.
 
 mod bars;
+mod display;
 mod lines;
 
 use std::io::{self, IsTerminal};
@@ -11,28 +12,13 @@ use futures::StreamExt;
 use hob_app::ollama;
 use hob_config::Config;
 use hob_core::Engine;
-use hob_engines::ollama::OllamaPullProgress;
 
 use self::bars::LayerBars;
+use self::display::PullDisplay;
 use self::lines::LayerLines;
 use crate::advice;
 use crate::output;
-use crate::output::text::one_line;
 use crate::signals::Signals;
-
-/// Layers that are shown; a model has about five.
-const MAX_LAYERS: usize = 64;
-
-/// Shows the steps of a download.
-trait PullDisplay {
-    fn step(&mut self, step: &OllamaPullProgress);
-    fn clear(&mut self);
-}
-
-/// The first characters of a layer's checksum, which are enough to tell it from others.
-fn short(digest: &str) -> String {
-    one_line(digest.strip_prefix("sha256:").unwrap_or(digest)).chars().take(12).collect()
-}
 
 pub async fn run(config: &Config, model: &str) -> Result<ExitCode> {
     let ollama = ollama(config)?;

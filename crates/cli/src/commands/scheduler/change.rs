@@ -3,7 +3,7 @@
 use anyhow::Result;
 use hob_tasks::{Task, TaskChange, TaskService};
 
-use super::{read_id, with_advice};
+use super::errors::{read_id, with_advice};
 use crate::args::SchedulerTaskArgs;
 use crate::output;
 use crate::output::OutputFormat;

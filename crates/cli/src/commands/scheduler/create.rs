@@ -14,7 +14,7 @@ use hob_tasks::{
 };
 use serde_json::{Value, json};
 
-use super::with_advice;
+use super::errors::with_advice;
 use crate::args::{AgentChoice, SchedulerCreateArgs};
 use crate::commands::{block_on, memory};
 use crate::output;
@@ -84,15 +84,15 @@ fn wanted(args: SchedulerCreateArgs) -> Result<NewTask, TaskError> {
 /// Without this check, an unknown tool would fail only at the first run.
 async fn check_tools(config: &Config, task: &NewTask) -> Result<()> {
     let Some(selected) = task.tools.as_ref().filter(|tools| !tools.is_empty()) else { return Ok(()) };
-    let workshop = ToolRegistry::open(config, memory::workshop_parts(config)?);
+    let registry = ToolRegistry::open(config, memory::registry_parts(config)?);
     let permit = Permit { only: Some(selected.clone()), ..Permit::up_to(Reach::Act) };
-    let mut found = workshop.tools()?.for_run(permit.clone(), RunEvents::unheard()).map(drop);
+    let mut found = registry.tools()?.for_run(permit.clone(), RunEvents::without_subscribers()).map(drop);
     if found.is_err() {
         // It may be one of an MCP server that is still starting.
-        workshop.settled().await;
-        found = workshop.tools()?.for_run(permit, RunEvents::unheard()).map(drop);
+        registry.settled().await;
+        found = registry.tools()?.for_run(permit, RunEvents::without_subscribers()).map(drop);
     }
-    workshop.close().await;
+    registry.close().await;
     Ok(found?)
 }
 

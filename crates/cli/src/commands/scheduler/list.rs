@@ -4,7 +4,7 @@ use anyhow::Result;
 use hob_tasks::{Task, TaskService, TaskStatus};
 use jiff::Timestamp;
 
-use super::with_advice;
+use super::errors::with_advice;
 use crate::output;
 use crate::output::OutputFormat;
 use crate::output::number::counted;

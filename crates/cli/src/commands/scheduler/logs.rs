@@ -4,7 +4,7 @@ use anyhow::Result;
 use hob_core::Zone;
 use hob_tasks::{RunOutcome, TaskRun, TaskService};
 
-use super::{read_id, with_advice};
+use super::errors::{read_id, with_advice};
 use crate::output;
 use crate::output::OutputFormat;
 use crate::output::table::{self, Column};

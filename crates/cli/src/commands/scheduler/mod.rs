@@ -3,6 +3,7 @@
 
 mod change;
 mod create;
+mod errors;
 mod list;
 mod logs;
 mod run;
@@ -15,7 +16,7 @@ use anyhow::Result;
 use hob_app::AppOptions;
 use hob_app::startup::tasks::{open_tasks, task_options};
 use hob_config::Config;
-use hob_tasks::{TaskError, TaskId, TaskService};
+use hob_tasks::TaskService;
 
 use self::list::TaskFilter;
 use crate::args::{SchedulerCommand, SchedulerEngineArgs};
@@ -57,22 +58,4 @@ fn run_settings(args: SchedulerEngineArgs) -> Result<(Config, AppOptions)> {
         config.use_model(&model);
     }
     Ok((config, open_app::open_options(args.engine, args.offline.into())))
-}
-
-/// The id as it was typed.
-fn read_id(text: &str) -> Result<TaskId> {
-    TaskId::parse(text).map_err(with_advice)
-}
-
-/// The error with a hint, if one helps.
-fn with_advice(error: TaskError) -> anyhow::Error {
-    let advice = match &error {
-        TaskError::NotFound { .. } => Some("'hob scheduler list' lists the tasks"),
-        TaskError::Running { .. } => Some("'hob scheduler logs ID' shows its progress"),
-        TaskError::Invalid { .. } | TaskError::Refused { .. } | TaskError::Unavailable(_) => None,
-    };
-    match advice {
-        Some(advice) => anyhow::anyhow!("{error}; {advice}"),
-        None => error.into(),
-    }
 }

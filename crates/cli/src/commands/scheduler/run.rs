@@ -6,7 +6,8 @@ use anyhow::{Result, bail};
 use hob_app::startup::tasks::{open_tasks, task_options};
 use hob_tasks::{RunOutcome, TaskRun};
 
-use super::{read_id, run_settings, with_advice};
+use super::errors::{read_id, with_advice};
+use super::run_settings;
 use crate::args::SchedulerRunArgs;
 use crate::commands::{block_on, open_app};
 use crate::output;

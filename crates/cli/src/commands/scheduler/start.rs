@@ -6,7 +6,8 @@ use anyhow::Result;
 use hob_app::App;
 use hob_tasks::TaskStatus;
 
-use super::{run_settings, with_advice};
+use super::errors::with_advice;
+use super::run_settings;
 use crate::advice;
 use crate::args::SchedulerStartArgs;
 use crate::commands::open_app;

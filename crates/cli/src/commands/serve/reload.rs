@@ -6,7 +6,7 @@ use anyhow::Result;
 use hob_config::Config;
 use hob_server::{RELOADED_KEYS, Server, ServerControl};
 
-use super::{apply, warn_if_open};
+use super::settings_in_effect::{apply, warn_if_open};
 use crate::args::ServeArgs;
 use crate::failure;
 use crate::output;

@@ -132,7 +132,7 @@ fn overview(report: &StatsReport) -> Vec<(&'static str, String)> {
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-/// The shape of the last days, and what its highest bar stands for.
+/// The chart of the last days, and the value of its highest bar.
 fn per_day(days: &[DayFigures]) -> String {
     let calls: Vec<u64> = days.iter().map(|day| day.figures.calls).collect();
     let most = calls.iter().copied().max().unwrap_or(0);

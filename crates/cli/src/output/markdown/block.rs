@@ -3,11 +3,12 @@
 use anstyle::Style;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
 
+use super::MarkdownLook;
 use super::canvas::{Canvas, Margin};
 use super::fence::Fence;
+use super::parsing::{COLON, parsable, parser};
 use super::table::Table;
 use super::words::Words;
-use super::{COLON, MarkdownLook, parsable, parser};
 use crate::output::style::{DIM, NAME, STRONG};
 use crate::output::text::printable;
 

@@ -61,7 +61,7 @@ impl Canvas {
     /// Columns that are left for text.
     pub fn room(&self) -> usize {
         let taken: usize = self.margins.iter().map(|margin| margin.width()).sum();
-        self.look.width.saturating_sub(taken).max(super::NARROWEST)
+        self.look.width.saturating_sub(taken).max(super::look::NARROWEST)
     }
 
     pub fn newline(&mut self) {

@@ -6,17 +6,20 @@
 mod block;
 mod canvas;
 mod fence;
+mod look;
+mod parsing;
 mod settled;
 mod table;
 mod words;
 
 use std::mem;
 
-use anstyle::Style;
-use pulldown_cmark::{Event, Options, Parser};
+use pulldown_cmark::Event;
 
 use self::block::render;
 use self::fence::Fence;
+pub use self::look::MarkdownLook;
+use self::parsing::{parsable, parser};
 use self::settled::{decided, settled};
 use crate::output::style::{DIM, NAME};
 use crate::output::text::printable;
@@ -26,45 +29,6 @@ const LONGEST_BLOCK: usize = 64 << 10;
 
 /// A longer piece is taken bit by bit, because every look at a text begins where its block does.
 const LONGEST_BIT: usize = 1 << 10;
-
-/// Narrower than this, nothing is wrapped any further.
-const NARROWEST: usize = 20;
-
-/// Stands for the colon behind a bracket, and is no sign of any text that is shown.
-const COLON: &str = "\u{1}";
-
-/// The text as it is parsed, with everything where it was. What defines the address of a link would be kept from the reader,
-/// and changes the meaning of what was shown before, so nothing looks like that here.
-fn parsable(source: &str) -> String {
-    source.replace("]:", &format!("]{COLON}"))
-}
-
-/// Reads the kinds of Markdown that models write.
-fn parser(parsable: &str) -> Parser<'_> {
-    Parser::new_ext(
-        parsable,
-        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS,
-    )
-}
-
-/// Where the text is shown.
-#[derive(Debug, Clone, Copy)]
-pub struct MarkdownLook {
-    width: usize,
-    has_colours: bool,
-}
-
-impl MarkdownLook {
-    /// Columns of the terminal, and whether it shows colours. Without them, what they would say is said by Markdown's own
-    /// signs.
-    pub fn new(width: usize, has_colours: bool) -> Self {
-        MarkdownLook { width: width.max(NARROWEST), has_colours }
-    }
-
-    fn style(self, style: Style) -> Style {
-        if self.has_colours { style } else { Style::new() }
-    }
-}
 
 /// A text under way.
 pub struct Markdown {

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, Tag, TagEnd};
 
+use super::parsing::{parsable, parser};
 use super::words::{is_gap, may_break};
-use super::{parsable, parser};
 
 /// Signs that may become something else with what follows them on the line: `-` an item, a rule or a line below a heading.
 const MARKS: &str = "-=*+_#>|`~:.)0123456789 \t";

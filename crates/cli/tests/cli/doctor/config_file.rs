@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::diagnosis::Diagnosis;
 #[cfg(target_os = "linux")]
-use super::diagnosis::behind_walls;
+use super::diagnosis::in_sandbox;
 use super::home;
 use crate::fakes;
 use crate::home::Home;
@@ -17,7 +17,7 @@ use crate::home::finish;
 #[tokio::test]
 async fn a_fresh_machine_gets_first_steps() {
     let home = Home::empty();
-    let ran = finish(behind_walls(&home, &["--unshare-net"], &[])).await;
+    let ran = finish(in_sandbox(&home, &["--unshare-net"], &[])).await;
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     let stdout: Vec<&str> = ran
         .stdout
@@ -36,7 +36,7 @@ async fn a_fresh_machine_gets_first_steps() {
     · litellm    http://localhost:4000 does not answer
     · cloud      no API key is set (OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY)
     · embedded   no model yet; download one with 'hob model pull smollm2-135m-instruct'
-    ✓ engine     no engine is running; the first question downloads a small built-in model (about 100 MB)
+    ✓ engine     no engine is running; the first question downloads a small built-in model (94 MB)
                  → Download it now with 'hob model pull smollm2-135m-instruct', or start an engine, e.g. with 'ollama serve'
     ✓ port       8000 is free for 'hob serve'
     ! access     'hob serve' answers anyone on your network (0.0.0.0, no API key)
@@ -85,7 +85,7 @@ async fn a_missing_file_is_distinguished_from_a_broken_one() {
 async fn an_unreadable_file_gets_a_hint_about_ownership() {
     let home = Home::with_config("");
     fs::set_permissions(home.config_file(), fs::Permissions::from_mode(0o000)).expect("our file");
-    let found = Diagnosis::from(behind_walls(&home, &["--cap-drop", "ALL"], &["--json"])).await;
+    let found = Diagnosis::from(in_sandbox(&home, &["--cap-drop", "ALL"], &["--json"])).await;
     found.shows("config", "bad", "cannot read").is_not_ready_and_next_is("chmod 600");
 }
 

@@ -68,11 +68,11 @@ impl Diagnosis {
 
 /// `hob doctor` in a bubblewrap sandbox: another network, a small disk, a directory that cannot be written.
 #[cfg(target_os = "linux")]
-pub fn behind_walls(home: &Home, walls: &[&str], arguments: &[&str]) -> Command {
+pub fn in_sandbox(home: &Home, restrictions: &[&str], arguments: &[&str]) -> Command {
     let mut command = Command::new("bwrap");
     command
         .args(["--dev-bind", "/", "/"])
-        .args(walls)
+        .args(restrictions)
         .args(["--", env!("CARGO_BIN_EXE_hob"), "doctor"])
         .args(arguments)
         .env_clear()

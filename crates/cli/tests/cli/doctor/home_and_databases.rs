@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 
 use super::diagnosis::Diagnosis;
 #[cfg(target_os = "linux")]
-use super::diagnosis::behind_walls;
+use super::diagnosis::in_sandbox;
 use super::home;
 use crate::fakes;
 use crate::home::Home;
@@ -141,7 +141,7 @@ async fn a_relative_directory_is_reported() {
 async fn an_unwritable_directory_is_reported() {
     let (home, _ollama) = in_order().await;
     let path = home.directory().display().to_string();
-    let found = Diagnosis::from(behind_walls(&home, &["--ro-bind", &path, &path], &["--json"])).await;
+    let found = Diagnosis::from(in_sandbox(&home, &["--ro-bind", &path, &path], &["--json"])).await;
     found.shows("home", "warning", "is not writable").is_ready_and_next_is("chown");
 }
 
@@ -150,7 +150,7 @@ async fn an_unwritable_directory_is_reported() {
 async fn a_nearly_full_disk_is_reported() {
     let (home, _ollama) = in_order().await;
     let (path, file) = (home.directory().display().to_string(), home.config_file().display().to_string());
-    let walls = ["--size", "8388608", "--tmpfs", &path, "--ro-bind", &file, &file];
-    let found = Diagnosis::from(behind_walls(&home, &walls, &["--json"])).await;
+    let restrictions = ["--size", "8388608", "--tmpfs", &path, "--ro-bind", &file, &file];
+    let found = Diagnosis::from(in_sandbox(&home, &restrictions, &["--json"])).await;
     found.shows("home", "warning", "only 8 MB free").is_ready_and_next_is("Free some space");
 }

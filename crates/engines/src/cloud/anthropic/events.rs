@@ -32,21 +32,18 @@ struct WireEvent<'a> {
     /// The index of the block of content.
     #[serde(default)]
     index: u64,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     content_block: Option<Block<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     delta: Option<Piece<'a>>,
-    #[serde(default)]
     message: Option<Opening>,
-    #[serde(default)]
     usage: Option<WireUsage>,
-    #[serde(borrow, default)]
-    error: Option<Trouble<'a>>,
+    #[serde(borrow)]
+    error: Option<ErrorEvent<'a>>,
 }
 
 #[derive(Deserialize)]
 struct Opening {
-    #[serde(default)]
     usage: Option<WireUsage>,
 }
 
@@ -58,36 +55,32 @@ struct Block<'a> {
     id: String,
     #[serde(default)]
     name: String,
-    #[serde(default)]
     input: Option<Map<String, Value>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     text: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     thinking: Option<Cow<'a, str>>,
     /// Reasoning that Anthropic hides.
-    #[serde(default)]
     data: Option<String>,
 }
 
 /// A fragment of a block, or of the message itself.
 #[derive(Deserialize)]
 struct Piece<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     text: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     thinking: Option<Cow<'a, str>>,
-    #[serde(default)]
     signature: Option<String>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     partial_json: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     stop_reason: Option<Cow<'a, str>>,
-    #[serde(default)]
     stop_sequence: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Trouble<'a> {
+struct ErrorEvent<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(default)]
@@ -256,13 +249,13 @@ impl Decoder for AnthropicDecoder {
             }
             "message_stop" => return Err(DecodeError::Incomplete),
             "error" => {
-                let trouble = event
+                let error = event
                     .error
                     .ok_or_else(|| DecodeError::Malformed("an error event has no error".to_owned()))?;
                 return Err(DecodeError::Reported {
-                    status: status(&trouble.kind),
-                    code: specific_code(&trouble.kind),
-                    message: trouble.message,
+                    status: status(&error.kind),
+                    code: specific_code(&error.kind),
+                    message: error.message,
                 });
             }
             // `ping`, and kinds that Anthropic adds later.

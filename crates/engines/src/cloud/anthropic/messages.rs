@@ -114,7 +114,7 @@ fn picture(image: &Image, message: usize, part: usize) -> Result<Block<'_>, Unsu
     Ok(Block::Image { source })
 }
 
-/// The reasoning that Anthropic wants back, the assistant's text, then the calls it made.
+/// The reasoning that Anthropic requires back, the assistant's text, then its calls.
 fn spoken(message: &Message, index: usize) -> Result<Vec<Block<'_>>, UnsupportedField> {
     let mut blocks = sealed(message);
     blocks.extend(translate::texts(message, index)?.into_iter().filter_map(text));

@@ -92,9 +92,7 @@ impl Engine for Anthropic {
     }
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
-        let response = self.endpoint.accept(self.endpoint.get(MODELS).await?).await?;
-        let body = self.endpoint.body(response).await?;
-        answer::read_models(&body).map_err(|reason| self.endpoint.malformed(reason))
+        self.endpoint.fetch(MODELS, answer::read_models).await
     }
 
     async fn health(&self) -> bool {

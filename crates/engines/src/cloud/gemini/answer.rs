@@ -35,11 +35,9 @@ struct ModelList {
 #[serde(rename_all = "camelCase")]
 struct WireModel {
     name: String,
-    #[serde(default)]
     input_token_limit: Option<u64>,
     #[serde(default)]
     supported_generation_methods: Vec<String>,
-    #[serde(default)]
     thinking: Option<bool>,
 }
 

@@ -65,7 +65,7 @@ impl Gemini {
     }
 }
 
-/// A model's name as one path segment, whatever characters a caller sent. Google lists names with the prefix
+/// A model's name as one path segment, with any characters escaped. Google lists names with the prefix
 /// `models/`, so callers may send it too.
 fn segment(model: &str) -> String {
     let name = model.strip_prefix("models/").unwrap_or(model);
@@ -113,13 +113,11 @@ impl Engine for Gemini {
             let batch = embed::read(&body).map_err(|reason| self.endpoint.malformed(reason))?;
             collected.add(inputs.len(), batch)?;
         }
-        Ok(Embeddings { cut: Cut::Untold, ..collected.finish() })
+        Ok(Embeddings { cut: Cut::Unreported, ..collected.finish() })
     }
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
-        let response = self.endpoint.accept(self.endpoint.get(MODELS).await?).await?;
-        let body = self.endpoint.body(response).await?;
-        answer::read_models(&body).map_err(|reason| self.endpoint.malformed(reason))
+        self.endpoint.fetch(MODELS, answer::read_models).await
     }
 
     async fn health(&self) -> bool {

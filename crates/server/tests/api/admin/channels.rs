@@ -11,7 +11,7 @@ use hob_testkit::{Gateway, GatewayScript, Outside, ScriptedEngine, free_port};
 use serde_json::{Value, json};
 
 use crate::fixtures::loopback_config;
-use crate::support::{PATIENCE, TestServer, plain_parts};
+use crate::support::{TestServer, WAIT_LIMIT, plain_parts};
 
 /// A server with channels.
 pub struct ChannelServer {
@@ -47,7 +47,7 @@ pub async fn server(status: ChannelStatus, config: ServerConfig) -> ChannelServe
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, reached).await.unwrap();
+    tokio::time::timeout(WAIT_LIMIT, reached).await.unwrap();
     ChannelServer { http: TestServer::start_parts(system, config).await, gateway }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::client::asking;
 use crate::fixtures::{calculating, loopback_config, parts, reached_from_network};
-use crate::support::{PATIENCE, TestServer};
+use crate::support::{TestServer, WAIT_LIMIT};
 
 /// Reads `count` events.
 async fn read(response: &mut reqwest::Response, count: usize) -> Vec<Value> {
@@ -18,7 +18,7 @@ async fn read(response: &mut reqwest::Response, count: usize) -> Vec<Value> {
             text += std::str::from_utf8(&bytes).unwrap();
         }
     };
-    tokio::time::timeout(PATIENCE, reading).await.expect("so many events");
+    tokio::time::timeout(WAIT_LIMIT, reading).await.expect("so many events");
     let events = text.split_terminator("\n\n").filter(|event| *event != ": alive");
     events
         .map(|event| {
@@ -76,10 +76,10 @@ async fn strangers_receive_no_events() {
 #[tokio::test]
 async fn an_open_event_stream_does_not_delay_shutdown() {
     // Far longer than the test waits: only the shutdown itself may end the event stream.
-    let config = ServerConfig { shutdown_grace: 10 * PATIENCE, ..loopback_config() };
+    let config = ServerConfig { shutdown_grace: 10 * WAIT_LIMIT, ..loopback_config() };
     let server = TestServer::start_system(parts(calculating()), config).await;
     let watching = server.client.get(server.url("/v1/events")).send().await.unwrap();
-    let stopped = tokio::time::timeout(PATIENCE, server.stop()).await;
+    let stopped = tokio::time::timeout(WAIT_LIMIT, server.stop()).await;
     assert_eq!(stopped.expect("well before the grace period"), 0);
     let rest = tokio::time::timeout(Duration::from_secs(60), watching.text()).await.unwrap();
     assert!(rest.is_ok(), "the stream ends properly: {rest:?}");

@@ -12,7 +12,7 @@ use tokio::process::Command;
 
 use crate::client::{RawConnection, asking, chunk};
 use crate::fixtures::{calculating, loopback_config, parts, reached_from_network};
-use crate::support::{FINISH, PATIENCE, TestServer, engine_at, models};
+use crate::support::{FINISH, TestServer, WAIT_LIMIT, engine_at, models};
 
 async fn page(server: &TestServer) -> String {
     let answer = server.client.get(server.url("/metrics")).send().await.unwrap();
@@ -38,7 +38,7 @@ async fn assert_has_soon(server: &TestServer, wanted: &[&str]) {
             tokio::task::yield_now().await;
         }
     };
-    if tokio::time::timeout(PATIENCE, has_all).await.is_err() {
+    if tokio::time::timeout(WAIT_LIMIT, has_all).await.is_err() {
         assert_has(&page(server).await, wanted);
     }
 }
@@ -184,7 +184,7 @@ async fn requests_in_progress_and_disconnected_clients_are_counted() {
     assert_has(&page(&server).await, &["hob_requests_in_flight 1", "hob_requests_queued 0"]);
 
     drop(caller);
-    tokio::time::timeout(PATIENCE, fake.hung_up(1)).await.unwrap();
+    tokio::time::timeout(WAIT_LIMIT, fake.hung_up(1)).await.unwrap();
     assert_has_soon(
         &server,
         &[
@@ -211,9 +211,9 @@ async fn a_client_that_disconnects_before_the_answer_is_counted() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, asked).await.unwrap();
+    tokio::time::timeout(WAIT_LIMIT, asked).await.unwrap();
     drop(caller);
-    tokio::time::timeout(PATIENCE, fake.hung_up(1)).await.unwrap();
+    tokio::time::timeout(WAIT_LIMIT, fake.hung_up(1)).await.unwrap();
     assert_has_soon(
         &server,
         &[

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::admin::openapi::{assert_fits, document_of};
 use crate::fixtures::{calculating, loopback_config, parts, reached_from_network};
-use crate::support::{PATIENCE, TestServer};
+use crate::support::{TestServer, WAIT_LIMIT};
 
 pub struct TaskServer {
     _home: TempDir,
@@ -162,13 +162,13 @@ async fn an_invalid_task_names_the_field() {
     for (field, value, words) in [
         ("prompt", json!(" "), "the prompt is empty"),
         ("schedule_type", json!("sometimes"), "'sometimes' is not cron, interval or once"),
-        ("schedule_value", json!("at nine"), "'at nine' is no cron expression"),
+        ("schedule_value", json!("at nine"), "'at nine' is not a cron expression"),
         ("timezone", json!("Mars/Olympus"), "unknown time zone"),
         ("agent", json!("jeeves"), "there is no agent 'jeeves'"),
         ("tools", json!(["calculater"]), "did you mean calculator?"),
-        ("retries", json!(11), "10 times at most"),
+        ("retries", json!(11), "at most 10 retries"),
         ("timeout", json!(-1), "between 1 and 86400 seconds"),
-        ("missed", json!("never"), "neither once nor skip"),
+        ("missed", json!("never"), "is not once or skip"),
         ("conversation_id", json!("7"), "needs a channel"),
         ("channel", json!("pigeons"), "there is no channel 'pigeons'; there are telegram"),
     ] {
@@ -204,7 +204,7 @@ async fn a_manual_run_is_logged() {
     assert_fits(&document, "TaskRun", &run);
     assert_eq!((&run["outcome"], &run["success"]), (&json!("running"), &Value::Null));
     // The scheduler finishes its runs before it closes.
-    server.scheduler.drain(PATIENCE).await;
+    server.scheduler.drain(WAIT_LIMIT).await;
     let logs = server.ask(Method::GET, &format!("{path}/logs?limit=5"), StatusCode::OK).await;
     assert_fits(&document, "TaskLogs", &logs);
     assert_eq!((&logs["logs"][0]["success"], &logs["logs"][0]["result"]), (&json!(true), &json!("Hello")));

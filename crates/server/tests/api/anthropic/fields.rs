@@ -1,4 +1,4 @@
-//! The table of Anthropic's API in `docs/api-compatibility.md`: what becomes of each field. The test sends every field.
+//! The table of Anthropic's API in `docs/api-compatibility.md`: the effect of each field. The test sends every field.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -128,7 +128,7 @@ fn request_rows() -> Vec<Row> {
         (
             "`stop_sequences`",
             json!({ "stop_sequences": ["x"] }),
-            "the answer has `stop_sequence` if the engine tells which",
+            "the answer has `stop_sequence` if the engine reports it",
         ),
         ("`tools[]`", with_tool(json!({})), "with `input_schema`"),
         ("`tools[].strict`", with_tool(json!({ "strict": true })), ""),

@@ -247,7 +247,7 @@ async fn a_stranger_cannot_send_fields_that_only_the_owner_can() {
     );
     let response = create(&server, &body).await;
     assert_eq!(response.status(), 200);
-    assert_eq!(warnings(&response), ["ignored=reasoning_effort", "ignored=top_k", "ignored=min_p"]);
+    assert_eq!(warnings(&response), ["ignored=reasoning_effort", "ignored=min_p", "ignored=top_k"]);
     assert_eq!(engine.requests()[0].extra, serde_json::Map::new());
     let address =
         json!({ "type": "image", "source": { "type": "url", "url": "http://192.168.0.1/cat.png" } });

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{asking, create, events, saying_hello, serving};
 use crate::client::chunk;
 use crate::fixtures::{calculating, loopback_config, parts};
-use crate::support::{FINISH, PATIENCE, TestServer, engine_at, models};
+use crate::support::{FINISH, TestServer, WAIT_LIMIT, engine_at, models};
 
 fn streaming(fields: Value) -> Value {
     let mut body = asking(fields);
@@ -146,7 +146,7 @@ async fn hanging_up_ends_the_engines_request() {
     let mut response = create(&server, &streaming(json!({}))).await;
     response.chunk().await.unwrap().expect("the stream has begun");
     drop(response);
-    tokio::time::timeout(PATIENCE, fake.hung_up(1)).await.expect("the engine's request ends");
+    tokio::time::timeout(WAIT_LIMIT, fake.hung_up(1)).await.expect("the engine's request ends");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::client::{RawConnection, asking};
 use crate::fixtures::scripted;
-use crate::support::{PATIENCE, TestServer};
+use crate::support::{TestServer, WAIT_LIMIT};
 
 #[tokio::test]
 async fn a_slow_body_does_not_hold_its_slot_for_long() {
@@ -29,7 +29,7 @@ async fn a_slow_body_does_not_hold_its_slot_for_long() {
             }
         }
     };
-    let answer = tokio::time::timeout(PATIENCE, dripping).await.expect("it is given up");
+    let answer = tokio::time::timeout(WAIT_LIMIT, dripping).await.expect("it is given up");
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
     assert!(answer.contains("1024 bytes per second"), "{answer}");
     assert_eq!(server.chat(&asking(json!({}))).await.status(), 200);
@@ -71,7 +71,7 @@ async fn large_bodies_share_a_memory_limit_and_small_ones_do_not_count() {
             }
         }
     };
-    let refused = tokio::time::timeout(PATIENCE, refused).await.expect("there is no room for more");
+    let refused = tokio::time::timeout(WAIT_LIMIT, refused).await.expect("there is no room for more");
     assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"5".parse().unwrap()));
     let error = &refused.json::<Value>().await.unwrap()["error"];
     assert_eq!(error["code"], "no_room", "{error}");
@@ -80,5 +80,5 @@ async fn large_bodies_share_a_memory_limit_and_small_ones_do_not_count() {
     // A client that disconnects frees its memory when the server notices it.
     drop(under_way.pop());
     let made_room = async { while server.chat(&large).await.status() != 200 {} };
-    tokio::time::timeout(PATIENCE, made_room).await.expect("room for one more");
+    tokio::time::timeout(WAIT_LIMIT, made_room).await.expect("room for one more");
 }

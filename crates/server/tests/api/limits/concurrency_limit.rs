@@ -9,7 +9,7 @@ use hob_testkit::{FakeServer, Hold, Reply};
 use serde_json::{Value, json};
 
 use crate::client::{asking, chunk};
-use crate::support::{FINISH, PATIENCE, TestServer, engine_at, models};
+use crate::support::{FINISH, TestServer, WAIT_LIMIT, engine_at, models};
 
 pub fn streaming() -> Value {
     asking(json!({ "stream": true }))
@@ -79,6 +79,6 @@ async fn a_client_that_disconnects_frees_its_slot() {
     let first = server.chat(&streaming()).await;
     drop(first);
     let second =
-        tokio::time::timeout(PATIENCE, server.chat(&streaming())).await.expect("room for the second");
+        tokio::time::timeout(WAIT_LIMIT, server.chat(&streaming())).await.expect("room for the second");
     assert!(second.text().await.unwrap().ends_with("data: [DONE]\n\n"));
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::concurrency_limit::{first_held, streaming};
 use crate::client::{RawConnection, asking, chunk, post_chat};
 use crate::fixtures::scripted;
-use crate::support::{PATIENCE, TestServer, engine_at, models};
+use crate::support::{TestServer, WAIT_LIMIT, engine_at, models};
 
 #[tokio::test]
 async fn a_request_head_that_never_ends_times_out() {
@@ -59,7 +59,7 @@ async fn a_keep_alive_client_that_closes_its_sending_side_is_disconnected() {
     raw.send_chat(&streaming()).await;
     raw.until("hi").await;
     raw.half_close().await;
-    tokio::time::timeout(PATIENCE, fake.hung_up(1)).await.expect("the engine's request ends");
+    tokio::time::timeout(WAIT_LIMIT, fake.hung_up(1)).await.expect("the engine's request ends");
     assert!(!raw.rest().await.contains("[DONE]"));
 }
 
@@ -146,6 +146,6 @@ async fn a_client_that_reads_nothing_is_disconnected_and_its_engine_request_canc
     let server = TestServer::start_with(engine_at(&fake, Style::VLLM), config).await;
     let mut deaf = RawConnection::connect(&server).await;
     deaf.send_chat(&streaming()).await;
-    tokio::time::timeout(PATIENCE, fake.hung_up(1)).await.expect("the engine's request ends");
+    tokio::time::timeout(WAIT_LIMIT, fake.hung_up(1)).await.expect("the engine's request ends");
     assert!(!deaf.rest().await.contains("[DONE]"));
 }

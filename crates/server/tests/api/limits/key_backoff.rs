@@ -8,7 +8,7 @@ use hob_testkit::ScriptedEngine;
 use serde_json::Value;
 
 use crate::fixtures::{reached_from_network, scripted};
-use crate::support::{PATIENCE, TestServer};
+use crate::support::{TestServer, WAIT_LIMIT};
 
 fn keyed() -> ServerConfig {
     ServerConfig { api_key: Some("s3cret".to_owned().into()), ..ServerConfig::default() }
@@ -49,7 +49,7 @@ async fn a_network_caller_that_guesses_keys_has_to_wait() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, after).await.expect("after the wait the right key is right");
+    tokio::time::timeout(WAIT_LIMIT, after).await.expect("after the wait the right key is right");
 }
 
 #[tokio::test]

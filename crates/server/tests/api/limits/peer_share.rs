@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::body::announcing;
 use crate::client::{RawConnection, asking};
 use crate::fixtures::reached_from_network;
-use crate::support::PATIENCE;
+use crate::support::WAIT_LIMIT;
 
 const HEALTH: &str = "GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
@@ -44,7 +44,7 @@ async fn one_address_gets_a_quarter_of_the_connections() {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, served).await.expect("a client that disconnects frees its connection");
+    tokio::time::timeout(WAIT_LIMIT, served).await.expect("a client that disconnects frees its connection");
 }
 
 #[tokio::test]
@@ -68,5 +68,5 @@ async fn one_address_gets_a_quarter_of_the_memory_for_bodies() {
     server.address = outside;
     under_way.pop();
     let made_room = async { while server.chat(&large).await.status() != 200 {} };
-    tokio::time::timeout(PATIENCE, made_room).await.expect("room for one more");
+    tokio::time::timeout(WAIT_LIMIT, made_room).await.expect("room for one more");
 }

@@ -1,4 +1,4 @@
-//! The table of Ollama's API in `docs/api-compatibility.md`: what becomes of each field, by engine. The test sends every field.
+//! The table of Ollama's API in `docs/api-compatibility.md`: the effect of each field, by engine. The test sends every field.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -118,7 +118,7 @@ fn generate_rows() -> Vec<Row> {
         (
             "`raw`",
             json!({ "prompt": "hi", "raw": true }),
-            "the text is continued as it stands; the cloud gets it as a question",
+            "continues the text without a template; the cloud gets it as a question",
         ),
         (
             "`suffix`",

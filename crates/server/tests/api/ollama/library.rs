@@ -78,7 +78,7 @@ async fn hanging_up_stops_the_download() {
     let mut response = post(&server, "/api/pull", &json!({ "model": "tinyllama" })).await;
     response.chunk().await.unwrap().expect("the stream has begun");
     drop(response);
-    tokio::time::timeout(crate::support::PATIENCE, fake.hung_up(1)).await.expect("the download ends");
+    tokio::time::timeout(crate::support::WAIT_LIMIT, fake.hung_up(1)).await.expect("the download ends");
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn files_of_the_embedded_engine_are_deleted() {
     let deleted = send(&server, Method::DELETE, "/api/delete", &json!({ "name": "m:latest" })).await;
     assert_eq!((deleted.status().as_u16(), file.exists()), (200, false));
     server.client.get(server.url("/api/tags")).send().await.unwrap();
-    // The list is asked for anew, and the model is not in memory any more either.
+    // The list is requested again, and the model is not in memory any more either.
     assert!(engine.lists() >= 2);
     assert_eq!(engine.loaded(), ["unload m"]);
     let (status, answer) =

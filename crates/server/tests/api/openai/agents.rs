@@ -13,7 +13,7 @@ use crate::client::{asking, chunk, completion, events};
 use crate::fixtures::{
     ARGUMENTS, calculating, calling, loopback_config, offered, parts, reached_from_network, usage,
 };
-use crate::support::{FINISH, PATIENCE, TestServer, engine_at, models};
+use crate::support::{FINISH, TestServer, WAIT_LIMIT, engine_at, models};
 
 async fn serving(engine: &Arc<ScriptedEngine>) -> TestServer {
     TestServer::start_system(parts(Arc::clone(engine) as Arc<dyn Engine>), loopback_config()).await
@@ -281,6 +281,6 @@ async fn a_disconnect_ends_the_run_of_an_agent() {
             answered = reading => panic!("answered {answered:?}"),
             () = second_turn.notified() => {}
         }
-        tokio::time::timeout(PATIENCE, fake.hung_up(1)).await.expect("the engine's request ends");
+        tokio::time::timeout(WAIT_LIMIT, fake.hung_up(1)).await.expect("the engine's request ends");
     }
 }

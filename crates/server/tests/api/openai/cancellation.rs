@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::client::{asking, chunk};
-use crate::support::{PATIENCE, TestServer, engine_at, models};
+use crate::support::{TestServer, WAIT_LIMIT, engine_at, models};
 
 /// The longest time until the engine is cancelled.
 const AT_ONCE: Duration = Duration::from_millis(100);
@@ -20,7 +20,7 @@ const ATTEMPTS: usize = 50;
 /// Waits until the engine's connection was closed for the `count`th time, and returns how long that took.
 async fn time_to_hang_up(fake: &FakeServer, count: usize) -> Duration {
     let began = Instant::now();
-    tokio::time::timeout(PATIENCE, fake.hung_up(count)).await.expect("the engine's request ends");
+    tokio::time::timeout(WAIT_LIMIT, fake.hung_up(count)).await.expect("the engine's request ends");
     began.elapsed()
 }
 
@@ -32,7 +32,7 @@ async fn a_disconnect_during_a_stream_cancels_the_engine_request() {
     })
     .await;
     let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
-    let mut fastest = PATIENCE;
+    let mut fastest = WAIT_LIMIT;
     for attempt in 1..=ATTEMPTS {
         let mut response = server.chat(&asking(json!({ "stream": true }))).await;
         response.chunk().await.unwrap().expect("the stream has begun");
@@ -59,7 +59,7 @@ async fn a_disconnect_before_the_answer_cancels_the_engine_request() {
         })
         .await;
         let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
-        let mut fastest = PATIENCE;
+        let mut fastest = WAIT_LIMIT;
         for attempt in 1..=ATTEMPTS {
             let body = asking(json!({ "stream": stream }));
             tokio::select! {

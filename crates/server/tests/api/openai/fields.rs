@@ -185,7 +185,7 @@ fn has(value: &Value, names: &[&str]) -> bool {
     }
 }
 
-/// What becomes of a request: the engine gets the field, or Hob does without.
+/// The effect of a request: the engine gets the field, or Hob ignores it.
 async fn outcome(row: &Row, server: &TestServer, fake: &FakeServer) -> &'static str {
     let before = fake.requests().len();
     let response = server.client.post(server.url(row.path)).json(&row.body).send().await.unwrap();

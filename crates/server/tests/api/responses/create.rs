@@ -13,7 +13,7 @@ use super::{
 };
 use crate::client::chunk;
 use crate::fixtures::usage;
-use crate::support::{PATIENCE, TestServer, engine_at, models};
+use crate::support::{TestServer, WAIT_LIMIT, engine_at, models};
 
 /// The response with its random and changing parts checked and replaced.
 fn fixed(mut response: Value) -> Value {
@@ -381,7 +381,7 @@ async fn hanging_up_on_a_stream_ends_the_engines_request() {
     let mut response = server.create(json!({ "stream": true })).await;
     response.chunk().await.unwrap().expect("the stream has begun");
     drop(response);
-    tokio::time::timeout(PATIENCE, fake.hung_up(1)).await.expect("the engine's request ends");
+    tokio::time::timeout(WAIT_LIMIT, fake.hung_up(1)).await.expect("the engine's request ends");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The table of the Responses API in `docs/api-compatibility.md`: what becomes of each field. The test sends every field.
+//! The table of the Responses API in `docs/api-compatibility.md`: the effect of each field. The test sends every field.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -68,7 +68,7 @@ fn request_rows() -> Vec<Row> {
         (
             "`tools[].format` `grammar`",
             json!({ "tools": [{ "type": "custom", "name": "c", "format": grammar }] }),
-            "emulated: the model is told of the grammar",
+            "emulated: the grammar is part of the prompt",
         ),
         ("`tools[].defer_loading` and others", with_tool(json!({ "defer_loading": true })), ""),
         (
@@ -219,7 +219,7 @@ fn item_rows() -> Vec<Row> {
     ]
 }
 
-/// What becomes of a request.
+/// The effect of a request.
 async fn outcome(server: &StoringServer, fields: Value) -> &'static str {
     let stored = server.created(json!({})).await;
     let conversation = super::json_of(server.post("/v1/conversations", &json!({})).await).await;

@@ -1,4 +1,4 @@
-//! Bodies that no client sends on purpose: each is a 400 that names the field, and the server goes on.
+//! Hostile bodies: each is a 400 that names the field, and the server continues to answer.
 
 use serde_json::{Value, json};
 

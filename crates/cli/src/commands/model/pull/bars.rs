@@ -6,7 +6,7 @@ use std::time::Duration;
 use hob_engines::ollama::OllamaPullProgress;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use super::{MAX_LAYERS, PullDisplay};
+use super::display::{MAX_LAYERS, PullDisplay, short};
 use crate::output::text::one_line;
 
 const BAR: &str = "{prefix:.cyan} {bar:30.green/dim} {binary_bytes:>11} of {binary_total_bytes:<11} \
@@ -43,7 +43,7 @@ impl PullDisplay for LayerBars {
             if self.layers.len() >= MAX_LAYERS {
                 return;
             }
-            let bar = ProgressBar::new(total).with_style(style(BAR)).with_prefix(super::short(digest));
+            let bar = ProgressBar::new(total).with_style(style(BAR)).with_prefix(short(digest));
             let bar = self.all.insert_before(&self.status, bar);
             // Bytes from an earlier attempt do not count for the speed.
             bar.set_position(step.completed.unwrap_or(0));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use hob_engines::ollama::OllamaPullProgress;
 
-use super::{MAX_LAYERS, PullDisplay, short};
+use super::display::{MAX_LAYERS, PullDisplay, short};
 use crate::output;
 use crate::output::number::memory;
 use crate::output::text::one_line;
@@ -28,8 +28,8 @@ impl LayerLines {
         let quarters = step.completed.unwrap_or(0).saturating_mul(4).checked_div(total).unwrap_or(4).min(4);
         let has_room = self.layers.len() < MAX_LAYERS;
         match self.layers.get_mut(digest) {
-            Some(told) if *told >= quarters => return None,
-            Some(told) => *told = quarters,
+            Some(printed) if *printed >= quarters => return None,
+            Some(printed) => *printed = quarters,
             None if !has_room => return None,
             None => {
                 self.layers.insert(digest.clone(), quarters);
@@ -73,7 +73,7 @@ mod tests {
         steps.extend((0..=1000).map(|done| layer("sha256:0123456789abcdef", 1000, Some(done))));
         steps.push(layer("sha256:ffff", 0, None));
         steps.push(status("success\u{1b}[2J"));
-        let told: Vec<String> = steps.iter().filter_map(|step| lines.news(step)).collect();
+        let printed: Vec<String> = steps.iter().filter_map(|step| lines.news(step)).collect();
         let expected = [
             "pulling manifest",
             "0123456789ab: 0 % of 1 KB",
@@ -84,7 +84,7 @@ mod tests {
             "ffff: 100 % of 0 B",
             "success[2J",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(printed, expected);
     }
 
     #[test]

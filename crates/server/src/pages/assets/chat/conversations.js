@@ -1,11 +1,11 @@
-// Conversations, kept in this browser and nowhere else. What lies there may be of another version or another program, so it is
-// read with care.
+// Conversations, stored only in this browser. The stored data may come from another version or another program, so it is
+// validated.
 
 const SHELF = "hob-chat:";
 const CHOICE = "hob-chat-choice";
 const MOST_CONVERSATIONS = 100;
 const LONGEST_TITLE = 60;
-const FRESH_MS = 90_000; // browsers let a tab in the background speak once a minute
+const FRESH_MS = 90_000; // browsers run timers of background tabs once a minute
 
 function newConversation(now) {
   const id = Array.from(crypto.getRandomValues(new Uint8Array(9)), (byte) => byte.toString(36).padStart(2, "0")).join("");
@@ -16,7 +16,7 @@ const newQuestion = (content) => ({ role: "user", content });
 const newAnswer = () =>
   ({ role: "assistant", id: "", content: "", thoughts: "", steps: [], model: "", why: "", warnings: [], finish: "", state: "running", trouble: "", rating: "", alive: 0 });
 
-// Whether another tab is writing the last answer. Only that tab keeps the conversation meanwhile.
+// Whether another tab is writing the last answer. Only that tab saves the conversation meanwhile.
 const isElsewhere = ({ messages }) => messages.at(-1)?.state === "elsewhere";
 
 function titleOf(question) {
@@ -25,8 +25,8 @@ function titleOf(question) {
   return letters.length > LONGEST_TITLE ? `${letters.slice(0, LONGEST_TITLE).join("").trimEnd()}…` : line;
 }
 
-// What the model is told of the conversation. A question that got no answer is left out with it: templates of many models
-// insist on turns.
+// The messages for the model. A question without an answer is skipped: many chat templates require alternating
+// turns.
 function turnsOf(messages) {
   const turns = [];
   messages.forEach((message, index) => {
@@ -53,11 +53,11 @@ function fileNameOf({ title }) {
   return `${name || "conversation"}.md`;
 }
 
-// --- reading what lies on the shelf ---
+// --- reading stored conversations ---
 
 const textOf = (value) => (typeof value === "string" ? value : "");
 
-// An answer under way is alive as long as the tab that writes it says so.
+// An answer in progress counts as long as its tab updates it.
 function stateOf({ state, alive }, now) {
   if (["complete", "stopped", "broken"].includes(state)) return state;
   return state === "running" && Math.abs(now - alive) < FRESH_MS ? "elsewhere" : "broken";
@@ -102,8 +102,8 @@ function readConversation(id, text, now) {
   return { id, title: textOf(value.title), updated, model: textOf(value.model) || "default", agent: textOf(value.agent), messages };
 }
 
-// Stands in where the browser forbids storage: things are kept as long as the page.
-class Passing {
+// Replaces the storage if the browser forbids it: data lives as long as the page.
+class PageStorage {
   #items = new Map();
   get length() { return this.#items.size; }
   key(index) { return [...this.#items.keys()][index] ?? null; }
@@ -112,8 +112,8 @@ class Passing {
   removeItem(key) { this.#items.delete(key); }
 }
 
-// The conversations, one item of the storage each, so that two tabs do not write over each other's.
-class Shelf {
+// The conversations, each as one item of the storage, so that two tabs do not overwrite each other.
+class ConversationStore {
   #storage;
   #titles = new Map();
 
@@ -122,7 +122,7 @@ class Shelf {
     this.refresh();
   }
 
-  // Looks at the storage again; another tab may have been there.
+  // Reads the storage again; another tab may have changed it.
   refresh() {
     this.#titles.clear();
     const keys = Array.from({ length: this.#storage.length }, (_, index) => this.#storage.key(index));
@@ -147,7 +147,7 @@ class Shelf {
     return text === null ? null : readConversation(id, text, Date.now());
   }
 
-  // Whether there was room. The oldest beyond the bound makes place.
+  // Returns whether it was saved. Conversations beyond the limit are deleted, oldest first.
   keep(conversation) {
     try {
       this.#storage.setItem(SHELF + conversation.id, JSON.stringify(conversation));
@@ -178,7 +178,7 @@ class Shelf {
     try {
       this.#storage.setItem(CHOICE, JSON.stringify(choice));
     } catch {
-      // The choice then holds for this page.
+      // The choice then applies to this page only.
     }
   }
 
@@ -187,14 +187,14 @@ class Shelf {
   }
 }
 
-function openShelf() {
+function openStore() {
   try {
     const probe = `${SHELF}?`;
     localStorage.setItem(probe, "");
     localStorage.removeItem(probe);
-    return new Shelf(localStorage);
+    return new ConversationStore(localStorage);
   } catch (error) {
-    // Full is not forbidden: what lies there can still be read, and deleted.
-    return error?.name === "QuotaExceededError" ? new Shelf(localStorage) : new Shelf(new Passing());
+    // A full storage can still be read, and items deleted.
+    return error?.name === "QuotaExceededError" ? new ConversationStore(localStorage) : new ConversationStore(new PageStorage());
   }
 }

@@ -2,7 +2,7 @@
 
 const COPIED_MS = 1500;
 
-// Puts text on the clipboard, and says so on the button.
+// Copies text to the clipboard, and shows the result on the button.
 async function copyText(text, button) {
   const copied = await toClipboard(text);
   const label = button.dataset.label ?? button.textContent;
@@ -21,7 +21,7 @@ async function toClipboard(text) {
   }
 }
 
-// Browsers keep the clipboard from pages that came over plain HTTP from another machine; this way is still open to them.
+// Browsers deny the clipboard API to pages over plain HTTP from another machine; this older way still works.
 function copyTheOldWay(text) {
   const focused = document.activeElement;
   const area = node("textarea", { value: text, readOnly: true, className: "unseen" });
@@ -36,6 +36,6 @@ function copyTheOldWay(text) {
 function saveFile(name, text) {
   const address = URL.createObjectURL(new Blob([text], { type: "text/markdown" }));
   node("a", { href: address, download: name }).click();
-  // The download has its own hold on it once it has begun.
+  // The download has its own reference once it has begun.
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }

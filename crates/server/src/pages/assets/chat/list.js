@@ -1,11 +1,11 @@
-// The list of conversations beside the one that is shown: opening, deleting, bringing back.
+// The list of conversations: open, delete, undo.
 
 let listed = "";
 let removed = null; // the last one that was deleted
 
 function showList() {
-  const list = shelf.list();
-  // Made anew only when it changed: somebody may be on the way through it.
+  const list = store.list();
+  // Rebuilt only if it changed: the user may be navigating in it.
   const state = JSON.stringify([list, [...runs.keys()], current?.id]);
   if (listed === state) return;
   listed = state;
@@ -35,15 +35,15 @@ function dayOf(moment) {
 
 function keep(conversation) {
   if (conversation === removed || conversation.messages.length === 0 || isElsewhere(conversation)) return;
-  $("full").hidden = shelf.keep(conversation);
+  $("full").hidden = store.keep(conversation);
   showList();
 }
 
 function removeConversation(id) {
-  removed = runs.get(id)?.conversation ?? (current.id === id ? current : shelf.open(id));
+  removed = runs.get(id)?.conversation ?? (current.id === id ? current : store.open(id));
   runs.get(id)?.controller.abort();
   if (removed && isElsewhere(removed)) removed.messages.at(-1).state = "stopped";
-  shelf.remove(id);
+  store.remove(id);
   closeList();
   put("undo-text", `Deleted: ${removed?.title ?? ""}`);
   $("undo").hidden = false;
@@ -65,7 +65,7 @@ function forgetRemoved() {
   $("undo").hidden = true;
 }
 
-// --- on a narrow screen the list comes and goes ---
+// --- on a narrow screen the list can be hidden ---
 
 function openList() {
   document.body.classList.add("listing");

@@ -83,7 +83,7 @@ document.addEventListener("keydown", (event) => {
 for (const choice of ["model", "agent"]) {
   $(choice).addEventListener("change", () => {
     current[choice] = $(choice).value;
-    shelf.choose({ model: current.model, agent: current.agent });
+    store.choose({ model: current.model, agent: current.agent });
     keep(current);
   });
 }

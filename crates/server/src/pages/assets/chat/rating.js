@@ -1,9 +1,9 @@
-// What the reader thinks of an answer. The server learns from it, where it was the one who chose the model.
+// Ratings of answers. The server learns from them if it chose the model.
 
 const RATINGS = [["good", "Good"], ["bad", "Bad"]];
 const RATE_MS = 10_000;
 
-// Tells the server. Throws a `Trouble` when it does not take it.
+// Sends a rating. Throws a `ChatError` if the server does not accept it.
 async function rate(id, rating, headers) {
   let answer;
   try {
@@ -16,7 +16,7 @@ async function rate(id, rating, headers) {
       signal: AbortSignal.timeout(RATE_MS),
     });
   } catch {
-    throw new Trouble("away", "Hob does not answer, so the rating is not saved.");
+    throw new ChatError("away", "Hob does not answer, so the rating is not saved.");
   }
   if (!answer.ok) throw await refusal(answer);
 }
@@ -27,7 +27,7 @@ class RatingView {
   #buttons;
   #busy = false;
 
-  // `rated` is called with the message when the server has taken it, `failed` with a `Trouble` when not.
+  // `rated` is called with the message if the server accepted it, `failed` with a `ChatError` if not.
   constructor(message, { rated, failed }) {
     this.#message = message;
     this.#buttons = RATINGS.map(([rating, label]) =>
@@ -35,7 +35,7 @@ class RatingView {
     this.root = node("span", { className: "rating", role: "group", ariaLabel: "Rate this answer" }, ...this.#buttons);
   }
 
-  // Only what came to its end can be rated, and only by its id.
+  // Only complete answers with an id can be rated.
   update() {
     const { id, state, rating } = this.#message;
     this.root.hidden = state !== "complete" || id === "";

@@ -1,8 +1,8 @@
-// How the server is: whether it answers, whether its engine does, what models there are.
+// The state of the server: whether it answers, whether its engine answers, and its models.
 
 const LOOK_MS = 15_000; // while all is well
 const LOOK_AGAIN_MS = 3_000; // while something is missing
-const PATIENCE_MS = 8_000;
+const TIMEOUT_MS = 8_000;
 
 const TOLD = {
   good: ["good", "ready", ""],
@@ -18,22 +18,22 @@ class ServerWatch {
   #listed = false; // whether the models are those of now
   #changed;
 
-  // `changed(state)` hears "good", "engine", "away" or "locked".
+  // `changed(state)` gets "good", "engine", "away" or "locked".
   constructor(changed) {
     this.#changed = changed;
     document.addEventListener("visibilitychange", () => this.lookAnew());
-    // Whoever is about to choose a model may have fetched one a moment ago.
+    // The user may have downloaded a model just before opening the list.
     $("model").addEventListener("focus", () => this.lookAnew());
   }
 
-  // Looks now, and from time to time as long as somebody sees the page.
+  // Checks now, and regularly while the page is visible.
   async look() {
     clearTimeout(this.#timer);
-    // Nothing but a key helps, and whoever gives one says so.
+    // Only a key helps; entering one starts the next check.
     if (document.hidden || this.#state === "locked") return;
     const turn = ++this.#turn;
     const state = await this.#feel();
-    // Somebody looked again meanwhile, and knows better.
+    // A newer check has started.
     if (turn !== this.#turn) return;
     if (state !== "locked") this.#timer = setTimeout(() => this.look(), state === "good" ? LOOK_MS : LOOK_AGAIN_MS);
     if (state === this.#state) return;
@@ -43,9 +43,9 @@ class ServerWatch {
 
   async #feel() {
     try {
-      const health = await fetch("health", { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
+      const health = await fetch("health", { cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) });
       if (health.status !== 200) return health.status === 503 ? "engine" : "away";
-      // After trouble it may be another engine.
+      // After an error it may be another engine.
       return this.#state === "good" && this.#listed ? "good" : await this.#models();
     } catch {
       return "away";
@@ -54,13 +54,13 @@ class ServerWatch {
 
   async #models() {
     const answer = await fetch("v1/models", {
-      cache: "no-store", credentials: "same-origin", headers: keyHeaders(), signal: AbortSignal.timeout(PATIENCE_MS),
+      cache: "no-store", credentials: "same-origin", headers: keyHeaders(), signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     if (answer.status === 401) return "locked";
     if (!answer.ok) return "engine";
     const list = (await answer.json())?.data;
     this.#listed = true;
-    // What a stranger may not do is not offered.
+    // Strangers do not get features that they may not use.
     document.body.dataset.role = answer.headers.get("x-hob-role") ?? "owner";
     // Models that only make vectors cannot answer.
     const answering = Array.isArray(list) ? list.filter((model) => model?.kind !== "embedding") : [];
@@ -68,13 +68,13 @@ class ServerWatch {
     return "good";
   }
 
-  // Looks at the models too.
+  // Checks the models too.
   lookAnew() {
     this.#listed = false;
     return this.look();
   }
 
-  // The key turned out wrong, or was just given: what was known no longer holds.
+  // The key was wrong, or was just entered: the known state is outdated.
   forget() {
     this.#state = "unknown";
     return this.look();
@@ -89,15 +89,15 @@ function showState(state) {
   $("notice").hidden = long === "";
 }
 
-// A model that is chosen stays in the list, also when the server has it no longer: it will say so, and no other answers.
+// The chosen model stays in the list even if the server no longer has it: the answer is then an error, not another model's.
 function showModels(ids) {
   const chosen = $("model").value;
-  // The agent is chosen beside the model.
+  // Agents have their own list.
   const named = ids.filter((id) => !["default", "auto", "hob/agent"].includes(id));
-  // Made anew only when it changed: somebody may be choosing.
+  // Rebuilt only if it changed: the user may be choosing.
   if ($("model").dataset.named === JSON.stringify(named)) return;
   $("model").dataset.named = JSON.stringify(named);
-  // Where there is one model, there is nothing to choose.
+  // With one model there is no choice.
   const own = [["default", "Default model"], ...(named.length > 1 ? [["auto", "Automatic"]] : [])];
   $("model").replaceChildren(...[...own, ...named.map((id) => [id, id])].map(([value, label]) => new Option(label, value)));
   chooseModel(chosen || "default");

@@ -1,4 +1,4 @@
-// An answer as it comes: server-sent events, however packets split them. Knows nothing of the page.
+// Reads a streamed answer: server-sent events, split into packets anywhere. Knows nothing of the page.
 
 const LONGEST_LINE = 4 << 20;
 const LONGEST_ANSWER = 2 << 20;
@@ -6,14 +6,14 @@ const MOST_STEPS = 200;
 const MOST_WARNINGS = 8;
 
 // Why there is no whole answer. `kind` says what can be done about it: "key", "away", "refused" or "broken".
-class Trouble extends Error {
+class ChatError extends Error {
   constructor(kind, message) {
     super(message);
     this.kind = kind;
   }
 }
 
-// Text in, events out: `{ comment }`, or `{ name, data }`. An event counts when the blank line behind it has come.
+// Text in, events out: `{ comment }`, or `{ name, data }`. An event ends with a blank line.
 class EventLines {
   #rest = "";
   #returned = false;
@@ -27,7 +27,7 @@ class EventLines {
     const lines = (this.#rest + piece).split(/\r\n|\n|\r/);
     this.#returned = piece.endsWith("\r");
     this.#rest = lines.pop();
-    if (this.#rest.length > LONGEST_LINE) throw new Trouble("broken", "The answer contains a line that is too long.");
+    if (this.#rest.length > LONGEST_LINE) throw new ChatError("broken", "The answer contains a line that is too long.");
     return lines.flatMap((line) => this.#line(line) ?? []);
   }
 
@@ -49,17 +49,17 @@ class EventLines {
   }
 }
 
-// Adds what an event tells to the message that is being written.
-function hear(message, { comment, name, data }) {
+// Adds an event to the message that is being written.
+function addEvent(message, { comment, name, data }) {
   if (comment !== undefined) return hearStep(message, comment);
   let chunk;
   try {
     chunk = JSON.parse(data);
   } catch {
-    throw new Trouble("broken", "The answer broke off: a part of it cannot be read.");
+    throw new ChatError("broken", "The answer broke off: a part of it cannot be read.");
   }
   if (name === "error" || chunk?.error) {
-    throw new Trouble("broken", String(chunk?.error?.message ?? "The answer broke off."));
+    throw new ChatError("broken", String(chunk?.error?.message ?? "The answer broke off."));
   }
   if (typeof chunk?.id === "string") message.id = chunk.id;
   if (typeof chunk?.model === "string") message.model = chunk.model;
@@ -68,11 +68,11 @@ function hear(message, { comment, name, data }) {
   if (typeof choice?.delta?.reasoning_content === "string") message.thoughts += choice.delta.reasoning_content;
   if (typeof choice?.finish_reason === "string") message.finish = choice.finish_reason;
   if (message.content.length + message.thoughts.length > LONGEST_ANSWER) {
-    throw new Trouble("broken", "The answer is too long for this page; the rest is missing.");
+    throw new ChatError("broken", "The answer is too long for this page; the rest is missing.");
   }
 }
 
-// What happens on the way to the answer comes as comments: `hob TOOL_CALL_START {"tool": …}`. Other comments mean nothing to us.
+// Steps of an agent come as comments: `hob TOOL_CALL_START {"tool": …}`. Other comments are ignored.
 function hearStep(message, comment) {
   const [, event, data] = /^hob (TOOL_CALL_START|TOOL_CALL_END|WARNING) (.*)$/.exec(comment) ?? [];
   if (!event) return;
@@ -97,14 +97,14 @@ function hearStep(message, comment) {
   }
 }
 
-// What was known before the first word comes in the head of the answer, the rest with its steps.
+// Warnings from before the first word are in the headers, later ones in steps.
 function warn(message, names) {
   for (const name of names) {
     if (name !== "" && !message.warnings.includes(name) && message.warnings.length < MOST_WARNINGS) message.warnings.push(name);
   }
 }
 
-// Reads to `[DONE]`, into `message`. Whatever is not a whole answer is thrown.
+// Reads to `[DONE]`, into `message`. Throws if the answer is not complete.
 async function readAnswer(body, message, changed) {
   const reader = body.getReader();
   const decoder = new TextDecoder();
@@ -112,10 +112,10 @@ async function readAnswer(body, message, changed) {
   try {
     for (;;) {
       const { done, value } = await reader.read();
-      if (done) throw new Trouble("broken", "The answer broke off before its end.");
+      if (done) throw new ChatError("broken", "The answer broke off before its end.");
       for (const event of events.push(decoder.decode(value, { stream: true }))) {
         if (event.data === "[DONE]") return;
-        hear(message, event);
+        addEvent(message, event);
       }
       changed();
     }
@@ -124,7 +124,7 @@ async function readAnswer(body, message, changed) {
   }
 }
 
-// Asks, and reads the answer into `message`. Throws what `signal` throws, or a `Trouble`.
+// Asks, and reads the answer into `message`. Throws what `signal` throws, or a `ChatError`.
 async function ask(question, message, { headers, signal, changed }) {
   let answer = null;
   try {
@@ -138,14 +138,14 @@ async function ask(question, message, { headers, signal, changed }) {
     });
     if (!answer.ok) throw await refusal(answer);
     if (!answer.headers.get("content-type")?.startsWith("text/event-stream")) {
-      throw new Trouble("refused", "The server at this address is not Hob: it sent no stream.");
+      throw new ChatError("refused", "The server at this address is not Hob: it sent no stream.");
     }
     message.why = answer.headers.get("x-hob-model-reason") ?? "";
     warn(message, (answer.headers.get("x-hob-warning") ?? "").split(",").map((name) => name.trim()));
     await readAnswer(answer.body, message, changed);
   } catch (error) {
-    if (signal.aborted || error instanceof Trouble) throw error;
-    throw new Trouble("away", answer ? "The connection broke before the answer ended." : "Hob does not answer.");
+    if (signal.aborted || error instanceof ChatError) throw error;
+    throw new ChatError("away", answer ? "The connection broke before the answer ended." : "Hob does not answer.");
   }
 }
 
@@ -154,5 +154,5 @@ async function refusal(answer) {
   const told = body?.error?.message ?? body?.detail;
   const wait = Number(answer.headers.get("retry-after"));
   const advice = wait > 0 ? ` Try again in ${wait} s.` : "";
-  return new Trouble(answer.status === 401 ? "key" : "refused", `${told ?? `The server answered with status ${answer.status}`}${/[.!?]$/.test(told ?? "") ? "" : "."}${advice}`);
+  return new ChatError(answer.status === 401 ? "key" : "refused", `${told ?? `The server answered with status ${answer.status}`}${/[.!?]$/.test(told ?? "") ? "" : "."}${advice}`);
 }

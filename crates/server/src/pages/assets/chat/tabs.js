@@ -1,4 +1,4 @@
-// The same conversations in other tabs: what happens there is seen here, and an answer is written by one tab only.
+// The same conversations in other tabs: their changes are shown here, and only one tab writes an answer.
 
 let lookAgain = 0;
 
@@ -7,15 +7,15 @@ function hearElsewhere(key, value) {
   if (key !== null && !key.startsWith(SHELF)) return;
   const id = key?.slice(SHELF.length);
   if (value === null && runs.has(id)) return removeConversation(id);
-  if (key === null) shelf.refresh();
-  else shelf.refreshOne(id);
+  if (key === null) store.refresh();
+  else store.refreshOne(id);
   lookElsewhere();
   showList();
 }
 
-// Shows how the conversation stands now, where it is not this tab that knows best.
+// Shows the stored conversation, unless this tab is writing it.
 function lookElsewhere() {
-  const found = runs.has(current.id) ? null : shelf.open(current.id);
+  const found = runs.has(current.id) ? null : store.open(current.id);
   if (found === null) {
     if (isElsewhere(current)) startNew();
     return;
@@ -34,13 +34,13 @@ function lookElsewhere() {
   watchElsewhere();
 }
 
-// A tab that ended without a word is noticed by its silence.
+// A closed tab is detected because it stops updating.
 function watchElsewhere() {
   clearTimeout(lookAgain);
   if (isElsewhere(current)) lookAgain = setTimeout(lookElsewhere, FRESH_MS);
 }
 
-// What this tab was writing, it writes no longer.
+// This tab stops writing its answers.
 function leave() {
   for (const { conversation } of runs.values()) {
     conversation.messages.at(-1).alive = 0;

@@ -5,7 +5,7 @@ const MOST_RUNS = 3; // answers at once; browsers have six connections to a serv
 const LONGEST_QUESTION = 1_000_000;
 const HEARD = 500; // characters of an answer that are said aloud
 
-const shelf = openShelf();
+const store = openStore();
 const runs = new Map(); // id of a conversation → { conversation, controller }
 let current = null;
 let views = [];
@@ -14,13 +14,13 @@ let draft = ""; // what was being written when editing began
 
 function startNew() {
   if (location.hash !== "") history.pushState(null, "", location.pathname + location.search);
-  show({ ...newConversation(Date.now()), ...shelf.choice() });
+  show({ ...newConversation(Date.now()), ...store.choice() });
 }
 
 function openFromAddress() {
   const id = location.hash.slice(1);
   if (current && id === current.id) return;
-  const found = id === "" ? null : runs.get(id)?.conversation ?? shelf.open(id);
+  const found = id === "" ? null : runs.get(id)?.conversation ?? store.open(id);
   if (found) show(found);
   else startNew();
 }
@@ -33,7 +33,7 @@ function show(conversation) {
   closeList();
   chooseModel(conversation.model);
   $("agent").value = conversation.agent;
-  // An agent that is no longer among the choices is chosen no longer.
+  // An agent that is no longer in the list is deselected.
   if ($("agent").selectedIndex < 0) $("agent").value = conversation.agent = "";
   showThread();
   watchElsewhere();
@@ -44,8 +44,8 @@ function show(conversation) {
 function showThread() {
   const conversation = current;
   const rated = ({ id, rating }) => {
-    // Another tab may have gone on with it while the server was told.
-    const newest = runs.get(conversation.id)?.conversation ?? shelf.open(conversation.id) ?? conversation;
+    // Another tab may have continued it during the request.
+    const newest = runs.get(conversation.id)?.conversation ?? store.open(conversation.id) ?? conversation;
     const message = newest.messages.find((one) => one.id === id);
     if (message) message.rating = rating;
     keep(newest);
@@ -59,7 +59,7 @@ function showThread() {
   showAround();
 }
 
-// What depends on how far the conversation is.
+// Updates what depends on the state of the conversation.
 function showAround() {
   const running = runs.has(current.id);
   const waiting = running || isElsewhere(current);
@@ -70,14 +70,14 @@ function showAround() {
   $("export").hidden = count === 0;
   $("send").hidden = running;
   $("stop").hidden = !running;
-  // Only the last question can be asked anew.
+  // Only the last question can be asked again.
   views.forEach((view, index) => { view.again.hidden = waiting || index < count - 2; });
   showList();
 }
 
 // --- asking ---
 
-// Why nothing can be asked at this moment; empty when it can.
+// Why no question can be asked now; empty if one can.
 function whyNot() {
   if (isElsewhere(current)) return "This conversation is being answered in another tab.";
   return runs.size < MOST_RUNS ? "" : `${MOST_RUNS} answers are on their way. Wait for one of them, or stop it.`;
@@ -125,7 +125,7 @@ function stopEditing() {
   $("editing").hidden = true;
 }
 
-// Has the last question of a conversation answered, whichever is shown meanwhile.
+// Answers the last question of a conversation, which need not be the one that is shown.
 async function answer(conversation) {
   const question = {
     model: conversation.model,
@@ -148,7 +148,7 @@ async function answer(conversation) {
     message.alive = kept = Date.now();
     keep(conversation);
   };
-  // Also while no word comes: other tabs take a silent one for closed.
+  // Also while no text arrives: other tabs treat a tab without updates as closed.
   const timer = setInterval(keepOften, KEEP_MS);
   let kind = "";
   try {

@@ -1,5 +1,5 @@
 
-// Shows what v1/savings tells. Names of models and engines come from outside: they only ever become text.
+// Shows the data of v1/savings. Names of models and engines come from outside, so they are only used as text.
 
 const POLL_MS = 5000;
 const COUNT_UP_MS = 700;
@@ -51,7 +51,7 @@ function showSaved(target) {
   const from = saved.shown;
   cancelAnimationFrame(saved.frame);
   saved.shown = target;
-  // In a hidden tab there are no frames, and nobody to see them.
+  // A hidden tab has no frames.
   if (from === null || from === target || still.matches || document.hidden) return put("saved", money(target, places));
   const began = performance.now();
   const step = (now) => {
@@ -228,7 +228,7 @@ function showModels() {
   put("models-more", more > 0 ? `and ${plural(more, "model", "models")} more` : models.length ? "" : "No local model has answered yet.");
 }
 
-// The owner's alone: strangers are told the sums only.
+// Only for the owner: strangers get only the totals.
 function showRecent() {
   $("recent-card").hidden = latest.recent === undefined;
   $("recent").replaceChildren(...(latest.recent ?? []).slice(0, MOST_CALLS).map((call) => {
@@ -334,7 +334,7 @@ async function poll() {
   asking = false;
   if (answer?.status === 401) return lock();
   if (answer?.status === 400 && zone) {
-    // The browser knows a zone that the server does not.
+    // The browser has a time zone that the server does not know.
     zone = "";
     return poll();
   }

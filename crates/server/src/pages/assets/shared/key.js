@@ -1,8 +1,8 @@
-// The key of a server that wants one. It stays in this tab, where both pages find it.
+// The API key, if the server requires one. It is stored in this tab, for both pages.
 
 const KEY = "hob-api-key";
 
-// A browser may forbid storage altogether; the key then lives as long as the page.
+// If the browser forbids storage, the key lives as long as the page.
 let heldKey = null;
 
 function apiKey() {
@@ -28,7 +28,7 @@ function keyHeaders() {
   return key ? { authorization: `Bearer ${key}` } : {};
 }
 
-// Shows the form; says so when there was a key and it is the wrong one.
+// Shows the form, with an error if the key is wrong.
 function askForKey() {
   put("key-fault", apiKey() === null ? "" : "Wrong API key.");
   keepKey(null);

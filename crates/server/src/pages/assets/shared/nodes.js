@@ -1,5 +1,5 @@
 "use strict";
-// Finding nodes and making them. What comes from outside only ever becomes text.
+// Finds and creates nodes. Data from outside is only used as text.
 
 const $ = (id) => document.getElementById(id);
 const put = (id, text) => { if ($(id).textContent !== text) $(id).textContent = text; };

@@ -16,7 +16,7 @@ use tokio::process::{Child, Command};
 use url::{ParseError, Url};
 
 /// Far longer than anything here takes, two polls of the page included.
-const PATIENCE: Duration = Duration::from_secs(40);
+const WAIT_LIMIT: Duration = Duration::from_secs(40);
 
 /// The interval between two checks of the page.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -166,7 +166,7 @@ impl Browser {
                 tokio::time::sleep(GLANCE).await;
             }
         };
-        let found = tokio::time::timeout(PATIENCE, looking).await;
+        let found = tokio::time::timeout(WAIT_LIMIT, looking).await;
         assert!(found.is_ok(), "#{id} never showed {text:?}, but {seen:?}");
     }
 
@@ -208,7 +208,7 @@ impl Drop for Browser {
         // chromedriver answers when Chromium has ended, and keeps the connection open.
         let mut answer = [0; 12];
         let ended = driver
-            .set_read_timeout(Some(PATIENCE))
+            .set_read_timeout(Some(WAIT_LIMIT))
             .and_then(|()| driver.write_all(request.as_bytes()))
             .and_then(|()| driver.read_exact(&mut answer));
         if let Err(error) = ended {

@@ -13,7 +13,7 @@ use super::{ENTER, ESCAPE, SHIFT, ask, becomes, click, count, engine_saying, pag
 use crate::fixtures::{calculating, loopback_config, parts};
 use crate::pages::browser::axe::assert_accessible;
 use crate::pages::browser::chromium::{Browser, Device};
-use crate::support::{FINISH, PATIENCE, TestServer, engine_at, models};
+use crate::support::{FINISH, TestServer, WAIT_LIMIT, engine_at, models};
 
 /// Text that looks like markup, and links that would run a script.
 const HOSTILE: &str = "<script>document.title='broken in'</script>\n\n<img src=x onerror=\"document.title='broken in'\">\n\n\
@@ -124,7 +124,7 @@ async fn stop_cancels_the_engine_and_keeps_the_partial_answer() {
     ask(&browser, "Why is the sky blue?").await;
     browser.shows("thread", "It is bl").await;
     browser.press(ESCAPE).await;
-    tokio::time::timeout(PATIENCE, fake.hung_up(1)).await.expect("the engine's request ends");
+    tokio::time::timeout(WAIT_LIMIT, fake.hung_up(1)).await.expect("the engine's request ends");
     browser.shows("thread", "Stopped here.").await;
     assert_eq!(state(&browser).await, "stopped");
     browser.shows("thread", "It is bl").await;
@@ -138,9 +138,9 @@ async fn stop_cancels_the_engine_and_keeps_the_partial_answer() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, asked_again).await.expect("the engine is asked again");
+    tokio::time::timeout(WAIT_LIMIT, asked_again).await.expect("the engine is asked again");
     click(&browser, "#stop").await;
-    tokio::time::timeout(PATIENCE, fake.hung_up(2)).await.expect("the engine's request ends");
+    tokio::time::timeout(WAIT_LIMIT, fake.hung_up(2)).await.expect("the engine's request ends");
     becomes(&browser, "stopped").await;
 }
 

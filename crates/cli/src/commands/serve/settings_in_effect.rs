@@ -1,0 +1,72 @@
+//! The settings that a server runs with: flags over the file, and a warning if nothing protects it.
+
+use std::net::SocketAddr;
+
+use hob_config::{Config, ServerConfig};
+
+use crate::args::{AgentChoice, ServeArgs};
+use crate::output;
+
+/// Flags override the file, the file overrides the defaults.
+pub(super) fn apply(args: ServeArgs, config: &mut Config) {
+    let ServeArgs { host, port, engine: _, model, agent, offline: _ } = args;
+    if let Some(model) = model {
+        config.use_model(&model);
+    }
+    let server = &mut config.server;
+    if let Some(host) = host {
+        server.host = host;
+    }
+    if let Some(port) = port {
+        server.port = port;
+    }
+    match agent {
+        Some(AgentChoice::Agent(agent)) => server.agent = Some(agent),
+        Some(AgentChoice::None) => server.agent = None,
+        None => {}
+    }
+}
+
+/// Warns if others can use the server without a key.
+pub(super) fn warn_if_open(address: SocketAddr, config: &ServerConfig) {
+    if config.api_key.is_some() {
+        return;
+    }
+    if !address.ip().is_loopback() {
+        output::warning(
+            "Anyone on your network can use this server: no API key is set. Set HOB_API_KEY, or use --host 127.0.0.1.",
+        );
+    } else if !config.allowed_hosts.is_empty() {
+        output::warning(format_args!(
+            "Anyone who reaches this server as {} can use it: no API key is set. Set HOB_API_KEY.",
+            config.allowed_hosts.join(", ")
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_config::{AgentName, EngineName};
+
+    use super::*;
+
+    #[test]
+    fn flags_override_the_file() {
+        let mut config = Config::default();
+        config.server.model = Some("from-file".into());
+        let args = ServeArgs {
+            host: Some("::1".into()),
+            port: Some(9000),
+            engine: Some(EngineName::Vllm),
+            model: None,
+            agent: Some(AgentChoice::None),
+            offline: false,
+        };
+        apply(args, &mut config);
+        let server = config.server;
+        assert_eq!(
+            (server.host.as_str(), server.port, server.model.as_deref(), server.agent),
+            ("::1", 9000, Some("from-file"), None::<AgentName>)
+        );
+    }
+}
