@@ -4,6 +4,11 @@
 //! than all other work on a piece, and splits pieces that arrived together. Here the task that sends the request also
 //! reads the response, so bytes that arrive in one read leave in one write. Engines on other machines are reached by
 //! `reqwest`; see [`super::remote`].
+//!
+//! Measured (`./dev bench proxy --cpu`, November 2026, medians of four runs of the same build): with
+//! `hyper::client::conn::http1` driven in the caller's task instead, Hob uses 1.28 times the processor time for a request,
+//! 1.17 times for a stream with one event per read, and 1.83 times for a stream that arrives at once. hyper passes each
+//! piece through a channel, which wakes the task once more.
 
 mod chunked;
 mod connection;
