@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Request, State};
-use hob_text::markdown::{Continuation, Piece, RenderedPieces, render};
+use hob_text::markdown::{Continuation, MarkdownPiece, RenderedPieces, render};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ApiError;
@@ -32,7 +32,7 @@ struct MarkdownBody {
 
 #[derive(Serialize)]
 pub(crate) struct MarkdownPieces {
-    pieces: Vec<Piece>,
+    pieces: Vec<MarkdownPiece>,
     /// Where the last piece begins, in UTF-16 code units, which is how browsers count.
     settled: usize,
     after: Continuation,

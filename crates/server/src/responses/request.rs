@@ -5,9 +5,6 @@ use serde_json::Value;
 
 use super::echo::EchoedFields;
 use super::output::OutputForm;
-use super::wire_request::WireRequest;
-use crate::error::ApiError;
-use crate::json::read;
 use crate::openai::ignored_fields::IgnoredFields;
 
 /// Where the conversation before the input is.
@@ -72,11 +69,6 @@ pub(super) struct ResponseOptions {
 }
 
 impl CreateRequest {
-    /// Parses a body. The error names the field.
-    pub(super) fn parse(body: &[u8]) -> Result<Self, ApiError> {
-        read::<WireRequest>(body)?.resolve()
-    }
-
     /// Whether stored items are needed.
     pub(super) fn needs_store(&self) -> bool {
         let is_reference = |item: &Value| item["type"] == "item_reference";

@@ -2,6 +2,7 @@ use hob_core::{AnswerWarning, JsonSchema, ResponseFormat, Sampling, Temperature,
 use serde_json::{Map, json};
 
 use super::*;
+use crate::error::ApiError;
 use crate::responses::ready_request::{NewResponse, ReadyRequest};
 
 fn parsed(body: Value) -> Result<ReadyRequest, ApiError> {

@@ -16,6 +16,7 @@ use super::output::OutputForm;
 use super::request::{Continues, CreateRequest, ResponseOptions, Truncation};
 use super::text_format::WireText;
 use crate::error::ApiError;
+use crate::json::read;
 use crate::openai::chat_request::{whole_within, within};
 use crate::openai::ignored_fields::IgnoredFields;
 use crate::openai::required_model;
@@ -57,7 +58,7 @@ const OF_CHAT_COMPLETIONS: [&str; 18] = [
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
-pub(super) struct WireRequest {
+struct WireRequest {
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]
@@ -172,8 +173,15 @@ struct ReasoningWish {
     summary: Option<String>,
 }
 
+impl CreateRequest {
+    /// Parses a body. The error names the field.
+    pub(super) fn parse(body: &[u8]) -> Result<Self, ApiError> {
+        read::<WireRequest>(body)?.resolve()
+    }
+}
+
 impl WireRequest {
-    pub(super) fn resolve(mut self) -> Result<CreateRequest, ApiError> {
+    fn resolve(mut self) -> Result<CreateRequest, ApiError> {
         let mut ignored = IgnoredFields::default();
         let model = required_model(self.model.take())?;
         if !self.prompt.is_null() {

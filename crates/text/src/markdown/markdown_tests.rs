@@ -10,7 +10,7 @@ fn html(text: &str) -> String {
 }
 
 /// A text that arrives in these pieces, as a page collects it: complete pieces, then the open one.
-fn streamed(pieces: &[String]) -> Vec<Piece> {
+fn streamed(pieces: &[String]) -> Vec<MarkdownPiece> {
     let (mut text, mut settled, mut after) = (String::new(), 0, Continuation::default());
     let (mut complete, mut open) = (Vec::new(), Vec::new());
     for piece in pieces {

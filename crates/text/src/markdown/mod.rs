@@ -10,7 +10,7 @@ mod pieces;
 mod source;
 
 pub use self::cut::{BlockCut, cut};
-pub use self::pieces::{Continuation, Piece, RenderedPieces, render};
+pub use self::pieces::{Continuation, MarkdownPiece, RenderedPieces, render};
 pub use self::source::{MarkdownSource, block_starts, is_line_break};
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub struct Continuation {
 
 /// HTML of one or more blocks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Piece {
+pub struct MarkdownPiece {
     pub html: String,
     /// Whether its first element continues the last element of the piece before: more lines, items or rows.
     pub continues: bool,
@@ -35,7 +35,7 @@ pub struct Piece {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenderedPieces {
     /// Text that follows can change only the last one.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<MarkdownPiece>,
     /// Where the last piece begins.
     pub settled: usize,
     /// Passed to the next call, with the text from `settled` on.
@@ -58,7 +58,7 @@ pub fn render(text: &str, after: Option<Continuation>) -> RenderedPieces {
         let end = found.as_ref().map_or(source.len(), |cut| cut.at);
         let advance = end - opening.len();
         let (html, rank) = HtmlRenderer::render(&source[..end], after.rank, after.opening.as_deref());
-        pieces.push(Piece { html, continues: after.opening.is_some() });
+        pieces.push(MarkdownPiece { html, continues: after.opening.is_some() });
         match found {
             None if is_last => return RenderedPieces { pieces, settled, after },
             // A block without a place to cut it.

@@ -92,7 +92,7 @@ async fn markdown_is_rendered_for_the_pages() {
         let answer = server.client.post(server.url("/pages/markdown")).json(&body).send().await.unwrap();
         (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
     };
-    let growing = json!({ "text": "# Gr\u{fc}\u{df}e \u{1f44b}\n\n<b>It</b> is **bol", "after": {} });
+    let growing = json!({ "text": "# Gr\u{fc}\u{df}e \u{1f44b}\n\n<b>It</b> is **bol\n", "after": {} });
     let (status, body) = rendered(growing).await;
     assert_eq!(status, 200, "{body}");
     assert_fits(&document_of(&server).await, "MarkdownPieces", &body);
