@@ -12,7 +12,6 @@ use super::open_item::{ItemEnding, OpenItem, OpenKind};
 use super::output::{ItemStatus, OutputForm, OutputItem};
 use crate::answer::stream::{StreamEncoder, push_step};
 use crate::error::ApiError;
-use crate::json::push_json;
 use crate::unix_time::unix_now;
 
 /// The sequence of events of one response.
