@@ -171,7 +171,8 @@ fn a_growing_list_table_or_code_is_rendered_from_its_last_part() {
     let item = |number: usize| format!("- item **{number}**\n");
     let row = |number: usize| format!("| {number} | b |\n");
     let line = |number: usize| format!("    let a = {number};\n");
-    let kinds: [(&str, &dyn Fn(usize) -> String, &str); 3] = [
+    type Part<'a> = &'a dyn Fn(usize) -> String;
+    let kinds: [(&str, Part<'_>, &str); 3] = [
         ("", &item, "<li>"),
         ("| a | b |\n|---|---|\n", &row, "<td class=\"left\">b"),
         ("```rust\n", &line, "let a ="),
