@@ -4,6 +4,8 @@
 #   ./dev bench proxy              about two minutes
 #   ./dev bench proxy SECONDS      so long for each load instead of 5 s
 #   ./dev bench proxy --peers      LiteLLM and Portkey beside them, installed from their registries; some minutes more
+#   ./dev bench proxy --cpu        only processor time of a request, of a stream with one event per read, and of a stream at once,
+#                                  in turns with nginx; the steadiest figures. Takes --peer
 #   ./dev bench proxy --api all    what the other APIs cost beside chat completions (chat, completions, responses, messages, ollama);
 #                                  fails above 1.2 times
 #   ./dev bench proxy 5 --peer 'mine=my-gateway --port {port} --engine {engine}'     another gateway
@@ -62,11 +64,18 @@ case ${1:-} in
     shift
     ;;
 esac
+mode=''
+if [ "${1:-}" = --cpu ]; then
+    shift
+    mode=turns
+    # For many rounds, so each is short.
+    seconds=1
+fi
 if [ "${1:-}" = --peers ]; then
     shift
     install_peers
     set -- --peer "litellm='$PWD/benches/peers/litellm.sh' '$litellm' {port} {engine}" \
         --peer "portkey='$PWD/benches/peers/portkey.sh' '$portkey' {port}" "$@"
 fi
-exec cargo run --quiet --release -p hob-testkit --example proxy_bench -- \
-    --hob "$hob" --nginx "$nginx" --seconds "$seconds" --json "$out/proxy.json" "$@"
+exec cargo run --quiet --release -p hob-testkit --example proxy_bench -- ${mode:+"$mode"} \
+    --hob "$hob" --nginx "$nginx" --seconds "$seconds" --json "$out/proxy${mode:+-cpu}.json" "$@"

@@ -94,7 +94,7 @@ impl<'a, P: Protocol> AgentRun<'a, P> {
             let mut forwarded = String::new();
             let error = match self.ask_once(&mut forwarded).await {
                 Ok(generation) => {
-                    self.usage = sum(self.usage, generation.usage);
+                    self.usage = Usage::sum(self.usage, generation.usage);
                     generation.warnings.iter().for_each(|warning| self.warn(warning.clone()));
                     self.has_forwarded |= !forwarded.is_empty();
                     return Ok((generation, forwarded));
@@ -258,34 +258,5 @@ fn not_run(call: &ToolCall) -> ToolResult {
         tool_name: call.name.clone(),
         content: format!("not run: the limit is {MAX_CALLS} calls in one turn; make fewer calls at a time"),
         success: false,
-    }
-}
-
-/// The total usage of several turns; unknown if a turn has none.
-fn sum(one: Option<Usage>, other: Option<Usage>) -> Option<Usage> {
-    let (Some(a), Some(b)) = (one, other) else { return one.or(other) };
-    let cached_tokens = match (a.cached_tokens, b.cached_tokens) {
-        (None, None) => None,
-        (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
-    };
-    Some(Usage {
-        prompt_tokens: a.prompt_tokens.saturating_add(b.prompt_tokens),
-        completion_tokens: a.completion_tokens.saturating_add(b.completion_tokens),
-        cached_tokens,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn usage_is_summed_and_unknown_without_any_count() {
-        let usage =
-            |prompt_tokens, cached_tokens| Usage { prompt_tokens, completion_tokens: 1, cached_tokens };
-        assert_eq!(sum(None, None), None);
-        assert_eq!(sum(None, Some(usage(2, None))), Some(usage(2, None)));
-        let both = Usage { prompt_tokens: 5, completion_tokens: 2, cached_tokens: Some(4) };
-        assert_eq!(sum(Some(usage(2, None)), Some(usage(3, Some(4)))), Some(both));
     }
 }

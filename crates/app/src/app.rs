@@ -29,7 +29,7 @@ use crate::startup::channels::{ChannelParts, open_channels};
 use crate::startup::conversations::response_store;
 use crate::startup::embedder::embedder;
 use crate::startup::engines::{beside, choose, engines};
-use crate::startup::local_models::{self, FirstRun};
+use crate::startup::local_models::{self, FirstRun, OfferFn};
 use crate::startup::memory::{MemoryWiring, open_memory};
 use crate::startup::routing::open_router;
 use crate::startup::tasks::{task_options, task_service};
@@ -48,6 +48,8 @@ pub struct AppOptions {
     pub engine: Option<EngineName>,
     /// What to do if no engine answers and none was chosen.
     pub first_run: FirstRun,
+    /// Asked about a better model than the starter model before that is downloaded.
+    pub offer: Option<OfferFn>,
     /// The process that reads files that a server should not read itself; `None` reads them in this process.
     pub reader: Option<ReaderProcess>,
 }
@@ -258,7 +260,7 @@ async fn flush_responses(responses: Arc<dyn ResponseStore>) {
     }
 }
 
-/// Downloads the starter model if no engine is running and none was chosen.
+/// Downloads a first model if no engine is running and none was chosen.
 async fn first_run(
     config: &Config,
     home: &Path,
@@ -268,7 +270,8 @@ async fn first_run(
     if let FirstRun::Fetch(progress) = &wishes.first_run
         && wishes.engine.is_none()
         && !is_default_missed(config, home)
-        && let Some(engine) = local_models::fetch_starter(config, home, Arc::clone(progress)).await?
+        && let Some(engine) =
+            local_models::fetch_first_model(config, home, wishes.offer.as_ref(), Arc::clone(progress)).await?
     {
         return Ok(SelectedEngine { engine, because: SelectionReason::Fallback { instead_of: None } });
     }

@@ -36,9 +36,9 @@ pub use databases::{
     DatabaseKind, DatabaseReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS, hob_database, inspect_databases,
 };
 pub use feedback::{FeedbackService, RatableAnswer, RateError, RatingResult};
-pub use model_library::{LibraryError, LibraryFailure, ModelLibrary, PullStep, PullSteps};
+pub use model_library::{LibraryError, LibraryFailure, ModelLibrary, PullStep, PullSteps, is_pulled_by_hob};
 pub use startup::embedder::{EmbedderError, embedder, open_embedder};
-pub use startup::engines::{beside, choose, engines, ollama};
+pub use startup::engines::{beside, choose, engines, ollama, running_server};
 pub use startup::local_models::FirstRun;
 pub use tool_registry::{
     ToolRegistry, ToolRegistryError, ToolRegistryParts, accept_mcp_tools, check_sandbox, serve_mcp,

@@ -236,13 +236,23 @@ fn source(name: &str, has_files: bool, has_ollama: bool) -> Result<LibrarySource
     // Clients of Ollama write a hub's address, and add a tag.
     let hub = ["hf.co/", "huggingface.co/"].iter().find_map(|host| name.strip_prefix(host));
     let ours = hub.map_or_else(|| name.to_owned(), |rest| format!("hf:{rest}"));
-    let spec: Result<PullSpec, PullSpecError> = ours.strip_suffix(":latest").unwrap_or(&ours).parse();
+    let ours = ours.strip_suffix(":latest").unwrap_or(&ours);
+    let spec: Result<PullSpec, PullSpecError> = ours.parse();
     match spec {
-        Ok(spec @ (PullSpec::Catalogue(_) | PullSpec::Hub(_))) if has_files => Ok(LibrarySource::Files(spec)),
+        Ok(spec) if has_files && is_pulled_by_hob(&spec, ours, has_ollama) => Ok(LibrarySource::Files(spec)),
         _ if has_ollama => Ok(LibrarySource::Ollama(name.to_owned())),
         _ if !has_files => Err(None),
         Ok(_) => Err(Some(LibraryError::LocalPath { name: name.to_owned() })),
         Err(error) => Err(Some(error.into())),
+    }
+}
+
+/// Whether Hob downloads this itself. Where an Ollama answers, short names such as `qwen3:8b` are Ollama's.
+pub fn is_pulled_by_hob(spec: &PullSpec, name: &str, has_ollama: bool) -> bool {
+    match spec {
+        PullSpec::Catalogue(entry) => !has_ollama || entry.name.eq_ignore_ascii_case(name),
+        PullSpec::Hub(_) => true,
+        PullSpec::File(_) => false,
     }
 }
 
@@ -310,6 +320,8 @@ mod tests {
         assert_eq!(of("hf.co/a/b:Q8_0", true, true), Some(files("hf:a/b:Q8_0")));
         assert_eq!(of("hf.co/a/b:Q8_0", false, true), ollama("hf.co/a/b:Q8_0"));
         assert_eq!(of("qwen3:8b", true, true), ollama("qwen3:8b"));
+        assert_eq!(of("qwen3-8b", true, true), Some(files("qwen3:8b")));
+        assert_eq!(of("qwen3:8b", true, false), Some(files("qwen3:8b")));
         assert_eq!(of("someone/model", true, true), ollama("someone/model"));
     }
 
@@ -325,7 +337,7 @@ mod tests {
                 "'/etc/passwd.gguf' is a path. Run 'hob model pull /etc/passwd.gguf' on the server's machine"
             )
         );
-        assert!(why("qwen3:8b", true).is_some_and(|message| message.contains("is not in the built-in list")));
+        assert!(why("qwen9:8b", true).is_some_and(|message| message.contains("is not in the built-in list")));
     }
 
     #[tokio::test]

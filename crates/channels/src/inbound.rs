@@ -10,7 +10,7 @@ use hob_core::model::DEFAULT_MODEL;
 use hob_core::tool::MEMORY_SEARCH_TOOLS;
 use hob_core::{
     AgentPreference, Ask, Caller, CallerRole, GenerateRequest, Message, Permit, Reach, RequestSource, Role,
-    run_id,
+    random_id,
 };
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
@@ -120,7 +120,7 @@ impl InboundHandler {
             role: CallerRole::ChannelSender,
             permit,
             agent,
-            ..Caller::trusted(RequestSource::Channel, run_id("channel"))
+            ..Caller::trusted(RequestSource::Channel, random_id("channel-"))
         }
     }
 

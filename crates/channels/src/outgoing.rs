@@ -1,7 +1,7 @@
 //! Messages to send, the contract of a sender, and its errors.
 
 use async_trait::async_trait;
-use hob_core::{Event, EventBus};
+use hob_core::{Event, EventBus, random_id};
 use thiserror::Error;
 
 use crate::types::ChannelError;
@@ -35,17 +35,13 @@ impl Outgoing {
             content: content.to_owned(),
             conversation_id: conversation_id.filter(|id| !id.is_empty()).map(str::to_owned),
             account_id: None,
-            key: format!("hob-{}", random_key()),
+            key: random_id("hob-"),
         })
     }
 }
 
 /// No channel accepts longer messages.
 const MAX_CONTENT_BYTES: usize = 256 << 10;
-
-fn random_key() -> String {
-    std::iter::repeat_with(fastrand::alphanumeric).take(24).collect()
-}
 
 /// Why a message was not sent.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::{Result, bail};
-use hob_app::FirstRun;
-use hob_app::startup::local_models::{DownloadProgressFn, LocalModels};
-use hob_config::Config;
+use hob_app::startup::local_models::{DownloadProgressFn, LocalModels, ModelOffer, OfferFn};
+use hob_app::{FirstRun, is_pulled_by_hob};
+use hob_config::{Config, EngineName};
+use hob_core::Engine;
+use hob_models::CatalogueEntry;
 use hob_models::catalogue::STARTER;
 use hob_models::tuned::{KeepTuned, TuneReport};
 use hob_models::{DownloadProgress, DownloadStep, PullSpec};
@@ -15,33 +17,69 @@ use hob_models::{DownloadProgress, DownloadStep, PullSpec};
 use crate::args::NetworkAccess;
 use crate::output;
 use crate::output::download::Download;
-use crate::output::number::memory;
+use crate::output::number::{memory, speed};
 use crate::output::progress::Spinner;
+use crate::output::question::{is_interactive, yes_or_no};
 use crate::settings;
 use crate::signals::Signals;
 
 const NO_ENGINE: &str = "this build of hob has no embedded engine. Install it with: \
                          cargo install --path crates/cli --features embedded";
 
-/// What Hob does when no engine answers and none is configured.
-pub fn first_run(network: NetworkAccess) -> FirstRun {
-    match network {
-        NetworkAccess::Offline => FirstRun::Refuse,
-        NetworkAccess::Online => {
-            let download = Download::new(STARTER.name);
-            let announced = std::sync::Once::new();
-            FirstRun::Fetch(Arc::new(move |progress| {
-                announced.call_once(|| {
-                    output::note(format_args!(
-                        "No engine is running. Hob downloads a small built-in model: {} ({}).",
-                        STARTER.name,
-                        memory(STARTER.size)
-                    ));
-                });
-                show(&download, progress);
-            }))
-        }
+/// What Hob does when no engine answers and none is configured: it downloads the starter model, or a better one if the user
+/// accepts the offer.
+pub fn first_run(network: NetworkAccess) -> (FirstRun, Option<OfferFn>) {
+    if network == NetworkAccess::Offline {
+        return (FirstRun::Refuse, None);
     }
+    let accepted: Arc<OnceLock<&'static str>> = Arc::default();
+    let bar: OnceLock<Download> = OnceLock::new();
+    let name = Arc::clone(&accepted);
+    let progress: DownloadProgressFn = Arc::new(move |progress| {
+        let download = bar.get_or_init(|| match name.get() {
+            Some(accepted) => Download::new(*accepted),
+            None => {
+                output::note(format_args!(
+                    "No engine is running. Hob downloads a small built-in model: {} ({}).",
+                    STARTER.name,
+                    memory(STARTER.size)
+                ));
+                Download::new(STARTER.name)
+            }
+        });
+        show(download, progress);
+    });
+    let offer: OfferFn = Arc::new(move |offer| {
+        let is_accepted = ask_or_mention(&offer);
+        if is_accepted {
+            accepted.get_or_init(|| offer.entry.short_name);
+        }
+        is_accepted
+    });
+    (FirstRun::Fetch(progress), Some(offer))
+}
+
+/// Asks whether to download the offered model. Where nobody can answer, names the command that downloads it.
+fn ask_or_mention(ModelOffer { entry, tokens_per_second }: &ModelOffer) -> bool {
+    let (name, about) = (entry.short_name, download_of(entry));
+    if !is_interactive() {
+        output::note(format_args!(
+            "A better model fits this machine: {name} ({about}). Download and choose it with 'hob model pull {name}' and \
+             'hob model use {name}'."
+        ));
+        return false;
+    }
+    output::note(format_args!(
+        "No engine is running. The best model for this machine is {name}: {about}, about {}.",
+        speed(*tokens_per_second)
+    ));
+    let question = format!("Download it? Otherwise Hob downloads a small one ({}).", memory(STARTER.size));
+    yes_or_no(&question).unwrap_or(false)
+}
+
+/// The size and the licence of a download, for a question.
+pub fn download_of(entry: &CatalogueEntry) -> String {
+    format!("about {}, licence {}", memory(entry.size), entry.license)
 }
 
 /// The size of the built-in model.
@@ -65,14 +103,32 @@ pub fn first_vectors(network: NetworkAccess) -> FirstRun {
     }
 }
 
+/// Whether Hob itself downloads `name`, and from where; `None` if the name is for Ollama.
+pub async fn own_source(config: &Config, name: &str, network: NetworkAccess) -> Result<Option<PullSpec>> {
+    let Ok(spec) = name.parse::<PullSpec>() else { return Ok(None) };
+    let prefers_ollama =
+        network == NetworkAccess::Online && config.engine.default != Some(EngineName::Embedded);
+    let is_own = match &spec {
+        PullSpec::File(_) => true,
+        spec => {
+            is_pulled_by_hob(spec, name, true) || !prefers_ollama || !hob_app::ollama(config)?.health().await
+        }
+    };
+    Ok(is_own.then_some(spec))
+}
+
 /// Downloads `name` if Hob itself can; `None` if the name is for Ollama.
 pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result<Option<ExitCode>> {
-    let Ok(spec) = name.parse::<PullSpec>() else { return Ok(None) };
+    let Some(spec) = own_source(config, name, network).await? else { return Ok(None) };
     let mut models = LocalModels::new(config, &settings::home()?);
     if network == NetworkAccess::Offline {
         models.go_offline();
     }
     let mut signals = Signals::listen()?;
+    let offered = match &spec {
+        PullSpec::Catalogue(entry) => Some(entry.short_name),
+        PullSpec::Hub(_) | PullSpec::File(_) => None,
+    };
     let download = Download::new(name.to_owned());
     let bar = download.clone();
     let progress: DownloadProgressFn = Arc::new(move |progress| show(&bar, progress));
@@ -86,7 +142,8 @@ pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result
     };
     download.clear();
     if let Some(model) = outcome? {
-        let id = model.id;
+        // A name that was typed is also the name to use it by.
+        let id = offered.map_or(model.id, |_| name.to_owned());
         if models.engine().is_none() {
             output::line(format_args!("{id} is ready: {}", model.path.display()))?;
         } else if model.header.is_some_and(|header| header.is_embedding) {

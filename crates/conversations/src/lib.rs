@@ -7,8 +7,8 @@ pub mod store;
 mod types;
 
 pub use responses::{
-    Appended, BufferedResponseStore, ConversationAppend, ConversationItem, ResponseChain, ResponseOwner,
-    ResponseStore, SqliteResponseStore, StoredConversation, StoredResponse,
+    Appended, BufferedResponseStore, ConversationAppend, ConversationItem, FoundItems, ItemOrder, ItemPage,
+    ResponseChain, ResponseOwner, ResponseStore, SqliteResponseStore, StoredConversation, StoredResponse,
 };
 pub use store::{ConversationStore, MIGRATIONS, SqliteConversationStore};
 pub use types::{ChatId, ChatSummary, ChatTurn, Conversation, SavedTurn, TurnEnding, TurnNumber};

@@ -64,6 +64,17 @@ pub enum AgentPreference {
     None,
 }
 
+impl AgentPreference {
+    /// What the field `agent` of a request means.
+    pub fn of_field(agent: Option<String>) -> Self {
+        match agent {
+            None => AgentPreference::Configured,
+            Some(name) if matches!(name.as_str(), "" | "none") => AgentPreference::None,
+            Some(name) => AgentPreference::Named(name),
+        }
+    }
+}
+
 /// Whether the model gets passages of the memory with the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MemoryUse {
@@ -105,13 +116,6 @@ impl Caller {
             request_id: None,
         }
     }
-}
-
-/// A name for a run that no other has: `ask-3kD9…`.
-pub fn run_id(of: &str) -> String {
-    let mut id = format!("{of}-");
-    id.extend(std::iter::repeat_with(fastrand::alphanumeric).take(24));
-    id
 }
 
 /// A whole answer, and how it came to be.

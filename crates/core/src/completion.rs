@@ -47,6 +47,8 @@ pub struct CompletionRequest {
     /// Whether the answer begins with the prompt. An engine is asked this only together with `sampling.logprobs`, which then
     /// include those of the prompt. Without them the app repeats the prompt itself.
     pub echo: bool,
+    /// Nothing is written after the prompt. Only together with `echo` and `sampling.logprobs`, which then score the prompt.
+    pub prompt_only: bool,
     /// As the caller gave it.
     pub temperature: Option<Temperature>,
     /// As the caller gave it.
@@ -69,6 +71,9 @@ impl CompletionRequest {
 
     /// The caller's, or else the default; `None` leaves it to the engine.
     pub fn max_tokens(&self) -> Option<u32> {
+        if self.prompt_only {
+            return Some(0);
+        }
         self.max_tokens.or(self.defaults.max_tokens).map(MaxTokens::get)
     }
 

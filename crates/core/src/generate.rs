@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -268,16 +269,37 @@ impl FinishReason {
     }
 }
 
-/// Tokens read and written.
+/// Tokens read and written, and what the engine tells about them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
     /// The part of the prompt that came from a cache, if the engine reports it.
     pub cached_tokens: Option<u64>,
+    /// The part of the answer that the model thought, where the engine tells.
+    pub reasoning_tokens: Option<u64>,
+    /// How long the model took to load before it answered, where the engine tells.
+    pub load_time: Option<Duration>,
 }
 
 impl Usage {
+    /// The sum of both, as far as it is known.
+    pub fn sum(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        let (Some(one), Some(other)) = (one, other) else { return one.or(other) };
+        let known = |one: Option<u64>, other: Option<u64>| match (one, other) {
+            (Some(one), Some(other)) => Some(one.saturating_add(other)),
+            (one, other) => one.or(other),
+        };
+        Some(Usage {
+            prompt_tokens: one.prompt_tokens.saturating_add(other.prompt_tokens),
+            completion_tokens: one.completion_tokens.saturating_add(other.completion_tokens),
+            cached_tokens: known(one.cached_tokens, other.cached_tokens),
+            reasoning_tokens: known(one.reasoning_tokens, other.reasoning_tokens),
+            // A model that was loaded for one was loaded for the other.
+            load_time: one.load_time.max(other.load_time),
+        })
+    }
+
     pub fn total_tokens(&self) -> u64 {
         self.prompt_tokens.saturating_add(self.completion_tokens)
     }
@@ -300,6 +322,8 @@ pub enum AnswerWarning {
     Estimated,
     /// The engine compares no texts, and their vectors were compared instead.
     RerankedByEmbeddings,
+    /// The answer ends after this many tokens at the latest, which is less than the caller allows.
+    LengthLimited(u32),
     /// A field of the request that has no effect on this answer, by its name.
     Ignored(String),
 }
@@ -315,6 +339,7 @@ impl AnswerWarning {
             AnswerWarning::CloudFallback => "cloud-fallback",
             AnswerWarning::Estimated => "estimated",
             AnswerWarning::RerankedByEmbeddings => "reranked-by-embeddings",
+            AnswerWarning::LengthLimited(tokens) => return Cow::Owned(format!("max-tokens={tokens}")),
             AnswerWarning::Ignored(field) => return Cow::Owned(format!("ignored={field}")),
         })
     }
@@ -394,8 +419,36 @@ mod tests {
     }
 
     #[test]
+    fn usage_is_summed_and_unknown_without_any_count() {
+        let usage = |prompt_tokens, cached_tokens, reasoning_tokens| Usage {
+            prompt_tokens,
+            completion_tokens: 1,
+            cached_tokens,
+            reasoning_tokens,
+            load_time: None,
+        };
+        assert_eq!(Usage::sum(None, None), None);
+        let one = usage(2, None, Some(1));
+        assert_eq!(Usage::sum(None, Some(one)), Some(one));
+        let both = Usage {
+            prompt_tokens: 5,
+            completion_tokens: 2,
+            cached_tokens: Some(4),
+            reasoning_tokens: Some(2),
+            load_time: None,
+        };
+        assert_eq!(Usage::sum(Some(one), Some(usage(3, Some(4), Some(1)))), Some(both));
+    }
+
+    #[test]
     fn an_engine_that_counts_nonsense_stops_nobody() {
-        let usage = Usage { prompt_tokens: u64::MAX, completion_tokens: 1, cached_tokens: None };
+        let usage = Usage {
+            prompt_tokens: u64::MAX,
+            completion_tokens: 1,
+            cached_tokens: None,
+            reasoning_tokens: None,
+            load_time: None,
+        };
         assert_eq!(usage.total_tokens(), u64::MAX);
     }
 

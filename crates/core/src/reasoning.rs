@@ -3,6 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
+/// The field of a message with what the model thought, and the field of a request with how much it should, as chat completions call them.
+pub const REASONING_CONTENT: &str = "reasoning_content";
+pub const REASONING_EFFORT: &str = "reasoning_effort";
+
 /// The field of a message that carries such reasoning, under the name that LiteLLM gave it.
 pub const THINKING_BLOCKS: &str = "thinking_blocks";
 
@@ -35,11 +39,28 @@ impl SealedReasoning {
         }
     }
 
+    /// Reads that form. `None` for a block that no provider sealed.
+    pub fn from_value(value: &Value) -> Option<Self> {
+        let text = |field: &str| value.get(field).and_then(Value::as_str).map(str::to_owned);
+        match value.get("type")?.as_str()? {
+            "thinking" => Some(SealedReasoning::Signed {
+                text: text("thinking").unwrap_or_default(),
+                signature: text("signature").filter(|signature| !signature.is_empty())?,
+            }),
+            "redacted_thinking" => Some(SealedReasoning::Redacted { data: text("data")? }),
+            _ => None,
+        }
+    }
+
     /// Adds blocks to the fields of a message.
     pub fn add_to(fields: &mut Map<String, Value>, blocks: &[Self]) {
-        if !blocks.is_empty() {
-            let blocks: Vec<Value> = blocks.iter().map(Self::to_value).collect();
-            fields.insert(THINKING_BLOCKS.to_owned(), Value::Array(blocks));
+        if blocks.is_empty() {
+            return;
+        }
+        if let Value::Array(all) =
+            fields.entry(THINKING_BLOCKS).or_insert_with(|| Value::Array(Vec::with_capacity(blocks.len())))
+        {
+            all.extend(blocks.iter().map(Self::to_value));
         }
     }
 }
@@ -55,7 +76,10 @@ mod tests {
             SealedReasoning::Redacted { data: "d".into() },
         ];
         let mut fields = Map::new();
-        SealedReasoning::add_to(&mut fields, &blocks);
+        for block in &blocks {
+            SealedReasoning::add_to(&mut fields, std::slice::from_ref(block));
+            assert_eq!(SealedReasoning::from_value(&block.to_value()).as_ref(), Some(block));
+        }
         assert_eq!(
             Value::Object(fields),
             json!({ "thinking_blocks": [
@@ -63,6 +87,19 @@ mod tests {
                 { "type": "redacted_thinking", "data": "d" },
             ] })
         );
+    }
+
+    #[test]
+    fn what_no_provider_sealed_is_no_block() {
+        for value in [
+            json!({ "type": "thinking", "thinking": "hm" }),
+            json!({ "type": "thinking", "thinking": "hm", "signature": "" }),
+            json!({ "type": "redacted_thinking" }),
+            json!({ "type": "text", "text": "hm" }),
+            json!("hm"),
+        ] {
+            assert_eq!(SealedReasoning::from_value(&value), None, "{value}");
+        }
     }
 
     #[test]

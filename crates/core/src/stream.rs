@@ -201,7 +201,13 @@ mod tests {
 
     #[test]
     fn pieces_of_text_and_calls_become_one_answer() {
-        let usage = Usage { prompt_tokens: 3, completion_tokens: 2, cached_tokens: None };
+        let usage = Usage {
+            prompt_tokens: 3,
+            completion_tokens: 2,
+            cached_tokens: None,
+            reasoning_tokens: None,
+            load_time: None,
+        };
         let first = ToolCallDelta {
             id: Some("c1".into()),
             name: Some("add".into()),

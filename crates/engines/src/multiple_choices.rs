@@ -42,7 +42,7 @@ fn joined(generations: Vec<Generation>) -> Option<Generation> {
     let mut generations = generations.into_iter();
     let mut first = generations.next()?;
     for generation in generations {
-        first.usage = sum(first.usage, generation.usage);
+        first.usage = Usage::sum(first.usage, generation.usage);
         first.alternatives.push(generation.answer);
     }
     Some(first)
@@ -73,7 +73,7 @@ impl Stream for Interleaved {
             match ready!(self.deltas.as_mut().poll_next(context)) {
                 Some(Ok(Delta::Done { usage })) => {
                     self.unfinished -= 1;
-                    self.usage = sum(self.usage, usage);
+                    self.usage = Usage::sum(self.usage, usage);
                 }
                 Some(Ok(delta)) => return Poll::Ready(Some(Ok(delta))),
                 // One broken answer breaks the whole stream: otherwise the other answers would look complete.
@@ -104,18 +104,6 @@ fn of_choice(delta: Delta, choice: u32) -> Delta {
     }
 }
 
-/// The sum of both, as far as it is known.
-fn sum(one: Option<Usage>, other: Option<Usage>) -> Option<Usage> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(Usage {
-            prompt_tokens: one.prompt_tokens.saturating_add(other.prompt_tokens),
-            completion_tokens: one.completion_tokens.saturating_add(other.completion_tokens),
-            cached_tokens: one.cached_tokens.or(other.cached_tokens),
-        }),
-        (one, other) => one.or(other),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use hob_core::{Collector, FinishReason};
@@ -123,7 +111,13 @@ mod tests {
     use super::*;
 
     fn answer(text: &str) -> DeltaStream {
-        let usage = Some(Usage { prompt_tokens: 3, completion_tokens: 1, cached_tokens: None });
+        let usage = Some(Usage {
+            prompt_tokens: 3,
+            completion_tokens: 1,
+            cached_tokens: None,
+            reasoning_tokens: None,
+            load_time: None,
+        });
         futures::stream::iter(vec![
             Ok(Delta::text(text)),
             Ok(Delta::Finish { choice: 0, reason: FinishReason::Stop }),
@@ -143,7 +137,13 @@ mod tests {
         assert_eq!(generation.answers().map(|answer| answer.content.as_str()).collect::<Vec<_>>(), texts);
         assert_eq!(
             generation.usage,
-            Some(Usage { prompt_tokens: 18, completion_tokens: 6, cached_tokens: None })
+            Some(Usage {
+                prompt_tokens: 18,
+                completion_tokens: 6,
+                cached_tokens: None,
+                reasoning_tokens: None,
+                load_time: None
+            })
         );
     }
 

@@ -8,6 +8,7 @@
 mod support;
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use hob_core::{
     Answer, CompletionRequest, Delta, DetokenizeRequest, Engine, EngineError, FinishReason, Generation,
@@ -71,6 +72,8 @@ async fn every_engine_continues_a_text_as_it_stands() {
                 prompt_tokens: 4,
                 completion_tokens: 8,
                 cached_tokens: (style == Style::LLAMACPP).then_some(0),
+                reasoning_tokens: None,
+                load_time: None,
             }),
             warnings: Vec::new(),
         };
@@ -109,7 +112,13 @@ async fn a_streamed_text_comes_with_its_probabilities() {
     let token = json!({ "token": " a", "logprob": -0.5, "bytes": [32, 97] });
     let mut entry = token.clone();
     entry["top_logprobs"] = json!([token]);
-    let usage = Usage { prompt_tokens: 4, completion_tokens: 2, cached_tokens: None };
+    let usage = Usage {
+        prompt_tokens: 4,
+        completion_tokens: 2,
+        cached_tokens: None,
+        reasoning_tokens: None,
+        load_time: None,
+    };
     let expected = [
         Delta::Text(TextDelta {
             choice: 0,
@@ -172,7 +181,13 @@ async fn llama_cpp_fills_a_gap_at_its_own_path_as_often_as_is_asked() {
     let generation = engine.complete(&request).await.unwrap();
     let contents: Vec<&str> = generation.answers().map(|answer| answer.content.as_str()).collect();
     assert_eq!((contents, generation.model.as_str()), (vec!["return 5", "return 6"], "qwen"));
-    let usage = Usage { prompt_tokens: 18, completion_tokens: 6, cached_tokens: Some(4) };
+    let usage = Usage {
+        prompt_tokens: 18,
+        completion_tokens: 6,
+        cached_tokens: Some(8),
+        reasoning_tokens: None,
+        load_time: None,
+    };
     assert_eq!(generation.usage, Some(usage));
     let sent = &server.requests()[0];
     assert_eq!(
@@ -188,7 +203,13 @@ async fn llama_cpp_fills_a_gap_at_its_own_path_as_often_as_is_asked() {
 
     let request = CompletionRequest { sampling: Sampling::default(), ..request };
     let (deltas, error) = all(engine.stream_completion(&request).await.unwrap()).await;
-    let usage = Usage { prompt_tokens: 9, completion_tokens: 3, cached_tokens: Some(4) };
+    let usage = Usage {
+        prompt_tokens: 9,
+        completion_tokens: 3,
+        cached_tokens: Some(4),
+        reasoning_tokens: None,
+        load_time: None,
+    };
     let expected = [
         Delta::text("return "),
         Delta::text("x"),
@@ -261,7 +282,13 @@ async fn ollama_continues_a_text_without_its_template() {
         ..text("Once upon", 4)
     };
     let generation = ollama.complete(&request).await.unwrap();
-    let usage = Usage { prompt_tokens: 2, completion_tokens: 4, cached_tokens: None };
+    let usage = Usage {
+        prompt_tokens: 2,
+        completion_tokens: 4,
+        cached_tokens: None,
+        reasoning_tokens: None,
+        load_time: Some(Duration::from_nanos(21_280_872)),
+    };
     let expected = Generation {
         model: "smollm2".into(),
         answer: written(" the scene, a", FinishReason::Length),
@@ -277,7 +304,13 @@ async fn ollama_continues_a_text_without_its_template() {
     let server = FakeServer::replying(Reply::transcript("ollama/generate_stream")).await;
     let ollama = Ollama::new(endpoint("ollama", &server));
     let (deltas, error) = all(ollama.stream_completion(&request).await.unwrap()).await;
-    let usage = Usage { prompt_tokens: 11, completion_tokens: 4, cached_tokens: None };
+    let usage = Usage {
+        prompt_tokens: 11,
+        completion_tokens: 4,
+        cached_tokens: None,
+        reasoning_tokens: None,
+        load_time: Some(Duration::from_nanos(19_691_429)),
+    };
     let expected: Vec<Delta> = ["I", "'m", " glad", " to"]
         .map(Delta::text)
         .into_iter()

@@ -56,8 +56,10 @@ fn said(content: &str) -> Answer {
     }
 }
 
-fn used(prompt_tokens: u64, completion_tokens: u64) -> Option<Usage> {
-    Some(Usage { prompt_tokens, completion_tokens, cached_tokens: None })
+/// `loaded` is how long the model took to load, in nanoseconds.
+fn used(prompt_tokens: u64, completion_tokens: u64, loaded: u64) -> Option<Usage> {
+    let load_time = Some(Duration::from_nanos(loaded));
+    Some(Usage { prompt_tokens, completion_tokens, cached_tokens: None, reasoning_tokens: None, load_time })
 }
 
 #[tokio::test]
@@ -71,7 +73,7 @@ async fn a_question_is_answered() {
             model: "smollm2".into(),
             answer: said(answer),
             alternatives: Vec::new(),
-            usage: used(21, 19),
+            usage: used(21, 19, 7_779_976_744),
             warnings: Vec::new(),
         }
     );
@@ -89,7 +91,7 @@ async fn a_stream_has_deltas_and_then_usage() {
         .into_iter()
         .chain([
             Delta::Finish { choice: 0, reason: FinishReason::Length },
-            Delta::Done { usage: used(21, 8) },
+            Delta::Done { usage: used(21, 8, 29_616_591) },
         ])
         .collect();
     assert_eq!(deltas, expected);
@@ -123,7 +125,7 @@ async fn a_call_comes_back_with_an_id_and_its_arguments_as_text() {
     assert!(id.starts_with("call_"), "{id}");
     let call = ToolCall { id, name: "get_weather".into(), arguments: "{\"city\":\"Paris\"}".into() };
     let expected = Answer { tool_calls: vec![call], finish_reason: FinishReason::ToolCalls, ..said("") };
-    assert_eq!((generation.answer, generation.usage), (expected, used(238, 18)));
+    assert_eq!((generation.answer, generation.usage), (expected, used(238, 18, 21_224_678)));
 }
 
 #[tokio::test]
@@ -153,7 +155,7 @@ async fn a_streamed_call_is_complete_and_ends_the_answer() {
     );
     let reason = FinishReason::ToolCalls;
     assert_eq!(finish, &Delta::Finish { choice: 0, reason });
-    assert_eq!(done, &Delta::Done { usage: used(238, 18) });
+    assert_eq!(done, &Delta::Done { usage: used(238, 18, 18_572_007) });
     assert_eq!(
         body(&server.requests()[0].text()),
         with_tool_names(body(&Transcript::load("ollama/chat_tools_stream").request_body))
@@ -277,7 +279,7 @@ async fn several_answers_are_asked_for_one_by_one() {
     .await;
     let one = ollama(&server).generate(&asking(CAPITAL, 24)).await.unwrap();
     let one_used = one.usage.unwrap();
-    let three = used(3 * one_used.prompt_tokens, 3 * one_used.completion_tokens);
+    let three = used(3 * one_used.prompt_tokens, 3 * one_used.completion_tokens, 7_779_976_744);
 
     let generation = ollama(&server).generate(&request).await.unwrap();
     assert_eq!(generation.answers().collect::<Vec<_>>(), vec![&one.answer; 3]);

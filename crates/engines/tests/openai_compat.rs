@@ -78,6 +78,8 @@ async fn every_engine_answers_a_question() {
             prompt_tokens: 42,
             completion_tokens: 8,
             cached_tokens: (style == Style::LLAMACPP).then_some(0),
+            reasoning_tokens: None,
+            load_time: None,
         };
         let expected = Generation {
             model: "smollm2".into(),
@@ -103,6 +105,8 @@ async fn every_engine_streams_deltas_and_then_usage() {
             prompt_tokens: 42,
             completion_tokens: 8,
             cached_tokens: (style == Style::LLAMACPP).then_some(41),
+            reasoning_tokens: None,
+            load_time: None,
         };
         let words = ["The", " capital", " of", " France", " is", " Paris", "."];
         let expected: Vec<Delta> = words
@@ -168,7 +172,15 @@ async fn a_streamed_call_begins_once_and_continues_in_fragments() {
         fragment("Paris"),
         fragment("\""),
         Delta::Finish { choice: 0, reason: FinishReason::ToolCalls },
-        Delta::Done { usage: Some(Usage { prompt_tokens: 131, completion_tokens: 46, cached_tokens: None }) },
+        Delta::Done {
+            usage: Some(Usage {
+                prompt_tokens: 131,
+                completion_tokens: 46,
+                cached_tokens: None,
+                reasoning_tokens: None,
+                load_time: None,
+            }),
+        },
     ];
     assert_eq!(deltas, expected);
     assert_eq!(

@@ -1,23 +1,25 @@
 //! The engine: llama.cpp in this process.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use hob_core::{
     Collector, CompletionRequest, Cut, Delta, DeltaStream, DetokenizeRequest, EmbedRequest, Embeddings,
     Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelCapabilities, ModelInfo,
-    ModelKind, RerankRequest, Reranking, RunningModel, TokenizeRequest, Tokenized,
+    ModelKind, RerankRequest, Reranking, RunningModel, TokenizeRequest, Tokenized, Usage,
 };
-use hob_models::StoredModel;
+use hob_models::catalogue;
 use hob_models::tuned::{KeepTuned, TuneReport};
+use hob_models::{ContextPlan, StoredModel};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use crate::constraint::schema_field;
 use crate::error::{KEY, bad_request, busy, interrupted, unusable};
 use crate::grammar_thread;
 use crate::job::{EmbedJob, Job, VectorForm, WarmJob};
-use crate::loaded_model::{LoadedModel, backend};
+use crate::loaded_model::{ContextSize, LoadedModel, MAX_PARALLEL, backend};
 use crate::model_cache::{Handle, Lease, ModelCache};
 use crate::options::LlamaOptions;
 use crate::prompt::{Prepared, prepare, prepare_completion, prompt_of};
@@ -59,6 +61,22 @@ impl LlamaEngine {
         self.cache.computed()
     }
 
+    /// How the memory of conversations is divided for a model that was trained for this context.
+    pub fn context_plan(&self, trained: Option<u64>) -> ContextPlan {
+        let options = self.cache.options();
+        let size = ContextSize::sized(trained, options);
+        ContextPlan {
+            context: size.context.into(),
+            cells: size.cells.into(),
+            slots: options.parallel.clamp(1, MAX_PARALLEL),
+        }
+    }
+
+    /// Bytes of memory for all models.
+    pub fn memory_budget(&self) -> u64 {
+        self.cache.options().memory_budget
+    }
+
     /// Measures the tuned form of a model. If it is kept, it is used when the model is loaded next. Dropping the future cancels
     /// it.
     pub async fn tune(&self, model: &str, keep: KeepTuned) -> Result<TuneReport, EngineError> {
@@ -68,7 +86,9 @@ impl LlamaEngine {
 
     /// Sends a request to its model; the answer is a stream.
     async fn start(&self, question: Question) -> Result<GenerationStream, EngineError> {
+        let began = Instant::now();
         let (handle, lease) = self.cache.acquire(question.model()).await?;
+        let load_time = began.elapsed();
         if handle.loaded.embeds_only {
             return Err(bad_request(
                 format!("'{}' is an embedding model and writes no answers", question.model()),
@@ -83,6 +103,7 @@ impl LlamaEngine {
         } else {
             stream(write(&handle, prepared, place)?, lease)
         };
+        let deltas = deltas.map_ok(move |delta| with_load_time(delta, load_time)).boxed();
         Ok(GenerationStream { warnings, deltas })
     }
 
@@ -109,6 +130,15 @@ impl LlamaEngine {
         let (reply, vectors) = oneshot::channel();
         send(handle, Order::Embed(EmbedJob { inputs, form, reply, _place: place }))?;
         vectors.await.unwrap_or_else(|_| Err(interrupted("the model's thread ended")))
+    }
+}
+
+fn with_load_time(delta: Delta, load_time: Duration) -> Delta {
+    match delta {
+        Delta::Done { usage: Some(usage) } => {
+            Delta::Done { usage: Some(Usage { load_time: Some(load_time), ..usage }) }
+        }
+        delta => delta,
     }
 }
 
@@ -378,7 +408,8 @@ impl Engine for LlamaEngine {
     }
 
     fn means(&self, asked: &str, listed: &str) -> bool {
-        asked.strip_suffix(".gguf").unwrap_or(asked) == listed
+        let asked = asked.strip_suffix(".gguf").unwrap_or(asked);
+        asked == listed || catalogue::find(asked).is_some_and(|entry| entry.name == listed)
     }
 
     async fn prepare(&self, model: &str) -> Result<(), EngineError> {

@@ -72,6 +72,9 @@ pub(crate) struct ContextSize {
     pub(crate) cells: u32,
 }
 
+/// The most conversations that one model answers concurrently.
+pub(crate) const MAX_PARALLEL: usize = 64;
+
 /// The initial cells: for a few short conversations, or the prompt of an agent.
 const FIRST_CELLS: u32 = 1024;
 
@@ -81,7 +84,7 @@ impl ContextSize {
     }
 
     /// The size for a model that was trained for this context.
-    fn sized(trained: Option<u64>, options: &LlamaOptions) -> Self {
+    pub(crate) fn sized(trained: Option<u64>, options: &LlamaOptions) -> Self {
         let trained = trained
             .and_then(|length| u32::try_from(length).ok())
             .filter(|length| *length > 0)
@@ -189,7 +192,7 @@ impl LoadedModel {
             marks,
             vocabulary: OnceLock::new(),
             context_size: ContextSize::of(stored, options),
-            parallel: options.parallel.clamp(1, 64),
+            parallel: options.parallel.clamp(1, MAX_PARALLEL),
             threads: i32::try_from(options.threads.max(1)).unwrap_or(1),
             embeds_only: header.is_some_and(|header| header.is_embedding),
             pooling,

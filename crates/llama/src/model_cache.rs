@@ -14,7 +14,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hob_core::{EngineError, RunningModel};
-use hob_models::{ModelDirectory, StoredModel};
+use hob_models::catalogue::tagged_id;
+use hob_models::{ModelDirectory, StoredModel, find_by_name};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, watch};
 
@@ -138,7 +139,7 @@ impl ModelCache {
 
     /// Unloads an idle model, and returns when its memory is free. Does nothing if it is not loaded.
     pub(crate) async fn unload(&self, model: &str) -> Result<(), EngineError> {
-        let id = model.strip_suffix(".gguf").unwrap_or(model);
+        let id = tagged_id(model.strip_suffix(".gguf").unwrap_or(model));
         let entry = {
             let mut entries = self.entries.lock();
             match entries.get(id) {
@@ -169,7 +170,7 @@ impl ModelCache {
 
     /// Returns the model, and loads it if necessary.
     pub(crate) async fn acquire(self: &Arc<Self>, model: &str) -> Result<(Handle, Lease), EngineError> {
-        let id = model.strip_suffix(".gguf").unwrap_or(model);
+        let id = tagged_id(model.strip_suffix(".gguf").unwrap_or(model));
         let (lease, mut loading) = match self.join(id) {
             Some(joined) => joined,
             None => self.load(id).await?,
@@ -200,6 +201,7 @@ impl ModelCache {
 
     async fn load(self: &Arc<Self>, id: &str) -> Result<(Lease, watch::Receiver<Loading>), EngineError> {
         let stored = self.find(id).await?;
+        let id = stored.id.as_str();
         let size = ContextSize::of(&stored, &self.options);
         let bytes = size.memory(&stored);
         let budget = self.options.memory_budget;
@@ -243,7 +245,7 @@ impl ModelCache {
             .map_err(|error| unusable(error.to_string()))?
             .map_err(|error| unusable(error.to_string()))?;
         let names = models.iter().map(|model| model.id.clone()).collect();
-        models.into_iter().find(|model| model.id == wanted).ok_or(EngineError::ModelNotFound {
+        find_by_name(models, &wanted).ok_or(EngineError::ModelNotFound {
             engine: KEY.into(),
             model: wanted,
             available: names,

@@ -1,7 +1,8 @@
 //! Reads the options of a request. Unsupported ones are refused by name.
 
 use hob_core::{
-    AnswerWarning, Content, ContentPart, EngineError, GenerateRequest, Message, Unplaced, unplaced_field,
+    AnswerWarning, Content, ContentPart, EngineError, GenerateRequest, Message, REASONING_EFFORT, Unplaced,
+    unplaced_field,
 };
 use serde_json::{Map, Value};
 
@@ -13,9 +14,6 @@ const MAX_BIAS: f32 = 1e6;
 
 /// The default temperature, as in llama.cpp's server.
 const DEFAULT_TEMPERATURE: f64 = 0.8;
-
-/// How much a model reasons, by the name of chat completions and of the templates that know it.
-const REASONING_EFFORT: &str = "reasoning_effort";
 
 /// How an answer is to be made.
 #[derive(Debug, Clone)]

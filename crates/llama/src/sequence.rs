@@ -27,6 +27,7 @@ pub(crate) struct Shared {
     /// Unfinished answers.
     open: Cell<usize>,
     written: Cell<u64>,
+    thought: Cell<u64>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -85,6 +86,8 @@ pub(crate) struct Sequence {
     writer: Writer,
     logprobs: Option<usize>,
     written: usize,
+    /// Tokens that are reasoning.
+    thought: u64,
     longest: usize,
 }
 
@@ -102,6 +105,7 @@ impl Sequence {
             cached: reused,
             open: Cell::new(slots.len()),
             written: Cell::new(0),
+            thought: Cell::new(0),
             _place: job.place,
         });
         let tools = tools.map(Rc::new);
@@ -126,6 +130,7 @@ impl Sequence {
                 writer: Writer::new(choice, &reading),
                 logprobs: ask.logprobs,
                 written: 0,
+                thought: 0,
                 longest: job.longest,
             }
         };
@@ -192,7 +197,10 @@ impl Sequence {
         let shown = self.visible.contains(&token)
             // A grammar treats such a token as text.
             || (self.grammar.is_some() && loaded.marks.contains(&token));
+        let was_thinking = self.writer.is_thinking();
         let written = self.writer.push(&loaded.bytes_of(token, shown), probabilities);
+        // The marks count, too.
+        self.thought += u64::from(was_thinking || self.writer.is_thinking());
         for delta in written.deltas {
             if !self.shared.send(delta) {
                 self.outcome = Some(Outcome::Gone);
@@ -249,12 +257,15 @@ impl Sequence {
         }
         let shared = &self.shared;
         shared.written.set(shared.written.get() + self.written as u64);
+        shared.thought.set(shared.thought.get() + self.thought);
         shared.open.set(shared.open.get().saturating_sub(1));
         if shared.open.get() == 0 {
             let usage = Usage {
                 prompt_tokens: shared.prompt.len() as u64,
                 completion_tokens: shared.written.get(),
                 cached_tokens: Some(shared.cached as u64),
+                reasoning_tokens: Some(shared.thought.get()).filter(|tokens| *tokens > 0),
+                load_time: None,
             };
             shared.send(Delta::Done { usage: Some(usage) });
         }

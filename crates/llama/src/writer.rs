@@ -1,6 +1,6 @@
 //! Turns the tokens of an answer into deltas: characters, reasoning, tool calls, stop strings, probabilities. Pure.
 
-use hob_core::{Delta, FinishReason, TextDelta, ToolCallDelta};
+use hob_core::{Delta, FinishReason, TextDelta, ToolCallDelta, random_id};
 use serde_json::{Value, json};
 
 use crate::chat::{AnswerFormat, AnswerParser, AnswerPart};
@@ -76,6 +76,12 @@ impl Writer {
         written
     }
 
+    /// Whether what the model writes is reasoning.
+    pub(crate) fn is_thinking(&self) -> bool {
+        let format = self.format.as_ref().filter(|format| format.thinks());
+        format.zip(self.parser.as_ref()).is_some_and(|(format, parser)| format.is_thought(parser.text()))
+    }
+
     fn read(&mut self, text: &str, written: &mut Written) {
         let Some(parser) = &mut self.parser else { return self.words(text.to_owned(), written) };
         let parts = if text.is_empty() { Vec::new() } else { parser.push(text) };
@@ -106,7 +112,7 @@ impl Writer {
                 Delta::ToolCall(ToolCallDelta {
                     choice: self.choice,
                     index,
-                    id: Some(id.unwrap_or_else(call_id)),
+                    id: Some(id.unwrap_or_else(|| random_id("call_"))),
                     name: Some(name),
                     arguments: String::new(),
                 })
@@ -195,12 +201,6 @@ impl Writer {
             logprobs: (!tokens.is_empty()).then(|| Box::new(json!({ "content": tokens }))),
         }));
     }
-}
-
-/// A unique id.
-fn call_id() -> String {
-    let suffix: String = std::iter::repeat_with(fastrand::alphanumeric).take(24).collect();
-    format!("call_{suffix}")
 }
 
 #[cfg(test)]

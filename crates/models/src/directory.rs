@@ -12,6 +12,7 @@ use std::time::SystemTime;
 
 use parking_lot::Mutex;
 
+use crate::catalogue;
 use crate::gguf::{GgufHeader, MemoryEstimate};
 use crate::lock::ModelLock;
 use crate::names::{self, Shard};
@@ -113,15 +114,15 @@ impl ModelDirectory {
         Ok(models)
     }
 
-    /// The model with this id, broken or not. A trailing `.gguf` is ignored.
-    pub fn find(&self, id: &str) -> Result<Option<StoredModel>, ModelDirectoryError> {
-        let id = names::without_extension(id);
-        Ok(self.list()?.into_iter().find(|model| model.id == id))
+    /// The model with this id or name of the catalogue, broken or not. A trailing `.gguf` is ignored.
+    pub fn find(&self, name: &str) -> Result<Option<StoredModel>, ModelDirectoryError> {
+        Ok(find_by_name(self.list()?, name))
     }
 
     /// Deletes a model with all its files, including unfinished ones.
-    pub fn remove(&self, id: &str) -> Result<(), ModelDirectoryError> {
-        let id = names::without_extension(id);
+    pub fn remove(&self, name: &str) -> Result<(), ModelDirectoryError> {
+        let found = self.find(name)?.map(|model| model.id);
+        let id = found.as_deref().unwrap_or_else(|| catalogue::tagged_id(names::without_extension(name)));
         let not_found = || ModelDirectoryError::NotFound { id: id.to_owned(), dir: self.dir.clone() };
         // Checked before locking, because a lock leaves a file behind.
         if self.files_of(id)?.is_empty() {
@@ -254,6 +255,22 @@ impl ModelDirectory {
     fn error(&self, doing: &'static str, source: io::Error) -> ModelDirectoryError {
         ModelDirectoryError::Io { path: self.dir.clone(), doing, source }
     }
+}
+
+/// The model with this id, or else with this name of the catalogue: a file has precedence over the name of another model.
+pub fn find_by_name(models: Vec<StoredModel>, name: &str) -> Option<StoredModel> {
+    let name = names::without_extension(name);
+    let listed = catalogue::find(name).map(|entry| entry.name);
+    let mut other = None;
+    for model in models {
+        if model.id == name {
+            return Some(model);
+        }
+        if listed == Some(model.id.as_str()) {
+            other = Some(model);
+        }
+    }
+    other
 }
 
 /// Why a file with this header cannot be loaded as part `number` of its model.

@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 
 use axum::http::{HeaderMap, Request, Version, header};
 use bytes::Bytes;
+use futures::task::AtomicWaker;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -25,6 +26,8 @@ pub(crate) struct ConnectionState {
     answers_after_end: AtomicBool,
     /// The client's side has ended, and hyper does not know.
     has_ended: AtomicBool,
+    /// Waits for a part of the last request's body, which does not come once the client's side has ended.
+    body_reader: AtomicWaker,
 }
 
 impl ConnectionState {
@@ -76,8 +79,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for ClientSocket<S> {
             return read;
         }
         if !this.state.has_ended.swap(true, Ordering::Relaxed) {
-            // A reader of the body may wait for data that does not come.
-            context.waker().wake_by_ref();
+            this.state.body_reader.wake();
         }
         Poll::Pending
     }
@@ -124,6 +126,7 @@ impl Body for LastBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let this = self.get_mut();
+        this.state.body_reader.register(context.waker());
         match Pin::new(&mut this.body).poll_frame(context) {
             Poll::Pending if this.state.has_ended.load(Ordering::Relaxed) => {
                 let broken =

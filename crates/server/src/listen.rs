@@ -31,6 +31,7 @@ use crate::error::{ApiError, ErrorFormat};
 use crate::limits::log_limit::LogLimit;
 use crate::limits::peer_share::{ConnectionShare, ConnectionShares};
 use crate::pipeline::Pipeline;
+use crate::poll_gate::PollGate;
 use crate::reload::ServerControl;
 use crate::request_context::RequestContext;
 use crate::request_id::{ANTHROPIC_REQUEST_ID, ANTHROPIC_VERSION, REQUEST_ID, RequestId};
@@ -245,11 +246,11 @@ async fn serve(socket: std::net::TcpStream, peer: IpAddr, shared: Arc<Shared>, s
     builder.timer(TokioTimer::new()).header_read_timeout(shared.header_timeout);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(Box::pin(socket)), service));
     let stopped = async {
-        stop.shutdown.cancelled().await;
+        PollGate::wait(stop.shutdown.cancelled()).await;
         None
     };
     let cut = async {
-        stop.cut.cancelled().await;
+        PollGate::wait(stop.cut.cancelled()).await;
         None
     };
     let mut cut = pin!(cut);
@@ -297,11 +298,13 @@ fn answer<'a>(
         });
         let context = RequestContext { id, peer, origin: RequestOrigin::Direct, is_keyed: false, connection };
         let mut answering = pin!(shared.pipeline.answer(request, context).instrument(span));
-        let mut response = poll_fn(|polled| match answering.as_mut().poll(polled) {
-            Poll::Pending if state.is_cut() => Poll::Ready(ApiError::shutting_down().into_response()),
-            answer => answer,
-        })
-        .await;
+        let mut gate = PollGate::new();
+        let mut response =
+            poll_fn(|context| match gate.poll(context, |context| answering.as_mut().poll(context)) {
+                Poll::Pending if state.is_cut() => Poll::Ready(ApiError::shutting_down().into_response()),
+                answer => answer,
+            })
+            .await;
         if version == Version::HTTP_10 {
             // The end of the connection ends a stream of HTTP/1.0, so no header may promise to keep it alive.
             response.headers_mut().remove(header::CONNECTION);

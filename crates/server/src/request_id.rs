@@ -3,6 +3,7 @@
 use std::fmt;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use hob_core::fill_random;
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -37,9 +38,7 @@ impl RequestId {
         let mut id = [0; MADE_LENGTH];
         let (prefix, random) = id.split_at_mut(PREFIX.len());
         prefix.copy_from_slice(PREFIX);
-        let mut source = fastrand::Rng::new();
-        // Every character is one byte long.
-        random.fill_with(|| u8::try_from(source.alphanumeric()).unwrap_or(b'0'));
+        fill_random(random);
         RequestId::Made(id)
     }
 

@@ -13,15 +13,8 @@ const CHAT: &str = "/v1/chat/completions";
 /// Where clients of Ollama ask.
 const OLLAMA: &str = "/api/";
 
-/// What clients of other APIs ask for: older and newer ones of OpenAI, Anthropic, Ollama.
-const OTHER_APIS: [(&str, &str); 6] = [
-    ("completions", CHAT),
-    ("responses", CHAT),
-    ("messages", CHAT),
-    ("chat", CHAT),
-    ("generate", CHAT),
-    ("tags", "/v1/models"),
-];
+/// Short forms of names.
+const SHORT_NAMES: [(&str, &str); 1] = [("chat", CHAT)];
 
 /// The routes, and the names to compare with.
 pub(crate) struct RouteSuggestions {
@@ -35,7 +28,7 @@ impl RouteSuggestions {
     pub(crate) fn new(patterns: impl IntoIterator<Item = &'static str>) -> Self {
         let mut routes = matchit::Router::new();
         let mut names: Vec<(String, &'static str)> =
-            OTHER_APIS.iter().map(|(name, route)| ((*name).to_owned(), *route)).collect();
+            SHORT_NAMES.iter().map(|(name, route)| ((*name).to_owned(), *route)).collect();
         for pattern in patterns {
             // The server's router accepted the same pattern.
             let _ = routes.insert(pattern, ());
@@ -84,6 +77,11 @@ mod tests {
     fn suggestions() -> RouteSuggestions {
         RouteSuggestions::new([
             CHAT,
+            "/v1/completions",
+            "/v1/responses",
+            "/v1/messages",
+            "/api/chat",
+            "/api/tags",
             "/v1/models",
             "/v1/models/{*id}",
             "/v1/channels",
@@ -107,11 +105,14 @@ mod tests {
             ("/v1/v1/chat/completions", CHAT),
             ("/api/v1/chat/completions", CHAT),
             ("/v1/chatcompletions", CHAT),
-            ("/v1/completion", CHAT),
-            ("/v1/responses", CHAT),
-            ("/v1/messages", CHAT),
-            ("/api/chat", CHAT),
-            ("/api/tags", "/v1/models"),
+            ("/v1/chat", CHAT),
+            ("/v1/completion", "/v1/completions"),
+            ("/v1/response", "/v1/responses"),
+            ("/responses", "/v1/responses"),
+            ("/message", "/v1/messages"),
+            ("/v1/messages/", "/v1/messages"),
+            ("/api/chats", "/api/chat"),
+            ("/v1/tags", "/api/tags"),
             ("/models", "/v1/models"),
             ("/v1/model", "/v1/models"),
             ("/v1/models/", "/v1/models"),

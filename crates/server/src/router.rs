@@ -17,7 +17,7 @@ use crate::error::{ApiError, ErrorFormat};
 use crate::limits::log_limit::LogLimit;
 use crate::ollama;
 use crate::openai::{chat, completions, embeddings, media, rerank, tokenize};
-use crate::pages::{chat_page, dashboard};
+use crate::pages::{chat_page, dashboard, markdown};
 use crate::pipeline::Pipeline;
 use crate::reload::AccessRules;
 use crate::request_metrics::RequestMetrics;
@@ -84,6 +84,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<ServerState>>)> {
         ("/api/blobs/{digest}", post(ollama::refused::blobs).head(ollama::refused::blobs)),
         ("/", get(chat_page::show)),
         ("/dashboard", get(dashboard::show)),
+        ("/pages/markdown", post(markdown::create)),
         ("/health", get(health::show)),
         ("/metrics", get(metrics::show)),
         ("/openapi.json", get(openapi::show)),

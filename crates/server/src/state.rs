@@ -15,7 +15,7 @@ use crate::blocking_pool::BlockingPool;
 use crate::limits::body::BodyReader;
 use crate::limits::concurrency_limit::ConcurrencyLimit;
 use crate::request_metrics::RequestMetrics;
-use crate::responses::BackgroundRuns;
+use crate::responses::{BackgroundRuns, ConversationLocks};
 
 /// Reports that are computed at once: each takes a thread.
 const MAX_REPORTS: usize = 2;
@@ -56,6 +56,7 @@ pub(crate) struct ServerState {
     pub(crate) scheduler: Option<Arc<Scheduler>>,
     pub(crate) responses: Option<Arc<dyn ResponseStore>>,
     pub(crate) background: Arc<BackgroundRuns>,
+    pub(crate) conversation_locks: Arc<ConversationLocks>,
     pub(crate) library: Option<Arc<ModelLibrary>>,
     pub(crate) pull_slots: Arc<Semaphore>,
     pub(crate) health: HealthCache,
@@ -85,6 +86,7 @@ impl ServerState {
             scheduler,
             responses,
             background,
+            conversation_locks: Arc::default(),
             library,
             pull_slots: Arc::new(Semaphore::new(MAX_PULLS)),
             metrics,

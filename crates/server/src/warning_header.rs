@@ -7,7 +7,7 @@ use hob_core::AnswerWarning;
 pub(crate) const WARNING: HeaderName = HeaderName::from_static("x-hob-warning");
 
 /// Limits on what goes with an answer: some warnings repeat names that the caller chose.
-const MAX_WARNINGS: usize = 32;
+const MAX_WARNINGS: usize = 48;
 const MAX_WARNING_CHARS: usize = 128;
 
 /// The response with a header for each warning.

@@ -109,6 +109,8 @@ fn call(number: u64, rows: u64, now: SystemTime) -> Inference {
             prompt_tokens: scattered % 4000,
             completion_tokens: scattered % 700,
             cached_tokens: None,
+            reasoning_tokens: None,
+            load_time: None,
         },
         estimated: false,
         latency,

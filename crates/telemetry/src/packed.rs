@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::call_record::CallOutcome;
 use crate::entry::{Cost, Entry};
 
-/// The fields in order. A new field at the end needs a default for older pages.
+/// The fields in order. Those at the end need a default, options too: a shorter array has none of them.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Packed<'a> {
     pub(crate) started: i64,
@@ -20,11 +20,17 @@ pub(crate) struct Packed<'a> {
     pub(crate) estimated: u8,
     pub(crate) latency_us: i64,
     pub(crate) outcome: CallOutcome,
+    #[serde(default)]
     pub(crate) first_token_us: Option<i64>,
+    #[serde(default)]
     pub(crate) finish_reason: Option<String>,
+    #[serde(default)]
     pub(crate) cached_tokens: Option<u64>,
+    #[serde(default)]
     pub(crate) cost_pico: Option<u64>,
+    #[serde(default)]
     pub(crate) energy_uj: Option<u64>,
+    #[serde(default)]
     pub(crate) error: Option<String>,
 }
 

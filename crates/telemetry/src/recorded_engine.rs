@@ -189,7 +189,13 @@ impl Engine for RecordedEngine {
     /// Recorded when its last byte has come. Sound and pictures have no token counts.
     async fn media(&self, request: &MediaRequest) -> Result<MediaAnswer, EngineError> {
         let mut inference = self.begin(Operation::Media(request.task), &request.model, 0);
-        inference.usage = Some(Usage { prompt_tokens: 0, completion_tokens: 0, cached_tokens: None });
+        inference.usage = Some(Usage {
+            prompt_tokens: 0,
+            completion_tokens: 0,
+            cached_tokens: None,
+            reasoning_tokens: None,
+            load_time: None,
+        });
         match within(inference.span.trace_parent(), self.engine.media(request)).await {
             Ok(MediaAnswer { content_type, body }) => {
                 Ok(MediaAnswer { content_type, body: Box::pin(RecordedMedia { body, inference }) })
@@ -307,6 +313,8 @@ impl InferenceInProgress {
             prompt_tokens,
             completion_tokens: 0,
             cached_tokens: None,
+            reasoning_tokens: None,
+            load_time: None,
         });
         *prompt_tokens = Some(self.counted().0.prompt_tokens);
         self.settle(InferenceEnd::Complete(FinishReason::Stop));
@@ -318,7 +326,16 @@ impl InferenceInProgress {
             Some(usage) => (usage, false),
             None => {
                 let completion_tokens = tokens_of(self.written);
-                (Usage { prompt_tokens: self.prompt_estimate, completion_tokens, cached_tokens: None }, true)
+                (
+                    Usage {
+                        prompt_tokens: self.prompt_estimate,
+                        completion_tokens,
+                        cached_tokens: None,
+                        reasoning_tokens: None,
+                        load_time: None,
+                    },
+                    true,
+                )
             }
         }
     }

@@ -54,8 +54,20 @@ fn without_usage() -> ScriptedEngine {
     })
 }
 
-const COUNTED: Usage = Usage { prompt_tokens: 3, completion_tokens: 1, cached_tokens: None };
-const ESTIMATED: Usage = Usage { prompt_tokens: 6, completion_tokens: 2, cached_tokens: None };
+const COUNTED: Usage = Usage {
+    prompt_tokens: 3,
+    completion_tokens: 1,
+    cached_tokens: None,
+    reasoning_tokens: None,
+    load_time: None,
+};
+const ESTIMATED: Usage = Usage {
+    prompt_tokens: 6,
+    completion_tokens: 2,
+    cached_tokens: None,
+    reasoning_tokens: None,
+    load_time: None,
+};
 
 #[tokio::test]
 async fn a_whole_answer_and_a_stream_are_recorded_once_each() {
@@ -88,7 +100,13 @@ async fn a_disconnected_caller_is_recorded_as_cancelled_with_the_text_so_far() {
     let mut deltas = engine.stream(&asking()).await.unwrap().deltas;
     deltas.next().await;
     drop(deltas);
-    let until_then = Usage { prompt_tokens: 6, completion_tokens: 1, cached_tokens: None };
+    let until_then = Usage {
+        prompt_tokens: 6,
+        completion_tokens: 1,
+        cached_tokens: None,
+        reasoning_tokens: None,
+        load_time: None,
+    };
     assert_eq!(log.endings(), [(InferenceEnd::Cancelled, until_then, true)]);
 }
 
@@ -112,6 +130,12 @@ async fn embeddings_are_recorded_without_completion_tokens() {
         ..EmbedRequest::default()
     };
     engine.embed(&request).await.unwrap();
-    let usage = Usage { prompt_tokens: 2, completion_tokens: 0, cached_tokens: None };
+    let usage = Usage {
+        prompt_tokens: 2,
+        completion_tokens: 0,
+        cached_tokens: None,
+        reasoning_tokens: None,
+        load_time: None,
+    };
     assert_eq!(log.endings(), [(InferenceEnd::Complete(FinishReason::Stop), usage, false)]);
 }

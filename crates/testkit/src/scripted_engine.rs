@@ -57,8 +57,13 @@ impl ScriptedEngine {
     /// Says these words, one piece each, and stops.
     pub fn saying(words: &'static [&'static str]) -> Self {
         Self::new(move |_| {
-            let usage =
-                Usage { prompt_tokens: 3, completion_tokens: words.len() as u64, cached_tokens: None };
+            let usage = Usage {
+                prompt_tokens: 3,
+                completion_tokens: words.len() as u64,
+                cached_tokens: None,
+                reasoning_tokens: None,
+                load_time: None,
+            };
             let mut deltas: Vec<_> = words.iter().map(|word| Ok(Delta::text(*word))).collect();
             deltas.push(Ok(Delta::Finish { choice: 0, reason: FinishReason::Stop }));
             deltas.push(Ok(Delta::Done { usage: Some(usage) }));

@@ -1,6 +1,7 @@
-//! Converts bytes and markup to readable text.
+//! Converts bytes and markup to readable text, and Markdown to what terminals and browsers show.
 //!
 //! Knows no network, no disk and no runtime.
 
 pub mod charset;
+pub mod markdown;
 pub mod readable;

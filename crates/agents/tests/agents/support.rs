@@ -16,7 +16,13 @@ use serde_json::{Value, json};
 
 pub type Turn = Vec<Result<Delta, EngineError>>;
 
-pub const USAGE: Usage = Usage { prompt_tokens: 10, completion_tokens: 2, cached_tokens: None };
+pub const USAGE: Usage = Usage {
+    prompt_tokens: 10,
+    completion_tokens: 2,
+    cached_tokens: None,
+    reasoning_tokens: None,
+    load_time: None,
+};
 
 fn finished(mut deltas: Turn, reason: FinishReason) -> Turn {
     deltas.push(Ok(Delta::Finish { choice: 0, reason }));
@@ -231,6 +237,8 @@ pub fn outcome(content: &str, turns: u32, tool_results: Vec<ToolResult>) -> Agen
         prompt_tokens: USAGE.prompt_tokens * u64::from(turns),
         completion_tokens: USAGE.completion_tokens * u64::from(turns),
         cached_tokens: None,
+        reasoning_tokens: None,
+        load_time: None,
     };
     AgentOutcome {
         generation: Generation {

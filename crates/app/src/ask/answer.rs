@@ -101,8 +101,8 @@ impl AskService {
         span: &mut Span,
     ) -> Result<Answered, AskError> {
         let ignored = admit(&mut request, caller, &self.images).await?;
-        let wish = self.wish(&mut request, &caller.agent).await?;
-        let route = self.route(&mut request, caller).await?;
+        let (wish, alias) = self.wish(&mut request, &caller.agent).await?;
+        let route = self.route(&mut request, caller).await?.after_alias(alias);
         self.documents.place_all(&mut request, route.engine()).await?;
         let outcome = self.answer_by(&route, request, wish, caller, span).await;
         answered(route, outcome, ignored, span)
@@ -148,8 +148,8 @@ impl AskService {
         span: &mut Span,
     ) -> Result<AnswerStream, AskError> {
         let ignored = admit(&mut request, caller, &self.images).await?;
-        let wish = self.wish(&mut request, &caller.agent).await?;
-        let route = self.route(&mut request, caller).await?;
+        let (wish, alias) = self.wish(&mut request, &caller.agent).await?;
+        let route = self.route(&mut request, caller).await?.after_alias(alias);
         self.documents.place_all(&mut request, route.engine()).await?;
         let model = request.model.clone();
         let begun = self.first_piece(&route, request, wish, caller, span).await;

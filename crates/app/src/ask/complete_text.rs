@@ -263,7 +263,7 @@ fn joined(generations: Vec<Generation>) -> Option<Generation> {
     let mut first = generations.next()?;
     for generation in generations {
         let Generation { answer, alternatives, usage, warnings, .. } = generation;
-        first.usage = sum(first.usage, usage);
+        first.usage = Usage::sum(first.usage, usage);
         first.alternatives.push(answer);
         first.alternatives.extend(alternatives);
         add_new(&mut first.warnings, warnings);
@@ -277,21 +277,6 @@ fn add_new(warnings: &mut Vec<AnswerWarning>, more: Vec<AnswerWarning>) {
         if !warnings.contains(&warning) {
             warnings.push(warning);
         }
-    }
-}
-
-/// The sum of both, as far as it is known.
-fn sum(one: Option<Usage>, other: Option<Usage>) -> Option<Usage> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(Usage {
-            prompt_tokens: one.prompt_tokens.saturating_add(other.prompt_tokens),
-            completion_tokens: one.completion_tokens.saturating_add(other.completion_tokens),
-            cached_tokens: match (one.cached_tokens, other.cached_tokens) {
-                (Some(one), Some(other)) => Some(one.saturating_add(other)),
-                (one, other) => one.or(other),
-            },
-        }),
-        (one, other) => one.or(other),
     }
 }
 
@@ -328,7 +313,7 @@ fn together(streams: Vec<DeltaStream>) -> DeltaStream {
         let Some(mut rest) = rest else { return Ok(None) };
         while let Some(delta) = rest.deltas.try_next().await? {
             let Delta::Done { usage } = delta else { return Ok(Some((delta, Some(rest)))) };
-            rest.usage = sum(rest.usage, usage);
+            rest.usage = Usage::sum(rest.usage, usage);
             rest.unfinished -= 1;
             if rest.unfinished == 0 {
                 return Ok(Some((Delta::Done { usage: rest.usage }, None)));

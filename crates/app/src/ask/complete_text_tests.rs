@@ -22,7 +22,13 @@ fn shouting() -> Arc<ScriptedEngine> {
             deltas.push(Ok(Delta::Text(TextDelta { choice, text: format!("{text}{choice}"), logprobs })));
             deltas.push(Ok(Delta::Finish { choice, reason: FinishReason::Stop }));
         }
-        let usage = Usage { prompt_tokens: 1, completion_tokens: 2, cached_tokens: Some(1) };
+        let usage = Usage {
+            prompt_tokens: 1,
+            completion_tokens: 2,
+            cached_tokens: Some(1),
+            reasoning_tokens: None,
+            load_time: None,
+        };
         deltas.push(Ok(Delta::Done { usage: Some(usage) }));
         deltas
     }))
@@ -62,7 +68,13 @@ async fn the_answers_to_several_texts_come_in_their_order() {
     request.request.sampling.n = NonZeroU32::new(2);
     let answered = service(shouting()).complete_text(request, &caller()).await.unwrap();
     assert_eq!(contents(&answered), ["A0", "A1", "B0", "B1"]);
-    let usage = Usage { prompt_tokens: 2, completion_tokens: 4, cached_tokens: Some(2) };
+    let usage = Usage {
+        prompt_tokens: 2,
+        completion_tokens: 4,
+        cached_tokens: Some(2),
+        reasoning_tokens: None,
+        load_time: None,
+    };
     assert_eq!(answered.generation.usage, Some(usage));
 }
 
@@ -79,7 +91,13 @@ async fn a_stream_of_several_texts_numbers_their_answers_and_is_done_once() {
         }
     }
     assert_eq!(written, ["aA0", "bB0"]);
-    let usage = Usage { prompt_tokens: 2, completion_tokens: 4, cached_tokens: Some(2) };
+    let usage = Usage {
+        prompt_tokens: 2,
+        completion_tokens: 4,
+        cached_tokens: Some(2),
+        reasoning_tokens: None,
+        load_time: None,
+    };
     let done: Vec<&Delta> = deltas.iter().filter(|delta| matches!(delta, Delta::Done { .. })).collect();
     assert_eq!(done, [&Delta::Done { usage: Some(usage) }]);
 }

@@ -1,11 +1,12 @@
-//! Asks again without a limit of the answer, where the limit alone made an engine refuse. Clients such as Claude Code send one limit to
-//! every model, and some engines refuse a limit that the model's context cannot hold.
+//! Asks again without a limit of the answer, where the limit alone made an engine refuse, and tells the caller. Clients such as Claude
+//! Code send one limit to every model, and some engines refuse a limit that the model's context cannot hold.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use hob_core::{
-    AnswerDefaults, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
+    AnswerDefaults, AnswerWarning, Engine, EngineError, GenerateRequest, Generation, GenerationStream,
+    ModelInfo,
 };
 
 /// The same engine, which does not refuse a soft limit.
@@ -39,6 +40,10 @@ fn unlimited(request: &GenerateRequest) -> GenerateRequest {
     }
 }
 
+fn without_limit() -> AnswerWarning {
+    AnswerWarning::Ignored("max_tokens".to_owned())
+}
+
 #[async_trait]
 impl Engine for LengthRetry {
     fn key(&self) -> &str {
@@ -53,7 +58,9 @@ impl Engine for LengthRetry {
         match self.engine.generate(request).await {
             Err(error) if is_about_length(&error) => {
                 tracing::debug!(%error, "engine refused the limit of the answer; asking without it");
-                self.engine.generate(&unlimited(request)).await
+                let mut generation = self.engine.generate(&unlimited(request)).await?;
+                generation.warnings.push(without_limit());
+                Ok(generation)
             }
             outcome => outcome,
         }
@@ -63,7 +70,9 @@ impl Engine for LengthRetry {
         match self.engine.stream(request).await {
             Err(error) if is_about_length(&error) => {
                 tracing::debug!(%error, "engine refused the limit of the answer; asking without it");
-                self.engine.stream(&unlimited(request)).await
+                let mut stream = self.engine.stream(&unlimited(request)).await?;
+                stream.warnings.push(without_limit());
+                Ok(stream)
             }
             outcome => outcome,
         }

@@ -307,9 +307,14 @@ impl AskService {
         listed.iter().position(|listed| self.pool.means(&default, listed))
     }
 
+    /// What `id` stands for by `[models.aliases]`; else `id` itself.
+    pub fn meant_by<'a>(&'a self, id: &'a str) -> &'a str {
+        self.aliases.resolve(id).unwrap_or(id)
+    }
+
     /// The model that a caller means by `id`, `default` and aliases included, if an engine lists it and the caller may use it.
     pub async fn listed_model(&self, id: &str, role: CallerRole) -> Result<Option<ListedModel>, EngineError> {
-        let id = self.aliases.resolve(id).unwrap_or(id);
+        let id = self.meant_by(id);
         let default = match id {
             DEFAULT_MODEL => self.default_model().await?,
             _ => None,

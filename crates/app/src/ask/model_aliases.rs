@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use hob_core::ModelReason;
-use hob_core::model::{AUTO, DEFAULT_MODEL};
+use hob_core::model::{AGENT_MODEL, AUTO, DEFAULT_MODEL};
 
 /// Names, and the models that they mean.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl ModelAliases {
     /// The model that `name` means; `None` if it is not an alias. An alias of an alias is not resolved.
     pub(crate) fn resolve(&self, name: &str) -> Option<&str> {
         // These are names of Hob's own, so no pattern takes them away.
-        if name == DEFAULT_MODEL || name == AUTO {
+        if [DEFAULT_MODEL, AUTO, AGENT_MODEL].contains(&name) {
             return None;
         }
         let found = self.aliases.iter().find(|(pattern, _)| matches(pattern, name));
@@ -105,10 +105,7 @@ mod tests {
     #[test]
     fn names_of_hob_and_of_the_model_itself_stay() {
         let aliases = aliases(&[("*", "m")]);
-        assert_eq!(
-            (aliases.resolve("default"), aliases.resolve("auto"), aliases.resolve("m")),
-            (None, None, None)
-        );
+        assert_eq!(["default", "auto", "hob/agent", "m"].map(|name| aliases.resolve(name)), [None; 4]);
         assert_eq!(ModelAliases::default().resolve("claude-opus-5"), None);
     }
 

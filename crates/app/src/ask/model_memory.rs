@@ -53,7 +53,7 @@ impl AskService {
         model: &str,
         role: CallerRole,
     ) -> Result<Option<(Arc<dyn Engine>, String)>, AskError> {
-        let model = match self.aliases.resolve(model).unwrap_or(model) {
+        let model = match self.meant_by(model) {
             DEFAULT_MODEL | AGENT_MODEL => {
                 self.default_model().await?.ok_or_else(|| EngineError::ModelNotFound {
                     engine: self.engine().key().to_owned(),

@@ -6,7 +6,7 @@ use hob_agents::{AgentStream, delta_channel};
 use hob_core::model::{AGENT_MODEL, DEFAULT_MODEL};
 use hob_core::{
     Agent, AgentContext, AgentPreference, AskError, Caller, Engine, GenerateRequest, GenerationStream,
-    Permit, Role, RunEvents, TextSink, ToolRunner,
+    ModelReason, Permit, Role, RunEvents, TextSink, ToolRunner,
 };
 use hob_memory::context::{has_context, without_context};
 use hob_telemetry::trace::TracedTools;
@@ -120,17 +120,20 @@ impl AskService {
         RunEvents::new(self.bus.clone(), Arc::clone(&caller.run))
     }
 
-    /// Which agent is to answer. A request for the model [`AGENT_MODEL`] becomes one for the default model.
+    /// Which agent is to answer. A request for the model [`AGENT_MODEL`], or for an alias of it, becomes one for the default model;
+    /// the alias is the reason.
     pub(super) async fn wish(
         &self,
         request: &mut GenerateRequest,
         wish: &AgentPreference,
-    ) -> Result<AgentSelection<Arc<dyn Agent>>, AskError> {
-        let wants_agent = request.model == AGENT_MODEL && !self.is_listed(AGENT_MODEL).await;
+    ) -> Result<(AgentSelection<Arc<dyn Agent>>, Option<ModelReason>), AskError> {
+        let wants_agent = self.meant_by(&request.model) == AGENT_MODEL && !self.is_listed(AGENT_MODEL).await;
+        let mut alias = None;
         if wants_agent {
+            alias = self.aliases.apply(&mut request.model);
             request.model = DEFAULT_MODEL.to_owned();
         }
-        Ok(match wish {
+        let selection = match wish {
             AgentPreference::Configured if wants_agent => {
                 AgentSelection::Named(self.agent.clone().ok_or(AskError::NoAgent)?)
             }
@@ -140,7 +143,8 @@ impl AskService {
                 let agent = hob_agents::agent(name).ok_or_else(|| unknown_agent(name))?;
                 AgentSelection::Named(agent)
             }
-        })
+        };
+        Ok((selection, alias))
     }
 }
 

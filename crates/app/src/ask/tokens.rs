@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hob_core::model::DEFAULT_MODEL;
+use hob_core::model::{AGENT_MODEL, AUTO, DEFAULT_MODEL};
 use hob_core::{AskError, Caller, DetokenizeRequest, Engine, TokenizeRequest, Tokenized};
 
 use super::AskService;
@@ -32,11 +32,10 @@ impl AskService {
         Ok(engine.detokenize(&request).await?)
     }
 
-    /// The engine whose tokenizer is used. `default` and `auto` mean the steady default model.
+    /// The engine whose tokenizer is used. `default`, `auto` and the agent mean the steady default model.
     async fn tokenizer(&self, model: &mut String, caller: &Caller) -> Result<Arc<dyn Engine>, AskError> {
         self.aliases.apply(model);
-        self.aliases.apply(model);
-        if (*model == DEFAULT_MODEL || *model == hob_core::model::AUTO)
+        if [DEFAULT_MODEL, AUTO, AGENT_MODEL].contains(&model.as_str())
             && let Some(steady) = self.steady_model().await?
         {
             *model = steady;

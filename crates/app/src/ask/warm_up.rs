@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use hob_config::EngineName;
 use hob_core::{
     AgentContext, Answer, AskError, Caller, Engine, EngineError, FinishReason, GenerateRequest, Generation,
-    GenerationStream, Message, ModelInfo, RequestSource, Role, RunEvents, run_id,
+    GenerationStream, Message, ModelInfo, RequestSource, Role, RunEvents, random_id,
 };
 
 use super::AskService;
@@ -22,7 +22,7 @@ impl AskService {
             return Ok(());
         };
         let Some(model) = self.steady_model().await? else { return Ok(()) };
-        let caller = Caller::trusted(RequestSource::Server, run_id("warm"));
+        let caller = Caller::trusted(RequestSource::Server, random_id("warm-"));
         let messages = vec![Message::new(Role::User, "Hello")];
         let request = GenerateRequest { model, messages, ..GenerateRequest::default() };
         let events = RunEvents::without_subscribers();

@@ -87,6 +87,12 @@ pub fn ollama(config: &Config) -> Result<Ollama, EngineError> {
     Ok(Ollama::new(endpoint(EngineName::Ollama, &config.engine.ollama, address)?))
 }
 
+/// A running Hob server at this URL, by its Ollama-compatible API.
+pub fn running_server(config: &Config, url: &str) -> Result<Ollama, EngineError> {
+    let key = config.server.api_key.clone().map(KeyHeader::bearer);
+    Ok(Ollama::new(Endpoint::new(EndpointOptions { key, ..EndpointOptions::new("hob", url) })?))
+}
+
 /// The engine at one or several addresses, without those that are Hob's own.
 fn served<E: Engine + 'static>(
     config: &Config,

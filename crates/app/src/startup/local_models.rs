@@ -11,12 +11,13 @@ use hob_core::{Engine, EngineError};
 #[cfg(feature = "embedded")]
 use hob_llama::{LlamaEngine, LlamaOptions};
 use hob_memory::Embedder;
-use hob_models::catalogue::{EMBEDDING, STARTER};
-use hob_models::pull::{DownloadPolicy, is_within_reach};
+use hob_models::catalogue::{CatalogueEntry, EMBEDDING, STARTER};
+use hob_models::machine::{free_disk, measure_speed};
+use hob_models::pull::{DownloadPolicy, FoundRepository, is_within_reach, search};
 use hob_models::tuned::{KeepTuned, TuneReport};
 use hob_models::{
-    DownloadProgress, ModelDirectory, ModelDirectoryError, PullError, PullOptions, PullSpec, StoredModel,
-    pull,
+    ContextPlan, DownloadProgress, MachineRoom, ModelDirectory, ModelDirectoryError, ModelFootprint,
+    PullError, PullOptions, PullSpec, StoredModel, pull,
 };
 
 /// The directory in the configuration directory.
@@ -40,16 +41,35 @@ pub(crate) fn engine(config: &Config, home: &Path) -> Option<Arc<dyn Engine>> {
     LocalModels::new(config, home).engine()
 }
 
-/// Downloads the starter model and returns the engine that runs it. Downloads nothing in a build without
-/// the engine.
-pub(crate) async fn fetch_starter(
+/// A model that suits this machine better than the starter model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ModelOffer {
+    pub entry: &'static CatalogueEntry,
+    /// About how fast it writes here.
+    pub tokens_per_second: f64,
+}
+
+/// Asks whether to download an offered model instead of the starter model. May block.
+pub type OfferFn = Arc<dyn Fn(ModelOffer) -> bool + Send + Sync>;
+
+/// Downloads the first model and returns the engine that runs it: the starter model, or a better one if `offer` accepts it. Downloads
+/// nothing in a build without the engine.
+pub(crate) async fn fetch_first_model(
     config: &Config,
     home: &Path,
+    offer: Option<&OfferFn>,
     progress: DownloadProgressFn,
 ) -> Result<Option<Arc<dyn Engine>>, PullError> {
     let models = LocalModels::new(config, home);
     let Some(engine) = models.engine() else { return Ok(None) };
-    models.pull(&PullSpec::Catalogue(STARTER), progress).await?;
+    let mut first = STARTER;
+    if let Some(accepts) = offer.cloned()
+        && let Some(best) = models.best_offer().await
+        && tokio::task::spawn_blocking(move || accepts(best)).await.unwrap_or(false)
+    {
+        first = best.entry;
+    }
+    models.pull(&PullSpec::Catalogue(first), progress).await?;
     Ok(Some(engine))
 }
 
@@ -144,6 +164,64 @@ impl LocalModels {
         progress: DownloadProgressFn,
     ) -> Result<StoredModel, PullError> {
         pull(spec, &self.directory, &PullOptions { progress, ..self.pull_options.clone() }).await
+    }
+
+    /// The model with this name, broken or not.
+    pub fn find(&self, name: &str) -> Result<Option<StoredModel>, ModelDirectoryError> {
+        self.directory.find(name)
+    }
+
+    /// Searches the hub.
+    pub async fn search(&self, words: &str, limit: usize) -> Result<Vec<FoundRepository>, PullError> {
+        search(words, limit, &self.pull_options).await
+    }
+
+    /// The memory of a model with its conversations; `None` in a build without the engine, or if the model is broken.
+    pub fn footprint(&self, model: &StoredModel) -> Option<ModelFootprint> {
+        let trained = model.header.as_ref().and_then(|header| header.context_length);
+        ModelFootprint::of_stored(model, self.context_plan(trained)?)
+    }
+
+    /// The same for a model of the catalogue.
+    pub fn entry_footprint(&self, entry: &CatalogueEntry) -> Option<ModelFootprint> {
+        Some(ModelFootprint::of_entry(entry, self.context_plan(Some(entry.context))?))
+    }
+
+    /// What this machine has for models; `None` in a build without the engine. Measures for some tenths of a second.
+    pub async fn machine_room(&self) -> Option<MachineRoom> {
+        let memory = self.memory_budget()?;
+        let directory = self.directory.dir().to_owned();
+        let measure =
+            move || MachineRoom { memory, disk: free_disk(&directory), speed: measure_speed(memory) };
+        tokio::task::spawn_blocking(measure).await.ok()
+    }
+
+    /// The best model for this machine that the hub has.
+    async fn best_offer(&self) -> Option<ModelOffer> {
+        let room = self.machine_room().await?;
+        let entry = room.best_offer(|entry| self.entry_footprint(entry))?;
+        let tokens_per_second = room.speed.tokens_per_second(entry.bytes_per_token());
+        is_within_reach(entry, &self.pull_options).await.then_some(ModelOffer { entry, tokens_per_second })
+    }
+
+    #[cfg(feature = "embedded")]
+    fn context_plan(&self, trained: Option<u64>) -> Option<ContextPlan> {
+        Some(self.engine.context_plan(trained))
+    }
+
+    #[cfg(not(feature = "embedded"))]
+    fn context_plan(&self, _trained: Option<u64>) -> Option<ContextPlan> {
+        None
+    }
+
+    #[cfg(feature = "embedded")]
+    fn memory_budget(&self) -> Option<u64> {
+        Some(self.engine.memory_budget())
+    }
+
+    #[cfg(not(feature = "embedded"))]
+    fn memory_budget(&self) -> Option<u64> {
+        None
     }
 
     /// Whether the starter model could be downloaded and used now, as far as this is known without a download.

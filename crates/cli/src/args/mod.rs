@@ -24,6 +24,7 @@ mod man;
 mod mcp;
 mod memory;
 mod model;
+mod ollama_words;
 mod router;
 mod scheduler;
 mod serve;
@@ -45,6 +46,7 @@ pub use man::ManArgs;
 pub use mcp::McpArgs;
 pub use memory::{MemoryCommand, MemoryIndexArgs, MemorySearchArgs};
 pub use model::ModelCommand;
+pub use ollama_words::OllamaWord;
 pub use router::RouterCommand;
 pub use scheduler::{
     SchedulerCommand, SchedulerCreateArgs, SchedulerEngineArgs, SchedulerRunArgs, SchedulerStartArgs,
@@ -88,10 +90,14 @@ pub enum CliCommand {
     Serve(ServeArgs),
     Ask(AskArgs),
     Chat(ChatArgs),
-    /// List, download and choose models
+    /// List, find, download and choose models
     #[command(subcommand, after_help = examples! {
         "hob model list                        list the models of all running engines"
-        "hob model pull qwen3:0.6b             pull a model with Ollama"
+        "hob model list --available            list models to download, and which of them fit this machine"
+        "hob model pull qwen3:8b               download a model"
+        "hob model use qwen3:8b                make it the default model"
+        ""
+        "Ollama's commands work too: hob run, ps, list, pull, show, stop, rm."
     })]
     Model(ModelCommand),
     /// List, inspect and run the tools that agents use
@@ -149,6 +155,8 @@ pub enum CliCommand {
     Doctor(DoctorArgs),
     Health(HealthArgs),
     Completions(CompletionsArgs),
+    #[command(flatten)]
+    OllamaWord(OllamaWord),
     #[command(hide = true)]
     Man(ManArgs),
     /// Read a document from stdin for the parent process
@@ -223,6 +231,24 @@ mod tests {
         ] {
             let refusal = parse(line).expect_err(line[0]);
             assert!(refusal.contains(expected), "{line:?}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn the_words_of_ollama_are_understood_and_hidden() {
+        for line in [
+            &["run", "qwen3:8b", "Hello", "you"][..],
+            &["ps"],
+            &["list"],
+            &["pull", "qwen3:8b"],
+            &["show", "qwen3:8b"],
+            &["stop", "qwen3:8b"],
+            &["rm", "qwen3:8b"],
+        ] {
+            let args = parse(line).expect(line[0]);
+            assert!(matches!(args.command, Some(CliCommand::OllamaWord(_))), "{line:?}");
+            let command = Args::command();
+            assert!(command.find_subcommand(line[0]).is_some_and(clap::Command::is_hide_set), "{line:?}");
         }
     }
 

@@ -2,14 +2,50 @@
 
 use clap::Subcommand;
 
+/// The most results of a search.
+const MAX_RESULTS: usize = 100;
+
+fn results(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count) if (1..=MAX_RESULTS).contains(&count) => Ok(count),
+        _ => Err(format!("expected a whole number from 1 to {MAX_RESULTS}")),
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub enum ModelCommand {
     /// List the models of all running engines
     #[command(after_help = examples! {
         "hob model list"
+        "hob model list --available            models to download, and which of them fit this machine"
         "hob model list --json | jq -r '.[].model'"
     })]
     List {
+        /// List the models that Hob downloads by name, with size, licence, memory and expected speed
+        #[arg(long)]
+        available: bool,
+        /// Print a JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Search the model hub for models that Hob can download
+    ///
+    /// Shows matches of the built-in list first, then repositories with GGUF files, the most downloaded first.
+    #[command(after_help = examples! {
+        "hob model search qwen3 coder"
+        "hob model search -n 5 mistral"
+        "hob model pull hf:OWNER/REPO          download a result"
+    })]
+    Search {
+        /// Words to search for
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// Number of results from the hub
+        #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20, value_parser = results)]
+        limit: usize,
+        /// Search the built-in list only
+        #[arg(long)]
+        offline: bool,
         /// Print a JSON array
         #[arg(long)]
         json: bool,
@@ -19,7 +55,7 @@ pub enum ModelCommand {
         "hob model info qwen3:8b"
     })]
     Info {
-        /// Model name from 'hob model list'
+        /// Model name from 'hob model list' or 'hob model list --available'
         model: String,
         /// Print a JSON array, one element for each engine that has the model
         #[arg(long)]
@@ -27,13 +63,13 @@ pub enum ModelCommand {
     },
     /// Download a model
     ///
-    /// Hob itself downloads names of its built-in list, hf:OWNER/REPO and .gguf files, and runs them with the embedded
-    /// engine. Ollama pulls all other names, and must be running.
+    /// Hob itself downloads names of its built-in list ('hob model list --available'), hf:OWNER/REPO and .gguf files, and
+    /// runs them with the embedded engine. If Ollama is running, it pulls short names such as qwen3:8b, and all other names.
     #[command(after_help = examples! {
-        "hob model pull smollm2-135m-instruct            a small model to start with"
+        "hob model pull qwen3:8b                         with Ollama if it is running"
+        "hob model pull qwen3-8b                         the same model, always by Hob itself"
         "hob model pull hf:Qwen/Qwen2.5-7B-Instruct-GGUF:Q4_K_M"
         "hob model pull ~/Downloads/model.gguf"
-        "hob model pull qwen3:0.6b                       with Ollama"
         ""
         "An interrupted download resumes when you run the command again."
     })]
@@ -53,7 +89,7 @@ pub enum ModelCommand {
         "hob model use auto"
     })]
     Use {
-        /// Model name from 'hob model list', or 'auto'
+        /// Model name from 'hob model list' or 'hob model list --available', or 'auto'
         model: String,
     },
     /// Delete a model of the embedded engine from disk

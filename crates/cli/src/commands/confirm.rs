@@ -1,8 +1,10 @@
 //! Asks the user for confirmation before a deletion.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+
+use crate::output::question::yes_or_no;
 
 /// Whether the user must confirm first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,28 +29,6 @@ impl Confirmation {
         if !io::stdin().is_terminal() {
             bail!("this deletes {what}. Use -y to confirm.");
         }
-        write!(anstream::stderr(), "Delete {what}? [y/N] ")?;
-        let mut answer = String::new();
-        io::stdin().read_line(&mut answer).context("cannot read the answer")?;
-        Ok(is_yes(&answer))
-    }
-}
-
-fn is_yes(answer: &str) -> bool {
-    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_clear_yes_deletes() {
-        for yes in ["y\n", "Y", " yes \n"] {
-            assert!(is_yes(yes), "{yes:?}");
-        }
-        for no in ["", "\n", "n\n", "yikes\n", "no y"] {
-            assert!(!is_yes(no), "{no:?}");
-        }
+        yes_or_no(&format!("Delete {what}?"))
     }
 }

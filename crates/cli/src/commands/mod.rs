@@ -14,6 +14,7 @@ mod man;
 mod mcp;
 mod memory;
 mod model;
+mod ollama_words;
 mod open_app;
 mod overview;
 mod router;
@@ -47,6 +48,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         CliCommand::Ask(ask) => ask::run(ask, args.verbose.into()),
         CliCommand::Chat(chat) => chat::run(chat, args.verbose.into()),
         CliCommand::Model(model) => model::run(model),
+        CliCommand::OllamaWord(word) => ollama_words::run(word, args.verbose),
         CliCommand::Tools(tools) => tools::run(tools),
         CliCommand::Memory(memory) => memory::run(memory, args.verbose.into()),
         CliCommand::Scheduler(scheduler) => scheduler::run(scheduler),

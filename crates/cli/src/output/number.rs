@@ -20,6 +20,12 @@ pub fn memory(bytes: u64) -> String {
     }
 }
 
+/// Tokens in a second, such as `8.5 tokens/s`, `85 tokens/s`.
+pub fn speed(tokens_per_second: f64) -> String {
+    let places = usize::from(tokens_per_second < 9.95);
+    format!("{tokens_per_second:.places$} tokens/s")
+}
+
 /// A number of weights, such as `7.6B`.
 pub fn weights(count: u64) -> String {
     let count = count as f64;
@@ -93,6 +99,7 @@ mod tests {
         );
         assert_eq!([134_515_008, 7_000_000_000, 1_500, 12].map(weights), ["134.5M", "7B", "1.5K", "12"]);
         assert_eq!([131_072, 2048, 4000, 512].map(tokens), ["128k", "2k", "4000", "512"]);
+        assert_eq!([8.46, 9.96, 85.4].map(speed), ["8.5 tokens/s", "10 tokens/s", "85 tokens/s"]);
         assert_eq!(counted(1, "model"), "1 model");
         assert_eq!(counted(0, "model"), "0 models");
     }

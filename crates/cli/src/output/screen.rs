@@ -66,6 +66,11 @@ pub fn write(lines: &str) -> io::Result<()> {
     anstream::stderr().write_all(lines.as_bytes())
 }
 
+/// Hides the progress bars during `work`.
+pub fn without_bars<T>(work: impl FnOnce() -> T) -> T {
+    BARS.suspend(work)
+}
+
 /// Records that the last written text did not end its line. Only for text on the same terminal as stderr.
 pub fn leave_line_open() {
     IS_LINE_OPEN.store(true, Ordering::Relaxed);

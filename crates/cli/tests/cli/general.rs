@@ -15,7 +15,7 @@ async fn help_lists_commands_and_examples() {
       serve        Start the HTTP server
       ask          Ask a model a question
       chat         Chat with a model
-      model        List, download and choose models
+      model        List, find, download and choose models
       tools        List, inspect and run the tools that agents use
       memory       Index and search your documents
       scheduler    Schedule prompts, once or repeatedly

@@ -39,6 +39,8 @@ mod memory;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
+mod model_hub;
+#[cfg(test)]
 mod overview;
 #[cfg(test)]
 mod packaging;

@@ -257,10 +257,10 @@ async fn a_download_that_fails_says_why() {
 
 #[tokio::test]
 async fn a_download_needs_ollama() {
-    let ran = Home::with_engines(&[("ollama", NOWHERE)]).run(&["model", "pull", "qwen3"]).await;
+    let ran = Home::with_engines(&[("ollama", NOWHERE)]).run(&["model", "pull", "qwen9"]).await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     insta::assert_snapshot!(ran.stderr, @r"
-    error: Unknown model 'qwen3'. Try hf:OWNER/REPO or a .gguf file, or start Ollama to pull from its library. Ollama does not answer on http://127.0.0.1:9. Start it with 'OLLAMA_HOST=127.0.0.1:9 ollama serve'.
+    error: Unknown model 'qwen9'. 'hob model search qwen9' looks for it; or start Ollama to pull from its library. Ollama does not answer on http://127.0.0.1:9. Start it with 'OLLAMA_HOST=127.0.0.1:9 ollama serve'.
     ");
 }
 

@@ -11,8 +11,8 @@ use hob_db::DatabaseError;
 
 use super::sqlite::{SqliteResponseStore, WaitingResponse};
 use super::{
-    Appended, ConversationAppend, ConversationItem, ResponseChain, ResponseOwner, ResponseStore,
-    StoredConversation, StoredResponse,
+    Appended, ConversationAppend, ConversationItem, FoundItems, ItemPage, ResponseChain, ResponseOwner,
+    ResponseStore, StoredConversation, StoredResponse,
 };
 
 /// How long responses are collected before they are written.
@@ -103,6 +103,10 @@ impl Shared {
                 drop(idle);
             }
             let written = self.write();
+            if let Err(error) = &written {
+                let waiting = lock(&self.waiting).next.len();
+                tracing::warn!(%error, waiting, is_lost = is_closed, "responses were not stored");
+            }
             if is_closed {
                 return;
             }
@@ -190,7 +194,7 @@ impl ResponseStore for BufferedResponseStore {
         response: &StoredResponse,
         append: Option<&ConversationAppend>,
         now: SystemTime,
-    ) -> Result<(), DatabaseError> {
+    ) -> Result<Appended, DatabaseError> {
         self.written()?.save(owner, response, append, now)
     }
 
@@ -200,11 +204,11 @@ impl ResponseStore for BufferedResponseStore {
         response: &StoredResponse,
         append: Option<&ConversationAppend>,
         now: SystemTime,
-    ) -> Result<bool, DatabaseError> {
+    ) -> Result<Option<Appended>, DatabaseError> {
         self.written()?.update(owner, response, append, now)
     }
 
-    fn renew(&self, owner: &ResponseOwner, id: &str, lease: Moment) -> Result<(), DatabaseError> {
+    fn renew(&self, owner: &ResponseOwner, id: &str, lease: Moment) -> Result<bool, DatabaseError> {
         self.shared.store.renew(owner, id, lease)
     }
 
@@ -256,9 +260,19 @@ impl ResponseStore for BufferedResponseStore {
         &self,
         owner: &ResponseOwner,
         id: &str,
+        page: &ItemPage,
         now: SystemTime,
-    ) -> Result<Option<Vec<ConversationItem>>, DatabaseError> {
-        self.shared.store.items(owner, id, now)
+    ) -> Result<FoundItems, DatabaseError> {
+        self.shared.store.items(owner, id, page, now)
+    }
+
+    fn item(
+        &self,
+        owner: &ResponseOwner,
+        id: &str,
+        item: &str,
+    ) -> Result<Option<ConversationItem>, DatabaseError> {
+        self.shared.store.item(owner, id, item)
     }
 
     fn append(

@@ -52,8 +52,22 @@ const STRANGERS: StoredLimits = StoredLimits {
     age: DAY,
 };
 
+/// One of them: a quarter, so that it takes several to displace what the others stored.
+const STRANGER: StoredLimits = StoredLimits {
+    responses: STRANGERS.responses / 4,
+    response_bytes: STRANGERS.response_bytes / 4,
+    conversations: STRANGERS.conversations / 4,
+    conversation_bytes: STRANGERS.conversation_bytes / 4,
+    age: DAY,
+};
+
 impl StoredLimits {
     pub fn of(owner: &ResponseOwner) -> Self {
+        if owner.is_owner() { OWNER } else { STRANGER }
+    }
+
+    /// Of all callers of this kind.
+    pub fn of_all_like(owner: &ResponseOwner) -> Self {
         if owner.is_owner() { OWNER } else { STRANGERS }
     }
 }

@@ -5,6 +5,7 @@
 
 mod buffered;
 pub mod limits;
+mod prune;
 mod sqlite;
 
 use std::time::SystemTime;
@@ -19,23 +20,31 @@ pub use sqlite::SqliteResponseStore;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ResponseOwner(String);
 
+const OWNER: &str = "owner";
+const STRANGER: &str = "stranger";
+
 impl ResponseOwner {
     /// The person whose machine this is.
     pub fn owner() -> Self {
-        ResponseOwner("owner".to_owned())
+        ResponseOwner(OWNER.to_owned())
     }
 
-    /// Callers without a key who are not the owner.
-    pub fn stranger() -> Self {
-        ResponseOwner("stranger".to_owned())
+    /// A caller without a key who is not the owner, by what tells it from others, such as its address.
+    pub fn stranger(name: &str) -> Self {
+        ResponseOwner(format!("{STRANGER} {name}"))
     }
 
     pub fn is_owner(&self) -> bool {
-        self.0 == "owner"
+        self.0 == OWNER
     }
 
     pub(crate) fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The first and the last name of the callers that share limits with this one.
+    pub(crate) fn all_like(&self) -> [&'static str; 2] {
+        if self.is_owner() { [OWNER, OWNER] } else { [STRANGER, "stranger~"] }
     }
 }
 
@@ -89,12 +98,47 @@ pub enum ResponseChain {
 }
 
 /// Whether items were added to a conversation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Appended {
     Yes,
     NoSuchConversation,
     /// The conversation has no room for them.
     Full,
+    /// The conversation has an item of this id already, or the new items have it twice.
+    IdTaken(String),
+}
+
+/// Which items of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ItemPage {
+    /// The id of the item before the first one.
+    pub after: Option<String>,
+    pub limit: usize,
+    pub order: ItemOrder,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ItemOrder {
+    OldestFirst,
+    NewestFirst,
+}
+
+impl ItemPage {
+    /// All items, oldest first.
+    pub const ALL: ItemPage = ItemPage { after: None, limit: usize::MAX, order: ItemOrder::OldestFirst };
+}
+
+/// Items that were looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FoundItems {
+    Items {
+        items: Vec<ConversationItem>,
+        /// Whether further ones follow.
+        has_more: bool,
+    },
+    NoSuchConversation,
+    /// `ItemPage::after` is not an item of the conversation.
+    NothingAfter,
 }
 
 /// Stores responses and conversations.
@@ -116,26 +160,27 @@ pub trait ResponseStore: Send + Sync {
         Ok(())
     }
 
-    /// Stores a response, or replaces the one of its id, and adds what it says to a conversation.
+    /// Stores a response, or replaces the one of its id, and adds what it says to a conversation. The response is stored also if
+    /// the conversation takes nothing.
     fn save(
         &self,
         owner: &ResponseOwner,
         response: &StoredResponse,
         append: Option<&ConversationAppend>,
         now: SystemTime,
-    ) -> Result<(), DatabaseError>;
+    ) -> Result<Appended, DatabaseError>;
 
-    /// Replaces a response that is still stored; `false` where it was deleted meanwhile.
+    /// The same for a response that is being written; `None` if it was deleted or ended meanwhile.
     fn update(
         &self,
         owner: &ResponseOwner,
         response: &StoredResponse,
         append: Option<&ConversationAppend>,
         now: SystemTime,
-    ) -> Result<bool, DatabaseError>;
+    ) -> Result<Option<Appended>, DatabaseError>;
 
-    /// Extends the lease of a response that is being written.
-    fn renew(&self, owner: &ResponseOwner, id: &str, lease: Moment) -> Result<(), DatabaseError>;
+    /// Extends the lease of a response that is being written; `false` if it was deleted or ended meanwhile.
+    fn renew(&self, owner: &ResponseOwner, id: &str, lease: Moment) -> Result<bool, DatabaseError>;
 
     fn find(&self, owner: &ResponseOwner, id: &str) -> Result<Option<StoredResponse>, DatabaseError>;
 
@@ -165,13 +210,21 @@ pub trait ResponseStore: Send + Sync {
     /// Deletes a conversation and its items; `false` when there is none.
     fn delete_conversation(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError>;
 
-    /// The items of a conversation, oldest first. Counts as a use of it.
+    /// Items of a conversation. Counts as a use of it.
     fn items(
         &self,
         owner: &ResponseOwner,
         id: &str,
+        page: &ItemPage,
         now: SystemTime,
-    ) -> Result<Option<Vec<ConversationItem>>, DatabaseError>;
+    ) -> Result<FoundItems, DatabaseError>;
+
+    fn item(
+        &self,
+        owner: &ResponseOwner,
+        id: &str,
+        item: &str,
+    ) -> Result<Option<ConversationItem>, DatabaseError>;
 
     /// Adds items at the end of a conversation: all of them or none.
     fn append(

@@ -1,23 +1,19 @@
 //! Stored responses and conversations in SQLite. Opens the database when something is first stored or looked up.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use hob_core::Moment;
 use hob_db::{Database, DatabaseError, Durability, LazyDatabase};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use super::limits::{
-    MAX_CHAIN, MAX_CHAIN_BYTES, MAX_CONVERSATION_BYTES, MAX_CONVERSATION_ITEMS, StoredLimits,
-};
+use super::limits::{MAX_CHAIN, MAX_CHAIN_BYTES, MAX_CONVERSATION_BYTES, MAX_CONVERSATION_ITEMS};
+use super::prune::{PruneSchedule, Stored, number, prune};
 use super::{
-    Appended, ConversationAppend, ConversationItem, ResponseChain, ResponseOwner, ResponseStore,
-    StoredConversation, StoredResponse,
+    Appended, ConversationAppend, ConversationItem, FoundItems, ItemOrder, ItemPage, ResponseChain,
+    ResponseOwner, ResponseStore, StoredConversation, StoredResponse,
 };
-
-/// Responses that are stored between two looks at the limits. Looking takes longer than storing a response.
-pub(super) const PRUNE_EVERY: u64 = 32;
 
 /// A response that waits to be written.
 pub(super) struct WaitingResponse {
@@ -29,33 +25,33 @@ pub(super) struct WaitingResponse {
 /// The responses and conversations in a database.
 pub struct SqliteResponseStore {
     database: LazyDatabase,
-    /// Responses that each caller stored since the start.
-    saved: Mutex<HashMap<ResponseOwner, u64>>,
+    schedule: PruneSchedule,
 }
 
 impl SqliteResponseStore {
     pub fn new(database: impl Into<LazyDatabase>) -> Self {
-        SqliteResponseStore { database: database.into(), saved: Mutex::default() }
+        SqliteResponseStore { database: database.into(), schedule: PruneSchedule::default() }
     }
 
     /// Stores new responses in one transaction.
     pub(super) fn save_all(&self, responses: &[Arc<WaitingResponse>]) -> Result<(), DatabaseError> {
         self.write(|transaction| {
-            for one in responses {
-                write_response(transaction, &one.owner, &one.response, one.at)?;
-                if self.is_prune_due(&one.owner) {
-                    prune_responses(transaction, &one.owner, &one.response.id, one.at)?;
-                }
-            }
-            Ok(())
+            responses.iter().try_for_each(|one| self.save_one(transaction, &one.owner, &one.response, one.at))
         })
     }
 
-    fn is_prune_due(&self, owner: &ResponseOwner) -> bool {
-        let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = saved.entry(owner.clone()).or_default();
-        *count += 1;
-        *count % PRUNE_EVERY == 1
+    fn save_one(
+        &self,
+        transaction: &Transaction<'_>,
+        owner: &ResponseOwner,
+        response: &StoredResponse,
+        now: SystemTime,
+    ) -> rusqlite::Result<()> {
+        write_response(transaction, owner, response, now)?;
+        match self.schedule.is_due(owner, response.body.len() + response.input.len()) {
+            true => prune(transaction, Stored::Responses, owner, &response.id, now),
+            false => Ok(()),
+        }
     }
 
     /// A response is written for every answer, so it need not survive a power cut.
@@ -82,14 +78,10 @@ impl ResponseStore for SqliteResponseStore {
         response: &StoredResponse,
         append: Option<&ConversationAppend>,
         now: SystemTime,
-    ) -> Result<(), DatabaseError> {
-        let is_prune_due = self.is_prune_due(owner);
+    ) -> Result<Appended, DatabaseError> {
         self.write(|transaction| {
-            write_response(transaction, owner, response, now)?;
-            if is_prune_due {
-                prune_responses(transaction, owner, &response.id, now)?;
-            }
-            append.map_or(Ok(()), |append| append_items(transaction, owner, append, now))
+            self.save_one(transaction, owner, response, now)?;
+            append.map_or(Ok(Appended::Yes), |append| append_items(transaction, owner, append, now))
         })
     }
 
@@ -99,25 +91,27 @@ impl ResponseStore for SqliteResponseStore {
         response: &StoredResponse,
         append: Option<&ConversationAppend>,
         now: SystemTime,
-    ) -> Result<bool, DatabaseError> {
+    ) -> Result<Option<Appended>, DatabaseError> {
         self.write(|transaction| {
-            if find(transaction, owner, &response.id)?.is_none() {
-                return Ok(false);
+            let is_being_written = transaction
+                .prepare_cached(
+                    "SELECT 1 FROM stored_response WHERE owner = ?1 AND id = ?2 AND lease IS NOT NULL",
+                )?
+                .exists([owner.as_str(), &response.id])?;
+            if !is_being_written {
+                return Ok(None);
             }
             write_response(transaction, owner, response, now)?;
-            append.map_or(Ok(()), |append| append_items(transaction, owner, append, now))?;
-            Ok(true)
+            append.map_or(Ok(Appended::Yes), |append| append_items(transaction, owner, append, now)).map(Some)
         })
     }
 
-    fn renew(&self, owner: &ResponseOwner, id: &str, lease: Moment) -> Result<(), DatabaseError> {
+    fn renew(&self, owner: &ResponseOwner, id: &str, lease: Moment) -> Result<bool, DatabaseError> {
         self.write(|transaction| {
-            transaction
-                .prepare_cached(
-                    "UPDATE stored_response SET lease = ?3 WHERE owner = ?1 AND id = ?2 AND lease IS NOT NULL",
-                )?
-                .execute(params![owner.as_str(), id, lease.microseconds()])
-                .map(drop)
+            let mut statement = transaction.prepare_cached(
+                "UPDATE stored_response SET lease = ?3 WHERE owner = ?1 AND id = ?2 AND lease IS NOT NULL",
+            )?;
+            Ok(statement.execute(params![owner.as_str(), id, lease.microseconds()])? > 0)
         })
     }
 
@@ -155,7 +149,7 @@ impl ResponseStore for SqliteResponseStore {
                      VALUES (?1, ?2, ?3, ?4, 0, ?3)",
                 )?
                 .execute(params![id, owner.as_str(), created.microseconds(), metadata])?;
-            prune_conversations(transaction, owner, id, created.time())
+            prune(transaction, Stored::Conversations, owner, id, created.time())
         })
     }
 
@@ -198,18 +192,60 @@ impl ResponseStore for SqliteResponseStore {
         &self,
         owner: &ResponseOwner,
         id: &str,
+        page: &ItemPage,
         now: SystemTime,
-    ) -> Result<Option<Vec<ConversationItem>>, DatabaseError> {
+    ) -> Result<FoundItems, DatabaseError> {
         self.write(|transaction| {
             if !touch_conversation(transaction, owner, id, now)? {
-                return Ok(None);
+                return Ok(FoundItems::NoSuchConversation);
             }
-            let mut statement = transaction.prepare_cached(
-                "SELECT id, item FROM conversation_item WHERE conversation = ?1 ORDER BY number",
-            )?;
-            let rows = statement
-                .query_map([id], |row| Ok(ConversationItem { id: row.get(0)?, item: row.get(1)? }))?;
-            rows.collect::<rusqlite::Result<_>>().map(Some)
+            let start = match &page.after {
+                None => None,
+                Some(after) => {
+                    let number: Option<i64> = transaction
+                        .prepare_cached(
+                            "SELECT number FROM conversation_item WHERE conversation = ?1 AND id = ?2",
+                        )?
+                        .query_row([id, after], |row| row.get(0))
+                        .optional()?;
+                    if number.is_none() {
+                        return Ok(FoundItems::NothingAfter);
+                    }
+                    number
+                }
+            };
+            let (query, start) = match page.order {
+                ItemOrder::OldestFirst => ("number > ?2 ORDER BY number LIMIT ?3", start.unwrap_or(0)),
+                ItemOrder::NewestFirst => {
+                    ("number < ?2 ORDER BY number DESC LIMIT ?3", start.unwrap_or(i64::MAX))
+                }
+            };
+            let query = format!("SELECT id, item FROM conversation_item WHERE conversation = ?1 AND {query}");
+            // One more shows whether further ones follow.
+            let limit = number(page.limit.saturating_add(1));
+            let mut statement = transaction.prepare_cached(&query)?;
+            let rows = statement.query_map(params![id, start, limit], conversation_item)?;
+            let mut items = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+            let has_more = items.len() > page.limit;
+            items.truncate(page.limit);
+            Ok(FoundItems::Items { items, has_more })
+        })
+    }
+
+    fn item(
+        &self,
+        owner: &ResponseOwner,
+        id: &str,
+        item: &str,
+    ) -> Result<Option<ConversationItem>, DatabaseError> {
+        self.read(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT id, item FROM conversation_item WHERE conversation = ?2 AND id = ?3
+                     AND EXISTS (SELECT 1 FROM stored_conversation WHERE owner = ?1 AND id = ?2)",
+                )?
+                .query_row([owner.as_str(), id, item], conversation_item)
+                .optional()
         })
     }
 
@@ -219,26 +255,7 @@ impl ResponseStore for SqliteResponseStore {
         append: &ConversationAppend,
         now: SystemTime,
     ) -> Result<Appended, DatabaseError> {
-        self.write(|transaction| {
-            let ConversationAppend { conversation, items } = append;
-            if !touch_conversation(transaction, owner, conversation, now)? {
-                return Ok(Appended::NoSuchConversation);
-            }
-            let (count, bytes): (i64, i64) = transaction
-                .prepare_cached(
-                    "SELECT (SELECT count(*) FROM conversation_item WHERE conversation = ?1), bytes
-                     FROM stored_conversation WHERE id = ?1",
-                )?
-                .query_row([conversation], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            let added: usize = items.iter().map(|item| item.item.len()).sum();
-            let has_room = fits(count, items.len(), MAX_CONVERSATION_ITEMS)
-                && fits(bytes, added, MAX_CONVERSATION_BYTES);
-            if !has_room {
-                return Ok(Appended::Full);
-            }
-            append_items(transaction, owner, append, now)?;
-            Ok(Appended::Yes)
-        })
+        self.write(|transaction| append_items(transaction, owner, append, now))
     }
 
     fn delete_item(&self, owner: &ResponseOwner, id: &str, item: &str) -> Result<bool, DatabaseError> {
@@ -255,12 +272,8 @@ impl ResponseStore for SqliteResponseStore {
     }
 }
 
-fn fits(there: i64, added: usize, limit: usize) -> bool {
-    usize::try_from(there).is_ok_and(|there| there.saturating_add(added) <= limit)
-}
-
-fn number(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
+fn conversation_item(row: &Row<'_>) -> rusqlite::Result<ConversationItem> {
+    Ok(ConversationItem { id: row.get(0)?, item: row.get(1)? })
 }
 
 const COLUMNS: &str = "id, previous, body, input, lease";
@@ -347,16 +360,32 @@ fn touch_conversation(
     Ok(statement.execute(params![owner.as_str(), id, Moment::of(now).microseconds()])? > 0)
 }
 
-/// Adds items to a conversation. One that was deleted meanwhile gets none.
+/// Adds items to a conversation: all of them or none.
 fn append_items(
     transaction: &Transaction<'_>,
     owner: &ResponseOwner,
     append: &ConversationAppend,
     now: SystemTime,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<Appended> {
     let ConversationAppend { conversation, items } = append;
     if !touch_conversation(transaction, owner, conversation, now)? {
-        return Ok(());
+        return Ok(Appended::NoSuchConversation);
+    }
+    let mut ids: HashSet<String> = transaction
+        .prepare_cached("SELECT id FROM conversation_item WHERE conversation = ?1")?
+        .query_map([conversation], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let bytes: i64 = transaction
+        .prepare_cached("SELECT bytes FROM stored_conversation WHERE id = ?1")?
+        .query_row([conversation], |row| row.get(0))?;
+    let added: usize = items.iter().map(|item| item.item.len()).sum();
+    if ids.len() + items.len() > MAX_CONVERSATION_ITEMS
+        || bytes.saturating_add(number(added)) > number(MAX_CONVERSATION_BYTES)
+    {
+        return Ok(Appended::Full);
+    }
+    if let Some(taken) = items.iter().find(|item| !ids.insert(item.id.clone())) {
+        return Ok(Appended::IdTaken(taken.id.clone()));
     }
     let mut statement = transaction.prepare_cached(
         "INSERT INTO conversation_item (conversation, number, id, item)
@@ -366,7 +395,8 @@ fn append_items(
         statement.execute([conversation, id, item])?;
     }
     count_bytes(transaction, conversation)?;
-    prune_conversations(transaction, owner, conversation, now)
+    prune(transaction, Stored::Conversations, owner, conversation, now)?;
+    Ok(Appended::Yes)
 }
 
 fn count_bytes(transaction: &Transaction<'_>, conversation: &str) -> rusqlite::Result<()> {
@@ -377,52 +407,5 @@ fn count_bytes(transaction: &Transaction<'_>, conversation: &str) -> rusqlite::R
              WHERE id = ?1",
         )?
         .execute([conversation])
-        .map(drop)
-}
-
-fn prune_responses(
-    transaction: &Transaction<'_>,
-    owner: &ResponseOwner,
-    newest: &str,
-    now: SystemTime,
-) -> rusqlite::Result<()> {
-    let StoredLimits { responses, response_bytes, .. } = StoredLimits::of(owner);
-    prune(transaction, "stored_response", owner, newest, now, (responses, response_bytes))
-}
-
-fn prune_conversations(
-    transaction: &Transaction<'_>,
-    owner: &ResponseOwner,
-    newest: &str,
-    now: SystemTime,
-) -> rusqlite::Result<()> {
-    let StoredLimits { conversations, conversation_bytes, .. } = StoredLimits::of(owner);
-    prune(transaction, "stored_conversation", owner, newest, now, (conversations, conversation_bytes))
-}
-
-/// Deletes the rows of a caller beyond a number and a size, those first that were not used for the longest time, and old ones.
-/// `newest` stays.
-fn prune(
-    transaction: &Transaction<'_>,
-    table: &str,
-    owner: &ResponseOwner,
-    newest: &str,
-    now: SystemTime,
-    (count, bytes): (usize, usize),
-) -> rusqlite::Result<()> {
-    let oldest = now.checked_sub(StoredLimits::of(owner).age);
-    let oldest = oldest.map_or(0, |oldest| Moment::of(oldest).microseconds());
-    transaction
-        .prepare_cached(&format!(
-            "DELETE FROM {table} WHERE owner = ?1 AND id <> ?2 AND (last_used < ?3 OR rowid IN (
-                SELECT rowid FROM (
-                    SELECT rowid,
-                        row_number() OVER newest AS place,
-                        sum(bytes) OVER newest AS total
-                    FROM {table} WHERE owner = ?1
-                    WINDOW newest AS (ORDER BY last_used DESC, rowid DESC))
-                WHERE place > ?4 OR total > ?5))"
-        ))?
-        .execute(params![owner.as_str(), newest, oldest, number(count), number(bytes)])
         .map(drop)
 }

@@ -5,12 +5,20 @@ use std::time::{Duration, SystemTime};
 use hob_db::Database;
 
 use super::limits::{MAX_CHAIN, MAX_CONVERSATION_BYTES, MAX_CONVERSATION_ITEMS, StoredLimits};
-use super::sqlite::PRUNE_EVERY;
+use super::prune::PRUNE_EVERY;
 use super::*;
 use crate::MIGRATIONS;
 
 fn store() -> SqliteResponseStore {
     SqliteResponseStore::new(Database::in_memory(&[MIGRATIONS]).expect("opened"))
+}
+
+fn stranger() -> ResponseOwner {
+    ResponseOwner::stranger("192.0.2.1")
+}
+
+fn all(items: &[&str]) -> FoundItems {
+    FoundItems::Items { items: items.iter().map(|id| item(id)).collect(), has_more: false }
 }
 
 fn at(seconds: u64) -> SystemTime {
@@ -64,28 +72,35 @@ fn nothing_is_created_by_looking() {
 #[test]
 fn what_belongs_to_one_caller_is_not_there_for_another() {
     let store = store();
-    let callers = [ResponseOwner::owner(), ResponseOwner::stranger()];
+    let callers = [ResponseOwner::owner(), stranger(), ResponseOwner::stranger("192.0.2.2")];
     for (index, owner) in callers.iter().enumerate() {
-        let stranger = &callers[1 - index];
+        let stranger = &callers[(index + 1) % callers.len()];
         let (id, chat) = (format!("r{index}"), format!("c{index}"));
         store.save(owner, &response(&id, None), None, at(1)).expect("written");
         store.create_conversation(owner, &conversation(&chat, 1)).expect("written");
         assert_eq!(store.find(stranger, &id).expect("read"), None);
         assert_eq!(store.chain(stranger, &id, at(2)).expect("read"), ResponseChain::Missing(id.clone()));
-        assert!(!store.update(stranger, &response(&id, None), None, at(2)).expect("written"));
+        assert_eq!(store.update(stranger, &response(&id, None), None, at(2)).expect("written"), None);
+        assert!(!store.renew(stranger, &id, Moment::of(at(9))).expect("written"));
         assert!(!store.delete(stranger, &id).expect("written"));
         assert_eq!(store.conversation(stranger, &chat).expect("read"), None);
-        assert_eq!(store.items(stranger, &chat, at(2)).expect("read"), None);
+        assert_eq!(
+            store.items(stranger, &chat, &ItemPage::ALL, at(2)).expect("read"),
+            FoundItems::NoSuchConversation
+        );
         let items = append(&chat, vec![item("i")]);
         assert_eq!(store.append(stranger, &items, at(2)).expect("written"), Appended::NoSuchConversation);
         assert!(!store.set_metadata(stranger, &chat, "{\"a\":\"b\"}").expect("written"));
-        store.save(stranger, &response("other", None), Some(&items), at(2)).expect("written");
-        assert_eq!(store.items(owner, &chat, at(3)).expect("read"), Some(Vec::new()));
+        let added = store.save(stranger, &response("other", None), Some(&items), at(2)).expect("written");
+        assert_eq!(added, Appended::NoSuchConversation);
+        assert_eq!(store.items(owner, &chat, &ItemPage::ALL, at(3)).expect("read"), all(&[]));
         assert_eq!(store.append(owner, &items, at(3)).expect("written"), Appended::Yes);
+        assert_eq!(store.item(stranger, &chat, "i").expect("read"), None);
+        assert_eq!(store.item(owner, &chat, "i").expect("read"), Some(item("i")));
         assert!(!store.delete_item(stranger, &chat, "i").expect("written"));
         assert!(!store.delete_conversation(stranger, &chat).expect("written"));
         assert_eq!(store.find(owner, &id).expect("read"), Some(response(&id, None)));
-        assert_eq!(store.items(owner, &chat, at(3)).expect("read"), Some(vec![item("i")]));
+        assert_eq!(store.items(owner, &chat, &ItemPage::ALL, at(3)).expect("read"), all(&["i"]));
     }
 }
 
@@ -121,7 +136,7 @@ fn a_chain_has_a_length_even_if_it_is_a_circle() {
 #[test]
 fn what_was_not_used_for_the_longest_time_makes_room() {
     let store = store();
-    let stranger = ResponseOwner::stranger();
+    let stranger = stranger();
     let owner = ResponseOwner::owner();
     let limits = StoredLimits::of(&stranger);
     store.save(&owner, &response("owners", None), None, at(0)).expect("written");
@@ -143,7 +158,7 @@ fn what_was_not_used_for_the_longest_time_makes_room() {
 
 #[test]
 fn what_is_old_or_large_makes_room() {
-    let owner = ResponseOwner::stranger();
+    let owner = stranger();
     let limits = StoredLimits::of(&owner);
     let later = limits.age.as_secs() + 100;
     let aged = store();
@@ -170,18 +185,21 @@ fn a_response_that_was_deleted_while_it_was_written_stays_deleted() {
     let lease = Some(Moment::of(at(60)));
     let running = StoredResponse { lease, ..response("a", None) };
     store.save(&owner, &running, None, at(1)).expect("written");
-    store.renew(&owner, "a", Moment::of(at(90))).expect("written");
+    assert!(store.renew(&owner, "a", Moment::of(at(90))).expect("written"));
     let renewed = StoredResponse { lease: Some(Moment::of(at(90))), ..running };
     assert_eq!(store.find(&owner, "a").expect("read"), Some(renewed));
-    assert!(store.update(&owner, &response("a", None), None, at(2)).expect("written"));
-    store.renew(&owner, "a", Moment::of(at(120))).expect("written");
+    let updated = store.update(&owner, &response("a", None), None, at(2)).expect("written");
+    assert_eq!(updated, Some(Appended::Yes));
+    assert!(!store.renew(&owner, "a", Moment::of(at(120))).expect("written"));
+    let late = StoredResponse { body: "late".into(), ..response("a", None) };
+    assert_eq!(store.update(&owner, &late, None, at(2)).expect("written"), None, "it has ended");
     assert_eq!(
         store.find(&owner, "a").expect("read"),
         Some(response("a", None)),
         "a finished one has no lease"
     );
     store.delete(&owner, "a").expect("written");
-    assert!(!store.update(&owner, &response("a", None), None, at(3)).expect("written"));
+    assert_eq!(store.update(&owner, &response("a", None), None, at(3)).expect("written"), None);
     assert_eq!(store.find(&owner, "a").expect("read"), None);
 }
 
@@ -199,10 +217,25 @@ fn a_conversation_has_its_items_in_order() {
         .expect("written");
     assert!(store.delete_item(&owner, "c", "2").expect("written"));
     assert!(!store.delete_item(&owner, "c", "2").expect("written"));
-    let items = store.items(&owner, "c", at(10)).expect("read");
-    assert_eq!(items, Some(vec![item("1"), item("3"), item("4")]));
+    let items = |after: Option<&str>, limit: usize, order: ItemOrder| {
+        let page = ItemPage { after: after.map(str::to_owned), limit, order };
+        store.items(&owner, "c", &page, at(10)).expect("read")
+    };
+    let more = |ids: &[&str]| match all(ids) {
+        FoundItems::Items { items, .. } => FoundItems::Items { items, has_more: true },
+        other => other,
+    };
+    let (oldest, newest) = (ItemOrder::OldestFirst, ItemOrder::NewestFirst);
+    assert_eq!(store.items(&owner, "c", &ItemPage::ALL, at(10)).expect("read"), all(&["1", "3", "4"]));
+    assert_eq!(items(None, 3, newest), all(&["4", "3", "1"]));
+    assert_eq!(items(None, 2, oldest), more(&["1", "3"]));
+    assert_eq!(items(Some("3"), 2, oldest), all(&["4"]));
+    assert_eq!(items(Some("4"), 1, newest), more(&["3"]));
+    assert_eq!(items(Some("1"), 1, newest), all(&[]));
+    assert_eq!(items(Some("2"), 1, newest), FoundItems::NothingAfter);
     assert!(store.delete_conversation(&owner, "c").expect("written"));
-    assert_eq!(store.items(&owner, "c", at(10)).expect("read"), None);
+    let gone = store.items(&owner, "c", &ItemPage::ALL, at(10)).expect("read");
+    assert_eq!(gone, FoundItems::NoSuchConversation);
     assert_eq!(store.conversation(&owner, "c").expect("read"), None);
 }
 
@@ -224,12 +257,77 @@ fn a_conversation_takes_so_many_items_and_bytes() {
     assert_eq!(store.append(&owner, &append("large", vec![large]), at(1)).expect("written"), Appended::Yes);
     let one_more = append("large", vec![item("y")]);
     assert_eq!(store.append(&owner, &one_more, at(1)).expect("written"), Appended::Full);
+    let saved = store.save(&owner, &response("r", None), Some(&one_more), at(1)).expect("written");
+    assert_eq!(saved, Appended::Full, "a response has no more room than anything else");
+    let running = StoredResponse { lease: Some(Moment::of(at(60))), ..response("s", None) };
+    store.save(&owner, &running, None, at(1)).expect("written");
+    let updated = store.update(&owner, &response("s", None), Some(&one_more), at(1)).expect("written");
+    assert_eq!(updated, Some(Appended::Full));
+    assert!(store.find(&owner, "r").expect("read").is_some(), "the response itself is stored");
+}
+
+#[test]
+fn an_id_is_in_a_conversation_once() {
+    let store = store();
+    let owner = ResponseOwner::owner();
+    store.create_conversation(&owner, &conversation("c", 1)).expect("written");
+    let added =
+        |items: Vec<ConversationItem>| store.append(&owner, &append("c", items), at(1)).expect("written");
+    assert_eq!(added(vec![item("a"), item("a")]), Appended::IdTaken("a".into()));
+    assert_eq!(added(vec![item("a")]), Appended::Yes);
+    assert_eq!(added(vec![item("b"), item("a")]), Appended::IdTaken("a".into()));
+    assert_eq!(store.items(&owner, "c", &ItemPage::ALL, at(2)).expect("read"), all(&["a"]));
+}
+
+#[test]
+fn a_stranger_displaces_its_own_before_those_of_others() {
+    let store = store();
+    let (loud, quiet) = (stranger(), ResponseOwner::stranger("192.0.2.2"));
+    let limits = StoredLimits::of(&loud);
+    store.save(&quiet, &response("quiet", None), None, at(1)).expect("written");
+    store.create_conversation(&quiet, &conversation("quiet", 1)).expect("written");
+    let more = StoredLimits::of_all_like(&loud).responses as u64 * 2;
+    for number in 0..more {
+        store.save(&loud, &response(&number.to_string(), None), None, at(2 + number)).expect("written");
+    }
+    for number in 0..=limits.conversations as u64 {
+        store.create_conversation(&loud, &conversation(&number.to_string(), 2 + number)).expect("written");
+    }
+    assert_eq!(store.find(&loud, "0").expect("read"), None);
+    assert_eq!(store.conversation(&loud, "0").expect("read"), None);
+    assert!(store.find(&quiet, "quiet").expect("read").is_some());
+    assert!(store.conversation(&quiet, "quiet").expect("read").is_some());
+    // All of them together have a limit too, however many addresses they have.
+    for number in 0..StoredLimits::of_all_like(&loud).responses as u64 + PRUNE_EVERY {
+        let one = ResponseOwner::stranger(&format!("address {number}"));
+        store
+            .save(&one, &response(&format!("one {number}"), None), None, at(10_000 + number))
+            .expect("written");
+    }
+    assert_eq!(store.find(&quiet, "quiet").expect("read"), None);
+}
+
+#[test]
+fn large_responses_make_room_before_they_are_many() {
+    let store = store();
+    let stranger = stranger();
+    let limits = StoredLimits::of(&stranger);
+    let large = |number: u64| StoredResponse {
+        body: "x".repeat(limits.response_bytes),
+        ..response(&number.to_string(), None)
+    };
+    for number in 0..PRUNE_EVERY {
+        store.save(&stranger, &large(number), None, at(1 + number)).expect("written");
+    }
+    let stored =
+        (0..PRUNE_EVERY).filter(|number| store.find(&stranger, &number.to_string()).expect("read").is_some());
+    assert!(stored.count() <= 2, "they were counted");
 }
 
 #[test]
 fn old_conversations_make_room() {
     let store = store();
-    let owner = ResponseOwner::stranger();
+    let owner = stranger();
     let limits = StoredLimits::of(&owner);
     for number in 0..=limits.conversations as u64 {
         store.create_conversation(&owner, &conversation(&number.to_string(), number)).expect("written");
@@ -251,7 +349,7 @@ fn a_response_that_waits_is_found_continued_and_deleted() {
     let owner = ResponseOwner::owner();
     store.save_soon(&owner, response("a", None), at(1)).expect("taken");
     assert_eq!(store.find(&owner, "a").expect("read"), Some(response("a", None)));
-    assert_eq!(store.find(&ResponseOwner::stranger(), "a").expect("read"), None);
+    assert_eq!(store.find(&stranger(), "a").expect("read"), None);
     store.save_soon(&owner, response("b", Some("a")), at(2)).expect("taken");
     let chain = ResponseChain::Whole(vec![response("a", None), response("b", Some("a"))]);
     assert_eq!(store.chain(&owner, "b", at(3)).expect("read"), chain);

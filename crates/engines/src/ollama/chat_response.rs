@@ -1,6 +1,7 @@
 //! Responses of `POST /api/chat` and `POST /api/generate`: one JSON object for a complete answer, one object per line for a stream.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use hob_core::{
     Collector, Delta, FinishReason, GenerateRequest, Generation, TextDelta, ToolCallDelta, Usage,
@@ -34,6 +35,9 @@ struct Line {
     prompt_eval_count: Option<u64>,
     #[serde(default)]
     eval_count: Option<u64>,
+    /// In nanoseconds.
+    #[serde(default)]
+    load_duration: Option<u64>,
     #[serde(default)]
     logprobs: Option<Vec<Value>>,
     #[serde(default)]
@@ -65,6 +69,8 @@ impl Line {
             prompt_tokens: self.prompt_eval_count.unwrap_or(0),
             completion_tokens: self.eval_count.unwrap_or(0),
             cached_tokens: None,
+            reasoning_tokens: None,
+            load_time: self.load_duration.map(Duration::from_nanos),
         })
     }
 }

@@ -15,7 +15,6 @@ fn asking_for_probabilities() -> GenerateRequest {
 
 /// Decodes a stream that arrives in these packets. The generated call ids are replaced by fixed ones.
 fn decode(request: &GenerateRequest, packets: &[&[u8]]) -> Result<Vec<Delta>, DecodeError> {
-    fastrand::seed(7);
     let mut frames = Frames::new(OllamaDecoder::FRAMING);
     let mut lines = OllamaDecoder::new(request);
     let mut deltas = VecDeque::new();
@@ -27,6 +26,12 @@ fn decode(request: &GenerateRequest, packets: &[&[u8]]) -> Result<Vec<Delta>, De
     }
     if !matches!(deltas.back(), Some(Delta::Done { .. })) {
         lines.end(&mut deltas)?;
+    }
+    for delta in &mut deltas {
+        if let Delta::ToolCall(ToolCallDelta { id: Some(id), index, .. }) = delta {
+            assert!(id.starts_with("call_"), "{id}");
+            *id = format!("call_{index}");
+        }
     }
     Ok(deltas.into())
 }
@@ -140,7 +145,13 @@ fn thoughts_text_and_usage_come_in_order() {
         )
         .as_bytes()],
     );
-    let usage = Usage { prompt_tokens: 0, completion_tokens: 2, cached_tokens: None };
+    let usage = Usage {
+        prompt_tokens: 0,
+        completion_tokens: 2,
+        cached_tokens: None,
+        reasoning_tokens: None,
+        load_time: None,
+    };
     let expected = vec![
         Delta::Reasoning { choice: 0, text: "hm".into() },
         Delta::text("Hé"),

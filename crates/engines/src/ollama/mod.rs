@@ -15,13 +15,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hob_core::{
     AnswerWarning, CompletionRequest, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest,
-    Generation, GenerationStream, ModelInfo, ReplyMode, RunningModel,
+    Generation, GenerationStream, ModelInfo, REASONING_EFFORT, ReplyMode, RunningModel,
 };
 
 use serde_json::json;
 
 use self::chat_response::OllamaDecoder;
-use self::options::REASONING_EFFORT;
 use self::request::{Body, OllamaBodyOptions, Thinking};
 use crate::embeddings::{EmbeddingCollector, MAX_INPUTS, ONLY_TEXT, OverlongPolicy, batches};
 use crate::multiple_choices;

@@ -1,12 +1,9 @@
 //! Sampling options under Ollama's names, and which additional fields of a caller belong to Ollama.
 
-use hob_core::{GenerateRequest, Sampling};
+use hob_core::{GenerateRequest, REASONING_EFFORT, Sampling};
 use serde_json::{Map, Value, json};
 
 use crate::wire::unsupported_field::UnsupportedField;
-
-/// The chat-completions field for the reasoning effort of a model.
-pub const REASONING_EFFORT: &str = "reasoning_effort";
 
 /// Additional fields that Ollama's request has. `options` is merged with Hob's options, and the reasoning effort
 /// becomes `think`.

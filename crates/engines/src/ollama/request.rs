@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use hob_core::{
-    AnswerWarning, Content, ContentPart, GenerateRequest, Message, ReplyMode, ResponseFormat, Role, ToolCall,
-    ToolChoice, ignored_fields,
+    AnswerWarning, Content, ContentPart, GenerateRequest, Message, REASONING_EFFORT, ReplyMode,
+    ResponseFormat, Role, ToolCall, ToolChoice, ignored_fields,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::forced_tool_call::ForcedCall;
-use super::options::{OWN_FIELDS, OWN_OPTIONS, REASONING_EFFORT, options};
+use super::options::{OWN_FIELDS, OWN_OPTIONS, options};
 use crate::multiple_choices::MAX_ANSWERS;
 use crate::openai_compat::request::tool;
 use crate::wire::unsupported_field::UnsupportedField;

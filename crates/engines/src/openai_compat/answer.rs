@@ -60,6 +60,11 @@ pub struct WireUsage {
     completion_tokens: u64,
     #[serde(default)]
     prompt_tokens_details: Option<PromptDetails>,
+    #[serde(default)]
+    completion_tokens_details: Option<CompletionDetails>,
+    /// Where SGLang has it.
+    #[serde(default)]
+    reasoning_tokens: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -68,12 +73,22 @@ struct PromptDetails {
     cached_tokens: Option<u64>,
 }
 
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct CompletionDetails {
+    #[serde(default)]
+    reasoning_tokens: Option<u64>,
+}
+
 impl From<WireUsage> for Usage {
     fn from(usage: WireUsage) -> Self {
+        let thought = usage.completion_tokens_details.and_then(|details| details.reasoning_tokens);
         Usage {
             prompt_tokens: usage.prompt_tokens,
             completion_tokens: usage.completion_tokens,
             cached_tokens: usage.prompt_tokens_details.and_then(|details| details.cached_tokens),
+            // SGLang writes a zero for every model that does not think.
+            reasoning_tokens: thought.or(usage.reasoning_tokens.filter(|tokens| *tokens > 0)),
+            load_time: None,
         }
     }
 }

@@ -37,11 +37,17 @@ fn text_thought_and_usage_come_in_order() {
             ": keep-alive",
             r#"data: {"choices":[{"index":0,"delta":{"content":"Hé\n"},"finish_reason":null}]}"#,
             r#"data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#,
-            r#"data: {"choices":[],"usage":{"prompt_tokens":4,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":3}}}"#,
+            r#"data: {"choices":[],"usage":{"prompt_tokens":4,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":3},"completion_tokens_details":{"reasoning_tokens":1}}}"#,
             "data: [DONE]",
         ],
     );
-    let usage = Usage { prompt_tokens: 4, completion_tokens: 2, cached_tokens: Some(3) };
+    let usage = Usage {
+        prompt_tokens: 4,
+        completion_tokens: 2,
+        cached_tokens: Some(3),
+        reasoning_tokens: Some(1),
+        load_time: None,
+    };
     let expected = vec![
         Delta::Reasoning { choice: 0, text: "hm".into() },
         Delta::text("Hé\n"),
@@ -49,6 +55,23 @@ fn text_thought_and_usage_come_in_order() {
         Delta::Done { usage: Some(usage) },
     ];
     assert_eq!(deltas, Ok(expected));
+}
+
+#[test]
+fn what_was_thought_is_counted_where_the_engine_counts_it() {
+    for (usage, expected) in [
+        (r#"{"completion_tokens_details":{"reasoning_tokens":3}}"#, Some(3)),
+        (r#"{"completion_tokens_details":{"reasoning_tokens":0}}"#, Some(0)),
+        (r#"{"reasoning_tokens":5,"completion_tokens_details":null}"#, Some(5)),
+        (r#"{"reasoning_tokens":0,"completion_tokens_details":null}"#, None),
+        ("{}", None),
+    ] {
+        let finish = r#"data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
+        let counted = format!(r#"data: {{"choices":[],"usage":{usage}}}"#);
+        let deltas = decode(1, &[finish, &counted, "data: [DONE]"]).unwrap();
+        let usage = Usage { reasoning_tokens: expected, ..Usage::default() };
+        assert_eq!(deltas, [STOP, Delta::Done { usage: Some(usage) }]);
+    }
 }
 
 #[test]

@@ -136,6 +136,18 @@ mod tests {
     }
 
     #[test]
+    fn a_prompt_is_scored_without_a_word_after_it() {
+        let request = CompletionRequest { echo: true, prompt_only: true, ..request() };
+        assert_eq!(
+            written(&request, ServerKind::Vllm),
+            json!({
+                "model": "m", "prompt": "Once", "echo": true, "temperature": 0.0, "max_tokens": 0, "stream": false,
+                "logprobs": 0,
+            })
+        );
+    }
+
+    #[test]
     fn tokens_and_a_suffix_are_sent_as_they_are_to_a_server_that_takes_them() {
         let request = CompletionRequest {
             prompt: Prompt::Tokens(vec![5, 6]),

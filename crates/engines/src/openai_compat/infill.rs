@@ -113,6 +113,8 @@ impl Piece {
                     prompt_tokens,
                     completion_tokens: written,
                     cached_tokens: self.timings.and_then(|timings| timings.cache_n),
+                    reasoning_tokens: None,
+                    load_time: None,
                 });
             deltas.push_back(Delta::Finish { choice: 0, reason });
             deltas.push_back(Delta::Done { usage });

@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 
-use hob_core::{ToolCall, ToolCallDelta};
+use hob_core::{ToolCall, ToolCallDelta, random_id};
 use serde::Deserialize;
 use serde_json::Value;
 
 /// A new id for a call without one.
 pub(crate) fn new_call_id() -> String {
-    let suffix: String = std::iter::repeat_with(fastrand::alphanumeric).take(24).collect();
-    format!("call_{suffix}")
+    random_id("call_")
 }
 
 /// A call, or one fragment of a streamed call.

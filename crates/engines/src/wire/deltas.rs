@@ -184,9 +184,9 @@ impl<D: Decoder> Stream for Deltas<D> {
                 let error = this.endpoint.interrupted("the connection closed before the answer was complete");
                 return this.fail(error);
             }
-            match ready!(this.response.poll_chunk(context)) {
-                Some(Ok(bytes)) => {
-                    if let Err(error) = this.frames.push(&bytes) {
+            match ready!(this.response.poll_read(context, this.frames.buffer())) {
+                Some(Ok(())) => {
+                    if let Err(error) = this.frames.check_length() {
                         let error = this.endpoint.interrupted(error.to_string());
                         return this.fail(error);
                     }

@@ -38,16 +38,20 @@ impl Frames {
 
     /// Appends bytes.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), FrameTooLong> {
-        if self.start > 0 {
-            self.buffer.drain(..self.start);
-            self.scanned -= self.start;
-            self.start = 0;
-        }
-        if self.buffer.len() + bytes.len() > MAX_FRAME_BYTES {
-            return Err(FrameTooLong);
-        }
-        self.buffer.extend_from_slice(bytes);
-        Ok(())
+        self.buffer().extend_from_slice(bytes);
+        self.check_length()
+    }
+
+    /// The buffer, to append bytes to. Check the length afterwards.
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
+        self.buffer.drain(..self.start);
+        self.scanned -= self.start;
+        self.start = 0;
+        &mut self.buffer
+    }
+
+    pub fn check_length(&self) -> Result<(), FrameTooLong> {
+        if self.buffer.len() > MAX_FRAME_BYTES { Err(FrameTooLong) } else { Ok(()) }
     }
 
     /// The next complete frame, without its end. Empty frames are skipped.

@@ -39,6 +39,20 @@ impl Response {
         self.body = Body::Closed;
     }
 
+    /// Appends the next piece of the body; `None` at its end.
+    pub fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Poll<Option<Result<(), TransportError>>> {
+        match &mut self.body {
+            Body::Direct(body) => body.poll_read(context, out),
+            _ => self
+                .poll_chunk(context)
+                .map(|next| next.map(|piece| piece.map(|bytes| out.extend_from_slice(&bytes)))),
+        }
+    }
+
     pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, TransportError>>> {
         match &mut self.body {
             Body::Direct(body) => body.poll_chunk(context),

@@ -1,6 +1,6 @@
 //! Anthropic's Messages API.
 
-use hob_core::{Answer, Content, FinishReason, Generation, Temperature, Usage};
+use hob_core::{Answer, AnswerWarning, Content, FinishReason, Generation, Temperature, Usage};
 use serde_json::json;
 
 use super::*;
@@ -51,8 +51,15 @@ fn finish(reason: FinishReason) -> Delta {
     Delta::Finish { choice: 0, reason }
 }
 
-const DONE: Delta =
-    Delta::Done { usage: Some(Usage { prompt_tokens: 25, completion_tokens: 15, cached_tokens: None }) };
+const DONE: Delta = Delta::Done {
+    usage: Some(Usage {
+        prompt_tokens: 25,
+        completion_tokens: 15,
+        cached_tokens: None,
+        reasoning_tokens: None,
+        load_time: None,
+    }),
+};
 
 #[tokio::test]
 async fn a_conversation_with_tools_round_trips() {
@@ -89,7 +96,13 @@ async fn a_conversation_with_tools_round_trips() {
             logprobs: None,
         },
         alternatives: Vec::new(),
-        usage: Some(Usage { prompt_tokens: 60, completion_tokens: 12, cached_tokens: Some(20) }),
+        usage: Some(Usage {
+            prompt_tokens: 60,
+            completion_tokens: 12,
+            cached_tokens: Some(20),
+            reasoning_tokens: None,
+            load_time: None,
+        }),
         warnings: Vec::new(),
     };
     assert_eq!(cloud(&server).generate(&request).await.unwrap(), expected);
@@ -237,4 +250,51 @@ async fn unsupported_requests_are_refused_before_anything_is_sent() {
         "cloud (Anthropic) does not support 'temperature': Anthropic accepts 0.0 to 1.0"
     );
     assert_eq!(server.requests(), []);
+}
+
+/// Asks for an answer without a limit, and returns the limits that were sent and the warnings.
+async fn unlimited(models: &'static str, refuses: u64) -> (Vec<u64>, Vec<AnswerWarning>) {
+    let server = FakeServer::start(move |request| {
+        if request.method == "GET" {
+            return match models {
+                "" => Reply::json(500, "{}"),
+                models => Reply::json(200, models),
+            };
+        }
+        let body: Value = serde_json::from_slice(&request.body).unwrap();
+        if body["max_tokens"].as_u64() > Some(refuses) {
+            let message = "input length and `max_tokens` exceed context limit: 190000 + 64000 > 200000";
+            let error =
+                json!({ "type": "error", "error": { "type": "invalid_request_error", "message": message } });
+            return Reply::json(400, error.to_string());
+        }
+        Reply::json(200, r#"{"content":[{"type":"text","text":"4"}],"stop_reason":"end_turn"}"#)
+    })
+    .await;
+    let defaults = hob_core::AnswerDefaults { max_tokens: None, ..hob_core::AnswerDefaults::default() };
+    let request = GenerateRequest { defaults, ..hi("claude-opus-4-6") };
+    let cloud = cloud(&server);
+    let warnings = cloud.generate(&request).await.unwrap().warnings;
+    assert_eq!(cloud.generate(&request).await.unwrap().warnings, warnings);
+    let requests = server.requests();
+    assert_eq!(requests.iter().filter(|request| request.method == "GET").count(), 1, "asked once");
+    let sent = requests.iter().filter(|request| request.method == "POST").map(|request| {
+        serde_json::from_slice::<Value>(&request.body).unwrap()["max_tokens"].as_u64().unwrap()
+    });
+    (sent.collect(), warnings)
+}
+
+#[tokio::test]
+async fn an_answer_without_a_limit_may_be_as_long_as_the_model_can_write() {
+    let models = r#"{"data":[{"type":"model","id":"claude-opus-4-6","max_tokens":64000}]}"#;
+    assert_eq!(unlimited(models, u64::MAX).await, (vec![64_000, 64_000], Vec::new()));
+}
+
+#[tokio::test]
+async fn a_limit_that_hob_had_to_choose_is_told() {
+    let limited = vec![AnswerWarning::LengthLimited(8_192)];
+    assert_eq!(unlimited("", u64::MAX).await, (vec![8_192, 8_192], limited.clone()));
+    // The prompt leaves no room for the longest answer.
+    let models = r#"{"data":[{"type":"model","id":"claude-opus-4-6","max_tokens":64000}]}"#;
+    assert_eq!(unlimited(models, 10_000).await, (vec![64_000, 8_192, 64_000, 8_192], limited));
 }

@@ -32,7 +32,13 @@ fn finish(reason: FinishReason) -> Delta {
     Delta::Finish { choice: 0, reason }
 }
 
-const USAGE: Usage = Usage { prompt_tokens: 4, completion_tokens: 7, cached_tokens: None };
+const USAGE: Usage = Usage {
+    prompt_tokens: 4,
+    completion_tokens: 7,
+    cached_tokens: None,
+    reasoning_tokens: Some(5),
+    load_time: None,
+};
 
 #[tokio::test]
 async fn a_signed_call_comes_back_to_google_with_its_signature() {

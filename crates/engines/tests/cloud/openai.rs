@@ -13,7 +13,7 @@ async fn a_question_is_answered() {
         200,
         r#"{"id":"chatcmpl-1","object":"chat.completion","created":1764547200,"model":"gpt-5.2-2026-01-01",
             "choices":[{"index":0,"message":{"role":"assistant","content":"Hello!","refusal":null,"annotations":[]},"logprobs":null,"finish_reason":"stop"}],
-            "usage":{"prompt_tokens":9,"completion_tokens":3,"total_tokens":12,"prompt_tokens_details":{"cached_tokens":4,"audio_tokens":0}},
+            "usage":{"prompt_tokens":9,"completion_tokens":3,"total_tokens":12,"prompt_tokens_details":{"cached_tokens":4,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":2,"audio_tokens":0}},
             "service_tier":"default","system_fingerprint":null}"#,
     ))
     .await;
@@ -33,7 +33,13 @@ async fn a_question_is_answered() {
             logprobs: None,
         },
         alternatives: Vec::new(),
-        usage: Some(Usage { prompt_tokens: 9, completion_tokens: 3, cached_tokens: Some(4) }),
+        usage: Some(Usage {
+            prompt_tokens: 9,
+            completion_tokens: 3,
+            cached_tokens: Some(4),
+            reasoning_tokens: Some(2),
+            load_time: None,
+        }),
         warnings: Vec::new(),
     };
     assert_eq!(cloud(&server).generate(&request).await.unwrap(), expected);
@@ -62,7 +68,13 @@ async fn a_stream_is_complete_however_it_is_split_into_packets() {
     let server = FakeServer::replying(Reply::sse(body).in_packets_of(1)).await;
     let (deltas, error) = pieces(&cloud(&server), &hi(MODEL)).await;
     assert!(error.is_none(), "{error:?}");
-    let usage = Usage { prompt_tokens: 9, completion_tokens: 3, cached_tokens: None };
+    let usage = Usage {
+        prompt_tokens: 9,
+        completion_tokens: 3,
+        cached_tokens: None,
+        reasoning_tokens: None,
+        load_time: None,
+    };
     assert_eq!(
         deltas,
         [

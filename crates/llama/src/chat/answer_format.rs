@@ -137,6 +137,11 @@ impl AnswerFormat {
         self.in_thought
     }
 
+    /// Whether the text of an answer so far is a thought.
+    pub(crate) fn is_thought(&self, text: &str) -> bool {
+        (self.in_thought || !text.trim_start().is_empty()) && self.answer_start(text).is_none()
+    }
+
     /// Where the answer proper begins in its text: after the thought, if there is one. `None` while it lasts.
     pub(crate) fn answer_start(&self, text: &str) -> Option<AnswerStart> {
         let read = &self.shared.read;
@@ -241,6 +246,7 @@ mod tests {
         assert_eq!(open.answer_start("\n<thi"), None);
         assert_eq!(open.answer_start("<think>a</think>"), at(8, 16));
         assert_eq!(open.answer_start("yes <think>"), at(0, 0));
+        assert!(begun.is_thought("") && open.is_thought("<think>a") && !open.is_thought("") && !open.is_thought("<think>a</think>"));
     }
 
     #[test]

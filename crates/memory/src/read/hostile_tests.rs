@@ -104,6 +104,14 @@ fn entities_that_grow_are_not_resolved() {
 }
 
 #[test]
+fn a_wide_table_with_short_rows_costs_no_more_than_its_text() {
+    let table = format!("words\n{}\n{}\n{}", "|a".repeat(512), "|-".repeat(512), "|\n".repeat(512));
+    let document = quickly(|| read_as("wide.md", table.as_bytes())).unwrap();
+    let kinds: Vec<BlockKind> = document.blocks.iter().map(|block| block.kind).collect();
+    assert_eq!(kinds, [BlockKind::Paragraph], "it is not parsed as a table");
+}
+
+#[test]
 fn broken_documents_are_errors_that_say_so() {
     assert!(sentence("a.docx", b"no archive").starts_with("the file is broken: it is not a DOCX archive"));
     assert_eq!(sentence("a.pdf", b"%PDF-1.7\nnothing"), "the file is broken: it is not a readable PDF");

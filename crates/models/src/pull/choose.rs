@@ -78,10 +78,19 @@ pub(super) fn choose(candidates: Vec<HubCandidate>, wanted: Option<&str>) -> Res
     let path = names::without_extension(wanted);
     // The name of one part selects all parts.
     let path = Shard::parse(path).map_or_else(|| path.to_owned(), |shard| shard.stem);
-    pick(&candidates, |model| {
-        model.path.eq_ignore_ascii_case(&path) || model.stem.eq_ignore_ascii_case(&path)
-    })
-    .or_else(|_| pick(&candidates, |model| has_quantization(&model.stem, &path)))
+    let is_wanted = |file: &HubFile| {
+        file.path.eq_ignore_ascii_case(wanted)
+            || file.path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(wanted))
+    };
+    // A repository may have the same model in one file and in several.
+    let named = pick(&candidates, |model| model.files.iter().any(is_wanted));
+    named
+        .or_else(|_| {
+            pick(&candidates, |model| {
+                model.path.eq_ignore_ascii_case(&path) || model.stem.eq_ignore_ascii_case(&path)
+            })
+        })
+        .or_else(|_| pick(&candidates, |model| has_quantization(&model.stem, &path)))
 }
 
 fn pick(
@@ -168,5 +177,8 @@ mod tests {
         assert_eq!(chosen(&parts, Some("d/x-Q4_0-00002-of-00002.gguf")).unwrap(), whole);
         assert_eq!(chosen(&parts, Some("Q4_0")).unwrap(), whole);
         assert_eq!(chosen(&parts[..1], None), Err(Undecided::NoSuchFile(vec![])));
+        let both = [parts[0], parts[1], "d/x-Q4_0.gguf"];
+        assert_eq!(chosen(&both, Some("x-Q4_0.gguf")).unwrap(), ["d/x-Q4_0.gguf"]);
+        assert_eq!(chosen(&both, Some("x-Q4_0-00001-of-00002.gguf")).unwrap(), whole);
     }
 }

@@ -132,7 +132,11 @@ impl From<Listed> for HubFile {
     }
 }
 
-async fn read_page(client: &HubClient, repo: &str, mut response: Response) -> Result<Vec<u8>, PullError> {
+pub(super) async fn read_page(
+    client: &HubClient,
+    repo: &str,
+    mut response: Response,
+) -> Result<Vec<u8>, PullError> {
     let mut page = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| client.unreachable(&error))? {
         if page.len() + chunk.len() > MAX_PAGE_BYTES {

@@ -15,6 +15,7 @@ mod options;
 mod package;
 mod pinned;
 mod pip;
+mod search;
 mod spec;
 mod target;
 
@@ -22,6 +23,7 @@ pub use self::error::PullError;
 use self::job::PullJob;
 pub use self::options::{DownloadPolicy, DownloadProgress, DownloadRetry, DownloadStep, PullOptions};
 pub use self::pinned::is_within_reach;
+pub use self::search::{FoundRepository, search};
 pub use self::spec::{HubSpec, PullSpec, PullSpecError};
 use crate::catalogue::{CatalogueEntry, ModelSource};
 use crate::directory::{ModelDirectory, StoredModel};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::catalogue::{self, CATALOGUE, CatalogueEntry};
+use crate::catalogue::{self, CatalogueEntry};
 
 /// A model, and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,9 +28,8 @@ pub struct HubSpec {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PullSpecError {
     #[error(
-        "'{name}' is not in the built-in list ({}). Other models: hf:owner/repo[:file or quantisation], or the path of \
-         a .gguf file.",
-        catalogue()
+        "'{name}' is not in the built-in list, which 'hob model list --available' shows. Other models: \
+         hf:owner/repo[:file or quantisation], found with 'hob model search', or the path of a .gguf file."
     )]
     Unknown { name: String },
     #[error("'{text}' has no repository. Write hf:owner/repo, or hf:owner/repo:Q4_K_M for one quantisation.")]
@@ -74,11 +73,6 @@ fn parse_hub(text: &str) -> Option<HubSpec> {
         .then(|| HubSpec { repo: repo.to_owned(), wanted: wanted.map(str::to_owned) })
 }
 
-fn catalogue() -> String {
-    let names: Vec<&str> = CATALOGUE.iter().map(|entry| entry.name).collect();
-    names.join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,6 +85,7 @@ mod tests {
     fn names_hubs_and_paths_are_distinguished() {
         let read = |text: &str| PullSpec::from_str(text).unwrap();
         assert_eq!(read("SmolLM2-135M-instruct"), PullSpec::Catalogue(catalogue::STARTER));
+        assert!(matches!(read("qwen3:8b"), PullSpec::Catalogue(entry) if entry.name == "qwen3-8b"));
         assert_eq!(read("hf:Qwen/Qwen2.5-GGUF"), hub("Qwen/Qwen2.5-GGUF", None));
         assert_eq!(read(" hf:a/b:Q8_0 "), hub("a/b", Some("Q8_0")));
         assert_eq!(read("hf:a/b:dir/x.gguf"), hub("a/b", Some("dir/x.gguf")));
@@ -99,9 +94,9 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_lists_the_known_ones() {
+    fn an_unknown_name_says_where_names_are() {
         let error = PullSpec::from_str("gpt-9").unwrap_err().to_string();
-        assert!(error.contains("'gpt-9'") && error.contains("qwen2.5-7b-instruct"), "{error}");
+        assert!(error.contains("'gpt-9'") && error.contains("hob model list --available"), "{error}");
     }
 
     #[test]

@@ -13,3 +13,4 @@ mod local;
 mod pinned;
 mod pip;
 mod pull;
+mod search;

@@ -73,9 +73,9 @@ impl PullSetup {
             dir,
             entry: Box::leak(Box::new(CatalogueEntry {
                 name: "tiny",
-                about: "for tests",
                 size: pinned.size,
                 source: ModelSource::Pinned(pinned),
+                ..STARTER.clone()
             })),
             options: PullOptions {
                 hub: NOWHERE.to_owned(),

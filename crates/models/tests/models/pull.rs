@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hob_models::pull::{DownloadPolicy, DownloadRetry};
 use hob_models::{
-    CATALOGUE, DownloadProgress, DownloadStep, ModelDirectory, PullError, PullOptions, PullSpec, pull,
+    DownloadProgress, DownloadStep, ModelDirectory, PullError, PullOptions, PullSpec, catalogue, pull,
 };
 use hob_testkit::{FakeServer, Hold, Reply};
 use tempfile::TempDir;
@@ -422,7 +422,7 @@ async fn offline_sends_no_request() {
         pip: vec![vec!["/nonexistent".to_owned()]],
         ..options(&hub)
     };
-    let mut specs: Vec<PullSpec> = CATALOGUE.iter().map(PullSpec::Catalogue).collect();
+    let mut specs: Vec<PullSpec> = catalogue().map(PullSpec::Catalogue).collect();
     specs.push(spec(None));
     for spec in specs {
         let error = pull(&spec, &directory, &options).await.unwrap_err();
@@ -600,7 +600,7 @@ async fn without_a_checksum_size_and_header_are_checked() {
 
 #[tokio::test]
 async fn a_model_of_the_list_is_stored_under_its_own_name() {
-    let entry = CATALOGUE.iter().find(|entry| entry.name == "llama-3.2-1b-instruct").unwrap();
+    let entry = catalogue().find(|entry| entry.name == "llama-3.2-1b-instruct").unwrap();
     let repo = "bartowski/Llama-3.2-1B-Instruct-GGUF";
     let hub = FakeServer::start(move |request| match request.path.as_str() {
         path if path == format!("/api/models/{repo}/tree/main?recursive=1") => {
@@ -615,8 +615,11 @@ async fn a_model_of_the_list_is_stored_under_its_own_name() {
     let (_dir, directory) = directory();
     let pulled = pull(&PullSpec::Catalogue(entry), &directory, &options(&hub)).await.unwrap();
     assert_eq!(pulled.id, "llama-3.2-1b-instruct");
+    assert_eq!(directory.find("llama3.2:1b").unwrap().as_ref(), Some(&pulled));
 
     let offline = PullOptions { network: DownloadPolicy::Offline, ..options(&hub) };
     let again = pull(&PullSpec::Catalogue(entry), &directory, &offline).await.unwrap();
     assert_eq!(pulled, again, "what is there needs no network");
+    directory.remove("llama3.2:1b").unwrap();
+    assert_eq!(directory.list().unwrap(), []);
 }

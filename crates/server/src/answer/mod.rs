@@ -2,7 +2,10 @@
 //! stream. An API adds how a request is read and how an answer is written. Knows no wire format.
 
 mod headers;
+mod silence;
 pub(crate) mod stream;
+
+pub(crate) use hob_core::random_id as new_id;
 
 use std::sync::Arc;
 
@@ -11,9 +14,7 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use hob_app::AnswerStream;
-use hob_core::{
-    AnswerWarning, Answered, Caller, DeltaStream, GenerateRequest, Generation, Permit, RequestSource,
-};
+use hob_core::{AnswerWarning, Answered, Caller, GenerateRequest, Generation, Permit, RequestSource};
 
 use crate::connection::ConnectionState;
 use crate::error::ApiError;
@@ -21,7 +22,9 @@ use crate::limits::body::{JsonBody, process, read_form, read_json};
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 use crate::traceparent::trace_parent;
+use crate::warning_header::with_warnings;
 use headers::{ACCEL_BUFFERING, AnswerHeaders};
+use silence::MAX_SILENCE;
 use stream::{AnswerBody, StreamClient, StreamEncoder};
 
 /// A request that was read, and admitted.
@@ -129,43 +132,42 @@ pub(crate) fn whole_response(
     headers.add_to(response, warnings.iter().chain(&generation.warnings))
 }
 
-/// Asks for a streamed answer. `encoder` gets the name of the model that answers.
+/// Asks for a streamed answer.
 pub(crate) async fn streamed<E: StreamEncoder>(
     state: &ServerState,
     request: GenerateRequest,
-    caller: &Caller,
+    caller: Caller,
     warnings: &[AnswerWarning],
     client: StreamClient,
-    encoder: impl FnOnce(&str) -> E,
+    encoder: E,
 ) -> Result<Response, ApiError> {
-    let answer = state.system.stream(request, caller).await?;
-    Ok(send_stream(answer, caller, warnings, client, encoder))
+    let system = Arc::clone(&state.system);
+    let answer = async move { Ok(system.stream(request, &caller).await?) };
+    send_stream(answer, warnings, client, encoder, Body::new).await
 }
 
-/// Sends a streamed answer.
-pub(crate) fn send_stream<E: StreamEncoder>(
-    answer: AnswerStream,
-    caller: &Caller,
+/// Sends a streamed answer, in the body that `wrap` makes.
+///
+/// The head of the response waits for the first piece, so that a failure before it has its HTTP status. If that takes too long, the head
+/// is sent without it: then a failure is an error in the stream, and what headers would say is a comment.
+pub(crate) async fn send_stream<E: StreamEncoder>(
+    answer: impl Future<Output = Result<AnswerStream, ApiError>> + Send + 'static,
     warnings: &[AnswerWarning],
     client: StreamClient,
-    encoder: impl FnOnce(&str) -> E,
-) -> Response {
-    let encoder = encoder(&answer.model);
-    let body = |deltas| streaming::<E>(Body::new(AnswerBody::new(deltas, encoder, client)));
-    stream_response(answer, caller, warnings, body)
-}
-
-/// Adds the headers of a streamed answer to the response that `response` makes of its pieces.
-pub(crate) fn stream_response(
-    answer: AnswerStream,
-    caller: &Caller,
-    warnings: &[AnswerWarning],
-    response: impl FnOnce(DeltaStream) -> Response,
-) -> Response {
-    let AnswerStream { engine, reason, warnings: of_answer, deltas, .. } = answer;
-    let response = response(deltas);
-    let headers = AnswerHeaders { engine: &engine, reason: reason.as_ref(), role: caller.role };
-    headers.add_to(response, warnings.iter().chain(&of_answer))
+    mut encoder: E,
+    wrap: impl FnOnce(AnswerBody<E>) -> Body,
+) -> Result<Response, ApiError> {
+    let role = client.role;
+    let mut answer = Box::pin(answer);
+    let Ok(begun) = tokio::time::timeout(MAX_SILENCE, &mut answer).await else {
+        let body = wrap(AnswerBody::pending(answer, encoder, client));
+        return Ok(with_warnings(streaming::<E>(body), warnings.iter()));
+    };
+    let AnswerStream { engine, model, reason, warnings: of_answer, deltas } = begun?;
+    encoder.answered_by(&model);
+    let response = streaming::<E>(wrap(AnswerBody::new(deltas, encoder, client)));
+    let headers = AnswerHeaders { engine: &engine, reason: reason.as_ref(), role };
+    Ok(headers.add_to(response, warnings.iter().chain(&of_answer)))
 }
 
 /// A response whose body comes in pieces, in the wire format of `E`.
@@ -188,15 +190,6 @@ pub(crate) fn with_engine(
     warnings: &[AnswerWarning],
 ) -> Response {
     AnswerHeaders { engine, reason: None, role: caller.role }.add_to(response, warnings.iter())
-}
-
-/// A new id such as `chatcmpl-3kD9…`.
-pub(crate) fn new_id(prefix: &str) -> String {
-    let mut id = String::with_capacity(prefix.len() + 24);
-    id.push_str(prefix);
-    let mut random = fastrand::Rng::new();
-    id.extend(std::iter::repeat_with(|| random.alphanumeric()).take(24));
-    id
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! The HTTP body of a streamed answer. [`StreamEncoder`] is the wire format; the body around it is the same for every API.
-//! Pieces that are ready together are sent in one write.
+//! Pieces that are ready together are sent in one write. While the engine is silent, the client hears that the connection lives.
 
 use std::mem;
 use std::pin::Pin;
@@ -7,36 +7,99 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hob_core::{CallerRole, Delta, DeltaStream, EngineError};
+use futures::future::BoxFuture;
+use hob_app::AnswerStream;
+use hob_core::{AgentStep, CallerRole, Delta, DeltaStream, EngineError};
 use http_body::{Body, Frame};
 use tracing::Span;
 
+use super::silence::Silence;
 use crate::connection::ConnectionState;
 use crate::error::ApiError;
+use crate::json::push_json;
 use crate::limits::body_limit::BodyPermit;
 use crate::limits::concurrency_limit::ConcurrencyPermit;
+use crate::poll_gate::PollGate;
 
 /// A frame of this size is sent even if more is ready.
 const MAX_FRAME_BYTES: usize = 32 << 10;
 
+/// A buffer of at most this size is kept for the next frame. A stream that waits should hold little memory.
+const MAX_KEPT_BYTES: usize = 1 << 10;
+
 /// Writes the pieces of one answer in a wire format.
 pub(crate) trait StreamEncoder: Send + Unpin + 'static {
     const CONTENT_TYPE: &'static str = "text/event-stream";
+
+    /// The model that answers. Until this is called, nothing is pushed.
+    fn answered_by(&mut self, model: &str);
 
     /// Appends what `delta` adds to the stream. [`Delta::Done`] is the last one.
     fn push(&mut self, delta: &Delta, out: &mut Vec<u8>);
 
     /// Appends the error of a broken stream, which is the last thing in it. The stream must not look complete.
     fn fail(&mut self, error: &ApiError, out: &mut Vec<u8>);
+
+    /// Appends something that clients pass over. It may come at any time, also before the first piece.
+    fn keep_alive(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b": keep-alive\n\n");
+    }
+
+    /// Whether the stream is over, because the encoder itself found an error and wrote it.
+    fn has_failed(&self) -> bool {
+        false
+    }
+}
+
+/// Appends a step of an agent as a comment: clients pass over it, and people can read it.
+pub(crate) fn push_step(step: &AgentStep, out: &mut Vec<u8>) {
+    out.extend_from_slice(b": hob ");
+    out.extend_from_slice(step.name.as_bytes());
+    out.push(b' ');
+    push_json(out, &step.data);
+    out.extend_from_slice(b"\n\n");
+}
+
+/// An answer that was asked for and has not begun.
+pub(crate) type PendingAnswer = BoxFuture<'static, Result<AnswerStream, ApiError>>;
+
+/// Where the pieces come from.
+enum Source {
+    /// The head of the response is sent, and the first piece is not there yet.
+    Pending(PendingAnswer),
+    Deltas(DeltaStream),
+}
+
+/// What a source has next.
+enum Next {
+    Answer(Result<AnswerStream, ApiError>),
+    Delta(Option<Result<Delta, EngineError>>),
+    /// Nothing, for too long.
+    Silence,
+}
+
+impl Source {
+    fn poll_next(&mut self, silence: &mut Silence, context: &mut Context<'_>) -> Poll<Next> {
+        let next = match self {
+            Source::Pending(answer) => answer.as_mut().poll(context).map(Next::Answer),
+            Source::Deltas(deltas) => deltas.as_mut().poll_next(context).map(Next::Delta),
+        };
+        if next.is_pending() {
+            return silence.poll_too_long(context).map(|()| Next::Silence);
+        }
+        next
+    }
 }
 
 /// The HTTP body of a streamed answer. Dropping it, as after a hang-up, cancels the engine's work.
 pub(crate) struct AnswerBody<E> {
-    deltas: DeltaStream,
+    source: Source,
+    gate: PollGate,
     encoder: E,
     /// Rendered bytes that are not sent yet.
     out: Vec<u8>,
     over: bool,
+    silence: Silence,
     client: StreamClient,
     /// The request's span, for log lines of the stream.
     span: Span,
@@ -54,7 +117,27 @@ pub(crate) struct StreamClient {
 
 impl<E: StreamEncoder> AnswerBody<E> {
     pub(crate) fn new(deltas: DeltaStream, encoder: E, client: StreamClient) -> Self {
-        AnswerBody { deltas, encoder, out: Vec::new(), over: false, client, span: Span::current() }
+        Self::of(Source::Deltas(deltas), encoder, client)
+    }
+
+    /// The body of an answer that has not begun. It begins with something that clients pass over: some wait for the first byte.
+    pub(crate) fn pending(answer: PendingAnswer, encoder: E, client: StreamClient) -> Self {
+        let mut body = Self::of(Source::Pending(answer), encoder, client);
+        body.encoder.keep_alive(&mut body.out);
+        body
+    }
+
+    fn of(source: Source, encoder: E, client: StreamClient) -> Self {
+        AnswerBody {
+            source,
+            gate: PollGate::new(),
+            encoder,
+            out: Vec::new(),
+            over: false,
+            silence: Silence::default(),
+            client,
+            span: Span::current(),
+        }
     }
 
     /// The wire format, for what it knows of the answer.
@@ -62,11 +145,29 @@ impl<E: StreamEncoder> AnswerBody<E> {
         &mut self.encoder
     }
 
+    /// Takes an answer whose first piece is there. The head is sent, so what it would have said becomes comments.
+    fn begin(&mut self, answer: Result<AnswerStream, ApiError>) {
+        match answer {
+            Ok(AnswerStream { model, warnings, deltas, .. }) => {
+                self.encoder.answered_by(&model);
+                for warning in &warnings {
+                    let step = Delta::Step(Box::new(AgentStep::warning(warning)));
+                    self.encoder.push(&step, &mut self.out);
+                }
+                self.source = Source::Deltas(deltas);
+            }
+            Err(error) => {
+                tracing::warn!(error = error.message(), "no answer came after the head of the response");
+                self.end_with(&error.for_caller(self.client.role));
+            }
+        }
+    }
+
     fn take(&mut self, next: Option<Result<Delta, EngineError>>) {
         match next {
             Some(Ok(delta)) => {
                 self.encoder.push(&delta, &mut self.out);
-                self.over = matches!(delta, Delta::Done { .. });
+                self.over = matches!(delta, Delta::Done { .. }) || self.encoder.has_failed();
             }
             Some(Err(error)) => self.break_off(error),
             None => self.break_off(EngineError::Interrupted {
@@ -92,8 +193,12 @@ impl<E: StreamEncoder> AnswerBody<E> {
             self.end_with(&ApiError::shutting_down());
         }
         while !self.over && self.out.len() < MAX_FRAME_BYTES {
-            match self.deltas.as_mut().poll_next(context) {
-                Poll::Ready(next) => self.take(next),
+            let (source, silence) = (&mut self.source, &mut self.silence);
+            match self.gate.poll(context, |context| source.poll_next(silence, context)) {
+                Poll::Ready(Next::Answer(answer)) => self.begin(answer),
+                Poll::Ready(Next::Delta(next)) => self.take(next),
+                Poll::Ready(Next::Silence) if self.out.is_empty() => self.encoder.keep_alive(&mut self.out),
+                Poll::Ready(Next::Silence) => {}
                 Poll::Pending if self.out.is_empty() => return Poll::Pending,
                 Poll::Pending => break,
             }
@@ -101,7 +206,14 @@ impl<E: StreamEncoder> AnswerBody<E> {
         if self.out.is_empty() {
             return Poll::Ready(None);
         }
-        Poll::Ready(Some(Bytes::from(mem::take(&mut self.out))))
+        self.silence.end();
+        if self.out.capacity() > MAX_KEPT_BYTES {
+            return Poll::Ready(Some(Bytes::from(mem::take(&mut self.out))));
+        }
+        // A copy of the right size costs less than a new buffer that grows.
+        let frame = Bytes::copy_from_slice(&self.out);
+        self.out.clear();
+        Poll::Ready(Some(frame))
     }
 }
 
@@ -114,6 +226,11 @@ impl<E: StreamEncoder> Body for AnswerBody<E> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = self.get_mut();
+        // hyper polls three times for each piece, and entering a span costs more than the question.
+        let can_be_cut = !this.over && this.client.connection.is_cut();
+        if this.out.is_empty() && !this.over && !can_be_cut && !this.gate.is_open(context) {
+            return Poll::Pending;
+        }
         // Moved out and back, because cloning a span costs more than entering it.
         let span = mem::replace(&mut this.span, Span::none());
         let frame = span.in_scope(|| this.next_frame(context));

@@ -144,15 +144,6 @@ impl Said {
         self.parts.push(ContentPart::Text(text));
     }
 
-    /// Moves the parts that are no text out.
-    pub(super) fn take_attachments(&mut self) -> Vec<ContentPart> {
-        let (texts, attachments) = std::mem::take(&mut self.parts)
-            .into_iter()
-            .partition(|part| matches!(part, ContentPart::Text(_)));
-        self.parts = texts;
-        attachments
-    }
-
     /// Plain text where that is enough: more engines accept it.
     pub(super) fn into_content(self) -> Content {
         if self.parts.iter().all(|part| matches!(part, ContentPart::Text(_))) {

@@ -7,8 +7,8 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use hob_core::budget::MESSAGES;
-use hob_core::{Content, ContentPart, Message, OverBudget, Role, SealedReasoning, ToolCall};
+use hob_core::budget::{MESSAGE_TOOL_CALLS, MESSAGES};
+use hob_core::{Content, Message, OverBudget, REASONING_CONTENT, Role, SealedReasoning, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -16,14 +16,13 @@ use super::blocks::{Said, WireBlock, WireContent, note_rest, unknown_kind};
 use super::thinking;
 use crate::error::ApiError;
 use crate::json::over_budget;
+use crate::openai::content::split_result;
 use crate::openai::ignored_fields::IgnoredFields;
+use crate::turns;
 
 /// Claude Code's first system block, which is for Anthropic's accounting. It changes between versions and requests, and a prompt that
 /// begins differently cannot be reused from a cache.
 const BILLING_HEADER: &str = "x-anthropic-billing-header:";
-
-/// The field in which a model's reasoning goes back to it.
-const REASONING: &str = "reasoning_content";
 
 /// A message before it is checked.
 #[derive(Debug, Deserialize)]
@@ -177,20 +176,22 @@ impl Conversation {
         let Some(id) = block.tool_use_id.take() else { return Err(block.missing(path, "tool_use_id")) };
         self.find_tools(&block);
         let is_error = block.is_error == Some(true);
-        let mut result = block.into_result(path, ignored)?;
-        let attachments = result.take_attachments();
-        if !attachments.is_empty() {
-            let name = Message::tool_name(&self.messages, &id).unwrap_or("the tool");
-            said.text(format!("From the result of {name} ({id}):"));
-            said.parts.extend(attachments);
-            if result.parts.is_empty() {
-                result.text("The result is in the next message.".to_owned());
-            }
-        }
-        let text = result.into_content().text().into_owned();
+        let result = block.into_result(path, ignored)?;
+        let name = || self.called_tool(&id).unwrap_or("the tool").to_owned();
+        let (texts, attachments) = split_result(result.parts, &id, name);
+        said.parts.extend(attachments);
+        let text = Content::Parts(texts).text().into_owned();
         let text = if is_error { as_error(text) } else { text };
         self.push(Some(index), Message::tool_result(id, text));
         Ok(())
+    }
+
+    /// The tool that the last message with calls called by this id.
+    fn called_tool(&self, id: &str) -> Option<&str> {
+        let calls = &self.messages.iter().rev().find(|message| !message.tool_calls.is_empty())?.tool_calls;
+        // A message with more calls is refused at the end.
+        let call = calls.iter().take(MESSAGE_TOOL_CALLS).find(|call| call.id == id)?;
+        Some(&call.name)
     }
 
     fn find_tools(&mut self, result: &WireBlock) {
@@ -247,7 +248,7 @@ impl Conversation {
         let content = if said.parts.is_empty() { Content::Empty } else { said.into_content() };
         let mut message = Message { tool_calls, ..Message::new(Role::Assistant, content) };
         if !reasoning.is_empty() {
-            message.extra.insert(REASONING.to_owned(), Value::String(reasoning.join("\n")));
+            message.extra.insert(REASONING_CONTENT.to_owned(), Value::String(reasoning.join("\n")));
         }
         SealedReasoning::add_to(&mut message.extra, &sealed);
         self.push(Some(index), message);
@@ -258,8 +259,7 @@ impl Conversation {
     fn push(&mut self, origin: Option<usize>, message: Message) {
         match self.messages.last_mut() {
             Some(last) if last.role == message.role && last.role == Role::User => {
-                let earlier = std::mem::replace(&mut last.content, Content::Empty);
-                last.content = joined(earlier, message.content);
+                turns::append(&mut last.content, message.content, "\n");
             }
             // Calls come last in a turn, so what follows them is another one.
             Some(last)
@@ -267,30 +267,15 @@ impl Conversation {
                     && last.role == Role::Assistant
                     && last.tool_calls.is_empty() =>
             {
-                let earlier = std::mem::replace(&mut last.content, Content::Empty);
-                last.content = joined(earlier, message.content);
+                turns::append(&mut last.content, message.content, "\n");
                 last.tool_calls = message.tool_calls;
-                last.extra.extend(message.extra);
+                turns::append_fields(&mut last.extra, message.extra);
             }
             _ => {
                 self.messages.push(message);
                 self.origins.push(origin);
             }
         }
-    }
-}
-
-fn joined(first: Content, second: Content) -> Content {
-    let parts = |content| match content {
-        Content::Empty => Vec::new(),
-        Content::Text(text) => vec![ContentPart::Text(text)],
-        Content::Parts(parts) => parts,
-    };
-    let mut all = parts(first);
-    all.extend(parts(second));
-    match all.is_empty() {
-        true => Content::Empty,
-        false => Said { parts: all }.into_content(),
     }
 }
 

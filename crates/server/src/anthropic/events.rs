@@ -2,22 +2,27 @@
 //!
 //! The constant part of a piece is rendered once for a block; for a piece only its text is escaped.
 
+use std::sync::Arc;
+
 use hob_core::{Delta, EngineError, FinishReason, ReasoningSeal, ToolCallDelta, Usage};
 use serde::Serialize;
 
 use super::message_body::{Ending, MessageUsage};
 use super::thinking::{ThinkingDisplay, signature};
 use crate::answer::new_id;
-use crate::answer::stream::StreamEncoder;
+use crate::answer::stream::{StreamEncoder, push_step};
 use crate::error::{ApiError, ErrorFormat};
 use crate::json::push_json;
+
+const PING: &[u8] = b"event: ping\ndata: {\"type\":\"ping\"}\n\n";
 
 /// A block of reasoning before its first piece.
 const EMPTY_THOUGHT: &[u8] = b"{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}";
 
 /// The events of one answer.
 pub(super) struct MessageEvents {
-    /// `message_start` and the first `ping`, until they are sent.
+    id: Arc<str>,
+    /// `message_start` and the first `ping`, from when the model is known until they are sent.
     opening: Option<Vec<u8>>,
     display: ThinkingDisplay,
     stops: Vec<String>,
@@ -95,22 +100,10 @@ struct MessageEnd<'a> {
 }
 
 impl MessageEvents {
-    pub(super) fn new(id: &str, model: &str, display: ThinkingDisplay, stops: Vec<String>) -> Self {
-        let message = EmptyMessage {
-            id,
-            kind: "message",
-            role: "assistant",
-            model,
-            content: [],
-            stop_reason: None,
-            stop_sequence: None,
-            usage: MessageUsage::default(),
-        };
-        let mut opening = Vec::with_capacity(400 + model.len());
-        event(&mut opening, "message_start", &MessageStart { kind: "message_start", message });
-        opening.extend_from_slice(b"event: ping\ndata: {\"type\":\"ping\"}\n\n");
+    pub(super) fn new(id: Arc<str>, display: ThinkingDisplay, stops: Vec<String>) -> Self {
         MessageEvents {
-            opening: Some(opening),
+            id,
+            opening: None,
             display,
             stops,
             blocks: 0,
@@ -270,6 +263,24 @@ impl MessageEvents {
     }
 }
 
+/// `message_start` and the first `ping`.
+fn opening(id: &str, model: &str) -> Vec<u8> {
+    let message = EmptyMessage {
+        id,
+        kind: "message",
+        role: "assistant",
+        model,
+        content: [],
+        stop_reason: None,
+        stop_sequence: None,
+        usage: MessageUsage::default(),
+    };
+    let mut opening = Vec::with_capacity(400 + model.len());
+    event(&mut opening, "message_start", &MessageStart { kind: "message_start", message });
+    opening.extend_from_slice(PING);
+    opening
+}
+
 fn event(out: &mut Vec<u8>, name: &str, data: &impl Serialize) {
     out.extend_from_slice(b"event: ");
     out.extend_from_slice(name.as_bytes());
@@ -279,6 +290,18 @@ fn event(out: &mut Vec<u8>, name: &str, data: &impl Serialize) {
 }
 
 impl StreamEncoder for MessageEvents {
+    fn answered_by(&mut self, model: &str) {
+        self.opening = Some(opening(&self.id, model));
+    }
+
+    fn keep_alive(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(PING);
+    }
+
+    fn has_failed(&self) -> bool {
+        self.is_broken
+    }
+
     fn push(&mut self, delta: &Delta, out: &mut Vec<u8>) {
         if self.is_broken {
             return;
@@ -291,14 +314,7 @@ impl StreamEncoder for MessageEvents {
             Delta::Reasoning { text, .. } => self.reasoning(text, out),
             Delta::ReasoningSeal { seal, .. } => self.seal(seal, out),
             Delta::ToolCall(piece) => self.call(piece, out),
-            // A comment: clients of the API ignore it, and people can read it.
-            Delta::Step(step) => {
-                out.extend_from_slice(b": hob ");
-                out.extend_from_slice(step.name.as_bytes());
-                out.push(b' ');
-                push_json(out, &step.data);
-                out.extend_from_slice(b"\n\n");
-            }
+            Delta::Step(step) => push_step(step, out),
             Delta::Finish { reason, .. } => self.finish = Some(reason.clone()),
             Delta::Done { usage } => self.done(*usage, out),
         }

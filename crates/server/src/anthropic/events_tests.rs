@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 use super::*;
 
 fn encoder(display: ThinkingDisplay) -> MessageEvents {
-    MessageEvents::new("msg_1", "m", display, vec!["END".to_owned()])
+    let mut events = MessageEvents::new("msg_1".into(), display, vec!["END".to_owned()]);
+    events.answered_by("m");
+    events
 }
 
 /// The events of these pieces, each as its data. The name of an event is the type of its data.
@@ -47,7 +49,15 @@ fn finish(reason: FinishReason) -> Delta {
 }
 
 fn done(prompt_tokens: u64, completion_tokens: u64) -> Delta {
-    Delta::Done { usage: Some(Usage { prompt_tokens, completion_tokens, cached_tokens: None }) }
+    Delta::Done {
+        usage: Some(Usage {
+            prompt_tokens,
+            completion_tokens,
+            cached_tokens: None,
+            reasoning_tokens: None,
+            load_time: None,
+        }),
+    }
 }
 
 fn opening() -> [Value; 2] {

@@ -168,7 +168,13 @@ mod tests {
                 logprobs: None,
             },
             alternatives: Vec::new(),
-            usage: Some(Usage { prompt_tokens: 10, completion_tokens: 4, cached_tokens: Some(7) }),
+            usage: Some(Usage {
+                prompt_tokens: 10,
+                completion_tokens: 4,
+                cached_tokens: Some(7),
+                reasoning_tokens: None,
+                load_time: None,
+            }),
             warnings: Vec::new(),
         }
     }

@@ -41,8 +41,8 @@ async fn answer(state: &ServerState, request: Request) -> Result<Response, ApiEr
     let caller = Caller { agent, ..caller };
     let stops = request.sampling.stop.clone();
     if is_streamed {
-        let encoder = |model: &str| MessageEvents::new(&caller.run, model, display, stops);
-        return answer::streamed(state, request, &caller, &warnings, client, encoder).await;
+        let encoder = MessageEvents::new(Arc::clone(&caller.run), display, stops);
+        return answer::streamed(state, request, caller, &warnings, client, encoder).await;
     }
     let render = |generation: &_, body: &mut _| {
         push_json(body, &MessageBody::new(&caller.run, generation, display, &stops));

@@ -9,7 +9,6 @@ use axum::extract::{Path, Query, State};
 use axum::http::{Extensions, HeaderMap};
 use axum::response::{IntoResponse, Response};
 use hob_core::ModelKind;
-use hob_core::model::{AUTO, DEFAULT_MODEL};
 
 use super::model_list::{AnthropicModel, AnthropicModelList, PageQuery};
 use crate::error::{ApiError, ErrorFormat};
@@ -69,8 +68,8 @@ async fn model(
     if let Some(listed) = listed.map_err(|error| ApiError::from(error).for_caller(role))? {
         return Ok(AnthropicModel::from(listed));
     }
-    if id == AUTO || (id == DEFAULT_MODEL && state.system.defaults_to_auto()) {
-        return Ok(AnthropicModel::named(AUTO, None));
+    match openai::choice_of_hob(state, &id) {
+        Some(name) => Ok(AnthropicModel::named(name, None)),
+        None => Err(ApiError::no_such_model(&id)),
     }
-    Err(ApiError::no_such_model(&id))
 }

@@ -2,8 +2,8 @@
 
 use hob_core::budget;
 use hob_core::{
-    AgentPreference, AnswerWarning, GenerateRequest, MaxTokens, OverBudget, ResponseFormat, Sampling,
-    Temperature, Unplaced, unplaced_field,
+    AgentPreference, AnswerWarning, GenerateRequest, MaxTokens, OverBudget, REASONING_EFFORT, ResponseFormat,
+    Sampling, Temperature, Unplaced, unplaced_field,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -14,12 +14,10 @@ use super::thinking::{ThinkingDisplay, ThinkingWish, WireThinking};
 use super::tools::{WireFormat, WireTool, WireToolChoice, tools};
 use crate::error::ApiError;
 use crate::json::{over_budget, read};
+use crate::openai::chat_request::within;
 use crate::openai::ignored_fields::IgnoredFields;
 use crate::openai::required_model;
 use crate::whole_number::WholeNumber;
-
-/// The name of the reasoning effort in chat completions, which engines know.
-const REASONING_EFFORT: &str = "reasoning_effort";
 
 /// A valid request.
 #[derive(Debug, PartialEq)]
@@ -103,11 +101,7 @@ impl WireRequest {
             return Err(ApiError::invalid("messages", "messages: this field is required"));
         };
         let conversation = Conversation::read(self.system.take(), messages, &mut ignored)?;
-        let agent = match self.agent.as_deref() {
-            None => AgentPreference::Configured,
-            Some("" | "none") => AgentPreference::None,
-            Some(name) => AgentPreference::Named(name.to_owned()),
-        };
+        let agent = AgentPreference::of_field(self.agent.take());
         let tools = tools(self.tools.take().unwrap_or_default(), &conversation.found_tools, &mut ignored)?;
         let (tool_choice, parallel_tool_calls) = match self.tool_choice.take() {
             None => (None, None),
@@ -263,21 +257,6 @@ fn as_written(field: &str) -> String {
     match field.strip_prefix("stop") {
         Some(rest) => format!("stop_sequences{rest}"),
         None => field.to_owned(),
-    }
-}
-
-fn within(
-    field: &str,
-    value: Option<f64>,
-    range: std::ops::RangeInclusive<f64>,
-) -> Result<Option<f64>, ApiError> {
-    match value {
-        Some(value) if !range.contains(&value) => {
-            let (least, most) = (range.start(), range.end());
-            let message = format!("{field}: it must be between {least} and {most}, got {value}");
-            Err(ApiError::invalid(field, message))
-        }
-        value => Ok(value),
     }
 }
 

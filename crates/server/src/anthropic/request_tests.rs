@@ -153,6 +153,24 @@ fn a_turn_with_tools_becomes_calls_and_results() {
 }
 
 #[test]
+fn messages_of_one_role_in_a_row_become_one_with_all_their_reasoning() {
+    let thought =
+        |text: &str, signature: &str| json!({ "type": "thinking", "thinking": text, "signature": signature });
+    let conversation = messages(json!([
+        { "role": "user", "content": "2+2?" },
+        { "role": "user", "content": [{ "type": "text", "text": "Hurry." }, { "type": "text", "text": "Please." }] },
+        { "role": "assistant", "content": [thought("2 and 2", "EqQB"), { "type": "text", "text": "It" }] },
+        { "role": "assistant", "content": [thought("is 4", "FrRC"), { "type": "text", "text": "is 4." }] },
+    ]));
+    let mut assistant = Message::new(Role::Assistant, "It\nis 4.");
+    assistant.extra.insert("reasoning_content".into(), json!("2 and 2\nis 4"));
+    assistant
+        .extra
+        .insert("thinking_blocks".into(), json!([thought("2 and 2", "EqQB"), thought("is 4", "FrRC")]));
+    assert_eq!(conversation, [user("2+2?\nHurry.\nPlease."), assistant]);
+}
+
+#[test]
 fn reasoning_that_a_provider_sealed_keeps_its_seal() {
     let conversation = messages(json!([
         { "role": "user", "content": "2+2?" },
@@ -366,7 +384,7 @@ fn a_wrong_field_is_refused_by_its_name() {
         (said(json!({ "type": "image", "source": {} })), "messages[1].content[0].type: 'image'"),
         (json!({ "system": [{ "type": "image" }] }), "system[0].type"),
         (json!({ "system": 5 }), "system: "),
-        (json!({ "temperature": 1.5 }), "temperature: it must be between 0 and 1"),
+        (json!({ "temperature": 1.5 }), "temperature must be between 0 and 1"),
         (json!({ "top_p": -1 }), "top_p"),
         (json!({ "top_k": -1 }), "top_k"),
         (json!({ "stop_sequences": "END" }), "stop_sequences: expected an array"),

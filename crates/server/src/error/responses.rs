@@ -53,6 +53,11 @@ impl ApiError {
         ApiError { code: Some("conversation_full"), ..Self::invalid("conversation", message) }
     }
 
+    pub(crate) fn conversation_locked() -> Self {
+        let message = "another response is being added to this conversation. Wait until it is complete";
+        ApiError { code: Some("conversation_locked"), ..Self::invalid("conversation", message) }
+    }
+
     pub(crate) fn too_many_background_runs() -> Self {
         let message = "too many responses run in the background. Wait until one is complete, or cancel one";
         let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message);
@@ -65,16 +70,15 @@ impl ApiError {
         ApiError { code: Some("response_cancelled"), ..error }
     }
 
+    /// The end of a response in the background that cannot be stored.
+    pub(crate) fn response_too_large() -> Self {
+        let message = "the response is too large to be stored. Ask without 'background'";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message)
+    }
+
     /// A response in the background whose events cannot be read, or not any more.
     pub(crate) fn no_events(message: &str) -> Self {
         ApiError { code: Some("no_events"), ..Self::invalid("stream", message) }
-    }
-
-    /// Another process of Hob writes this response.
-    pub(crate) fn runs_elsewhere(id: &str) -> Self {
-        let message = format!("response '{id}' is written by another server process; cancel it there");
-        let error = Self::new(StatusCode::CONFLICT, "invalid_request_error", message);
-        ApiError { code: Some("response_runs_elsewhere"), ..error }
     }
 
     /// Names the field as an API calls it that is not chat completions.

@@ -53,6 +53,31 @@ impl BodyReader {
             false => self.limit.begin(peer, Some(length)).await,
         }
     }
+
+    /// Waits for capacity for a large answer that is made of stored data. It counts like a request body.
+    pub(crate) async fn hold(&self, peer: Option<PeerKey>, bytes: usize) -> Result<BodyPermit, ApiError> {
+        let bytes = bytes.min(self.max_bytes);
+        let mut permit = self.limit.begin(peer, Some(bytes)).await?;
+        self.limit.grow(&mut permit, bytes).await?;
+        Ok(permit)
+    }
+}
+
+/// Bytes that are counted as long as any part of them is in memory.
+pub(crate) fn counted(bytes: Vec<u8>, permit: BodyPermit) -> Bytes {
+    struct Counted {
+        bytes: Vec<u8>,
+        #[expect(dead_code, reason = "held for its drop")]
+        permit: BodyPermit,
+    }
+
+    impl AsRef<[u8]> for Counted {
+        fn as_ref(&self) -> &[u8] {
+            &self.bytes
+        }
+    }
+
+    Bytes::from_owner(Counted { bytes, permit })
 }
 
 /// A body with its permit. Keep the permit as long as the contents of the body are in use.

@@ -2,6 +2,7 @@
 //! for many callers.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,6 +23,15 @@ impl PeerKey {
             ip if ip.is_loopback() => None,
             IpAddr::V4(ip) => Some(PeerKey::V4(ip)),
             IpAddr::V6(ip) => Some(PeerKey::V6((ip.to_bits() >> 64) as u64)),
+        }
+    }
+}
+
+impl fmt::Display for PeerKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PeerKey::V4(ip) => ip.fmt(formatter),
+            PeerKey::V6(network) => write!(formatter, "{network:016x}/64"),
         }
     }
 }
@@ -85,6 +95,8 @@ mod tests {
         assert_ne!(key("2001:db8::1"), key("2001:db8:0:1::1"));
         assert_eq!(key("::ffff:192.0.2.1"), key("192.0.2.1"));
         assert_ne!(key("192.0.2.1"), key("192.0.2.2"));
+        let name = |text| key(text).unwrap().to_string();
+        assert_eq!([name("192.0.2.1"), name("2001:db8::1")], ["192.0.2.1", "20010db800000000/64"]);
         for here in ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"] {
             assert_eq!(key(here), None, "{here}");
         }

@@ -1,8 +1,9 @@
 //! Answers as Ollama writes them: a stream of one object per line, or one object.
 //!
-//! The constant part of a line is rendered once for a stream; for a piece only its text is escaped. A call of a tool is one line, when
-//! its arguments are complete.
+//! The constant part of a line is rendered once for a stream; for a piece only its text is escaped. A call of a tool is one line, at
+//! the end of the answer: until then an engine can add to the arguments of any call.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use hob_core::{Answer, Delta, FinishReason, Generation, TextDelta, ToolCall, ToolCallDelta, Usage};
@@ -37,7 +38,7 @@ pub(super) struct AnswerForm {
     pub(super) meant: String,
 }
 
-/// How long the parts of an answer took. How long the model took to load is part of the first.
+/// How long the parts of an answer took. The time in which the model was loaded is part of the first.
 #[derive(Debug, Clone, Copy, Default)]
 struct AnswerTimes {
     /// Until the first piece.
@@ -167,16 +168,21 @@ pub(super) struct AnswerLines {
     head: Vec<u8>,
     /// When the first piece came.
     answering: Instant,
-    /// The call whose arguments are not complete yet, and its index.
-    call: Option<(u32, ToolCall)>,
+    /// The calls so far, by their index.
+    calls: BTreeMap<u32, ToolCall>,
     reason: FinishReason,
 }
 
 impl AnswerLines {
-    /// Begins a stream whose first piece is there, by the model that answers.
-    pub(super) fn new(form: AnswerForm, model: &str) -> Self {
-        let head = form.head(model);
-        AnswerLines { form, head, answering: Instant::now(), call: None, reason: FinishReason::Stop }
+    pub(super) fn new(form: AnswerForm) -> Self {
+        let head = form.head(&form.meant);
+        AnswerLines {
+            form,
+            head,
+            answering: Instant::now(),
+            calls: BTreeMap::new(),
+            reason: FinishReason::Stop,
+        }
     }
 
     fn begin(&self, out: &mut Vec<u8>) {
@@ -204,13 +210,12 @@ impl AnswerLines {
         out.extend_from_slice(b",\"done\":false}\n");
     }
 
-    fn call_piece(&mut self, piece: &ToolCallDelta, out: &mut Vec<u8>) {
-        if self.call.as_ref().is_none_or(|(index, _)| *index != piece.index) {
-            self.finish_call(out);
-            let call = ToolCall { id: String::new(), name: String::new(), arguments: String::new() };
-            self.call = Some((piece.index, call));
-        }
-        let Some((_, call)) = &mut self.call else { return };
+    fn call_piece(&mut self, piece: &ToolCallDelta) {
+        let call = self.calls.entry(piece.index).or_insert_with(|| ToolCall {
+            id: String::new(),
+            name: String::new(),
+            arguments: String::new(),
+        });
         if let Some(id) = &piece.id {
             call.id.clone_from(id);
         }
@@ -220,17 +225,28 @@ impl AnswerLines {
         call.arguments.push_str(&piece.arguments);
     }
 
-    fn finish_call(&mut self, out: &mut Vec<u8>) {
-        let Some((index, call)) = self.call.take() else { return };
-        match WireCall::read(index, &call) {
-            Ok(call) => self.line(Words { tool_calls: vec![call], ..Words::default() }, out),
-            Err(text) => self.line(Words { content: &text, ..Words::default() }, out),
+    fn finish_calls(&mut self, out: &mut Vec<u8>) {
+        for (index, call) in std::mem::take(&mut self.calls) {
+            match WireCall::read(index, &call) {
+                Ok(call) => self.line(Words { tool_calls: vec![call], ..Words::default() }, out),
+                Err(text) => self.line(Words { content: &text, ..Words::default() }, out),
+            }
         }
     }
 }
 
 impl StreamEncoder for AnswerLines {
     const CONTENT_TYPE: &'static str = "application/x-ndjson";
+
+    fn answered_by(&mut self, model: &str) {
+        self.head = self.form.head(model);
+        self.answering = Instant::now();
+    }
+
+    /// A line without words: clients read every line as JSON, so it cannot be empty.
+    fn keep_alive(&self, out: &mut Vec<u8>) {
+        self.line(Words::default(), out);
+    }
 
     fn push(&mut self, delta: &Delta, out: &mut Vec<u8>) {
         match delta {
@@ -242,7 +258,7 @@ impl StreamEncoder for AnswerLines {
             }
             // The API has no field for it.
             Delta::ReasoningSeal { .. } => {}
-            Delta::ToolCall(piece) => self.call_piece(piece, out),
+            Delta::ToolCall(piece) => self.call_piece(piece),
             // A line without words: clients of Ollama pass over a field that they do not know.
             Delta::Step(step) => {
                 self.begin(out);
@@ -252,7 +268,7 @@ impl StreamEncoder for AnswerLines {
                 out.extend_from_slice(b"}\n");
             }
             Delta::Finish { reason, .. } => {
-                self.finish_call(out);
+                self.finish_calls(out);
                 self.reason = reason.clone();
             }
             Delta::Done { usage } => {
@@ -304,14 +320,17 @@ fn push_end(reason: &FinishReason, times: AnswerTimes, usage: Option<Usage>, out
         out.extend_from_slice(b"\":");
         out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
     };
+    let load = usage.and_then(|usage| usage.load_time).unwrap_or_default();
+    // A whole answer has no time until its first piece.
+    let load_of_answer = load.saturating_sub(times.prompt);
     field("total_duration", (times.prompt + times.answer).as_nanos());
-    field("load_duration", 0);
+    field("load_duration", load.as_nanos());
     if let Some(usage) = usage {
         field("prompt_eval_count", usage.prompt_tokens.into());
     }
-    field("prompt_eval_duration", times.prompt.as_nanos());
+    field("prompt_eval_duration", times.prompt.saturating_sub(load).as_nanos());
     if let Some(usage) = usage {
         field("eval_count", usage.completion_tokens.into());
     }
-    field("eval_duration", times.answer.as_nanos());
+    field("eval_duration", times.answer.saturating_sub(load_of_answer).as_nanos());
 }

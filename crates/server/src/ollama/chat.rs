@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -68,14 +69,16 @@ impl Conversation {
                     .map(|()| memory_answer(&form, purpose, &warnings))
             }
             Purpose::Answer if is_streamed => {
-                let stream = match text {
-                    None => state.system.stream(request, &caller).await,
-                    Some(text) => state.system.stream_text(continuing(request, text).into(), &caller).await,
+                let system = Arc::clone(&state.system);
+                let answer = async move {
+                    let stream = match text {
+                        None => system.stream(request, &caller).await,
+                        Some(text) => system.stream_text(continuing(request, text).into(), &caller).await,
+                    };
+                    stream.map_err(|error| ApiError::from(error).for_missing_model(&requested))
                 };
-                let encoder = |model: &str| AnswerLines::new(form, model);
-                stream
-                    .map(|stream| answer::send_stream(stream, &caller, &warnings, client, encoder))
-                    .map_err(ApiError::from)
+                return answer::send_stream(answer, &warnings, client, AnswerLines::new(form), Body::new)
+                    .await;
             }
             Purpose::Answer => {
                 let whole = match text {

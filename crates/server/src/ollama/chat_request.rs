@@ -3,6 +3,7 @@
 use hob_core::budget::MESSAGES;
 use hob_core::{GenerateRequest, OverBudget};
 
+use super::message::OpenCalls;
 use super::settings::{OllamaRequest, WireBody};
 use crate::error::ApiError;
 use crate::json::{over_budget, read};
@@ -18,9 +19,9 @@ pub(super) fn parse(body: &[u8]) -> Result<OllamaRequest, ApiError> {
     let mut ignored = IgnoredFields::default();
     let mut request = GenerateRequest::default();
     request.messages.reserve_exact(wire_messages.len());
+    let mut open = OpenCalls::default();
     for (index, message) in wire_messages.into_iter().enumerate() {
-        let message = message.resolve(index, &request.messages, &mut ignored)?;
-        request.messages.push(message);
+        request.messages.push(message.resolve(index, &mut open, &mut ignored)?);
     }
     for (index, tool) in body.tools.take().into_iter().flatten().enumerate() {
         request.tools.push(tool.resolve(index, &mut ignored)?);

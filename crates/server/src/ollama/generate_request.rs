@@ -1,14 +1,18 @@
 //! The body of `POST /api/generate`: as typed → as resolved.
 
+use hob_core::budget::thousands;
 use hob_core::{CompletionRequest, GenerateRequest, Message, Prompt, Role};
 use serde_json::Value;
 
 use super::images::with_images;
 use super::settings::{OllamaRequest, WireBody};
-use super::template::{self, TemplateValues};
+use super::template::{self, TemplateError, TemplateValues};
 use crate::error::ApiError;
 use crate::json::read;
 use crate::openai::ignored_fields::IgnoredFields;
+
+/// How many bytes longer than its request a prompt may be.
+const TEMPLATE_MARGIN: usize = 64 << 10;
 
 /// A valid request.
 #[derive(Debug, PartialEq)]
@@ -20,6 +24,7 @@ pub(super) struct OllamaPrompt {
 
 /// Parses a body. The error names the field.
 pub(super) fn parse(body: &[u8]) -> Result<OllamaPrompt, ApiError> {
+    let longest = body.len() + TEMPLATE_MARGIN;
     let mut body: WireBody = read(body)?;
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());
     let (prompt, suffix) = (given(body.prompt.take()), given(body.suffix.take()));
@@ -60,10 +65,16 @@ pub(super) fn parse(body: &[u8]) -> Result<OllamaPrompt, ApiError> {
                 prompt: &prompt,
                 suffix: suffix.as_deref().unwrap_or_default(),
             };
-            let text = template::render(&template, values).map_err(|unread| {
-                let message = format!(
-                    "template: Hob reads the variables .System, .Prompt, .Suffix and .Response, and conditions on them, but not {unread}"
-                );
+            let text = template::render(&template, values, longest).map_err(|error| {
+                let message = match error {
+                    TemplateError::Unread(unread) => format!(
+                        "template: Hob reads the variables .System, .Prompt, .Suffix and .Response, and conditions on them, but not {unread}"
+                    ),
+                    TemplateError::TooLong => format!(
+                        "template: it makes a prompt of more than {} bytes. Repeat its variables less often",
+                        thousands(longest)
+                    ),
+                };
                 ApiError::invalid("template", message)
             })?;
             Some((text, None))
@@ -106,6 +117,7 @@ pub(super) fn continuing(
         prompt: Prompt::Text(text),
         suffix,
         echo: false,
+        prompt_only: false,
         temperature: request.temperature,
         max_tokens: request.max_tokens,
         defaults: request.defaults,

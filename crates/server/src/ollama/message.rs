@@ -1,16 +1,40 @@
 //! A message of a conversation as clients of Ollama write it.
 
-use hob_core::{Content, Message, Role, ToolCall};
+use std::collections::VecDeque;
+
+use hob_core::budget::MESSAGE_TOOL_CALLS;
+use hob_core::{Content, Message, OverBudget, REASONING_CONTENT, Role, ToolCall};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::images::with_images;
 use crate::error::ApiError;
+use crate::json::over_budget;
 use crate::openai::ignored_fields::IgnoredFields;
 
-/// The chat-completions name of the reasoning.
-const REASONING: &str = "reasoning_content";
+/// The calls of the last message that made some, without those that have a result: id and name.
+///
+/// Ollama's API has no ids: results come in the order of the calls, and may name the function.
+#[derive(Debug, Default)]
+pub(super) struct OpenCalls(VecDeque<(String, String)>);
+
+impl OpenCalls {
+    /// The id of the call that a result answers. From then on the call has its result.
+    fn answer(&mut self, tool_name: Option<&str>) -> Option<String> {
+        let named = self.0.iter().position(|(_, name)| tool_name.is_none_or(|wanted| name == wanted));
+        self.0.remove(named.unwrap_or(0)).map(|(id, _)| id)
+    }
+
+    /// The same for a result that has the id.
+    fn answer_id(&mut self, id: &str) {
+        self.0.retain(|(open, _)| open != id);
+    }
+
+    fn replace(&mut self, calls: &[ToolCall]) {
+        self.0 = calls.iter().map(|call| (call.id.clone(), call.name.clone())).collect();
+    }
+}
 
 /// The message before it is checked.
 #[derive(Debug, Deserialize)]
@@ -56,11 +80,11 @@ struct WireFunction {
 }
 
 impl WireMessage {
-    /// The message at `index` of the conversation, whose messages so far are `before`.
+    /// The message at `index` of the conversation, before which `open` calls have no result.
     pub(super) fn resolve(
         self,
         index: usize,
-        before: &[Message],
+        open: &mut OpenCalls,
         ignored: &mut IgnoredFields,
     ) -> Result<Message, ApiError> {
         let path = format!("messages[{index}].");
@@ -72,7 +96,12 @@ impl WireMessage {
             ApiError::invalid(format!("{path}role"), message)
         })?;
         ignored.note_all("messages[]", &self.rest);
-        let mut tool_calls = Vec::new();
+        let calls = self.tool_calls.as_ref().map_or(0, Vec::len);
+        if calls > MESSAGE_TOOL_CALLS {
+            let field = format!("{path}tool_calls");
+            return Err(over_budget(OverBudget::too_many(&field, calls, "calls", MESSAGE_TOOL_CALLS)));
+        }
+        let mut tool_calls = Vec::with_capacity(calls);
         for (position, call) in self.tool_calls.into_iter().flatten().enumerate() {
             tool_calls.push(call.resolve((index, position), ignored));
         }
@@ -82,29 +111,25 @@ impl WireMessage {
             content => content,
         };
         let tool_name = self.tool_name.or(self.name).filter(|name| !name.is_empty());
-        let answered = match role {
-            Role::Tool => self.tool_call_id.or_else(|| answered_call(tool_name.as_deref(), before)),
-            Role::System | Role::User | Role::Assistant => None,
+        let answered = match (role, self.tool_call_id) {
+            (Role::Tool, Some(id)) => {
+                open.answer_id(&id);
+                Some(id)
+            }
+            (Role::Tool, None) => open.answer(tool_name.as_deref()),
+            (Role::System | Role::User | Role::Assistant, _) => None,
         };
+        if !tool_calls.is_empty() {
+            open.replace(&tool_calls);
+        }
         let mut extra = Map::new();
         if let Some(thinking) = self.thinking.filter(|thinking| !thinking.is_empty()) {
-            extra.insert(REASONING.to_owned(), Value::String(thinking));
+            extra.insert(REASONING_CONTENT.to_owned(), Value::String(thinking));
         }
         // The name of a function belongs to its call, which a result without one does not have.
         let name = tool_name.filter(|_| answered.is_none());
         Ok(Message { role, content, name, tool_calls, tool_call_id: answered, extra })
     }
-}
-
-/// The id of the call that a result answers. Ollama's API has none: results come in the order of the calls, and may name the function.
-fn answered_call(tool_name: Option<&str>, before: &[Message]) -> Option<String> {
-    let asked = before.iter().rposition(|message| !message.tool_calls.is_empty())?;
-    let is_answered = |call: &&ToolCall| {
-        before[asked..].iter().any(|message| message.tool_call_id.as_deref() == Some(call.id.as_str()))
-    };
-    let open: Vec<&ToolCall> = before[asked].tool_calls.iter().filter(|call| !is_answered(call)).collect();
-    let named = open.iter().find(|call| tool_name.is_none_or(|name| call.name == name));
-    named.or(open.first()).map(|call| call.id.clone())
 }
 
 impl WireToolCall {

@@ -95,7 +95,8 @@ pub(crate) async fn show(
             None => {
                 let listed = state.system.listed_models(role).await?;
                 let names = names_of_hob(&state, &listed);
-                let name = names.into_iter().find(|name| *name == model).map(name_of_hob);
+                let name =
+                    names.into_iter().find(|name| *name == state.system.meant_by(&model)).map(name_of_hob);
                 name.ok_or_else(|| ApiError::no_such_model(&model).for_missing_model(&requested))?
             }
         };

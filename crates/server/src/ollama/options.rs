@@ -1,7 +1,7 @@
 //! The field `options`: how tokens are chosen, and how Ollama would run the model. What chat completions have becomes that; the rest is
 //! a hint, which an engine follows or the answer names in a warning.
 
-use hob_core::{AnswerDefaults, GenerateRequest, MaxTokens, Temperature};
+use hob_core::{GenerateRequest, MaxTokens, Temperature};
 use serde::Deserialize;
 use serde_json::{Map, Number, Value};
 
@@ -104,17 +104,13 @@ impl WireOptions {
         let temperature = self.temperature.map(Temperature::new).transpose();
         request.temperature =
             temperature.map_err(|error| ApiError::invalid("options.temperature", error.to_string()))?;
-        match self.num_predict.map(|length| length.0) {
-            None => {}
-            // Ollama's words for "as long as it takes".
-            Some(..=0) => request.defaults = AnswerDefaults { max_tokens: None, ..request.defaults },
-            Some(length) => {
-                let longest = MaxTokens::new(length).map_err(|_| {
-                    let message = format!("options.num_predict must be less than 2^32, got {length}");
-                    ApiError::invalid("options.num_predict", message)
-                })?;
-                request.max_tokens = Some(longest);
-            }
+        // Zero and below are Ollama's words for "as long as it takes".
+        if let Some(length) = self.num_predict.map(|length| length.0).filter(|length| *length > 0) {
+            let longest = MaxTokens::new(length).map_err(|_| {
+                let message = format!("options.num_predict must be less than 2^32, got {length}");
+                ApiError::invalid("options.num_predict", message)
+            })?;
+            request.max_tokens = Some(longest);
         }
         let sampling = &mut request.sampling;
         sampling.top_p = within("options.top_p", self.top_p, 0.0..=1.0)?;

@@ -1,7 +1,9 @@
 //! The fields that chat and generate share: options, format, thinking, how long the model stays in memory.
 
 use hob_core::budget::{self, MODEL_NAME_CHARS};
-use hob_core::{AgentPreference, AnswerWarning, GenerateRequest, JsonSchema, OverBudget, ResponseFormat};
+use hob_core::{
+    AgentPreference, AnswerWarning, GenerateRequest, JsonSchema, OverBudget, REASONING_EFFORT, ResponseFormat,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -13,9 +15,6 @@ use crate::json::over_budget;
 use crate::openai::ignored_fields::IgnoredFields;
 use crate::openai::tools::WireTool;
 use crate::whole_number::WholeNumber;
-
-/// The chat-completions name of the reasoning effort.
-const REASONING_EFFORT: &str = "reasoning_effort";
 
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +91,8 @@ impl WireBody {
     ) -> Result<OllamaRequest, ApiError> {
         request.model = model_name::required(self.model, None)?;
         request.response_format = response_format(self.format)?;
+        // Ollama's answers have no limit unless the caller sets one.
+        request.defaults.max_tokens = None;
         request.sampling.logprobs = self.logprobs.unwrap_or(false);
         if let Some(options) = self.options {
             options.apply(&mut request, &mut ignored)?;
@@ -119,11 +120,7 @@ impl WireBody {
                 ignored.note(field);
             }
         }
-        let agent = match self.agent.as_deref() {
-            None => AgentPreference::Configured,
-            Some("" | "none") => AgentPreference::None,
-            Some(name) => AgentPreference::Named(name.to_owned()),
-        };
+        let agent = AgentPreference::of_field(self.agent);
         budget::check_request(&request).map_err(|over| over_budget(as_written(over)))?;
         Ok(OllamaRequest {
             request,

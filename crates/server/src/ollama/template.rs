@@ -25,6 +25,31 @@ impl<'a> TemplateValues<'a> {
     }
 }
 
+/// Why a template makes no prompt.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum TemplateError {
+    /// What Hob cannot read.
+    Unread(String),
+    /// The prompt would have more bytes than the limit: a variable may stand in a template many times.
+    TooLong,
+}
+
+/// The prompt so far.
+struct PromptText {
+    text: String,
+    most: usize,
+}
+
+impl PromptText {
+    fn push(&mut self, text: &str) -> Result<(), TemplateError> {
+        if text.len() > self.most - self.text.len() {
+            return Err(TemplateError::TooLong);
+        }
+        self.text.push_str(text);
+        Ok(())
+    }
+}
+
 /// A condition whose end has not come yet.
 struct Condition {
     holds: bool,
@@ -37,14 +62,19 @@ impl Condition {
     }
 }
 
-/// The prompt that a template makes. It ends where the answer of the model begins. The error is what Hob cannot read.
-pub(super) fn render(template: &str, values: TemplateValues<'_>) -> Result<String, String> {
-    let mut prompt = String::new();
+/// The prompt that a template makes, of at most `most` bytes. It ends where the answer of the model begins.
+pub(super) fn render(
+    template: &str,
+    values: TemplateValues<'_>,
+    most: usize,
+) -> Result<String, TemplateError> {
+    let mut prompt = PromptText { text: String::new(), most };
     let mut conditions: Vec<Condition> = Vec::new();
     let mut rest = template;
     let mut trims = false;
     while let Some((text, after)) = rest.split_once("{{") {
-        let (action, after_action) = after.split_once("}}").ok_or("an action without }}")?;
+        let (action, after_action) =
+            after.split_once("}}").ok_or_else(|| TemplateError::Unread("an action without }}".to_owned()))?;
         let shows = conditions.iter().all(Condition::shows);
         let text = if trims { text.trim_start() } else { text };
         let (action, trims_before) = match action.strip_prefix('-') {
@@ -52,12 +82,12 @@ pub(super) fn render(template: &str, values: TemplateValues<'_>) -> Result<Strin
             None => (action, false),
         };
         if shows {
-            prompt.push_str(if trims_before { text.trim_end() } else { text });
+            prompt.push(if trims_before { text.trim_end() } else { text })?;
         }
         (rest, trims) = (after_action, action.ends_with('-'));
         let words: Vec<&str> = action.trim_end_matches('-').split_whitespace().collect();
         match words.as_slice() {
-            [".Response"] if shows => return Ok(prompt),
+            [".Response"] if shows => return Ok(prompt.text),
             ["if", variable] if conditions.len() < MAX_DEPTH => {
                 let value = values.get(variable).ok_or_else(|| unread(&words))?;
                 conditions.push(Condition { holds: !value.is_empty(), in_else: false });
@@ -73,22 +103,22 @@ pub(super) fn render(template: &str, values: TemplateValues<'_>) -> Result<Strin
             [variable] => {
                 let value = values.get(variable).ok_or_else(|| unread(&words))?;
                 if shows {
-                    prompt.push_str(value);
+                    prompt.push(value)?;
                 }
             }
             _ => return Err(unread(&words)),
         }
     }
     if !conditions.is_empty() {
-        return Err("a condition without {{ end }}".to_owned());
+        return Err(TemplateError::Unread("a condition without {{ end }}".to_owned()));
     }
-    prompt.push_str(if trims { rest.trim_start() } else { rest });
-    Ok(prompt)
+    prompt.push(if trims { rest.trim_start() } else { rest })?;
+    Ok(prompt.text)
 }
 
-fn unread(words: &[&str]) -> String {
+fn unread(words: &[&str]) -> TemplateError {
     let action: String = words.join(" ").chars().take(60).collect();
-    format!("{{{{ {action} }}}}")
+    TemplateError::Unread(format!("{{{{ {action} }}}}"))
 }
 
 #[cfg(test)]
@@ -96,6 +126,10 @@ mod tests {
     use super::*;
 
     const VALUES: TemplateValues<'_> = TemplateValues { system: "Be brief.", prompt: "Hi", suffix: "" };
+
+    fn render(template: &str, values: TemplateValues<'_>) -> Result<String, TemplateError> {
+        super::render(template, values, 1 << 20)
+    }
 
     #[test]
     fn variables_and_conditions_make_a_prompt() {
@@ -111,7 +145,7 @@ mod tests {
             ("no variables", "no variables"),
             ("", ""),
         ] {
-            assert_eq!(render(template, VALUES).as_deref(), Ok(prompt), "{template}");
+            assert_eq!(render(template, VALUES), Ok(prompt.to_owned()), "{template}");
         }
     }
 
@@ -127,10 +161,21 @@ mod tests {
             ("{{ .Prompt", "an action without }}"),
             ("{{ }}", "{{  }}"),
         ] {
-            assert_eq!(render(template, VALUES), Err(unread.to_owned()), "{template}");
+            assert_eq!(render(template, VALUES), Err(TemplateError::Unread(unread.to_owned())), "{template}");
         }
         let deep = "{{ if .System }}".repeat(10_000);
-        assert_eq!(render(&deep, VALUES), Err("{{ if .System }}".to_owned()));
+        assert_eq!(render(&deep, VALUES), Err(TemplateError::Unread("{{ if .System }}".to_owned())));
+    }
+
+    #[test]
+    fn a_variable_that_is_repeated_does_not_make_a_prompt_of_any_length() {
+        let prompt = "x".repeat(1 << 10);
+        let values = TemplateValues { prompt: &prompt, ..TemplateValues::default() };
+        let most = 4 << 10;
+        let times = |count: usize| super::render(&"{{.Prompt}}".repeat(count), values, most);
+        assert_eq!(times(4).map(|prompt| prompt.len()), Ok(most));
+        assert_eq!(times(5), Err(TemplateError::TooLong));
+        assert_eq!(super::render("{{.Prompt}} and text", values, 1 << 10), Err(TemplateError::TooLong));
     }
 
     proptest::proptest! {

@@ -37,10 +37,8 @@ async fn answer(state: &ServerState, request: Request) -> Result<Response, ApiEr
             answer::whole(state, request, &caller, &warnings, render).await
         }
         ResponseMode::Streamed { include_usage } => {
-            let encoder = |model: &str| {
-                ChatChunks::new(&caller.run, unix_now(), model, include_usage).with_calls(calls)
-            };
-            answer::streamed(state, request, &caller, &warnings, client, encoder).await
+            let encoder = ChatChunks::new(&caller.run, unix_now(), &request.model, include_usage);
+            answer::streamed(state, request, caller, &warnings, client, encoder.with_calls(calls)).await
         }
     }
 }

@@ -6,14 +6,14 @@ use hob_core::{Delta, ReasoningSeal, SealedReasoning, TextDelta, ToolCallDelta, 
 use serde::Serialize;
 
 use super::chat_response::{CallForm, WireUsage};
-use crate::answer::stream::StreamEncoder;
+use super::chunk_head::ChunkHead;
+use crate::answer::stream::{StreamEncoder, push_step};
 use crate::error::{ApiError, ErrorFormat};
 use crate::json::push_json;
 
 /// The sequence of chunks of one answer.
 pub(crate) struct ChatChunks {
-    /// `data: {…,"choices":[`, the beginning of every chunk.
-    head: Vec<u8>,
+    head: ChunkHead,
     include_usage: bool,
     calls: CallForm,
     /// The answers that have had their role chunk.
@@ -22,14 +22,7 @@ pub(crate) struct ChatChunks {
 
 impl ChatChunks {
     pub(crate) fn new(id: &str, created: u64, model: &str, include_usage: bool) -> Self {
-        let mut head = Vec::with_capacity(160 + model.len());
-        head.extend_from_slice(b"data: {\"id\":");
-        push_json(&mut head, id);
-        head.extend_from_slice(b",\"object\":\"chat.completion.chunk\",\"created\":");
-        push_json(&mut head, &created);
-        head.extend_from_slice(b",\"model\":");
-        push_json(&mut head, model);
-        head.extend_from_slice(b",\"choices\":[");
+        let head = ChunkHead::new("chat.completion.chunk", id, created, model);
         ChatChunks { head, include_usage, calls: CallForm::Tools, introduced: Vec::with_capacity(1) }
     }
 
@@ -40,7 +33,7 @@ impl ChatChunks {
 
     fn done(&mut self, usage: Option<Usage>, out: &mut Vec<u8>) {
         if self.include_usage {
-            out.extend_from_slice(&self.head);
+            out.extend_from_slice(self.head.bytes());
             out.extend_from_slice(b"],\"usage\":");
             push_json(out, &usage.map(WireUsage::from).unwrap_or_default());
             out.extend_from_slice(b"}\n\n");
@@ -59,7 +52,7 @@ impl ChatChunks {
     }
 
     fn open(&self, choice: u32, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.head);
+        out.extend_from_slice(self.head.bytes());
         out.extend_from_slice(b"{\"index\":");
         out.extend_from_slice(itoa::Buffer::new().format(choice).as_bytes());
         out.extend_from_slice(b",\"delta\":{");
@@ -67,6 +60,10 @@ impl ChatChunks {
 }
 
 impl StreamEncoder for ChatChunks {
+    fn answered_by(&mut self, model: &str) {
+        self.head.set_model(model);
+    }
+
     fn push(&mut self, delta: &Delta, out: &mut Vec<u8>) {
         match delta {
             Delta::Text(TextDelta { choice, text, logprobs }) => {
@@ -113,14 +110,7 @@ impl StreamEncoder for ChatChunks {
                 push_json(out, &ToolCallChunk::new(piece));
                 out.extend_from_slice(b"]},\"finish_reason\":null}]}\n\n");
             }
-            // A comment: clients of the API ignore it, and people can read it.
-            Delta::Step(step) => {
-                out.extend_from_slice(b": hob ");
-                out.extend_from_slice(step.name.as_bytes());
-                out.push(b' ');
-                push_json(out, &step.data);
-                out.extend_from_slice(b"\n\n");
-            }
+            Delta::Step(step) => push_step(step, out),
             Delta::Finish { choice, reason } => {
                 self.begin(*choice, out);
                 out.extend_from_slice(b"},\"finish_reason\":");

@@ -23,7 +23,13 @@ fn finish(choice: u32, reason: FinishReason) -> Delta {
 const DONE: Delta = Delta::Done { usage: None };
 
 fn usage() -> Usage {
-    Usage { prompt_tokens: 3, completion_tokens: 2, cached_tokens: Some(1) }
+    Usage {
+        prompt_tokens: 3,
+        completion_tokens: 2,
+        cached_tokens: Some(1),
+        reasoning_tokens: Some(1),
+        load_time: None,
+    }
 }
 
 /// The events of a stream: every line is one, and every one is JSON but for `[DONE]`.
@@ -73,7 +79,7 @@ fn usage_comes_last_and_without_choices_when_it_was_asked_for() {
 
     data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":7,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"length"}]}
 
-    data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":7,"model":"m","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":1}}}
+    data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":7,"model":"m","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":1},"completion_tokens_details":{"reasoning_tokens":1}}}
 
     data: [DONE]
     "#);

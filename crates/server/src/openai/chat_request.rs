@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::chat_response::CallForm;
 use super::ignored_fields::IgnoredFields;
-use super::message::WireMessage;
+use super::message::{LastCalls, WireMessage};
 use super::required_model;
 use super::tools::{ToolSource, WireFormat, WireFunction, WireTool, legacy_choice, tool_choice};
 use crate::error::ApiError;
@@ -134,15 +134,12 @@ impl WireRequest {
             return Err(over_budget(over));
         }
         let mut messages = Vec::with_capacity(wire_messages.len());
+        let mut calls = LastCalls::default();
         for (index, message) in wire_messages.into_iter().enumerate() {
-            let message = message.resolve(index, &messages, &mut ignored)?;
+            let message = message.resolve(index, &messages, &mut calls, &mut ignored)?;
             messages.push(message);
         }
-        let agent = match self.agent.as_deref() {
-            None => AgentPreference::Configured,
-            Some("" | "none") => AgentPreference::None,
-            Some(name) => AgentPreference::Named(name.to_owned()),
-        };
+        let agent = AgentPreference::of_field(self.agent.take());
         let Callable { tools, choice: tool_choice, form: calls } = self.callable(&agent, &mut ignored)?;
         let temperature = self.temperature.map(Temperature::new).transpose();
         let temperature = temperature.map_err(|error| ApiError::invalid("temperature", error.to_string()))?;

@@ -79,11 +79,18 @@ pub(crate) struct WireUsage {
     total_tokens: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_tokens_details: Option<PromptDetails>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completion_tokens_details: Option<CompletionDetails>,
 }
 
 #[derive(Debug, Serialize)]
 struct PromptDetails {
     cached_tokens: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct CompletionDetails {
+    reasoning_tokens: u64,
 }
 
 impl From<Usage> for WireUsage {
@@ -93,6 +100,9 @@ impl From<Usage> for WireUsage {
             completion_tokens: usage.completion_tokens,
             total_tokens: usage.total_tokens(),
             prompt_tokens_details: usage.cached_tokens.map(|cached_tokens| PromptDetails { cached_tokens }),
+            completion_tokens_details: usage
+                .reasoning_tokens
+                .map(|reasoning_tokens| CompletionDetails { reasoning_tokens }),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
 
@@ -38,9 +39,10 @@ async fn answer(state: &ServerState, request: Request) -> Result<Response, ApiEr
             Ok(answer::send_whole(&answered, &caller, &warnings, render))
         }
         ResponseMode::Streamed { include_usage } => {
-            let stream = state.system.stream_text(request, &caller).await?;
-            let encoder = |model: &str| TextChunks::new(form, model, include_usage);
-            Ok(answer::send_stream(stream, &caller, &warnings, client, encoder))
+            let encoder = TextChunks::new(form, &request.request.model, include_usage);
+            let system = Arc::clone(&state.system);
+            let stream = async move { Ok(system.stream_text(request, &caller).await?) };
+            answer::send_stream(stream, &warnings, client, encoder, Body::new).await
         }
     }
 }

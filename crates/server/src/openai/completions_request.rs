@@ -118,8 +118,14 @@ impl WireRequest {
         let prompts = prompt.resolve()?;
         let temperature = self.temperature.map(Temperature::new).transpose();
         let temperature = temperature.map_err(|error| ApiError::invalid("temperature", error.to_string()))?;
-        let length = whole_within("max_tokens", self.max_tokens, 1..=i64::from(u32::MAX))?;
-        let max_tokens = length.map(MaxTokens::new).transpose();
+        let length = whole_within("max_tokens", self.max_tokens, 0..=i64::from(u32::MAX))?;
+        let prompt_only = length == Some(0);
+        if prompt_only && !(self.echo == Some(true) && self.logprobs.is_some()) {
+            let message =
+                "max_tokens can be 0 only with 'echo' and 'logprobs', for the probabilities of the prompt";
+            return Err(ApiError::invalid("max_tokens", message));
+        }
+        let max_tokens = length.filter(|_| !prompt_only).map(MaxTokens::new).transpose();
         let max_tokens = max_tokens.map_err(|error| ApiError::invalid("max_tokens", error.to_string()))?;
         let n = whole_within("n", self.n, 1..=ANSWERS as i64)?;
         let best_of = whole_within("best_of", self.best_of, 1..=ANSWERS as i64)?;
@@ -152,6 +158,7 @@ impl WireRequest {
             // Editors send an empty suffix at the end of a file.
             suffix: self.suffix.filter(|suffix| !suffix.is_empty()),
             echo: self.echo.unwrap_or(false),
+            prompt_only,
             temperature,
             max_tokens,
             sampling,

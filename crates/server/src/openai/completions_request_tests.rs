@@ -64,3 +64,18 @@ fn an_empty_suffix_fills_no_gap() {
     let request = parse(&json!({ "model": "m", "prompt": "a", "suffix": "" })).unwrap().request;
     assert_eq!(request.request.suffix, None);
 }
+
+#[test]
+fn no_token_is_asked_for_only_to_score_a_prompt() {
+    let asking = |fields: Value| {
+        let mut body = json!({ "model": "m", "prompt": "a", "max_tokens": 0 });
+        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        parse(&body).map(|parsed| parsed.request.request)
+    };
+    let scoring = asking(json!({ "echo": true, "logprobs": 0 })).unwrap();
+    assert_eq!((scoring.prompt_only, scoring.max_tokens()), (true, Some(0)));
+    for fields in [json!({}), json!({ "echo": true }), json!({ "logprobs": 1 })] {
+        let error = asking(fields).unwrap_err();
+        assert_eq!(error.param(), Some("max_tokens"));
+    }
+}

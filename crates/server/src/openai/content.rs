@@ -41,6 +41,26 @@ struct WireImage {
     rest: Map<String, Value>,
 }
 
+/// The result of a tool without its images and files, and those, for the user's turn after it: few engines accept them in a result.
+/// `name` is the tool's.
+pub(crate) fn split_result(
+    parts: Vec<ContentPart>,
+    call: &str,
+    name: impl FnOnce() -> String,
+) -> (Vec<ContentPart>, Vec<ContentPart>) {
+    let is_text = |part: &ContentPart| matches!(part, ContentPart::Text(_));
+    let (mut texts, others): (Vec<_>, Vec<_>) = parts.into_iter().partition(is_text);
+    if others.is_empty() {
+        return (texts, others);
+    }
+    if texts.is_empty() {
+        texts.push(ContentPart::Text("The result is in the next message.".to_owned()));
+    }
+    let mut attachments = vec![ContentPart::Text(format!("From the result of {} ({call}):", name()))];
+    attachments.extend(others);
+    (texts, attachments)
+}
+
 /// The first byte shows which of the three it is, so nothing is buffered.
 impl<'de> Deserialize<'de> for WireContent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -1,5 +1,6 @@
 //! A message of a conversation as clients write it.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use hob_core::{Content, Message, Role, ToolCall};
@@ -58,6 +59,7 @@ impl WireMessage {
         self,
         index: usize,
         before: &[Message],
+        calls: &mut LastCalls,
         ignored: &mut IgnoredFields,
     ) -> Result<Message, ApiError> {
         let path = format_args!("messages[{index}]");
@@ -65,7 +67,7 @@ impl WireMessage {
             return Err(ApiError::invalid(format!("{path}.role"), "a message needs a 'role'"));
         };
         let answered = match role {
-            FUNCTION => Some(answered_call(&path, self.name.as_deref(), before)?),
+            FUNCTION => Some(calls.answered_by(&path, self.name.as_deref(), before)?),
             _ => None,
         };
         let role = if answered.is_some() { Some(Role::Tool) } else { Role::parse(role) };
@@ -113,21 +115,34 @@ impl WireMessage {
     }
 }
 
-/// The id of the call that a message with the role `function` answers: the last one of that function.
-fn answered_call(
-    path: &dyn fmt::Display,
-    name: Option<&str>,
-    before: &[Message],
-) -> Result<String, ApiError> {
-    let field = || format!("{path}.name");
-    let Some(name) = name else {
-        return Err(ApiError::invalid(field(), "a message with the role 'function' needs 'name'"));
-    };
-    let mut calls = before.iter().rev().flat_map(|message| message.tool_calls.iter().rev());
-    let call = calls.find(|call| call.name == name).map(|call| call.id.clone());
-    call.ok_or_else(|| {
-        ApiError::invalid(field(), format!("no message before it calls the function '{name}'"))
-    })
+/// The last call of each function in a conversation. Each message is looked at once, and only if a message has the role `function`.
+#[derive(Default)]
+pub(crate) struct LastCalls {
+    /// The number of messages that were looked at.
+    read: usize,
+    /// The id of the call, by the name of the function.
+    ids: HashMap<String, String>,
+}
+
+impl LastCalls {
+    /// The id of the call that a message with the role `function` answers: the last one of that function.
+    fn answered_by(
+        &mut self,
+        path: &dyn fmt::Display,
+        name: Option<&str>,
+        before: &[Message],
+    ) -> Result<String, ApiError> {
+        let field = || format!("{path}.name");
+        let Some(name) = name else {
+            return Err(ApiError::invalid(field(), "a message with the role 'function' needs 'name'"));
+        };
+        let calls = before.iter().skip(self.read).flat_map(|message| &message.tool_calls);
+        self.ids.extend(calls.map(|call| (call.name.clone(), call.id.clone())));
+        self.read = before.len();
+        self.ids.get(name).cloned().ok_or_else(|| {
+            ApiError::invalid(field(), format!("no message before it calls the function '{name}'"))
+        })
+    }
 }
 
 impl WireToolCall {

@@ -5,6 +5,7 @@ pub(crate) mod chat;
 mod chat_chunks;
 pub(crate) mod chat_request;
 mod chat_response;
+mod chunk_head;
 pub(crate) mod completions;
 mod completions_request;
 mod completions_response;

@@ -67,10 +67,18 @@ pub(crate) async fn show(
         let listed = state.system.described_model(listed).await;
         return Ok(Json(Model::from(listed).marked(default.is_some())));
     }
-    let is_auto = id == AUTO || (id == DEFAULT_MODEL && state.system.defaults_to_auto());
-    let is_agent = id == AGENT_MODEL && state.system.agent().is_some();
-    if is_auto || is_agent {
-        return Ok(Json(entry_of_hob(&state, if is_auto { AUTO } else { AGENT_MODEL })));
+    match choice_of_hob(&state, &id) {
+        Some(name) => Ok(Json(entry_of_hob(&state, name))),
+        None => Err(ApiError::no_such_model(&id)),
     }
-    Err(ApiError::no_such_model(&id))
+}
+
+/// The name of Hob's own that `id` means, if no engine lists a model of it.
+pub(crate) fn choice_of_hob(state: &ServerState, id: &str) -> Option<&'static str> {
+    match state.system.meant_by(id) {
+        AUTO => Some(AUTO),
+        DEFAULT_MODEL if state.system.defaults_to_auto() => Some(AUTO),
+        AGENT_MODEL => state.system.agent().map(|_| AGENT_MODEL),
+        _ => None,
+    }
 }

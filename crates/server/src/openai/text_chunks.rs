@@ -7,15 +7,15 @@ use std::collections::HashMap;
 use hob_core::{Delta, TextDelta, Usage};
 
 use super::chat_response::WireUsage;
+use super::chunk_head::ChunkHead;
 use super::completions_response::{CompletionForm, LegacyLogprobs};
-use crate::answer::stream::StreamEncoder;
+use crate::answer::stream::{StreamEncoder, push_step};
 use crate::error::{ApiError, ErrorFormat};
 use crate::json::push_json;
 
 /// The sequence of chunks of one answer.
 pub(crate) struct TextChunks {
-    /// `data: {…,"choices":[`, the beginning of every chunk.
-    head: Vec<u8>,
+    head: ChunkHead,
     include_usage: bool,
     alternatives: usize,
     /// Where the next token of an answer begins, for answers with probabilities.
@@ -24,14 +24,7 @@ pub(crate) struct TextChunks {
 
 impl TextChunks {
     pub(crate) fn new(form: CompletionForm<'_>, model: &str, include_usage: bool) -> Self {
-        let mut head = Vec::with_capacity(160 + model.len());
-        head.extend_from_slice(b"data: {\"id\":");
-        push_json(&mut head, form.id);
-        head.extend_from_slice(b",\"object\":\"text_completion\",\"created\":");
-        push_json(&mut head, &form.created);
-        head.extend_from_slice(b",\"model\":");
-        push_json(&mut head, model);
-        head.extend_from_slice(b",\"choices\":[");
+        let head = ChunkHead::new("text_completion", form.id, form.created, model);
         TextChunks { head, include_usage, alternatives: form.alternatives, offsets: HashMap::new() }
     }
 
@@ -49,7 +42,7 @@ impl TextChunks {
 
     /// Begins a chunk, up to its probabilities.
     fn open(&self, choice: u32, text: &str, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.head);
+        out.extend_from_slice(self.head.bytes());
         out.extend_from_slice(b"{\"text\":");
         push_json(out, text);
         out.extend_from_slice(b",\"index\":");
@@ -59,7 +52,7 @@ impl TextChunks {
 
     fn done(&self, usage: Option<Usage>, out: &mut Vec<u8>) {
         if self.include_usage {
-            out.extend_from_slice(&self.head);
+            out.extend_from_slice(self.head.bytes());
             out.extend_from_slice(b"],\"usage\":");
             push_json(out, &usage.map(WireUsage::from).unwrap_or_default());
             out.extend_from_slice(b"}\n\n");
@@ -69,6 +62,10 @@ impl TextChunks {
 }
 
 impl StreamEncoder for TextChunks {
+    fn answered_by(&mut self, model: &str) {
+        self.head.set_model(model);
+    }
+
     fn push(&mut self, delta: &Delta, out: &mut Vec<u8>) {
         match delta {
             Delta::Text(piece) => self.piece(piece, out),
@@ -81,7 +78,8 @@ impl StreamEncoder for TextChunks {
             Delta::Done { usage } => self.done(*usage, out),
             // A text that is continued has neither a thought nor calls. A model in the cloud, which answers it as a question, can
             // think before it answers; that is no part of the text.
-            Delta::Reasoning { .. } | Delta::ReasoningSeal { .. } | Delta::ToolCall(_) | Delta::Step(_) => {}
+            Delta::Reasoning { .. } | Delta::ReasoningSeal { .. } | Delta::ToolCall(_) => {}
+            Delta::Step(step) => push_step(step, out),
         }
     }
 
@@ -115,7 +113,13 @@ mod tests {
 
     #[test]
     fn pieces_finish_usage_and_the_end_come_in_this_order() {
-        let usage = Usage { prompt_tokens: 1, completion_tokens: 2, cached_tokens: None };
+        let usage = Usage {
+            prompt_tokens: 1,
+            completion_tokens: 2,
+            cached_tokens: None,
+            reasoning_tokens: None,
+            load_time: None,
+        };
         let deltas = [
             Delta::text("a\"b"),
             Delta::Text(TextDelta { choice: 1, text: "c".into(), logprobs: None }),

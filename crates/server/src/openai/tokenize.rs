@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::ignored_fields::IgnoredFields;
-use super::message::WireMessage;
+use super::message::{LastCalls, WireMessage};
 use super::tools::WireTool;
 use crate::answer::{self, Received, new_id};
 use crate::error::ApiError;
@@ -158,8 +158,9 @@ impl WireRequest {
             return Err(ApiError::invalid("add_generation_prompt", message));
         }
         let mut messages = Vec::with_capacity(wire_messages.len());
+        let mut calls = LastCalls::default();
         for (index, message) in wire_messages.into_iter().enumerate() {
-            let message = message.resolve(index, &messages, ignored)?;
+            let message = message.resolve(index, &messages, &mut calls, ignored)?;
             messages.push(message);
         }
         let mut tools = Vec::new();

@@ -10,13 +10,12 @@ use crate::error::ApiError;
 
 pub(crate) const PARTS: PageParts = PageParts {
     html: include_str!("assets/chat/page.html"),
+    trusted_types: "hob-markdown",
     styles: &[include_str!("assets/chat/layout.css"), include_str!("assets/chat/thread.css")],
     scripts: &[
         include_str!("assets/chat/stream.js"),
-        include_str!("assets/chat/inline.js"),
         include_str!("assets/chat/markdown.js"),
         include_str!("assets/chat/copy.js"),
-        include_str!("assets/chat/render.js"),
         include_str!("assets/chat/conversations.js"),
         include_str!("assets/chat/rating.js"),
         include_str!("assets/chat/thread.js"),

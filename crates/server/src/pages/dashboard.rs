@@ -8,6 +8,7 @@ use super::html_page::{HtmlPage, PageParts};
 
 pub(crate) const PARTS: PageParts = PageParts {
     html: include_str!("assets/dashboard/page.html"),
+    trusted_types: "'none'",
     styles: &[include_str!("assets/dashboard/style.css")],
     scripts: &[include_str!("assets/dashboard/script.js")],
 };

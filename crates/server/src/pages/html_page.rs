@@ -18,6 +18,8 @@ pub(super) const SHARED_SCRIPTS: [&str; 2] =
 /// The parts of one page. Styles and scripts are inserted in this order.
 pub(crate) struct PageParts {
     pub(crate) html: &'static str,
+    /// The names of the script's policies that may turn text into markup, or `'none'`.
+    pub(crate) trusted_types: &'static str,
     pub(crate) styles: &'static [&'static str],
     pub(crate) scripts: &'static [&'static str],
 }
@@ -43,7 +45,7 @@ impl HtmlPage {
         HtmlPage {
             document: document.into(),
             // A hash is a valid header value. If not, the fallback is a policy that allows nothing.
-            policy: HeaderValue::from_str(&policy(&style, &script))
+            policy: HeaderValue::from_str(&policy(&style, &script, parts.trusted_types))
                 .unwrap_or_else(|_| HeaderValue::from_static("default-src 'none'")),
         }
     }
@@ -69,11 +71,11 @@ pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
 }
 
 /// The browser runs only this script and this style, by their hashes, and sends requests only to this server. The page cannot be
-/// framed, and text cannot become markup.
-fn policy(style: &str, script: &str) -> String {
+/// framed, and text becomes markup only where `trusted_types` allows it.
+fn policy(style: &str, script: &str, trusted_types: &str) -> String {
     format!(
         "default-src 'none'; script-src '{}'; style-src '{}'; connect-src 'self'; img-src data:; base-uri 'none'; \
-         form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+         form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types {trusted_types}",
         hash(script),
         hash(style)
     )

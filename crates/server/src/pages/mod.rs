@@ -1,8 +1,10 @@
-//! The pages for browsers: the chat page and the dashboard. They contain no data; their scripts call the API.
+//! The pages for browsers: the chat page and the dashboard. They contain no data; their scripts call the API, and `markdown`
+//! renders answers for them.
 
 pub(crate) mod chat_page;
 pub(crate) mod dashboard;
 pub(crate) mod html_page;
+pub(crate) mod markdown;
 
 #[cfg(test)]
 mod page_tests;

@@ -50,6 +50,11 @@ fn pages_fetch_nothing_from_anywhere() {
         // The only address is the name of the SVG namespace.
         let is_name = |rest: &&str| rest.starts_with("www.w3.org/2000/svg");
         assert!(addresses.iter().all(is_name), "{name}: {addresses:?}");
+        // Only HTML that Hob itself rendered becomes markup, and only on the page whose policy says so.
+        let markup = "template.innerHTML = ownHtml.createHTML(html)";
+        let is_trusted = page.policy.to_str().unwrap().ends_with("trusted-types hob-markdown");
+        assert_eq!(document.matches(markup).count(), usize::from(is_trusted), "{name}");
+        let document = document.replace(markup, "");
         for word in [
             "innerHTML",
             "outerHTML",

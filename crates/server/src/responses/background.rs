@@ -1,21 +1,24 @@
 //! Responses in the background: each is a task of the server that ends when it is complete, cancelled, or the server stops.
 
-use std::convert::Infallible;
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use axum::body::Body;
-use axum::http::{HeaderValue, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use futures::StreamExt;
 use hob_conversations::StoredResponse;
 use hob_core::{Caller, Delta, EngineError, Moment, ReplyMode};
+use tokio::sync::oneshot;
 use tracing::Instrument;
 
 use super::attempt::Attempt;
-use super::background_runs::{BackgroundRun, EventsTooLong};
+use super::background_runs::BackgroundRun;
 use super::context::store_failed;
-use super::events::{ResponseEvents, push_error_event};
+use super::event_log::EventsGone;
+use super::events::ResponseEvents;
+use super::json_answer::json_response;
+use super::numbered_events::push_error_event;
 use super::stored_body::Keeper;
 use crate::answer::stream::{StreamClient, StreamEncoder};
 use crate::answer::streaming;
@@ -28,21 +31,23 @@ const LEASE: Duration = Duration::from_secs(60);
 const RENEWED_EVERY: Duration = Duration::from_secs(20);
 
 /// The events of a response after the one of this number, as they come.
-pub(super) fn follow(run: &Arc<BackgroundRun>, starting_after: Option<usize>) -> Result<Response, ApiError> {
-    let events = run.follow(starting_after).ok_or_else(|| {
-        ApiError::no_events("this response was created without 'stream', so it has no events")
-    })?;
-    let events = events.map(|events| {
-        let too_long = |EventsTooLong { next }| {
-            let message =
-                "the events of this response are too long to be kept. GET the response without 'stream'";
-            let mut out = Vec::new();
-            push_error_event(&ApiError::no_events(message), next as u64, &mut out);
-            out.into()
-        };
-        Ok::<_, Infallible>(events.unwrap_or_else(too_long))
-    });
-    Ok(streaming::<ResponseEvents>(Body::from_stream(events.fuse())))
+pub(super) fn follow(run: &BackgroundRun, starting_after: Option<usize>) -> Result<Response, ApiError> {
+    if run.mode == ReplyMode::Complete {
+        return Err(ApiError::no_events("this response was created without 'stream', so it has no events"));
+    }
+    let next = starting_after.map_or(0, |after| after.saturating_add(1));
+    let pieces = Arc::clone(&run.log).follow(next);
+    let pieces = pieces.map(|piece| piece.or_else(|EventsGone { next, is_within_event }| {
+        let message = "the events of this response are too long, or too old, to be kept. GET the response without 'stream'";
+        if is_within_event {
+            // Half an event can only break off.
+            return Err(io::Error::other(message));
+        }
+        let mut out = Vec::new();
+        push_error_event(&ApiError::no_events(message), next as u64, &mut out);
+        Ok(out.into())
+    }));
+    Ok(streaming::<ResponseEvents>(Body::from_stream(pieces)))
 }
 
 /// A response that is to run.
@@ -57,29 +62,24 @@ pub(super) struct NewRun {
 
 /// Stores a response as queued, starts it, and returns it, or its events.
 pub(super) async fn start(state: &Arc<ServerState>, new: NewRun) -> Result<Response, ApiError> {
-    let run = Arc::new(BackgroundRun::new(new.keeper.owner.clone(), new.mode));
-    let id = new.keeper.id.clone();
-    state.background.add(&id, &run)?;
+    let guard = state.background.begin(&new.keeper.id, &new.keeper.owner, new.mode)?;
+    let run = Arc::clone(&guard.run);
     let warnings = new.attempt.warnings().to_vec();
-    let mut new = NewRun { events: new.events.queued(), ..new };
     let body = new.events.queued_body();
-    let queued = new.keeper.response(body.clone(), Some(lease()));
-    let keeper = Arc::clone(&new.keeper);
-    let stored = move || keeper.store.save(&keeper.owner, &queued, None, SystemTime::now());
-    if let Err(error) = state.blocking.run(stored).await {
-        state.background.forget(&id);
-        return Err(store_failed(error));
-    }
-    let mut out = Vec::new();
-    new.events.announce(&mut out);
-    run.record(&out);
-    let task = work(Arc::clone(state), Arc::clone(&run), new).instrument(tracing::Span::current());
-    state.background.tasks.spawn(task);
+    let (stored, is_stored) = oneshot::channel();
+    let state = Arc::clone(state);
+    let task = async move {
+        // Boxed, so that its memory is freed while the events are kept.
+        Box::pin(work(&state, &guard.run, new, stored)).await;
+        guard.keep().await;
+    };
+    // All of it in the task: a client that leaves does not leave half a run behind.
+    tokio::spawn(task.instrument(tracing::Span::current()));
+    // A task that panicked says nothing.
+    is_stored.await.map_err(|_| ApiError::store_unavailable())??;
     let response = match run.mode {
         ReplyMode::Streamed => follow(&run, None)?,
-        ReplyMode::Complete => {
-            ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
-        }
+        ReplyMode::Complete => json_response(body.into()),
     };
     Ok(with_warnings(response, warnings.iter()))
 }
@@ -96,13 +96,31 @@ enum RunEnd {
     Cancelled,
 }
 
-async fn work(state: Arc<ServerState>, run: Arc<BackgroundRun>, new: NewRun) {
+async fn work(
+    state: &Arc<ServerState>,
+    run: &Arc<BackgroundRun>,
+    new: NewRun,
+    stored: oneshot::Sender<Result<(), ApiError>>,
+) {
     let NewRun { keeper, attempt, caller, mut events, mode, client } = new;
-    let in_progress = keeper.response(events.in_progress_body(), Some(lease()));
-    update(&keeper, in_progress).await;
+    let saved = save(&keeper, events.queued_body()).await;
+    let is_saved = saved.is_ok();
+    if is_saved {
+        let mut out = Vec::new();
+        events.announce(&mut out);
+        run.record(&out);
+    }
+    if stored.send(saved).is_err() {
+        // The client has left, and nobody else knows the response.
+        run.cancelled.cancel();
+    }
+    if !is_saved {
+        return;
+    }
+    update(&keeper, events.in_progress_body()).await;
     let role = caller.role;
     let end = {
-        let mut answering = std::pin::pin!(answer(&state, attempt, &caller, &mut events, mode, &run));
+        let mut answering = std::pin::pin!(answer(state, attempt, &caller, &mut events, mode, run));
         let mut renewal = tokio::time::interval(RENEWED_EVERY);
         loop {
             tokio::select! {
@@ -113,7 +131,10 @@ async fn work(state: Arc<ServerState>, run: Arc<BackgroundRun>, new: NewRun) {
                     Ok(last) => RunEnd::Answered(last),
                     Err(error) => RunEnd::Failed(error),
                 },
-                _ = renewal.tick() => renew(&keeper).await,
+                // Another process can cancel it too.
+                _ = renewal.tick() => if !renew(&keeper).await {
+                    break RunEnd::Cancelled;
+                },
             }
         }
     };
@@ -123,11 +144,15 @@ async fn work(state: Arc<ServerState>, run: Arc<BackgroundRun>, new: NewRun) {
         RunEnd::Failed(error) => events.fail(&error.for_caller(role), &mut last),
         RunEnd::Cancelled => events.cancel(&mut last),
     }
-    if let Some(finished) = events.take_finished() {
-        Arc::clone(&keeper).replace(finished).await;
+    if let Some(mut finished) = events.take_finished() {
+        if !keeper.fits(&finished) {
+            finished = events.object.failed(&ApiError::response_too_large());
+        }
+        // What was not stored is logged: nobody waits for a header.
+        let _lost = keeper.replace(finished).await;
     }
     run.record(&last);
-    run.end();
+    run.log.end();
     drop(client);
 }
 
@@ -142,17 +167,20 @@ async fn answer(
 ) -> Result<Vec<u8>, ApiError> {
     let mut out = Vec::new();
     if mode == ReplyMode::Complete {
-        let (answered, _) = Box::pin(attempt.complete(state, caller)).await?;
-        events.answered_by(&answered.generation.model);
-        events.finish_whole(&answered.generation);
+        let (answered, warnings) = Box::pin(attempt.complete(state, caller)).await?;
+        let generation = &answered.generation;
+        events.answered_by(&generation.model);
+        events.object.set_warnings(warnings.iter().chain(&generation.warnings));
+        events.finish_whole(generation);
         return Ok(out);
     }
-    let (mut answer, _) = Box::pin(attempt.stream(state, caller)).await?;
+    let (mut answer, warnings) = Box::pin(attempt.stream(state, caller)).await?;
     events.answered_by(&answer.model);
+    events.object.set_warnings(warnings.iter().chain(&answer.warnings));
     while let Some(delta) = answer.deltas.next().await {
         let delta = delta?;
         events.push(&delta, &mut out);
-        if matches!(delta, Delta::Done { .. }) {
+        if matches!(delta, Delta::Done { .. }) || events.has_failed() {
             return Ok(out);
         }
         run.record(&out);
@@ -162,18 +190,35 @@ async fn answer(
     Err(EngineError::Interrupted { engine: "the engine".to_owned(), reason }.into())
 }
 
-async fn update(keeper: &Arc<Keeper>, response: StoredResponse) {
+async fn save(keeper: &Arc<Keeper>, queued: Vec<u8>) -> Result<(), ApiError> {
     let writer = Arc::clone(keeper);
-    let work = move || writer.store.update(&writer.owner, &response, None, SystemTime::now());
+    let work = move || {
+        let queued: StoredResponse = writer.response(queued, Some(lease()));
+        writer.store.save(&writer.owner, &queued, None, SystemTime::now())
+    };
+    keeper.state.blocking.run(work).await.map(drop).map_err(store_failed)
+}
+
+async fn update(keeper: &Arc<Keeper>, in_progress: Vec<u8>) {
+    let writer = Arc::clone(keeper);
+    let work = move || {
+        let response = writer.response(in_progress, Some(lease()));
+        writer.store.update(&writer.owner, &response, None, SystemTime::now())
+    };
     if let Err(error) = keeper.state.blocking.run(work).await {
         tracing::warn!(%error, response = keeper.id, "a response was not updated");
     }
 }
 
-async fn renew(keeper: &Arc<Keeper>) {
+/// Whether the response is still to be written.
+async fn renew(keeper: &Arc<Keeper>) -> bool {
     let writer = Arc::clone(keeper);
     let work = move || writer.store.renew(&writer.owner, &writer.id, lease());
-    if let Err(error) = keeper.state.blocking.run(work).await {
-        tracing::warn!(%error, response = keeper.id, "a response was not updated");
+    match keeper.state.blocking.run(work).await {
+        Ok(is_wanted) => is_wanted,
+        Err(error) => {
+            tracing::warn!(%error, response = keeper.id, "a response was not updated");
+            true
+        }
     }
 }

@@ -1,35 +1,36 @@
-//! The responses that run in the background, and their events, which are kept for a while, so that a client can read them from any
-//! point. Knows nothing of how a response is answered.
+//! The responses that run in the background, and those that ended a short time ago, whose events are kept for a while. Knows nothing of
+//! how a response is answered.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use futures::stream::{self, Stream};
 use hob_conversations::ResponseOwner;
 use hob_core::ReplyMode;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use super::event_log::EventLog;
 use crate::error::ApiError;
 
 /// Responses in the background at once, of all callers and of strangers.
 const MAX_RUNS: usize = 32;
 const MAX_STRANGERS_RUNS: usize = 8;
 
-/// Responses whose events are kept after their end, and for how long.
-const MAX_ENDED: usize = 16;
-const KEPT_AFTER_END: Duration = Duration::from_secs(5 * 60);
+/// Responses whose events are kept after their end: the owner's, and those of strangers.
+const MAX_ENDED: usize = 12;
+const MAX_STRANGERS_ENDED: usize = 4;
 
-/// Bytes of the events of one response. The events of a longer one cannot be read; the response can.
-const MAX_LOG_BYTES: usize = 16 << 20;
+/// For how long.
+const KEPT_AFTER_END: Duration = Duration::from_secs(5 * 60);
 
 /// The responses that run in the background, and those that ended a short time ago.
 pub(crate) struct BackgroundRuns {
     runs: Mutex<HashMap<String, Arc<BackgroundRun>>>,
-    pub(super) tasks: TaskTracker,
+    tasks: TaskTracker,
+    /// No further response may begin, and no events are kept.
+    closing: CancellationToken,
     pub(super) stopped: CancellationToken,
 }
 
@@ -38,54 +39,36 @@ pub(super) struct BackgroundRun {
     owner: ResponseOwner,
     pub(super) mode: ReplyMode,
     pub(super) cancelled: CancellationToken,
-    log: Mutex<EventLog>,
-    /// Changes with every event, and at the end.
-    changed: watch::Sender<()>,
+    forgotten: CancellationToken,
+    pub(super) log: Arc<EventLog>,
 }
 
-/// The events of a response.
-#[derive(Default)]
-struct EventLog {
-    bytes: Vec<u8>,
-    /// Where each event ends. Its place in the list is its sequence number.
-    ends: Vec<usize>,
-    is_too_long: bool,
-    ended: Option<Instant>,
+/// A response that is among the runs until this is dropped: also if its task panics, or never starts.
+pub(super) struct RunGuard {
+    runs: Arc<BackgroundRuns>,
+    id: String,
+    pub(super) run: Arc<BackgroundRun>,
+    _task: TaskTrackerToken,
 }
 
-impl EventLog {
-    /// Adds whole events. Comments between them are not kept.
-    fn add(&mut self, events: &[u8]) {
-        if self.is_too_long || self.bytes.len() + events.len() > MAX_LOG_BYTES {
-            self.is_too_long = true;
-            self.bytes = Vec::new();
+impl Drop for RunGuard {
+    fn drop(&mut self) {
+        self.run.log.end();
+        self.runs.forget(&self.id);
+    }
+}
+
+impl RunGuard {
+    /// Keeps the events of a response that has ended for a while.
+    pub(super) async fn keep(self) {
+        if self.run.mode == ReplyMode::Complete {
             return;
         }
-        for event in events.split_inclusive(|byte| *byte == b'\n') {
-            if event.starts_with(b":") {
-                continue;
-            }
-            // An event is two lines and an empty one. The empty line after a comment is none.
-            if event == b"\n" && self.bytes.ends_with(b"\n\n") {
-                continue;
-            }
-            if event == b"\n" && self.bytes.is_empty() {
-                continue;
-            }
-            self.bytes.extend_from_slice(event);
-            if event == b"\n" {
-                self.ends.push(self.bytes.len());
-            }
+        tokio::select! {
+            () = tokio::time::sleep(KEPT_AFTER_END) => {}
+            () = self.run.forgotten.cancelled() => {}
+            () = self.runs.closing.cancelled() => {}
         }
-    }
-
-    /// The events from the one of this number on.
-    fn since(&self, next: usize) -> &[u8] {
-        let start = match next.checked_sub(1) {
-            None => 0,
-            Some(before) => self.ends.get(before).copied().unwrap_or(self.bytes.len()),
-        };
-        self.bytes.get(start..).unwrap_or_default()
     }
 }
 
@@ -98,13 +81,18 @@ impl BackgroundRuns {
         BackgroundRuns {
             runs: Mutex::default(),
             tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
             stopped: CancellationToken::new(),
         }
     }
 
     /// Waits until no response runs. No further one can begin.
     pub(crate) async fn drain(&self) {
-        self.tasks.close();
+        {
+            let _none_begins = lock(&self.runs);
+            self.closing.cancel();
+            self.tasks.close();
+        }
         self.tasks.wait().await;
     }
 
@@ -119,121 +107,76 @@ impl BackgroundRuns {
     }
 
     pub(super) fn forget(&self, id: &str) {
-        lock(&self.runs).remove(id);
+        // A server that stops lets clients read to the end.
+        if let Some(run) = lock(&self.runs).remove(id).filter(|_| !self.closing.is_cancelled()) {
+            run.forget();
+        }
     }
 
-    pub(super) fn add(&self, id: &str, run: &Arc<BackgroundRun>) -> Result<(), ApiError> {
+    /// Makes room for a response, unless too many run or the server stops.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        id: &str,
+        owner: &ResponseOwner,
+        mode: ReplyMode,
+    ) -> Result<RunGuard, ApiError> {
         let mut runs = lock(&self.runs);
-        forget_ended(&mut runs, Instant::now());
-        let running = || runs.values().filter(|run| lock(&run.log).ended.is_none());
+        if self.closing.is_cancelled() {
+            return Err(ApiError::shutting_down());
+        }
+        let running = || runs.values().filter(|run| run.log.ended().is_none());
         let of_strangers = running().filter(|run| !run.owner.is_owner()).count();
-        if running().count() >= MAX_RUNS || (!run.owner.is_owner() && of_strangers >= MAX_STRANGERS_RUNS) {
+        if running().count() >= MAX_RUNS || (!owner.is_owner() && of_strangers >= MAX_STRANGERS_RUNS) {
             return Err(ApiError::too_many_background_runs());
         }
-        runs.insert(id.to_owned(), Arc::clone(run));
-        Ok(())
+        forget_oldest(&mut runs, owner);
+        let run = Arc::new(BackgroundRun::new(owner.clone(), mode));
+        runs.insert(id.to_owned(), Arc::clone(&run));
+        Ok(RunGuard { runs: Arc::clone(self), id: id.to_owned(), run, _task: self.tasks.token() })
     }
 }
 
-fn forget_ended(runs: &mut HashMap<String, Arc<BackgroundRun>>, now: Instant) {
+/// Forgets the oldest of too many responses that have ended: the owner's, or those of strangers.
+fn forget_oldest(runs: &mut HashMap<String, Arc<BackgroundRun>>, owner: &ResponseOwner) {
+    let of_same = runs.iter().filter(|(_, run)| run.owner.is_owner() == owner.is_owner());
     let mut ended: Vec<(Instant, String)> =
-        runs.iter().filter_map(|(id, run)| Some((lock(&run.log).ended?, id.clone()))).collect();
+        of_same.filter_map(|(id, run)| Some((run.log.ended()?, id.clone()))).collect();
     ended.sort_unstable();
-    let excess = ended.len().saturating_sub(MAX_ENDED);
-    for (index, (at, id)) in ended.into_iter().enumerate() {
-        if index < excess || now.saturating_duration_since(at) > KEPT_AFTER_END {
-            runs.remove(&id);
+    let most = if owner.is_owner() { MAX_ENDED } else { MAX_STRANGERS_ENDED };
+    let excess = ended.len().saturating_sub(most);
+    for (_, id) in ended.into_iter().take(excess) {
+        if let Some(run) = runs.remove(&id) {
+            run.forget();
         }
     }
 }
 
 impl BackgroundRun {
-    pub(super) fn new(owner: ResponseOwner, mode: ReplyMode) -> Self {
+    fn new(owner: ResponseOwner, mode: ReplyMode) -> Self {
         BackgroundRun {
             owner,
             mode,
             cancelled: CancellationToken::new(),
-            log: Mutex::default(),
-            changed: watch::Sender::new(()),
+            forgotten: CancellationToken::new(),
+            log: Arc::new(EventLog::new()),
         }
     }
 
     /// Cancels the response, and waits until it is stored as cancelled.
     pub(super) async fn cancel(&self) {
         self.cancelled.cancel();
-        let mut changed = self.changed.subscribe();
-        while lock(&self.log).ended.is_none() && changed.changed().await.is_ok() {}
+        self.log.until_end().await;
     }
 
     pub(super) fn record(&self, events: &[u8]) {
         if self.mode == ReplyMode::Streamed {
-            lock(&self.log).add(events);
-            self.changed.send_replace(());
+            self.log.add(events);
         }
     }
 
-    pub(super) fn end(&self) {
-        lock(&self.log).ended = Some(Instant::now());
-        self.changed.send_replace(());
-    }
-
-    /// The events after the one of this number, as they come; `None` if they are not kept.
-    pub(super) fn follow(
-        self: &Arc<Self>,
-        starting_after: Option<usize>,
-    ) -> Option<impl Stream<Item = Result<Bytes, EventsTooLong>> + use<>> {
-        if self.mode == ReplyMode::Complete {
-            return None;
-        }
-        let next = starting_after.map_or(0, |after| after.saturating_add(1));
-        let changed = self.changed.subscribe();
-        let follower = Follower { run: Arc::clone(self), changed, next, is_over: false };
-        Some(stream::unfold(follower, |mut follower| async move {
-            let events = follower.next_events().await?;
-            Some((events, follower))
-        }))
-    }
-}
-
-/// The events of a response that were too long to be kept.
-pub(super) struct EventsTooLong {
-    /// The number of the first event that the client does not have.
-    pub(super) next: usize,
-}
-
-/// A client that reads the events of a response in the background.
-struct Follower {
-    run: Arc<BackgroundRun>,
-    changed: watch::Receiver<()>,
-    next: usize,
-    is_over: bool,
-}
-
-impl Follower {
-    /// Events that this client does not have yet; `None` after the last one.
-    async fn next_events(&mut self) -> Option<Result<Bytes, EventsTooLong>> {
-        loop {
-            if self.is_over {
-                return None;
-            }
-            self.changed.mark_unchanged();
-            {
-                let log = lock(&self.run.log);
-                if log.is_too_long {
-                    self.is_over = true;
-                    return Some(Err(EventsTooLong { next: self.next }));
-                }
-                self.is_over = log.ended.is_some();
-                if log.ends.len() > self.next {
-                    let events = Bytes::copy_from_slice(log.since(self.next));
-                    self.next = log.ends.len();
-                    return Some(Ok(events));
-                }
-            }
-            if !self.is_over && self.changed.changed().await.is_err() {
-                return None;
-            }
-        }
+    fn forget(&self) {
+        self.log.discard();
+        self.forgotten.cancel();
     }
 }
 
@@ -241,52 +184,82 @@ impl Follower {
 mod tests {
     use super::*;
 
-    #[test]
-    fn events_are_read_from_any_number_and_comments_are_not_kept() {
-        let mut log = EventLog::default();
-        log.add(b"event: a\ndata: {}\n\n: hob STEP {}\n\nevent: b\ndata: {}\n\n");
-        log.add(b": hob STEP {}\n\n");
-        log.add(b"event: c\ndata: {}\n\n");
-        assert_eq!(log.ends.len(), 3);
-        let text = |next| String::from_utf8(log.since(next).to_vec()).unwrap();
-        assert_eq!(text(0), "event: a\ndata: {}\n\nevent: b\ndata: {}\n\nevent: c\ndata: {}\n\n");
-        assert_eq!(text(2), "event: c\ndata: {}\n\n");
-        assert_eq!([text(3), text(9)], ["", ""]);
+    fn runs() -> Arc<BackgroundRuns> {
+        Arc::new(BackgroundRuns::new())
+    }
+
+    fn stranger() -> ResponseOwner {
+        ResponseOwner::stranger("192.0.2.1")
     }
 
     #[test]
-    fn events_that_are_too_long_are_not_kept() {
-        let mut log = EventLog::default();
-        let event = format!("event: a\ndata: \"{}\"\n\n", "x".repeat(MAX_LOG_BYTES / 2));
-        log.add(event.as_bytes());
-        assert!(!log.is_too_long);
-        log.add(event.as_bytes());
-        log.add(b"event: b\ndata: {}\n\n");
-        assert!(log.is_too_long && log.bytes.is_empty());
+    fn a_run_that_never_starts_or_panics_is_over_and_forgotten() {
+        let runs = runs();
+        let guard = runs.begin("a", &stranger(), ReplyMode::Streamed).unwrap();
+        let run = runs.find(&stranger(), "a").unwrap();
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _guard = guard;
+            panic!("on purpose");
+        }));
+        assert!(panicked.is_err() && run.log.ended().is_some());
+        assert!(runs.find(&stranger(), "a").is_none());
+        assert!(runs.tasks.is_empty());
     }
 
     #[test]
-    fn ended_runs_are_forgotten_by_number_and_by_age() {
-        let now = Instant::now() + KEPT_AFTER_END * 3;
-        let run = |ended: Option<Duration>| {
-            let log = EventLog { ended: ended.map(|ago| now - ago), ..EventLog::default() };
-            Arc::new(BackgroundRun {
-                owner: ResponseOwner::owner(),
-                mode: ReplyMode::Streamed,
-                cancelled: CancellationToken::new(),
-                log: Mutex::new(log),
-                changed: watch::Sender::new(()),
-            })
+    fn so_many_strangers_run_and_the_owner_still_can() {
+        let runs = runs();
+        let begin = |number: usize, owner| runs.begin(&number.to_string(), &owner, ReplyMode::Complete);
+        let _strangers: Vec<RunGuard> =
+            (0..MAX_STRANGERS_RUNS).map(|number| begin(number, stranger()).unwrap()).collect();
+        assert_eq!(begin(100, stranger()).err().unwrap().code(), Some("rate_limit_exceeded"));
+        let owner = begin(101, ResponseOwner::owner()).unwrap();
+        drop((owner, _strangers));
+        assert!(begin(102, stranger()).is_ok());
+    }
+
+    #[test]
+    fn ended_runs_of_strangers_do_not_push_out_those_of_the_owner() {
+        let runs = runs();
+        let owner = ResponseOwner::owner();
+        let mut guards = Vec::new();
+        let mut ended = |id: String, owner: &ResponseOwner| {
+            let guard = runs.begin(&id, owner, ReplyMode::Streamed).unwrap();
+            guard.run.log.end();
+            guards.push(guard);
         };
-        let mut runs: HashMap<String, Arc<BackgroundRun>> = (0..MAX_ENDED as u64 + 1)
-            .map(|second| (format!("{second}"), run(Some(Duration::from_secs(second)))))
+        ended("mine".to_owned(), &owner);
+        (0..MAX_STRANGERS_ENDED + 3).for_each(|number| ended(number.to_string(), &stranger()));
+        assert!(runs.find(&owner, "mine").is_some());
+        let kept: Vec<usize> = (0..MAX_STRANGERS_ENDED + 3)
+            .filter(|number| runs.find(&stranger(), &number.to_string()).is_some())
             .collect();
-        runs.insert("running".into(), run(None));
-        runs.insert("old".into(), run(Some(KEPT_AFTER_END * 2)));
-        forget_ended(&mut runs, now);
-        assert_eq!(runs.len(), MAX_ENDED + 1);
-        assert!(runs.contains_key("running") && runs.contains_key("0") && !runs.contains_key("old"));
-        forget_ended(&mut runs, now + KEPT_AFTER_END * 2);
-        assert_eq!(runs.keys().collect::<Vec<_>>(), ["running"]);
+        assert_eq!(kept, [2, 3, 4, 5, 6], "the newest, and the last one that has ended since");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_are_kept_for_five_minutes_and_no_longer() {
+        let runs = runs();
+        let guard = runs.begin("a", &stranger(), ReplyMode::Streamed).unwrap();
+        guard.run.record(b"event: a\ndata: {}\n\n");
+        guard.run.log.end();
+        let run = Arc::clone(&guard.run);
+        let keeping = tokio::spawn(guard.keep());
+        tokio::time::sleep(KEPT_AFTER_END - Duration::from_secs(1)).await;
+        assert!(runs.find(&stranger(), "a").is_some());
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(runs.find(&stranger(), "a").is_none() && run.forgotten.is_cancelled());
+        keeping.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_server_that_stops_begins_nothing_and_keeps_nothing() {
+        let runs = runs();
+        let guard = runs.begin("a", &stranger(), ReplyMode::Streamed).unwrap();
+        guard.run.log.end();
+        let keeping = tokio::spawn(guard.keep());
+        runs.drain().await;
+        keeping.await.unwrap();
+        assert!(runs.begin("b", &stranger(), ReplyMode::Streamed).is_err());
     }
 }

@@ -1,33 +1,44 @@
 //! The conversation that a request continues: a stored response with those before it, or the items of a conversation. Also finds the
 //! stored items that an input refers to.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use hob_conversations::responses::limits::{MAX_CONVERSATION_BYTES, MAX_CONVERSATION_ITEMS};
-use hob_conversations::{ResponseChain, ResponseOwner, ResponseStore, StoredResponse};
+use hob_conversations::responses::limits::{MAX_CHAIN_BYTES, MAX_CONVERSATION_BYTES, MAX_CONVERSATION_ITEMS};
+use hob_conversations::{FoundItems, ItemPage, ResponseChain, ResponseOwner, ResponseStore, StoredResponse};
+use hob_core::Moment;
 use serde_json::Value;
 
 use super::output::response_of;
-use super::request::{Continues, CreateRequest, ReadyRequest};
+use super::ready_request::{NewResponse, ReadyRequest, check_item_count};
+use super::request::{Continues, CreateRequest};
 use crate::error::ApiError;
 use crate::state::ServerState;
 
 /// Adds to a request what it continues. `owner` is who asks.
 pub(super) async fn complete(
     state: &ServerState,
-    request: CreateRequest,
+    mut request: CreateRequest,
     owner: ResponseOwner,
+    new: NewResponse,
 ) -> Result<ReadyRequest, ApiError> {
     let store = state.responses.clone().ok_or_else(ApiError::no_response_store)?;
     let work = move || {
         let stored = Stored { store, owner };
         let before = stored.before(&request.continues)?;
-        let input = stored.resolve(&request.input, &before)?;
-        request.complete(&before, input)
+        let input = std::mem::take(&mut request.input);
+        check_item_count(before.len() + input.len())?;
+        let input = stored.resolve(input, &before)?;
+        request.complete(&before, input, &new)
     };
     state.blocking.run(work).await
+}
+
+/// Whether somebody still writes this response.
+pub(super) fn is_running(response: &StoredResponse) -> bool {
+    response.lease.is_some_and(|lease| lease > Moment::of(SystemTime::now()))
 }
 
 /// What one caller has stored.
@@ -57,8 +68,11 @@ impl Stored {
                 return Err(ApiError::invalid("previous_response_id", message));
             }
         };
-        if responses.last().is_some_and(|last| last.lease.is_some()) {
-            let message = format!("'{id}' is not complete yet; wait until its status is 'completed'");
+        if let Some(last) = responses.last().filter(|last| last.lease.is_some()) {
+            let message = match is_running(last) {
+                true => format!("'{id}' is not complete yet; wait until its status is 'completed'"),
+                false => format!("'{id}' has failed: the server stopped while it wrote this response"),
+            };
             return Err(ApiError::invalid("previous_response_id", message));
         }
         let mut items = Vec::new();
@@ -69,8 +83,10 @@ impl Stored {
     }
 
     fn items_of_conversation(&self, id: &str) -> Result<Vec<Value>, ApiError> {
-        let items = self.store.items(&self.owner, id, SystemTime::now()).map_err(store_failed)?;
-        let items = items.ok_or_else(|| ApiError::no_such_conversation(id))?;
+        let found = self.store.items(&self.owner, id, &ItemPage::ALL, SystemTime::now());
+        let FoundItems::Items { items, .. } = found.map_err(store_failed)? else {
+            return Err(ApiError::no_such_conversation(id));
+        };
         let bytes: usize = items.iter().map(|item| item.item.len()).sum();
         if items.len() >= MAX_CONVERSATION_ITEMS || bytes >= MAX_CONVERSATION_BYTES {
             return Err(ApiError::conversation_full());
@@ -78,35 +94,61 @@ impl Stored {
         items.iter().map(|item| parse(&item.item)).collect()
     }
 
-    /// The input with every reference replaced by the item that it names.
-    fn resolve(&self, input: &[Value], before: &[Value]) -> Result<Vec<Value>, ApiError> {
-        let resolved = input.iter().enumerate().map(|(index, item)| {
+    /// The input with every reference replaced by the item that it names. An item that the model has already is not repeated.
+    fn resolve(&self, input: Vec<Value>, before: &[Value]) -> Result<Vec<Value>, ApiError> {
+        let mut present: HashSet<String> =
+            before.iter().filter_map(|item| item["id"].as_str()).map(str::to_owned).collect();
+        let mut loaded = LoadedItems::default();
+        let mut resolved = Vec::with_capacity(input.len());
+        for (index, item) in input.into_iter().enumerate() {
             if item["type"] != "item_reference" {
-                return Ok(item.clone());
+                resolved.push(item);
+                continue;
             }
             let id = item["id"].as_str().unwrap_or_default();
-            let known = before.iter().find(|item| item["id"] == id).cloned();
-            let found = match known {
-                Some(item) => Some(item),
-                None => self.find_item(id)?,
-            };
-            found.ok_or_else(|| {
+            if !present.insert(id.to_owned()) {
+                continue;
+            }
+            let found = self.find_item(id, &mut loaded)?.ok_or_else(|| {
                 let message = format!(
                     "item '{id}' is not stored. Items of a response with 'store': false are not stored"
                 );
                 ApiError::invalid(format!("input[{index}].id"), message)
-            })
-        });
-        resolved.collect()
+            })?;
+            resolved.push(found);
+        }
+        Ok(resolved)
     }
 
-    fn find_item(&self, id: &str) -> Result<Option<Value>, ApiError> {
+    /// Each response is read once, however many of its items are referred to.
+    fn find_item(&self, id: &str, loaded: &mut LoadedItems) -> Result<Option<Value>, ApiError> {
         let Some(response) = response_of(id) else { return Ok(None) };
-        let Some(response) = self.store.find(&self.owner, &response).map_err(store_failed)? else {
-            return Ok(None);
-        };
-        Ok(items_of(&response)?.into_iter().find(|item| item["id"] == id))
+        if !loaded.responses.contains(&response) {
+            let found = self.store.find(&self.owner, &response).map_err(store_failed)?;
+            loaded.responses.insert(response);
+            if let Some(found) = found {
+                loaded.bytes += found.body.len() + found.input.len();
+                if loaded.bytes > MAX_CHAIN_BYTES {
+                    let message = "'input' refers to items of too many responses, or of too long ones";
+                    return Err(ApiError::invalid("input", message));
+                }
+                for item in items_of(&found)? {
+                    if let Some(id) = item["id"].as_str() {
+                        loaded.items.insert(id.to_owned(), item);
+                    }
+                }
+            }
+        }
+        Ok(loaded.items.remove(id))
     }
+}
+
+/// The items of the responses that an input refers to.
+#[derive(Default)]
+struct LoadedItems {
+    responses: HashSet<String>,
+    items: HashMap<String, Value>,
+    bytes: usize,
 }
 
 /// What was asked and answered.

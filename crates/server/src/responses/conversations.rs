@@ -1,14 +1,15 @@
 //! `/v1/conversations`: lists of items that responses are added to. A caller finds only its own.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request, State};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
-use hob_conversations::{Appended, ConversationAppend, StoredConversation};
+use hob_conversations::{Appended, ConversationAppend, ConversationItem, FoundItems, StoredConversation};
 use hob_core::Moment;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -16,13 +17,14 @@ use serde_json::{Map, Value, json};
 use super::context::{parse, store_failed};
 use super::input::Item;
 use super::item_ids::{conversation_items, identified};
-use super::item_pages::{Page, PageQuery, item_list};
+use super::item_pages::{PageQuery, item_list, nothing_after, parse_page};
+use super::json_answer::json_response;
 use super::metadata::check_metadata;
 use super::stored::{CallerStore, Id, read_id};
 use crate::answer::new_id;
 use crate::error::ApiError;
 use crate::json::read;
-use crate::limits::body::{process, read_json};
+use crate::limits::body::{JsonBody, counted, process, read_json};
 use crate::openai::ignored_fields::IgnoredFields;
 use crate::state::ServerState;
 use crate::warning_header::with_warnings;
@@ -37,12 +39,16 @@ struct WireConversation {
     items: Option<Vec<Value>>,
     #[serde(default)]
     metadata: Option<Map<String, Value>>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 struct WireItems {
     items: Vec<Value>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 /// The methods of a conversation.
@@ -68,31 +74,54 @@ fn object(conversation: &StoredConversation) -> Result<Value, ApiError> {
 pub(crate) async fn create(
     State(state): State<Arc<ServerState>>,
     request: Request,
-) -> Result<Json<Value>, ApiError> {
-    let CallerStore { store, owner } = CallerStore::of(&state, &request)?;
+) -> Result<Response, ApiError> {
+    let CallerStore { store, owner, .. } = CallerStore::of(&state, &request)?;
     let body = read_json(request, &state.body_reader).await?;
     let id = new_id("conv_");
     let suffix = id.replacen("conv_", "", 1);
     let parse_body = move |body: &[u8]| {
-        let WireConversation { items, metadata } = read(body)?;
+        let WireConversation { items, metadata, rest } = read(body)?;
         check_metadata(metadata.as_ref())?;
-        let (items, _) = checked(items.unwrap_or_default(), &suffix)?;
-        Ok::<_, ApiError>((items, metadata.unwrap_or_default()))
+        let mut ignored = noted(&rest);
+        let items = checked(items.unwrap_or_default(), &suffix, &mut ignored)?;
+        Ok::<_, ApiError>((items, metadata.unwrap_or_default(), ignored))
     };
-    let (items, metadata) = process(body.bytes.clone(), &state.blocking, parse_body).await?;
+    let (items, metadata, ignored) = process(body.bytes.clone(), &state.blocking, parse_body).await?;
     let now = SystemTime::now();
     let conversation =
         StoredConversation { id, created: Moment::of(now), metadata: json!(metadata).to_string() };
     let shown = object(&conversation)?;
-    let append = append(&conversation.id, &items);
+    let append = ConversationAppend { conversation: conversation.id.clone(), items };
     let work = move || {
         store.create_conversation(&owner, &conversation)?;
-        store.append(&owner, &append, now)
+        let appended = store.append(&owner, &append, now);
+        if !matches!(appended, Ok(Appended::Yes)) {
+            store.delete_conversation(&owner, &conversation.id)?;
+        }
+        appended
     };
-    match state.blocking.run(work).await.map_err(store_failed)? {
-        Appended::Yes => Ok(Json(shown)),
-        Appended::Full | Appended::NoSuchConversation => Err(ApiError::conversation_full()),
+    let appended = state.blocking.run(work).await.map_err(store_failed)?;
+    check_appended(appended, shown["id"].as_str().unwrap_or_default())?;
+    Ok(with_warnings(Json(shown).into_response(), ignored.into_warnings().iter()))
+}
+
+/// The error for items that were not added.
+fn check_appended(appended: Appended, conversation: &str) -> Result<(), ApiError> {
+    match appended {
+        Appended::Yes => Ok(()),
+        Appended::NoSuchConversation => Err(ApiError::no_such_conversation(conversation)),
+        Appended::Full => Err(ApiError::conversation_full()),
+        Appended::IdTaken(id) => {
+            Err(ApiError::invalid("items", format!("the conversation has an item '{id}' already")))
+        }
     }
+}
+
+/// The fields that this server does not know.
+fn noted(rest: &Map<String, Value>) -> IgnoredFields {
+    let mut ignored = IgnoredFields::default();
+    rest.iter().filter(|(_, value)| !value.is_null()).for_each(|(field, _)| ignored.note(field));
+    ignored
 }
 
 async fn show(
@@ -105,7 +134,7 @@ async fn show(
 }
 
 async fn find(state: &ServerState, stored: CallerStore, id: String) -> Result<Json<Value>, ApiError> {
-    let CallerStore { store, owner } = stored;
+    let CallerStore { store, owner, .. } = stored;
     let wanted = id.clone();
     let found =
         state.blocking.run(move || store.conversation(&owner, &wanted)).await.map_err(store_failed)?;
@@ -116,21 +145,28 @@ async fn update(
     State(state): State<Arc<ServerState>>,
     id: Id,
     request: Request,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Response, ApiError> {
     let stored = CallerStore::of(&state, &request)?;
     let id = read_id(id)?;
     let body = read_json(request, &state.body_reader).await?;
-    let metadata = process(body.bytes.clone(), &state.blocking, |body| {
-        let WireConversation { metadata, .. } = read(body)?;
+    let parse_body = |body: &[u8]| {
+        let WireConversation { items, metadata, rest } = read(body)?;
         check_metadata(metadata.as_ref())?;
-        Ok::<_, ApiError>(metadata.unwrap_or_default())
-    })
-    .await?;
+        let mut ignored = noted(&rest);
+        if items.is_some() {
+            ignored.note("items");
+        }
+        Ok::<_, ApiError>((metadata.unwrap_or_default(), ignored))
+    };
+    let (metadata, ignored) = process(body.bytes.clone(), &state.blocking, parse_body).await?;
     let (store, owner, wanted) = (Arc::clone(&stored.store), stored.owner.clone(), id.clone());
     let metadata = json!(metadata).to_string();
     let work = move || store.set_metadata(&owner, &wanted, &metadata);
     match state.blocking.run(work).await.map_err(store_failed)? {
-        true => find(&state, stored, id).await,
+        true => {
+            let shown = find(&state, stored, id).await?.into_response();
+            Ok(with_warnings(shown, ignored.into_warnings().iter()))
+        }
         false => Err(ApiError::no_such_conversation(&id)),
     }
 }
@@ -140,7 +176,7 @@ async fn delete(
     id: Id,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
-    let CallerStore { store, owner } = CallerStore::of(&state, &request)?;
+    let CallerStore { store, owner, .. } = CallerStore::of(&state, &request)?;
     let id = read_id(id)?;
     let deleted = id.clone();
     let work = move || store.delete_conversation(&owner, &deleted);
@@ -157,8 +193,17 @@ pub(crate) async fn list_items(
     request: Request,
 ) -> Result<Response, ApiError> {
     let stored = CallerStore::of(&state, &request)?;
-    let page = Page::parse(query)?;
-    page.of(items(&state, stored, &read_id(id)?).await?)
+    let page = parse_page(query)?;
+    let id = read_id(id)?;
+    let render = move |CallerStore { store, owner, .. }: &CallerStore| match store
+        .items(owner, &id, &page, SystemTime::now())
+        .map_err(store_failed)?
+    {
+        FoundItems::Items { items, has_more } => Ok(item_list(&items, has_more)),
+        FoundItems::NoSuchConversation => Err(ApiError::no_such_conversation(&id)),
+        FoundItems::NothingAfter => Err(nothing_after(&page)),
+    };
+    stored.answer(&state, render).await
 }
 
 pub(crate) async fn add_items(
@@ -166,19 +211,24 @@ pub(crate) async fn add_items(
     id: Id,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let CallerStore { store, owner } = CallerStore::of(&state, &request)?;
+    let CallerStore { store, owner, .. } = CallerStore::of(&state, &request)?;
     let id = read_id(id)?;
-    let body = read_json(request, &state.body_reader).await?;
+    let JsonBody { bytes, permit } = read_json(request, &state.body_reader).await?;
     let suffix = new_id("");
-    let parse_body = move |body: &[u8]| checked(read::<WireItems>(body)?.items, &suffix);
-    let (items, ignored) = process(body.bytes.clone(), &state.blocking, parse_body).await?;
-    let append = append(&id, &items);
-    let work = move || store.append(&owner, &append, SystemTime::now());
-    match state.blocking.run(work).await.map_err(store_failed)? {
-        Appended::Yes => Ok(with_warnings(item_list(items, false), ignored.into_warnings().iter())),
-        Appended::NoSuchConversation => Err(ApiError::no_such_conversation(&id)),
-        Appended::Full => Err(ApiError::conversation_full()),
-    }
+    let parse_body = move |body: &[u8]| {
+        let WireItems { items, rest } = read(body)?;
+        let mut ignored = noted(&rest);
+        Ok::<_, ApiError>((checked(items, &suffix, &mut ignored)?, ignored))
+    };
+    let (items, ignored) = process(bytes, &state.blocking, parse_body).await?;
+    let append = ConversationAppend { conversation: id.clone(), items };
+    let work = move || {
+        let appended = store.append(&owner, &append, SystemTime::now());
+        appended.map(|appended| (appended, item_list(&append.items, false)))
+    };
+    let (appended, list) = state.blocking.run(work).await.map_err(store_failed)?;
+    check_appended(appended, &id)?;
+    Ok(with_warnings(json_response(counted(list, permit)), ignored.into_warnings().iter()))
 }
 
 /// The ids of a conversation and of an item in the path.
@@ -193,11 +243,14 @@ async fn show_item(
     State(state): State<Arc<ServerState>>,
     path: ItemPath,
     request: Request,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Response, ApiError> {
     let stored = CallerStore::of(&state, &request)?;
     let (id, wanted) = read_item_path(path)?;
-    let item = items(&state, stored, &id).await?.into_iter().find(|item| item["id"] == wanted.as_str());
-    item.map(Json).ok_or_else(|| ApiError::no_such_item(&wanted))
+    let render = move |CallerStore { store, owner, .. }: &CallerStore| {
+        let found = store.item(owner, &id, &wanted).map_err(store_failed)?;
+        found.map(|item| item.item.into_bytes()).ok_or_else(|| ApiError::no_such_item(&wanted))
+    };
+    stored.answer(&state, render).await
 }
 
 /// Answers with the conversation, as the API documents it.
@@ -217,28 +270,18 @@ async fn delete_item(
     }
 }
 
-async fn items(state: &ServerState, stored: CallerStore, id: &str) -> Result<Vec<Value>, ApiError> {
-    let CallerStore { store, owner } = stored;
-    let wanted = id.to_owned();
-    let work = move || store.items(&owner, &wanted, SystemTime::now());
-    let found = state.blocking.run(work).await.map_err(store_failed)?;
-    let items = found.ok_or_else(|| ApiError::no_such_conversation(id))?;
-    items.iter().map(|item| parse(&item.item)).collect()
-}
-
-fn append(conversation: &str, items: &[Value]) -> ConversationAppend {
-    ConversationAppend { conversation: conversation.to_owned(), items: conversation_items(items) }
-}
-
 /// Items that can be part of a conversation, with ids.
-fn checked(items: Vec<Value>, suffix: &str) -> Result<(Vec<Value>, IgnoredFields), ApiError> {
+fn checked(
+    items: Vec<Value>,
+    suffix: &str,
+    ignored: &mut IgnoredFields,
+) -> Result<Vec<ConversationItem>, ApiError> {
     if items.len() > MAX_ADDED {
         let message = format!("a request adds at most {MAX_ADDED} items, got {}", items.len());
         return Err(ApiError::invalid("items", message));
     }
-    let mut ignored = IgnoredFields::default();
     for (index, value) in items.iter().enumerate() {
-        Item { path: &format!("items[{index}]"), value }.read(&mut ignored)?;
+        Item { path: format_args!("items[{index}]"), value }.read(ignored)?;
     }
-    Ok((identified(items, suffix), ignored))
+    Ok(conversation_items(&identified(items, suffix, HashSet::new())))
 }

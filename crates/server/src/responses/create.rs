@@ -5,21 +5,18 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
-use hob_conversations::responses::limits::MAX_RESPONSE_BYTES;
-use hob_core::{AnswerWarning, Caller, ReplyMode};
-use serde_json::json;
+use futures::TryFutureExt;
+use hob_core::{AskError, Caller, ReplyMode};
 
 use super::attempt::Attempt;
 use super::background;
 use super::context;
 use super::events::ResponseEvents;
-use super::item_ids::{conversation_items, identified};
-use super::object::ResponseObject;
 use super::owner_of;
-use super::request::{Continues, CreateRequest, ReadyRequest};
+use super::ready_request::{NewResponse, ReadyRequest};
+use super::request::CreateRequest;
 use super::stored_body::{Keeper, StoredBody};
-use crate::answer::stream::AnswerBody;
-use crate::answer::{self, Received, new_id, stream_response, streaming, whole_response};
+use crate::answer::{self, Received, new_id, whole_response};
 use crate::error::ApiError;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
@@ -50,111 +47,88 @@ enum Parsed {
     NeedsStore(Box<CreateRequest>),
 }
 
-fn parse(body: &[u8]) -> Result<Parsed, ApiError> {
+fn parse(body: &[u8], new: &NewResponse) -> Result<Parsed, ApiError> {
     let mut request = CreateRequest::parse(body)?;
     if request.needs_store() {
         return Ok(Parsed::NeedsStore(Box::new(request)));
     }
     let input = std::mem::take(&mut request.input);
-    Ok(Parsed::Ready(Box::new(request.complete(&[], input)?)))
+    Ok(Parsed::Ready(Box::new(request.complete(&[], input, new)?)))
 }
 
 async fn answer(state: Arc<ServerState>, request: Request) -> Result<Response, ApiError> {
+    let owner = owner_of(request.extensions());
+    let new = NewResponse { id: new_id("resp_"), created: unix_now(), has_store: state.responses.is_some() };
+    let parsing = new.clone();
     let Received { parsed, caller, client } =
-        answer::receive(&state, request, new_id("resp_"), parse).await?;
-    let mut ready = match parsed {
-        Parsed::Ready(ready) => ready,
+        answer::receive(&state, request, new.id.clone(), move |body| parse(body, &parsing)).await?;
+    let (ready, lock) = match parsed {
+        Parsed::Ready(ready) => (ready, None),
         Parsed::NeedsStore(request) => {
-            Box::new(context::complete(&state, *request, owner_of(caller.role)).await?)
+            let conversation = request.continues.conversation();
+            let lock = conversation.map(|id| state.conversation_locks.acquire(&owner, id)).transpose()?;
+            (Box::new(context::complete(&state, *request, owner.clone(), new).await?), lock)
         }
     };
-    let caller = Caller { agent: ready.options.agent.clone(), ..caller };
-    let keeper = keeper(&state, &mut ready, &caller)?;
-    let object = ResponseObject::new(&caller.run, unix_now(), &ready.request.model, &ready.echo);
-    let ReadyRequest { request, options, form, warnings, .. } = *ready;
+    let ReadyRequest { request, input, continues, options, form, object, warnings } = *ready;
+    let caller = Caller { agent: options.agent.clone(), ..caller };
+    let keeper = match (input, &state.responses) {
+        (Some(input), Some(store)) => Some(Arc::new(Keeper {
+            state: Arc::clone(&state),
+            store: Arc::clone(store),
+            owner,
+            id: caller.run.to_string(),
+            previous: continues.response().map(str::to_owned),
+            conversation: continues.conversation().map(str::to_owned),
+            input,
+            stores_response: options.store,
+            _lock: lock,
+        })),
+        _ => None,
+    };
     let attempt = Attempt::new(request, options.truncation, warnings);
     if options.background {
         let keeper = keeper.ok_or_else(ApiError::no_response_store)?;
-        let events = ResponseEvents::new(object, form);
+        let events = ResponseEvents::new(object, form).kept();
         let run = background::NewRun { keeper, attempt, caller, events, mode: options.mode, client };
         return background::start(&state, run).await;
     }
     match options.mode {
         ReplyMode::Complete => {
-            let (answered, warnings) = attempt.complete(&state, &caller).await?;
+            let (answered, mut warnings) = attempt.complete(&state, &caller).await?;
             let mut object = object;
             object.set_model(&answered.generation.model);
             let finished = object.finish(&answered.generation, &form, unix_now());
-            let body = finished.body.clone();
-            if let Some(keeper) = keeper
-                && let Err(finished) = keeper.finish_now(finished)
-            {
-                Box::pin(keeper.finish(finished)).await;
-            }
+            let body = match keeper {
+                None => finished.body,
+                Some(keeper) => {
+                    let body = finished.body.clone();
+                    if let Err(finished) = keeper.finish_now(finished) {
+                        warnings.extend(Box::pin(keeper.finish(finished)).await);
+                    }
+                    body
+                }
+            };
             // Until here the answer may have used the contents of the request.
             drop(client);
             Ok(whole_response(body, &answered, &caller, &warnings))
         }
         ReplyMode::Streamed => {
-            let (answer, warnings) = attempt.stream(&state, &caller).await?;
-            let mut events = ResponseEvents::new(object, form);
-            events.answered_by(&answer.model);
-            let body = |deltas| {
-                let answer = AnswerBody::new(deltas, events, client);
-                streaming::<ResponseEvents>(match keeper {
-                    None => Body::new(answer),
-                    Some(_) => Body::new(StoredBody { answer, keeper, saving: None }),
-                })
+            let warnings = attempt.warnings().to_vec();
+            let known = warnings.len();
+            let answer = async move {
+                let (mut answer, warnings) = attempt.stream(&state, &caller).await?;
+                answer.warnings.extend(warnings.into_iter().skip(known));
+                Ok(answer)
             };
-            Ok(stream_response(answer, &caller, &warnings, body))
+            let answer = answer.map_err(|error: AskError| ApiError::from(error).with_param(as_written));
+            let events = ResponseEvents::new(object, form);
+            let events = if keeper.is_some() { events.kept() } else { events };
+            let wrap = |answer| match keeper {
+                None => Body::new(answer),
+                Some(_) => Body::new(StoredBody { answer, keeper, saving: None }),
+            };
+            answer::send_stream(answer, &warnings, client, events, wrap).await
         }
     }
-}
-
-/// Where the response is stored; `None` if nothing of it is.
-fn keeper(
-    state: &Arc<ServerState>,
-    ready: &mut ReadyRequest,
-    caller: &Caller,
-) -> Result<Option<Arc<Keeper>>, ApiError> {
-    let conversation = match &ready.continues {
-        Continues::Conversation(id) => Some(id.clone()),
-        Continues::Nothing | Continues::Response(_) => None,
-    };
-    let previous = match &ready.continues {
-        Continues::Response(id) => Some(id.clone()),
-        Continues::Nothing | Continues::Conversation(_) => None,
-    };
-    if !ready.options.store && conversation.is_none() {
-        return Ok(None);
-    }
-    let suffix = caller.run.split_once('_').map_or(&*caller.run, |(_, suffix)| suffix);
-    let items = identified(std::mem::take(&mut ready.input), suffix);
-    let input = json!(items).to_string();
-    let is_storable = state.responses.is_some() && input.len() <= MAX_RESPONSE_BYTES;
-    if ready.options.store && !is_storable {
-        if ready.options.background {
-            return Err(match &state.responses {
-                None => ApiError::no_response_store(),
-                Some(_) => {
-                    ApiError::invalid("input", "the input is too large for a response in the background")
-                }
-            });
-        }
-        ready.options.store = false;
-        ready.echo.store = false;
-        ready.warnings.push(AnswerWarning::Ignored("store".to_owned()));
-    }
-    let Some(store) = state.responses.clone() else { return Ok(None) };
-    Ok(Some(Arc::new(Keeper {
-        state: Arc::clone(state),
-        store,
-        owner: owner_of(caller.role),
-        id: caller.run.to_string(),
-        previous,
-        items: if conversation.is_some() { conversation_items(&items) } else { Vec::new() },
-        conversation,
-        input,
-        stores_response: ready.options.store,
-    })))
 }

@@ -1,38 +1,40 @@
 use hob_core::AgentStep;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::*;
-use crate::responses::echo::Echo;
+use crate::responses::echo::{Echo, EchoedFields, EchoedReasoning};
+use crate::responses::sealed::{sealed_block, sealed_text};
 
 const SUFFIX: &str = "AAAAAAAAAAAAAAAAAAAAAAAA";
 
-fn echo() -> Echo {
-    Echo {
+fn echo() -> EchoedFields {
+    let echo = Echo {
         background: false,
         conversation: None,
         instructions: None,
         max_output_tokens: None,
-        metadata: Map::new(),
+        metadata: None,
         parallel_tool_calls: true,
         previous_response_id: None,
         prompt_cache_key: None,
-        reasoning: Value::Null,
+        reasoning: EchoedReasoning { effort: None, summary: None },
         safety_identifier: None,
         service_tier: None,
-        store: false,
         temperature: None,
-        text: json!({ "format": { "type": "text" } }),
-        tool_choice: json!("auto"),
-        tools: Vec::new(),
+        text: &json!({ "format": { "type": "text" } }),
+        tool_choice: &Value::Null,
+        tools: &[],
         top_logprobs: 0,
         top_p: None,
         truncation: "disabled",
         user: None,
-    }
+    };
+    echo.render()
 }
 
 fn events(form: OutputForm) -> ResponseEvents {
-    ResponseEvents::new(ResponseObject::new(&format!("resp_{SUFFIX}"), 7, "m", &echo()), form)
+    let object = ResponseObject::new(&format!("resp_{SUFFIX}"), 7, "m", echo(), false);
+    ResponseEvents::new(object, form).kept()
 }
 
 /// The events of these pieces. Each has its number, and its name in both places.
@@ -89,8 +91,15 @@ fn call(index: u32, id: Option<&str>, name: Option<&str>, arguments: &str) -> De
     })
 }
 
-const DONE: Delta =
-    Delta::Done { usage: Some(Usage { prompt_tokens: 3, completion_tokens: 2, cached_tokens: Some(1) }) };
+const DONE: Delta = Delta::Done {
+    usage: Some(Usage {
+        prompt_tokens: 3,
+        completion_tokens: 2,
+        cached_tokens: Some(1),
+        reasoning_tokens: Some(1),
+        load_time: None,
+    }),
+};
 
 #[test]
 fn a_text_has_the_documented_sequence_of_events() {
@@ -122,10 +131,10 @@ fn a_text_has_the_documented_sequence_of_events() {
         "output": [item],
         "usage": {
             "input_tokens": 3, "input_tokens_details": { "cached_tokens": 1, "cache_write_tokens": 0 },
-            "output_tokens": 2, "output_tokens_details": { "reasoning_tokens": 0 }, "total_tokens": 5,
+            "output_tokens": 2, "output_tokens_details": { "reasoning_tokens": 1 }, "total_tokens": 5,
         },
         "background": false, "instructions": null, "max_output_tokens": null, "metadata": {}, "parallel_tool_calls": true,
-        "previous_response_id": null, "prompt_cache_key": null, "reasoning": null, "safety_identifier": null,
+        "previous_response_id": null, "prompt_cache_key": null, "reasoning": { "effort": null, "summary": null }, "safety_identifier": null,
         "service_tier": null, "store": false, "temperature": null, "text": { "format": { "type": "text" } },
         "tool_choice": "auto", "tools": [], "top_logprobs": 0, "top_p": null, "truncation": "disabled", "user": null,
     });
@@ -202,8 +211,62 @@ fn reasoning_is_text_or_where_asked_for_a_summary() {
         summary[8]["item"],
         json!({
             "id": format!("rs_{SUFFIX}0"), "type": "reasoning", "status": "completed",
-            "summary": [{ "type": "summary_text", "text": "hm" }], "encrypted_content": sealed("hm"),
+            "summary": [{ "type": "summary_text", "text": "hm" }], "encrypted_content": sealed_text("hm"),
         })
+    );
+}
+
+fn sealed(seal: ReasoningSeal) -> Delta {
+    Delta::ReasoningSeal { choice: 0, seal }
+}
+
+#[test]
+fn what_a_provider_sealed_is_an_item_each_with_what_it_wants_back() {
+    let deltas = [
+        thought("h"),
+        thought("m"),
+        sealed(ReasoningSeal::Signature("s1".into())),
+        sealed(ReasoningSeal::Redacted("d".into())),
+        sealed(ReasoningSeal::Signature("s2".into())),
+        Delta::text("yes"),
+        finish(FinishReason::Stop),
+        DONE,
+    ];
+    let sent = sent(&mut events(OutputForm { summarizes_reasoning: true, ..OutputForm::default() }), &deltas);
+    assert_eq!(
+        outline(&sent)[2..14],
+        [
+            "output_item.added rs_0",
+            "reasoning_summary_part.added",
+            "reasoning_summary_text.delta \"h\"",
+            "reasoning_summary_text.delta \"m\"",
+            "reasoning_summary_text.done \"hm\"",
+            "reasoning_summary_part.done",
+            "output_item.done rs_0",
+            "output_item.added rs_1",
+            "output_item.done rs_1",
+            "output_item.added rs_2",
+            "output_item.done rs_2",
+            "output_item.added msg_3",
+        ]
+    );
+    let item = |index: u32, summary: Value, block: SealedReasoning| {
+        json!({
+            "id": format!("rs_{SUFFIX}{index}"), "type": "reasoning", "status": "completed", "summary": summary,
+            "encrypted_content": sealed_block(&block),
+        })
+    };
+    let signed = |text: &str, signature: &str| SealedReasoning::Signed {
+        text: text.to_owned(),
+        signature: signature.to_owned(),
+    };
+    assert_eq!(
+        sent.last().unwrap()["response"]["output"].as_array().unwrap()[..3],
+        [
+            item(0, json!([{ "type": "summary_text", "text": "hm" }]), signed("hm", "s1")),
+            item(1, json!([]), SealedReasoning::Redacted { data: "d".into() }),
+            item(2, json!([]), signed("", "s2")),
+        ]
     );
 }
 
@@ -346,6 +409,9 @@ fn a_whole_answer_has_the_same_items_as_a_streamed_one() {
     let form = OutputForm { summarizes_reasoning: true, seals_reasoning: true, custom: vec!["shell".into()] };
     let deltas = [
         thought("hm ü"),
+        sealed(ReasoningSeal::Signature("s1".into())),
+        sealed(ReasoningSeal::Redacted("d".into())),
+        thought("and"),
         Delta::text("so \"be\" it"),
         call(0, Some("a"), Some("add"), "{\"x\":1}"),
         call(1, Some("b"), Some("shell"), "{\"input\":\"ls\"}"),
@@ -365,7 +431,7 @@ fn a_whole_answer_has_the_same_items_as_a_streamed_one() {
 
 #[test]
 fn a_cancelled_response_ends_with_an_error() {
-    let mut events = events(OutputForm::default()).queued();
+    let mut events = events(OutputForm::default());
     let mut out = Vec::new();
     events.announce(&mut out);
     events.push(&Delta::text("a"), &mut out);

@@ -1,31 +1,14 @@
 //! One item of `input`: a message, a call, the output of a call, or reasoning.
 
-use std::borrow::Cow;
+use std::fmt;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
-use hob_core::{Content, ContentPart, Image, Role};
+use hob_core::{Content, ContentPart, Image, Role, SealedReasoning};
 use serde_json::{Map, Value, json};
 
+use super::sealed::EncryptedContent;
 use crate::error::ApiError;
 use crate::openai::content::simplest;
 use crate::openai::ignored_fields::IgnoredFields;
-
-/// Begins the `encrypted_content` that Hob writes. It is not secret: it lets a client that stores everything itself send back what
-/// the model thought.
-const OURS: &str = "hob1.";
-
-/// Reasoning in the opaque form that clients send back.
-pub(super) fn sealed(reasoning: &str) -> String {
-    let mut sealed = OURS.to_owned();
-    BASE64_STANDARD.encode_string(reasoning, &mut sealed);
-    sealed
-}
-
-fn unsealed(sealed: &str) -> Option<String> {
-    let bytes = BASE64_STANDARD.decode(sealed.strip_prefix(OURS)?).ok()?;
-    String::from_utf8(bytes).ok()
-}
 
 /// What an item is.
 #[derive(Debug, PartialEq)]
@@ -34,7 +17,11 @@ pub(super) enum ItemKind {
         role: Role,
         content: Content,
     },
-    Reasoning(String),
+    Reasoning {
+        text: String,
+        /// The block that a provider wants back.
+        sealed: Option<SealedReasoning>,
+    },
     Call(ItemCall),
     /// Its `arguments` are the text.
     CustomCall(ItemCall),
@@ -57,7 +44,7 @@ pub(super) struct ItemCall {
 
 /// An item before it is read.
 pub(super) struct Item<'a> {
-    pub(super) path: &'a str,
+    pub(super) path: fmt::Arguments<'a>,
     pub(super) value: &'a Value,
 }
 
@@ -87,8 +74,7 @@ impl Item<'_> {
                 _ => Err(self.wrong("tools", "an array")),
             },
             "item_reference" => {
-                let message =
-                    "an item can be referred to only if it is stored, and this server stores nothing";
+                let message = "an item cannot be referred to here; send the item itself";
                 Err(ApiError::invalid(format!("{}.id", self.path), message))
             }
             other => {
@@ -121,21 +107,30 @@ impl Item<'_> {
 
     /// Reasoning: plain, or sealed, or else its summary.
     fn reasoning(&self, ignored: &mut IgnoredFields) -> Result<ItemKind, ApiError> {
-        let content = self.texts("content")?;
-        if !content.is_empty() {
-            return Ok(ItemKind::Reasoning(content));
+        let encrypted = self.value.get("encrypted_content").and_then(Value::as_str);
+        let (carried, sealed) = match encrypted.map(EncryptedContent::read) {
+            None => (String::new(), None),
+            Some(None) => {
+                ignored.note("input[].encrypted_content");
+                (String::new(), None)
+            }
+            Some(Some(EncryptedContent::Text(text))) => (text, None),
+            Some(Some(EncryptedContent::Block(block))) => match &block {
+                SealedReasoning::Signed { text, .. } => (text.clone(), Some(block)),
+                SealedReasoning::Redacted { .. } => (String::new(), Some(block)),
+            },
+        };
+        let mut text = self.texts("content")?;
+        if text.is_empty() {
+            text = carried;
         }
-        let sealed = self.value.get("encrypted_content").and_then(Value::as_str);
-        if let Some(thought) = sealed.and_then(unsealed) {
-            return Ok(ItemKind::Reasoning(thought));
+        if text.is_empty() {
+            text = self.texts("summary")?;
         }
-        if sealed.is_some() {
-            ignored.note("input[].encrypted_content");
+        if text.is_empty() && sealed.is_none() {
+            return Ok(ItemKind::Unknown);
         }
-        match self.texts("summary")? {
-            summary if summary.is_empty() => Ok(ItemKind::Unknown),
-            summary => Ok(ItemKind::Reasoning(summary)),
-        }
+        Ok(ItemKind::Reasoning { text, sealed })
     }
 
     /// The texts of a list of parts, one below the other.
@@ -183,8 +178,8 @@ impl Item<'_> {
             Value::Array(parts) => {
                 let mut resolved = Vec::with_capacity(parts.len());
                 for (index, part) in parts.iter().enumerate() {
-                    let path = format!("{}.{field}[{index}]", self.path);
-                    resolved.push(Item { path: &path, value: part }.part(ignored)?);
+                    let part = Item { path: format_args!("{}.{field}[{index}]", self.path), value: part };
+                    resolved.push(part.part(ignored)?);
                 }
                 Ok(simplest(resolved))
             }
@@ -215,15 +210,13 @@ impl Item<'_> {
             }
             "input_file" => {
                 self.refuse_stored_file(fields)?;
-                if fields.get("file_url").is_some_and(|url| !url.is_null()) {
-                    let message = "this server does not download files; send the file itself as 'file_data'";
-                    return Err(ApiError::invalid(format!("{}.file_url", self.path), message));
-                }
-                let mut file = Map::from_iter([("file_data".to_owned(), json!(self.text("file_data")?))]);
+                let is_address = fields.get("file_url").is_some_and(|url| !url.is_null());
+                let field = if is_address { "file_url" } else { "file_data" };
+                let mut file = Map::from_iter([(field.to_owned(), json!(self.text(field)?))]);
                 if let Some(name) = fields.get("filename").filter(|name| !name.is_null()) {
                     file.insert("filename".to_owned(), name.clone());
                 }
-                self.note_rest(fields, &["file_data", "filename", "file_url", "file_id"], ignored);
+                self.note_rest(fields, &[field, "filename", "file_id"], ignored);
                 Ok(ContentPart::Other(json!({ "type": "file", "file": file })))
             }
             "input_audio" => match fields.get("input_audio") {
@@ -268,10 +261,10 @@ impl Item<'_> {
         }
     }
 
-    fn place(&self, field: &str) -> Cow<'_, str> {
+    fn place(&self, field: &str) -> String {
         match field {
-            "" => Cow::Borrowed(self.path),
-            field => Cow::Owned(format!("{}.{field}", self.path)),
+            "" => self.path.to_string(),
+            field => format!("{}.{field}", self.path),
         }
     }
 

@@ -1,13 +1,12 @@
 //! Pages of a list of items, for `input_items` and for the items of a conversation.
 
-use axum::Json;
 use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
-use axum::response::{IntoResponse, Response};
+use hob_conversations::{ConversationItem, FoundItems, ItemOrder, ItemPage};
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use crate::error::ApiError;
+use crate::json::push_json;
 
 const DEFAULT_LIMIT: usize = 20;
 const MAX_LIMIT: usize = 100;
@@ -21,63 +20,64 @@ pub(crate) struct PageQuery {
 }
 
 /// Which part of a list.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Page {
-    after: Option<String>,
-    limit: usize,
-    is_oldest_first: bool,
+pub(super) fn parse_page(query: Result<Query<PageQuery>, QueryRejection>) -> Result<ItemPage, ApiError> {
+    let Query(PageQuery { after, limit, order }) =
+        query.map_err(|rejection| ApiError::malformed(rejection.body_text()))?;
+    let limit = match limit.as_deref() {
+        None | Some("") => DEFAULT_LIMIT,
+        Some(text) => text.parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit)).ok_or_else(|| {
+            ApiError::invalid("limit", format!("limit must be between 1 and {MAX_LIMIT}, got {text}"))
+        })?,
+    };
+    let order = match order.as_deref() {
+        None | Some("" | "desc") => ItemOrder::NewestFirst,
+        Some("asc") => ItemOrder::OldestFirst,
+        Some(other) => {
+            let message = format!("'{other}' is not an order. Orders are asc and desc");
+            return Err(ApiError::invalid("order", message));
+        }
+    };
+    Ok(ItemPage { after: after.filter(|id| !id.is_empty()), limit, order })
 }
 
-impl Page {
-    pub(super) fn parse(query: Result<Query<PageQuery>, QueryRejection>) -> Result<Self, ApiError> {
-        let Query(PageQuery { after, limit, order }) =
-            query.map_err(|rejection| ApiError::malformed(rejection.body_text()))?;
-        let limit = match limit.as_deref() {
-            None | Some("") => DEFAULT_LIMIT,
-            Some(text) => {
-                text.parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit)).ok_or_else(|| {
-                    ApiError::invalid("limit", format!("limit must be between 1 and {MAX_LIMIT}, got {text}"))
-                })?
-            }
-        };
-        let is_oldest_first = match order.as_deref() {
-            None | Some("" | "desc") => false,
-            Some("asc") => true,
-            Some(other) => {
-                let message = format!("'{other}' is not an order. Orders are asc and desc");
-                return Err(ApiError::invalid("order", message));
-            }
-        };
-        Ok(Page { after: after.filter(|id| !id.is_empty()), limit, is_oldest_first })
+/// The page of a list that has the oldest item first.
+pub(super) fn page_of(mut items: Vec<ConversationItem>, page: &ItemPage) -> FoundItems {
+    if page.order == ItemOrder::NewestFirst {
+        items.reverse();
     }
-
-    /// The page of a list that has the oldest item first.
-    pub(super) fn of(&self, mut items: Vec<Value>) -> Result<Response, ApiError> {
-        if !self.is_oldest_first {
-            items.reverse();
-        }
-        if let Some(after) = &self.after {
-            let Some(position) = items.iter().position(|item| item["id"] == after.as_str()) else {
-                return Err(ApiError::invalid("after", format!("the list has no item '{after}'")));
-            };
-            items.drain(..=position);
-        }
-        let has_more = items.len() > self.limit;
-        items.truncate(self.limit);
-        Ok(item_list(items, has_more))
+    if let Some(after) = &page.after {
+        let Some(position) = items.iter().position(|item| item.id == *after) else {
+            return FoundItems::NothingAfter;
+        };
+        items.drain(..=position);
     }
+    let has_more = items.len() > page.limit;
+    items.truncate(page.limit);
+    FoundItems::Items { items, has_more }
 }
 
-/// A list of items.
-pub(super) fn item_list(items: Vec<Value>, has_more: bool) -> Response {
-    let id = |item: Option<&Value>| item.map_or(Value::Null, |item| item["id"].clone());
-    let (first, last) = (id(items.first()), id(items.last()));
-    let list = json!({
-        "object": "list",
-        "data": items,
-        "first_id": first,
-        "last_id": last,
-        "has_more": has_more,
-    });
-    Json(list).into_response()
+pub(super) fn nothing_after(page: &ItemPage) -> ApiError {
+    let after = page.after.as_deref().unwrap_or_default();
+    ApiError::invalid("after", format!("the list has no item '{after}'"))
+}
+
+/// A list of items as JSON.
+pub(super) fn item_list(items: &[ConversationItem], has_more: bool) -> Vec<u8> {
+    let bytes: usize = items.iter().map(|item| item.item.len() + 1).sum();
+    let mut out = Vec::with_capacity(128 + bytes);
+    out.extend_from_slice(b"{\"object\":\"list\",\"data\":[");
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(item.item.as_bytes());
+    }
+    out.extend_from_slice(b"],\"first_id\":");
+    push_json(&mut out, &items.first().map(|item| &item.id));
+    out.extend_from_slice(b",\"last_id\":");
+    push_json(&mut out, &items.last().map(|item| &item.id));
+    out.extend_from_slice(b",\"has_more\":");
+    push_json(&mut out, &has_more);
+    out.push(b'}');
+    out
 }

@@ -6,34 +6,50 @@ mod attempt;
 mod background;
 mod background_runs;
 mod context;
+mod conversation_lock;
 pub(crate) mod conversations;
 pub(crate) mod create;
 mod custom_tools;
 mod echo;
+mod event_log;
 mod events;
 mod input;
 mod item_ids;
 mod item_pages;
+mod json_answer;
 mod metadata;
+mod numbered_events;
 mod object;
+mod open_item;
 mod output;
+mod ready_request;
 mod request;
+mod sealed;
 pub(crate) mod stored;
 mod stored_body;
 mod text_format;
 mod tools;
 mod transcript;
 mod truncation;
+mod wire_request;
 
 pub(crate) use background_runs::BackgroundRuns;
+pub(crate) use conversation_lock::ConversationLocks;
 
+use axum::http::Extensions;
 use hob_conversations::ResponseOwner;
 use hob_core::CallerRole;
 
-/// The caller that a stored response belongs to.
-fn owner_of(role: CallerRole) -> ResponseOwner {
-    match role {
-        CallerRole::Owner => ResponseOwner::owner(),
-        CallerRole::Stranger | CallerRole::ChannelSender => ResponseOwner::stranger(),
+use crate::request_context::RequestContext;
+
+/// The caller that stored responses belong to. Strangers are told apart by their address; those behind a proxy on this machine look
+/// the same.
+fn owner_of(extensions: &Extensions) -> ResponseOwner {
+    match (RequestContext::role(extensions), RequestContext::peer_key(extensions)) {
+        (CallerRole::Owner, _) => ResponseOwner::owner(),
+        (CallerRole::Stranger | CallerRole::ChannelSender, Some(peer)) => {
+            ResponseOwner::stranger(&peer.to_string())
+        }
+        (CallerRole::Stranger | CallerRole::ChannelSender, None) => ResponseOwner::stranger("forwarded"),
     }
 }

@@ -1,9 +1,9 @@
 //! The response object: in the body of a whole answer, in the events of a stream, and in the store.
 
-use hob_core::{FinishReason, Generation, Usage};
+use hob_core::{AnswerWarning, FinishReason, Generation, Usage};
 use serde::Serialize;
 
-use super::echo::Echo;
+use super::echo::EchoedFields;
 use super::output::{OutputForm, OutputItem, OutputItems};
 use crate::error::ApiError;
 use crate::json::push_json;
@@ -55,6 +55,8 @@ pub(super) struct ResponseObject {
     pub(super) id: String,
     created: u64,
     model: String,
+    /// What the caller of a response in the background cannot read in the head of its answer.
+    warnings: Vec<String>,
     /// The repeated fields, with a comma before the first one and the closing brace.
     rest: Vec<u8>,
 }
@@ -78,14 +80,15 @@ pub(super) struct Finished {
 }
 
 impl ResponseObject {
-    pub(super) fn new(id: &str, created: u64, model: &str, echo: &Echo) -> Self {
-        let mut rest = Vec::with_capacity(512);
-        push_json(&mut rest, echo);
-        // An object with fields begins with a brace.
-        if let Some(first) = rest.first_mut() {
-            *first = b',';
-        }
-        ResponseObject { id: id.to_owned(), created, model: model.to_owned(), rest }
+    pub(super) fn new(id: &str, created: u64, model: &str, echo: EchoedFields, store: bool) -> Self {
+        let EchoedFields(mut rest) = echo;
+        rest.extend_from_slice(if store { b",\"store\":true}" } else { b",\"store\":false}" });
+        ResponseObject { id: id.to_owned(), created, model: model.to_owned(), warnings: Vec::new(), rest }
+    }
+
+    /// Says in the object what of the request had no effect.
+    pub(super) fn set_warnings<'a>(&mut self, warnings: impl Iterator<Item = &'a AnswerWarning>) {
+        self.warnings = warnings.map(|warning| warning.text().into_owned()).collect();
     }
 
     /// The model that answers, where it is known only later.
@@ -124,6 +127,10 @@ impl ResponseObject {
         }
         out.extend_from_slice(b"],\"usage\":");
         push_json(out, &progress.usage.map(WireUsage::from));
+        if !self.warnings.is_empty() {
+            out.extend_from_slice(b",\"hob_warnings\":");
+            push_json(out, &self.warnings);
+        }
         out.extend_from_slice(&self.rest);
     }
 
@@ -133,6 +140,12 @@ impl ResponseObject {
         let mut out = Vec::with_capacity(320 + self.rest.len() + output);
         self.push(&mut out, status, progress);
         out
+    }
+
+    /// The response as one that failed, without what it has said.
+    pub(super) fn failed(&self, error: &ApiError) -> Finished {
+        let body = self.render(Status::Failed, &Progress { error: Some(error), ..Progress::default() });
+        Finished { status: Status::Failed, body, output: Vec::new() }
     }
 
     /// A whole answer.
@@ -171,7 +184,7 @@ impl<'a> WireError<'a> {
     }
 }
 
-/// Token counts. They are zero if the engine does not count.
+/// Token counts. Each is zero if the engine does not count it.
 #[derive(Debug, Serialize)]
 struct WireUsage {
     input_tokens: u64,
@@ -201,8 +214,7 @@ impl From<Usage> for WireUsage {
                 cache_write_tokens: 0,
             },
             output_tokens: usage.completion_tokens,
-            // No engine reports how many of them were reasoning.
-            output_tokens_details: OutputDetails { reasoning_tokens: 0 },
+            output_tokens_details: OutputDetails { reasoning_tokens: usage.reasoning_tokens.unwrap_or(0) },
             total_tokens: usage.total_tokens(),
         }
     }

@@ -1,10 +1,10 @@
 //! The items of an answer: reasoning, messages and calls. Written once, for the events and for the object.
 
-use hob_core::{Answer, FinishReason};
+use hob_core::{Answer, FinishReason, SealedReasoning};
 use serde_json::Value;
 
 use super::custom_tools;
-use super::input::sealed;
+use super::sealed::{sealed_block, sealed_text};
 use crate::json::push_json;
 
 /// How the items of a response are written.
@@ -57,7 +57,7 @@ pub(super) fn response_of(item: &str) -> Option<String> {
     Some(format!("resp_{suffix}"))
 }
 
-/// The random characters of an id that `answer::new_id` makes.
+/// The random characters of an id that `random_id` makes.
 const RANDOM_CHARS: usize = 24;
 
 /// Whether an item is being written, or how it ended.
@@ -114,13 +114,15 @@ impl ItemBody<'_> {
             }
             ItemBody::Reasoning { text, sealed, summarizes } => {
                 out.extend_from_slice(b",\"type\":\"reasoning\",\"summary\":[");
-                if has_begun && summarizes {
+                // What only its provider can read has no text.
+                let has_text = has_begun && !text.is_empty();
+                if has_text && summarizes {
                     push_typed_text(out, "summary_text", text);
                 }
                 out.push(b']');
                 if !summarizes {
                     out.extend_from_slice(b",\"content\":[");
-                    if has_begun {
+                    if has_text {
                         push_typed_text(out, "reasoning_text", text);
                     }
                     out.push(b']');
@@ -203,19 +205,10 @@ impl OutputItems<'_> {
         let status = ItemStatus::after(Some(&answer.finish_reason));
         let has_calls = !answer.tool_calls.is_empty();
         let mut built = OutputItems { suffix, status: ItemStatus::Completed, items: Vec::new() };
-        if let Some(reasoning) = answer.reasoning.as_deref().filter(|text| !text.is_empty()) {
-            // Only the last item can be cut off.
-            if answer.content.is_empty() && !has_calls {
-                built.status = status;
-            }
-            let seal = form.seals_reasoning.then(|| sealed(reasoning));
-            let body = ItemBody::Reasoning {
-                text: &escaped(reasoning),
-                sealed: seal.as_deref(),
-                summarizes: form.summarizes_reasoning,
-            };
-            built.push(ItemType::Reasoning, body);
-        }
+        // Only the last item can be cut off.
+        let status_of_reasoning =
+            if answer.content.is_empty() && !has_calls { status } else { ItemStatus::Completed };
+        built.push_reasoning(answer, form, status_of_reasoning);
         if !answer.content.is_empty() || (built.items.is_empty() && !has_calls) {
             if !has_calls {
                 built.status = status;
@@ -242,6 +235,29 @@ impl OutputItems<'_> {
             }
         }
         built.items
+    }
+
+    /// What the model thought: an item for each block that a provider sealed, and one for the rest. `last` is how the rest ended.
+    fn push_reasoning(&mut self, answer: &Answer, form: &OutputForm, last: ItemStatus) {
+        let mut rest = answer.reasoning.as_deref().unwrap_or_default();
+        for block in &answer.sealed_reasoning {
+            let text = match block {
+                SealedReasoning::Signed { text, .. } => text.as_str(),
+                SealedReasoning::Redacted { .. } => "",
+            };
+            rest = rest.strip_prefix(text).unwrap_or(rest);
+            self.push_thought(text, Some(&sealed_block(block)), form);
+        }
+        if !rest.is_empty() {
+            self.status = last;
+            self.push_thought(rest, form.seals_reasoning.then(|| sealed_text(rest)).as_deref(), form);
+        }
+    }
+
+    fn push_thought(&mut self, text: &str, sealed: Option<&str>, form: &OutputForm) {
+        let text = escaped(text);
+        let body = ItemBody::Reasoning { text: &text, sealed, summarizes: form.summarizes_reasoning };
+        self.push(ItemType::Reasoning, body);
     }
 
     fn push(&mut self, kind: ItemType, body: ItemBody<'_>) {

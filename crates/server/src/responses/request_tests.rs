@@ -1,11 +1,18 @@
-use hob_core::{JsonSchema, ResponseFormat, ToolChoice};
+use hob_core::{AnswerWarning, JsonSchema, ResponseFormat, Sampling, Temperature, ToolChoice};
+use serde_json::{Map, json};
 
 use super::*;
+use crate::error::ApiError;
+use crate::responses::ready_request::{NewResponse, ReadyRequest};
 
 fn parsed(body: Value) -> Result<ReadyRequest, ApiError> {
     let mut request = CreateRequest::parse(body.to_string().as_bytes())?;
     let input = std::mem::take(&mut request.input);
-    request.complete(&[], input)
+    request.complete(&[], input, &new_response())
+}
+
+fn new_response() -> NewResponse {
+    NewResponse { id: "resp_a".to_owned(), created: 0, has_store: true }
 }
 
 fn asking(fields: Value) -> Value {
@@ -225,4 +232,21 @@ fn an_error_names_the_field() {
         (param.as_str(), message.as_str()),
         ("input", "'input' is required. 'messages' belongs to /v1/chat/completions")
     );
+}
+
+#[test]
+fn a_call_that_was_cut_off_is_left_out_unless_it_was_answered() {
+    let call = |id: &str| json!({ "type": "function_call", "call_id": id, "name": "f", "arguments": "{\"a", "status": "incomplete" });
+    let before = [json!({ "role": "user", "content": "hi" }), call("a"), call("b")];
+    let input = vec![
+        json!({ "type": "function_call_output", "call_id": "b", "output": "1" }),
+        json!({ "role": "user", "content": "and?" }),
+    ];
+    let request = CreateRequest::parse(asking(json!({})).to_string().as_bytes()).unwrap();
+    let ready = request.complete(&before, input, &new_response()).unwrap();
+    let calls: Vec<&str> =
+        ready.request.messages.iter().flat_map(|message| &message.tool_calls).map(|call| &*call.id).collect();
+    assert_eq!(calls, ["b"]);
+    let warnings: Vec<_> = ready.warnings.iter().map(|warning| warning.text().into_owned()).collect();
+    assert_eq!(warnings, ["ignored=input[].status=incomplete"]);
 }

@@ -6,18 +6,21 @@ use std::time::SystemTime;
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request, State};
-use axum::http::{HeaderValue, header};
-use axum::response::{IntoResponse, Response};
-use hob_conversations::{ResponseOwner, ResponseStore, StoredResponse};
-use hob_core::Moment;
+use axum::response::Response;
+use hob_conversations::{FoundItems, ResponseOwner, ResponseStore, StoredResponse};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::background;
-use super::context::{parse, store_failed};
-use super::item_pages::{Page, PageQuery};
+use super::context::{is_running, parse, store_failed};
+use super::item_ids::conversation_items;
+use super::item_pages::{PageQuery, item_list, nothing_after, page_of, parse_page};
+use super::json_answer::json_response;
 use super::owner_of;
 use crate::error::ApiError;
+use crate::limits::body::counted;
+use crate::limits::body_limit::SMALL_BODY;
+use crate::limits::peer_share::PeerKey;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 
@@ -37,21 +40,49 @@ pub(crate) struct ShowQuery {
 }
 
 /// What a caller has stored.
+#[derive(Clone)]
 pub(super) struct CallerStore {
     pub(super) store: Arc<dyn ResponseStore>,
     pub(super) owner: ResponseOwner,
+    peer: Option<PeerKey>,
 }
 
 impl CallerStore {
     pub(super) fn of(state: &ServerState, request: &Request) -> Result<Self, ApiError> {
         let store = state.responses.clone().ok_or_else(ApiError::no_response_store)?;
-        Ok(CallerStore { store, owner: owner_of(RequestContext::role(request.extensions())) })
+        let extensions = request.extensions();
+        Ok(CallerStore { store, owner: owner_of(extensions), peer: RequestContext::peer_key(extensions) })
     }
 
-    async fn find(&self, state: &ServerState, id: &str) -> Result<StoredResponse, ApiError> {
-        let (store, owner, wanted) = (Arc::clone(&self.store), self.owner.clone(), id.to_owned());
-        let found = state.blocking.run(move || store.find(&owner, &wanted)).await.map_err(store_failed)?;
+    /// Blocks.
+    fn find(&self, id: &str) -> Result<StoredResponse, ApiError> {
+        let found = self.store.find(&self.owner, id).map_err(store_failed)?;
         found.ok_or_else(|| ApiError::no_such_response(id))
+    }
+
+    /// Answers with what `render` makes of stored data, which blocks. A large answer is counted with the large bodies as long as it
+    /// is in memory, so it is made again when there is room for it.
+    pub(super) async fn answer(
+        self,
+        state: &ServerState,
+        render: impl Fn(&CallerStore) -> Result<Vec<u8>, ApiError> + Send + Sync + 'static,
+    ) -> Result<Response, ApiError> {
+        let peer = self.peer;
+        let render = Arc::new(move || render(&self));
+        let again = Arc::clone(&render);
+        let body = state.blocking.run(move || render()).await?;
+        if body.len() <= SMALL_BODY {
+            return Ok(json_response(body.into()));
+        }
+        let bytes = body.len();
+        drop(body);
+        let permit = state.body_reader.hold(peer, bytes).await?;
+        let body = state.blocking.run(move || again()).await?;
+        Ok(json_response(counted(body, permit)))
+    }
+
+    async fn show(self, state: &ServerState, id: String) -> Result<Response, ApiError> {
+        self.answer(state, move |stored| body(stored.find(&id)?)).await
     }
 }
 
@@ -64,9 +95,8 @@ pub(crate) async fn show(
     let stored = CallerStore::of(&state, &request)?;
     let id = read_id(id)?;
     let Query(query) = query.map_err(|rejection| ApiError::malformed(rejection.body_text()))?;
-    let response = stored.find(&state, &id).await?;
     if !query.stream.is_some_and(|stream| stream.eq_ignore_ascii_case("true") || stream == "1") {
-        return body(response);
+        return stored.show(&state, id).await;
     }
     let starting_after = match query.starting_after.as_deref() {
         None | Some("") => None,
@@ -77,13 +107,14 @@ pub(crate) async fn show(
             )
         })?),
     };
-    match state.background.find(&stored.owner, &id) {
-        Some(run) => background::follow(&run, starting_after),
-        None => Err(ApiError::no_events(
-            "only the events of a response with 'background' and 'stream' can be read again, and only for a few minutes after \
-             its end. GET the response without 'stream'",
-        )),
+    if let Some(run) = state.background.find(&stored.owner, &id) {
+        return background::follow(&run, starting_after);
     }
+    state.blocking.run(move || stored.find(&id)).await?;
+    Err(ApiError::no_events(
+        "only the events of a response with 'background' and 'stream' can be read again, and only for a few minutes after its \
+         end. GET the response without 'stream'",
+    ))
 }
 
 pub(crate) async fn delete(
@@ -91,7 +122,7 @@ pub(crate) async fn delete(
     id: Id,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
-    let CallerStore { store, owner } = CallerStore::of(&state, &request)?;
+    let CallerStore { store, owner, .. } = CallerStore::of(&state, &request)?;
     let id = read_id(id)?;
     if let Some(run) = state.background.find(&owner, &id) {
         run.cancel().await;
@@ -112,18 +143,31 @@ pub(crate) async fn cancel(
 ) -> Result<Response, ApiError> {
     let stored = CallerStore::of(&state, &request)?;
     let id = read_id(id)?;
-    let response = stored.find(&state, &id).await?;
-    if parse(&response.body)?["background"] != true {
-        let message =
-            "only a response in the background can be cancelled; to cancel another one, close its connection";
-        return Err(ApiError::invalid("response_id", message));
+    if let Some(run) = state.background.find(&stored.owner, &id) {
+        run.cancel().await;
+        return stored.show(&state, id).await;
     }
-    match state.background.find(&stored.owner, &id) {
-        Some(run) => run.cancel().await,
-        None if is_running(&response) => return Err(ApiError::runs_elsewhere(&id)),
-        None => {}
+    let (caller, cancelled) = (stored.clone(), id.clone());
+    state.blocking.run(move || caller.cancel(&cancelled)).await?;
+    stored.show(&state, id).await
+}
+
+impl CallerStore {
+    /// Cancels a response that does not run here: another process writes it, which then stops, or none does since a crash. Blocks.
+    fn cancel(&self, id: &str) -> Result<(), ApiError> {
+        let response = self.find(id)?;
+        let mut object = parse(&response.body)?;
+        if object["background"] != true {
+            let message = "only a response in the background can be cancelled; to cancel another one, close its connection";
+            return Err(ApiError::invalid("response_id", message));
+        }
+        if is_running(&response) {
+            object["status"] = json!("cancelled");
+            let cancelled = StoredResponse { body: object.to_string(), lease: None, ..response };
+            self.store.update(&self.owner, &cancelled, None, SystemTime::now()).map_err(store_failed)?;
+        }
+        Ok(())
     }
-    body(stored.find(&state, &id).await?)
 }
 
 pub(crate) async fn input_items(
@@ -134,31 +178,28 @@ pub(crate) async fn input_items(
 ) -> Result<Response, ApiError> {
     let stored = CallerStore::of(&state, &request)?;
     let id = read_id(id)?;
-    let page = Page::parse(query)?;
-    match parse(&stored.find(&state, &id).await?.input)? {
-        Value::Array(items) => page.of(items),
-        _ => Err(ApiError::store_unavailable()),
-    }
-}
-
-/// Whether this response is still being written.
-fn is_running(response: &StoredResponse) -> bool {
-    response.lease.is_some_and(|lease| lease > Moment::of(SystemTime::now()))
+    let page = parse_page(query)?;
+    let render = move |stored: &CallerStore| {
+        let Value::Array(items) = parse(&stored.find(&id)?.input)? else {
+            return Err(ApiError::store_unavailable());
+        };
+        match page_of(conversation_items(&items), &page) {
+            FoundItems::Items { items, has_more } => Ok(item_list(&items, has_more)),
+            FoundItems::NothingAfter | FoundItems::NoSuchConversation => Err(nothing_after(&page)),
+        }
+    };
+    stored.answer(&state, render).await
 }
 
 /// A stored response as a body. One whose lease has expired has failed.
-fn body(response: StoredResponse) -> Result<Response, ApiError> {
+fn body(response: StoredResponse) -> Result<Vec<u8>, ApiError> {
     let is_abandoned = response.lease.is_some() && !is_running(&response);
-    let body = match is_abandoned {
-        false => response.body,
-        true => {
-            let mut object = parse(&response.body)?;
-            object["status"] = json!("failed");
-            let message = "the server stopped while it wrote this response";
-            object["error"] = json!({ "code": "server_error", "message": message });
-            object.to_string()
-        }
-    };
-    let content_type = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    Ok((content_type, body).into_response())
+    if !is_abandoned {
+        return Ok(response.body.into_bytes());
+    }
+    let mut object = parse(&response.body)?;
+    object["status"] = json!("failed");
+    let message = "the server stopped while it wrote this response";
+    object["error"] = json!({ "code": "server_error", "message": message });
+    Ok(object.to_string().into_bytes())
 }

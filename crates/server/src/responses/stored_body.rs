@@ -10,13 +10,19 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use hob_conversations::responses::limits::MAX_RESPONSE_BYTES;
-use hob_conversations::{ConversationAppend, ConversationItem, ResponseOwner, ResponseStore, StoredResponse};
-use hob_core::Moment;
+use hob_conversations::{
+    Appended, ConversationAppend, ConversationItem, ResponseOwner, ResponseStore, StoredResponse,
+};
+use hob_core::{AnswerWarning, Moment};
 use http_body::{Body, Frame};
 
+use super::conversation_lock::ConversationLock;
 use super::events::ResponseEvents;
 use super::object::{Finished, Status};
+use super::ready_request::StoredInput;
 use crate::answer::stream::AnswerBody;
+use crate::json::push_json;
+use crate::limits::body_limit::SMALL_BODY;
 use crate::state::ServerState;
 
 /// Where a response goes when it is complete.
@@ -29,17 +35,17 @@ pub(super) struct Keeper {
     pub(super) previous: Option<String>,
     /// The conversation that it belongs to.
     pub(super) conversation: Option<String>,
-    /// The input items with their ids: a JSON array, and for a conversation one by one.
-    pub(super) input: String,
-    pub(super) items: Vec<ConversationItem>,
+    pub(super) input: StoredInput,
     /// Whether the response itself is stored, or only added to its conversation.
     pub(super) stores_response: bool,
+    pub(super) _lock: Option<ConversationLock>,
 }
 
 impl Keeper {
     /// Stores a response that is complete without blocking. Gives it back if that takes time.
     pub(super) fn finish_now(&self, finished: Finished) -> Result<(), Finished> {
-        if self.conversation.is_some() || !self.stores_response || !self.is_small(&finished.body) {
+        let is_small = finished.body.len() + self.input.json.len() <= SMALL_BODY;
+        if self.conversation.is_some() || !self.stores_response || !is_small {
             return Err(finished);
         }
         let Finished { status, body, output } = finished;
@@ -48,29 +54,27 @@ impl Keeper {
         taken.map_err(|response| Finished { status, body: response.body.into_bytes(), output })
     }
 
-    /// Stores a response that is complete. A failure is logged: the answer is there all the same.
-    pub(super) async fn finish(self: Arc<Self>, finished: Finished) {
-        self.write(finished, Place::New).await;
+    /// Stores a response that is complete. Returns what of it was not stored: the answer is there all the same.
+    pub(super) async fn finish(self: Arc<Self>, finished: Finished) -> Vec<AnswerWarning> {
+        self.write(finished, Place::New).await
     }
 
-    /// The same for a response that is stored already, unless it was deleted.
-    pub(super) async fn replace(self: Arc<Self>, finished: Finished) {
-        self.write(finished, Place::Existing).await;
+    /// The same for a response that is being written, unless it was deleted or cancelled.
+    pub(super) async fn replace(self: Arc<Self>, finished: Finished) -> Vec<AnswerWarning> {
+        self.write(finished, Place::Existing).await
     }
 
-    async fn write(self: Arc<Self>, finished: Finished, place: Place) {
-        let work = {
-            let keeper = Arc::clone(&self);
-            move || keeper.write_now(finished, place)
-        };
-        self.state.blocking.run(work).await;
+    async fn write(self: Arc<Self>, finished: Finished, place: Place) -> Vec<AnswerWarning> {
+        let keeper = Arc::clone(&self);
+        self.state.blocking.run(move || keeper.write_now(finished, place)).await
     }
 
-    fn is_small(&self, body: &[u8]) -> bool {
-        body.len() + self.input.len() <= MAX_RESPONSE_BYTES
+    /// Whether a response is small enough to be stored.
+    pub(super) fn fits(&self, finished: &Finished) -> bool {
+        finished.body.len() + self.input.json.len() <= MAX_RESPONSE_BYTES
     }
 
-    fn write_now(&self, finished: Finished, place: Place) {
+    fn write_now(&self, finished: Finished, place: Place) -> Vec<AnswerWarning> {
         let now = SystemTime::now();
         let is_answer = matches!(finished.status, Status::Completed | Status::Incomplete);
         let append = self.conversation.as_ref().filter(|_| is_answer).map(|conversation| {
@@ -80,22 +84,38 @@ impl Keeper {
             });
             ConversationAppend {
                 conversation: conversation.clone(),
-                items: self.items.iter().cloned().chain(output).collect(),
+                items: self.input.items.iter().cloned().chain(output).collect(),
             }
         });
-        let stores = self.stores_response && (self.is_small(&finished.body) || place == Place::Existing);
+        let append = append.as_ref();
+        let stores = self.stores_response && self.fits(&finished);
+        let mut is_stored = stores == self.stores_response;
         let response = self.response(finished.body, None);
-        let written = match (stores, append) {
-            (true, append) if place == Place::Existing => {
-                self.store.update(&self.owner, &response, append.as_ref(), now).map(drop)
+        let written = match (stores, place) {
+            (true, Place::New) => self.store.save(&self.owner, &response, append, now),
+            (true, Place::Existing) => self
+                .store
+                .update(&self.owner, &response, append, now)
+                .map(|updated| updated.unwrap_or(Appended::Yes)),
+            (false, _) => {
+                append.map_or(Ok(Appended::Yes), |append| self.store.append(&self.owner, append, now))
             }
-            (true, append) => self.store.save(&self.owner, &response, append.as_ref(), now),
-            (false, Some(append)) => self.store.append(&self.owner, &append, now).map(drop),
-            (false, None) => Ok(()),
         };
-        if let Err(error) = written {
-            tracing::warn!(%error, response = self.id, "a response was not stored");
+        let mut is_added = true;
+        match written {
+            Ok(Appended::Yes) => {}
+            Ok(refused) => {
+                is_added = false;
+                tracing::warn!(?refused, response = self.id, "a response was not added to its conversation");
+            }
+            Err(error) => {
+                (is_stored, is_added) = (!stores, append.is_none());
+                tracing::warn!(%error, response = self.id, "a response was not stored");
+            }
         }
+        let lost = [("store", is_stored), ("conversation", is_added)];
+        let lost = lost.into_iter().filter(|(_, is_done)| !is_done);
+        lost.map(|(field, _)| AnswerWarning::Ignored(field.to_owned())).collect()
     }
 
     /// The response as it is stored.
@@ -104,7 +124,7 @@ impl Keeper {
             id: self.id.clone(),
             previous: self.previous.clone(),
             body: String::from_utf8(body).unwrap_or_default(),
-            input: self.input.clone(),
+            input: self.input.json.clone(),
             lease,
         }
     }
@@ -127,8 +147,18 @@ pub(super) struct StoredBody {
 
 /// A response that is being stored, and what its client gets after that.
 pub(super) struct Saving {
-    work: BoxFuture<'static, ()>,
+    work: BoxFuture<'static, Vec<AnswerWarning>>,
     frame: Frame<Bytes>,
+}
+
+/// A frame with a comment before it that says what was not stored. The head of the answer has been sent.
+fn with_comment(frame: Frame<Bytes>, lost: &[AnswerWarning]) -> Frame<Bytes> {
+    let texts: Vec<_> = lost.iter().map(AnswerWarning::text).collect();
+    let mut out = b": hob WARNING ".to_vec();
+    push_json(&mut out, &texts);
+    out.extend_from_slice(b"\n\n");
+    out.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+    Frame::data(out.into())
 }
 
 impl Body for StoredBody {
@@ -159,10 +189,14 @@ impl Body for StoredBody {
                 }
             }
         }
-        if let Some(saving) = &mut this.saving {
-            ready!(saving.work.as_mut().poll(context));
-        }
-        Poll::Ready(this.saving.take().map(|saving| Ok(saving.frame)))
+        let lost = match &mut this.saving {
+            Some(saving) => ready!(saving.work.as_mut().poll(context)),
+            None => Vec::new(),
+        };
+        Poll::Ready(this.saving.take().map(|Saving { frame, .. }| match lost.as_slice() {
+            [] => Ok(frame),
+            lost => Ok(with_comment(frame, lost)),
+        }))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -3,13 +3,18 @@
 //! Most chat templates know one system message, at the start, and turns that alternate. So system messages at the start become one,
 //! later ones become part of the user's turn, and messages of the user in a row become one.
 
-use hob_core::{Content, ContentPart, Message, Role, ToolCall};
+use std::collections::HashMap;
+use std::fmt;
+
+use hob_core::{Content, ContentPart, Message, Role, SealedReasoning, ToolCall};
 use serde_json::Value;
 
 use super::custom_tools;
 use super::input::{Item, ItemCall, ItemKind};
 use crate::error::ApiError;
+use crate::openai::content::split_result;
 use crate::openai::ignored_fields::IgnoredFields;
+use crate::turns;
 
 /// The field of a message with the reasoning.
 const REASONING: &str = "reasoning_content";
@@ -20,6 +25,10 @@ pub(super) struct Transcript {
     messages: Vec<Message>,
     /// Whether the last message is the model's and can have more items.
     is_open: bool,
+    /// The names of the calls so far, by their ids.
+    calls: HashMap<String, String>,
+    /// Images and files of outputs. They follow when all outputs are there, because outputs directly follow their calls.
+    attachments: Vec<ContentPart>,
     /// Tools that items bring.
     pub(super) tools: Vec<Value>,
 }
@@ -33,14 +42,14 @@ impl Transcript {
     /// Adds the item at `path`.
     pub(super) fn push(
         &mut self,
-        path: &str,
+        path: fmt::Arguments<'_>,
         item: &Value,
         ignored: &mut IgnoredFields,
     ) -> Result<(), ApiError> {
         match (Item { path, value: item }).read(ignored)? {
             ItemKind::Message { role: Role::Assistant, content } => self.say(content),
             ItemKind::Message { role, content } => self.add(Message::new(role, content)),
-            ItemKind::Reasoning(text) => self.think(&text),
+            ItemKind::Reasoning { text, sealed } => self.think(&text, sealed),
             ItemKind::Call(ItemCall { id, name, arguments }) => {
                 self.call(ToolCall { id, name, arguments });
             }
@@ -48,12 +57,19 @@ impl Transcript {
                 self.call(ToolCall { id, name, arguments: custom_tools::arguments(&input) });
             }
             ItemKind::Output { call, content } => {
-                if !self.messages.iter().any(|message| message.tool_calls.iter().any(|made| made.id == call))
-                {
+                let Some(name) = self.calls.get(&call) else {
                     let message = format!("no call with the id '{call}' comes before this output");
                     return Err(ApiError::invalid(format!("{path}.call_id"), message));
-                }
+                };
+                let (content, attachments) = match content {
+                    Content::Parts(parts) => {
+                        let (texts, attachments) = split_result(parts, &call, || name.clone());
+                        (Content::Text(Content::Parts(texts).text().into_owned()), attachments)
+                    }
+                    content => (content, Vec::new()),
+                };
                 self.add(Message::tool_result(call, content));
+                self.attachments.extend(attachments);
             }
             ItemKind::Tools(tools) => self.tools.extend(tools),
             ItemKind::Unknown => {}
@@ -63,11 +79,15 @@ impl Transcript {
 
     pub(super) fn finish(mut self) -> Vec<Message> {
         self.close();
+        self.attach();
         self.messages
     }
 
     fn add(&mut self, message: Message) {
         self.close();
+        if message.role != Role::Tool {
+            self.attach();
+        }
         let is_start = self.messages.iter().all(|message| message.role == Role::System);
         let message = match message.role {
             Role::System if !is_start => {
@@ -77,10 +97,17 @@ impl Transcript {
         };
         match self.messages.last_mut() {
             Some(last) if last.role == message.role && matches!(last.role, Role::System | Role::User) => {
-                let before = std::mem::replace(&mut last.content, Content::Empty);
-                last.content = joined(before, message.content);
+                turns::append(&mut last.content, message.content, "\n\n");
             }
             _ => self.messages.push(message),
+        }
+    }
+
+    /// Adds what belongs to the outputs before it.
+    fn attach(&mut self) {
+        if !self.attachments.is_empty() {
+            let parts = Content::Parts(std::mem::take(&mut self.attachments));
+            self.messages.push(Message::new(Role::User, parts));
         }
     }
 
@@ -98,6 +125,7 @@ impl Transcript {
     fn open(&mut self, is_complete: impl FnOnce(&Message) -> bool) -> Option<&mut Message> {
         if !self.is_open || self.messages.last().is_none_or(is_complete) {
             self.close();
+            self.attach();
             self.messages.push(Message::new(Role::Assistant, Content::Empty));
             self.is_open = true;
         }
@@ -109,16 +137,17 @@ impl Transcript {
         let is_complete =
             |message: &Message| message.content != Content::Empty && message.tool_calls.is_empty();
         let Some(message) = self.open(is_complete) else { return };
-        message.content = match (&message.content, content) {
-            (Content::Empty, content) => content,
-            (said, content) => Content::Text(format!("{}\n{}", said.text(), content.text())),
-        };
+        turns::append(&mut message.content, content, "\n");
     }
 
-    fn think(&mut self, text: &str) {
+    fn think(&mut self, text: &str, sealed: Option<SealedReasoning>) {
         let is_complete =
             |message: &Message| message.content != Content::Empty && message.tool_calls.is_empty();
         let Some(message) = self.open(is_complete) else { return };
+        SealedReasoning::add_to(&mut message.extra, sealed.as_slice());
+        if text.is_empty() {
+            return;
+        }
         match message.extra.entry(REASONING).or_insert_with(|| Value::String(String::new())) {
             Value::String(thought) if thought.is_empty() => thought.push_str(text),
             Value::String(thought) => {
@@ -130,26 +159,10 @@ impl Transcript {
     }
 
     fn call(&mut self, call: ToolCall) {
+        self.calls.insert(call.id.clone(), call.name.clone());
         if let Some(message) = self.open(|_| false) {
             message.tool_calls.push(call);
         }
-    }
-}
-
-/// Two contents as one, with an empty line between texts.
-fn joined(before: Content, after: Content) -> Content {
-    match (before, after) {
-        (Content::Empty, content) | (content, Content::Empty) => content,
-        (Content::Text(before), Content::Text(after)) => Content::Text(format!("{before}\n\n{after}")),
-        (before, after) => Content::Parts(parts(before).into_iter().chain(parts(after)).collect()),
-    }
-}
-
-fn parts(content: Content) -> Vec<ContentPart> {
-    match content {
-        Content::Empty => Vec::new(),
-        Content::Text(text) => vec![ContentPart::Text(text)],
-        Content::Parts(parts) => parts,
     }
 }
 

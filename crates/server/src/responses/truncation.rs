@@ -6,33 +6,34 @@ use hob_core::{Content, ContentPart, Message, Role};
 /// messages and the last question stay, and so does a call with its output. Keeps about `share` of the text. Returns how many
 /// messages were left out.
 pub(super) fn drop_oldest(messages: &mut Vec<Message>, share: f64) -> usize {
+    let Some(question) = messages.iter().rposition(|message| message.role == Role::User) else { return 0 };
     let before = messages.len();
     let sizes: usize = messages.iter().map(size).sum();
     // Every attempt must leave something out.
     let mut excess = ((sizes as f64) * (1.0 - share.clamp(0.0, 1.0))).max(1.0) as usize;
-    while excess > 0 {
-        let Some(group) = oldest_group(messages) else { break };
-        let freed: usize = messages.drain(group).map(|message| size(&message)).sum();
+    let mut stays = vec![true; before];
+    let mut index = 0;
+    while excess > 0
+        && let Some(message) = messages.get(index)
+    {
+        if index == question || message.role == Role::System {
+            index += 1;
+            continue;
+        }
+        let rest = messages.get(index + 1..).unwrap_or_default();
+        let end = index + 1 + rest.iter().take_while(|next| next.role == Role::Tool).count();
+        // The last step is what the model continues.
+        if end == before {
+            break;
+        }
+        let freed: usize = messages.get(index..end).unwrap_or_default().iter().map(size).sum();
+        stays.get_mut(index..end).unwrap_or_default().fill(false);
         excess = excess.saturating_sub(freed.max(1));
+        index = end;
     }
+    let mut stays = stays.into_iter();
+    messages.retain(|_| stays.next().unwrap_or(true));
     before - messages.len()
-}
-
-/// The messages that can be left out next; `None` when only what is needed is left.
-fn oldest_group(messages: &[Message]) -> Option<std::ops::Range<usize>> {
-    let question = messages.iter().rposition(|message| message.role == Role::User)?;
-    let is_system = |message: &Message| message.role == Role::System;
-    let first = messages.iter().position(|message| !is_system(message))?;
-    let (start, limit) = if first < question {
-        (first, question)
-    } else {
-        let steps = messages.get(question + 1..)?;
-        (question + 1 + steps.iter().position(|message| !is_system(message))?, messages.len())
-    };
-    let is_start = |message: &Message| matches!(message.role, Role::User | Role::Assistant | Role::System);
-    let after = start + 1 + messages.get(start + 1..limit)?.iter().take_while(|next| !is_start(next)).count();
-    // The last step is what the model continues.
-    (after < messages.len()).then_some(start..after)
 }
 
 fn size(message: &Message) -> usize {
@@ -104,6 +105,15 @@ mod tests {
         let last = format!("tool:{}", "3");
         assert_eq!(texts(&messages), ["user:do it", "assistant:", last.as_str()]);
         assert_eq!(drop_oldest(&mut messages, 0.1), 0);
+    }
+
+    #[test]
+    fn a_conversation_of_many_turns_is_gone_through_once() {
+        let turn = || [Message::new(Role::User, "a"), Message::new(Role::Assistant, "b")];
+        let mut messages: Vec<Message> = std::iter::repeat_with(turn).take(150_000).flatten().collect();
+        messages.push(Message::new(Role::User, "last"));
+        assert_eq!(drop_oldest(&mut messages, 0.1), 270_003);
+        assert_eq!(texts(&messages[messages.len() - 1..]), ["user:last"]);
     }
 
     #[test]

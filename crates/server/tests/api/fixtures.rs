@@ -24,7 +24,15 @@ pub async fn scripted(config: ServerConfig) -> TestServer {
 pub const ARGUMENTS: &str = r#"{"expression":"17 * 23"}"#;
 
 pub fn usage(prompt_tokens: u64, completion_tokens: u64) -> Delta {
-    Delta::Done { usage: Some(Usage { prompt_tokens, completion_tokens, cached_tokens: None }) }
+    Delta::Done {
+        usage: Some(Usage {
+            prompt_tokens,
+            completion_tokens,
+            cached_tokens: None,
+            reasoning_tokens: None,
+            load_time: None,
+        }),
+    }
 }
 
 fn has_result(request: &GenerateRequest) -> bool {

@@ -4,10 +4,10 @@
 import { readFileSync } from "node:fs";
 import vm from "node:vm";
 
-const FILES = ["stream.js", "inline.js", "markdown.js", "conversations.js"];
+const FILES = ["stream.js", "conversations.js"];
 const NAMES = [
-  "EventLines", "addEvent", "readAnswer", "ask", "ChatError", "parseInline", "parseMarkdown", "ConversationStore", "newConversation", "newQuestion", "newAnswer",
-  "titleOf", "turnsOf", "asMarkdown", "fileNameOf", "readConversation", "isElsewhere", "MOST_CONVERSATIONS", "LONGEST_LINE", "LONGEST_ANSWER", "LONGEST_MARKDOWN",
+  "EventLines", "addEvent", "readAnswer", "ask", "ChatError", "ConversationStore", "newConversation", "newQuestion", "newAnswer",
+  "titleOf", "turnsOf", "asMarkdown", "fileNameOf", "readConversation", "isElsewhere", "MOST_CONVERSATIONS", "LONGEST_LINE", "LONGEST_ANSWER",
 ];
 
 const source = FILES.map((file) => readFileSync(new URL(`../../src/pages/assets/chat/${file}`, import.meta.url), "utf8")).join("\n");

@@ -33,7 +33,13 @@ pub(crate) fn inference() -> Inference {
         model: "qwen3:8b".to_owned(),
         agent: None,
         streamed: true,
-        usage: Usage { prompt_tokens: 100, completion_tokens: 50, cached_tokens: Some(20) },
+        usage: Usage {
+            prompt_tokens: 100,
+            completion_tokens: 50,
+            cached_tokens: Some(20),
+            reasoning_tokens: None,
+            load_time: None,
+        },
         estimated: false,
         latency: Duration::from_millis(2000),
         first_token: Some(Duration::from_millis(250)),
@@ -134,7 +140,13 @@ fn a_call_to_the_cloud_costs_what_its_model_costs() {
     let to = |model: &str, ending: InferenceEnd| Inference {
         engine: "cloud".to_owned(),
         model: model.to_owned(),
-        usage: Usage { prompt_tokens: 1, completion_tokens: 1, cached_tokens: None },
+        usage: Usage {
+            prompt_tokens: 1,
+            completion_tokens: 1,
+            cached_tokens: None,
+            reasoning_tokens: None,
+            load_time: None,
+        },
         ending,
         ..inference()
     };
@@ -158,7 +170,13 @@ fn a_broken_cloud_stream_costs_what_was_sent() {
     let broken = Inference {
         engine: "cloud".to_owned(),
         model: "gpt-5.2".to_owned(),
-        usage: Usage { prompt_tokens: 1, completion_tokens: 1, cached_tokens: None },
+        usage: Usage {
+            prompt_tokens: 1,
+            completion_tokens: 1,
+            cached_tokens: None,
+            reasoning_tokens: None,
+            load_time: None,
+        },
         ending: InferenceEnd::Failed("it hung up".to_owned()),
         ..inference()
     };
@@ -175,7 +193,13 @@ fn a_broken_cloud_stream_costs_what_was_sent() {
 fn the_speed_of_a_model_is_calculated_from_completed_calls_only() {
     let (done, started) = (InferenceEnd::Complete(FinishReason::Stop), noon());
     let wrote = |tokens, seconds, ending: &InferenceEnd| Inference {
-        usage: Usage { prompt_tokens: 9, completion_tokens: tokens, cached_tokens: None },
+        usage: Usage {
+            prompt_tokens: 9,
+            completion_tokens: tokens,
+            cached_tokens: None,
+            reasoning_tokens: None,
+            load_time: None,
+        },
         latency: Duration::from_secs(seconds),
         ending: ending.clone(),
         started,
@@ -261,7 +285,13 @@ fn an_engine_with_wrong_counts_does_not_falsify_the_sums() {
     let absurd = Inference {
         engine: "cloud".to_owned(),
         model: "dear".to_owned(),
-        usage: Usage { prompt_tokens: u64::MAX, completion_tokens: u64::MAX, cached_tokens: Some(u64::MAX) },
+        usage: Usage {
+            prompt_tokens: u64::MAX,
+            completion_tokens: u64::MAX,
+            cached_tokens: Some(u64::MAX),
+            reasoning_tokens: None,
+            load_time: None,
+        },
         latency: Duration::MAX,
         first_token: Some(Duration::MAX),
         energy: Some(Energy::from_microjoules(u64::MAX)),
@@ -419,7 +449,7 @@ prop_compose! {
             agent: agent.map(str::to_owned),
             streamed,
             estimated,
-            usage: Usage { prompt_tokens: usage.0, completion_tokens: usage.1, cached_tokens: usage.2 },
+            usage: Usage { prompt_tokens: usage.0, completion_tokens: usage.1, cached_tokens: usage.2, reasoning_tokens: None, load_time: None },
             latency,
             first_token: first_token.map(|part| latency / part),
             energy: energy.map(Energy::from_microjoules),

@@ -1,17 +1,11 @@
 //! What the other APIs cost beside chat completions: the same question in the form of each, to one Hob.
 //!
-//! Each is asked in turns with chat completions, so that whatever else the machine does falls on both; what counts is the middle
-//! of the rounds. The engine answers at once.
-
-use std::time::Duration;
+//! Each is asked in turns with chat completions. The engine answers at once.
 
 use crate::Options;
 use crate::gateway::{Gateway, Kind, Watch};
-use crate::load::{Api, Ask, load};
-use crate::report::with_cpu;
-
-/// How often each is asked.
-const ROUNDS: usize = 7;
+use crate::load::{Api, Ask};
+use crate::turns::in_turns;
 
 /// Processor time of a request may be so many times that of chat completions.
 const MOST: f64 = 1.2;
@@ -25,7 +19,8 @@ pub async fn measure(options: &Options) {
     println!("{:<14}{:<10}{:>14}{:>18}{:>10}", "", "", "us/request", "chat us/request", "x chat");
     for api in &options.apis {
         for (name, ask) in [("whole", Ask::Whole), ("streamed", Ask::Streamed)] {
-            let [chat, other] = in_turns(&hob, *api, ask, options.time).await;
+            let both = in_turns(&[(&hob, Api::Chat), (&hob, *api)], ask, options.time).await;
+            let (chat, other) = (both[0], both[1]);
             let ratio = other / chat;
             let api = api.name();
             println!("{api:<14}{name:<10}{other:>14.1}{chat:>18.1}{ratio:>10.2}");
@@ -46,24 +41,4 @@ pub async fn measure(options: &Options) {
         "more than {MOST} times the cost of chat completions: {}",
         too_slow.join(", ")
     );
-}
-
-/// Processor time of a request, in the middle of the rounds: by chat completions, and by the other API.
-async fn in_turns(hob: &Gateway, other: Api, ask: Ask, time: Duration) -> [f64; 2] {
-    let apis = [Api::Chat, other];
-    let mut rounds = [Vec::new(), Vec::new()];
-    for api in apis {
-        // The first requests open connections and fill caches.
-        load(hob.port, api, ask, 32, time / 5).await;
-    }
-    for round in 0..ROUNDS {
-        // Each is first as often as the other, nearly.
-        for turn in [round % 2, 1 - round % 2] {
-            rounds[turn].push(with_cpu(hob, apis[turn], ask, time).await.1);
-        }
-    }
-    rounds.map(|mut each| {
-        each.sort_unstable_by(f64::total_cmp);
-        each[each.len() / 2]
-    })
 }

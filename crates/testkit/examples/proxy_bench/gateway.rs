@@ -120,10 +120,9 @@ impl Gateway {
         self.directory.path()
     }
 
-    /// Processor time that it and its children have used so far.
+    /// Processor time that it and its children have used so far, without that of threads that have ended.
     pub fn used(&self) -> Duration {
-        let ticks: u64 = self.family().iter().filter_map(|pid| ticks(*pid)).sum();
-        Duration::from_secs_f64(ticks as f64 / 100.0)
+        self.family().iter().flat_map(|pid| run_times(*pid)).sum()
     }
 
     /// Memory that it and its children have now, in MB.
@@ -148,7 +147,8 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        for pid in self.family().into_iter().rev() {
+        // The parents first: nginx would start a new process for one that has ended.
+        for pid in self.family() {
             let _ = Command::new("kill").args(["-9", &pid.to_string()]).stderr(Stdio::null()).status();
         }
         let _ = self.process.wait();
@@ -159,12 +159,15 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port()
 }
 
-/// User and system time, in hundredths of a second.
-fn ticks(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before it may hold spaces.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
+/// How long each thread of a process has run. The usual counters of a process have steps of 10 ms, which is as much as a hundred
+/// streams cost.
+fn run_times(pid: u32) -> Vec<Duration> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let run_time = |thread: fs::DirEntry| {
+        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        Some(Duration::from_nanos(text.split_whitespace().next()?.parse().ok()?))
+    };
+    threads.filter_map(run_time).collect()
 }
 
 fn resident_kb(pid: u32) -> Option<u64> {

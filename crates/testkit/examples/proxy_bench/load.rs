@@ -10,7 +10,19 @@ use tokio::net::TcpStream;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
     Whole,
+    /// All events at once.
     Streamed,
+    /// One event after the other, as a real engine sends them.
+    Paced,
+}
+
+impl Ask {
+    fn model(self) -> &'static str {
+        match self {
+            Ask::Whole | Ask::Streamed => super::stand_in::MODEL,
+            Ask::Paced => super::stand_in::PACED_MODEL,
+        }
+    }
 }
 
 /// The API in whose form it is asked.
@@ -112,7 +124,7 @@ pub fn meant_for(engine: u16) {
 }
 
 pub fn request(port: u16, api: Api, model: &str, ask: Ask) -> Vec<u8> {
-    let body = api.body(model, ask == Ask::Streamed);
+    let body = api.body(model, ask != Ask::Whole);
     format!(
         "POST {} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\nauthorization: Bearer sk-bench\r\nx-portkey-provider: openai\r\nx-portkey-custom-host: http://127.0.0.1:{}/v1\r\ncontent-length: {}\r\n\r\n{body}",
         api.path(),
@@ -124,7 +136,7 @@ pub fn request(port: u16, api: Api, model: &str, ask: Ask) -> Vec<u8> {
 
 /// Asks with `connections` at once for `time`.
 pub async fn load(port: u16, api: Api, ask: Ask, connections: usize, time: Duration) -> Outcome {
-    let request: std::sync::Arc<[u8]> = request(port, api, super::stand_in::MODEL, ask).into();
+    let request: std::sync::Arc<[u8]> = request(port, api, ask.model(), ask).into();
     let began = Instant::now();
     let until = began + time;
     let workers: Vec<_> = (0..connections)

@@ -1,6 +1,7 @@
 //! The cost of a gateway: the same load directly to an engine, through nginx, through Hob, and through other given gateways.
 //!
 //! `proxy_bench --hob PATH --nginx PATH [--peer NAME=COMMAND]… [--seconds N] [--json FILE]`, best called by `./dev bench proxy`.
+//! `proxy_bench turns --hob PATH --nginx PATH [--peer NAME=COMMAND]…` measures only processor time, in turns; `./dev bench proxy --cpu` calls it.
 //! `proxy_bench watching --hob PATH` measures instead what telemetry, metrics and logs cost; `./dev bench telemetry` calls it.
 //! `proxy_bench reports --hob PATH --record FILE` measures how long reports over a long record take; `./dev bench telemetry` calls it too.
 //! `proxy_bench apis --hob PATH --api NAME|all` compares the cost of other APIs with that of chat completions; `./dev bench proxy --api NAME` calls it.
@@ -16,6 +17,7 @@ mod load;
 mod report;
 mod reports;
 mod stand_in;
+mod turns;
 mod watching;
 
 use std::path::PathBuf;
@@ -49,6 +51,7 @@ fn main() {
     match arguments.split_first() {
         Some((first, _)) if first == "stand-in" => stand_in::run(),
         Some((first, rest)) if first == "watching" => runtime().block_on(watching::measure(&parse(rest))),
+        Some((first, rest)) if first == "turns" => runtime().block_on(turns::measure(&parse(rest))),
         Some((first, rest)) if first == "apis" => runtime().block_on(apis::measure(&parse(rest))),
         Some((first, rest)) if first == "reports" => runtime().block_on(reports::measure(&parse(rest))),
         _ => runtime().block_on(measure(&parse(&arguments))),

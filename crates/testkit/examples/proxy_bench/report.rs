@@ -26,6 +26,7 @@ pub struct Measured {
     alone_streamed: Outcome,
     streamed: Outcome,
     cpu_stream: f64,
+    cpu_paced: f64,
 }
 
 impl Measured {
@@ -39,6 +40,7 @@ impl Measured {
         let many = load(gateway.port, Api::Chat, Ask::Whole, 256, time).await;
         let alone_streamed = load(gateway.port, Api::Chat, Ask::Streamed, 1, time).await;
         let (streamed, cpu_stream) = with_cpu(gateway, Api::Chat, Ask::Streamed, time).await;
+        let (_, cpu_paced) = with_cpu(gateway, Api::Chat, Ask::Paced, time).await;
         let resident_streams = with_open_streams(gateway).await;
         Measured {
             name: gateway.name.clone(),
@@ -53,6 +55,7 @@ impl Measured {
             alone_streamed,
             streamed,
             cpu_stream,
+            cpu_paced,
         }
     }
 }
@@ -61,7 +64,7 @@ impl Measured {
 pub async fn with_cpu(gateway: &Gateway, api: Api, ask: Ask, time: Duration) -> (Outcome, f64) {
     let before = gateway.used();
     let outcome = load(gateway.port, api, ask, 32, time).await;
-    let used = gateway.used() - before;
+    let used = gateway.used().saturating_sub(before);
     let each = used.as_secs_f64() * 1e6 / outcome.requests as f64;
     (outcome, each)
 }
@@ -90,7 +93,7 @@ pub struct Report {
 /// A column: its name, and its figure.
 type Column = (&'static str, fn(&Measured, &Report) -> f64);
 
-const COLUMNS: [Column; 17] = [
+const COLUMNS: [Column; 20] = [
     ("cpu us/request", |measured, _| measured.cpu_whole),
     ("x nginx (request)", |measured, report| measured.cpu_whole / report.nginx().cpu_whole),
     ("requests/s 1", |measured, _| measured.alone.per_second()),
@@ -105,9 +108,12 @@ const COLUMNS: [Column; 17] = [
     ("added p99 us", |measured, report| {
         added(&measured.alone.latencies, &report.direct.alone.latencies, 0.99)
     }),
-    ("cpu us/stream", |measured, _| measured.cpu_stream),
-    ("cpu us/event", |measured, _| measured.cpu_stream / (TOKENS + 2) as f64),
-    ("x nginx (stream)", |measured, report| measured.cpu_stream / report.nginx().cpu_stream),
+    ("cpu us/paced stream", |measured, _| measured.cpu_paced),
+    ("cpu us/paced event", |measured, _| measured.cpu_paced / (TOKENS + 2) as f64),
+    ("x nginx (paced stream)", |measured, report| measured.cpu_paced / report.nginx().cpu_paced),
+    ("cpu us/burst stream", |measured, _| measured.cpu_stream),
+    ("cpu us/burst event", |measured, _| measured.cpu_stream / (TOKENS + 2) as f64),
+    ("x nginx (burst stream)", |measured, report| measured.cpu_stream / report.nginx().cpu_stream),
     ("streams/s 32", |measured, _| measured.streamed.per_second()),
     ("first word added us", |measured, report| {
         added(&measured.alone_streamed.first_words, &report.direct.alone_streamed.first_words, 0.5)

@@ -3,15 +3,21 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// The model that answers at once, and the one that takes its time between tokens.
+/// The model that answers at once, the one that sends its tokens one by one, and the one that takes long between tokens.
 pub const MODEL: &str = "bench";
+pub const PACED_MODEL: &str = "bench-paced";
 pub const SLOW_MODEL: &str = "bench-slow";
 
 /// Pieces of a streamed answer, besides its beginning and end.
 pub const TOKENS: usize = 64;
+
+/// Between two steps of the paced model. Each step gives one token to every stream, as engines with continuous batching do, and
+/// a gateway has read it before the next comes.
+const STEP: Duration = Duration::from_micros(100);
 
 /// Between two tokens of the slow model.
 const SLOW: Duration = Duration::from_millis(250);
@@ -49,7 +55,7 @@ static OLLAMA_WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
 });
 static MODELS: LazyLock<Vec<u8>> = LazyLock::new(|| {
     json(&format!(
-        r#"{{"object":"list","data":[{{"id":"{MODEL}","object":"model","created":1,"owned_by":"x"}},{{"id":"{SLOW_MODEL}","object":"model","created":1,"owned_by":"x"}}]}}"#
+        r#"{{"object":"list","data":[{{"id":"{MODEL}","object":"model","created":1,"owned_by":"x"}},{{"id":"{PACED_MODEL}","object":"model","created":1,"owned_by":"x"}},{{"id":"{SLOW_MODEL}","object":"model","created":1,"owned_by":"x"}}]}}"#
     ))
 });
 static TAGS: LazyLock<Vec<u8>> =
@@ -101,8 +107,12 @@ pub fn run() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     println!("{}", listener.local_addr().expect("an address").port());
     let burst: Arc<[u8]> = all_at_once(&EVENTS).into();
-    let streams =
-        Streams { burst, texts: all_at_once(&TEXT_EVENTS).into(), lines: all_at_once(&LINES).into() };
+    let streams = Streams {
+        burst,
+        texts: all_at_once(&TEXT_EVENTS).into(),
+        lines: all_at_once(&LINES).into(),
+        paced: Paced::start(),
+    };
     for socket in listener.incoming().flatten() {
         let streams = streams.clone();
         // A thread each, with a small stack: a thousand of them fit.
@@ -117,6 +127,7 @@ struct Streams {
     burst: Arc<[u8]>,
     texts: Arc<[u8]>,
     lines: Arc<[u8]>,
+    paced: Paced,
 }
 
 fn all_at_once(pieces: &[Vec<u8>]) -> Vec<u8> {
@@ -144,6 +155,7 @@ fn answer_all(mut socket: TcpStream, streams: &Streams) -> Option<()> {
             (head, false) if head.starts_with(b"POST /v1/completions") => socket.write_all(&TEXT_WHOLE),
             (head, false) if head.starts_with(b"POST /api/chat") => socket.write_all(&OLLAMA_WHOLE),
             (_, true) if has(SLOW_MODEL) => take_time(&mut socket),
+            (_, true) if has(PACED_MODEL) => streams.paced.answer(&socket),
             (_, true) => socket.write_all(&streams.burst),
             (_, false) => socket.write_all(&WHOLE),
         }
@@ -158,6 +170,58 @@ fn take_time(socket: &mut TcpStream) -> std::io::Result<()> {
         std::thread::sleep(SLOW);
     }
     socket.write_all(b"0\r\n\r\n")
+}
+
+/// The thread that writes the streams of the paced model.
+#[derive(Clone)]
+struct Paced(Sender<PacedStream>);
+
+struct PacedStream {
+    socket: TcpStream,
+    /// How many events are written.
+    written: usize,
+    /// Dropped at the end of the stream.
+    _under_way: SyncSender<()>,
+}
+
+impl Paced {
+    fn start() -> Self {
+        let (sender, begun) = channel::<PacedStream>();
+        std::thread::spawn(move || {
+            let mut streams: Vec<PacedStream> = Vec::new();
+            loop {
+                std::thread::sleep(STEP);
+                streams.extend(begun.try_iter());
+                streams.retain_mut(|stream| stream.step().unwrap_or(false));
+            }
+        });
+        Paced(sender)
+    }
+
+    /// Waits until the whole stream is written.
+    fn answer(&self, mut socket: &TcpStream) -> std::io::Result<()> {
+        socket.write_all(STREAM_HEAD)?;
+        let (under_way, over) = sync_channel(0);
+        let stream = PacedStream { socket: socket.try_clone()?, written: 0, _under_way: under_way };
+        self.0.send(stream).expect("the thread lives");
+        let _ = over.recv();
+        Ok(())
+    }
+}
+
+impl PacedStream {
+    /// Writes one event; whether there are more. The end comes with the last, as engines send it.
+    fn step(&mut self) -> std::io::Result<bool> {
+        let is_last = self.written == TOKENS + 1;
+        match is_last {
+            false => self.socket.write_all(&EVENTS[self.written])?,
+            true => {
+                self.socket.write_all(&[EVENTS[self.written..].concat().as_slice(), b"0\r\n\r\n"].concat())?
+            }
+        }
+        self.written += 1;
+        Ok(!is_last)
+    }
 }
 
 /// Reads a whole request; gives where its body begins.

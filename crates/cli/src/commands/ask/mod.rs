@@ -13,7 +13,7 @@ use hob_config::{AgentName, Config};
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{
     AgentPreference, AgentStep, AnswerWarning, Answered, AskError, Caller, Delta, FinishReason,
-    GenerateRequest, Message, ModelReason, Permit, Reach, RequestSource, Role, ToolChoice, run_id,
+    GenerateRequest, Message, ModelReason, Permit, Reach, RequestSource, Role, ToolChoice, random_id,
 };
 use hob_engines::selection::SelectionReason;
 use hob_memory::Passage;
@@ -77,7 +77,7 @@ fn caller(args: &AskArgs) -> Caller {
         Some(AgentChoice::None) | None => AgentPreference::None,
     };
     let permit = Permit { only: tools.clone(), ..Permit::up_to(Reach::Act) };
-    Caller { permit, agent, ..Caller::trusted(RequestSource::Ask, run_id("ask")) }
+    Caller { permit, agent, ..Caller::trusted(RequestSource::Ask, random_id("ask-")) }
 }
 
 /// Notes that another engine than the configured one answers.
@@ -366,7 +366,13 @@ mod tests {
                 logprobs: None,
             },
             alternatives: Vec::new(),
-            usage: Some(Usage { prompt_tokens: 3, completion_tokens: 2, cached_tokens: None }),
+            usage: Some(Usage {
+                prompt_tokens: 3,
+                completion_tokens: 2,
+                cached_tokens: None,
+                reasoning_tokens: None,
+                load_time: None,
+            }),
             warnings: Vec::new(),
         };
         let outcome = Answered {

@@ -5,7 +5,7 @@ use hob_config::AgentName;
 use hob_core::model::DEFAULT_MODEL;
 use hob_core::{
     AgentPreference, Caller, GenerateRequest, MaxTokens, MemoryUse, Message, Permit, Reach, RequestSource,
-    Temperature, run_id,
+    Temperature, random_id,
 };
 
 use super::answering::ChatQuestion;
@@ -42,7 +42,7 @@ impl ChatTarget<'_> {
             Switch::On => MemoryUse::Allowed,
             Switch::Off => MemoryUse::Unwanted,
         };
-        Caller { permit, agent, memory, ..Caller::trusted(RequestSource::Ask, run_id("chat")) }
+        Caller { permit, agent, memory, ..Caller::trusted(RequestSource::Ask, random_id("chat-")) }
     }
 
     pub fn question<'a>(

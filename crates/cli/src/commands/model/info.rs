@@ -4,20 +4,25 @@ use std::process::ExitCode;
 
 use anyhow::{Error, Result, anyhow};
 use hob_app::ollama;
-use hob_config::Config;
+use hob_app::startup::local_models::LocalModels;
+use hob_config::{Config, EngineName};
 use hob_core::{ModelInfo, ModelKind};
 use hob_engines::ollama::ModelDetails;
+use hob_models::catalogue;
+use hob_models::{ModelFootprint, StoredModel};
 use serde_json::{Value, json};
 use strsim::jaro_winkler;
 
-use super::check_all_engines;
+use super::entry_info::{memory_facts, memory_json};
 use super::list::describe;
+use super::{check_all_engines, entry_info};
 use crate::advice;
 use crate::engine_status::{EngineState, EngineStatus};
 use crate::output::number::{memory, tokens, weights};
 use crate::output::table::print_facts;
 use crate::output::text::one_line;
 use crate::output::{self, OutputFormat};
+use crate::settings;
 
 /// Names with at least this similarity, up to 1.0, are suggested.
 const ALIKE: f64 = 0.8;
@@ -26,16 +31,29 @@ const ALIKE: f64 = 0.8;
 const MOST_OFFERS: usize = 3;
 
 pub async fn run(config: &Config, name: &str, format: OutputFormat) -> Result<ExitCode> {
-    let found = check_all_engines(config).await?;
+    let listed = catalogue::find(name);
+    let found = match (check_all_engines(config).await, listed) {
+        (Ok(found), _) => found,
+        // What the built-in list says needs no engine.
+        (Err(_), Some(entry)) => return entry_info::run(config, entry, format),
+        (Err(error), None) => return Err(error),
+    };
+    let files = LocalModels::new(config, &settings::home()?);
     let mut known = Vec::new();
     for EngineStatus { engine, state, .. } in &found {
         let EngineState::Available { models } = state else { continue };
         let Some(model) = models.iter().find(|model| engine.means(name, &model.id)) else { continue };
         let details = if engine.key() == "ollama" { ask_ollama(config, &model.id).await? } else { None };
-        known.push(ModelOnEngine { engine: engine.key(), address: engine.address(), model, details });
+        let stored = match engine.key() == EngineName::Embedded.as_str() {
+            true => files.find(&model.id)?.and_then(|stored| StoredFacts::of(&files, &stored)),
+            false => None,
+        };
+        known.push(ModelOnEngine { engine: engine.key(), address: engine.address(), model, details, stored });
     }
-    if known.is_empty() {
-        return Err(not_found(name, &found));
+    match (known.is_empty(), listed) {
+        (true, Some(entry)) => return entry_info::run(config, entry, format),
+        (true, None) => return Err(not_found(name, &found)),
+        (false, _) => {}
     }
     match format {
         OutputFormat::Json => output::json(&known.iter().map(ModelOnEngine::as_json).collect::<Vec<_>>())?,
@@ -67,6 +85,33 @@ struct ModelOnEngine<'a> {
     model: &'a ModelInfo,
     /// Only for Ollama.
     details: Option<ModelDetails>,
+    /// Only for the embedded engine.
+    stored: Option<StoredFacts>,
+}
+
+/// What is known of a file on this machine.
+struct StoredFacts {
+    footprint: ModelFootprint,
+    family: Option<String>,
+    trained: Option<u64>,
+    capabilities: Option<String>,
+    license: Option<String>,
+}
+
+impl StoredFacts {
+    /// `None` if the file is broken, or in a build without the embedded engine.
+    fn of(files: &LocalModels, stored: &StoredModel) -> Option<Self> {
+        let header = stored.header.as_ref()?;
+        let entry = catalogue::find(&stored.id);
+        let by_header = || (header.has_chat_template && !header.is_embedding).then(|| "chat".to_owned());
+        Some(StoredFacts {
+            footprint: files.footprint(stored)?,
+            family: header.architecture.clone(),
+            trained: header.context_length,
+            capabilities: entry.map(entry_info::capabilities).or_else(by_header),
+            license: header.license.clone().or_else(|| entry.map(|entry| entry.license.to_owned())),
+        })
+    }
 }
 
 impl ModelOnEngine<'_> {
@@ -87,17 +132,28 @@ impl ModelOnEngine<'_> {
             (_, ModelKind::Embedding) => Some("embeddings only".to_owned()),
             (_, ModelKind::Text) => None,
         };
-        let facts = [
+        let stored = self.stored.as_ref();
+        let mut facts = vec![
             ("Model", Some(self.model.id.clone())),
             ("Engine", Some(advice::place(self.engine, self.address))),
-            ("Family", details.family),
+            ("Family", details.family.or_else(|| stored?.family.clone())),
             ("Parameters", self.parameters().map(weights)),
             ("Quantisation", quantization),
-            ("Context", self.context().map(|context| format!("{} tokens", tokens(context)))),
-            ("VRAM", self.model.size.map(|size| format!("about {}, plus its context", memory(size)))),
-            ("Capabilities", capabilities),
-            ("Licence", details.license),
         ];
+        match stored {
+            Some(stored) => {
+                let memory = memory_facts(&stored.footprint, stored.trained);
+                facts.extend(memory.into_iter().map(|(name, value)| (name, Some(value))));
+            }
+            None => facts.extend([
+                ("Context", self.context().map(|context| format!("{} tokens", tokens(context)))),
+                ("VRAM", self.model.size.map(|size| format!("about {}, plus its context", memory(size)))),
+            ]),
+        }
+        facts.extend([
+            ("Capabilities", capabilities.or_else(|| stored?.capabilities.clone())),
+            ("Licence", details.license.or_else(|| stored?.license.clone())),
+        ]);
         facts.into_iter().filter_map(|(name, value)| Some((name, one_line(&value?)))).collect()
     }
 
@@ -109,6 +165,10 @@ impl ModelOnEngine<'_> {
             value["family"] = json!(details.family);
             value["capabilities"] = json!(details.capabilities);
             value["license"] = json!(details.license);
+        }
+        if let Some(stored) = &self.stored {
+            value["memory"] = memory_json(&stored.footprint);
+            value["license"] = json!(stored.license);
         }
         value
     }

@@ -120,7 +120,9 @@ pub fn describe(engine: &str, model: &ModelInfo) -> Value {
 fn print(listed: &[ModelRow<'_>]) -> Result<()> {
     let rows: Vec<Vec<String>> = listed.iter().map(row).collect();
     if rows.is_empty() {
-        output::note("No engine has a model yet. Download one, e.g. with 'hob model pull qwen3:0.6b'.");
+        output::note(
+            "No engine has a model yet. Download one, e.g. with 'hob model pull qwen3:0.6b'. 'hob model list --available' lists others.",
+        );
     } else {
         table::print(&COLUMNS, &rows)?;
     }

@@ -1,8 +1,11 @@
 //! `hob model`: lists, downloads, chooses and deletes models.
 
+mod available;
+mod entry_info;
 mod info;
 mod list;
 mod pull;
+mod search;
 mod use_model;
 
 use std::process::ExitCode;
@@ -13,28 +16,82 @@ use hob_app::choose;
 use hob_config::{Config, EngineName};
 use hob_core::Engine;
 
-use crate::args::ModelCommand;
+use self::search::SearchOptions;
+use crate::args::{ModelCommand, NetworkAccess};
 use crate::commands::block_on;
 use crate::engine_status::{EngineState, EngineStatus, check_engines};
 use crate::local;
 use crate::output::progress::Spinner;
+use crate::output::question::{is_interactive, yes_or_no};
 use crate::settings;
 
 pub fn run(command: ModelCommand) -> Result<ExitCode> {
     let config = settings::load()?;
     match command {
-        ModelCommand::List { json } => block_on(list::run(&config, json.into())),
+        ModelCommand::List { available: true, json } => block_on(available::run(&config, json.into())),
+        ModelCommand::List { available: false, json } => block_on(list::run(&config, json.into())),
+        ModelCommand::Search { words, limit, offline, json } => {
+            let (network, format) = (offline.into(), json.into());
+            let options = SearchOptions { words: words.join(" "), limit, network, format };
+            block_on(search::run(&config, options))
+        }
         ModelCommand::Info { model, json } => block_on(info::run(&config, &model, json.into())),
-        ModelCommand::Pull { model, offline } => block_on(async {
-            match local::pull(&config, &model, offline.into()).await? {
-                Some(code) => Ok(code),
-                None => pull::run(&config, &model).await,
-            }
-        }),
+        ModelCommand::Pull { model, offline } => block_on(download(&config, &model, offline.into())),
         ModelCommand::Use { model } => block_on(use_model::run(&config, &model)),
         ModelCommand::Rm { model } => local::remove(&config, &model),
         ModelCommand::Tune { model, always } => block_on(local::tune(&config, &model, always)),
     }
+}
+
+/// Downloads a model: by Hob itself, or by Ollama.
+async fn download(config: &Config, name: &str, network: NetworkAccess) -> Result<ExitCode> {
+    match local::pull(config, name, network).await? {
+        Some(code) => Ok(code),
+        None => pull::run(config, name).await,
+    }
+}
+
+/// A model that can be used.
+pub struct UsableModel {
+    /// The engine that must be named to use it; `None` if it answers anyway.
+    pub engine: Option<String>,
+}
+
+/// Finds a model on the engines. One that none of them has can be downloaded first, if the user agrees; `None` if that was stopped.
+pub async fn find_or_download(config: &Config, name: &str) -> Result<Option<UsableModel>> {
+    if let Ok(found) = check_all_engines(config).await
+        && let Some(usable) = usable(config, name, &found).await
+    {
+        return Ok(Some(usable));
+    }
+    let entry = hob_models::catalogue::find(name);
+    let size = entry.map_or_else(String::new, |entry| format!(" ({})", local::download_of(entry)));
+    if !is_interactive() {
+        bail!("no engine has the model '{name}'. Download it with 'hob model pull {name}'{size}.");
+    }
+    if !yes_or_no(&format!("No engine has the model '{name}'. Download it{size}?"))? {
+        return Ok(None);
+    }
+    if download(config, name, NetworkAccess::Online).await? != ExitCode::SUCCESS {
+        return Ok(None);
+    }
+    let found = check_all_engines(config).await?;
+    match usable(config, name, &found).await {
+        Some(usable) => Ok(Some(usable)),
+        None => Err(info::not_found(name, &found)),
+    }
+}
+
+async fn usable(config: &Config, name: &str, found: &[EngineStatus]) -> Option<UsableModel> {
+    let has = |status: &&EngineStatus| {
+        list::models(status).iter().any(|model| status.engine.means(name, &model.id))
+    };
+    let having = found.iter().find(has)?;
+    let answers = match chosen(config, found).await {
+        Some(chosen) => asked(chosen, found, config).iter().any(has),
+        None => false,
+    };
+    Some(UsableModel { engine: (!answers).then(|| having.engine.key().to_owned()) })
 }
 
 /// All engines; an error when none of them answers.

@@ -25,7 +25,7 @@ pub async fn run(config: &Config, model: &str) -> Result<ExitCode> {
     if !ollama.health().await {
         let address = ollama.address();
         bail!(
-            "Unknown model '{model}'. Try hf:OWNER/REPO or a .gguf file, or start Ollama to pull from its library. Ollama \
+            "Unknown model '{model}'. 'hob model search {model}' looks for it; or start Ollama to pull from its library. Ollama \
              does not answer on {address}. {}.",
             advice::how_to_start(ollama.key(), address)
         );

@@ -6,10 +6,14 @@ use anyhow::{Result, bail};
 use hob_config::{Config, Environment, set_default_model};
 use hob_core::ModelKind;
 use hob_core::model::{AUTO, DEFAULT_MODEL};
+use hob_models::catalogue::{self, CatalogueEntry, ModelAbility};
 
 use super::info::not_found;
 use super::list::models;
 use super::{asked, check_all_engines, chosen};
+use crate::args::NetworkAccess;
+use crate::engine_status::EngineStatus;
+use crate::local;
 use crate::output;
 use crate::output::text::one_line;
 
@@ -19,7 +23,10 @@ pub async fn run(config: &Config, name: &str) -> Result<ExitCode> {
     }
     let model = match name {
         AUTO => AUTO.to_owned(),
-        name => find(config, name).await?,
+        name => match catalogue::find(name) {
+            Some(entry) => find_or_expect(config, name, entry).await?,
+            None => find(config, &check_all_engines(config).await?, name).await?,
+        },
     };
     let file = set_default_model(&Environment::from_process(), &model)?;
     let model = one_line(&model);
@@ -34,22 +41,39 @@ pub async fn run(config: &Config, name: &str) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The model as its engine names it, or as its engine will name it after a download.
+async fn find_or_expect(config: &Config, name: &str, entry: &CatalogueEntry) -> Result<String> {
+    if entry.can(ModelAbility::Embedding) {
+        bail!("{name} makes embeddings and cannot answer questions. Choose another model.");
+    }
+    if let Ok(found) = check_all_engines(config).await
+        && let Ok(model) = find(config, &found, name).await
+    {
+        return Ok(model);
+    }
+    output::warning(format_args!(
+        "No engine has {name} yet. Download it with 'hob model pull {name}' ({}).",
+        local::download_of(entry)
+    ));
+    let is_own = local::own_source(config, name, NetworkAccess::Online).await?.is_some();
+    Ok(if is_own { entry.name } else { name }.to_owned())
+}
+
 /// The model as its engine names it.
-async fn find(config: &Config, name: &str) -> Result<String> {
-    let found = check_all_engines(config).await?;
+async fn find(config: &Config, found: &[EngineStatus], name: &str) -> Result<String> {
     let having = found.iter().find_map(|status| {
         let model = models(status).iter().find(|model| status.engine.means(name, &model.id))?;
         Some((status, model))
     });
-    let Some((engine, model)) = having else { return Err(not_found(name, &found)) };
+    let Some((engine, model)) = having else { return Err(not_found(name, found)) };
     if model.kind == ModelKind::Embedding {
         bail!("{} makes embeddings and cannot answer questions. Choose another model.", one_line(&model.id));
     }
-    if let Some(chosen) = chosen(config, &found).await {
-        let is_asked = |status: &&super::EngineStatus| {
+    if let Some(chosen) = chosen(config, found).await {
+        let is_asked = |status: &&EngineStatus| {
             models(status).iter().any(|listed| status.engine.means(&model.id, &listed.id))
         };
-        if !asked(chosen, &found, config).iter().any(is_asked) {
+        if !asked(chosen, found, config).iter().any(is_asked) {
             let (has, answers) = (engine.engine.key(), chosen.engine.key());
             output::warning(format_args!(
                 "{has} has this model, but {answers} answers. Set [engine] default = \"{has}\", or add it to [engine] pool."

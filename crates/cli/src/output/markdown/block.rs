@@ -1,12 +1,11 @@
 //! One block of Markdown as lines for a terminal: text wrapped, lists indented, code as it is.
 
 use anstyle::Style;
+use hob_text::markdown::{MarkdownSource, is_line_break};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
 
 use super::MarkdownLook;
-use super::canvas::{Canvas, Margin};
-use super::fence::Fence;
-use super::parsing::{COLON, parsable, parser};
+use super::canvas::Canvas;
 use super::table::Table;
 use super::words::Words;
 use crate::output::style::{DIM, NAME, STRONG};
@@ -30,7 +29,7 @@ pub fn render(source: &str, look: MarkdownLook) -> String {
         is_open: false,
         is_fresh: true,
     };
-    for (event, range) in parser(&parsable(source)).into_offset_iter() {
+    for (event, range) in MarkdownSource::new(source).events() {
         renderer.take(event, range.start, range.end);
     }
     renderer.flush();
@@ -62,9 +61,8 @@ struct Link {
 
 struct Code<'a> {
     text: String,
-    /// The lines around it. The second one may be still to come.
-    opening: Option<&'a str>,
-    closing: Option<&'a str>,
+    /// The block with the lines around the code. The closing one may be still to come.
+    fenced: Option<&'a str>,
 }
 
 impl<'a> Renderer<'a> {
@@ -73,18 +71,19 @@ impl<'a> Renderer<'a> {
             Event::Start(tag) => self.start(tag, start, end),
             Event::End(tag) => self.end(tag, start, end),
             Event::InlineHtml(html) if is_line_break(&html) => self.break_line(start),
-            Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => self.text(&told(&text), start),
-            Event::Code(code) => self.inline_code(&told(&code), start),
+            // A character reference such as `&#27;` is that character by now, and controls a terminal like any other.
+            Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => {
+                self.text(&printable(&text), start)
+            }
+            Event::Code(code) => self.inline_code(&printable(&code), start),
             Event::SoftBreak | Event::HardBreak => self.break_line(start),
             Event::Rule => {
                 self.separate(start);
                 self.rule();
             }
             Event::TaskListMarker(is_done) => self.text(if is_done { "☑ " } else { "☐ " }, start),
-            // Of kinds that are not read.
-            Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
-                self.text(&told(&text), start);
-            }
+            // The parser has the other kinds switched off.
+            _ => {}
         }
     }
 
@@ -103,7 +102,7 @@ impl<'a> Renderer<'a> {
             }
             Tag::BlockQuote(_) => {
                 self.separate(start);
-                self.canvas.push_margin(Margin::Bar);
+                self.canvas.push_margin("│ ", self.look.style(DIM));
                 self.is_fresh = true;
             }
             Tag::CodeBlock(CodeBlockKind::Fenced(_)) => {
@@ -125,16 +124,10 @@ impl<'a> Renderer<'a> {
             Tag::Emphasis => self.emphasise(Style::italic, "*", start),
             Tag::Strikethrough => self.emphasise(Style::strikethrough, "~~", start),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
-                self.links.push(Link { address: told(&dest_url), text: String::new() });
+                self.links.push(Link { address: printable(&dest_url).into_owned(), text: String::new() });
             }
-            // Of kinds that are not read.
-            Tag::FootnoteDefinition(_)
-            | Tag::DefinitionList
-            | Tag::DefinitionListTitle
-            | Tag::DefinitionListDefinition
-            | Tag::Superscript
-            | Tag::Subscript
-            | Tag::MetadataBlock(_) => {}
+            // The parser has the other kinds switched off.
+            _ => {}
         }
     }
 
@@ -170,16 +163,7 @@ impl<'a> Renderer<'a> {
             TagEnd::Emphasis => self.relax("*"),
             TagEnd::Strikethrough => self.relax("~~"),
             TagEnd::Link | TagEnd::Image => self.end_link(),
-            TagEnd::TableHead
-            | TagEnd::TableRow
-            | TagEnd::TableCell
-            | TagEnd::FootnoteDefinition
-            | TagEnd::DefinitionList
-            | TagEnd::DefinitionListTitle
-            | TagEnd::DefinitionListDefinition
-            | TagEnd::Superscript
-            | TagEnd::Subscript
-            | TagEnd::MetadataBlock(_) => {}
+            _ => {}
         }
     }
 
@@ -228,7 +212,7 @@ impl<'a> Renderer<'a> {
             _ => "◦".to_owned(),
         };
         self.canvas.mark(&mark, self.look.style(DIM));
-        self.canvas.push_margin(Margin::Spaces(mark.chars().count() + 1));
+        self.canvas.push_margin(&" ".repeat(mark.chars().count() + 1), Style::new());
         self.is_fresh = true;
     }
 
@@ -322,13 +306,14 @@ impl<'a> Renderer<'a> {
 
     fn begin_code(&mut self, fenced: Option<&'a str>, start: usize) {
         self.separate(start);
-        let (opening, closing) = fenced.map_or((None, None), fences);
-        self.code = Some(Code { text: String::new(), opening, closing });
+        self.code = Some(Code { text: String::new(), fenced });
     }
 
     fn end_code(&mut self) {
-        let Some(Code { text, opening, closing }) = self.code.take() else { return };
+        let Some(Code { text, fenced }) = self.code.take() else { return };
         let (plain, dim) = (self.look.style(NAME), self.look.style(DIM));
+        let opening = fenced.and_then(|block| block.lines().next()).map(str::trim);
+        let closing = fenced.zip(opening).and_then(|(block, opening)| closing_fence(block, opening, &text));
         let fence = |line: Option<&'a str>| line.into_iter().map(move |line| (line, dim));
         self.verbatim(fence(opening).chain(text.lines().map(|line| (line, plain))).chain(fence(closing)));
     }
@@ -369,21 +354,9 @@ impl<'a> Renderer<'a> {
     }
 }
 
-/// The text as it was meant. What was written as a character reference, such as `&#27;`, has become that character by now, and
-/// commands a terminal as well as any other.
-fn told(parsed: &str) -> String {
-    printable(&parsed.replace(COLON, ":")).into_owned()
-}
-
-/// The lines around fenced code, without what stands before them in items and quotations.
-fn fences(source: &str) -> (Option<&str>, Option<&str>) {
-    let mut lines = source.lines();
-    let opening = lines.next().map(str::trim);
-    let fence = opening.and_then(Fence::opened_by);
-    let last = lines.next_back().map(|line| line.trim_matches([' ', '\t', '>']));
-    (opening, last.filter(|line| fence.is_some_and(|fence| fence.is_closed_by(line))))
-}
-
-fn is_line_break(html: &str) -> bool {
-    html.trim_end_matches(['>', '/', ' ']).eq_ignore_ascii_case("<br")
+/// The line that closes fenced code, without what stands before it in items and quotations.
+fn closing_fence<'a>(block: &'a str, opening: &str, code: &str) -> Option<&'a str> {
+    // The lines are those of the code and two more.
+    let last = block.lines().nth(code.lines().count() + 1)?.trim_matches([' ', '\t', '>']);
+    (!last.is_empty() && last.chars().all(|sign| opening.starts_with(sign))).then_some(last)
 }

@@ -7,20 +7,13 @@ use unicode_width::UnicodeWidthStr;
 
 use super::MarkdownLook;
 use super::words::{TextPiece, Word};
-use crate::output::style::DIM;
-
-/// What stands before every line of an item or of a quotation.
-#[derive(Debug, Clone, Copy)]
-pub enum Margin {
-    Spaces(usize),
-    Bar,
-}
 
 /// The lines so far. The last one is open, so that text can only ever be added.
 pub struct Canvas {
     look: MarkdownLook,
     out: String,
-    margins: Vec<Margin>,
+    /// What stands before every line of the items and quotations that are open.
+    margins: Vec<(String, Style)>,
     /// Columns of the current line that are taken; `None` while its margin is not there yet.
     column: Option<usize>,
     /// Whether a word stands on the current line.
@@ -45,8 +38,8 @@ impl Canvas {
         self.out
     }
 
-    pub fn push_margin(&mut self, margin: Margin) {
-        self.margins.push(margin);
+    pub fn push_margin(&mut self, margin: &str, style: Style) {
+        self.margins.push((margin.to_owned(), style));
     }
 
     pub fn pop_margin(&mut self) {
@@ -60,7 +53,7 @@ impl Canvas {
 
     /// Columns that are left for text.
     pub fn room(&self) -> usize {
-        let taken: usize = self.margins.iter().map(|margin| margin.width()).sum();
+        let taken: usize = self.margins.iter().map(|(margin, _)| margin.width()).sum();
         self.look.width.saturating_sub(taken).max(super::look::NARROWEST)
     }
 
@@ -121,15 +114,8 @@ impl Canvas {
             return;
         }
         self.column = Some(0);
-        for margin in self.margins.clone() {
-            match margin {
-                Margin::Spaces(count) => self.write(&" ".repeat(count), Style::new()),
-                Margin::Bar => {
-                    let style = self.look.style(DIM);
-                    self.write("│", style);
-                    self.write(" ", Style::new());
-                }
-            }
+        for (margin, style) in self.margins.clone() {
+            self.write(&margin, style);
         }
     }
 
@@ -143,14 +129,5 @@ impl Canvas {
         // Writing to a string cannot fail.
         let _ = write!(self.out, "{style}{text}{style:#}");
         self.column = Some(self.column.unwrap_or(0) + text.width());
-    }
-}
-
-impl Margin {
-    fn width(self) -> usize {
-        match self {
-            Margin::Spaces(count) => count,
-            Margin::Bar => 2,
-        }
     }
 }

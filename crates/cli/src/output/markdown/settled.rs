@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use hob_text::markdown::MarkdownSource;
 use pulldown_cmark::{Event, Tag, TagEnd};
 
-use super::parsing::{parsable, parser};
 use super::words::{is_gap, may_break};
 
 /// Signs that may become something else with what follows them on the line: `-` an item, a rule or a line below a heading.
@@ -64,7 +64,7 @@ fn certain(text: &str) -> Certain {
     let mut wholes = Vec::new();
     let mut is_code = false;
     let mut depth = 0;
-    for (event, range) in parser(&parsable(text)).into_offset_iter() {
+    for (event, range) in MarkdownSource::new(text).events() {
         match event {
             Event::Start(Tag::Table(_) | Tag::HtmlBlock) => return Certain { end: range.start, wholes },
             Event::Start(Tag::CodeBlock(_)) => {

@@ -1,5 +1,7 @@
 //! The complete answer, and what it shares with the stream: token usage and finish reasons.
 
+use std::collections::HashMap;
+
 use hob_core::{Answer, FinishReason, Generation, ModelInfo, SealedReasoning, ToolCall, Usage};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -81,6 +83,9 @@ impl From<WireUsage> for Usage {
                 .saturating_add(count(usage.cache_creation_input_tokens)),
             completion_tokens: count(usage.output_tokens),
             cached_tokens: usage.cache_read_input_tokens,
+            // It counts what its models think as output, and does not say how much of it.
+            reasoning_tokens: None,
+            load_time: None,
         }
     }
 }
@@ -150,13 +155,25 @@ struct WireModel {
     id: String,
     #[serde(default)]
     max_input_tokens: Option<u64>,
+    /// The largest limit of an answer.
+    #[serde(default)]
+    max_tokens: Option<u32>,
+}
+
+/// The models, and the largest limits of their answers where those are told.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ListedModels {
+    pub(super) models: Vec<ModelInfo>,
+    pub(super) output_limits: HashMap<String, u32>,
 }
 
 /// Reads `GET /v1/models`.
-pub(super) fn read_models(body: &[u8]) -> Result<Vec<ModelInfo>, String> {
+pub(super) fn read_models(body: &[u8]) -> Result<ListedModels, String> {
     let list: ModelList = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let limit = |model: &WireModel| Some((model.id.clone(), model.max_tokens.filter(|most| *most > 0)?));
+    let output_limits = list.data.iter().filter_map(limit).collect();
     let info = |model: WireModel| ModelInfo { context: model.max_input_tokens, ..ModelInfo::named(model.id) };
-    Ok(list.data.into_iter().map(info).collect())
+    Ok(ListedModels { models: list.data.into_iter().map(info).collect(), output_limits })
 }
 
 #[cfg(test)]

@@ -37,7 +37,13 @@ fn texts_thoughts_and_calls_become_one_answer() {
             logprobs: None,
         },
         alternatives: Vec::new(),
-        usage: Some(Usage { prompt_tokens: 115, completion_tokens: 7, cached_tokens: Some(100) }),
+        usage: Some(Usage {
+            prompt_tokens: 115,
+            completion_tokens: 7,
+            cached_tokens: Some(100),
+            reasoning_tokens: None,
+            load_time: None,
+        }),
         warnings: Vec::new(),
     };
     assert_eq!(read(body.as_bytes(), "claude-x"), Ok(expected));
@@ -60,6 +66,22 @@ fn an_empty_answer_without_usage_is_still_an_answer() {
         warnings: Vec::new(),
     };
     assert_eq!(read(br#"{"content": [], "stop_reason": "end_turn"}"#, "claude-x"), Ok(expected));
+}
+
+#[test]
+fn the_list_of_models_tells_how_long_answers_can_get() {
+    let list = br#"{"data":[
+        {"type":"model","id":"claude-a","max_input_tokens":200000,"max_tokens":64000},
+        {"type":"model","id":"claude-b"},{"type":"model","id":"claude-c","max_tokens":0}],"has_more":false}"#;
+    let listed = ListedModels {
+        models: vec![
+            ModelInfo { context: Some(200_000), ..ModelInfo::named("claude-a") },
+            ModelInfo::named("claude-b"),
+            ModelInfo::named("claude-c"),
+        ],
+        output_limits: HashMap::from([("claude-a".to_owned(), 64_000)]),
+    };
+    assert_eq!(read_models(list), Ok(listed));
 }
 
 #[test]

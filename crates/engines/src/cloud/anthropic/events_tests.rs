@@ -56,8 +56,15 @@ fn finish(reason: FinishReason) -> Delta {
     Delta::Finish { choice: 0, reason }
 }
 
-const DONE: Delta =
-    Delta::Done { usage: Some(Usage { prompt_tokens: 30, completion_tokens: 15, cached_tokens: Some(5) }) };
+const DONE: Delta = Delta::Done {
+    usage: Some(Usage {
+        prompt_tokens: 30,
+        completion_tokens: 15,
+        cached_tokens: Some(5),
+        reasoning_tokens: None,
+        load_time: None,
+    }),
+};
 
 #[test]
 fn thoughts_and_text_come_in_order_with_the_last_usage() {

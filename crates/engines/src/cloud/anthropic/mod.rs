@@ -3,7 +3,10 @@
 mod answer;
 mod events;
 mod messages;
+mod output_limits;
 mod request;
+
+use std::collections::HashMap;
 
 use async_trait::async_trait;
 use hob_core::{
@@ -20,6 +23,7 @@ use crate::wire::engine_error::unknown_model;
 use crate::wire::remote::Resend;
 use crate::wire::response::Response;
 use events::AnthropicDecoder;
+use output_limits::{OutputLimit, OutputLimits};
 
 /// The version of the API that this module implements. Anthropic makes incompatible changes only under a new date.
 const VERSION: (HeaderName, HeaderValue) =
@@ -30,6 +34,7 @@ const MODELS: &str = "/v1/models?limit=1000";
 
 pub(super) struct Anthropic {
     endpoint: Endpoint,
+    limits: OutputLimits,
 }
 
 impl Anthropic {
@@ -41,17 +46,38 @@ impl Anthropic {
             resend: Resend::Never,
             ..EndpointOptions::new(access.label, access.host)
         })?;
-        Ok(Anthropic { endpoint })
+        Ok(Anthropic { endpoint, limits: OutputLimits::default() })
     }
 
-    /// The head of the response, and the request's fields that have no effect on the answer.
+    /// The head of the response, and what the caller should know.
     async fn ask(
         &self,
         request: &GenerateRequest,
         reply_mode: ReplyMode,
     ) -> Result<(Response, Vec<AnswerWarning>), EngineError> {
-        let body = request::body(request, reply_mode)
+        if request.max_tokens().is_none() && !self.limits.is_known() && self.list_models().await.is_err() {
+            // Not asked again for every request: whoever lists the models fills it.
+            self.limits.replace(HashMap::new());
+        }
+        let limit = self.limits.limit(request);
+        match self.post(request, reply_mode, &limit).await {
+            Err(error) => match limit.after(&error) {
+                Some(smaller) => self.post(request, reply_mode, &smaller).await,
+                None => Err(error),
+            },
+            accepted => accepted,
+        }
+    }
+
+    async fn post(
+        &self,
+        request: &GenerateRequest,
+        reply_mode: ReplyMode,
+        limit: &OutputLimit,
+    ) -> Result<(Response, Vec<AnswerWarning>), EngineError> {
+        let mut body = request::body(request, reply_mode, limit.tokens)
             .map_err(|unsupported| unsupported.into_error(&self.endpoint))?;
+        body.ignored.extend(limit.warning.clone());
         let json = serde_json::to_vec(&body).map_err(|error| self.endpoint.malformed(error.to_string()))?;
         let response = self.endpoint.post("/v1/messages", json).await?;
         let accepted = self.endpoint.accept(response).await;
@@ -92,7 +118,9 @@ impl Engine for Anthropic {
     }
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
-        self.endpoint.fetch(MODELS, answer::read_models).await
+        let listed = self.endpoint.fetch(MODELS, answer::read_models).await?;
+        self.limits.replace(listed.output_limits);
+        Ok(listed.models)
     }
 
     async fn health(&self) -> bool {

@@ -1,6 +1,8 @@
 //! The request body, serialized from [`GenerateRequest`] without a copy of the conversation.
 
-use hob_core::{AnswerWarning, GenerateRequest, ReplyMode, ResponseFormat, ToolChoice, ToolDefinition};
+use hob_core::{
+    AnswerWarning, GenerateRequest, REASONING_EFFORT, ReplyMode, ResponseFormat, ToolChoice, ToolDefinition,
+};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -20,13 +22,6 @@ const OWN_FIELDS: [&str; 8] = [
     "thinking",
     "top_k",
 ];
-
-/// The effort in chat completions.
-const REASONING_EFFORT: &str = "reasoning_effort";
-
-/// Anthropic requires a limit. This is the limit when neither the caller nor the configuration sets one: every
-/// current model can write this much.
-pub(super) const DEMANDED_MAX_TOKENS: u32 = 8_192;
 
 /// The request's body.
 #[derive(Debug, Serialize)]
@@ -65,7 +60,11 @@ struct Tool<'a> {
 }
 
 /// Translates `request` into Anthropic's format, or names the field that the format lacks.
-pub(super) fn body(request: &GenerateRequest, reply_mode: ReplyMode) -> Result<Body<'_>, UnsupportedField> {
+pub(super) fn body(
+    request: &GenerateRequest,
+    reply_mode: ReplyMode,
+    max_tokens: u32,
+) -> Result<Body<'_>, UnsupportedField> {
     let sampling = &request.sampling;
     translate::refuse([
         ("n", request.answers() > 1),
@@ -83,7 +82,7 @@ pub(super) fn body(request: &GenerateRequest, reply_mode: ReplyMode) -> Result<B
     let Conversation { system, turns } = Conversation::of(&request.messages)?;
     Ok(Body {
         model: &request.model,
-        max_tokens: request.max_tokens().unwrap_or(DEMANDED_MAX_TOKENS),
+        max_tokens,
         system,
         messages: turns,
         stream: reply_mode == ReplyMode::Streamed,

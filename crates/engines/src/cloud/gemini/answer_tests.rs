@@ -49,7 +49,13 @@ fn texts_thoughts_and_calls_become_one_answer() {
             ..answer("Let me see.", FinishReason::ToolCalls)
         },
         alternatives: Vec::new(),
-        usage: Some(Usage { prompt_tokens: 12, completion_tokens: 35, cached_tokens: Some(8) }),
+        usage: Some(Usage {
+            prompt_tokens: 12,
+            completion_tokens: 35,
+            cached_tokens: Some(8),
+            reasoning_tokens: Some(30),
+            load_time: None,
+        }),
         warnings: Vec::new(),
     };
     assert_eq!(read(body.as_bytes(), "gemini-x"), Ok(expected));

@@ -32,7 +32,13 @@ fn thoughts_and_text_come_in_order_with_the_last_usage() {
     let mut first = chunk(0, json!({ "text": "hm", "thought": true }), None);
     first["usageMetadata"] = json!({ "promptTokenCount": 4 });
     let deltas = decode(&[first, chunk(0, json!({ "text": "Hé" }), None), last]);
-    let usage = Usage { prompt_tokens: 4, completion_tokens: 2, cached_tokens: None };
+    let usage = Usage {
+        prompt_tokens: 4,
+        completion_tokens: 2,
+        cached_tokens: None,
+        reasoning_tokens: None,
+        load_time: None,
+    };
     let expected = vec![
         Delta::Reasoning { choice: 0, text: "hm".into() },
         Delta::text("Hé"),

@@ -1,6 +1,8 @@
 //! The request body, serialized from [`GenerateRequest`] without a copy of the conversation.
 
-use hob_core::{AnswerWarning, GenerateRequest, ResponseFormat, ToolChoice, ToolDefinition};
+use hob_core::{
+    AnswerWarning, GenerateRequest, REASONING_EFFORT, ResponseFormat, ToolChoice, ToolDefinition,
+};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -16,9 +18,6 @@ const GENERATION_CONFIG: &str = "generationConfig";
 
 /// Not a field of chat completions, but clients send it to every engine.
 const TOP_K: &str = "top_k";
-
-/// The effort in chat completions, which becomes a number of tokens.
-const REASONING_EFFORT: &str = "reasoning_effort";
 
 /// The request's body.
 #[derive(Debug, Serialize)]

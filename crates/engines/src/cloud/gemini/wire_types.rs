@@ -76,7 +76,7 @@ pub(super) struct WireUsage {
     #[serde(default)]
     candidates_token_count: u64,
     #[serde(default)]
-    thoughts_token_count: u64,
+    thoughts_token_count: Option<u64>,
     #[serde(default)]
     cached_content_token_count: Option<u64>,
 }
@@ -85,8 +85,12 @@ impl From<WireUsage> for Usage {
     fn from(usage: WireUsage) -> Self {
         Usage {
             prompt_tokens: usage.prompt_token_count,
-            completion_tokens: usage.candidates_token_count.saturating_add(usage.thoughts_token_count),
+            completion_tokens: usage
+                .candidates_token_count
+                .saturating_add(usage.thoughts_token_count.unwrap_or(0)),
             cached_tokens: usage.cached_content_token_count,
+            reasoning_tokens: usage.thoughts_token_count,
+            load_time: None,
         }
     }
 }

@@ -7,7 +7,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -53,10 +52,17 @@ impl Connection {
         self.is_reset && !self.is_answered
     }
 
-    /// Whether the connection is open and no unexpected bytes have arrived.
+    /// Whether, as far as the runtime has heard, the connection is open and no unexpected bytes have arrived. Asks the system
+    /// only if the runtime has heard something.
     pub(super) fn is_usable(&self) -> bool {
-        let peeked = SockRef::from(&self.socket).peek(&mut [MaybeUninit::uninit()]);
-        self.ahead.is_empty() && peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        let read = self.socket.try_read(&mut [0]);
+        self.ahead.is_empty() && read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Waits until the runtime has heard of bytes or of the end.
+    #[cfg(test)]
+    pub(super) async fn heard_something(&self) {
+        self.socket.readable().await.unwrap();
     }
 
     /// Sends a request and waits for the head of the response. If the engine responds before it has read the whole

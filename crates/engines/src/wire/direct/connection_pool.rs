@@ -203,10 +203,10 @@ mod tests {
         let pool = ConnectionPool::new(LONG);
         let (open, _other_end) = connection().await;
         ConnectionPool::keep(&pool, open);
-        let (closed, mut other_end) = connection().await;
-        ConnectionPool::keep(&pool, closed);
-        tokio::io::AsyncWriteExt::shutdown(&mut other_end).await.unwrap();
+        let (closed, other_end) = connection().await;
         drop(other_end);
+        closed.heard_something().await;
+        ConnectionPool::keep(&pool, closed);
         assert!(pool.take().is_some_and(|connection| connection.is_usable()));
         assert!(pool.take().is_none());
     }

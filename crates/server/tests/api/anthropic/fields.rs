@@ -1,28 +1,18 @@
 //! The table of Anthropic's API in `docs/api-compatibility.md`: the effect of each field. The test sends every field.
 
 use std::fmt::Write;
-use std::path::Path;
-use std::sync::Arc;
 
-use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
-use super::{asking, create, serving, warnings};
-
-const BEGINS: &str = "<!-- anthropic: made from crates/server/tests/api/anthropic/fields.rs. To renew it: HOB_WRITE_DOCS=1 cargo nextest run --workspace the_table_of_anthropics_fields -->\n";
-const ENDS: &str = "<!-- /anthropic -->";
+use super::{asking, create};
+use crate::compatibility::{Outcome, Row, all_engines, check_table, fake_engine, table_row};
+use crate::support::TestServer;
 
 const PNG: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/// The engines that differ in what they can follow.
-const ENGINES: [&str; 7] = ["ollama", "vllm", "sglang", "llamacpp", "litellm", "embedded", "cloud"];
-
 /// A PDF with the text "Hello PDF".
 const PDF: &str = "JVBERi0xLjQKMSAwIG9iago8PCAvVHlwZSAvQ2F0YWxvZyAvUGFnZXMgMiAwIFIgPj4KZW5kb2JqCjIgMCBvYmoKPDwgL1R5cGUgL1BhZ2VzIC9LaWRzIFszIDAgUl0gL0NvdW50IDEgPj4KZW5kb2JqCjMgMCBvYmoKPDwgL1R5cGUgL1BhZ2UgL1BhcmVudCAyIDAgUiAvTWVkaWFCb3ggWzAgMCAzMDAgMjAwXSAvQ29udGVudHMgNCAwIFIgL1Jlc291cmNlcyA8PCAvRm9udCA8PCAvRjEgNSAwIFIgPj4gPj4gPj4KZW5kb2JqCjQgMCBvYmoKPDwgL0xlbmd0aCA0MCA+PgpzdHJlYW0KQlQgL0YxIDI0IFRmIDIwIDEwMCBUZCAoSGVsbG8gUERGKSBUaiBFVAplbmRzdHJlYW0KZW5kb2JqCjUgMCBvYmoKPDwgL1R5cGUgL0ZvbnQgL1N1YnR5cGUgL1R5cGUxIC9CYXNlRm9udCAvSGVsdmV0aWNhID4+CmVuZG9iagp4cmVmCjAgNgowMDAwMDAwMDAwIDY1NTM1IGYgCjAwMDAwMDAwMDkgMDAwMDAgbiAKMDAwMDAwMDA1OCAwMDAwMCBuIAowMDAwMDAwMTE1IDAwMDAwIG4gCjAwMDAwMDAyNDEgMDAwMDAgbiAKMDAwMDAwMDMzMSAwMDAwMCBuIAp0cmFpbGVyIDw8IC9TaXplIDYgL1Jvb3QgMSAwIFIgPj4Kc3RhcnR4cmVmCjQwMQolJUVPRgo=";
-
-/// A field, a request that has it, and what it becomes.
-type Row = (&'static str, Value, &'static str);
 
 fn block(block: Value) -> Value {
     json!({ "messages": [{ "role": "user", "content": [block] }] })
@@ -184,54 +174,27 @@ fn request_rows() -> Vec<Row> {
     ]
 }
 
-/// What each engine makes of a request.
-async fn outcome(fields: &Value) -> String {
-    let mut kinds: [(&str, Vec<&str>); 3] =
-        [("yes", vec![]), ("ignored with a warning", vec![]), ("refused", vec![])];
-    for key in ENGINES {
-        let engine = Arc::new(ScriptedEngine::saying(&["hi"]).called(key).with_models(&["claude"]));
-        let server = serving(&engine).await;
-        let mut body = asking(fields.clone());
-        body["model"] = json!("claude");
-        let response = create(&server, &body).await;
-        let kind = match response.status().as_u16() {
-            200 if warnings(&response).is_empty() => 0,
-            200 => 1,
-            _ => 2,
-        };
-        kinds[kind].1.push(key);
-    }
-    let told = kinds.iter().filter(|(_, engines)| !engines.is_empty());
-    let told: Vec<String> = told
-        .map(|(kind, engines)| match engines.len() == ENGINES.len() {
-            true => (*kind).to_owned(),
-            false => format!("{kind}: {}", engines.join(", ")),
-        })
-        .collect();
-    told.join("; ")
-}
-
 /// Regenerate with `HOB_WRITE_DOCS=1 cargo nextest run --workspace the_table_of_anthropics_fields`.
 #[tokio::test]
 async fn the_table_of_anthropics_fields_is_true() {
+    let fake = fake_engine().await;
+    let mut servers = Vec::new();
+    for asked in all_engines(&fake) {
+        servers.push((asked.name, asked.model, TestServer::start(asked.engine).await));
+    }
     let mut table = String::new();
     for (title, rows) in [("Field of the request", request_rows()), ("Content", content_rows())] {
         write!(table, "\n| {title} | | |\n| --- | --- | --- |\n").unwrap();
-        for (field, request, about) in rows {
-            writeln!(table, "| {field} | {} | {about} |", outcome(&request).await).unwrap();
+        for row in rows {
+            let mut outcomes = Vec::new();
+            for (name, model, server) in &servers {
+                let mut body = asking(row.1.clone());
+                body["model"] = json!(model);
+                outcomes.push((*name, Outcome::of(create(server, &body).await, row.0).await));
+            }
+            table.push_str(&table_row(&row, &outcomes));
         }
     }
     table.push('\n');
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api-compatibility.md");
-    let page = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = page.split_once(BEGINS).expect("the table's beginning is marked");
-    let (written, after) = rest.split_once(ENDS).expect("the table's end is marked");
-    if std::env::var_os("HOB_WRITE_DOCS").is_some() {
-        std::fs::write(&path, format!("{before}{BEGINS}{table}{ENDS}{after}")).unwrap();
-    } else {
-        assert_eq!(
-            written, table,
-            "run: HOB_WRITE_DOCS=1 cargo nextest run --workspace the_table_of_anthropics_fields"
-        );
-    }
+    check_table("anthropic", "the_table_of_anthropics_fields", &table);
 }

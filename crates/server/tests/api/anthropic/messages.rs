@@ -312,7 +312,10 @@ async fn a_limit_that_the_engine_refuses_is_left_to_the_engine() {
         .await;
         let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
         let response = create(&server, &asking(json!({ "max_tokens": 32_000, "stream": stream }))).await;
-        assert_eq!(response.status(), 200);
+        assert_eq!(
+            (response.status().as_u16(), warnings(&response)),
+            (200, vec!["ignored=max_tokens".to_owned()])
+        );
         assert!(response.text().await.unwrap().contains("hi"));
         // Chat completions keep the engine's own rule.
         let chat =

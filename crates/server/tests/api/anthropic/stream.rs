@@ -150,6 +150,33 @@ async fn hanging_up_ends_the_engines_request() {
 }
 
 #[tokio::test]
+async fn calls_that_an_engine_mixes_end_the_stream_and_the_engines_work() {
+    let call = |call: &str| chunk(&format!(r#"{{"tool_calls":[{call}]}}"#));
+    let begin = |index: u32| {
+        call(&format!(
+            r#"{{"index":{index},"id":"call_{index}","type":"function","function":{{"name":"look","arguments":"{{"}}}}"#
+        ))
+    };
+    let body = [begin(0), begin(1), call(r#"{"index":0,"function":{"arguments":"}"}}"#)].concat();
+    let fake = FakeServer::start(move |request| match request.method.as_str() {
+        "GET" => models(),
+        _ => Reply::sse(body.clone()).then_silence(),
+    })
+    .await;
+    let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
+    for (attempt, path) in ["/v1/messages", "/v1/responses"].into_iter().enumerate() {
+        let mut body = streaming(json!({ "input": "hi", "store": false }));
+        for field in ["messages", "max_tokens"].into_iter().filter(|_| path == "/v1/responses") {
+            body.as_object_mut().unwrap().remove(field);
+        }
+        let text = tokio::time::timeout(WAIT_LIMIT, super::post(&server, path, &body).await.text()).await;
+        let text = text.expect("the stream ends").unwrap();
+        assert!(text.contains("it mixed the pieces of two tool calls"), "{path}: {text}");
+        tokio::time::timeout(WAIT_LIMIT, fake.hung_up(attempt + 1)).await.expect("the engine's request ends");
+    }
+}
+
+#[tokio::test]
 async fn what_an_agent_does_is_a_comment_between_the_events() {
     let server = TestServer::start_system(parts(calculating()), loopback_config()).await;
     let body = streaming(json!({ "agent": "orchestrator" }));

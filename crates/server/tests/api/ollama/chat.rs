@@ -15,7 +15,15 @@ fn finish(reason: FinishReason) -> Delta {
 }
 
 fn done() -> Delta {
-    Delta::Done { usage: Some(Usage { prompt_tokens: 7, completion_tokens: 2, cached_tokens: None }) }
+    Delta::Done {
+        usage: Some(Usage {
+            prompt_tokens: 7,
+            completion_tokens: 2,
+            cached_tokens: None,
+            reasoning_tokens: None,
+            load_time: None,
+        }),
+    }
 }
 
 fn call(index: u32, id: Option<&str>, name: Option<&str>, arguments: &str) -> Delta {
@@ -130,6 +138,37 @@ async fn a_call_that_was_cut_off_is_text() {
         assert_eq!(answer[0]["message"], json!({ "role": "assistant", "content": text }));
         assert_eq!(answer.last().unwrap()["done_reason"], "length");
     }
+}
+
+#[tokio::test]
+async fn calls_whose_pieces_come_in_turns_are_whole() {
+    let (server, _) = server(ScriptedEngine::new(|_| {
+        let begin = |index, id: &str| ToolCallDelta {
+            index,
+            id: Some(id.into()),
+            name: Some("look".into()),
+            arguments: "{\"where\":".into(),
+            ..ToolCallDelta::default()
+        };
+        let rest =
+            |index, rest: &str| ToolCallDelta { index, arguments: rest.into(), ..ToolCallDelta::default() };
+        let pieces = [begin(0, "a"), begin(1, "b"), rest(0, "\"left\"}"), rest(1, "\"right\"}")];
+        let mut deltas: Vec<_> = pieces.map(|piece| Ok(Delta::ToolCall(piece))).into();
+        deltas.push(Ok(Delta::Finish { choice: 0, reason: FinishReason::ToolCalls }));
+        deltas.push(Ok(Delta::Done { usage: None }));
+        deltas
+    }))
+    .await;
+    let body = json!({ "model": "m", "messages": [{ "role": "user", "content": "hi" }] });
+    let answer = lines(post(&server, "/api/chat", &body).await).await;
+    let call = |index: u32, id: &str, side: &str| {
+        let function = json!({ "index": index, "name": "look", "arguments": { "where": side } });
+        json!({ "role": "assistant", "content": "", "tool_calls": [{ "id": id, "function": function }] })
+    };
+    let messages: Vec<_> = answer.iter().map(|line| line["message"].clone()).collect();
+    let end = json!({ "role": "assistant", "content": "" });
+    assert_eq!(messages, [call(0, "a", "left"), call(1, "b", "right"), end]);
+    assert_eq!(answer[2]["done_reason"], "stop");
 }
 
 #[tokio::test]

@@ -1,24 +1,15 @@
 //! The table of Ollama's API in `docs/api-compatibility.md`: the effect of each field, by engine. The test sends every field.
 
 use std::fmt::Write;
-use std::path::Path;
 
-use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
-use super::{post, server, warnings};
-
-const BEGINS: &str = "<!-- ollama: made from crates/server/tests/api/ollama/fields.rs. To renew it: HOB_WRITE_DOCS=1 cargo nextest run --workspace the_table_of_ollamas_fields -->\n";
-const ENDS: &str = "<!-- /ollama -->";
-
-/// The engines that differ in what they can follow.
-const ENGINES: [&str; 7] = ["ollama", "vllm", "sglang", "llamacpp", "litellm", "embedded", "cloud"];
+use super::post;
+use crate::compatibility::{Outcome, Row, all_engines, check_table, fake_engine, table_row};
+use crate::support::TestServer;
 
 const PNG: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-
-/// A field, a request that has it, and what it becomes.
-type Row = (&'static str, Value, &'static str);
 
 fn asking(fields: Value) -> Value {
     let mut body = json!({ "messages": [{ "role": "user", "content": "hi" }] });
@@ -80,7 +71,7 @@ fn chat_rows() -> Vec<Row> {
         ("`logprobs`, `top_logprobs`", asking(json!({ "logprobs": true, "top_logprobs": 2 })), ""),
         ("`agent`", asking(json!({ "agent": "none" })), "Hob's own field"),
         ("`options.temperature`", option("temperature", json!(0.5)), ""),
-        ("`options.num_predict`", option("num_predict", json!(5)), "0 and less: no limit"),
+        ("`options.num_predict`", option("num_predict", json!(5)), "0 and less, or none: no limit"),
         ("`options.top_p`", option("top_p", json!(0.5)), ""),
         ("`options.seed`", option("seed", json!(5)), "-1: random"),
         ("`options.stop`", option("stop", json!(["x"])), ""),
@@ -139,54 +130,27 @@ fn generate_rows() -> Vec<Row> {
     ]
 }
 
-/// What each engine makes of a request.
-async fn outcome(path: &str, fields: &Value) -> String {
-    let mut kinds: [(&str, Vec<&str>); 3] =
-        [("yes", vec![]), ("ignored with a warning", vec![]), ("refused", vec![])];
-    for engine in ENGINES {
-        let (server, _) =
-            server(ScriptedEngine::saying(&["hi"]).called(engine).with_models(&["claude"])).await;
-        let mut body = json!({ "model": "claude", "stream": false });
-        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        let response = post(&server, path, &body).await;
-        let kind = match response.status().as_u16() {
-            200 if warnings(&response).is_empty() => 0,
-            200 => 1,
-            _ => 2,
-        };
-        kinds[kind].1.push(engine);
-    }
-    let told = kinds.iter().filter(|(_, engines)| !engines.is_empty());
-    let told: Vec<String> = told
-        .map(|(kind, engines)| match engines.len() == ENGINES.len() {
-            true => (*kind).to_owned(),
-            false => format!("{kind}: {}", engines.join(", ")),
-        })
-        .collect();
-    told.join("; ")
-}
-
 /// Regenerate with `HOB_WRITE_DOCS=1 cargo nextest run --workspace the_table_of_ollamas_fields`.
 #[tokio::test]
 async fn the_table_of_ollamas_fields_is_up_to_date() {
+    let fake = fake_engine().await;
+    let mut servers = Vec::new();
+    for asked in all_engines(&fake) {
+        servers.push((asked.name, asked.model, TestServer::start(asked.engine).await));
+    }
     let mut table = String::new();
     for (path, rows) in [("/api/chat", chat_rows()), ("/api/generate", generate_rows())] {
-        writeln!(table, "| `{path}` | | |\n| --- | --- | --- |").unwrap();
-        for (field, fields, note) in rows {
-            writeln!(table, "| {field} | {} | {note} |", outcome(path, &fields).await).unwrap();
+        write!(table, "| `{path}` | | |\n| --- | --- | --- |\n").unwrap();
+        for row in rows {
+            let mut outcomes = Vec::new();
+            for (name, model, server) in &servers {
+                let mut body = json!({ "model": model, "stream": false });
+                body.as_object_mut().unwrap().extend(row.1.as_object().unwrap().clone());
+                outcomes.push((*name, Outcome::of(post(server, path, &body).await, row.0).await));
+            }
+            table.push_str(&table_row(&row, &outcomes));
         }
         table.push('\n');
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api-compatibility.md");
-    let page = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = page.split_once(BEGINS).expect("the table's beginning is marked");
-    let (written, after) = rest.split_once(ENDS).expect("the table's end is marked");
-    if std::env::var_os("HOB_WRITE_DOCS").is_some() {
-        std::fs::write(&path, format!("{before}{BEGINS}{table}{ENDS}{after}")).unwrap();
-    } else {
-        assert_eq!(
-            written, table,
-            "run: HOB_WRITE_DOCS=1 cargo nextest run --workspace the_table_of_ollamas_fields"
-        );
-    }
+    check_table("ollama", "the_table_of_ollamas_fields", &table);
 }

@@ -1,6 +1,6 @@
 //! `POST /api/generate`: a prompt, answered as a conversation.
 
-use hob_core::{CompletionRequest, Message, Prompt, Role};
+use hob_core::{AnswerDefaults, CompletionRequest, Message, Prompt, Role};
 use hob_testkit::ScriptedEngine;
 use serde_json::json;
 
@@ -64,6 +64,7 @@ async fn a_raw_prompt_a_template_and_a_suffix_are_texts_to_continue() {
         model: "m".into(),
         prompt: Prompt::from(prompt),
         suffix: suffix.map(str::to_owned),
+        defaults: AnswerDefaults { max_tokens: None, ..AnswerDefaults::default() },
         ..CompletionRequest::default()
     };
     for (fields, asked) in [

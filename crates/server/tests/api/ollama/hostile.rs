@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use hob_config::ServerConfig;
-use hob_core::Engine;
+use hob_core::{Engine, Prompt};
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
 use super::{object, post, server};
 use crate::fixtures::{calculating, offered, reached_from_network};
-use crate::support::TestServer;
+use crate::support::{TestServer, WAIT_LIMIT};
 
 #[tokio::test]
 async fn what_is_wrong_is_named() {
@@ -117,6 +117,50 @@ async fn a_schema_that_would_exhaust_an_engine_is_refused_by_its_name() {
     let (status, answer) = object(post(&server, "/api/generate", &body).await).await;
     assert_eq!(status, 400);
     assert!(answer["error"].as_str().unwrap().starts_with("format"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_template_cannot_make_a_prompt_that_fills_the_memory() {
+    let (server, engine) = server(ScriptedEngine::saying(&["hi"])).await;
+    // Half a megabyte, twenty thousand times.
+    let body = json!({
+        "model": "m", "prompt": "x".repeat(1 << 19), "template": "{{.Prompt}}".repeat(20_000), "stream": false,
+    });
+    let answered = tokio::time::timeout(WAIT_LIMIT, post(&server, "/api/generate", &body)).await;
+    let (status, answer) = object(answered.expect("it is refused at once")).await;
+    assert_eq!(status, 400);
+    assert!(
+        answer["error"].as_str().unwrap().starts_with("template: it makes a prompt of more than 8"),
+        "{answer}"
+    );
+    assert!(engine.requests().is_empty());
+    // As often as a real template does.
+    let body =
+        json!({ "model": "m", "prompt": "hi", "template": "{{.Prompt}}".repeat(100), "stream": false });
+    assert_eq!(post(&server, "/api/generate", &body).await.status(), 200);
+    assert_eq!(engine.completion_requests()[0].prompt, Prompt::Text("hi".repeat(100)));
+}
+
+#[tokio::test]
+async fn many_calls_and_results_are_read_as_fast_as_few() {
+    let (server, engine) = server(ScriptedEngine::saying(&["hi"])).await;
+    let ask = async |calls: usize, results: usize| {
+        let calls = vec![json!({ "function": { "name": "a" } }); calls];
+        let result = json!({ "role": "tool", "content": "", "tool_name": "a" });
+        let mut messages = vec![json!({ "role": "assistant", "tool_calls": calls })];
+        messages.resize(1 + results, result);
+        let body = json!({ "model": "m", "messages": messages, "stream": false });
+        let answered = tokio::time::timeout(WAIT_LIMIT, post(&server, "/api/chat", &body)).await;
+        object(answered.expect("it is read at once")).await
+    };
+    let (status, answer) = ask(10_000, 10_000).await;
+    let message = "messages[0].tool_calls has 10,000 calls; the limit is 1,024";
+    assert_eq!((status, answer), (400, json!({ "error": message })));
+    assert_eq!(ask(1_024, 10_000).await.0, 200);
+    let asked = engine.requests().remove(0);
+    let answered: Vec<_> = asked.messages[1..].iter().map(|message| message.tool_call_id.clone()).collect();
+    let expected: Vec<_> = (0..10_000).map(|at| (at < 1_024).then(|| format!("call_0_{at}"))).collect();
+    assert_eq!(answered, expected);
 }
 
 #[tokio::test]

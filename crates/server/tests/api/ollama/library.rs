@@ -138,7 +138,7 @@ async fn files_of_the_embedded_engine_are_deleted() {
 async fn a_name_that_nothing_here_can_download_says_what_can_be() {
     let embedded: Arc<dyn Engine> = Arc::new(ScriptedEngine::saying(&["hi"]).called("embedded"));
     let (server, _home) = with_library(embedded, &Config::default()).await;
-    let (status, answer) = object(post(&server, "/api/pull", &json!({ "model": "qwen3:8b" })).await).await;
+    let (status, answer) = object(post(&server, "/api/pull", &json!({ "model": "qwen9:8b" })).await).await;
     assert_eq!(status, 404);
     assert!(answer["error"].as_str().unwrap().contains("is not in the built-in list"), "{answer}");
     let (status, answer) = object(post(&server, "/api/pull", &json!({ "model": "/etc/x.gguf" })).await).await;

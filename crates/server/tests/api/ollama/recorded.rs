@@ -68,6 +68,14 @@ async fn chats_come_back_as_ollama_sent_them() {
 }
 
 #[tokio::test]
+async fn how_long_the_model_took_to_load_is_told() {
+    let (server, _fake) = replaying("ollama/chat_stream").await;
+    let (request, _) = recorded("chat_stream");
+    let answer = lines(post(&server, "/api/chat", &request).await).await;
+    assert_eq!(answer.last().unwrap()["load_duration"], 29_616_591);
+}
+
+#[tokio::test]
 async fn a_request_reaches_ollama_as_its_client_sent_it() {
     let (server, fake) = replaying("ollama/chat_tools").await;
     let (request, _) = recorded("chat_tools");

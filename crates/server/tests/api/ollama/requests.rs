@@ -58,7 +58,7 @@ async fn options_become_sampling_and_the_rest_reaches_an_engine_that_knows_it() 
 }
 
 #[tokio::test]
-async fn a_length_below_one_is_no_limit() {
+async fn an_answer_has_no_limit_unless_the_caller_sets_one() {
     for length in [-1, -2, 0] {
         let request =
             reaching("/api/chat", json!({ "messages": question(), "options": { "num_predict": length } }))
@@ -66,7 +66,10 @@ async fn a_length_below_one_is_no_limit() {
         assert_eq!(request.max_tokens(), None, "{length}");
     }
     let request = reaching("/api/chat", json!({ "messages": question(), "options": { "seed": -1 } })).await;
-    assert_eq!((request.max_tokens(), request.sampling.seed), (Some(1024), None));
+    assert_eq!((request.max_tokens(), request.sampling.seed), (None, None));
+    assert_eq!(reaching("/api/chat", json!({ "messages": question() })).await.max_tokens(), None);
+    assert_eq!(reaching("/api/generate", json!({ "prompt": "hi" })).await.max_tokens(), None);
+    assert_eq!(reaching("/api/generate", json!({ "prompt": "hi", "raw": true })).await.max_tokens(), None);
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! Agents over HTTP: which agent answers, the format of streams, and the rights of strangers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hob_app::{AskService, ModelAliases};
 use hob_config::ServerConfig;
 use hob_core::{Delta, Engine, FinishReason, Role, ToolCallDelta};
 use hob_engines::Style;
@@ -84,6 +86,34 @@ async fn the_model_of_the_agent_lets_the_configured_agent_answer_streams_too() {
     let shown: Value =
         server.client.get(server.url("/v1/models/hob/agent")).send().await.unwrap().json().await.unwrap();
     assert_eq!(shown, json!({ "id": "hob/agent", "object": "model", "created": 0, "owned_by": "hob" }));
+}
+
+#[tokio::test]
+async fn an_alias_can_mean_the_model_of_the_agent() {
+    let engine = calculating();
+    let aliases = BTreeMap::from([("claude-*".to_owned(), "hob/agent".to_owned())]);
+    let system = AskService::new(parts(Arc::clone(&engine) as Arc<dyn Engine>));
+    let system = system.with_aliases(ModelAliases::new(&aliases));
+    let server = TestServer::start_parts(Arc::new(system), loopback_config()).await;
+    for stream in [false, true] {
+        let response = server.chat(&asking(json!({ "model": "claude-opus-5-5", "stream": stream }))).await;
+        assert_eq!(response.status(), 200);
+        let reason = response.headers()["x-hob-model-reason"].to_str().unwrap();
+        assert!(reason.starts_with("[models.aliases] maps claude-opus-5-5 to hob/agent"), "{reason}");
+        let text = response.text().await.unwrap();
+        assert!(text.contains("391"), "{text}");
+        assert_eq!(offered(&engine.requests().pop().unwrap()), ["calculator", "file_read"]);
+    }
+    for (path, name) in [("claude-opus-5-5", "hob/agent"), ("hob/agent", "hob/agent")] {
+        for version in [None, Some("2023-06-01")] {
+            let mut request = server.client.get(server.url(&format!("/v1/models/{path}")));
+            if let Some(version) = version {
+                request = request.header("anthropic-version", version);
+            }
+            let shown: Value = request.send().await.unwrap().json().await.unwrap();
+            assert_eq!(shown["id"], name, "{path} {version:?}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -20,7 +20,13 @@ fn finish(choice: u32, reason: FinishReason) -> Delta {
 }
 
 fn done(prompt_tokens: u64, completion_tokens: u64) -> Delta {
-    let usage = Usage { prompt_tokens, completion_tokens, cached_tokens: None };
+    let usage = Usage {
+        prompt_tokens,
+        completion_tokens,
+        cached_tokens: None,
+        reasoning_tokens: None,
+        load_time: None,
+    };
     Delta::Done { usage: Some(usage) }
 }
 

@@ -26,7 +26,13 @@ fn shouting() -> Arc<ScriptedEngine> {
             deltas.push(Ok(Delta::Text(TextDelta { choice, text: text.clone(), logprobs })));
             deltas.push(Ok(Delta::Finish { choice, reason: FinishReason::Length }));
         }
-        let usage = Usage { prompt_tokens: 2, completion_tokens: 3, cached_tokens: None };
+        let usage = Usage {
+            prompt_tokens: 2,
+            completion_tokens: 3,
+            cached_tokens: None,
+            reasoning_tokens: None,
+            load_time: None,
+        };
         deltas.push(Ok(Delta::Done { usage: Some(usage) }));
         deltas
     }))

@@ -2,7 +2,6 @@
 //! engine. The test sends every field to every engine, and looks at what reaches it.
 
 use std::fmt::Write;
-use std::path::Path;
 use std::sync::Arc;
 
 use hob_core::Engine;
@@ -10,10 +9,8 @@ use hob_engines::{Cloud, CloudOptions, Endpoint, EndpointOptions, Ollama, Provid
 use hob_testkit::{FakeServer, Recorded, Reply};
 use serde_json::{Value, json};
 
+use crate::compatibility::check_table;
 use crate::support::{TestServer, engine_at};
-
-const BEGINS: &str = "<!-- completions: made from crates/server/tests/api/openai/fields.rs. To renew it: HOB_WRITE_DOCS=1 cargo nextest run --workspace the_table_of_the_fields_of_completions -->\n";
-const ENDS: &str = "<!-- /completions -->";
 
 /// A field, a request that has it, and the names under which an engine gets it.
 struct Row {
@@ -44,6 +41,12 @@ fn rows() -> Vec<Row> {
         row("`suffix`", COMPLETIONS, text(json!({ "suffix": "b" })), &["suffix", "input_suffix"]),
         row("`echo`", COMPLETIONS, text(json!({ "echo": true })), &["echo"]),
         row("`echo` with `logprobs`", COMPLETIONS, text(json!({ "echo": true, "logprobs": 1 })), &["echo"]),
+        row(
+            "`echo` with `logprobs` and `max_tokens: 0`",
+            COMPLETIONS,
+            text(json!({ "echo": true, "logprobs": 1, "max_tokens": 0 })),
+            &["max_tokens"],
+        ),
         row("`logprobs`", COMPLETIONS, text(json!({ "logprobs": 1 })), &["logprobs", "n_probs"]),
         row("`n`", COMPLETIONS, text(json!({ "n": 2 })), &["n"]),
         row("`best_of`", COMPLETIONS, text(json!({ "best_of": 2 })), &["best_of"]),
@@ -230,16 +233,5 @@ async fn the_table_of_the_fields_of_completions_is_true() {
         table.push('\n');
     }
     table.push('\n');
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api-compatibility.md");
-    let page = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = page.split_once(BEGINS).expect("the table's beginning is marked");
-    let (written, after) = rest.split_once(ENDS).expect("the table's end is marked");
-    if std::env::var_os("HOB_WRITE_DOCS").is_some() {
-        std::fs::write(&path, format!("{before}{BEGINS}{table}{ENDS}{after}")).unwrap();
-    } else {
-        assert_eq!(
-            written, table,
-            "run: HOB_WRITE_DOCS=1 cargo nextest run --workspace the_table_of_the_fields_of_completions"
-        );
-    }
+    check_table("completions", "the_table_of_the_fields_of_completions", &table);
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use hob_config::ServerConfig;
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::admin::openapi::{assert_fits, document_of};
 use crate::fixtures::scripted;
@@ -85,12 +85,62 @@ async fn browsers_are_redirected_to_the_chat_and_programs_get_the_api() {
     }
 }
 
+#[tokio::test]
+async fn markdown_is_rendered_for_the_pages() {
+    let server = scripted(ServerConfig::default()).await;
+    let rendered = async |body: Value| {
+        let answer = server.client.post(server.url("/pages/markdown")).json(&body).send().await.unwrap();
+        (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
+    };
+    let growing = json!({ "text": "# Gr\u{fc}\u{df}e \u{1f44b}\n\n<b>It</b> is **bol\n", "after": {} });
+    let (status, body) = rendered(growing).await;
+    assert_eq!(status, 200, "{body}");
+    assert_fits(&document_of(&server).await, "MarkdownPieces", &body);
+    let expected = json!({
+        "pieces": [
+            { "html": "<h3>Grüße 👋</h3>", "continues": false },
+            { "html": "<p>&lt;b&gt;It&lt;/b&gt; is **bol</p>", "continues": false }
+        ],
+        "settled": 12,
+        "after": { "rank": 1 },
+    });
+    assert_eq!(body, expected);
+    // Large texts are rendered beside the worker threads.
+    let (status, body) = rendered(json!({ "text": "word ".repeat(10_000) })).await;
+    assert_eq!(
+        (status, body["pieces"][0]["html"].as_str().unwrap().matches("word").count() > 1000),
+        (200, true)
+    );
+
+    for (wrong, field) in [
+        (json!({ "text": 7 }), "text"),
+        (json!({ "text": "a".repeat((8 << 20) + 1) }), "text"),
+        (json!({ "text": "a", "after": { "opening": "a".repeat(100_000) } }), "after.opening"),
+    ] {
+        let (status, body) = rendered(wrong).await;
+        assert_eq!((status, body["error"]["param"].as_str()), (400, Some(field)), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn rendering_needs_the_key_and_an_allowed_host() {
+    let config = ServerConfig { api_key: Some("s3cret".to_owned().into()), ..ServerConfig::default() };
+    let server = scripted(config).await;
+    let post = || server.client.post(server.url("/pages/markdown")).json(&json!({ "text": "a" }));
+    assert_eq!(post().send().await.unwrap().status(), 401);
+    assert_eq!(post().bearer_auth("s3cret").send().await.unwrap().status(), 200);
+    for (name, value) in [("host", "evil.example"), ("origin", "https://evil.example")] {
+        let refused = post().bearer_auth("s3cret").header(name, value).send().await.unwrap();
+        assert_eq!(refused.status(), 403, "{name}");
+    }
+}
+
 /// Scripts that create no DOM nodes are tested without a browser, in Node.js.
 #[test]
 fn the_scripts_of_the_chat_page_pass_their_tests() {
     let node = std::env::var("HOB_TEST_NODE")
         .expect("$HOB_TEST_NODE is not set: run this with './dev test', which finds node");
-    let tests = ["conversations", "markdown", "stream"]
+    let tests = ["conversations", "stream"]
         .map(|part| format!("{}/tests/chat_page/{part}.test.mjs", env!("CARGO_MANIFEST_DIR")));
     let ran = Command::new(node).arg("--test").args(tests).output().unwrap();
     let output = String::from_utf8_lossy(&ran.stdout);

@@ -27,7 +27,7 @@ async fn until(server: &StoringServer, path: &str, status: &str) -> Value {
 }
 
 /// An engine that says "hi", and finishes when the test lets it.
-async fn held_engine(hold: &Hold) -> FakeServer {
+pub async fn held_engine(hold: &Hold) -> FakeServer {
     let hold = hold.clone();
     FakeServer::start(move |request| match request.method.as_str() {
         "GET" => models(),
@@ -233,4 +233,35 @@ async fn so_many_run_in_the_background_and_no_more() {
     assert!(refused.headers().contains_key("retry-after"));
     assert_eq!(error_of(refused).await, (429, Value::Null, json!("rate_limit_exceeded")));
     server.server.stop().await;
+}
+
+#[tokio::test]
+async fn what_had_no_effect_is_in_the_response() {
+    let engine = Arc::new(ScriptedEngine::new(|request| {
+        let deltas = match request.messages.len() > 1 {
+            true => return vec![Err(super::create::too_long())],
+            false => vec![Delta::text("ok"), super::finish(hob_core::FinishReason::Stop)],
+        };
+        deltas.into_iter().chain([Delta::Done { usage: None }]).map(Ok).collect()
+    }));
+    let server = StoringServer::start(engine).await;
+    let input = json!([
+        { "role": "user", "content": "first" },
+        { "role": "assistant", "content": "answer" },
+        { "role": "user", "content": "last" },
+    ]);
+    for stream in [false, true] {
+        let fields =
+            json!({ "background": true, "truncation": "auto", "stream": stream, "input": input, "seed": 1 });
+        let begun = server.create(fields).await;
+        assert_eq!(super::warnings_of(&begun), ["ignored=seed"]);
+        let text = begun.text().await.unwrap();
+        let begun = match stream {
+            true => events_of(&text)[0]["response"].clone(),
+            false => serde_json::from_str(&text).unwrap(),
+        };
+        assert_eq!(begun["hob_warnings"], Value::Null);
+        let completed = until(&server, &path_of(&begun), "completed").await;
+        assert_eq!(completed["hob_warnings"], json!(["ignored=seed", "ignored=input[0]"]));
+    }
 }

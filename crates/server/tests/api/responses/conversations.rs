@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 
-use hob_core::{Message, Role};
-use hob_testkit::ScriptedEngine;
+use hob_core::{Delta, FinishReason, Message, Role};
+use hob_engines::Style;
+use hob_testkit::{Hold, ScriptedEngine};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{StoringServer, error_of, json_of, last_messages, reached_by_stranger};
+use super::background::held_engine;
+use super::{
+    StoringServer, call, error_of, finish, json_of, last_messages, reached_by_stranger, warnings_of,
+};
+use crate::support::engine_at;
 
 fn hello() -> Arc<ScriptedEngine> {
     Arc::new(ScriptedEngine::saying(&["Hello"]))
@@ -134,4 +139,148 @@ async fn a_stranger_has_conversations_of_its_own() {
     let asked = stranger.client.post(stranger.url("/v1/responses")).json(&body).send().await.unwrap();
     assert_eq!(error_of(asked).await, gone);
     assert_eq!(owner.get(&path).await, conversation);
+}
+
+#[tokio::test]
+async fn one_response_at_a_time_is_added_to_a_conversation() {
+    let hold = Hold::new();
+    let fake = held_engine(&hold).await;
+    let server = StoringServer::start(engine_at(&fake, Style::VLLM)).await;
+    let (path, conversation) = created(&server, json!({})).await;
+    let fields = |input: &str| json!({ "conversation": conversation["id"], "input": input, "stream": true });
+    // The head of a stream comes when its engine has begun.
+    let first = server.create(fields("first")).await;
+    let locked = server.create(fields("second")).await;
+    assert_eq!(error_of(locked).await, (400, json!("conversation"), json!("conversation_locked")));
+    // Another conversation is free.
+    let (_, other) = created(&server, json!({})).await;
+    let free = server.create(json!({ "conversation": other["id"], "stream": true })).await;
+    assert_eq!(free.status(), 200);
+    hold.release();
+    free.text().await.unwrap();
+    first.text().await.unwrap();
+    // A client that leaves does not lock it for ever.
+    let left = server.create(fields("left")).await;
+    assert_eq!(left.status(), 200);
+    drop(left);
+    let third = async {
+        loop {
+            let third = server.create(fields("third")).await;
+            if third.status() == 200 {
+                return third.text().await.unwrap();
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(crate::support::WAIT_LIMIT, third).await.unwrap();
+    let said = texts(&server, &path).await;
+    assert_eq!(said[..2], ["user: first", "assistant: hi"]);
+    assert_eq!(said[said.len() - 2..], ["user: third", "assistant: hi"]);
+}
+
+#[tokio::test]
+async fn a_turn_that_was_not_added_is_told() {
+    let said = "x".repeat(9 << 20);
+    let server = StoringServer::start(hello()).await;
+    for stream in [false, true] {
+        let (path, conversation) =
+            created(&server, json!({ "items": [{ "role": "user", "content": said }] })).await;
+        let fields =
+            json!({ "conversation": conversation["id"], "input": said, "store": false, "stream": stream });
+        let full = server.create(fields.clone()).await;
+        assert_eq!(full.status(), 200);
+        let warnings = warnings_of(&full);
+        let body = full.text().await.unwrap();
+        match stream {
+            false => assert_eq!(warnings, ["ignored=conversation"]),
+            true => assert!(body.contains(": hob WARNING [\"ignored=conversation\"]\n\n"), "{}", body.len()),
+        }
+        let items = server.get(&format!("{path}/items?limit=100")).await;
+        assert_eq!(items["data"].as_array().unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_deleted_meanwhile_is_told() {
+    let hold = Hold::new();
+    let fake = held_engine(&hold).await;
+    let server = StoringServer::start(engine_at(&fake, Style::VLLM)).await;
+    let (path, conversation) = created(&server, json!({})).await;
+    let response = server.create(json!({ "conversation": conversation["id"], "stream": true })).await;
+    json_of(server.ask(Method::DELETE, &path).await).await;
+    hold.release();
+    let body = response.text().await.unwrap();
+    assert!(body.contains(": hob WARNING [\"ignored=conversation\"]\n\n"), "{body}");
+}
+
+#[tokio::test]
+async fn a_call_that_was_cut_off_does_not_spoil_what_follows() {
+    let engine = Arc::new(ScriptedEngine::new(|request| {
+        let is_first = request.messages[0].content.text() == "hi";
+        let deltas = match is_first {
+            true => vec![call("c1", "f", "{\"a"), finish(FinishReason::Length)],
+            false => vec![Delta::text("ok"), finish(FinishReason::Stop)],
+        };
+        deltas.into_iter().chain([Delta::Done { usage: None }]).map(Ok).collect()
+    }));
+    let server = StoringServer::start(engine.clone()).await;
+    let (_, conversation) = created(&server, json!({})).await;
+    let tools = json!([{ "type": "function", "name": "f" }]);
+    for in_conversation in [false, true] {
+        let place = |previous: &Value| match in_conversation {
+            true => json!({ "conversation": conversation["id"], "tools": tools }),
+            false => json!({ "previous_response_id": previous, "tools": tools }),
+        };
+        let cut = server.created(place(&Value::Null)).await;
+        assert_eq!([&cut["status"], &cut["output"][0]["status"]], ["incomplete", "incomplete"]);
+        let mut fields = place(&cut["id"]);
+        fields["input"] = json!("go on");
+        let next = server.create(fields).await;
+        assert_eq!(warnings_of(&next), ["ignored=input[].status=incomplete"]);
+        assert_eq!(json_of(next).await["output"][0]["content"][0]["text"], "ok");
+        assert_eq!(last_messages(&engine), [Message::new(Role::User, "hi\n\ngo on")]);
+    }
+}
+
+#[tokio::test]
+async fn an_item_is_in_a_conversation_once() {
+    let engine = hello();
+    let server = StoringServer::start(engine.clone()).await;
+    let item = json!({ "role": "user", "content": "one", "id": "msg_mine" });
+    let (path, conversation) = created(&server, json!({ "items": [item] })).await;
+    let again = server.post(&format!("{path}/items"), &json!({ "items": [item] })).await;
+    assert_eq!(error_of(again).await, (400, json!("items"), Value::Null));
+    let reference = json!({ "type": "item_reference", "id": "msg_mine" });
+    let input = json!([reference, { "role": "user", "content": "two", "id": "msg_mine" }, reference]);
+    server.created(json!({ "conversation": conversation["id"], "input": input })).await;
+    assert_eq!(last_messages(&engine), [Message::new(Role::User, "one\n\ntwo")]);
+    assert_eq!(texts(&server, &path).await, ["user: one", "user: two", "assistant: Hello"]);
+    // Page by page, each item comes once.
+    let (mut ids, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = server.get(&format!("{path}/items?order=asc&limit=1{after}")).await;
+        ids.push(page["data"][0]["id"].clone());
+        after = format!("&after={}", page["last_id"].as_str().unwrap());
+        if page["has_more"] == false {
+            break;
+        }
+    }
+    let all = server.get(&format!("{path}/items?order=asc")).await;
+    let all: Vec<Value> = all["data"].as_array().unwrap().iter().map(|item| item["id"].clone()).collect();
+    assert_eq!((ids.len(), &ids), (3, &all));
+}
+
+#[tokio::test]
+async fn what_has_no_effect_on_a_conversation_is_named() {
+    let server = StoringServer::start(hello()).await;
+    let items = json!([{ "role": "user", "content": "a" }, { "type": "web_search_call", "id": "ws_1" }]);
+    let response =
+        server.post("/v1/conversations", &json!({ "items": items, "name": "x", "none": null })).await;
+    assert_eq!(warnings_of(&response), ["ignored=name", "ignored=input[].type=web_search_call"]);
+    let conversation = json_of(response).await;
+    let path = format!("/v1/conversations/{}", conversation["id"].as_str().unwrap());
+    let changed = server.post(&path, &json!({ "metadata": {}, "items": [] })).await;
+    assert_eq!(warnings_of(&changed), ["ignored=items"]);
+    let added = server.post(&format!("{path}/items"), &json!({ "items": [], "name": "x" })).await;
+    assert_eq!(warnings_of(&added), ["ignored=name"]);
 }

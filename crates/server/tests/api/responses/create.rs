@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hob_core::{Delta, EngineError, FinishReason, Message, Role, ToolCall};
+use hob_core::{Delta, EngineError, FinishReason, Message, ReasoningSeal, Role, ToolCall};
 use hob_engines::Style;
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use serde_json::{Value, json};
@@ -88,7 +88,6 @@ async fn a_whole_answer_has_the_documented_body() {
       },
       "safety_identifier": null,
       "service_tier": null,
-      "store": true,
       "temperature": null,
       "text": {
         "format": {
@@ -100,7 +99,8 @@ async fn a_whole_answer_has_the_documented_body() {
       "top_logprobs": 0,
       "top_p": null,
       "truncation": "disabled",
-      "user": null
+      "user": null,
+      "store": true
     }
     "#);
 }
@@ -182,6 +182,52 @@ async fn a_tool_call_and_its_output_go_there_and_back_with_the_reasoning() {
         error_of(server.ask(reqwest::Method::GET, &path).await).await,
         (404, json!("response_id"), json!("response_not_found"))
     );
+}
+
+#[tokio::test]
+async fn what_a_provider_sealed_goes_back_to_it_unchanged() {
+    let sealed = |seal| Delta::ReasoningSeal { choice: 0, seal };
+    let engine = giving(vec![
+        thought("2 and 2"),
+        sealed(ReasoningSeal::Signature("EqQB".into())),
+        sealed(ReasoningSeal::Redacted("Emw".into())),
+        call("c1", "add", "{}"),
+        finish(FinishReason::ToolCalls),
+        usage(1, 1),
+    ]);
+    let server = StoringServer::start(engine.clone()).await;
+    let output = json!({ "type": "function_call_output", "call_id": "c1", "output": "4" });
+    let sent_back = || {
+        let messages = last_messages(&engine);
+        let called = messages.iter().find(|message| !message.tool_calls.is_empty()).unwrap();
+        called.extra["thinking_blocks"].clone()
+    };
+    let blocks = json!([
+        { "type": "thinking", "thinking": "2 and 2", "signature": "EqQB" },
+        { "type": "redacted_thinking", "data": "Emw" },
+    ]);
+
+    // As Codex: it stores the items itself, without the ids that are not in them.
+    let codex = json!({
+        "stream": true, "store": false, "include": ["reasoning.encrypted_content"], "reasoning": { "summary": "auto" },
+    });
+    let events = events_of(&server.create(codex).await.text().await.unwrap());
+    let done = events.iter().filter(|event| event["type"] == "response.output_item.done");
+    let mut items = vec![json!({ "role": "user", "content": "hi" })];
+    items.extend(done.map(|event| event["item"].clone()));
+    items.push(output.clone());
+    server.create(json!({ "store": false, "input": items })).await;
+    assert_eq!(sent_back(), blocks);
+
+    for fields in [json!({ "stream": true }), json!({}), json!({ "reasoning": { "summary": "auto" } })] {
+        let response = server.create(fields.clone()).await;
+        let id = match fields.get("stream") {
+            Some(_) => events_of(&response.text().await.unwrap())[0]["response"]["id"].take(),
+            None => json_of(response).await["id"].take(),
+        };
+        server.created(json!({ "previous_response_id": id, "input": [output] })).await;
+        assert_eq!(sent_back(), blocks, "{fields}");
+    }
 }
 
 #[tokio::test]
@@ -305,7 +351,7 @@ async fn an_engine_that_fails_before_its_answer_is_an_http_error() {
 }
 
 /// What vLLM says of a conversation that is too long.
-fn too_long() -> EngineError {
+pub fn too_long() -> EngineError {
     EngineError::Refused {
         engine: "scripted".into(),
         status: 400,

@@ -1,19 +1,10 @@
 //! The table of the Responses API in `docs/api-compatibility.md`: the effect of each field. The test sends every field.
 
-use std::fmt::Write;
-use std::path::Path;
-use std::sync::Arc;
-
-use hob_testkit::ScriptedEngine;
+use hob_testkit::{FakeServer, Reply};
 use serde_json::{Value, json};
 
-use super::{StoringServer, warnings_of};
-
-const BEGINS: &str = "<!-- responses: made from crates/server/tests/api/responses/fields.rs. To renew it: HOB_WRITE_DOCS=1 cargo nextest run --workspace the_table_of_the_fields_of_responses -->\n";
-const ENDS: &str = "<!-- /responses -->";
-
-/// A field, a request that has it, and what it becomes. What begins with `emulated` works although no engine has it.
-type Row = (&'static str, Value, &'static str);
+use super::StoringServer;
+use crate::compatibility::{Outcome, Row, all_engines, check_table, fake_engine, table_row};
 
 fn said(content: Value) -> Value {
     json!({ "input": [{ "role": "user", "content": [content] }] })
@@ -102,7 +93,7 @@ fn request_rows() -> Vec<Row> {
         (
             "`include` `reasoning.encrypted_content`",
             json!({ "include": ["reasoning.encrypted_content"] }),
-            "emulated: it carries the reasoning, not encrypted",
+            "emulated: it carries the reasoning, not encrypted, and what Anthropic signed or hid",
         ),
         (
             "`include` `message.output_text.logprobs`",
@@ -165,8 +156,8 @@ fn item_rows() -> Vec<Row> {
         ),
         (
             "`input_file` with `file_url`",
-            said(json!({ "type": "input_file", "file_url": "https://example.org/a" })),
-            "",
+            said(json!({ "type": "input_file", "file_url": "$file" })),
+            "Hob fetches the file; only the owner can name an address",
         ),
         ("`file_id`", said(json!({ "type": "input_image", "file_id": "f" })), "there is no store of files"),
         (
@@ -177,7 +168,7 @@ fn item_rows() -> Vec<Row> {
         (
             "`function_call`, `function_call_output`",
             after_question(json!([call, { "type": "function_call_output", "call_id": "c", "output": "x" }])),
-            "the output is a string or parts",
+            "the output is a string or parts; images and files of it follow as a message of the user",
         ),
         (
             "`custom_tool_call`, `custom_tool_call_output`",
@@ -219,55 +210,43 @@ fn item_rows() -> Vec<Row> {
     ]
 }
 
-/// The effect of a request.
-async fn outcome(server: &StoringServer, fields: Value) -> &'static str {
-    let stored = server.created(json!({})).await;
+/// The request, with what is stored on this server and the address of a file.
+async fn placed(server: &StoringServer, files: &FakeServer, model: &str, fields: &Value) -> Value {
+    let stored = server.created(json!({ "model": model })).await;
     let conversation = super::json_of(server.post("/v1/conversations", &json!({})).await).await;
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let fields = fields
         .to_string()
+        .replace("$file", &format!("{}/a.txt", files.url()))
         .replace("$stored", &text(&stored["id"]))
         .replace("$item", &text(&stored["output"][0]["id"]))
         .replace("$conversation", &text(&conversation["id"]));
-    let response = server.create(serde_json::from_str(&fields).unwrap()).await;
-    match response.status().as_u16() {
-        200 if warnings_of(&response).is_empty() => "yes",
-        200 => "ignored with a warning",
-        _ => "refused",
-    }
+    let mut fields: Value = serde_json::from_str(&fields).unwrap();
+    fields["model"] = json!(model);
+    fields
 }
 
 /// Regenerate with `HOB_WRITE_DOCS=1 cargo nextest run --workspace the_table_of_the_fields_of_responses`.
 #[tokio::test]
 async fn the_table_of_the_fields_of_responses_is_true() {
-    let server = StoringServer::start(Arc::new(ScriptedEngine::saying(&["hi"]).called("vllm"))).await;
+    let fake = fake_engine().await;
+    let files = FakeServer::start(|_| Reply::new(200, "text/plain", "words")).await;
+    let mut servers = Vec::new();
+    for asked in all_engines(&fake) {
+        servers.push((asked.name, asked.model, StoringServer::start_beside(&files, asked.engine).await));
+    }
     let mut tables = Vec::new();
     for (title, rows) in [("Field of the request", request_rows()), ("Item of `input`", item_rows())] {
         let mut table = format!("| {title} | | |\n| --- | --- | --- |\n");
-        for (field, request, about) in rows {
-            let outcome = outcome(&server, request).await;
-            let (outcome, about) = match about.strip_prefix("emulated: ") {
-                Some(about) => {
-                    assert_eq!(outcome, "yes", "{field}");
-                    ("emulated", about)
-                }
-                None => (outcome, about),
-            };
-            writeln!(table, "| {field} | {outcome} | {about} |").unwrap();
+        for row in rows {
+            let mut outcomes = Vec::new();
+            for (name, model, server) in &servers {
+                let response = server.create(placed(server, &files, model, &row.1).await).await;
+                outcomes.push((*name, Outcome::of(response, row.0).await));
+            }
+            table.push_str(&table_row(&row, &outcomes));
         }
         tables.push(table);
     }
-    let tables = tables.join("\n");
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api-compatibility.md");
-    let page = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = page.split_once(BEGINS).expect("the table's beginning is marked");
-    let (written, after) = rest.split_once(ENDS).expect("the table's end is marked");
-    if std::env::var_os("HOB_WRITE_DOCS").is_some() {
-        std::fs::write(&path, format!("{before}{BEGINS}{tables}{ENDS}{after}")).unwrap();
-    } else {
-        assert_eq!(
-            written, tables,
-            "run: HOB_WRITE_DOCS=1 cargo nextest run --workspace the_table_of_the_fields_of_responses"
-        );
-    }
+    check_table("responses", "the_table_of_the_fields_of_responses", &tables.join("\n"));
 }

@@ -12,12 +12,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_app::{AskService, hob_database};
+use hob_agents::builtin::WebFetchOptions;
+use hob_app::{AskService, DocumentReader, hob_database};
 use hob_config::ServerConfig;
 use hob_conversations::{BufferedResponseStore, ResponseStore, SqliteResponseStore};
 use hob_core::{Delta, Engine, FinishReason, Message, ToolCallDelta};
+use hob_net::egress::AddressPolicy;
 use hob_server::ServerParts;
-use hob_testkit::ScriptedEngine;
+use hob_testkit::{FakeServer, ScriptedEngine};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -28,8 +30,8 @@ use crate::support::{TestServer, plain_parts};
 /// A server that stores responses, with an engine that says "Hello" unless told otherwise.
 pub struct StoringServer {
     pub server: TestServer,
-    store: Arc<dyn ResponseStore>,
-    home: TempDir,
+    pub store: Arc<dyn ResponseStore>,
+    pub home: TempDir,
 }
 
 impl AsRef<TestServer> for StoringServer {
@@ -63,7 +65,20 @@ impl StoringServer {
         Self::start_on(home, engine, loopback_config()).await
     }
 
-    async fn start_on(home: TempDir, engine: Arc<dyn Engine>, config: ServerConfig) -> Self {
+    /// The same, and Hob may fetch files from `files`.
+    async fn start_beside(files: &FakeServer, engine: Arc<dyn Engine>) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let store = store_in(home.path());
+        let policy = AddressPolicy::public_only().with_exception(files.address());
+        let options = WebFetchOptions { policy, ..WebFetchOptions::default() };
+        let system = AskService::new(plain_parts(engine)).with_documents(DocumentReader::new(options, None));
+        let parts =
+            ServerParts { responses: Some(Arc::clone(&store)), ..ServerParts::from(Arc::new(system)) };
+        let server = TestServer::start_parts(parts, loopback_config()).await;
+        StoringServer { server, store, home }
+    }
+
+    pub async fn start_on(home: TempDir, engine: Arc<dyn Engine>, config: ServerConfig) -> Self {
         let store = store_in(home.path());
         let server = TestServer::start_parts(storing_parts(engine, &store), config).await;
         StoringServer { server, store, home }
@@ -104,12 +119,12 @@ impl StoringServer {
 }
 
 /// The same server, reached from the network.
-async fn reached_by_stranger(engine: Arc<dyn Engine>, home: &Path) -> NetworkServer {
+pub async fn reached_by_stranger(engine: Arc<dyn Engine>, home: &Path) -> NetworkServer {
     parts_reached_from_network(storing_parts(engine, &store_in(home)), ServerConfig::default()).await
 }
 
 /// A question to the model `m`, with `fields` added to it.
-fn asking(fields: Value) -> Value {
+pub fn asking(fields: Value) -> Value {
     let mut body = json!({ "model": "m", "input": "hi" });
     for (name, value) in fields.as_object().unwrap() {
         body[name] = value.clone();
@@ -118,7 +133,7 @@ fn asking(fields: Value) -> Value {
 }
 
 /// The body of an answer that succeeded.
-async fn json_of(response: reqwest::Response) -> Value {
+pub async fn json_of(response: reqwest::Response) -> Value {
     let status = response.status();
     let body = response.text().await.unwrap();
     assert_eq!(status, 200, "{body}");
@@ -126,14 +141,14 @@ async fn json_of(response: reqwest::Response) -> Value {
 }
 
 /// Status, `param` and `code` of an answer that failed.
-async fn error_of(response: reqwest::Response) -> (u16, Value, Value) {
+pub async fn error_of(response: reqwest::Response) -> (u16, Value, Value) {
     let status = response.status().as_u16();
     let error = response.json::<Value>().await.unwrap()["error"].take();
     (status, error["param"].clone(), error["code"].clone())
 }
 
 /// The events of a stream, without comments. Each has its sequence number.
-fn events_of(text: &str) -> Vec<Value> {
+pub fn events_of(text: &str) -> Vec<Value> {
     let blocks = text.split_terminator("\n\n").filter(|block| !block.starts_with(':'));
     let read = |block: &str| {
         let (name, data) = block.strip_prefix("event: ").unwrap().split_once("\ndata: ").unwrap();
@@ -148,17 +163,17 @@ fn types_of(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["type"].as_str().unwrap()).collect()
 }
 
-fn warnings_of(response: &reqwest::Response) -> Vec<String> {
+pub fn warnings_of(response: &reqwest::Response) -> Vec<String> {
     let values = response.headers().get_all("x-hob-warning").iter();
     values.map(|value| value.to_str().unwrap().to_owned()).collect()
 }
 
 /// An engine that gives these pieces for every request.
-fn giving(deltas: Vec<Delta>) -> Arc<ScriptedEngine> {
+pub fn giving(deltas: Vec<Delta>) -> Arc<ScriptedEngine> {
     Arc::new(ScriptedEngine::new(move |_| deltas.iter().cloned().map(Ok).collect()))
 }
 
-fn finish(reason: FinishReason) -> Delta {
+pub fn finish(reason: FinishReason) -> Delta {
     Delta::Finish { choice: 0, reason }
 }
 
@@ -166,7 +181,7 @@ fn thought(text: &str) -> Delta {
     Delta::Reasoning { choice: 0, text: text.into() }
 }
 
-fn call(id: &str, name: &str, arguments: &str) -> Delta {
+pub fn call(id: &str, name: &str, arguments: &str) -> Delta {
     Delta::ToolCall(ToolCallDelta {
         choice: 0,
         index: 0,
@@ -194,6 +209,6 @@ fn calling(tool: &'static str, arguments: &'static str) -> Arc<ScriptedEngine> {
 }
 
 /// The messages of the last request to an engine.
-fn last_messages(engine: &ScriptedEngine) -> Vec<Message> {
+pub fn last_messages(engine: &ScriptedEngine) -> Vec<Message> {
     engine.requests().pop().unwrap().messages
 }

@@ -106,6 +106,42 @@ async fn nobody_reads_what_belongs_to_another_caller() {
 }
 
 #[tokio::test]
+async fn strangers_are_told_apart_by_their_address() {
+    let home = tempfile::tempdir().unwrap();
+    let stranger = reached_by_stranger(hello(), home.path()).await;
+    let response = stranger.client.post(stranger.url("/v1/responses")).json(&asking(json!({}))).send().await;
+    let response = json_of(response.unwrap()).await;
+    let id = response["id"].as_str().unwrap();
+    let path = format!("/v1/responses/{id}");
+    let items = json!({ "items": [{ "role": "user", "content": "mine" }] });
+    let conversation = stranger.client.post(stranger.url("/v1/conversations")).json(&items).send().await;
+    let conversation = json_of(conversation.unwrap()).await;
+    let chat = format!("/v1/conversations/{}", conversation["id"].as_str().unwrap());
+    // Another stranger, who comes through a proxy on this machine.
+    let other = |method: Method, path: &str| {
+        let address = format!("http://127.0.0.1:{}{path}", stranger.address.port());
+        stranger.client.request(method, address).header("x-forwarded-for", "192.0.2.9")
+    };
+    let gone = (404, json!("response_id"), json!("response_not_found"));
+    for (method, rest) in
+        [(Method::GET, ""), (Method::GET, "/input_items"), (Method::POST, "/cancel"), (Method::DELETE, "")]
+    {
+        let foreign = other(method, &format!("{path}{rest}")).send().await.unwrap();
+        assert_eq!(error_of(foreign).await, gone, "{rest}");
+    }
+    let continued = other(Method::POST, "/v1/responses").json(&asking(json!({ "previous_response_id": id })));
+    let missing = (400, json!("previous_response_id"), json!("previous_response_not_found"));
+    assert_eq!(error_of(continued.send().await.unwrap()).await, missing);
+    let gone = (404, json!("conversation"), json!("conversation_not_found"));
+    for (method, rest) in [(Method::GET, ""), (Method::GET, "/items"), (Method::DELETE, "")] {
+        let foreign = other(method, &format!("{chat}{rest}")).send().await.unwrap();
+        assert_eq!(error_of(foreign).await, gone, "{rest}");
+    }
+    let own = stranger.client.get(stranger.url(&path)).send().await.unwrap();
+    assert_eq!(json_of(own).await, response);
+}
+
+#[tokio::test]
 async fn a_response_that_is_not_in_the_background_is_not_cancelled() {
     let server = StoringServer::start(hello()).await;
     let response = server.created(json!({})).await;
@@ -132,9 +168,15 @@ async fn a_response_that_nobody_writes_any_more_has_failed() {
     let path = format!("/v1/responses/{id}");
     left(0, "in_progress");
     assert_eq!(server.get(&path).await["status"], "in_progress");
-    let elsewhere = error_of(server.ask(Method::POST, &format!("{path}/cancel")).await).await;
-    assert_eq!(elsewhere, (409, Value::Null, json!("response_runs_elsewhere")));
+    let early = server.create(json!({ "previous_response_id": id })).await;
+    assert!(early.text().await.unwrap().contains("is not complete yet"));
+    // Another process writes it, or none does since a crash: it is cancelled all the same.
+    let cancelled = json_of(server.ask(Method::POST, &format!("{path}/cancel")).await).await;
+    assert_eq!(cancelled["status"], "cancelled");
+    assert_eq!(server.get(&path).await, cancelled);
     left(60, "in_progress");
+    let late = server.create(json!({ "previous_response_id": id })).await;
+    assert!(late.text().await.unwrap().contains("has failed: the server stopped"));
     let failed = server.get(&path).await;
     assert_eq!(
         [&failed["status"], &failed["error"]],

@@ -57,7 +57,10 @@ const watch = new ServerWatch((state) => {
   $("key-form").hidden = true;
   $("composer").hidden = false;
   showAround();
-  if (unlocked) $("question").focus();
+  if (!unlocked) return;
+  // Rendering needs the key too.
+  showThread();
+  $("question").focus();
 });
 
 // --- what is pressed ---
@@ -100,6 +103,10 @@ $("menu").addEventListener("click", openList);
 $("shade").addEventListener("click", closeList);
 matchMedia("(max-width: 48rem)").addEventListener("change", closeList);
 $("latest").addEventListener("click", toTheEnd);
+$("thread").addEventListener("click", ({ target }) => {
+  const button = target.closest(".code button");
+  if (button) copyText(button.closest(".code").querySelector("code").textContent, button);
+});
 $("undo-button").addEventListener("click", bringBack);
 $("edit-cancel").addEventListener("click", stopEditing);
 $("export").addEventListener("click", () => saveFile(fileNameOf(current), asMarkdown(current)));

@@ -24,10 +24,9 @@ function lookElsewhere() {
   if (isElsewhere(current) && current.messages.length === found.messages.length) {
     Object.assign(last, now);
     current.updated = found.updated;
-    views.at(-1).update();
+    views.at(-1).update().then(follow);
     if (!isElsewhere(current)) hint("");
     showAround();
-    follow();
   } else if (found.updated > current.updated) {
     show(found);
   }

@@ -54,7 +54,7 @@ function showThread() {
   };
   const failed = ({ kind, message }) => (kind === "key" ? lock() : hint(message));
   views = conversation.messages.map((message) =>
-    new MessageView(message, { again: message.role === "user" ? edit : retry, rated, failed }));
+    new MessageView(message, { again: message.role === "user" ? edit : retry, rated, failed, shown: follow }));
   $("thread").replaceChildren(...views.map((view) => view.root));
   showAround();
 }
@@ -173,8 +173,8 @@ async function answer(conversation) {
   keep(conversation);
   const view = shown();
   if (view) {
-    view.update();
     showAround();
+    await view.update();
     follow();
     say([view.remarks, view.heard.slice(0, HEARD)].filter(Boolean).join(" "));
   } else {

@@ -17,22 +17,21 @@ const WARNINGS = new Map([
   ["cloud-fallback", "No local engine could answer, so the cloud did."],
 ]);
 
-// Showing an answer takes a tenth of the time at most: what takes longer than this to show is shown less often.
-const EASY_MS = 10;
+// An answer is shown ten times a second at most, and showing it takes at most a tenth of the time.
+const SHOW_MS = 100;
 const PAUSE = 9;
 
 class MessageView {
   #message;
   #parts;
   #markdown;
-  #thoughts = "";
   #timer = 0;
-  #frame = 0;
-  #pause = 0; // milliseconds before the next picture
+  #changed = false; // since it was shown
+  #pause = 0; // milliseconds before the next time
 
   // `again` asks the question anew: for an answer as it was, for a question after a change. `rated` and `failed` hear what came of
-  // a rating.
-  constructor(message, { again, rated, failed }) {
+  // a rating, `shown` when the answer is rendered.
+  constructor(message, { again, rated, failed, shown }) {
     this.#message = message;
     const copy = smallButton("Copy", (button) => copyText(message.content, button));
     this.again = smallButton(message.role === "user" ? "Edit" : "Retry", again);
@@ -60,45 +59,40 @@ class MessageView {
     const { model, steps, thoughts, answer, warnings, outcome } = this.#parts;
     this.root = node("article", { className: "message" },
       node("h2", { className: "by" }, "Hob", model), steps, thoughts, answer, warnings, outcome, actions);
-    this.update();
+    this.update().then(shown);
   }
 
-  // Shows what has changed with the next picture; words come faster than pictures.
+  // Shows what has changed, soon; words arrive faster than they can be shown.
   updateSoon(then) {
-    if (this.#timer !== 0 || this.#frame !== 0) return;
-    const picture = () => {
+    this.#changed = true;
+    if (this.#timer !== 0) return;
+    this.#timer = setTimeout(async () => {
+      this.#changed = false;
+      const began = performance.now();
+      await this.update();
+      then();
+      this.#pause = Math.max(SHOW_MS, (performance.now() - began) * PAUSE);
       this.#timer = 0;
-      this.#frame = requestAnimationFrame(() => {
-        const began = performance.now();
-        this.update();
-        then();
-        const took = performance.now() - began;
-        this.#pause = took > EASY_MS ? took * PAUSE : 0;
-      });
-    };
-    if (this.#pause > 0) this.#timer = setTimeout(picture, this.#pause);
-    else picture();
+      if (this.#changed) this.updateSoon(then);
+    }, this.#pause);
   }
 
-  update() {
-    clearTimeout(this.#timer);
-    cancelAnimationFrame(this.#frame);
-    this.#timer = this.#frame = 0;
+  // Resolves when everything is shown. The message is busy until then.
+  async update() {
     const { model, why, content, thoughts, steps, warnings, state } = this.#message;
     const parts = this.#parts;
     const running = state === "running" || state === "elsewhere";
     this.root.dataset.state = state;
-    this.root.ariaBusy = String(running);
+    this.root.ariaBusy = "true";
     parts.model.textContent = [model, why].filter(Boolean).join(" · ");
     parts.steps.replaceChildren(...steps.map(stepNode));
     parts.thoughts.hidden = thoughts === "";
-    if (!growText(parts.text, this.#thoughts, thoughts)) parts.text.firstChild.data = thoughts;
-    this.#thoughts = thoughts;
-    this.#markdown.show(content);
+    growText(parts.text.firstChild, thoughts);
     parts.warnings.textContent = warnings.map((name) => WARNINGS.get(name) ?? name).join(" ");
     parts.outcome.textContent = outcomeOf(this.#message);
     parts.actions.hidden = running;
     parts.rating.update();
+    if (await this.#markdown.show(content, { complete: !running })) this.root.ariaBusy = String(running);
   }
 
   // The answer as text, for those who hear it, and what there is to say of it.

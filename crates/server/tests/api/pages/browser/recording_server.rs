@@ -18,7 +18,13 @@ use crate::fixtures::loopback_config;
 use crate::support::TestServer;
 
 /// The tokens of every answer: it would cost 0.0075 dollars at 5 and 25 dollars per million.
-const USAGE: Usage = Usage { prompt_tokens: 1000, completion_tokens: 100, cached_tokens: None };
+const USAGE: Usage = Usage {
+    prompt_tokens: 1000,
+    completion_tokens: 100,
+    cached_tokens: None,
+    reasoning_tokens: None,
+    load_time: None,
+};
 
 pub struct RecordingServer {
     home: TempDir,

@@ -38,6 +38,8 @@ fn month(now: SystemTime) -> Vec<Inference> {
                         prompt_tokens: 2_000 + chance * 190,
                         completion_tokens: 300 + chance * 14,
                         cached_tokens: None,
+                        reasoning_tokens: None,
+                        load_time: None,
                     },
                     estimated: false,
                     latency,

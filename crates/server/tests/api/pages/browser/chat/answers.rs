@@ -205,6 +205,28 @@ async fn an_answer_without_its_end_is_never_complete() {
 }
 
 #[tokio::test]
+async fn an_answer_that_cannot_be_rendered_is_shown_as_text() {
+    let hob = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let page = hob.client.get(hob.url("/")).send().await.unwrap().text().await.unwrap();
+    let reply = Reply::sse(words("It is **bold**.\n\n<b>") + FINISH);
+    let proxy = FakeServer::start(move |request| match request.path.as_str() {
+        "/" => Reply::new(200, "text/html; charset=utf-8", page.clone()),
+        "/health" => Reply::json(200, r#"{"status":"ok"}"#),
+        "/v1/models" => models(),
+        "/pages/markdown" => Reply::new(502, "text/html", "<h1>Bad Gateway</h1>"),
+        _ => reply.clone(),
+    })
+    .await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&format!("{}/", proxy.url())).await;
+    browser.shows("pulse", "ready").await;
+    ask(&browser, "What is it?").await;
+    becomes(&browser, "complete").await;
+    let shown = browser.run("return document.querySelector('.answer').textContent").await;
+    assert_eq!(shown, "It is **bold**.\n\n<b>");
+}
+
+#[tokio::test]
 async fn an_answer_shows_how_it_was_made() {
     let hob = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     let page = hob.client.get(hob.url("/")).send().await.unwrap().text().await.unwrap();

@@ -3,66 +3,98 @@
 use std::sync::Arc;
 
 use hob_testkit::ScriptedEngine;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::page_at;
 use crate::pages::browser::chromium::Device;
 use crate::support::TestServer;
 
+/// Texts of one long block each, and the selector of its parts.
+const KINDS: &str = r"
+    const done = arguments[0];
+    const parts = (make) => Array.from({ length: 600 }, (_, number) => make(number)).join('');
+    const kinds = [
+        [parts((n) => `- item **${n}**\n`), 'li'],
+        [`- top\n${parts((n) => `  - item **${n}**\n`)}`, 'li li'],
+        [parts((n) => `> - item **${n}**\n`), 'blockquote li'],
+        [`| a | b |\n|---|--:|\n${parts((n) => `| *${n}* | b |\n`)}`, 'tbody tr'],
+        [`\`\`\`rust\n${parts((n) => `let a = ${n};\n\n`)}`, 'figure'],
+        [parts((n) => `## Part ${n}\n\nText *${n}*.\n`), 'h3, h4, p'],
+    ];
+    const grown = async (view, text, from, step) => {
+        for (let end = from; end < text.length; end += step) await view.show(text.slice(0, end), { complete: false });
+        await view.show(text, { complete: false });
+    };";
+
 #[tokio::test]
 async fn rendered_parts_of_a_long_list_or_table_do_not_change() {
     let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     let browser = page_at(&server, Device::DESKTOP).await;
-    let grow = "
-        const parts = (make) => Array.from({ length: 200 }, (_, number) => make(number)).join('');
-        const kinds = [
-            [parts((n) => `- item **${n}**\\n`), 'li'],
-            [`- top\\n${parts((n) => `  - item **${n}**\\n`)}`, 'li li'],
-            [parts((n) => `> - item **${n}**\\n`), 'blockquote li'],
-            [`| a | b |\\n|---|--:|\\n${parts((n) => `| *${n}* | b |\\n`)}`, 'tbody tr'],
-        ];
-        return kinds.map(([text, selector]) => {
+    let grow = format!(
+        "{KINDS}
+        const results = kinds.map(async ([text, selector]) => {{
             const box = document.createElement('div');
             const view = new MarkdownView(box);
-            view.show(text.slice(0, text.length / 2));
+            await view.show(text.slice(0, text.length / 2), {{ complete: false }});
             const early = [...box.querySelectorAll(selector)].slice(0, -2);
-            for (let end = text.length / 2; end < text.length; end += 7) view.show(text.slice(0, end));
-            view.show(text);
+            await grown(view, text, text.length / 2, 300);
             const late = [...box.querySelectorAll(selector)];
-            return [early.length > 50, early.every((one, index) => one === late[index]), late.length];
-        });";
-    let same = json!([true, true, 200]);
-    assert_eq!(browser.run(grow).await, json!([same, same, same, same]));
+            await view.show(text, {{ complete: true }});
+            const end = [...box.querySelectorAll(selector)];
+            return [early.every((one, index) => one === late[index] && one === end[index]), late.length, end.length];
+        }});
+        Promise.all(results).then(done);"
+    );
+    let counts = [600, 600, 600, 600, 1, 1200];
+    let expected: Vec<Value> = counts.iter().map(|count| json!([true, count, count])).collect();
+    assert_eq!(browser.run_async(&grow).await, json!(expected));
 }
 
 #[tokio::test]
 async fn a_streamed_text_looks_like_the_complete_text() {
     let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     let browser = page_at(&server, Device::DESKTOP).await;
-    // The same texts in every run.
-    let differ = r##"
-        const SIGNS = ["a ", "b", "\n", "\n\n", "*", "`", "```\n", "[", "](https://c.org/)", "|", "> ", "- ", "# ", "  ", "\n- a", "\n  - b", "\n1. a", "\n2. b", "\n- [x] a",
-            "\n\n- b", "\n> a", "\n> - b", "\n> | a | b |", "\n> |-|-|", "\n| a | b |", "\na|b", "\n-|-", "\n|-|-|", "\n  | a | b |", "\n  |-|-|", "\n    b", "\n---"];
-        let seed = 7;
-        const draw = (most) => {
-            seed = (seed * 1103515245 + 12345) % 2147483648;
-            return Math.floor((seed / 2147483648) * most);
-        };
-        const shown = (steps) => {
-            const box = document.createElement("div");
-            const view = new MarkdownView(box);
-            steps.forEach((step) => view.show(step));
+    let compare = format!(
+        "{KINDS}
+        const all = ['', 'Grüße 👋 **bo', ...kinds.map(([text]) => text), kinds.map(([text]) => text).join('\\n\\nAnd\\n\\n')];
+        const shown = async (text, fill) => {{
+            const box = document.createElement('div');
+            await fill(new MarkdownView(box), text);
             box.normalize();
             return box.innerHTML;
-        };
-        for (let round = 0; round < 1500; round += 1) {
-            const text = Array.from({ length: 1 + draw(40) }, () => SIGNS[draw(SIGNS.length)]).join("");
-            const steps = [];
-            for (let end = 0; end < text.length; ) steps.push(text.slice(0, (end += 1 + draw(5))));
-            if (shown(steps) !== shown([text])) return text;
-        }
-        return null;"##;
-    assert_eq!(browser.run(differ).await, json!(null));
+        }};
+        const results = all.map(async (text) => {{
+            const streamed = await shown(text, (view) => grown(view, text, 0, 501));
+            const complete = await shown(text, (view) => view.show(text, {{ complete: true }}));
+            return streamed === complete ? '' : `${{streamed.slice(0, 2000)}} is not ${{complete.slice(0, 2000)}}`;
+        }});
+        Promise.all(results).then((results) => done(results.filter(Boolean)));"
+    );
+    assert_eq!(browser.run_async(&compare).await, json!([]));
+}
+
+#[tokio::test]
+async fn a_long_stream_sends_only_the_open_block() {
+    let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    let measure = format!(
+        "{KINDS}
+        const texts = [0, 3, 4, 5].map((kind) => kinds[kind][0].repeat(5));
+        texts[1] = kinds[3][0] + parts((n) => `| *${{n}}* | b |\\n`).repeat(4);
+        texts[2] = kinds[4][0] + parts((n) => `let b = ${{n}};\\n\\n`).repeat(4);
+        const original = fetch;
+        let longest = 0;
+        globalThis.fetch = (address, options) => {{
+            longest = Math.max(longest, options.body?.length ?? 0);
+            return original(address, options);
+        }};
+        const results = texts.map(async (text) => {{
+            await grown(new MarkdownView(document.createElement('div')), text, 0, 1000);
+            return text.length > 30_000;
+        }});
+        Promise.all(results).then((long) => done([...long, longest < 10_000 ? 'short' : longest]));"
+    );
+    assert_eq!(browser.run_async(&measure).await, json!([true, true, true, true, "short"]));
 }
 
 #[tokio::test]

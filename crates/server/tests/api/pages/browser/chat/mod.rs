@@ -64,7 +64,8 @@ async fn until(browser: &Browser, condition: &str) -> Value {
     browser.run_async(&wait.replace("{condition}", condition)).await
 }
 
+/// Waits until the last answer has this state and is rendered.
 async fn becomes(browser: &Browser, state: &str) {
-    until(browser, &format!("document.querySelector('.message:last-child')?.dataset.state === {state:?}"))
-        .await;
+    let selector = format!(".message:last-child[data-state={state}][aria-busy=false]");
+    until(browser, &format!("document.querySelector({selector:?}) !== null")).await;
 }

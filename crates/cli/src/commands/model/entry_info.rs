@@ -1,0 +1,108 @@
+//! `hob model info` of a model that can be downloaded, and the memory of models on this machine's disk.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use hob_app::startup::local_models::LocalModels;
+use hob_config::Config;
+use hob_models::catalogue::{ModelAbility, ModelSource};
+use hob_models::{CatalogueEntry, ModelFootprint};
+use serde_json::{Value, json};
+
+use super::available::abilities;
+use crate::output::number::{memory, tokens, weights};
+use crate::output::table::print_facts;
+use crate::output::{self, OutputFormat};
+use crate::settings;
+
+/// Shows a model of the built-in list that no engine has.
+pub fn run(config: &Config, entry: &CatalogueEntry, format: OutputFormat) -> Result<ExitCode> {
+    let models = LocalModels::new(config, &settings::home()?);
+    let footprint = models.entry_footprint(entry);
+    match format {
+        OutputFormat::Json => output::json(&[as_json(entry, footprint.as_ref())])?,
+        OutputFormat::Text => print_facts(&facts(entry, footprint.as_ref()))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn facts(entry: &CatalogueEntry, footprint: Option<&ModelFootprint>) -> Vec<(&'static str, String)> {
+    let name = entry.short_name;
+    let mut facts = vec![
+        ("Model", name.to_owned()),
+        ("Engine", format!("none yet: 'hob model pull {name}' downloads it (about {})", memory(entry.size))),
+        ("Use", entry.about.to_owned()),
+        ("Parameters", weights(entry.parameters)),
+    ];
+    if let ModelSource::Hub { repo, wanted } = entry.source {
+        facts.push(("Source", format!("hf:{repo}:{wanted}")));
+    }
+    match footprint {
+        Some(footprint) => facts.extend(memory_facts(footprint, Some(entry.context))),
+        None => facts.push(("Context", format!("{} tokens", tokens(entry.context)))),
+    }
+    facts.push(("Capabilities", capabilities(entry)));
+    facts.push(("Licence", entry.license.to_owned()));
+    facts
+}
+
+/// What a model can do.
+pub fn capabilities(entry: &CatalogueEntry) -> String {
+    match entry.can(ModelAbility::Vision) {
+        true => {
+            format!("{} (it also reads pictures, but the embedded engine does not yet)", abilities(entry))
+        }
+        false => abilities(entry),
+    }
+}
+
+/// The memory of a model on the embedded engine.
+pub fn memory_facts(footprint: &ModelFootprint, trained: Option<u64>) -> Vec<(&'static str, String)> {
+    let ModelFootprint { memory: needs, kv_per_slot, plan } = footprint;
+    let context = match trained {
+        Some(trained) if trained != plan.context => {
+            format!("{} tokens; the model is trained for {}", tokens(plan.context), tokens(trained))
+        }
+        _ => format!("{} tokens, as it is trained for", tokens(plan.context)),
+    };
+    let cache = match needs.kv_cache {
+        0 => "none".to_owned(),
+        all => {
+            let (slot, all) = (memory(*kv_per_slot), memory(all));
+            format!("up to {slot} for each conversation, {all} for all of them")
+        }
+    };
+    vec![
+        ("Context", context),
+        ("Weights", memory(needs.weights)),
+        ("KV cache", cache),
+        ("Slots", format!("{} conversations at a time", plan.slots)),
+        ("Memory", format!("about {} in total, at most", memory(needs.total()))),
+    ]
+}
+
+fn as_json(entry: &CatalogueEntry, footprint: Option<&ModelFootprint>) -> Value {
+    json!({
+        "engine": null,
+        "model": entry.short_name,
+        "parameters": entry.parameters,
+        "context": entry.context,
+        "size": entry.size,
+        "license": entry.license,
+        "capabilities": entry.can.iter().map(|ability| ability.as_str()).collect::<Vec<_>>(),
+        "memory": footprint.map(memory_json),
+    })
+}
+
+/// The same for another program.
+pub fn memory_json(footprint: &ModelFootprint) -> Value {
+    json!({
+        "weights": footprint.memory.weights,
+        "kv_per_slot": footprint.kv_per_slot,
+        "kv": footprint.memory.kv_cache,
+        "overhead": footprint.memory.overhead,
+        "total": footprint.memory.total(),
+        "slots": footprint.plan.slots,
+        "context": footprint.plan.context,
+    })
+}

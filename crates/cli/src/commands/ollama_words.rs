@@ -1,0 +1,140 @@
+//! Ollama's commands: each runs the command of Hob that does the same.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use futures::future::join_all;
+use hob_core::{Engine, RunningModel};
+use hob_models::catalogue::find;
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::args::{AskArgs, ChatArgs, ModelCommand, OllamaWord};
+use crate::commands::model::{self, UsableModel};
+use crate::commands::{ask, block_on, chat};
+use crate::output::number::memory;
+use crate::output::table::{self, Column};
+use crate::output::text::one_line;
+use crate::output::{self, OutputFormat};
+use crate::running_server::{self, ServerProbe};
+use crate::settings;
+
+/// An engine that takes longer is skipped.
+const TIMEOUT: Duration = Duration::from_secs(3);
+
+const COLUMNS: [Column; 4] =
+    [Column::Words("MODEL"), Column::Words("ENGINE"), Column::Numbers("MEMORY"), Column::Words("UNLOADED")];
+
+pub fn run(word: OllamaWord, verbose: u8) -> Result<ExitCode> {
+    match word {
+        OllamaWord::Run { model, prompt } => run_model(&model, &prompt.join(" "), verbose),
+        OllamaWord::Ps { json } => block_on(list_running(json.into())),
+        OllamaWord::List { json } => model::run(ModelCommand::List { available: false, json }),
+        OllamaWord::Pull { model, offline } => model::run(ModelCommand::Pull { model, offline }),
+        OllamaWord::Show { model, json } => model::run(ModelCommand::Info { model, json }),
+        OllamaWord::Stop { model } => block_on(stop(&model)),
+        OllamaWord::Rm { model } => model::run(ModelCommand::Rm { model }),
+    }
+}
+
+/// A chat with a model, or one question. A model that is not there can be downloaded first.
+fn run_model(name: &str, prompt: &str, verbose: u8) -> Result<ExitCode> {
+    let config = settings::load()?;
+    let found = block_on(model::find_or_download(&config, name))?;
+    let Some(UsableModel { engine }) = &found else { return Ok(ExitCode::FAILURE) };
+    let mut words = vec!["hob", "-m", name];
+    if let Some(engine) = engine {
+        words.extend(["-e", engine]);
+    }
+    if prompt.is_empty() {
+        return chat::run(ChatArgs::try_parse_from(words)?, verbose.into());
+    }
+    words.extend(["--", prompt]);
+    ask::run(AskArgs::try_parse_from(words)?, verbose.into())
+}
+
+/// Lists the models in memory.
+async fn list_running(format: OutputFormat) -> Result<ExitCode> {
+    let running = running(&engines().await?).await;
+    match format {
+        OutputFormat::Json => {
+            let models = running.iter().map(|InMemory { source, model, .. }| {
+                json!({
+                    "engine": source,
+                    "model": model.id,
+                    "size": model.size,
+                    "expires": model.expires,
+                })
+            });
+            output::json(&models.collect::<Vec<_>>())?;
+        }
+        OutputFormat::Text if running.is_empty() => output::note("No model is in memory."),
+        OutputFormat::Text => {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+            let rows: Vec<Vec<String>> =
+                running.iter().map(|InMemory { source, model, .. }| row(source, model, now)).collect();
+            table::print(&COLUMNS, &rows)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(engine: &str, model: &RunningModel, now: u64) -> Vec<String> {
+    let left = model.expires.and_then(|at| u64::try_from(at).ok()).map(|at| at.saturating_sub(now));
+    vec![
+        one_line(&model.id),
+        engine.to_owned(),
+        model.size.map_or_else(|| "-".to_owned(), memory),
+        left.map_or_else(|| "-".to_owned(), |left| format!("in {} min", left.div_ceil(60))),
+    ]
+}
+
+/// A model in memory.
+struct InMemory {
+    /// The name of its engine, or of the server that uses it.
+    source: String,
+    engine: Arc<dyn Engine>,
+    model: RunningModel,
+}
+
+/// The running server, which lists the models of all its engines; without one, the engines that run on their own. Each with its name.
+async fn engines() -> Result<Vec<(String, Arc<dyn Engine>)>> {
+    let (config, home) = (settings::load()?, settings::home()?);
+    let server = running_server::locate(&config.server, &home).await;
+    if matches!(server.probe, ServerProbe::Hob { .. }) {
+        let url = running_server::url(&server.host, server.port);
+        return Ok(vec![("hob".to_owned(), Arc::new(hob_app::running_server(&config, &url)?))]);
+    }
+    let engines = hob_app::engines(&config, &home)?;
+    Ok(engines.into_iter().map(|engine| (engine.key().to_owned(), engine)).collect())
+}
+
+/// The models in memory. Engines that do not answer are skipped.
+async fn running(engines: &[(String, Arc<dyn Engine>)]) -> Vec<InMemory> {
+    let lists = engines.iter().map(|(source, engine)| async move {
+        let models = timeout(TIMEOUT, engine.running_models()).await.ok().and_then(Result::ok);
+        models.unwrap_or_default().into_iter().map(move |model| InMemory {
+            source: source.clone(),
+            engine: Arc::clone(engine),
+            model,
+        })
+    });
+    join_all(lists).await.into_iter().flatten().collect()
+}
+
+/// Removes a model from memory.
+async fn stop(name: &str) -> Result<ExitCode> {
+    let running = running(&engines().await?).await;
+    let is_meant = |InMemory { engine, model, .. }: &&InMemory| {
+        engine.means(name, &model.id) || find(name).is_some_and(|entry| entry.name == model.id)
+    };
+    let Some(InMemory { engine, model, .. }) = running.iter().find(is_meant) else {
+        bail!("'{name}' is not in memory. 'hob ps' lists the models that are.");
+    };
+    engine.unload(&model.id).await.with_context(|| format!("'{name}' stays in memory"))?;
+    output::line(format_args!("{} is no longer in memory.", one_line(&model.id)))?;
+    Ok(ExitCode::SUCCESS)
+}

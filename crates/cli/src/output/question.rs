@@ -1,0 +1,41 @@
+//! Questions that the user answers on the terminal.
+
+use std::io::{self, IsTerminal, Write};
+
+use anyhow::{Context, Result};
+
+use crate::output::screen;
+
+/// Whether somebody can answer a question.
+pub fn is_interactive() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks on stderr; anything but a clear yes is no. Progress bars are hidden meanwhile.
+pub fn yes_or_no(question: &str) -> Result<bool> {
+    screen::without_bars(|| {
+        write!(anstream::stderr(), "{question} [y/N] ")?;
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer).context("cannot read the answer")?;
+        Ok(is_yes(&answer))
+    })
+}
+
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_yes_is_a_yes() {
+        for yes in ["y\n", "Y", " yes \n"] {
+            assert!(is_yes(yes), "{yes:?}");
+        }
+        for no in ["", "\n", "n\n", "yikes\n", "no y"] {
+            assert!(!is_yes(no), "{no:?}");
+        }
+    }
+}
