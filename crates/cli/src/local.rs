@@ -59,7 +59,7 @@ pub fn first_run(network: NetworkAccess) -> (FirstRun, Option<OfferFn>) {
     (FirstRun::Fetch(progress), Some(offer))
 }
 
-/// Asks whether to download the offered model. Where nobody can answer, names the command that downloads it.
+/// Asks whether to download the offered model. Without a terminal, prints the command that downloads it.
 fn ask_or_mention(ModelOffer { entry, tokens_per_second }: &ModelOffer) -> bool {
     let (name, about) = (entry.short_name, download_of(entry));
     if !is_interactive() {

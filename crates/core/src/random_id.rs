@@ -1,4 +1,4 @@
-//! Ids that nobody can guess: some of them, such as the id of a stored response, are all that a stranger needs to read it.
+//! Ids that cannot be guessed: some of them, such as the id of a stored response, are all that a stranger needs to read it.
 
 use std::cell::RefCell;
 

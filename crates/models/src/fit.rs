@@ -1,4 +1,4 @@
-//! Whether a model fits this machine, and how fast it is expected to be. Estimates, which whoever shows them calls so.
+//! Whether a model fits this machine, and how fast it is expected to be. Both are estimates, and are shown as estimates.
 
 use crate::catalogue::{CatalogueEntry, catalogue};
 use crate::directory::StoredModel;

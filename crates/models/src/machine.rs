@@ -19,9 +19,9 @@ const PASSES: usize = 3;
 /// Reads memory with all cores, on a machine that has `memory` bytes for models. Takes some tenths of a second and blocks.
 pub fn measure_speed(memory: u64) -> MachineSpeed {
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    // Written, because untouched pages share one page of zeros.
     let bytes = MOST_BYTES.min(memory / MEMORY_SHARE).max(1 << 20);
     let words = usize::try_from(bytes).unwrap_or(1 << 20) / size_of::<u64>();
+    // Written, because untouched pages share one page of zeros.
     let memory = vec![1_u64; words];
     let mut best = Duration::MAX;
     for _ in 0..PASSES {

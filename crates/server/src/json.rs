@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use hob_core::OverBudget;
+use hob_core::budget::MODEL_NAME_CHARS;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -27,6 +28,15 @@ pub(crate) fn read_bounded<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiErr
 pub(crate) fn over_budget(over: OverBudget) -> ApiError {
     let message = over.to_string();
     ApiError::invalid(over.field, message)
+}
+
+/// Refuses a name that is longer than any model's.
+pub(crate) fn check_model_name(model: &str) -> Result<(), ApiError> {
+    let length = model.chars().count();
+    match length > MODEL_NAME_CHARS {
+        true => Err(over_budget(OverBudget::too_many("model", length, "characters", MODEL_NAME_CHARS))),
+        false => Ok(()),
+    }
 }
 
 /// Appends `value` as JSON. Writing plain values into memory cannot fail.

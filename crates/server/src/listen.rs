@@ -185,7 +185,7 @@ impl Server {
                 if tokio::time::timeout(CUT_WITHIN, ended()).await.is_err() {
                     tracing::warn!(
                         left = connections.len(),
-                        "connections did not end in time; they are dropped"
+                        "connections or background responses did not end in time; they are dropped"
                     );
                 }
                 Stopped { cut, _workers: self.workers }

@@ -123,7 +123,7 @@ impl DocumentReader {
         let FetchedPage { body, is_cut, .. } = page;
         match is_cut {
             true => Err(format!("the file is larger than {} MiB", MAX_FILE_BYTES >> 20)),
-            false => Ok(body.to_vec()),
+            false => Ok(body),
         }
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// How long a description is used.
 const FRESH: Duration = Duration::from_secs(60);
 
-/// How long a list waits for descriptions. Those that come later are in the next list.
+/// How long a list waits for descriptions. Unfinished ones are cancelled, and requested again for the next list.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Models that are asked for at a time.
@@ -30,7 +30,7 @@ pub(super) struct ModelDescriptions {
 
 struct Description {
     since: Instant,
-    /// `None` if the engine reports no details.
+    /// `None` if the engine reports no details, or failed.
     model: Option<ModelInfo>,
 }
 

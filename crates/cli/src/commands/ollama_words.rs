@@ -43,10 +43,12 @@ pub fn run(word: OllamaWord, verbose: u8) -> Result<ExitCode> {
 /// A chat with a model, or one question. A model that is not there can be downloaded first.
 fn run_model(name: &str, prompt: &str, verbose: u8) -> Result<ExitCode> {
     let config = settings::load()?;
-    let found = block_on(model::find_or_download(&config, name))?;
-    let Some(UsableModel { engine }) = &found else { return Ok(ExitCode::FAILURE) };
+    let UsableModel { engine } = match block_on(model::find_or_download(&config, name))? {
+        Ok(usable) => usable,
+        Err(code) => return Ok(code),
+    };
     let mut words = vec!["hob", "-m", name];
-    if let Some(engine) = engine {
+    if let Some(engine) = &engine {
         words.extend(["-e", engine]);
     }
     if prompt.is_empty() {

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::output::screen;
 
-/// Whether somebody can answer a question.
+/// Whether a user can answer a question: input and errors are a terminal.
 pub fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }

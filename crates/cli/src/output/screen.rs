@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
 use comfy_table::Table;
-use indicatif::{MultiProgress, ProgressBar};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 
 /// All progress bars of the process. Hidden if stderr is not a terminal.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
@@ -68,7 +68,12 @@ pub fn write(lines: &str) -> io::Result<()> {
 
 /// Hides the progress bars during `work`.
 pub fn without_bars<T>(work: impl FnOnce() -> T) -> T {
-    BARS.suspend(work)
+    // `suspend` would hold a lock that the end of a bar needs, so Ctrl-C would wait for `work`.
+    let _ = BARS.clear();
+    BARS.set_draw_target(ProgressDrawTarget::hidden());
+    let done = work();
+    BARS.set_draw_target(ProgressDrawTarget::stderr());
+    done
 }
 
 /// Records that the last written text did not end its line. Only for text on the same terminal as stderr.

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use hob_models::catalogue;
 use hob_testkit::repository::root;
 use hob_testkit::{FakeServer, Recorded, Reply, part};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -297,6 +298,16 @@ async fn a_declined_offer_gets_the_small_model() {
 }
 
 #[tokio::test]
+async fn ctrl_c_ends_the_question_of_the_first_run() {
+    let hub = hub(QWEN3_SMALL).await;
+    let home = home_with_memory(3_500);
+    let mut terminal = Terminal::of(with_hub(&home, &hub, &["ask", "Hello"]));
+    terminal.sees("[y/N] ").await;
+    terminal.signal(Signal::INT);
+    assert_eq!(terminal.end().await, Some(130), "{}", terminal.text());
+}
+
+#[tokio::test]
 async fn a_script_gets_the_small_model_and_the_name_of_the_better_one() {
     let hub = hub(QWEN3_SMALL).await;
     let home = home_with_memory(3_500);
@@ -324,11 +335,12 @@ fn the_page_of_models_is_up_to_date() {
         let names: Vec<String> =
             [entry.name].iter().chain(entry.also.iter()).map(|name| format!("`{name}`")).collect();
         let can: Vec<&str> = entry.can.iter().map(|ability| ability.as_str()).collect();
-        let gigabytes = entry.size as f64 / 1e9;
-        let size = if gigabytes < 0.95 {
-            format!("{:.0} MB", gigabytes * 1e3)
+        // In the units of the program.
+        let megabytes = entry.size as f64 / f64::from(1 << 20);
+        let size = if megabytes < 999.5 {
+            format!("{megabytes:.0} MB")
         } else {
-            format!("{gigabytes:.1} GB")
+            format!("{:.1} GB", megabytes / 1024.0)
         };
         let (short, names, can) = (entry.short_name, names.join(", "), can.join(", "));
         let (license, context, about) = (entry.license, entry.context, entry.about);

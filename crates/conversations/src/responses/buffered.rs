@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
 use hob_core::Moment;
-use hob_db::DatabaseError;
+use hob_db::{DatabaseError, FailureLog};
 
 use super::sqlite::{SqliteResponseStore, WaitingResponse};
 use super::{
@@ -70,7 +70,10 @@ impl BufferedResponseStore {
         let mut writer = lock(&self.writer);
         if writer.is_none() {
             let shared = Arc::clone(&self.shared);
-            *writer = thread::Builder::new().name("responses".to_owned()).spawn(move || shared.run()).ok();
+            match thread::Builder::new().name("responses".to_owned()).spawn(move || shared.run()) {
+                Ok(started) => *writer = Some(started),
+                Err(error) => tracing::warn!(%error, "cannot start the thread that stores responses"),
+            }
         }
         writer.is_some()
     }
@@ -90,6 +93,8 @@ impl Drop for BufferedResponseStore {
 impl Shared {
     /// Writes what waits, until the store is closed.
     fn run(&self) {
+        let mut failures =
+            FailureLog::new("responses are not stored; Hob keeps trying", "responses are stored again");
         loop {
             let idle = lock(&self.waiting);
             let idle = self
@@ -103,11 +108,12 @@ impl Shared {
                 drop(idle);
             }
             let written = self.write();
-            if let Err(error) = &written {
-                let waiting = lock(&self.waiting).next.len();
-                tracing::warn!(%error, waiting, is_lost = is_closed, "responses were not stored");
-            }
+            failures.note(&written);
             if is_closed {
+                if let Err(error) = written {
+                    let lost = lock(&self.waiting).next.len();
+                    tracing::warn!(%error, lost, "responses were not stored before the end");
+                }
                 return;
             }
             if written.is_err() {
@@ -147,9 +153,8 @@ impl Shared {
 
     fn find(&self, owner: &ResponseOwner, id: &str) -> Option<StoredResponse> {
         let waiting = lock(&self.waiting);
-        let found = waiting.next.iter().chain(&waiting.current).rev();
-        let found = found.into_iter().find(|one| one.response.id == id && one.owner == *owner);
-        found.map(|one| one.response.clone())
+        let mut all = waiting.current.iter().chain(&waiting.next);
+        all.find(|one| one.response.id == id && one.owner == *owner).map(|one| one.response.clone())
     }
 }
 

@@ -1,5 +1,5 @@
-//! How many responses and conversations are stored, and for how long. Each caller has limits of its own, so that no caller can displace
-//! what another one stored.
+//! How many responses and conversations are stored, and for how long. Each caller has limits of its own, so that no single caller can
+//! displace what others stored.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Responses of the HTTP API, and its conversations, which callers read again and continue by their ids.
 //!
-//! What is in a response is text here: knows no wire format. Each belongs to a caller, and nobody else finds it. Old ones make room
-//! for new ones of the same caller, within limits. Every call blocks.
+//! What is in a response is text here: knows no wire format. Each belongs to a caller, and only that caller finds it. Old ones make room
+//! for new ones of the same caller, or of other strangers, within limits. Every call but `save_soon` blocks.
 
 mod buffered;
 pub mod limits;

@@ -266,7 +266,9 @@ impl ResponseStore for SqliteResponseStore {
                      AND EXISTS (SELECT 1 FROM stored_conversation WHERE owner = ?1 AND id = ?2)",
                 )?
                 .execute([owner.as_str(), id, item])?;
-            count_bytes(transaction, id)?;
+            if deleted > 0 {
+                count_bytes(transaction, id)?;
+            }
             Ok(deleted > 0)
         })
     }
@@ -394,7 +396,9 @@ fn append_items(
     for ConversationItem { id, item } in items {
         statement.execute([conversation, id, item])?;
     }
-    count_bytes(transaction, conversation)?;
+    transaction
+        .prepare_cached("UPDATE stored_conversation SET bytes = ?2 WHERE id = ?1")?
+        .execute(rusqlite::params![conversation, bytes.saturating_add(number(added))])?;
     prune(transaction, Stored::Conversations, owner, conversation, now)?;
     Ok(Appended::Yes)
 }

@@ -140,7 +140,7 @@ pub(super) async fn read_page(
     let mut page = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| client.unreachable(&error))? {
         if page.len() + chunk.len() > MAX_PAGE_BYTES {
-            return Err(client.malformed(repo, "its list of files is too long"));
+            return Err(client.malformed(repo, format!("it is larger than {} MiB", MAX_PAGE_BYTES >> 20)));
         }
         page.extend_from_slice(&chunk);
     }

@@ -41,7 +41,9 @@ pub async fn search(
     let client = HubClient::new(options)?;
     let response =
         client.get(address(&client, words, limit), 0, words).await.map_err(|error| match error {
-            PullError::NoSuchRepository { .. } => client.malformed(words, "it has no search"),
+            PullError::NoSuchRepository { .. } | PullError::Gated { .. } => {
+                client.malformed(words, "it has no search, or refuses HF_TOKEN")
+            }
             other => other,
         })?;
     let page = read_page(&client, words, response).await?;

@@ -303,7 +303,7 @@ async fn refusals_say_what_to_do() {
         (Reply::new(502, "text/html", "<html>"), "answered 502 for 'owner/repo'"),
         (Reply::json(200, "[{]"), "Is it a model hub?"),
         (Reply::new(200, "text/html", "<html>"), "Is it a model hub?"),
-        (Reply::json(200, vec![b' '; 9 << 20]), "too long"),
+        (Reply::json(200, vec![b' '; 9 << 20]), "larger than 8 MiB"),
         (Reply::json(200, "[]"), "no GGUF file at all"),
     ];
     for (reply, expected) in cases {

@@ -48,7 +48,9 @@ async fn a_hub_that_fails_says_why() {
         search("qwen3", 5, &options(&hub)).await.unwrap_err().to_string()
     };
     assert!(say(200, "<html>").await.contains("Is it a model hub?"));
-    assert!(say(404, "{}").await.contains("it has no search"));
+    for status in [401, 403, 404] {
+        assert!(say(status, "{}").await.contains("it has no search, or refuses HF_TOKEN"), "{status}");
+    }
     assert!(say(503, r#"{"error":"overloaded"}"#).await.contains("503 for 'qwen3': overloaded"));
 }
 

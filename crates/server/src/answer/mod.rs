@@ -24,7 +24,7 @@ use crate::state::ServerState;
 use crate::traceparent::trace_parent;
 use crate::warning_header::with_warnings;
 use headers::{ACCEL_BUFFERING, AnswerHeaders};
-use silence::MAX_SILENCE;
+pub(crate) use silence::MAX_SILENCE;
 use stream::{AnswerBody, StreamClient, StreamEncoder};
 
 /// A request that was read, and admitted.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 /// The longest silence.
-pub(super) const MAX_SILENCE: Duration = Duration::from_secs(15);
+pub(crate) const MAX_SILENCE: Duration = Duration::from_secs(15);
 
 /// Measures silence. It looks twice in the longest one whether anything was sent, because setting a timer for every piece costs more.
 #[derive(Default)]
@@ -27,7 +27,7 @@ impl Silence {
     pub(super) fn poll_too_long(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let looks = self.looks.get_or_insert_with(|| {
             let mut looks = interval_at(Instant::now() + MAX_SILENCE / 2, MAX_SILENCE / 2);
-            // While the client does not read, nobody looks.
+            // While the client does not read, the body is not polled.
             looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             looks
         });

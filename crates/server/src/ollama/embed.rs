@@ -14,11 +14,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::options::WireOptions;
-use super::settings::{Purpose, check_name, says_nothing};
+use super::settings::{Purpose, says_nothing};
 use super::{chat, model_name, respond};
 use crate::answer::{self, Received, new_id};
 use crate::error::ApiError;
-use crate::json::{over_budget, read};
+use crate::json::{check_model_name, over_budget, read};
 use crate::openai::ignored_fields::IgnoredFields;
 use crate::state::ServerState;
 use crate::warning_header::with_warnings;
@@ -152,7 +152,7 @@ pub(super) fn parse_one(body: &[u8]) -> Result<OllamaEmbed, ApiError> {
 impl WireEmbed {
     fn resolve(self, texts: Vec<String>, mut ignored: IgnoredFields) -> Result<OllamaEmbed, ApiError> {
         let model = model_name::required(self.model, None)?;
-        check_name(&model)?;
+        check_model_name(&model)?;
         if texts.len() > EMBEDDING_INPUTS {
             return Err(over_budget(OverBudget::too_many("input", texts.len(), "inputs", EMBEDDING_INPUTS)));
         }

@@ -16,10 +16,10 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use super::model_entry::digest;
-use super::settings::{check_name, says_nothing};
+use super::settings::says_nothing;
 use super::{model_name, respond};
 use crate::error::{ApiError, ErrorFormat};
-use crate::json::{push_json, read};
+use crate::json::{check_model_name, push_json, read};
 use crate::limits::body::read_json;
 use crate::openai::ignored_fields::IgnoredFields;
 use crate::request_context::RequestContext;
@@ -67,7 +67,7 @@ pub(crate) async fn pull(
         let body = read_json(request, &state.body_reader).await?;
         let LibraryBody { model, name, stream, rest } = read(&body)?;
         let model = model_name::required(model, name)?;
-        check_name(&model)?;
+        check_model_name(&model)?;
         let warnings = ignored(&rest);
         let slot =
             Arc::clone(&state.pull_slots).try_acquire_owned().map_err(|_| ApiError::too_many_pulls())?;
@@ -91,7 +91,7 @@ pub(crate) async fn delete(
         let body = read_json(request, &state.body_reader).await?;
         let LibraryBody { model, name, rest, .. } = read(&body)?;
         let requested = model_name::required(model, name)?;
-        check_name(&requested)?;
+        check_model_name(&requested)?;
         let model = model_name::meant(&state, &requested, CallerRole::Owner).await;
         library.delete(&model).await.map_err(|error| ApiError::from(error).for_missing_model(&requested))?;
         Ok(with_warnings(().into_response(), ignored(&rest).iter()))
@@ -108,8 +108,8 @@ pub(crate) async fn copy(
         let library = owners_library(&state, &request, "/api/copy")?;
         let body = read_json(request, &state.body_reader).await?;
         let CopyBody { source, destination } = read(&body)?;
-        check_name(&source)?;
-        check_name(&destination)?;
+        check_model_name(&source)?;
+        check_model_name(&destination)?;
         if destination.trim().is_empty() {
             return Err(ApiError::invalid("destination", "destination is empty"));
         }

@@ -11,10 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::model_entry::{Description, ModelEntry, RunningEntry};
-use super::settings::check_name;
 use super::{model_name, respond};
 use crate::error::{ApiError, ErrorFormat};
-use crate::json::read;
+use crate::json::{check_model_name, read};
 use crate::limits::body::read_json;
 use crate::openai::models::names_of_hob;
 use crate::request_context::RequestContext;
@@ -88,7 +87,7 @@ pub(crate) async fn show(
         let body = read_json(request, &state.body_reader).await?;
         let ShowBody { model, name } = read(&body)?;
         let requested = model_name::required(model, name)?;
-        check_name(&requested)?;
+        check_model_name(&requested)?;
         let model = model_name::meant(&state, &requested, role).await;
         let listed = match state.system.listed_model(&model, role).await? {
             Some(listed) => state.system.described_model(listed).await,

@@ -1,6 +1,6 @@
 //! The fields that chat and generate share: options, format, thinking, how long the model stays in memory.
 
-use hob_core::budget::{self, MODEL_NAME_CHARS};
+use hob_core::budget;
 use hob_core::{
     AgentPreference, AnswerWarning, GenerateRequest, JsonSchema, OverBudget, REASONING_EFFORT, ResponseFormat,
 };
@@ -225,13 +225,4 @@ fn duration_sign(text: &str) -> Option<f64> {
         rest = &rest[end + unit.len()..];
     }
     (!magnitude.is_empty()).then_some(sum)
-}
-
-/// Refuses a name that is longer than any model's.
-pub(super) fn check_name(model: &str) -> Result<(), ApiError> {
-    let length = model.chars().count();
-    match length > MODEL_NAME_CHARS {
-        true => Err(over_budget(OverBudget::too_many("model", length, "characters", MODEL_NAME_CHARS))),
-        false => Ok(()),
-    }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hob_core::budget::{EMBEDDING_INPUTS, EMBEDDING_TOKENS, MODEL_NAME_CHARS};
+use hob_core::budget::{EMBEDDING_INPUTS, EMBEDDING_TOKENS};
 use hob_core::{AnswerWarning, EmbedInputs, EmbedRequest, Embeddings, OverBudget, Overlong, is_annotation};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Serialize, Serializer};
@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 use super::ignored_fields::IgnoredFields;
 use super::required_model;
 use crate::error::ApiError;
-use crate::json::{over_budget, read_bounded};
+use crate::json::{check_model_name, over_budget, read_bounded};
 use crate::whole_number::{WholeNumber, whole};
 
 /// Fields of other embedding APIs that change the vectors. They are refused, because ignoring them would return wrong vectors.
@@ -283,10 +283,7 @@ impl EmbeddingsRequest {
 impl WireRequest {
     fn resolve(self) -> Result<EmbeddingsRequest, ApiError> {
         let model = required_model(self.model)?;
-        let length = model.chars().count();
-        if length > MODEL_NAME_CHARS {
-            return Err(over_budget(OverBudget::too_many("model", length, "characters", MODEL_NAME_CHARS)));
-        }
+        check_model_name(&model)?;
         let input = self.input.ok_or_else(|| ApiError::invalid("input", "'input' is required"))?;
         let mut ignored = IgnoredFields::default();
         for field in self.unknown.iter().filter(|field| !is_annotation(field)) {

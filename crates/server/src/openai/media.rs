@@ -8,14 +8,13 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use hob_app::MediaAnswered;
-use hob_core::budget::MODEL_NAME_CHARS;
-use hob_core::{MediaForm, MediaRequest, MediaTask, OverBudget};
+use hob_core::{MediaForm, MediaRequest, MediaTask};
 use serde_json::{Map, Value};
 
 use super::multipart;
 use crate::answer::{self, Received, new_id};
 use crate::error::ApiError;
-use crate::json::{over_budget, read};
+use crate::json::{check_model_name, read};
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 
@@ -125,12 +124,8 @@ fn named(model: &str) -> Result<String, ApiError> {
     if model.trim().is_empty() {
         return Err(no_model());
     }
-    match model.chars().count() {
-        count if count > MODEL_NAME_CHARS => {
-            Err(over_budget(OverBudget::too_many("model", count, "characters", MODEL_NAME_CHARS)))
-        }
-        _ => Ok(model.to_owned()),
-    }
+    check_model_name(model)?;
+    Ok(model.to_owned())
 }
 
 fn no_model() -> ApiError {

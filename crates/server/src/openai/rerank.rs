@@ -6,14 +6,14 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use hob_app::Reranked;
-use hob_core::budget::{EMBEDDING_INPUTS, MODEL_NAME_CHARS};
-use hob_core::model::DEFAULT_MODEL;
+use hob_core::budget::EMBEDDING_INPUTS;
 use hob_core::{AnswerWarning, OverBudget, RerankRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::chat_request::whole_within;
 use super::ignored_fields::IgnoredFields;
+use super::tokenize::model_or_default;
 use crate::answer::{self, Received, new_id};
 use crate::error::ApiError;
 use crate::json::{over_budget, read};
@@ -133,12 +133,7 @@ impl DocumentsRequest {
                 ignored.note(field);
             }
         }
-        let model =
-            model.filter(|model| !model.trim().is_empty()).unwrap_or_else(|| DEFAULT_MODEL.to_owned());
-        if model.chars().count() > MODEL_NAME_CHARS {
-            let count = model.chars().count();
-            return Err(over_budget(OverBudget::too_many("model", count, "characters", MODEL_NAME_CHARS)));
-        }
+        let model = model_or_default(model)?;
         Ok(DocumentsRequest {
             request: RerankRequest { model, query, documents: texts },
             top: top.and_then(|top| usize::try_from(top).ok()),

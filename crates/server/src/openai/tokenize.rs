@@ -18,7 +18,7 @@ use super::message::{LastCalls, WireMessage};
 use super::tools::WireTool;
 use crate::answer::{self, Received, new_id};
 use crate::error::ApiError;
-use crate::json::{over_budget, read, read_bounded};
+use crate::json::{check_model_name, over_budget, read, read_bounded};
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 use crate::warning_header::with_warnings;
@@ -107,7 +107,7 @@ impl WireRequest {
                 ignored.note(field);
             }
         }
-        let model = model_or_default(self.model.take());
+        let model = model_or_default(self.model.take())?;
         let messages = self.messages.take();
         let (form, input) = match (self.content.take(), self.prompt.take(), messages) {
             (Some(content), Some(prompt), None) if content != prompt => {
@@ -182,8 +182,10 @@ impl WireRequest {
 }
 
 /// llama.cpp has one model, so its clients name none.
-fn model_or_default(model: Option<String>) -> String {
-    model.filter(|model| !model.trim().is_empty()).unwrap_or_else(|| DEFAULT_MODEL.to_owned())
+pub(super) fn model_or_default(model: Option<String>) -> Result<String, ApiError> {
+    let model = model.filter(|model| !model.trim().is_empty()).unwrap_or_else(|| DEFAULT_MODEL.to_owned());
+    check_model_name(&model)?;
+    Ok(model)
 }
 
 /// The answer.
@@ -250,8 +252,5 @@ fn parse_tokens(body: &[u8]) -> Result<DetokenizeRequest, ApiError> {
         return Err(over_budget(OverBudget::too_many("tokens", tokens.len(), "tokens", EMBEDDING_TOKENS)));
     }
     let tokens = tokens.into_iter().map(|TokenId(id)| id).collect();
-    let request = DetokenizeRequest { model: model_or_default(model), tokens };
-    let check = GenerateRequest { model: request.model.clone(), ..GenerateRequest::default() };
-    budget::check_request(&check).map_err(over_budget)?;
-    Ok(request)
+    Ok(DetokenizeRequest { model: model_or_default(model)?, tokens })
 }

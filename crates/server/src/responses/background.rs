@@ -111,7 +111,7 @@ async fn work(
         run.record(&out);
     }
     if stored.send(saved).is_err() {
-        // The client has left, and nobody else knows the response.
+        // The client has disconnected, and no other client has the id of the response.
         run.cancelled.cancel();
     }
     if !is_saved {
@@ -141,14 +141,21 @@ async fn work(
     let mut last = Vec::new();
     match end {
         RunEnd::Answered(events) => last = events,
-        RunEnd::Failed(error) => events.fail(&error.for_caller(role), &mut last),
+        RunEnd::Failed(error) => {
+            tracing::warn!(
+                error = error.message(),
+                response = keeper.id,
+                "a response in the background failed"
+            );
+            events.fail(&error.for_caller(role), &mut last);
+        }
         RunEnd::Cancelled => events.cancel(&mut last),
     }
     if let Some(mut finished) = events.take_finished() {
         if !keeper.fits(&finished) {
             finished = events.object.failed(&ApiError::response_too_large());
         }
-        // What was not stored is logged: nobody waits for a header.
+        // What was not stored is logged: the head of the answer was sent before.
         let _lost = keeper.replace(finished).await;
     }
     run.record(&last);

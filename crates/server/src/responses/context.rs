@@ -36,7 +36,7 @@ pub(super) async fn complete(
     state.blocking.run(work).await
 }
 
-/// Whether somebody still writes this response.
+/// Whether a process still writes this response.
 pub(super) fn is_running(response: &StoredResponse) -> bool {
     response.lease.is_some_and(|lease| lease > Moment::of(SystemTime::now()))
 }
@@ -153,11 +153,15 @@ struct LoadedItems {
 
 /// What was asked and answered.
 fn items_of(response: &StoredResponse) -> Result<Vec<Value>, ApiError> {
-    let mut items: Vec<Value> = serde_json::from_str(&response.input).map_err(|_| unreadable())?;
+    let mut items = parse_items(&response.input)?;
     if let Value::Array(output) = parse(&response.body)?["output"].take() {
         items.extend(output);
     }
     Ok(items)
+}
+
+pub(super) fn parse_items(json: &str) -> Result<Vec<Value>, ApiError> {
+    serde_json::from_str(json).map_err(|_| unreadable())
 }
 
 pub(super) fn parse(json: &str) -> Result<Value, ApiError> {
@@ -166,7 +170,7 @@ pub(super) fn parse(json: &str) -> Result<Value, ApiError> {
 
 /// Only another program than Hob can have written it.
 fn unreadable() -> ApiError {
-    tracing::warn!("a stored response is not valid JSON");
+    tracing::warn!("a stored response or conversation is not valid JSON");
     ApiError::store_unavailable()
 }
 

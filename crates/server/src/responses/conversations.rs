@@ -94,9 +94,14 @@ pub(crate) async fn create(
     let append = ConversationAppend { conversation: conversation.id.clone(), items };
     let work = move || {
         store.create_conversation(&owner, &conversation)?;
+        if append.items.is_empty() {
+            return Ok(Appended::Yes);
+        }
         let appended = store.append(&owner, &append, now);
-        if !matches!(appended, Ok(Appended::Yes)) {
-            store.delete_conversation(&owner, &conversation.id)?;
+        if !matches!(appended, Ok(Appended::Yes))
+            && let Err(error) = store.delete_conversation(&owner, &conversation.id)
+        {
+            tracing::warn!(%error, "a conversation without its items was not deleted");
         }
         appended
     };

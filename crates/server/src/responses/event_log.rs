@@ -7,12 +7,18 @@ use std::time::Instant;
 use bytes::Bytes;
 use futures::stream::{self, Stream};
 use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::answer::MAX_SILENCE;
 
 /// Bytes of the events of one response. The events of a longer one cannot be read; the response can.
 const MAX_LOG_BYTES: usize = 16 << 20;
 
 /// Bytes that a client gets at a time.
 const PIECE_BYTES: usize = 64 << 10;
+
+/// What a client gets that would hear nothing for too long.
+const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 
 /// The events of a response, while it runs and after its end.
 pub(super) struct EventLog {
@@ -125,7 +131,7 @@ struct Follower {
     changed: watch::Receiver<()>,
     /// The number of the next event.
     next: usize,
-    /// Where the next piece begins: within the event `next - 1`, or at the start of `next`. `None` until that event is there.
+    /// Where the next piece begins, if it begins within the event `next`; `None` if it begins at its start, or that event is not there.
     position: Option<usize>,
     is_over: bool,
 }
@@ -138,8 +144,14 @@ impl Follower {
             if let Some(piece) = self.ready_piece() {
                 return Some(piece);
             }
-            if !self.is_over && self.changed.changed().await.is_err() {
+            if self.is_over {
                 break;
+            }
+            match timeout(MAX_SILENCE, self.changed.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => break,
+                // Only whole events are logged, so a client waits only between two of them.
+                Err(_) => return Some(Ok(Bytes::from_static(KEEP_ALIVE))),
             }
         }
         None
@@ -192,6 +204,21 @@ mod tests {
         assert_eq!(text(&log, 0).await, "event: a\ndata: {}\n\nevent: b\ndata: {}\n\nevent: c\ndata: {}\n\n");
         assert_eq!(text(&log, 2).await, "event: c\ndata: {}\n\n");
         assert_eq!([text(&log, 3).await, text(&log, 9).await], ["", ""]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_waits_for_an_event_hears_that_the_connection_lives() {
+        let log = Arc::new(EventLog::new());
+        log.add(b"event: a\n\n");
+        let mut pieces = std::pin::pin!(Arc::clone(&log).follow(0));
+        assert_eq!(pieces.next().await.unwrap().unwrap(), "event: a\n\n");
+        for _ in 0..2 {
+            assert_eq!(pieces.next().await.unwrap().unwrap(), KEEP_ALIVE);
+        }
+        log.add(b"event: b\n\n");
+        log.end();
+        assert_eq!(pieces.next().await.unwrap().unwrap(), "event: b\n\n");
+        assert!(pieces.next().await.is_none());
     }
 
     #[tokio::test]

@@ -42,7 +42,7 @@ use hob_core::CallerRole;
 
 use crate::request_context::RequestContext;
 
-/// The caller that stored responses belong to. Strangers are told apart by their address; those behind a proxy on this machine look
+/// The caller that stored responses belong to. Strangers are distinguished by their address; those behind a proxy on this machine look
 /// the same.
 fn owner_of(extensions: &Extensions) -> ResponseOwner {
     match (RequestContext::role(extensions), RequestContext::peer_key(extensions)) {

@@ -138,7 +138,7 @@ impl StoredInput {
 /// What the answer says if a call was left out.
 const CUT_CALL: &str = "input[].status=incomplete";
 
-/// Whether an item is a call that the length limit cut off. Its arguments are half of a JSON text, and nobody has run it, so every
+/// Whether an item is a call that the length limit cut off. Its arguments are half of a JSON text, and the call was not run, so every
 /// engine would refuse the conversation with it.
 fn is_cut_call(item: &Value, answered: &HashSet<&str>) -> bool {
     matches!(Item::kind(item), Some("function_call" | "custom_tool_call"))

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::background;
-use super::context::{is_running, parse, store_failed};
+use super::context::{is_running, parse, parse_items, store_failed};
 use super::item_ids::conversation_items;
 use super::item_pages::{PageQuery, item_list, nothing_after, page_of, parse_page};
 use super::json_answer::json_response;
@@ -180,9 +180,7 @@ pub(crate) async fn input_items(
     let id = read_id(id)?;
     let page = parse_page(query)?;
     let render = move |stored: &CallerStore| {
-        let Value::Array(items) = parse(&stored.find(&id)?.input)? else {
-            return Err(ApiError::store_unavailable());
-        };
+        let items = parse_items(&stored.find(&id)?.input)?;
         match page_of(conversation_items(&items), &page) {
             FoundItems::Items { items, has_more } => Ok(item_list(&items, has_more)),
             FoundItems::NothingAfter | FoundItems::NoSuchConversation => Err(nothing_after(&page)),

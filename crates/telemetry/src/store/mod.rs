@@ -1,5 +1,7 @@
 //! Stores calls, and reads them for reports. Every call blocks.
 
+#[cfg(test)]
+mod recount_tests;
 pub(crate) mod sqlite;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -8,7 +8,7 @@
 //! The engine is a stand-in that answers at once, so all that is measured is the way. Everything runs on this machine, one
 //! gateway at a time; a number counts as a ratio to nginx's in the same run.
 
-#![allow(clippy::disallowed_methods, reason = "tests start programs with the environment they were given")]
+#![expect(clippy::disallowed_methods, reason = "a bench starts programs with the environment it was given")]
 #![expect(clippy::expect_used, reason = "a bench that cannot set itself up should fail loudly")]
 
 mod apis;

@@ -338,6 +338,16 @@ fn snippets() -> impl Strategy<Value = String> {
     prop::collection::vec(snippet, 0..40).prop_map(|snippets| snippets.concat())
 }
 
+#[test]
+fn code_that_ends_within_a_wide_character_is_cut_at_its_line() {
+    let text = "````\n🦙```\n![ ](javascript:x)  ```rust\n漢字~~|---|---|\n🦙\n\n";
+    assert_safe(&html(text));
+    for at in text.char_indices().map(|(at, _)| at) {
+        html(&text[..at]);
+        cut(&text[..at], 1);
+    }
+}
+
 proptest! {
     #[test]
     fn any_text_becomes_safe_html_and_keeps_its_words(text in snippets()) {

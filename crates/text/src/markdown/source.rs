@@ -61,8 +61,10 @@ pub fn is_line_break(html: &str) -> bool {
     html.trim_end_matches(['>', '/', ' ']).eq_ignore_ascii_case("<br")
 }
 
+/// Where the line of this byte begins. The byte may be in the middle of a character.
 pub(super) fn line_start(text: &str, at: usize) -> usize {
-    text[..at].rfind(['\n', '\r']).map_or(0, |newline| newline + 1)
+    let is_newline = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    text.as_bytes()[..at].iter().rposition(is_newline).map_or(0, |newline| newline + 1)
 }
 
 /// Whether this line below the head of a table has too many columns.

@@ -127,7 +127,7 @@ impl AvailableModel {
     }
 }
 
-/// What a model can with the embedded engine, which reads no pictures yet.
+/// What a model can do with the embedded engine, which does not read images yet.
 pub fn abilities(entry: &CatalogueEntry) -> String {
     let can = entry.can.iter().filter(|ability| **ability != ModelAbility::Vision);
     can.map(|ability| ability.as_str()).collect::<Vec<_>>().join(", ")

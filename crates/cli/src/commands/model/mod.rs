@@ -21,6 +21,7 @@ use crate::args::{ModelCommand, NetworkAccess};
 use crate::commands::block_on;
 use crate::engine_status::{EngineState, EngineStatus, check_engines};
 use crate::local;
+use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::question::{is_interactive, yes_or_no};
 use crate::settings;
@@ -57,12 +58,12 @@ pub struct UsableModel {
     pub engine: Option<String>,
 }
 
-/// Finds a model on the engines. One that none of them has can be downloaded first, if the user agrees; `None` if that was stopped.
-pub async fn find_or_download(config: &Config, name: &str) -> Result<Option<UsableModel>> {
+/// Finds a model on the engines. One that none of them has can be downloaded first, if the user agrees; otherwise the exit code.
+pub async fn find_or_download(config: &Config, name: &str) -> Result<Result<UsableModel, ExitCode>> {
     if let Ok(found) = check_all_engines(config).await
         && let Some(usable) = usable(config, name, &found).await
     {
-        return Ok(Some(usable));
+        return Ok(Ok(usable));
     }
     let entry = hob_models::catalogue::find(name);
     let size = entry.map_or_else(String::new, |entry| format!(" ({})", local::download_of(entry)));
@@ -70,14 +71,16 @@ pub async fn find_or_download(config: &Config, name: &str) -> Result<Option<Usab
         bail!("no engine has the model '{name}'. Download it with 'hob model pull {name}'{size}.");
     }
     if !yes_or_no(&format!("No engine has the model '{name}'. Download it{size}?"))? {
-        return Ok(None);
+        output::note(format_args!("{name} was not downloaded."));
+        return Ok(Err(ExitCode::FAILURE));
     }
-    if download(config, name, NetworkAccess::Online).await? != ExitCode::SUCCESS {
-        return Ok(None);
+    let ended = download(config, name, NetworkAccess::Online).await?;
+    if ended != ExitCode::SUCCESS {
+        return Ok(Err(ended));
     }
     let found = check_all_engines(config).await?;
     match usable(config, name, &found).await {
-        Some(usable) => Ok(Some(usable)),
+        Some(usable) => Ok(Ok(usable)),
         None => Err(info::not_found(name, &found)),
     }
 }

@@ -160,7 +160,7 @@ struct WireModel {
     max_tokens: Option<u32>,
 }
 
-/// The models, and the largest limits of their answers where those are told.
+/// The models, and the largest limits of their answers, if the list has them.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ListedModels {
     pub(super) models: Vec<ModelInfo>,

@@ -6,8 +6,6 @@ mod messages;
 mod output_limits;
 mod request;
 
-use std::collections::HashMap;
-
 use async_trait::async_trait;
 use hob_core::{
     AnswerWarning, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation,
@@ -23,7 +21,7 @@ use crate::wire::engine_error::unknown_model;
 use crate::wire::remote::Resend;
 use crate::wire::response::Response;
 use events::AnthropicDecoder;
-use output_limits::{OutputLimit, OutputLimits};
+use output_limits::{OutputLimit, OutputLimits, SMALLEST_MAXIMUM};
 
 /// The version of the API that this module implements. Anthropic makes incompatible changes only under a new date.
 const VERSION: (HeaderName, HeaderValue) =
@@ -55,9 +53,12 @@ impl Anthropic {
         request: &GenerateRequest,
         reply_mode: ReplyMode,
     ) -> Result<(Response, Vec<AnswerWarning>), EngineError> {
-        if request.max_tokens().is_none() && !self.limits.is_known() && self.list_models().await.is_err() {
-            // Not asked again for every request: whoever lists the models fills it.
-            self.limits.replace(HashMap::new());
+        if request.max_tokens().is_none()
+            && !self.limits.is_known()
+            && let Err(error) = self.list_models().await
+        {
+            tracing::warn!(%error, "cannot list Anthropic's models; answers have at most {SMALLEST_MAXIMUM} tokens");
+            self.limits.give_up();
         }
         let limit = self.limits.limit(request);
         match self.post(request, reply_mode, &limit).await {

@@ -31,6 +31,12 @@ impl OutputLimits {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(limits);
     }
 
+    /// Limits that cannot be listed now count as unknown, and are not requested again for every answer: the next list of the
+    /// models has them.
+    pub(super) fn give_up(&self) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).get_or_insert_default();
+    }
+
     /// The largest limit of a model. Models are listed with the date of their release, and can be named without it.
     fn of(&self, model: &str) -> Option<u32> {
         let limits = self.0.read().unwrap_or_else(PoisonError::into_inner);

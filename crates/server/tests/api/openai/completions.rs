@@ -109,7 +109,7 @@ async fn probabilities_have_the_older_form() {
         body["choices"][0]["logprobs"],
         json!({ "tokens": ["A"], "token_logprobs": [-0.5], "top_logprobs": [{ "A": -0.5 }], "text_offset": [0] })
     );
-    // A try that nobody asked for is not shown, and neither are the probabilities that it was chosen by.
+    // A try beyond `n` is not shown, and neither are the probabilities that it was chosen by.
     let (_, body) = answer(&server, &json!({ "model": "m", "prompt": "a", "best_of": 3 })).await;
     let choices = body["choices"].as_array().unwrap();
     assert_eq!((choices.len(), &choices[0]["logprobs"]), (1, &Value::Null));

@@ -1,4 +1,4 @@
-//! `/v1/conversations`: created, asked in, listed, changed, deleted, and nobody else's.
+//! `/v1/conversations`: created, asked in, listed, changed, deleted, and visible only to their caller.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `/v1/responses/{id}`: read, listed, deleted, and nobody else's.
+//! `/v1/responses/{id}`: read, listed, deleted, and visible only to its caller.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
