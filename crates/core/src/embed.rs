@@ -1,5 +1,7 @@
 //! Requests for vectors of texts, and the vectors.
 
+use std::time::Duration;
+
 /// What to turn into vectors.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EmbedRequest {
@@ -73,6 +75,8 @@ pub struct Embeddings {
     /// `None` when the engine does not count.
     pub prompt_tokens: Option<u64>,
     pub cut: Cut,
+    /// How long the model was loaded for this request, where the engine reports it.
+    pub load_time: Option<Duration>,
 }
 
 /// Which texts were truncated.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use crate::answer_order::{LaterThought, Stretch};
 use crate::message::{Message, ToolCall};
 use crate::reasoning::SealedReasoning;
 
@@ -353,10 +354,35 @@ pub struct Answer {
     pub reasoning: Option<String>,
     /// The parts of it that the provider requires back unchanged, including encrypted ones.
     pub sealed_reasoning: Vec<SealedReasoning>,
+    /// Where the model thought again after it had begun its answer. Mostly empty: a model thinks first.
+    pub later_thoughts: Vec<LaterThought>,
     pub tool_calls: Vec<ToolCall>,
     pub finish_reason: FinishReason,
     /// Token probabilities in the chat-completions form, when they were asked for.
     pub logprobs: Option<Value>,
+}
+
+impl Answer {
+    /// Reasoning follows what the answer has now.
+    pub fn begin_thought(&mut self) {
+        let mut places = std::mem::take(&mut self.later_thoughts);
+        self.undivided().note_thought(&mut places);
+        self.later_thoughts = places;
+    }
+
+    /// Reasoning and text in the order in which the model wrote them.
+    pub fn stretches(&self) -> Vec<Stretch<'_>> {
+        let all = self.undivided();
+        all.divided(&self.later_thoughts).unwrap_or_else(|| vec![all])
+    }
+
+    fn undivided(&self) -> Stretch<'_> {
+        Stretch {
+            reasoning: self.reasoning.as_deref().unwrap_or_default(),
+            sealed: &self.sealed_reasoning,
+            text: &self.content,
+        }
+    }
 }
 
 /// What an engine gives back.

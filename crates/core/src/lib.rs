@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod allowed_path;
+mod answer_order;
 pub mod ask;
 pub mod backoff;
 pub mod budget;
@@ -36,6 +37,7 @@ pub mod unplaced;
 
 pub use agent::{Agent, AgentContext, AgentOutcome, TextSink};
 pub use allowed_path::{AllowedPath, AllowedRoots};
+pub use answer_order::{LaterThought, Stretch};
 pub use ask::{AgentPreference, Answered, Ask, AskError, Caller, MemoryUse, RequestSource};
 pub use backoff::Backoff;
 pub use budget::OverBudget;

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use futures::Stream;
 use serde_json::{Value, json};
 
+use crate::answer_order::{LaterThought, Stretch};
 use crate::engine_error::EngineError;
 use crate::generate::{Answer, AnswerWarning, FinishReason, Generation, Usage};
 use crate::message::ToolCall;
@@ -105,12 +106,21 @@ pub struct Collector {
 struct Collected {
     content: String,
     reasoning: String,
+    later_thoughts: Vec<LaterThought>,
     /// The part of the reasoning that no seal has followed yet.
     unsealed: String,
     sealed: Vec<SealedReasoning>,
     tool_calls: BTreeMap<u32, ToolCall>,
     finish_reason: Option<FinishReason>,
     logprobs: Vec<Value>,
+}
+
+impl Collected {
+    /// Reasoning follows.
+    fn begin_thought(&mut self) {
+        let so_far = Stretch { reasoning: &self.reasoning, sealed: &self.sealed, text: &self.content };
+        so_far.note_thought(&mut self.later_thoughts);
+    }
 }
 
 impl Collector {
@@ -128,11 +138,13 @@ impl Collector {
             }
             Delta::Reasoning { choice, text } => {
                 let choice = self.choices.entry(choice).or_default();
+                choice.begin_thought();
                 choice.reasoning.push_str(&text);
                 choice.unsealed.push_str(&text);
             }
             Delta::ReasoningSeal { choice, seal } => {
                 let choice = self.choices.entry(choice).or_default();
+                choice.begin_thought();
                 choice.sealed.push(match seal {
                     ReasoningSeal::Signature(signature) => {
                         SealedReasoning::Signed { text: std::mem::take(&mut choice.unsealed), signature }
@@ -171,6 +183,7 @@ impl Collector {
                 content: collected.content,
                 reasoning: Some(collected.reasoning).filter(|text| !text.is_empty()),
                 sealed_reasoning: collected.sealed,
+                later_thoughts: collected.later_thoughts,
                 tool_calls: collected.tool_calls.into_values().collect(),
                 finish_reason: collected.finish_reason?,
                 logprobs: Some(collected.logprobs)
@@ -229,6 +242,7 @@ mod tests {
             tool_calls: vec![ToolCall { id: "c1".into(), name: "add".into(), arguments: "{\"a\":1}".into() }],
             finish_reason: FinishReason::ToolCalls,
             sealed_reasoning: Vec::new(),
+            later_thoughts: Vec::new(),
             logprobs: None,
         };
         let expected = Generation {
@@ -265,6 +279,38 @@ mod tests {
             answer.sealed_reasoning,
             [signed("ab", "s1"), SealedReasoning::Redacted { data: "d".into() }, signed("c", "s2")]
         );
+    }
+
+    #[test]
+    fn a_thought_after_text_keeps_its_place() {
+        let thought = |text: &str| Delta::Reasoning { choice: 0, text: text.into() };
+        let sealed = |seal| Delta::ReasoningSeal { choice: 0, seal };
+        let generation = collect([
+            thought("a"),
+            sealed(ReasoningSeal::Signature("s1".into())),
+            Delta::text("One."),
+            thought("b"),
+            thought("c"),
+            sealed(ReasoningSeal::Signature("s2".into())),
+            Delta::text("Two"),
+            Delta::text("."),
+            sealed(ReasoningSeal::Redacted("d".into())),
+            Delta::text("Three."),
+            Delta::Finish { choice: 0, reason: FinishReason::Stop },
+            Delta::Done { usage: None },
+        ]);
+        let answer = generation.expect("it is complete").answer;
+        let blocks = &answer.sealed_reasoning;
+        let stretch = |reasoning, sealed, text| Stretch { reasoning, sealed, text };
+        assert_eq!(
+            answer.stretches(),
+            [
+                stretch("a", &blocks[..1], "One."),
+                stretch("bc", &blocks[1..2], "Two."),
+                stretch("", &blocks[2..], "Three."),
+            ]
+        );
+        assert_eq!((answer.content.as_str(), answer.reasoning.as_deref()), ("One.Two.Three.", Some("abc")));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What all embedding requests share, in any wire format: batches of bounded size, and checks of the answer.
 
+use std::time::Duration;
+
 use hob_core::{Cut, EmbedRequest, Embeddings, EngineError, Overlong};
 
 use crate::wire::client::Endpoint;
@@ -62,6 +64,8 @@ pub(crate) struct EmbeddingBatch {
     pub(crate) model: Option<String>,
     pub(crate) vectors: Vec<Vec<f32>>,
     pub(crate) prompt_tokens: Option<u64>,
+    /// How long the model was loaded for it.
+    pub(crate) load_time: Option<Duration>,
 }
 
 /// Joins the answers to all batches.
@@ -86,6 +90,7 @@ impl<'a> EmbeddingCollector<'a> {
             vectors: Vec::with_capacity(request.inputs.len()),
             prompt_tokens: Some(0),
             cut: if may_be_cut { Cut::Unreported } else { Cut::NONE },
+            load_time: None,
         };
         EmbeddingCollector { endpoint, request, embeddings }
     }
@@ -111,6 +116,8 @@ impl<'a> EmbeddingCollector<'a> {
         let sum = &mut self.embeddings.prompt_tokens;
         *sum = sum.zip(batch.prompt_tokens).map(|(sum, more)| sum.saturating_add(more));
         self.embeddings.vectors.extend(batch.vectors);
+        // The model is loaded once, for the first batch.
+        self.embeddings.load_time = self.embeddings.load_time.max(batch.load_time);
         if let Some(model) = batch.model {
             self.embeddings.model = model;
         }

@@ -46,6 +46,7 @@ fn written(content: &str, finish_reason: FinishReason) -> Answer {
         tool_calls: Vec::new(),
         finish_reason,
         sealed_reasoning: Vec::new(),
+        later_thoughts: Vec::new(),
         logprobs: None,
     }
 }

@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
 
+use std::time::Duration;
+
 use hob_core::{Cut, EmbedInputs, EmbedRequest, Embeddings, Engine, EngineError, Overlong};
 use hob_engines::{Endpoint, EndpointOptions, Ollama, OpenAiCompat, Style};
 use hob_testkit::{FakeServer, Recorded, Reply, Transcript};
@@ -38,10 +40,11 @@ fn lengths(request: &Recorded) -> Reply {
 async fn the_real_ollama_gives_a_vector_for_each_text() {
     let server = FakeServer::replying(Reply::transcript("ollama/embed")).await;
     let ollama = Ollama::new(endpoint("ollama", &server));
-    let Embeddings { model, vectors, prompt_tokens, cut } =
+    let Embeddings { model, vectors, prompt_tokens, cut, load_time } =
         ollama.embed(&request(&["hello", "world"])).await.unwrap();
     assert_eq!((model.as_str(), vectors.len(), prompt_tokens), ("smollm2", 2, Some(2)));
     assert_eq!((vectors[0].len(), vectors[0][0], cut), (576, -0.012705961, Cut::NONE));
+    assert_eq!(load_time, Some(Duration::from_nanos(22_129_404)));
     let sent = &server.requests()[0];
     let mut expected: Value = serde_json::from_str(&Transcript::load("ollama/embed").request_body).unwrap();
     // Ollama truncates silently by default.
@@ -61,6 +64,7 @@ async fn the_format_that_most_share_is_spoken_by_all_of_them() {
                 vectors: vec![vec![3.0, 0.5], vec![5.0, 0.5]],
                 prompt_tokens: Some(2),
                 cut: Cut::NONE,
+                load_time: None,
             }
         );
         let sent = &server.requests()[0];

@@ -52,6 +52,7 @@ fn said(content: &str) -> Answer {
         tool_calls: Vec::new(),
         finish_reason: FinishReason::Stop,
         sealed_reasoning: Vec::new(),
+        later_thoughts: Vec::new(),
         logprobs: None,
     }
 }

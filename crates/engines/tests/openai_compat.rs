@@ -66,6 +66,7 @@ fn said(content: &str, finish_reason: FinishReason) -> Answer {
         tool_calls: Vec::new(),
         finish_reason,
         sealed_reasoning: Vec::new(),
+        later_thoughts: Vec::new(),
         logprobs: None,
     }
 }

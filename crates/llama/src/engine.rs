@@ -366,7 +366,9 @@ impl Engine for LlamaEngine {
 
     /// Vectors of length one.
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        let began = Instant::now();
         let (handle, _lease) = self.cache.acquire(&request.model).await?;
+        let load_time = Some(began.elapsed());
         let place = place_in_queue(&handle)?;
         let (loaded, request) = (Arc::clone(&handle.loaded), request.clone());
         let texts = blocking(move || Texts::read(&loaded, &request)).await?;
@@ -377,6 +379,7 @@ impl Engine for LlamaEngine {
             vectors,
             prompt_tokens: Some(prompt_tokens),
             cut: Cut::Inputs(texts.cut),
+            load_time,
         })
     }
 

@@ -19,6 +19,14 @@ pub(crate) struct Job {
 }
 
 impl Job {
+    /// The beginning of the prompt that need not be read again. A prompt whose tokens are scored is read completely.
+    pub(crate) fn reusable(&self) -> &[i32] {
+        match &self.prepared.repeated {
+            Some(_) => &[],
+            None => &self.prepared.prompt,
+        }
+    }
+
     /// The cells of the first answer with its prompt, and of each further one.
     pub(crate) fn cells(&self) -> (usize, usize) {
         (self.prepared.prompt.len() + self.longest, self.longest)

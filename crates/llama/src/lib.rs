@@ -19,6 +19,7 @@ mod logprobs;
 mod model_cache;
 mod options;
 mod prompt;
+mod prompt_scores;
 mod quantize;
 mod request;
 mod rerank;

@@ -14,9 +14,12 @@ pub(crate) fn probabilities(scores: &[f32], chosen: i32, top: usize) -> TokenPro
     let best = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f32 = scores.iter().map(|score| (score - best).exp()).sum();
     let log_sum = best + sum.ln();
-    let mut order: Vec<(i32, f32)> = (0..).zip(scores.iter().copied()).collect();
+    let mut order: Vec<(i32, f32)> = match top {
+        0 => Vec::new(),
+        _ => (0..).zip(scores.iter().copied()).collect(),
+    };
     let better = |a: &(i32, f32), b: &(i32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
-    if top > 0 && order.len() > top {
+    if order.len() > top {
         order.select_nth_unstable_by(top - 1, better);
     }
     order.truncate(top);

@@ -16,7 +16,9 @@ use crate::constraint::{self, CallPlan, Constraint};
 use crate::control_tokens::{self, Origin};
 use crate::error::{bad_request, context_exceeded, unsupported, unusable};
 use crate::loaded_model::{LoadedModel, Template};
+use crate::prompt_scores::RepeatedPrompt;
 use crate::request::AnswerOptions;
+use crate::tokens::text_of;
 
 /// A request, ready for the worker.
 #[derive(Debug, Clone)]
@@ -28,6 +30,8 @@ pub(crate) struct Prepared {
     pub(crate) format: Option<AnswerFormat>,
     /// The control tokens that mark parts of the answer, which must be visible.
     pub(crate) visible: Vec<i32>,
+    /// The prompt, if the answers begin with it and with the probabilities of its tokens.
+    pub(crate) repeated: Option<RepeatedPrompt>,
 }
 
 /// Prepares a request. Slow with long conversations. One with schemas must run in `grammar_thread`.
@@ -52,7 +56,7 @@ pub(crate) fn prepare(loaded: &LoadedModel, request: &GenerateRequest) -> Result
     // An answer that follows a schema from its first token is text as it stands.
     let is_document = request.response_format != ResponseFormat::Text && !format.is_in_thought();
     let format = Some(format).filter(|_| !is_document);
-    Ok(Prepared { prompt, ask, constraint, format, visible })
+    Ok(Prepared { prompt, ask, constraint, format, visible, repeated: None })
 }
 
 /// Reads a text to continue, as [`prepare`] does a conversation.
@@ -60,12 +64,11 @@ pub(crate) fn prepare_completion(
     loaded: &LoadedModel,
     request: &CompletionRequest,
 ) -> Result<Prepared, EngineError> {
-    if request.echo {
-        let hint = "it returns no probabilities of the prompt; leave out 'echo' or 'logprobs'";
-        return Err(unsupported("echo", Some(hint)));
-    }
     let settings = request.settings();
-    let ask = answer_options(loaded, &settings)?;
+    let mut ask = answer_options(loaded, &settings)?;
+    if request.prompt_only {
+        ask.max_tokens = 0;
+    }
     let constraint = Constraint::of_text(loaded, &settings)?;
     let prompt = match (&request.prompt, &request.suffix) {
         (Prompt::Text(text), None) => loaded.tokens(text, true),
@@ -76,7 +79,30 @@ pub(crate) fn prepare_completion(
         }
     };
     check_length(loaded, &prompt, "prompt")?;
-    Ok(Prepared { prompt, ask, constraint, format: None, visible: Vec::new() })
+    let repeated = if request.echo { Some(repeated(loaded, request, &prompt)?) } else { None };
+    Ok(Prepared { prompt, ask, constraint, format: None, visible: Vec::new(), repeated })
+}
+
+/// The prompt that the answers begin with. The engine repeats it only with the probabilities of its tokens.
+fn repeated(
+    loaded: &LoadedModel,
+    request: &CompletionRequest,
+    tokens: &[i32],
+) -> Result<RepeatedPrompt, EngineError> {
+    let with_probabilities = Some("not together with 'echo' and 'logprobs'");
+    if request.suffix.is_some() {
+        return Err(unsupported("suffix", with_probabilities));
+    }
+    if request.response_format != ResponseFormat::Text {
+        return Err(unsupported("response_format", with_probabilities));
+    }
+    Ok(match &request.prompt {
+        Prompt::Text(text) => {
+            let is_begun_by_token = loaded.model.vocab().should_add_bos();
+            RepeatedPrompt { text: text.clone(), is_begun_by_token }
+        }
+        Prompt::Tokens(_) => RepeatedPrompt { text: text_of(loaded, tokens), is_begun_by_token: false },
+    })
 }
 
 /// The texts around a gap, between the model's own tokens for that. Nothing in the texts is a control token.

@@ -16,6 +16,7 @@ use crate::job::{Job, Output};
 use crate::loaded_model::LoadedModel;
 use crate::logprobs;
 use crate::prompt::Prepared;
+use crate::prompt_scores::{PromptScores, SCORED_AT_ONCE};
 use crate::sampler::Sampler;
 use crate::writer::{Reading, Writer};
 
@@ -23,6 +24,8 @@ use crate::writer::{Reading, Writer};
 pub(crate) struct Shared {
     pub(crate) output: Output,
     prompt: Vec<i32>,
+    /// The prompt with its probabilities, if the answers begin with it.
+    repeated: Option<PromptScores>,
     cached: usize,
     /// Unfinished answers.
     open: Cell<usize>,
@@ -94,7 +97,7 @@ pub(crate) struct Sequence {
 impl Sequence {
     /// The answers of a request, one in each slot. The first reads the prompt after the `reused` tokens.
     pub(crate) fn all(job: Job, slots: &[usize], reused: usize) -> Vec<Self> {
-        let Prepared { prompt, ask, constraint, format, visible } = job.prepared;
+        let Prepared { prompt, ask, constraint, format, visible, repeated } = job.prepared;
         let Constraint { grammar, tools, check: _ } = constraint;
         let thinks_first = format.as_ref().is_some_and(AnswerFormat::is_in_thought);
         let (grammar, after_thought) = if thinks_first { (None, grammar) } else { (grammar, None) };
@@ -102,6 +105,7 @@ impl Sequence {
         let shared = Rc::new(Shared {
             output: job.output,
             prompt,
+            repeated: repeated.map(PromptScores::new),
             cached: reused,
             open: Cell::new(slots.len()),
             written: Cell::new(0),
@@ -150,6 +154,17 @@ impl Sequence {
         }
     }
 
+    /// Whether all prompt tokens need scores, not only the last one.
+    pub(crate) fn scores_prompt(&self) -> bool {
+        self.shared.repeated.is_some() && matches!(self.stage, Stage::Reading(_))
+    }
+
+    /// Prompt tokens that the next step may read.
+    pub(crate) fn next_to_read(&self) -> usize {
+        let left = self.left_to_read();
+        if self.scores_prompt() { left.min(SCORED_AT_ONCE) } else { left }
+    }
+
     /// The tokens of a step, and whether the last one needs scores.
     pub(crate) fn next_tokens(&self, count: usize) -> (&[i32], bool) {
         match &self.stage {
@@ -171,8 +186,35 @@ impl Sequence {
         read
     }
 
+    /// Takes the scores after this position of the prompt: those of the token that follows there.
+    pub(crate) fn score_prompt(&self, position: usize, scores: &[f32], loaded: &LoadedModel) {
+        if let (Some(repeated), Some(&token)) = (&self.shared.repeated, self.shared.prompt.get(position + 1))
+        {
+            repeated.push(probabilities(scores, token, self.logprobs.unwrap_or(0), loaded));
+        }
+    }
+
+    /// Begins the answer with its prompt, if the caller asked for that; `false` if the caller has disconnected.
+    fn repeat_prompt(&self, loaded: &LoadedModel) -> bool {
+        let has_begun = matches!(self.stage, Stage::Writing(_));
+        match (&self.shared.repeated, self.shared.prompt.first()) {
+            (Some(repeated), Some(&first)) if !has_begun => {
+                self.shared.send(repeated.delta(self.writer.choice(), first, loaded.bytes_of(first, true)))
+            }
+            _ => true,
+        }
+    }
+
     /// Chooses the next token and sends its text.
     pub(crate) fn choose(&mut self, scores: &[f32], loaded: &LoadedModel) {
+        if !self.repeat_prompt(loaded) {
+            self.outcome = Some(Outcome::Gone);
+            return;
+        }
+        if self.longest == 0 {
+            self.outcome = Some(Outcome::Finished(FinishReason::Length));
+            return;
+        }
         let token = match pick(&mut self.sampler, self.grammar.as_mut(), scores) {
             Ok(token) => token,
             Err(broken) => {

@@ -25,7 +25,11 @@ pub(crate) fn split(loaded: &LoadedModel, request: &TokenizeRequest) -> Result<T
 
 /// Takes time with long texts.
 pub(crate) fn join(loaded: &LoadedModel, request: &DetokenizeRequest) -> Result<String, EngineError> {
-    let tokens = loaded.known_tokens("tokens", &request.tokens)?;
-    let bytes: Vec<u8> = tokens.into_iter().flat_map(|token| loaded.bytes_of(token, true)).collect();
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(text_of(loaded, &loaded.known_tokens("tokens", &request.tokens)?))
+}
+
+/// The text of tokens, with the names of control tokens.
+pub(crate) fn text_of(loaded: &LoadedModel, tokens: &[i32]) -> String {
+    let bytes: Vec<u8> = tokens.iter().flat_map(|token| loaded.bytes_of(*token, true)).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -257,7 +257,7 @@ impl<'model> Worker<'model> {
     fn admit(&mut self) {
         let mut at = 0;
         while let Some(job) = self.waiting.get(at) {
-            if self.is_being_read(&job.prepared.prompt) {
+            if self.is_being_read(job.reusable()) {
                 at += 1;
                 continue;
             }
@@ -292,7 +292,7 @@ impl<'model> Worker<'model> {
     }
 
     fn start(&mut self, job: Box<Job>, lead: usize, follow: usize) {
-        let Some(place) = self.slots.place(&job.prepared.prompt, lead) else {
+        let Some(place) = self.slots.place(job.reusable(), lead) else {
             return;
         };
         let leader = place.slot;
@@ -340,7 +340,7 @@ impl<'model> Worker<'model> {
         if active.is_empty() {
             return;
         }
-        let left: Vec<usize> = active.iter().map(|&at| self.alive[at].left_to_read()).collect();
+        let left: Vec<usize> = active.iter().map(|&at| self.alive[at].next_to_read()).collect();
         let plan = shares(&left, STEP, self.turn);
         self.turn = self.turn.wrapping_add(1);
 
@@ -357,8 +357,12 @@ impl<'model> Worker<'model> {
                 self.slots.append(sequence.slot, token);
             }
         }
-        for (at, row) in outputs {
+        for ScoredRow { at, row, position } in outputs {
             let scores = context.get_logits_ith(row);
+            if let Some(position) = position {
+                self.alive[at].score_prompt(position, scores, self.loaded);
+                continue;
+            }
             self.alive[at].choose(scores, self.loaded);
             let shared = Rc::clone(&self.alive[at].shared);
             let from = self.alive[at].slot;
@@ -410,6 +414,15 @@ impl<'model> Worker<'model> {
     }
 }
 
+/// A row of scores.
+struct ScoredRow {
+    /// The sequence that gets it.
+    at: usize,
+    row: i32,
+    /// The position of the prompt that it is about; `None` if the sequence chooses its next token from it.
+    position: Option<usize>,
+}
+
 /// Puts each share of the step into the batch; gives back which sequence gets its scores from which row.
 fn fill(
     batch: &mut LlamaBatch<'_>,
@@ -417,7 +430,7 @@ fn fill(
     alive: &[Sequence],
     active: &[usize],
     plan: &[Share],
-) -> Vec<(usize, i32)> {
+) -> Vec<ScoredRow> {
     batch.clear();
     let mut outputs = Vec::with_capacity(plan.len());
     for share in plan {
@@ -428,11 +441,12 @@ fn fill(
         let (tokens, wants_scores) = sequence.next_tokens(share.tokens);
         let last = tokens.len().saturating_sub(1);
         for (offset, &token) in tokens.iter().enumerate() {
-            let scores = wants_scores && offset == last;
-            let position = i32::try_from(start + offset).unwrap_or(i32::MAX);
+            let position = Some(start + offset).filter(|_| !(wants_scores && offset == last));
+            let scores = position.is_none() || sequence.scores_prompt();
+            let place = i32::try_from(start + offset).unwrap_or(i32::MAX);
             // The plan never exceeds the batch.
-            if batch.add(LlamaToken(token), position, &[seq], scores).is_ok() && scores {
-                outputs.push((at, batch.n_tokens() - 1));
+            if batch.add(LlamaToken(token), place, &[seq], scores).is_ok() && scores {
+                outputs.push(ScoredRow { at, row: batch.n_tokens() - 1, position });
             }
         }
     }

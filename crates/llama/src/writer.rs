@@ -62,6 +62,10 @@ impl Writer {
         }
     }
 
+    pub(crate) fn choice(&self) -> u32 {
+        self.choice
+    }
+
     /// Adds the bytes of a token and, if requested, its probabilities.
     pub(crate) fn push(&mut self, bytes: &[u8], probabilities: Option<Value>) -> Written {
         self.probabilities.extend(probabilities);

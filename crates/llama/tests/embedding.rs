@@ -140,8 +140,9 @@ async fn a_hub_with_the_original_files_gives_the_same_model() {
 async fn vectors_are_those_of_the_original() {
     let known = reference().texts;
     let texts: Vec<&str> = known.iter().map(|known| known.text.as_str()).collect();
-    let Embeddings { model, vectors, prompt_tokens, cut } =
+    let Embeddings { model, vectors, prompt_tokens, cut, load_time } =
         engine().await.embed(&request(&texts)).await.expect("vectors");
+    assert!(load_time.is_some(), "the engine knows how long it loaded the model");
     assert_eq!((model.as_str(), cut), (EMBEDDING.name, Cut::NONE));
     assert_eq!(prompt_tokens, Some(known.iter().map(|known| known.tokens).sum()));
     for (known, vector) in known.iter().zip(&vectors) {

@@ -2,13 +2,14 @@
 #![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
 #![cfg(unix)]
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use hob_core::{
-    CompletionRequest, Delta, DetokenizeRequest, EmbedRequest, Engine, EngineError, FinishReason,
+    Answer, CompletionRequest, Delta, DetokenizeRequest, EmbedRequest, Engine, EngineError, FinishReason,
     GenerateRequest, Generation, JsonSchema, MaxTokens, Message, Prompt, RerankRequest, ResponseFormat, Role,
     Sampling, Temperature, TokenizeInput, TokenizeRequest, ToolCall, ToolChoice, ToolDefinition,
 };
@@ -674,14 +675,79 @@ async fn a_continued_text_has_probabilities_and_keeps_what_looks_like_a_thought(
     assert_eq!(whole.answer.reasoning, None);
 }
 
+/// A text whose tokens are scored, with two alternatives each.
+fn scored(prompt: &str, max_tokens: i64) -> CompletionRequest {
+    let sampling = Sampling { logprobs: true, top_logprobs: Some(2), ..Sampling::default() };
+    CompletionRequest { echo: true, sampling, ..text(prompt, max_tokens) }
+}
+
+fn scores(answer: &Answer) -> Vec<Value> {
+    let logprobs = answer.logprobs.as_ref().expect("probabilities");
+    logprobs["content"].as_array().expect("tokens").clone()
+}
+
+fn logprob(token: &Value) -> f64 {
+    token["logprob"].as_f64().expect("a number")
+}
+
+#[tokio::test]
+async fn a_repeated_prompt_has_the_probabilities_that_the_model_gives_its_tokens() {
+    let engine = engine().await;
+    let prompt = "1, 2, 3, 4,";
+    let written = engine.complete(&scored(prompt, 3)).await.expect("an answer");
+    assert!(written.answer.content.starts_with("1, 2, 3, 4, 5"), "got: {}", written.answer.content);
+    let written_scores = scores(&written.answer);
+    let spelled: String =
+        written_scores.iter().map(|token| token["token"].as_str().expect("a text")).collect();
+    assert_eq!(spelled, written.answer.content);
+    assert_eq!(written_scores[0]["logprob"], Value::Null, "nothing precedes it");
+    assert!(
+        written_scores[1..].iter().all(|token| token["top_logprobs"].as_array().map(Vec::len) == Some(2))
+    );
+
+    // What the model wrote, read as a prompt, has the probabilities that it was written with.
+    let read =
+        CompletionRequest { prompt_only: true, max_tokens: None, ..scored(&written.answer.content, 1) };
+    let read = engine.complete(&read).await.expect("an answer");
+    assert_eq!(read.answer.content, written.answer.content);
+    assert_eq!(read.answer.finish_reason, FinishReason::Length);
+    assert_eq!(read.usage.map(|usage| usage.completion_tokens), Some(0));
+    let read_scores = scores(&read.answer);
+    assert_eq!(read_scores.len(), written_scores.len());
+    for (read, written) in read_scores.iter().zip(&written_scores).skip(1) {
+        assert_eq!(read["id"], written["id"]);
+        let (one, other) = (logprob(read), logprob(written));
+        assert!((one - other).abs() < 0.05, "{one} and {other} for {}", read["token"]);
+    }
+}
+
+#[tokio::test]
+async fn a_long_prompt_is_scored_completely_although_its_beginning_is_in_the_cache() {
+    let engine = engine().await;
+    let prompt = "The sun rises in the east and sets in the west. ".repeat(12);
+    let plain = engine.complete(&text(&prompt, 2)).await.expect("an answer");
+    let tokens = plain.usage.expect("usage").prompt_tokens;
+    let mut request = CompletionRequest { prompt_only: true, max_tokens: None, ..scored(&prompt, 1) };
+    request.sampling.n = NonZeroU32::new(2);
+    let scored = engine.complete(&request).await.expect("an answer");
+    assert_eq!(scored.usage.map(|usage| (usage.prompt_tokens, usage.cached_tokens)), Some((tokens, Some(0))));
+    for answer in scored.answers() {
+        let scores = scores(answer);
+        assert_eq!((answer.content.as_str(), scores.len() as u64), (prompt.as_str(), tokens));
+        // The text repeats itself, and the model has noticed.
+        assert!(scores[scores.len() - 20..].iter().map(logprob).sum::<f64>() > -2.0);
+    }
+
+    let input = TokenizeInput::Text { text: prompt.clone(), add_special: true, parse_special: true };
+    let from_tokens = CompletionRequest { prompt: Prompt::Tokens(split(input).await), ..request };
+    assert_eq!(engine.complete(&from_tokens).await.expect("an answer").answer.content, prompt);
+}
+
 #[tokio::test]
 async fn a_model_without_tokens_for_gaps_refuses_the_suffix_by_name() {
     let request = CompletionRequest { suffix: Some("}".into()), ..text("{", 4) };
     let error = engine().await.complete(&request).await.expect_err("refused");
     assert!(matches!(&error, EngineError::Unsupported { field, .. } if field == "suffix"), "{error}");
-    let request = CompletionRequest { echo: true, ..text("{", 4) };
-    let error = engine().await.complete(&request).await.expect_err("refused");
-    assert!(matches!(&error, EngineError::Unsupported { field, .. } if field == "echo"), "{error}");
     let request = CompletionRequest { prompt: Prompt::Tokens(vec![4_000_000]), ..text("", 4) };
     let error = engine().await.complete(&request).await.expect_err("refused");
     assert!(

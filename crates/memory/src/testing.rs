@@ -69,6 +69,7 @@ impl Engine for WordVectors {
                 .collect(),
             prompt_tokens: None,
             cut: Cut::Inputs(Vec::new()),
+            load_time: None,
         })
     }
 

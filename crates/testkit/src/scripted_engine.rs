@@ -250,6 +250,7 @@ impl Engine for ScriptedEngine {
             vectors: sizes.iter().map(|(bytes, words)| vec![*bytes as f32, -0.5, *words as f32]).collect(),
             prompt_tokens: Some(sizes.iter().map(|(_, words)| *words as u64).sum()),
             cut: Cut::NONE,
+            load_time: None,
         })
     }
 

@@ -249,6 +249,7 @@ pub fn outcome(content: &str, turns: u32, tool_results: Vec<ToolResult>) -> Agen
                 tool_calls: Vec::new(),
                 finish_reason: FinishReason::Stop,
                 sealed_reasoning: Vec::new(),
+                later_thoughts: Vec::new(),
                 logprobs: None,
             },
             alternatives: Vec::new(),

@@ -98,7 +98,13 @@ mod tests {
     #[test]
     fn the_document_that_points_the_way_of_the_question_comes_first() {
         let vectors = vec![vec![1.0, 0.0], vec![0.0, 2.0], vec![3.0, 0.0], vec![0.0, 0.0]];
-        let embeddings = Embeddings { model: "m".into(), vectors, prompt_tokens: Some(4), cut: Cut::NONE };
+        let embeddings = Embeddings {
+            model: "m".into(),
+            vectors,
+            prompt_tokens: Some(4),
+            cut: Cut::NONE,
+            load_time: None,
+        };
         let score = |index, score| RelevanceScore { index, score };
         assert_eq!(by_vectors(embeddings).scores, [score(1, 1.0), score(0, 0.0), score(2, 0.0)]);
     }

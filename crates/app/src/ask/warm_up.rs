@@ -61,6 +61,7 @@ impl Engine for Warming {
                 tool_calls: Vec::new(),
                 finish_reason: FinishReason::Stop,
                 sealed_reasoning: Vec::new(),
+                later_thoughts: Vec::new(),
                 logprobs: None,
             },
             alternatives: Vec::new(),

@@ -1,5 +1,7 @@
 //! `POST /api/embed`.
 
+use std::time::Duration;
+
 use hob_core::{EmbedRequest, Overlong};
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +33,7 @@ struct Answer {
     model: Option<String>,
     embeddings: Vec<Vec<f32>>,
     prompt_eval_count: Option<u64>,
+    load_duration: Option<u64>,
 }
 
 pub(super) fn read(body: &[u8]) -> Result<EmbeddingBatch, String> {
@@ -39,5 +42,6 @@ pub(super) fn read(body: &[u8]) -> Result<EmbeddingBatch, String> {
         model: answer.model,
         vectors: answer.embeddings,
         prompt_tokens: answer.prompt_eval_count,
+        load_time: answer.load_duration.map(Duration::from_nanos),
     })
 }

@@ -129,6 +129,7 @@ impl Choice {
             tool_calls: calls.into_iter().map(WireCall::into_tool_call).collect(),
             finish_reason: finish(&finish_reason, self.stop_reason.or(self.matched_stop)),
             sealed_reasoning: Vec::new(),
+            later_thoughts: Vec::new(),
             logprobs: self.logprobs.filter(|value| !value.is_null()).map(legacy_logprobs::in_chat_form),
         })
     }

@@ -97,6 +97,7 @@ fn read(body: &[u8]) -> Result<EmbeddingBatch, String> {
         model: answer.model.filter(|model| !model.is_empty()),
         vectors: answer.data.into_iter().map(|datum| datum.embedding).collect(),
         prompt_tokens: answer.usage.and_then(|usage| usage.prompt_tokens),
+        load_time: None,
     })
 }
 

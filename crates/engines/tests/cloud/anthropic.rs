@@ -93,6 +93,7 @@ async fn a_conversation_with_tools_round_trips() {
             tool_calls: vec![call("toolu_2", "weather", "{\"city\":\"Oslo\"}")],
             finish_reason: FinishReason::ToolCalls,
             sealed_reasoning: Vec::new(),
+            later_thoughts: Vec::new(),
             logprobs: None,
         },
         alternatives: Vec::new(),

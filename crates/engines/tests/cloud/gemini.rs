@@ -61,6 +61,7 @@ async fn a_signed_call_comes_back_to_google_with_its_signature() {
             tool_calls: vec![call(&calls[0].id, "weather", "{\"city\":\"Rome\"}")],
             finish_reason: FinishReason::ToolCalls,
             sealed_reasoning: Vec::new(),
+            later_thoughts: Vec::new(),
             logprobs: None,
         },
         alternatives: Vec::new(),

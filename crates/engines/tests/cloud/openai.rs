@@ -30,6 +30,7 @@ async fn a_question_is_answered() {
             tool_calls: Vec::new(),
             finish_reason: FinishReason::Stop,
             sealed_reasoning: Vec::new(),
+            later_thoughts: Vec::new(),
             logprobs: None,
         },
         alternatives: Vec::new(),

@@ -110,6 +110,7 @@ impl Engine for Asked {
             vectors: request.inputs.texts().unwrap_or_default().iter().map(one).collect(),
             prompt_tokens: None,
             cut: Cut::Inputs(Vec::new()),
+            load_time: None,
         })
     }
 

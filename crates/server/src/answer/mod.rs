@@ -126,10 +126,14 @@ pub(crate) fn whole_response(
     warnings: &[AnswerWarning],
 ) -> Response {
     let Answered { engine, generation, reason, .. } = answered;
-    let response =
-        ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response();
+    let response = json_response(body);
     let headers = AnswerHeaders { engine, reason: reason.as_ref(), role: caller.role };
     headers.add_to(response, warnings.iter().chain(&generation.warnings))
+}
+
+/// A response whose body is JSON already.
+pub(crate) fn json_response(body: impl Into<Body>) -> Response {
+    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body.into()).into_response()
 }
 
 /// Asks for a streamed answer.

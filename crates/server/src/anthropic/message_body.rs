@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use hob_core::{Answer, FinishReason, Generation, SealedReasoning, ToolCall, Usage};
+use hob_core::{FinishReason, Generation, SealedReasoning, Stretch, ToolCall, Usage};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -95,11 +95,16 @@ impl<'a> MessageBody<'a> {
     ) -> Self {
         let answer = &generation.answer;
         let mut content = Vec::with_capacity(2 + answer.tool_calls.len());
-        if display != ThinkingDisplay::Absent {
-            content.extend(thoughts(answer, display));
-        }
-        if !answer.content.is_empty() {
-            content.push(BodyBlock::Text { text: &answer.content });
+        let stretches = match display {
+            // Without the reasoning between them, texts are one block.
+            ThinkingDisplay::Absent => vec![Stretch { reasoning: "", sealed: &[], text: &answer.content }],
+            ThinkingDisplay::Shown | ThinkingDisplay::Omitted => answer.stretches(),
+        };
+        for stretch in stretches {
+            content.extend(thoughts(stretch, display));
+            if !stretch.text.is_empty() {
+                content.push(BodyBlock::Text { text: stretch.text });
+            }
         }
         content.extend(answer.tool_calls.iter().map(|call| BodyBlock::ToolUse {
             id: &call.id,
@@ -118,18 +123,18 @@ impl<'a> MessageBody<'a> {
     }
 }
 
-/// The reasoning: the blocks that the provider requires back, or else one with Hob's signature.
-fn thoughts(answer: &Answer, display: ThinkingDisplay) -> Vec<BodyBlock<'_>> {
+/// Reasoning: the blocks that the provider requires back, or else one with Hob's signature.
+fn thoughts(stretch: Stretch<'_>, display: ThinkingDisplay) -> Vec<BodyBlock<'_>> {
     let shown = |text| if display == ThinkingDisplay::Shown { text } else { "" };
-    let sealed = answer.sealed_reasoning.iter().map(|block| match block {
+    let sealed = stretch.sealed.iter().map(|block| match block {
         SealedReasoning::Signed { text, signature } => {
             BodyBlock::Thinking { thinking: shown(text), signature: Cow::Borrowed(signature) }
         }
         SealedReasoning::Redacted { data } => BodyBlock::RedactedThinking { data },
     });
     let mut blocks: Vec<BodyBlock<'_>> = sealed.collect();
-    let reasoning = answer.reasoning.as_deref().filter(|text| !text.is_empty());
-    if let Some(text) = reasoning.filter(|_| blocks.is_empty()) {
+    let text = stretch.reasoning;
+    if blocks.is_empty() && !text.is_empty() {
         let hidden = if display == ThinkingDisplay::Omitted { text } else { "" };
         blocks.push(BodyBlock::Thinking { thinking: shown(text), signature: Cow::Owned(signature(hidden)) });
     }
@@ -165,6 +170,7 @@ mod tests {
                 tool_calls: vec![call("{\"b\":1,\"a\":2}"), call(" "), call("[1")],
                 finish_reason: FinishReason::Stop,
                 sealed_reasoning: Vec::new(),
+                later_thoughts: Vec::new(),
                 logprobs: None,
             },
             alternatives: Vec::new(),
@@ -214,6 +220,25 @@ mod tests {
             first(ThinkingDisplay::Omitted),
             json!({ "type": "thinking", "thinking": "", "signature": signature("2 and 2") })
         );
+    }
+
+    #[test]
+    fn a_thought_after_text_is_a_block_after_it() {
+        let mut generation = generation();
+        generation.answer.tool_calls.clear();
+        generation.answer.content = "One.".into();
+        generation.answer.begin_thought();
+        generation.answer.content.push_str("Two.");
+        generation.answer.reasoning = Some("2 and 2 is 4".into());
+        let blocks = |display| {
+            let body = MessageBody::new("msg_1", &generation, display, &[]);
+            serde_json::to_value(body).unwrap()["content"].clone()
+        };
+        let text = |text: &str| json!({ "type": "text", "text": text });
+        let thought = |text: &str| json!({ "type": "thinking", "thinking": text, "signature": "hob." });
+        let shown = json!([thought("2 and 2"), text("One."), thought(" is 4"), text("Two.")]);
+        assert_eq!(blocks(ThinkingDisplay::Shown), shown);
+        assert_eq!(blocks(ThinkingDisplay::Absent), json!([text("One.Two.")]));
     }
 
     #[test]

@@ -104,8 +104,7 @@ impl AnswerForm {
 
     /// An answer that was not streamed.
     pub(super) fn whole(&self, generation: &Generation, body: &mut Vec<u8>) {
-        let Answer { content, reasoning, tool_calls, finish_reason, logprobs, sealed_reasoning: _ } =
-            &generation.answer;
+        let Answer { content, reasoning, tool_calls, finish_reason, logprobs, .. } = &generation.answer;
         let mut words = Words {
             role: "assistant",
             thinking: reasoning.as_deref().filter(|_| self.thoughts == Thoughts::Shown),

@@ -72,13 +72,13 @@ pub(crate) async fn create(
     respond(request, async |request| {
         let started = Instant::now();
         let (requested, warnings, embeddings) = vectors(&state, request, parse).await?;
-        let (vectors, tokens) =
-            embeddings.map_or_else(Default::default, |made| (made.vectors, made.prompt_tokens));
+        let (vectors, tokens, load_time) = embeddings
+            .map_or_else(Default::default, |made| (made.vectors, made.prompt_tokens, made.load_time));
         let answer = EmbedAnswer {
             model: &requested,
             embeddings: vectors.into_iter().map(of_length_one).collect(),
             total_duration: started.elapsed().as_nanos(),
-            load_duration: 0,
+            load_duration: load_time.unwrap_or_default().as_nanos(),
             prompt_eval_count: tokens,
         };
         Ok(with_warnings(Json(answer).into_response(), warnings.iter()))

@@ -1,8 +1,8 @@
 //! Responses in the background: each is a task of the server that ends when it is complete, cancelled, or the server stops.
 
-use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use std::{fmt, io};
 
 use axum::body::Body;
 use axum::response::Response;
@@ -10,6 +10,7 @@ use futures::StreamExt;
 use hob_conversations::StoredResponse;
 use hob_core::{Caller, Delta, EngineError, Moment, ReplyMode};
 use tokio::sync::oneshot;
+use tokio::time::{Instant, interval_at};
 use tracing::Instrument;
 
 use super::attempt::Attempt;
@@ -17,11 +18,10 @@ use super::background_runs::BackgroundRun;
 use super::context::store_failed;
 use super::event_log::EventsGone;
 use super::events::ResponseEvents;
-use super::json_answer::json_response;
 use super::numbered_events::push_error_event;
 use super::stored_body::Keeper;
 use crate::answer::stream::{StreamClient, StreamEncoder};
-use crate::answer::streaming;
+use crate::answer::{json_response, streaming};
 use crate::error::ApiError;
 use crate::state::ServerState;
 use crate::warning_header::with_warnings;
@@ -65,7 +65,7 @@ pub(super) async fn start(state: &Arc<ServerState>, new: NewRun) -> Result<Respo
     let guard = state.background.begin(&new.keeper.id, &new.keeper.owner, new.mode)?;
     let run = Arc::clone(&guard.run);
     let warnings = new.attempt.warnings().to_vec();
-    let body = new.events.queued_body();
+    let queued = (new.mode == ReplyMode::Complete).then(|| new.events.queued_body());
     let (stored, is_stored) = oneshot::channel();
     let state = Arc::clone(state);
     let task = async move {
@@ -77,9 +77,9 @@ pub(super) async fn start(state: &Arc<ServerState>, new: NewRun) -> Result<Respo
     tokio::spawn(task.instrument(tracing::Span::current()));
     // A task that panicked says nothing.
     is_stored.await.map_err(|_| ApiError::store_unavailable())??;
-    let response = match run.mode {
-        ReplyMode::Streamed => follow(&run, None)?,
-        ReplyMode::Complete => json_response(body.into()),
+    let response = match queued {
+        Some(queued) => json_response(queued),
+        None => follow(&run, None)?,
     };
     Ok(with_warnings(response, warnings.iter()))
 }
@@ -103,12 +103,15 @@ async fn work(
     stored: oneshot::Sender<Result<(), ApiError>>,
 ) {
     let NewRun { keeper, attempt, caller, mut events, mode, client } = new;
-    let saved = save(&keeper, events.queued_body()).await;
+    let queued = events.queued_body();
+    let mut first = Vec::new();
+    if mode == ReplyMode::Streamed {
+        events.announce(&queued, &mut first);
+    }
+    let saved = save(&keeper, queued).await;
     let is_saved = saved.is_ok();
     if is_saved {
-        let mut out = Vec::new();
-        events.announce(&mut out);
-        run.record(&out);
+        run.record(&first);
     }
     if stored.send(saved).is_err() {
         // The client has disconnected, and no other client has the id of the response.
@@ -117,11 +120,11 @@ async fn work(
     if !is_saved {
         return;
     }
-    update(&keeper, events.in_progress_body()).await;
     let role = caller.role;
-    let end = {
+    // Another process can have cancelled or deleted it already.
+    let end = if update(&keeper, events.in_progress_body()).await {
         let mut answering = std::pin::pin!(answer(state, attempt, &caller, &mut events, mode, run));
-        let mut renewal = tokio::time::interval(RENEWED_EVERY);
+        let mut renewal = interval_at(Instant::now() + RENEWED_EVERY, RENEWED_EVERY);
         loop {
             tokio::select! {
                 biased;
@@ -131,12 +134,13 @@ async fn work(
                     Ok(last) => RunEnd::Answered(last),
                     Err(error) => RunEnd::Failed(error),
                 },
-                // Another process can cancel it too.
                 _ = renewal.tick() => if !renew(&keeper).await {
                     break RunEnd::Cancelled;
                 },
             }
         }
+    } else {
+        RunEnd::Cancelled
     };
     let mut last = Vec::new();
     match end {
@@ -206,26 +210,28 @@ async fn save(keeper: &Arc<Keeper>, queued: Vec<u8>) -> Result<(), ApiError> {
     keeper.state.blocking.run(work).await.map(drop).map_err(store_failed)
 }
 
-async fn update(keeper: &Arc<Keeper>, in_progress: Vec<u8>) {
+/// Stores that the response is being written, with a new lease. Whether it is still to be written.
+async fn update(keeper: &Arc<Keeper>, in_progress: Vec<u8>) -> bool {
     let writer = Arc::clone(keeper);
     let work = move || {
         let response = writer.response(in_progress, Some(lease()));
-        writer.store.update(&writer.owner, &response, None, SystemTime::now())
+        let updated = writer.store.update(&writer.owner, &response, None, SystemTime::now());
+        updated.map(|updated| updated.is_some())
     };
-    if let Err(error) = keeper.state.blocking.run(work).await {
-        tracing::warn!(%error, response = keeper.id, "a response was not updated");
-    }
+    is_wanted(keeper, keeper.state.blocking.run(work).await)
 }
 
-/// Whether the response is still to be written.
+/// Extends the lease. Whether the response is still to be written.
 async fn renew(keeper: &Arc<Keeper>) -> bool {
     let writer = Arc::clone(keeper);
     let work = move || writer.store.renew(&writer.owner, &writer.id, lease());
-    match keeper.state.blocking.run(work).await {
-        Ok(is_wanted) => is_wanted,
-        Err(error) => {
-            tracing::warn!(%error, response = keeper.id, "a response was not updated");
-            true
-        }
-    }
+    is_wanted(keeper, keeper.state.blocking.run(work).await)
+}
+
+/// A store that fails does not end the response.
+fn is_wanted(keeper: &Keeper, was_there: Result<bool, impl fmt::Display>) -> bool {
+    was_there.unwrap_or_else(|error| {
+        tracing::warn!(%error, response = keeper.id, "a response was not updated");
+        true
+    })
 }

@@ -75,10 +75,9 @@ impl ResponseEvents {
     }
 
     /// The first events of a response that waits in the background. Those of others are sent with the first piece.
-    pub(super) fn announce(&mut self, out: &mut Vec<u8>) {
-        let body = self.queued_body();
-        self.push_response("response.created", &body, out);
-        self.push_response("response.queued", &body, out);
+    pub(super) fn announce(&mut self, queued_body: &[u8], out: &mut Vec<u8>) {
+        self.push_response("response.created", queued_body, out);
+        self.push_response("response.queued", queued_body, out);
     }
 
     fn begin(&mut self, out: &mut Vec<u8>) {

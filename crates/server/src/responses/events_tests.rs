@@ -433,7 +433,8 @@ fn a_whole_answer_has_the_same_items_as_a_streamed_one() {
 fn a_cancelled_response_ends_with_an_error() {
     let mut events = events(OutputForm::default());
     let mut out = Vec::new();
-    events.announce(&mut out);
+    let queued = events.queued_body();
+    events.announce(&queued, &mut out);
     events.push(&Delta::text("a"), &mut out);
     events.cancel(&mut out);
     let sent = read(&out);

@@ -16,7 +16,6 @@ mod events;
 mod input;
 mod item_ids;
 mod item_pages;
-mod json_answer;
 mod metadata;
 mod numbered_events;
 mod object;

@@ -1,6 +1,6 @@
 //! The items of an answer: reasoning, messages and calls. Written once, for the events and for the object.
 
-use hob_core::{Answer, FinishReason, SealedReasoning};
+use hob_core::{Answer, FinishReason, SealedReasoning, Stretch};
 use serde_json::Value;
 
 use super::custom_tools;
@@ -182,14 +182,33 @@ pub(super) fn escaped(text: &str) -> Vec<u8> {
     out
 }
 
+/// The tokens of chat-completions log probabilities.
+fn tokens_of(logprobs: &Value) -> impl Iterator<Item = &Value> {
+    logprobs["content"].as_array().into_iter().flatten()
+}
+
 /// Appends the tokens of chat-completions log probabilities as elements of an array.
 pub(super) fn push_logprobs(out: &mut Vec<u8>, logprobs: &Value) {
-    for token in logprobs["content"].as_array().into_iter().flatten() {
-        if !out.is_empty() {
-            out.push(b',');
-        }
-        push_json(out, token);
+    tokens_of(logprobs).for_each(|token| push_logprob(out, token));
+}
+
+fn push_logprob(out: &mut Vec<u8>, token: &Value) {
+    if !out.is_empty() {
+        out.push(b',');
     }
+    push_json(out, token);
+}
+
+/// The next tokens, with about so many bytes of text, as elements of an array.
+fn logprobs_of<'a>(bytes: usize, tokens: &mut impl Iterator<Item = &'a Value>) -> Vec<u8> {
+    let (mut out, mut taken) = (Vec::new(), 0);
+    while taken < bytes
+        && let Some(token) = tokens.next()
+    {
+        taken += token["token"].as_str().map_or(0, str::len);
+        push_logprob(&mut out, token);
+    }
+    out
 }
 
 /// The items of a whole answer.
@@ -205,20 +224,21 @@ impl OutputItems<'_> {
         let status = ItemStatus::after(Some(&answer.finish_reason));
         let has_calls = !answer.tool_calls.is_empty();
         let mut built = OutputItems { suffix, status: ItemStatus::Completed, items: Vec::new() };
-        // Only the last item can be cut off.
-        let status_of_reasoning =
-            if answer.content.is_empty() && !has_calls { status } else { ItemStatus::Completed };
-        built.push_reasoning(answer, form, status_of_reasoning);
-        if !answer.content.is_empty() || (built.items.is_empty() && !has_calls) {
-            if !has_calls {
-                built.status = status;
+        let stretches = answer.stretches();
+        let mut tokens = answer.logprobs.iter().flat_map(tokens_of);
+        for (index, stretch) in stretches.iter().enumerate() {
+            let is_last = index + 1 == stretches.len() && !has_calls;
+            // Only the last item can be cut off.
+            let last = if is_last && stretch.text.is_empty() { status } else { ItemStatus::Completed };
+            built.push_reasoning(*stretch, form, last);
+            if !stretch.text.is_empty() || (built.items.is_empty() && is_last) {
+                built.status = if is_last { status } else { ItemStatus::Completed };
+                // A message has its own tokens, and the last one all that are left.
+                let bytes = if index + 1 == stretches.len() { usize::MAX } else { stretch.text.len() };
+                let logprobs = logprobs_of(bytes, &mut tokens);
+                let body = ItemBody::Message { text: &escaped(stretch.text), logprobs: &logprobs };
+                built.push(ItemType::Message, body);
             }
-            let mut logprobs = Vec::new();
-            if let Some(found) = &answer.logprobs {
-                push_logprobs(&mut logprobs, found);
-            }
-            let body = ItemBody::Message { text: &escaped(&answer.content), logprobs: &logprobs };
-            built.push(ItemType::Message, body);
         }
         for (index, call) in answer.tool_calls.iter().enumerate() {
             if index + 1 == answer.tool_calls.len() {
@@ -238,9 +258,9 @@ impl OutputItems<'_> {
     }
 
     /// What the model thought: an item for each block that a provider sealed, and one for the rest. `last` is how the rest ended.
-    fn push_reasoning(&mut self, answer: &Answer, form: &OutputForm, last: ItemStatus) {
-        let mut rest = answer.reasoning.as_deref().unwrap_or_default();
-        for block in &answer.sealed_reasoning {
+    fn push_reasoning(&mut self, stretch: Stretch<'_>, form: &OutputForm, last: ItemStatus) {
+        let mut rest = stretch.reasoning;
+        for block in stretch.sealed {
             let text = match block {
                 SealedReasoning::Signed { text, .. } => text.as_str(),
                 SealedReasoning::Redacted { .. } => "",

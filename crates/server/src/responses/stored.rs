@@ -15,8 +15,8 @@ use super::background;
 use super::context::{is_running, parse, parse_items, store_failed};
 use super::item_ids::conversation_items;
 use super::item_pages::{PageQuery, item_list, nothing_after, page_of, parse_page};
-use super::json_answer::json_response;
 use super::owner_of;
+use crate::answer::json_response;
 use crate::error::ApiError;
 use crate::limits::body::counted;
 use crate::limits::body_limit::SMALL_BODY;
@@ -72,7 +72,7 @@ impl CallerStore {
         let again = Arc::clone(&render);
         let body = state.blocking.run(move || render()).await?;
         if body.len() <= SMALL_BODY {
-            return Ok(json_response(body.into()));
+            return Ok(json_response(body));
         }
         let bytes = body.len();
         drop(body);

@@ -363,6 +363,7 @@ mod tests {
                 tool_calls: Vec::new(),
                 finish_reason: FinishReason::Stop,
                 sealed_reasoning: Vec::new(),
+                later_thoughts: Vec::new(),
                 logprobs: None,
             },
             alternatives: Vec::new(),

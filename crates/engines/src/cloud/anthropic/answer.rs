@@ -114,9 +114,13 @@ pub(super) fn read(body: &[u8], requested_model: &str) -> Result<Generation, Dec
         tool_calls: Vec::new(),
         finish_reason: finish_reason(&stop_reason, message.stop_sequence),
         sealed_reasoning: Vec::new(),
+        later_thoughts: Vec::new(),
         logprobs: None,
     };
     for block in message.content {
+        if matches!(block, Block::Thinking { .. } | Block::RedactedThinking { .. }) {
+            answer.begin_thought();
+        }
         match block {
             Block::Text { text } => answer.content.push_str(&text),
             Block::Thinking { thinking, signature } => {

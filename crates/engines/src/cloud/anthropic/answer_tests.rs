@@ -34,6 +34,7 @@ fn texts_thoughts_and_calls_become_one_answer() {
                 SealedReasoning::Signed { text: "Rome is a city.".into(), signature: "abc".into() },
                 SealedReasoning::Redacted { data: "xyz".into() },
             ],
+            later_thoughts: Vec::new(),
             logprobs: None,
         },
         alternatives: Vec::new(),
@@ -50,6 +51,19 @@ fn texts_thoughts_and_calls_become_one_answer() {
 }
 
 #[test]
+fn a_thought_between_texts_keeps_its_place() {
+    let body = br#"{"content": [
+        {"type": "text", "text": "One."},
+        {"type": "thinking", "thinking": "And then?", "signature": "abc"},
+        {"type": "text", "text": "Two."}
+    ], "stop_reason": "end_turn"}"#;
+    let answer = read(body, "claude-x").unwrap().answer;
+    let parts: Vec<(&str, usize, &str)> =
+        answer.stretches().iter().map(|part| (part.reasoning, part.sealed.len(), part.text)).collect();
+    assert_eq!(parts, [("", 0, "One."), ("And then?", 1, "Two.")]);
+}
+
+#[test]
 fn an_empty_answer_without_usage_is_still_an_answer() {
     let expected = Generation {
         model: "claude-x".into(),
@@ -59,6 +73,7 @@ fn an_empty_answer_without_usage_is_still_an_answer() {
             tool_calls: Vec::new(),
             finish_reason: FinishReason::Stop,
             sealed_reasoning: Vec::new(),
+            later_thoughts: Vec::new(),
             logprobs: None,
         },
         alternatives: Vec::new(),

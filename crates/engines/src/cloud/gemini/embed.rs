@@ -36,5 +36,5 @@ struct Values {
 pub(super) fn read(body: &[u8]) -> Result<EmbeddingBatch, String> {
     let answer: Answer = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let vectors = answer.embeddings.into_iter().map(|one| one.values).collect();
-    Ok(EmbeddingBatch { model: None, vectors, prompt_tokens: None })
+    Ok(EmbeddingBatch { model: None, vectors, prompt_tokens: None, load_time: None })
 }

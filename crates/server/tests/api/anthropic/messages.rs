@@ -10,7 +10,7 @@ use hob_engines::Style;
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 
-use super::{asking, create, message, post, saying_hello, serving, warnings};
+use super::{asking, create, events, message, post, saying_hello, serving, warnings};
 use crate::client::chunk;
 use crate::fixtures::{calculating, loopback_config, parts, reached_from_network, usage};
 use crate::support::{FINISH, TestServer, engine_at, models};
@@ -295,6 +295,63 @@ async fn what_a_provider_sealed_goes_back_to_it_unchanged() {
     let history = json!({ "model": "m", "messages": [answer["choices"][0]["message"]] });
     server.chat(&history).await;
     assert_eq!(engine.requests()[3].messages[0].extra["thinking_blocks"], blocks);
+}
+
+#[tokio::test]
+async fn thoughts_and_texts_keep_their_order_whole_and_streamed() {
+    let engine = Arc::new(ScriptedEngine::new(|_| {
+        let thought = |text: &str| Delta::Reasoning { choice: 0, text: text.into() };
+        let deltas = vec![
+            Delta::text("One."),
+            thought("And"),
+            thought(" then?"),
+            Delta::text("Two"),
+            Delta::text("."),
+            Delta::ReasoningSeal { choice: 0, seal: ReasoningSeal::Redacted("Emw".into()) },
+            Delta::text("Three."),
+            Delta::Finish { choice: 0, reason: FinishReason::Stop },
+            usage(1, 1),
+        ];
+        deltas.into_iter().map(Ok).collect()
+    }));
+    let server = serving(&engine).await;
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let blocks = json!([
+        text("One."),
+        { "type": "thinking", "thinking": "And then?", "signature": "hob." },
+        text("Two."),
+        { "type": "redacted_thinking", "data": "Emw" },
+        text("Three."),
+    ]);
+    let thinking = json!({ "type": "enabled", "budget_tokens": 32 });
+    let whole = message(create(&server, &asking(json!({ "thinking": thinking }))).await).await;
+    assert_eq!(whole["content"], blocks);
+
+    let streamed = create(&server, &asking(json!({ "thinking": thinking, "stream": true }))).await;
+    let mut built: Vec<Value> = Vec::new();
+    for event in events(streamed).await {
+        let index = event["index"].as_u64().map(|index| usize::try_from(index).unwrap());
+        match (event["type"].as_str().unwrap(), index) {
+            ("content_block_start", Some(index)) => {
+                assert_eq!(index, built.len());
+                built.push(event["content_block"].clone());
+            }
+            ("content_block_delta", Some(index)) => {
+                for field in ["text", "thinking", "signature"] {
+                    if let Some(piece) = event["delta"][field].as_str() {
+                        let so_far = built[index][field].as_str().unwrap();
+                        built[index][field] = format!("{so_far}{piece}").into();
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(Value::Array(built), blocks);
+
+    // A caller who did not ask for thoughts gets one text.
+    let plain = message(create(&server, &asking(json!({}))).await).await;
+    assert_eq!(plain["content"], json!([text("One.Two.Three.")]));
 }
 
 #[tokio::test]

@@ -73,6 +73,10 @@ async fn how_long_the_model_took_to_load_is_told() {
     let (request, _) = recorded("chat_stream");
     let answer = lines(post(&server, "/api/chat", &request).await).await;
     assert_eq!(answer.last().unwrap()["load_duration"], 29_616_591);
+    let (server, _fake) = replaying("ollama/embed").await;
+    let (request, _) = recorded("embed");
+    let (_, answer) = object(post(&server, "/api/embed", &request).await).await;
+    assert_eq!(answer["load_duration"], 22_129_404);
 }
 
 #[tokio::test]

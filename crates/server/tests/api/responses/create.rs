@@ -460,6 +460,39 @@ async fn reasoning_and_calls_are_items_of_a_whole_answer() {
 }
 
 #[tokio::test]
+async fn reasoning_between_texts_is_an_item_between_messages_in_both_forms() {
+    let deltas = vec![
+        Delta::text("One."),
+        thought("And then?"),
+        Delta::text("Two."),
+        finish(FinishReason::Length),
+        usage(1, 1),
+    ];
+    let server = StoringServer::start(giving(deltas)).await;
+    let whole = server.created(json!({})).await;
+    let message = |id: &str, status: &str, text: &str| {
+        let part = json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] });
+        json!({ "id": id, "type": "message", "status": status, "role": "assistant", "content": [part] })
+    };
+    let output = json!([
+        message("msg_0", "completed", "One."),
+        {
+            "id": "rs_1", "type": "reasoning", "status": "completed", "summary": [],
+            "content": [{ "type": "reasoning_text", "text": "And then?" }],
+        },
+        message("msg_2", "incomplete", "Two."),
+    ]);
+    let without_suffix = |response: &Value| -> Value {
+        let suffix = response["id"].as_str().unwrap().strip_prefix("resp_").unwrap();
+        serde_json::from_str(&response["output"].to_string().replace(suffix, "")).unwrap()
+    };
+    assert_eq!(without_suffix(&whole), output);
+    let streamed = server.create(json!({ "stream": true })).await.text().await.unwrap();
+    let last = events_of(&streamed).pop().unwrap();
+    assert_eq!((&last["type"], without_suffix(&last["response"])), (&json!("response.incomplete"), output));
+}
+
+#[tokio::test]
 async fn a_server_without_a_store_answers_and_says_that_it_stores_nothing() {
     let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["Hello"]))).await;
     let post = |body: Value| server.client.post(server.url("/v1/responses")).json(&body).send();
