@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests start programs with the environment they were given")]
 #![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
 
+mod brief_engine;
 mod closing_server;
 mod engine_ask;
 mod fake_server;
@@ -17,6 +18,7 @@ pub mod repository;
 mod scripted_engine;
 mod transcript;
 
+pub use brief_engine::BriefEngine;
 pub use closing_server::{Closing, ClosingServer};
 pub use engine_ask::EngineAsk;
 pub use fake_server::{FakeServer, Hold, Recorded, Reply};

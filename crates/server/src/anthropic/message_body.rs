@@ -152,6 +152,7 @@ fn input(call: &ToolCall) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
+    use hob_core::Answer;
     use serde_json::json;
 
     use super::*;

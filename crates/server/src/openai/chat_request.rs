@@ -14,7 +14,9 @@ use super::chat_response::CallForm;
 use super::ignored_fields::IgnoredFields;
 use super::message::{LastCalls, WireMessage};
 use super::required_model;
-use super::tools::{ToolSource, WireFormat, WireFunction, WireTool, legacy_choice, tool_choice};
+use super::tools::{
+    ToolSource, WireFormat, WireFunction, WireTool, allowed_tools, legacy_choice, tool_choice,
+};
 use crate::error::ApiError;
 use crate::json::{over_budget, read};
 use crate::whole_number::WholeNumber;
@@ -206,12 +208,6 @@ impl WireRequest {
         for (index, function) in functions.into_iter().flatten().enumerate() {
             tools.push(function.resolve_legacy(index, ignored)?);
         }
-        let offered = match agent {
-            AgentPreference::Named(_) if tools.is_empty() => ToolSource::Agent,
-            AgentPreference::Named(_) | AgentPreference::Configured | AgentPreference::None => {
-                ToolSource::Request(&tools)
-            }
-        };
         let choice = match (&self.tool_choice, &function_call) {
             (None | Some(Value::Null), None) => None,
             (None | Some(Value::Null), Some(choice)) => Some(legacy_choice(choice, &tools)?),
@@ -219,7 +215,10 @@ impl WireRequest {
                 if function_call.is_some() {
                     ignored.note("function_call");
                 }
-                Some(tool_choice(choice, offered)?)
+                Some(match allowed_tools(choice)? {
+                    Some(allowed) => allowed.choose(&mut tools)?,
+                    None => tool_choice(choice, ToolSource::of(agent, &tools))?,
+                })
             }
         };
         Ok(Callable { tools, choice, form })

@@ -367,6 +367,29 @@ fn tools_and_the_choice_among_them_are_read_in_every_form() {
 }
 
 #[test]
+fn a_choice_among_allowed_tools_takes_the_others_away() {
+    let tools = r#""tools":[{"function":{"name":"f"}},{"function":{"name":"g"}}]"#;
+    let asked = |allowed: &str| {
+        let choice = format!(r#"{{"type":"allowed_tools","allowed_tools":{allowed}}}"#);
+        ChatRequest::parse(with(&format!(r#"{tools},"tool_choice":{choice}"#)).as_bytes())
+    };
+    let g = r#"[{"type":"function","function":{"name":"g"}}]"#;
+    for (mode, meant) in [("auto", ToolChoice::Auto), ("required", ToolChoice::Required)] {
+        let request = asked(&format!(r#"{{"mode":"{mode}","tools":{g}}}"#)).unwrap().request;
+        let names: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!((names, request.tool_choice), (vec!["g"], Some(meant)));
+    }
+    for (allowed, param) in [
+        ("{}", "tool_choice.allowed_tools.tools"),
+        (r#"{"mode":"required","tools":[]}"#, "tool_choice.allowed_tools.tools"),
+        (r#"{"tools":[{"type":"function","function":{"name":"h"}}]}"#, "tool_choice.allowed_tools.tools"),
+        (r#"{"mode":"never","tools":[]}"#, "tool_choice.allowed_tools.mode"),
+    ] {
+        assert_eq!(asked(allowed).unwrap_err().param(), Some(param), "{allowed}");
+    }
+}
+
+#[test]
 fn a_choice_without_tools_is_about_those_of_the_agent_that_was_named() {
     for (written, meant) in [
         (r#""required""#, ToolChoice::Required),
@@ -566,7 +589,7 @@ fn an_error_names_the_wrong_field_and_the_reason() {
         (
             with(r#""tool_choice":"perhaps""#),
             "tool_choice",
-            "'perhaps' is not a choice. Choices are auto, none, required, or a function by name",
+            "'perhaps' is not a choice. Choices are auto, none, required, a function by name, and allowed_tools",
         ),
         (with(r#""tool_choice":"required""#), "tool_choice", "a tool is required but 'tools' is empty"),
         (

@@ -1,6 +1,6 @@
 //! Tools and response formats as clients write them.
 
-use hob_core::{JsonSchema, ResponseFormat, ToolChoice, ToolDefinition};
+use hob_core::{AgentPreference, JsonSchema, ResponseFormat, ToolChoice, ToolDefinition};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -96,6 +96,17 @@ pub(crate) enum ToolSource<'a> {
     Agent,
 }
 
+impl<'a> ToolSource<'a> {
+    pub(crate) fn of(agent: &AgentPreference, tools: &'a [ToolDefinition]) -> Self {
+        match agent {
+            AgentPreference::Named(_) if tools.is_empty() => ToolSource::Agent,
+            AgentPreference::Named(_) | AgentPreference::Configured | AgentPreference::None => {
+                ToolSource::Request(tools)
+            }
+        }
+    }
+}
+
 impl ToolSource<'_> {
     fn may_have_any(self) -> bool {
         match self {
@@ -112,7 +123,7 @@ impl ToolSource<'_> {
     }
 }
 
-/// Reads `auto`, `none`, `required` and `{"type": "function", "function": {"name": …}}`.
+/// Reads `auto`, `none`, `required` and `{"type": "function", "function": {"name": …}}`. [`allowed_tools`] reads the rest.
 pub(crate) fn tool_choice(value: &Value, offered: ToolSource<'_>) -> Result<ToolChoice, ApiError> {
     let invalid = |message: String| Err(ApiError::invalid("tool_choice", message));
     match value {
@@ -122,7 +133,7 @@ pub(crate) fn tool_choice(value: &Value, offered: ToolSource<'_>) -> Result<Tool
             "required" | "any" if offered.may_have_any() => Ok(ToolChoice::Required),
             "required" | "any" => invalid("a tool is required but 'tools' is empty".into()),
             other => invalid(format!(
-                "'{other}' is not a choice. Choices are auto, none, required, or a function by name"
+                "'{other}' is not a choice. Choices are auto, none, required, a function by name, and allowed_tools"
             )),
         },
         Value::Object(object) => match chosen_name(object) {
@@ -134,6 +145,64 @@ pub(crate) fn tool_choice(value: &Value, offered: ToolSource<'_>) -> Result<Tool
             ),
         },
         _ => invalid("expected a word or an object".into()),
+    }
+}
+
+/// A choice among some of the tools.
+pub(crate) struct AllowedTools<'a> {
+    /// The object with the list and the mode.
+    pub(crate) path: &'static str,
+    pub(crate) names: Vec<&'a str>,
+    mode: &'a str,
+}
+
+impl<'a> AllowedTools<'a> {
+    /// Reads the list and the mode. `name` finds the name in an entry of the list.
+    pub(crate) fn read(
+        path: &'static str,
+        choice: &'a Value,
+        name: fn(&'a Value) -> Option<&'a str>,
+    ) -> Result<Self, ApiError> {
+        let Some(Value::Array(listed)) = choice.get("tools") else {
+            let message = "allowed_tools needs a list of 'tools'";
+            return Err(ApiError::invalid(format!("{path}.tools"), message));
+        };
+        let mode = choice.get("mode").and_then(Value::as_str).unwrap_or("auto");
+        Ok(AllowedTools { path, names: listed.iter().filter_map(name).collect(), mode })
+    }
+
+    /// Takes the other tools away.
+    pub(crate) fn choose(&self, tools: &mut Vec<ToolDefinition>) -> Result<ToolChoice, ApiError> {
+        let Self { path, names, mode } = self;
+        let wrong = |message: String| Err(ApiError::invalid(format!("{path}.tools"), message));
+        if let Some(missing) = names.iter().find(|name| tools.iter().all(|tool| tool.name != **name)) {
+            return wrong(format!("tool '{missing}' is not in 'tools'"));
+        }
+        tools.retain(|tool| names.contains(&tool.name.as_str()));
+        match *mode {
+            "auto" => Ok(ToolChoice::Auto),
+            "required" if tools.is_empty() => {
+                wrong("a tool is required, but none of the allowed ones can be offered by this server".into())
+            }
+            "required" => Ok(ToolChoice::Required),
+            other => {
+                let message = format!("'{other}' is not a mode. Modes are auto and required");
+                Err(ApiError::invalid(format!("{path}.mode"), message))
+            }
+        }
+    }
+}
+
+/// Reads `{"type": "allowed_tools", "allowed_tools": {…}}`; `None` for any other choice.
+pub(crate) fn allowed_tools(choice: &Value) -> Result<Option<AllowedTools<'_>>, ApiError> {
+    match choice.get("type").and_then(Value::as_str) {
+        Some("allowed_tools") => {
+            AllowedTools::read("tool_choice.allowed_tools", &choice["allowed_tools"], |tool| {
+                tool["function"]["name"].as_str()
+            })
+            .map(Some)
+        }
+        _ => Ok(None),
     }
 }
 

@@ -67,7 +67,7 @@ async fn answer(state: Arc<ServerState>, request: Request) -> Result<Response, A
         Parsed::NeedsStore(request) => {
             let conversation = request.continues.conversation();
             let lock = conversation.map(|id| state.conversation_locks.acquire(&owner, id)).transpose()?;
-            (Box::new(context::complete(&state, *request, owner.clone(), new).await?), lock)
+            (Box::new(Box::pin(context::complete(&state, *request, owner.clone(), new)).await?), lock)
         }
     };
     let ReadyRequest { request, input, continues, options, form, object, warnings } = *ready;
@@ -91,7 +91,7 @@ async fn answer(state: Arc<ServerState>, request: Request) -> Result<Response, A
         let keeper = keeper.ok_or_else(ApiError::no_response_store)?;
         let events = ResponseEvents::new(object, form).kept();
         let run = background::NewRun { keeper, attempt, caller, events, mode: options.mode, client };
-        return background::start(&state, run).await;
+        return Box::pin(background::start(&state, run)).await;
     }
     match options.mode {
         ReplyMode::Complete => {

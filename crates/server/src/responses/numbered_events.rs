@@ -33,16 +33,6 @@ impl EventNumbers {
         push_error_event(error, self.next, out);
         self.next += 1;
     }
-
-    /// The event that an item has begun or ended.
-    pub(super) fn push_item(&mut self, event: &str, index: usize, json: &[u8], out: &mut Vec<u8>) {
-        push_event_head(event, out);
-        out.extend_from_slice(b",\"output_index\":");
-        out.extend_from_slice(itoa::Buffer::new().format(index).as_bytes());
-        out.extend_from_slice(b",\"item\":");
-        out.extend_from_slice(json);
-        self.end(out);
-    }
 }
 
 /// Begins an event.
@@ -52,6 +42,14 @@ pub(super) fn push_event_head(event: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\ndata: {\"type\":\"");
     out.extend_from_slice(event.as_bytes());
     out.push(b'"');
+}
+
+/// Begins the event that an item has begun or ended, up to the item.
+pub(super) fn push_item_head(event: &str, index: usize, out: &mut Vec<u8>) {
+    push_event_head(event, out);
+    out.extend_from_slice(b",\"output_index\":");
+    out.extend_from_slice(itoa::Buffer::new().format(index).as_bytes());
+    out.extend_from_slice(b",\"item\":");
 }
 
 /// Appends the event `error`, for a stream without a response.

@@ -6,7 +6,7 @@
 use hob_core::{SealedReasoning, TextDelta};
 
 use super::custom_tools;
-use super::numbered_events::{EventNumbers, push_event_head};
+use super::numbered_events::{EventNumbers, push_event_head, push_item_head};
 use super::output::{
     ItemBody, ItemStatus, ItemType, OutputItem, push_logprobs, push_text_part, push_typed_text,
 };
@@ -16,6 +16,9 @@ use crate::json::push_json;
 /// What follows the text in an event with a piece of it, up to the event's number.
 const AFTER_PIECE: &[u8] = b",\"sequence_number\":";
 const AFTER_TEXT: &[u8] = b",\"logprobs\":[],\"sequence_number\":";
+
+/// The first capacity of a text.
+const TEXT_BYTES: usize = 256;
 
 /// An item that is being written.
 pub(super) struct OpenItem {
@@ -122,7 +125,7 @@ impl OpenItem {
             kind,
             index,
             delta_head: Vec::new(),
-            text: Vec::new(),
+            text: Vec::with_capacity(TEXT_BYTES),
             raw: String::new(),
             logprobs: Vec::new(),
         };
@@ -141,9 +144,9 @@ impl OpenItem {
 
     /// The event that it has begun.
     pub(super) fn push_added(&self, numbers: &mut EventNumbers, out: &mut Vec<u8>) {
-        let mut json = Vec::with_capacity(192);
-        self.body(None).push(&mut json, &self.id, ItemStatus::InProgress);
-        numbers.push_item("response.output_item.added", self.index, &json, out);
+        push_item_head("response.output_item.added", self.index, out);
+        self.body(None).push(out, &self.id, ItemStatus::InProgress);
+        numbers.end(out);
     }
 
     /// The event that its part has begun.
@@ -244,7 +247,9 @@ impl OpenItem {
         let seal = self.seal(ending.block, ending.seals_reasoning);
         let mut json = Vec::with_capacity(192 + self.text.len() + self.logprobs.len());
         self.body(seal.as_deref()).push(&mut json, &self.id, ending.status);
-        numbers.push_item("response.output_item.done", self.index, &json, out);
+        push_item_head("response.output_item.done", self.index, out);
+        out.extend_from_slice(&json);
+        numbers.end(out);
         OutputItem { id: self.id, json }
     }
 

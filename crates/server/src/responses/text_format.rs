@@ -1,5 +1,8 @@
 //! `text` of a request: the form of the answer.
 
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
 use hob_core::{JsonSchema, ResponseFormat};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -30,18 +33,20 @@ struct WireFormat {
     rest: Map<String, Value>,
 }
 
+/// What a response repeats for a request without the field.
+static PLAIN_TEXT: LazyLock<Value> = LazyLock::new(|| json!({ "format": { "type": "text" } }));
+
 /// The form of the answer.
 pub(super) struct TextOptions {
     pub(super) format: ResponseFormat,
     pub(super) verbosity: Option<String>,
     /// The field as the response repeats it.
-    pub(super) echo: Value,
+    pub(super) echo: Cow<'static, Value>,
 }
 
 impl Default for TextOptions {
     fn default() -> Self {
-        let echo = json!({ "format": { "type": "text" } });
-        TextOptions { format: ResponseFormat::Text, verbosity: None, echo }
+        TextOptions { format: ResponseFormat::Text, verbosity: None, echo: Cow::Borrowed(&PLAIN_TEXT) }
     }
 }
 
@@ -57,7 +62,7 @@ impl WireText {
         if let Some(verbosity) = &verbosity {
             echo["verbosity"] = json!(verbosity);
         }
-        Ok(TextOptions { format, verbosity, echo })
+        Ok(TextOptions { format, verbosity, echo: Cow::Owned(echo) })
     }
 }
 

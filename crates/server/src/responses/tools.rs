@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::custom_tools::{self, CustomFormat};
 use crate::error::ApiError;
 use crate::openai::ignored_fields::IgnoredFields;
+use crate::openai::tools::AllowedTools;
 
 /// The namespace whose tools are called by their plain names.
 const PLAIN_NAMESPACE: &str = "functions";
@@ -103,7 +104,7 @@ impl OfferedTools {
                         invalid("a chosen tool is written {\"type\": \"function\", \"name\": \"…\"}".into())
                     }
                 },
-                Some("allowed_tools") => self.allow(fields).map(Some),
+                Some("allowed_tools") => self.allow(choice).map(Some),
                 Some(kind) => {
                     invalid(format!("this server does not run the tool '{kind}', so it cannot be chosen"))
                 }
@@ -114,30 +115,10 @@ impl OfferedTools {
     }
 
     /// Keeps only the tools that an `allowed_tools` choice lists.
-    fn allow(&mut self, choice: &Map<String, Value>) -> Result<ToolChoice, ApiError> {
-        let Some(Value::Array(allowed)) = choice.get("tools") else {
-            return Err(ApiError::invalid("tool_choice.tools", "allowed_tools needs a list of 'tools'"));
-        };
-        let names: Vec<&str> = allowed.iter().filter_map(|tool| tool["name"].as_str()).collect();
-        if let Some(missing) = names.iter().find(|name| !self.has(name)) {
-            let message = format!("tool '{missing}' is not in 'tools'");
-            return Err(ApiError::invalid("tool_choice.tools", message));
-        }
-        self.definitions.retain(|tool| names.contains(&tool.name.as_str()));
-        self.custom.retain(|name| names.contains(&name.as_str()));
-        match choice.get("mode").and_then(Value::as_str).unwrap_or("auto") {
-            "auto" => Ok(ToolChoice::Auto),
-            "required" if self.definitions.is_empty() => {
-                let message =
-                    "a tool is required, but none of the allowed ones can be offered by this server";
-                Err(ApiError::invalid("tool_choice.tools", message))
-            }
-            "required" => Ok(ToolChoice::Required),
-            other => {
-                let message = format!("'{other}' is not a mode. Modes are auto and required");
-                Err(ApiError::invalid("tool_choice.mode", message))
-            }
-        }
+    fn allow(&mut self, choice: &Value) -> Result<ToolChoice, ApiError> {
+        let allowed = AllowedTools::read("tool_choice", choice, |tool| tool["name"].as_str())?;
+        self.custom.retain(|name| allowed.names.contains(&name.as_str()));
+        allowed.choose(&mut self.definitions)
     }
 }
 

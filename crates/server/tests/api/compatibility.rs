@@ -1,14 +1,16 @@
 //! The tables of `docs/api-compatibility.md`: what becomes of each field of an API, with each engine. Every field is sent to every
-//! engine. The engines are those of Hob, with a fake server behind them; the built-in one, which needs a model, is scripted.
+//! engine. The engines are those of Hob, with a fake server behind them; the built-in one has a real model for text.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use hob_core::Engine;
 use hob_engines::{Cloud, CloudOptions, Endpoint, EndpointOptions, Ollama, Provider, Style};
-use hob_testkit::{FakeServer, Recorded, Reply, ScriptedEngine};
+use hob_llama::{LlamaEngine, LlamaOptions};
+use hob_testkit::{BriefEngine, FakeServer, Recorded, Reply, part};
 use reqwest::Response;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::support::engine_at;
 
@@ -29,14 +31,13 @@ pub fn all_engines(fake: &FakeServer) -> Vec<AskedEngine> {
     let cloud = |options: CloudOptions| -> Arc<dyn Engine> { Arc::new(Cloud::new(options).unwrap()) };
     let asked = |name, model, engine| AskedEngine { name, model, engine };
     let ollama = Endpoint::new(EndpointOptions::new("ollama", fake.url())).unwrap();
-    let embedded = ScriptedEngine::saying(&["{}"]).called("embedded").with_models(&["m"]);
     vec![
         asked("ollama", "m", Arc::new(Ollama::new(ollama))),
         asked("vllm", "m", engine_at(fake, Style::VLLM)),
         asked("sglang", "m", engine_at(fake, Style::SGLANG)),
         asked("llamacpp", "m", engine_at(fake, Style::LLAMACPP)),
         asked("litellm", "m", engine_at(fake, Style::LITELLM)),
-        asked("embedded", "m", Arc::new(embedded)),
+        asked("embedded", "m", embedded()),
         asked("openai", "m", cloud(CloudOptions { openai: provider("/v1"), ..CloudOptions::default() })),
         asked(
             "anthropic",
@@ -45,6 +46,17 @@ pub fn all_engines(fake: &FakeServer) -> Vec<AskedEngine> {
         ),
         asked("gemini", "gemini-m", cloud(CloudOptions { gemini: provider(""), ..CloudOptions::default() })),
     ]
+}
+
+/// The built-in engine. It lives as long as the tests, because their servers share it.
+fn embedded() -> Arc<dyn Engine> {
+    static EMBEDDED: LazyLock<(TempDir, Arc<dyn Engine>)> = LazyLock::new(|| {
+        let models = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(part("HOB_TEST_MODEL"), models.path().join("m.gguf")).unwrap();
+        let options = LlamaOptions { threads: 1, ..LlamaOptions::new(models.path()) };
+        (models, Arc::new(BriefEngine(Arc::new(LlamaEngine::new(options)))))
+    });
+    Arc::clone(&EMBEDDED.1)
 }
 
 /// The server behind the engines. It answers `{}`, which is text, JSON, and the arguments of a call.

@@ -22,6 +22,8 @@ const EVENTS: usize = 64;
 const MOST_FOR_AN_ANSWER: usize = 100;
 /// The limit for a stream without its events.
 const MOST_FOR_A_STREAM: usize = 120;
+/// The same for a response of the Responses API, which has more to say about itself.
+const MOST_FOR_A_RESPONSE: usize = 170;
 /// The limit for each event of a stream.
 const MOST_FOR_AN_EVENT: usize = 2;
 
@@ -67,13 +69,23 @@ fn engine(answer: String) -> SocketAddr {
     address
 }
 
+/// The path of an API, and a question in its form.
+type Question = (&'static str, &'static str);
+
+const CHAT: Question = (
+    "/v1/chat/completions",
+    r#"{"model":"m","messages":[{"role":"user","content":"Why is the sky blue?"}],"stream":"#,
+);
+const RESPONSES: Question = (
+    "/v1/responses",
+    r#"{"model":"m","input":[{"role":"user","content":"Why is the sky blue?"}],"store":false,"stream":"#,
+);
+
 /// Sends requests on its own connection and returns the number of allocations per request.
-fn ask(server: SocketAddr, kind: &str, end: &[u8]) -> usize {
-    let body = format!(
-        r#"{{"model":"m","messages":[{{"role":"user","content":"Why is the sky blue?"}}],"stream":{kind}}}"#
-    );
+fn ask(server: SocketAddr, (path, question): Question, kind: &str, end: &[u8]) -> usize {
+    let body = format!("{question}{kind}}}");
     let request = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     let mut socket = TcpStream::connect(server).unwrap();
@@ -96,11 +108,11 @@ fn ask(server: SocketAddr, kind: &str, end: &[u8]) -> usize {
     (change.allocations + change.reallocations) / REQUESTS
 }
 
-async fn counted(answer: String, kind: &'static str, end: &'static [u8]) -> usize {
+async fn counted(answer: String, question: Question, kind: &'static str, end: &'static [u8]) -> usize {
     let url = format!("http://{}", engine(answer));
     let server = TestServer::start(engine_with(EndpointOptions::new("vllm", url), Style::VLLM)).await;
     let address = server.address;
-    let count = tokio::task::spawn_blocking(move || ask(address, kind, end)).await.unwrap();
+    let count = tokio::task::spawn_blocking(move || ask(address, question, kind, end)).await.unwrap();
     server.stop().await;
     count
 }
@@ -108,12 +120,23 @@ async fn counted(answer: String, kind: &'static str, end: &'static [u8]) -> usiz
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_stay_within_their_number_of_allocations() {
     let _turn = TURN.lock().await;
-    let answer = counted(whole(), "false", b"\"total_tokens\":21}}").await;
-    let short = counted(stream(1), "true", b"\r\n0\r\n\r\n").await;
-    let long = counted(stream(1 + EVENTS), "true", b"\r\n0\r\n\r\n").await;
+    let end = b"\r\n0\r\n\r\n";
+    let answer = counted(whole(), CHAT, "false", b"\"total_tokens\":21}}").await;
+    let short = counted(stream(1), CHAT, "true", end).await;
+    let long = counted(stream(1 + EVENTS), CHAT, "true", end).await;
     let event = (long - short).div_ceil(EVENTS);
     println!("an answer {answer}, a short stream {short}, each event {event}");
     assert!(answer <= MOST_FOR_AN_ANSWER, "an answer asks {answer} times");
     assert!(short <= MOST_FOR_A_STREAM, "a short stream asks {short} times");
     assert!(event <= MOST_FOR_AN_EVENT, "{EVENTS} events ask {} times", long - short);
+
+    let response = counted(stream(1), RESPONSES, "true", end).await;
+    let longer = counted(stream(1 + EVENTS), RESPONSES, "true", end).await;
+    println!("a short response {response}, {EVENTS} events {}", longer - response);
+    assert!(response <= MOST_FOR_A_RESPONSE, "a short response asks {response} times");
+    assert!(
+        longer - response <= MOST_FOR_AN_EVENT * EVENTS,
+        "{EVENTS} events of a response ask {} times",
+        longer - response
+    );
 }

@@ -323,7 +323,7 @@ async fn thoughts_and_texts_keep_their_order_whole_and_streamed() {
         { "type": "redacted_thinking", "data": "Emw" },
         text("Three."),
     ]);
-    let thinking = json!({ "type": "enabled", "budget_tokens": 32 });
+    let thinking = json!({ "type": "adaptive" });
     let whole = message(create(&server, &asking(json!({ "thinking": thinking }))).await).await;
     assert_eq!(whole["content"], blocks);
 
