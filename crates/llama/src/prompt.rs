@@ -16,7 +16,7 @@ use crate::constraint::{self, CallPlan, Constraint};
 use crate::control_tokens::{self, Origin};
 use crate::error::{bad_request, context_exceeded, unsupported, unusable};
 use crate::loaded_model::{LoadedModel, Template};
-use crate::prompt_scores::RepeatedPrompt;
+use crate::prompt_scores::{MAX_PROBABILITIES, RepeatedPrompt};
 use crate::request::AnswerOptions;
 use crate::tokens::text_of;
 
@@ -79,7 +79,7 @@ pub(crate) fn prepare_completion(
         }
     };
     check_length(loaded, &prompt, "prompt")?;
-    let repeated = if request.echo { Some(repeated(loaded, request, &prompt)?) } else { None };
+    let repeated = if request.echo { Some(repeated(loaded, request, &prompt, &ask)?) } else { None };
     Ok(Prepared { prompt, ask, constraint, format: None, visible: Vec::new(), repeated })
 }
 
@@ -88,6 +88,7 @@ fn repeated(
     loaded: &LoadedModel,
     request: &CompletionRequest,
     tokens: &[i32],
+    ask: &AnswerOptions,
 ) -> Result<RepeatedPrompt, EngineError> {
     let with_probabilities = Some("not together with 'echo' and 'logprobs'");
     if request.suffix.is_some() {
@@ -95,6 +96,16 @@ fn repeated(
     }
     if request.response_format != ResponseFormat::Text {
         return Err(unsupported("response_format", with_probabilities));
+    }
+    let each = 1 + ask.logprobs.unwrap_or(0);
+    let all = tokens.len() * each * ask.answers;
+    if all > MAX_PROBABILITIES {
+        let message = format!(
+            "the prompt has {} tokens, and with 'echo' and 'logprobs' the answer would have {all} probabilities; the limit is \
+             {MAX_PROBABILITIES}. Ask for fewer alternatives, or shorten the prompt",
+            tokens.len()
+        );
+        return Err(bad_request(message, Some("logprobs")));
     }
     Ok(match &request.prompt {
         Prompt::Text(text) => {

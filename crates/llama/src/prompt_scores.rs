@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 /// Positions of a prompt that are scored in one step. Each takes as much memory as the vocabulary has scores.
 pub(crate) const SCORED_AT_ONCE: usize = 32;
 
+/// Probabilities of the tokens of a prompt, with their alternatives, in all answers of a request. Each takes some hundred bytes.
+pub(crate) const MAX_PROBABILITIES: usize = 1 << 16;
+
 /// A prompt that its answers repeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RepeatedPrompt {

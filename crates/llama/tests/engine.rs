@@ -738,6 +738,15 @@ async fn a_long_prompt_is_scored_completely_although_its_beginning_is_in_the_cac
         assert!(scores[scores.len() - 20..].iter().map(logprob).sum::<f64>() > -2.0);
     }
 
+    request.sampling = Sampling { top_logprobs: Some(20), n: NonZeroU32::new(4), ..request.sampling };
+    let too_many = CompletionRequest { prompt: Prompt::Tokens(vec![5; 800]), ..request.clone() };
+    let error = engine.complete(&too_many).await.expect_err("refused");
+    assert!(
+        matches!(&error, EngineError::Refused { param: Some(field), .. } if field == "logprobs"),
+        "{error}"
+    );
+
+    request.sampling = Sampling { top_logprobs: Some(2), n: None, ..request.sampling };
     let input = TokenizeInput::Text { text: prompt.clone(), add_special: true, parse_special: true };
     let from_tokens = CompletionRequest { prompt: Prompt::Tokens(split(input).await), ..request };
     assert_eq!(engine.complete(&from_tokens).await.expect("an answer").answer.content, prompt);

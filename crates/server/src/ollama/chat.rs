@@ -5,8 +5,7 @@ use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use hob_core::{AnswerWarning, Caller, CallerRole};
 
 use super::answer_lines::{AnswerForm, AnswerLines, FormKind};
@@ -113,7 +112,5 @@ pub(super) async fn in_memory(
 fn memory_answer(form: &AnswerForm, purpose: Purpose, warnings: &[AnswerWarning]) -> Response {
     let reason = if purpose == Purpose::Unload { "unload" } else { "load" };
     let body = form.without_words(reason);
-    let response =
-        ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response();
-    with_warnings(response, warnings.iter())
+    with_warnings(answer::json_response(body), warnings.iter())
 }
