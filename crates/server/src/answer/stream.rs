@@ -1,6 +1,7 @@
 //! The HTTP body of a streamed answer. [`StreamEncoder`] is the wire format; the body around it is the same for every API.
 //! Pieces that are ready together are sent in one write. While the engine is silent, the client hears that the connection lives.
 
+use std::cell::Cell;
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,8 +25,14 @@ use crate::poll_gate::PollGate;
 /// A frame of this size is sent even if more is ready.
 const MAX_FRAME_BYTES: usize = 32 << 10;
 
-/// A buffer of at most this size is kept for the next frame. A stream that waits should hold little memory.
-const MAX_KEPT_BYTES: usize = 1 << 10;
+/// A buffer of at most this size is kept for the next frame.
+const MAX_KEPT_BYTES: usize = 2 * MAX_FRAME_BYTES;
+
+thread_local! {
+    /// The buffer that all streams of a thread render their frames into, one at a time. It is mostly in the processor's cache, and a stream
+    /// that waits holds none.
+    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// Writes the pieces of one answer in a wire format.
 pub(crate) trait StreamEncoder: Send + Unpin + 'static {
@@ -189,6 +196,9 @@ impl<E: StreamEncoder> AnswerBody<E> {
 
     /// The bytes that are ready; `None` at the end.
     fn next_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.out.capacity() == 0 {
+            self.out = BUFFER.take();
+        }
         if !self.over && self.client.connection.is_cut() {
             self.end_with(&ApiError::shutting_down());
         }
@@ -199,20 +209,26 @@ impl<E: StreamEncoder> AnswerBody<E> {
                 Poll::Ready(Next::Delta(next)) => self.take(next),
                 Poll::Ready(Next::Silence) if self.out.is_empty() => self.encoder.keep_alive(&mut self.out),
                 Poll::Ready(Next::Silence) => {}
-                Poll::Pending if self.out.is_empty() => return Poll::Pending,
+                Poll::Pending if self.out.is_empty() => {
+                    BUFFER.set(mem::take(&mut self.out));
+                    return Poll::Pending;
+                }
                 Poll::Pending => break,
             }
         }
-        if self.out.is_empty() {
+        let mut rendered = mem::take(&mut self.out);
+        if rendered.is_empty() {
+            BUFFER.set(rendered);
             return Poll::Ready(None);
         }
         self.silence.end();
-        if self.out.capacity() > MAX_KEPT_BYTES {
-            return Poll::Ready(Some(Bytes::from(mem::take(&mut self.out))));
+        if rendered.capacity() > MAX_KEPT_BYTES {
+            return Poll::Ready(Some(Bytes::from(rendered)));
         }
         // A copy of the right size costs less than a new buffer that grows.
-        let frame = Bytes::copy_from_slice(&self.out);
-        self.out.clear();
+        let frame = Bytes::copy_from_slice(&rendered);
+        rendered.clear();
+        BUFFER.set(rendered);
         Poll::Ready(Some(frame))
     }
 }

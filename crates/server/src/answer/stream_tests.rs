@@ -133,6 +133,18 @@ async fn what_is_ready_does_not_wait_for_what_is_not() {
     assert!(!body.is_end_stream());
 }
 
+#[tokio::test]
+async fn streams_of_one_thread_share_a_buffer_that_stays_small() {
+    let saying = |text: String| body(stream::iter([Ok(Delta::text(text))]).chain(stream::pending()));
+    let large = "x".repeat(MAX_KEPT_BYTES + 1);
+    let mut bodies = ["a", large.as_str(), "b"].map(|text| saying(text.to_owned()));
+    let frames = bodies.each_mut().map(poll);
+    assert_eq!(frames, ["a", large.as_str(), "b"].map(|text| Some(Some(text.to_owned()))));
+    assert_eq!(bodies.each_mut().map(poll), [None, None, None]);
+    assert_eq!(bodies.map(|body| body.out.capacity()), [0, 0, 0], "a stream that waits holds no buffer");
+    assert!(BUFFER.take().capacity() <= MAX_KEPT_BYTES);
+}
+
 #[test]
 fn nothing_is_asked_of_the_engine_after_it_is_done() {
     let after = stream::poll_fn(|_| -> Poll<Option<Piece>> { panic!("asked for more") });

@@ -50,7 +50,7 @@ pub(super) struct EchoedFields(pub(super) Vec<u8>);
 impl Echo<'_> {
     /// Writes the fields. They are the same in every state of the response, so once is enough.
     pub(super) fn render(&self) -> EchoedFields {
-        let mut fields = Vec::with_capacity(512);
+        let mut fields = Vec::with_capacity(768);
         push_json(&mut fields, self);
         // An object with fields begins and ends with a brace.
         fields.pop();

@@ -14,9 +14,6 @@ use crate::answer::stream::{StreamEncoder, push_step};
 use crate::error::ApiError;
 use crate::unix_time::unix_now;
 
-/// About what the events between the response and its second piece take.
-const FIRST_EVENTS_BYTES: usize = 1 << 10;
-
 /// The sequence of events of one response.
 pub(super) struct ResponseEvents {
     pub(super) object: ResponseObject,
@@ -86,8 +83,6 @@ impl ResponseEvents {
     fn begin(&mut self, out: &mut Vec<u8>) {
         self.has_begun = true;
         let body = self.in_progress_body();
-        // Both, the events that follow at once, and a few pieces: a growing buffer is copied several times.
-        out.reserve(2 * body.len() + FIRST_EVENTS_BYTES);
         if !self.numbers.have_begun() {
             self.push_response("response.created", &body, out);
         }
