@@ -344,7 +344,7 @@ async fn probabilities_have_the_standard_format() {
 async fn several_answers_come_from_one_prompt() {
     let request = GenerateRequest {
         temperature: Some(Temperature::new(1.5).expect("allowed")),
-        sampling: Sampling { n: std::num::NonZeroU32::new(3), seed: Some(5), ..Sampling::default() },
+        sampling: Sampling { n: NonZeroU32::new(3), seed: Some(5), ..Sampling::default() },
         ..ask("Invent a name for a cat.", 12)
     };
     let generation = answer(&request).await;
