@@ -6,7 +6,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use crate::engine_name::{ENGINE, ENGINES, EngineName};
-use crate::kind::{COUNT, COUNT_OR_NONE, HTTP_URL, HTTP_URLS, OPTIONAL_PATH, SECONDS, SECRET, TEXTS};
+use crate::kind::{COUNT, COUNT_OR_NONE, FLAG, HTTP_URL, HTTP_URLS, OPTIONAL_PATH, SECONDS, SECRET, TEXTS};
 use crate::section_keys::{Keys, Section, keys_of};
 
 /// How long an engine may take to answer by default.
@@ -232,6 +232,8 @@ pub struct EmbeddedConfig {
     pub keep_alive: Duration,
     /// Memory limit for all loaded models together in MiB; 0 is 70 % of the machine's memory.
     pub memory_mb: usize,
+    /// Guess the next tokens of answers that repeat earlier text.
+    pub prompt_lookup: bool,
 }
 
 impl Default for EmbeddedConfig {
@@ -243,6 +245,7 @@ impl Default for EmbeddedConfig {
             queue: 64,
             keep_alive: Duration::from_secs(300),
             memory_mb: 0,
+            prompt_lookup: true,
         }
     }
 }
@@ -255,6 +258,7 @@ keys_of! {
         queue: COUNT, "Requests that may wait for one model.";
         keep_alive: SECONDS, "Seconds that an unused model stays in memory.";
         memory_mb: COUNT_OR_NONE, "Memory limit for all loaded models together in MiB; 0 is 70 % of the machine's memory.";
+        prompt_lookup: FLAG, "Guess the next tokens of answers that repeat earlier text, such as code that is edited; the answers stay the same.";
         !tune;
     }
 }

@@ -6,8 +6,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_
     add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_CURRENT_LIST_DIR}/gcc_amx.h>")
 endif()
 
-# llama.cpp's `common` library takes minutes to compile. Hob needs its chat layer, which build.rs compiles.
-if(PROJECT_NAME STREQUAL "llama.cpp")
+# llama.cpp's `common` library takes minutes to compile. Hob needs its chat layer, which build.rs compiles. The bench builds
+# llama.cpp's server, which needs all of it.
+if(PROJECT_NAME STREQUAL "llama.cpp" AND NOT LLAMA_BUILD_SERVER)
     set(LLAMA_BUILD_COMMON OFF)
 endif()
 
@@ -17,5 +18,14 @@ if("$ENV{PROFILE}" STREQUAL "debug")
         string(REPLACE "-O1" "-O3" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
     else()
         string(REPLACE "-O3" "-O1" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
+    endif()
+endif()
+
+# Deferred calls came with CMake 3.19. Without them, Hob is slower, and otherwise the same. llama.cpp's own server stays as it is.
+if(PROJECT_NAME STREQUAL "ggml" AND NOT LLAMA_BUILD_SERVER)
+    if(CMAKE_VERSION VERSION_LESS 3.19)
+        message(WARNING "CMake ${CMAKE_VERSION} cannot speed up llama.cpp; 3.19 can")
+    else()
+        include(${CMAKE_CURRENT_LIST_DIR}/patches.cmake)
     endif()
 endif()

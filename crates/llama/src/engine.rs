@@ -58,7 +58,12 @@ impl LlamaEngine {
 
     /// The processed tokens of the loaded models, of prompts and answers.
     pub fn computed_tokens(&self) -> u64 {
-        self.cache.computed()
+        self.cache.counted(|loaded| &loaded.computed)
+    }
+
+    /// The tokens of answers that the loaded models did not generate one by one, because they were guessed.
+    pub fn guessed_tokens(&self) -> u64 {
+        self.cache.counted(|loaded| &loaded.guessed)
     }
 
     /// How the memory of conversations is divided for a model that was trained for this context.

@@ -6,6 +6,7 @@
 mod batch_plan;
 mod chat;
 mod constraint;
+mod context_memory;
 mod control_tokens;
 mod embed;
 mod engine;
@@ -19,6 +20,7 @@ mod logprobs;
 mod model_cache;
 mod options;
 mod prompt;
+mod prompt_lookup;
 mod prompt_scores;
 mod quantize;
 mod request;

@@ -145,8 +145,12 @@ pub(crate) struct LoadedModel {
     pooling: LlamaPoolingType,
     /// Made to score a document for a question.
     compares_texts: bool,
+    /// Whether the next tokens of answers are guessed.
+    pub(crate) prompt_lookup: bool,
     /// Tokens that went through the model, of prompts and answers.
     pub(crate) computed: AtomicU64,
+    /// Tokens of answers that were guessed.
+    pub(crate) guessed: AtomicU64,
 }
 
 impl LoadedModel {
@@ -197,7 +201,9 @@ impl LoadedModel {
             embeds_only: header.is_some_and(|header| header.is_embedding),
             pooling,
             compares_texts: named_pooling.as_deref() == Ok(RANK_POOLING),
+            prompt_lookup: options.prompt_lookup,
             computed: AtomicU64::new(0),
+            guessed: AtomicU64::new(0),
             model,
         })
     }

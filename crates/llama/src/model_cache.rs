@@ -160,9 +160,10 @@ impl ModelCache {
         Ok(())
     }
 
-    pub(crate) fn computed(&self) -> u64 {
+    /// The sum of a counter of the loaded models.
+    pub(crate) fn counted(&self, counter: impl Fn(&LoadedModel) -> &AtomicU64) -> u64 {
         let of = |entry: &Entry| match &*entry.loading.borrow() {
-            Loading::Ready(handle) => handle.loaded.computed.load(Ordering::Relaxed),
+            Loading::Ready(handle) => counter(&handle.loaded).load(Ordering::Relaxed),
             Loading::Pending | Loading::Failed(_) => 0,
         };
         self.entries.lock().values().map(of).sum()

@@ -23,6 +23,8 @@ pub struct LlamaOptions {
     pub memory_budget: u64,
     /// Layers on the graphics card, if the build supports one.
     pub gpu_layers: u32,
+    /// Whether the next tokens of an answer that repeats earlier text are guessed, and read in one step.
+    pub prompt_lookup: bool,
 }
 
 impl LlamaOptions {
@@ -37,6 +39,7 @@ impl LlamaOptions {
             keep_alive: Duration::from_secs(5 * 60),
             memory_budget: memory() / 10 * 7,
             gpu_layers: 999,
+            prompt_lookup: true,
         }
     }
 }

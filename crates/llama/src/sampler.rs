@@ -165,17 +165,7 @@ impl Sampler {
             return None;
         }
         if self.params.top_p < 1.0 {
-            candidates.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.token.cmp(&b.token)));
-            let total: f32 = candidates.iter().map(|candidate| (candidate.score - best).exp()).sum();
-            let mut sum = 0.0;
-            let keep = candidates
-                .iter()
-                .position(|candidate| {
-                    sum += (candidate.score - best).exp() / total;
-                    sum >= self.params.top_p
-                })
-                .map_or(candidates.len(), |last| last + 1);
-            candidates.truncate(keep);
+            keep_share(candidates, self.params.top_p, best);
         }
         if self.params.min_p > 0.0 {
             let least = best + self.params.min_p.ln();
@@ -195,18 +185,34 @@ impl Sampler {
     }
 }
 
+/// Scores that are looked at together.
+const BLOCK: usize = 256;
+
+/// The highest score of a block. In lanes, because the compiler vectorises them.
+fn peak(block: &[f32]) -> f32 {
+    const LANES: usize = 16;
+    let mut lanes = [f32::NEG_INFINITY; LANES];
+    let rows = block.chunks_exact(LANES);
+    let rest = rows.remainder();
+    for row in rows {
+        for (lane, &score) in lanes.iter_mut().zip(row) {
+            *lane = if score > *lane { score } else { *lane };
+        }
+    }
+    lanes.iter().chain(rest).copied().fold(f32::NEG_INFINITY, f32::max)
+}
+
 /// The token with the highest score, the first of equals.
 fn most_likely(scores: &[f32]) -> Option<i32> {
     let mut best = None;
     let mut top = f32::NEG_INFINITY;
-    // By blocks, because the compiler vectorises their maximum.
-    for (block, chunk) in scores.chunks(256).enumerate() {
-        let peak = chunk.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    for (block, chunk) in scores.chunks(BLOCK).enumerate() {
+        let peak = peak(chunk);
         if peak > top
             && let Some(at) = chunk.iter().position(|&score| score == peak)
         {
             top = peak;
-            best = i32::try_from(block * 256 + at).ok();
+            best = i32::try_from(block * BLOCK + at).ok();
         }
     }
     best
@@ -218,28 +224,63 @@ fn keep_top(scores: &[f32], k: usize, out: &mut Vec<TokenCandidate>) {
     // `k` may exceed the vocabulary, and must not overflow.
     let kept = if k < scores.len() { k } else { 0 };
     let mut least = f32::NEG_INFINITY;
-    for (token, &score) in (0..).zip(scores) {
-        if score > least {
-            out.push(TokenCandidate { token, score });
-            if kept > 0 && out.len() / 4 >= kept {
-                cut(out, k);
-                least = out.iter().map(|c| c.score).fold(f32::INFINITY, f32::min);
+    for (block, chunk) in (0..).step_by(BLOCK).zip(scores.chunks(BLOCK)) {
+        // Nearly all blocks have nothing better.
+        if peak(chunk) <= least {
+            continue;
+        }
+        for (token, &score) in (block..).zip(chunk) {
+            if score > least {
+                out.push(TokenCandidate { token, score });
+                if kept > 0 && out.len() / 4 >= kept {
+                    cut(out, k);
+                    least = out.iter().map(|c| c.score).fold(f32::INFINITY, f32::min);
+                }
             }
         }
     }
     cut(out, k);
 }
 
-/// Keeps the `k` best, in order.
+/// Keeps the `k` best, in order; all, as they are, for zero.
 fn cut(candidates: &mut Vec<TokenCandidate>, k: usize) {
-    let better =
-        |a: &TokenCandidate, b: &TokenCandidate| b.score.total_cmp(&a.score).then(a.token.cmp(&b.token));
-    if k > 0 && candidates.len() > k {
-        candidates.select_nth_unstable_by(k - 1, better);
+    if k > 0 {
+        sort_best(candidates, k);
         candidates.truncate(k);
     }
-    if k > 0 {
-        candidates.sort_unstable_by(better);
+}
+
+/// Puts the `k` best to the front, in order.
+fn sort_best(candidates: &mut [TokenCandidate], k: usize) {
+    let better =
+        |a: &TokenCandidate, b: &TokenCandidate| b.score.total_cmp(&a.score).then(a.token.cmp(&b.token));
+    if k < candidates.len() {
+        candidates.select_nth_unstable_by(k.saturating_sub(1), better);
+    }
+    let sorted = k.min(candidates.len());
+    candidates[..sorted].sort_unstable_by(better);
+}
+
+/// Keeps the best candidates that have this share of the probability, in order.
+fn keep_share(candidates: &mut Vec<TokenCandidate>, share: f32, best: f32) {
+    let total: f32 = candidates.iter().map(|candidate| (candidate.score - best).exp()).sum();
+    // Sorting a whole vocabulary takes milliseconds, and the share is nearly always that of a few.
+    let mut sorted = BLOCK;
+    loop {
+        sort_best(candidates, sorted);
+        let mut sum = 0.0;
+        let last = candidates.iter().take(sorted).position(|candidate| {
+            sum += (candidate.score - best).exp() / total;
+            sum >= share
+        });
+        if let Some(last) = last {
+            candidates.truncate(last + 1);
+            return;
+        }
+        if sorted >= candidates.len() {
+            return;
+        }
+        sorted = sorted.saturating_mul(8);
     }
 }
 
@@ -344,6 +385,24 @@ mod tests {
             let mut sorted = scores.clone();
             sorted.sort_by(|a, b| b.total_cmp(a));
             sorted.truncate(k);
+            prop_assert_eq!(kept.iter().map(|c| c.score).collect::<Vec<_>>(), sorted);
+        }
+
+        #[test]
+        fn the_kept_share_is_that_of_the_sorted_candidates(scores in prop::collection::vec(-4.0f32..4.0, 1..3000), share in 0.0f32..1.0) {
+            let mut kept = Vec::new();
+            keep_top(&scores, 0, &mut kept);
+            let best = peak(&scores);
+            keep_share(&mut kept, share, best);
+            let mut sorted = scores.clone();
+            sorted.sort_by(|a, b| b.total_cmp(a));
+            let total: f32 = scores.iter().map(|score| (score - best).exp()).sum();
+            let mut sum = 0.0;
+            let last = sorted.iter().position(|score| {
+                sum += (score - best).exp() / total;
+                sum >= share
+            });
+            sorted.truncate(last.map_or(sorted.len(), |last| last + 1));
             prop_assert_eq!(kept.iter().map(|c| c.score).collect::<Vec<_>>(), sorted);
         }
     }

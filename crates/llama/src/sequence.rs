@@ -16,6 +16,7 @@ use crate::job::{Job, Output};
 use crate::loaded_model::LoadedModel;
 use crate::logprobs;
 use crate::prompt::Prepared;
+use crate::prompt_lookup::PromptLookup;
 use crate::prompt_scores::{PromptScores, SCORED_AT_ONCE};
 use crate::sampler::Sampler;
 use crate::writer::{Reading, Writer};
@@ -48,8 +49,16 @@ pub(crate) enum Stage {
     Reading(usize),
     /// Waiting until the first answer of its request has read the prompt.
     Following,
-    /// Generating; this token is read next.
-    Writing(i32),
+    /// Generating; these tokens are read next: the chosen one, and guesses of those after it.
+    Writing(Vec<i32>),
+}
+
+/// Which tokens of a step need scores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scored {
+    None,
+    Last,
+    All,
 }
 
 /// The end of a sequence.
@@ -92,6 +101,7 @@ pub(crate) struct Sequence {
     /// Tokens that are reasoning.
     thought: u64,
     longest: usize,
+    lookup: PromptLookup,
 }
 
 impl Sequence {
@@ -136,6 +146,7 @@ impl Sequence {
                 written: 0,
                 thought: 0,
                 longest: job.longest,
+                lookup: PromptLookup::new(),
             }
         };
         (0..).zip(slots).map(build).collect()
@@ -165,25 +176,60 @@ impl Sequence {
         if self.scores_prompt() { left.min(SCORED_AT_ONCE) } else { left }
     }
 
-    /// The tokens of a step, and whether the last one needs scores.
-    pub(crate) fn next_tokens(&self, count: usize) -> (&[i32], bool) {
+    /// The tokens of a step, and which of them need scores.
+    pub(crate) fn next_tokens(&self, count: usize) -> (&[i32], Scored) {
         match &self.stage {
             Stage::Reading(next) => {
                 let end = (next + count).min(self.shared.prompt.len());
-                (&self.shared.prompt[*next..end], end == self.shared.prompt.len())
+                let scored = if end == self.shared.prompt.len() { Scored::Last } else { Scored::None };
+                (&self.shared.prompt[*next..end], scored)
             }
-            Stage::Writing(token) => (std::slice::from_ref(token), true),
-            Stage::Following => (&[], false),
+            Stage::Writing(tokens) => (tokens, Scored::All),
+            Stage::Following => (&[], Scored::None),
         }
     }
 
-    /// Advances by the tokens of a step, and returns them.
+    /// Advances by the tokens of a step, and returns them. Guesses are not among them.
     pub(crate) fn advance(&mut self, count: usize) -> Vec<i32> {
-        let read = self.next_tokens(count).0.to_vec();
-        if let Stage::Reading(next) = &mut self.stage {
-            *next += read.len();
+        match &mut self.stage {
+            Stage::Reading(next) => {
+                let end = (*next + count).min(self.shared.prompt.len());
+                let read = self.shared.prompt[*next..end].to_vec();
+                *next = end;
+                read
+            }
+            Stage::Writing(tokens) => tokens[..1].to_vec(),
+            Stage::Following => Vec::new(),
         }
-        read
+    }
+
+    /// Guesses up to `most` tokens after the next one. `read` are the tokens that were read.
+    pub(crate) fn guess(&mut self, read: &[i32], most: usize) {
+        // The last token of an answer is not read.
+        let room = self.longest.saturating_sub(self.written + 1).min(most);
+        if let Stage::Writing(tokens) = &mut self.stage
+            && let [next] = tokens[..]
+        {
+            tokens.extend_from_slice(self.lookup.guess(read, next, room));
+        }
+    }
+
+    /// The guesses of the step.
+    pub(crate) fn guesses(&self) -> Vec<i32> {
+        match &self.stage {
+            Stage::Writing(tokens) => tokens[1..].to_vec(),
+            Stage::Reading(_) | Stage::Following => Vec::new(),
+        }
+    }
+
+    /// Whether the answer continues with this token.
+    pub(crate) fn continues_with(&self, guess: i32) -> bool {
+        self.outcome.is_none() && matches!(&self.stage, Stage::Writing(tokens) if tokens[..] == [guess])
+    }
+
+    /// Learns how many of the guesses were right.
+    pub(crate) fn judge_guesses(&mut self, guessed: usize, right: usize) {
+        self.lookup.judge(guessed, right);
     }
 
     /// Takes the scores after this position of the prompt: those of the token that follows there.
@@ -226,7 +272,7 @@ impl Sequence {
             self.outcome = Some(Outcome::Finished(FinishReason::Stop));
             return;
         }
-        self.stage = Stage::Writing(token);
+        self.stage = Stage::Writing(vec![token]);
         self.written += 1;
         self.sampler.accept(token);
         if let Some(grammar) = &mut self.grammar

@@ -173,6 +173,11 @@ impl Slots {
         }
     }
 
+    /// The tokens in a slot.
+    pub(crate) fn tokens(&self, slot: usize) -> &[Token] {
+        self.slots.get(slot).map_or(&[], |slot| &slot.tokens)
+    }
+
     /// The number of tokens in a slot.
     pub(crate) fn len(&self, slot: usize) -> usize {
         self.slots.get(slot).map_or(0, |slot| slot.tokens.len())

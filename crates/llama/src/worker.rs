@@ -3,7 +3,6 @@
 //! Every step generates one token per sequence and reads a part of the waiting prompts. Requests are admitted in order, when a
 //! slot and enough memory are free. Cancelled requests are noticed before every step. While the model is idle, a prompt may be
 //! read ahead. Knows nothing of wire formats, files or other models.
-#![expect(unsafe_code, reason = "the wrapper's functions that move a context's memory are unsafe")]
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -18,12 +17,17 @@ use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
 
 use crate::batch_plan::{Share, shares};
+use crate::context_memory::{copy, move_memory, remove, seq_id};
 use crate::embed::Embedder;
 use crate::error::interrupted;
 use crate::job::{EmbedJob, Job, WarmJob};
 use crate::loaded_model::{LoadedModel, STEP};
-use crate::sequence::{Outcome, Sequence, Stage};
+use crate::prompt_lookup::MAX_GUESSES;
+use crate::sequence::{Outcome, Scored, Sequence, Stage};
 use crate::slots::{SlotAssignment, Slots, Token};
+
+/// The most answers in progress for which tokens are guessed.
+const MAX_GUESSING: usize = 4;
 
 /// Work for a model.
 pub(crate) enum Order {
@@ -90,6 +94,10 @@ pub(crate) struct Worker<'model> {
     alive: Vec<Sequence>,
     /// Sequences to copy after the scores of a step were used.
     copies: Vec<(usize, usize)>,
+    /// Slots with wrong guesses to remove after the scores of a step were used.
+    wrong: Vec<usize>,
+    /// Whether the memory can drop wrong guesses.
+    guesses: bool,
     /// The prompt that is read ahead.
     warming: Option<Warming>,
     /// A size that could not be allocated, and the number of sequences then.
@@ -115,6 +123,8 @@ impl<'model> Worker<'model> {
             waiting: VecDeque::new(),
             alive: Vec::new(),
             copies: Vec::new(),
+            wrong: Vec::new(),
+            guesses: false,
             warming: None,
             refused: None,
             turn: 0,
@@ -122,9 +132,11 @@ impl<'model> Worker<'model> {
         if !loaded.embeds_only {
             let mut context = loaded.writing_context(loaded.context_size.first_cells())?;
             // The first request would report the same failure.
-            if worker.batch.add(LlamaToken(0), 0, &[0], true).is_ok() {
-                let _ = context.decode(&mut worker.batch);
+            for position in 0..2 {
+                let _ = worker.batch.add(LlamaToken(0), position, &[0], true);
             }
+            let is_read = context.decode(&mut worker.batch).is_ok();
+            worker.guesses = loaded.prompt_lookup && is_read && remove(&mut context, 0, 1);
             context.clear_kv_cache();
             worker.context = Some(context);
         }
@@ -332,6 +344,7 @@ impl<'model> Worker<'model> {
 
     /// One pass of the model.
     fn step(&mut self) {
+        self.guess();
         let Some(context) = &mut self.context else {
             return;
         };
@@ -349,23 +362,38 @@ impl<'model> Worker<'model> {
             self.fail_all(error);
             return;
         }
-        let computed = u64::try_from(self.batch.n_tokens()).unwrap_or(0);
-        self.loaded.computed.fetch_add(computed, Ordering::Relaxed);
+        let mut computed = usize::try_from(self.batch.n_tokens()).unwrap_or(0);
         for share in &plan {
             let sequence = &mut self.alive[active[share.index]];
             for token in sequence.advance(share.tokens) {
                 self.slots.append(sequence.slot, token);
             }
         }
-        for ScoredRow { at, row, position } in outputs {
-            let scores = context.get_logits_ith(row);
+        for ScoredRow { at, row: first, position } in outputs {
+            let scores = context.get_logits_ith(first);
             if let Some(position) = position {
                 self.alive[at].score_prompt(position, scores, self.loaded);
                 continue;
             }
+            let guesses = self.alive[at].guesses();
             self.alive[at].choose(scores, self.loaded);
-            let shared = Rc::clone(&self.alive[at].shared);
             let from = self.alive[at].slot;
+            let mut right = 0;
+            for (row, &guess) in (first + 1..).zip(&guesses) {
+                if !self.alive[at].continues_with(guess) {
+                    break;
+                }
+                right += 1;
+                self.slots.append(from, guess);
+                self.alive[at].choose(context.get_logits_ith(row), self.loaded);
+            }
+            self.alive[at].judge_guesses(guesses.len(), right);
+            self.loaded.guessed.fetch_add(right as u64, Ordering::Relaxed);
+            if right < guesses.len() {
+                self.wrong.push(from);
+                computed -= guesses.len() - right;
+            }
+            let shared = Rc::clone(&self.alive[at].shared);
             // The other answers of the request begin after the prompt.
             for follower in &mut self.alive {
                 if matches!(follower.stage, Stage::Following) && Rc::ptr_eq(&follower.shared, &shared) {
@@ -375,11 +403,28 @@ impl<'model> Worker<'model> {
                 }
             }
         }
+        self.loaded.computed.fetch_add(computed as u64, Ordering::Relaxed);
+        for slot in self.wrong.drain(..) {
+            remove(context, slot, self.slots.len(slot));
+        }
         for (from, to) in self.copies.drain(..) {
             remove(context, to, 0);
             copy(context, from, to, None);
         }
         self.sweep();
+    }
+
+    /// Guesses the next tokens of answers that repeat earlier text, if the step is small: a full one is hardly faster per token.
+    fn guess(&mut self) {
+        let writing = self.alive.iter().filter(|sequence| matches!(sequence.stage, Stage::Writing(_))).count();
+        if !self.guesses || writing == 0 || writing > MAX_GUESSING {
+            return;
+        }
+        // The batch has space for a step without prompts.
+        let most = ((STEP.alone - STEP.beside) / writing).min(MAX_GUESSES);
+        for sequence in &mut self.alive {
+            sequence.guess(self.slots.tokens(sequence.slot), most);
+        }
     }
 
     /// Releases finished sequences.
@@ -419,7 +464,8 @@ struct ScoredRow {
     /// The sequence that gets it.
     at: usize,
     row: i32,
-    /// The position of the prompt that it is about; `None` if the sequence chooses its next token from it.
+    /// The position of the prompt that it is about; `None` if the sequence chooses its next token from it. The rows of its guesses
+    /// follow.
     position: Option<usize>,
 }
 
@@ -438,46 +484,25 @@ fn fill(
         let sequence = &alive[at];
         let seq = seq_id(sequence.slot);
         let start = slots.len(sequence.slot);
-        let (tokens, wants_scores) = sequence.next_tokens(share.tokens);
+        let (tokens, scored) = sequence.next_tokens(share.tokens);
         let last = tokens.len().saturating_sub(1);
+        // The row that the next token is chosen from.
+        let first = match scored {
+            Scored::None => None,
+            Scored::All => Some(0),
+            Scored::Last => Some(last),
+        };
         for (offset, &token) in tokens.iter().enumerate() {
-            let position = Some(start + offset).filter(|_| !(wants_scores && offset == last));
-            let scores = position.is_none() || sequence.scores_prompt();
+            let is_first = first == Some(offset);
+            let scores = is_first || scored == Scored::All || sequence.scores_prompt();
             let place = i32::try_from(start + offset).unwrap_or(i32::MAX);
             // The plan never exceeds the batch.
-            if batch.add(LlamaToken(token), place, &[seq], scores).is_ok() && scores {
+            let is_added = batch.add(LlamaToken(token), place, &[seq], scores).is_ok();
+            if is_added && (is_first || sequence.scores_prompt()) {
+                let position = (!is_first).then_some(start + offset);
                 outputs.push(ScoredRow { at, row: batch.n_tokens() - 1, position });
             }
         }
     }
     outputs
-}
-
-/// Copies the memory of a context to another one; `false` on failure.
-fn move_memory(from: &LlamaContext<'_>, to: &mut LlamaContext<'_>) -> bool {
-    let mut state = vec![0; from.get_state_size()];
-    // SAFETY: `state` has the size that this context says its state has, and nothing changes the context in between.
-    let size = unsafe { from.copy_state_data(state.as_mut_ptr()) };
-    state.truncate(size);
-    // SAFETY: the state is of a context of the same model with the same number of sequences; its end is the end of the slice.
-    let read = unsafe { to.set_state_data(&state) };
-    size > 0 && read == size
-}
-
-fn seq_id(slot: usize) -> i32 {
-    i32::try_from(slot).unwrap_or(i32::MAX)
-}
-
-/// Removes the tokens of a sequence from a position; `false` if the model cannot drop a part.
-fn remove(context: &mut LlamaContext<'_>, slot: usize, from: usize) -> bool {
-    let (Ok(seq), Ok(from)) = (u32::try_from(slot), u32::try_from(from)) else {
-        return false;
-    };
-    context.clear_kv_cache_seq(Some(seq), Some(from), None) == Ok(true)
-}
-
-fn copy(context: &mut LlamaContext<'_>, from: usize, to: usize, length: Option<usize>) {
-    let length = length.and_then(|length| u32::try_from(length).ok());
-    // Fails only for numbers beyond 31 bits.
-    let _ = context.kv_cache_seq_cp(seq_id(from), seq_id(to), Some(0), length);
 }

@@ -125,6 +125,29 @@ async fn the_same_seed_gives_the_same_answer() {
     assert_ne!(first, answer(&with_seed(8)).await.answer);
 }
 
+#[tokio::test]
+async fn guessed_tokens_do_not_change_an_answer() {
+    let dir = models_dir();
+    let guessing = LlamaEngine::new(options(&dir));
+    let plain = LlamaEngine::new(LlamaOptions { prompt_lookup: false, ..options(&dir) });
+    let list = "1. the red house on the hill\n2. the blue boat in the harbour\n3. the green tree by the road\n";
+    let question = format!("Copy this list word for word, and nothing else:\n{list}");
+    let drawn = GenerateRequest {
+        temperature: Some(Temperature::new(0.3).expect("allowed")),
+        sampling: Sampling { seed: Some(7), ..Sampling::default() },
+        ..ask(&question, 64)
+    };
+    let told = |generation: Generation| (generation.answer.content, generation.usage.completion_tokens);
+    // The second time, the prompt is in the memory, beside guesses of the first.
+    for request in [ask(&question, 64), drawn.clone(), drawn] {
+        let expected = told(plain.generate(&request).await.expect("an answer"));
+        let found = told(guessing.generate(&request).await.expect("an answer"));
+        assert_eq!(found, expected);
+    }
+    assert!(guessing.guessed_tokens() > 0);
+    assert_eq!(plain.guessed_tokens(), 0);
+}
+
 /// Word for word the same as alone is not what llama.cpp promises: it adds up numbers in another order when it works on
 /// several sequences at once. What must hold is that every stream ends properly and gets the answer to its own question.
 #[tokio::test]

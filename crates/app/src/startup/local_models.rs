@@ -255,6 +255,7 @@ fn engine_options(config: &Config, directory: &Path) -> LlamaOptions {
     options.parallel = settings.parallel;
     options.queue = settings.queue;
     options.keep_alive = settings.keep_alive;
+    options.prompt_lookup = settings.prompt_lookup;
     if settings.threads > 0 {
         options.threads = settings.threads;
     }
