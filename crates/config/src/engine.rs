@@ -6,7 +6,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use crate::engine_name::{ENGINE, ENGINES, EngineName};
-use crate::kind::{COUNT, COUNT_OR_NONE, HTTP_URL, HTTP_URLS, OPTIONAL_PATH, SECONDS, SECRET, TEXTS};
+use crate::kind::{COUNT, COUNT_OR_NONE, HTTP_URL, HTTP_URLS, LAYERS, OPTIONAL_PATH, SECONDS, SECRET, TEXTS};
 use crate::section_keys::{Keys, Section, keys_of};
 
 /// How long an engine may take to answer by default.
@@ -232,6 +232,8 @@ pub struct EmbeddedConfig {
     pub keep_alive: Duration,
     /// Memory limit for all loaded models together in MiB; 0 is 70 % of the machine's memory.
     pub memory_mb: usize,
+    /// Layers of a model on graphics cards; `None` for as many as fit.
+    pub gpu_layers: Option<usize>,
 }
 
 impl Default for EmbeddedConfig {
@@ -243,6 +245,7 @@ impl Default for EmbeddedConfig {
             queue: 64,
             keep_alive: Duration::from_secs(300),
             memory_mb: 0,
+            gpu_layers: None,
         }
     }
 }
@@ -255,6 +258,7 @@ keys_of! {
         queue: COUNT, "Requests that may wait for one model.";
         keep_alive: SECONDS, "Seconds that an unused model stays in memory.";
         memory_mb: COUNT_OR_NONE, "Memory limit for all loaded models together in MiB; 0 is 70 % of the machine's memory.";
+        gpu_layers: LAYERS, "Layers of a model on graphics cards: \"auto\" for as many as fit, or a number; 0 does not use the cards.";
         !tune;
     }
 }

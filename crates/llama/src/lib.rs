@@ -3,10 +3,13 @@
 //! Uses the directory of model files in `hob-models`. Knows nothing of HTTP, `config.toml` or other engines. The only crate with
 //! `unsafe` code.
 
+mod backends;
 mod batch_plan;
 mod chat;
+mod compute_units;
 mod constraint;
 mod control_tokens;
+mod devices;
 mod embed;
 mod engine;
 mod error;
@@ -14,6 +17,7 @@ mod grammar;
 mod grammar_thread;
 mod job;
 mod loaded_model;
+mod loading;
 mod log;
 mod logprobs;
 mod model_cache;
@@ -35,4 +39,4 @@ mod worker;
 mod writer;
 
 pub use engine::LlamaEngine;
-pub use options::LlamaOptions;
+pub use options::{GpuLayers, LlamaOptions};
