@@ -130,7 +130,7 @@ configure "${HOB_GPU_SETTINGS:-parallel = 32}"
 } >"$out/doctor.txt" 2>&1
 
 say 'hob'
-"$hob" -v serve --port 18081 >"$work/hob.log" 2>&1 &
+"$hob" -v serve --host 127.0.0.1 --port 18081 >"$work/hob.log" 2>&1 &
 server=$!
 if answers http://127.0.0.1:18081/health; then
     { echo 'hob'; } >>"$out/streams.txt"
