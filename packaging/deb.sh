@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # deb.sh BINARY DIRECTORY [FILE...]: builds the Debian package of a hob binary in DIRECTORY; FILEs become part of its documentation.
 #
-# $HOB_CPU: the processor that the binary was built for (x86-64-v3); the package refuses older ones. $HOB_DEB_COMPRESSION: xz by
-# default; none is fast. $HOB_MAINTAINER: the maintainer, as 'Name <address>'.
+# $HOB_DEB_COMPRESSION: xz by default; none is fast. $HOB_MAINTAINER: the maintainer, as 'Name <address>'.
 set -euo pipefail
 umask 022
 
@@ -32,32 +31,25 @@ hob ($version) unstable; urgency=medium
  -- $maintainer  $(LC_ALL=C date -u -R -d "@${SOURCE_DATE_EPOCH:-$(date +%s)}")
 END
 
-# The oldest C library that has every symbol that the program uses.
-newest() { objdump -T "$root/usr/bin/hob" | grep -o "$1_[0-9.]*" | sed "s/$1_//" | sort -Vu | tail -n 1; }
+# The program and its libraries, without those of graphics cards: their drivers come from elsewhere.
+binaries=("$root/usr/bin/hob")
+for library in "$root"/usr/lib/hob/*.so*; do
+    case $library in *'*'* | *-cuda.so | *-hip.so | *-vulkan.so) ;; *) binaries+=("$library") ;; esac
+done
+# The oldest C library that has every symbol that they use.
+newest() { objdump -T "${binaries[@]}" | grep -o "$1_[0-9.]*" | sed "s/$1_//" | sort -Vu | tail -n 1; }
 depends="libc6 (>= $(newest GLIBC)), libgcc-s1"
-case $(objdump -p "$root/usr/bin/hob") in
-*NEEDED*libstdc++*) depends="$depends, libstdc++6 (>= 11)" ;;
-esac
-
-case ${HOB_CPU:-native} in
-x86-64-v2) flags='sse4_2 popcnt' ;;
-x86-64-v3) flags='avx2 bmi2 fma' ;;
-x86-64-v4) flags='avx512f avx512bw avx512vl' ;;
-*) flags='' ;;
-esac
+needed=$(objdump -p "${binaries[@]}" | grep NEEDED)
+case $needed in *libstdc++*) depends="$depends, libstdc++6 (>= 11)" ;; esac
+case $needed in *libgomp*) depends="$depends, libgomp1" ;; esac
 
 mkdir -p "$root/DEBIAN" "$out"
 # By apparent size, because the number of disk blocks differs between builds.
 size=$(du -sk --apparent-size "$root" | cut -f 1)
 fill() {
-    sed -e "s/@VERSION@/$version/" -e "s/@MAINTAINER@/$maintainer/" -e "s/@ARCHITECTURE@/$architecture/" -e "s/@SIZE@/$size/" -e "s/@DEPENDS@/$depends/" \
-        -e "s/@CPU_FLAGS@/$flags/g" "$1"
+    sed -e "s/@VERSION@/$version/" -e "s/@MAINTAINER@/$maintainer/" -e "s/@ARCHITECTURE@/$architecture/" -e "s/@SIZE@/$size/" -e "s/@DEPENDS@/$depends/" "$1"
 }
 fill "$here/debian/control.in" >"$root/DEBIAN/control"
-if [ -n "$flags" ]; then
-    fill "$here/debian/preinst.in" >"$root/DEBIAN/preinst"
-    chmod 0755 "$root/DEBIAN/preinst"
-fi
 for script in postinst prerm postrm; do install -m 0755 "$here/debian/$script" "$root/DEBIAN/$script"; done
 echo /etc/hob/config.toml >"$root/DEBIAN/conffiles"
 (cd "$root" && find usr etc -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"

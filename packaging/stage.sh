@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# stage.sh BINARY DIRECTORY: writes the files of every package to DIRECTORY: the program, manual pages, completions, the systemd unit.
+# stage.sh BINARY DIRECTORY: writes the files of every package to DIRECTORY: the program, its libraries, manual pages, completions, the systemd unit.
 #
 # The program itself writes the manual pages and completions, so that they match its version.
 set -euo pipefail
@@ -16,6 +16,18 @@ binary=$1 root=$2
 install -D -m 0755 "$binary" "$root/bin/hob"
 # Removes debug information, which is most of the file. A release build has none.
 strip --strip-unneeded "$root/bin/hob"
+
+# The libraries of a build with 'dynamic-backends' lie beside the program: those that it is linked with, one for every kind of processor,
+# and those of graphics cards that were built too.
+if objdump -p "$binary" | grep 'NEEDED.*libllama' >/dev/null; then
+    beside=$(dirname "$binary")
+    mkdir -p "$root/lib/hob"
+    for library in "$beside"/lib*.so.0 "$beside"/libggml-{cpu*,cuda,hip,vulkan}.so; do
+        [ -e "$library" ] || continue # a pattern that matched nothing
+        install -m 0644 "$library" "$root/lib/hob/"
+        strip --strip-unneeded "$root/lib/hob/$(basename "$library")"
+    done
+fi
 
 mkdir -p "$root/share/man/man1"
 # With an empty home directory, so that the output depends only on the version.

@@ -160,6 +160,33 @@ fn main() -> Result<(), Box<dyn Error>> {
     build.file(native.join("support.cpp"));
     build.file(native.join("shim.cpp"));
     build.try_compile("hob_chat")?;
+    if std::env::var_os("CARGO_FEATURE_DYNAMIC_BACKENDS").is_some() {
+        copy_libraries(&out)?;
+    }
+    Ok(())
+}
+
+/// Puts the libraries of llama.cpp beside the program, where it looks for them.
+fn copy_libraries(out: &Path) -> Result<(), Box<dyn Error>> {
+    let root = PathBuf::from(std::env::var("DEP_LLAMA_ROOT")?);
+    let beside = out.ancestors().nth(3).ok_or("OUT_DIR is not in a target directory")?;
+    for directory in ["lib", "backends"] {
+        for entry in fs::read_dir(root.join(directory))? {
+            let path = entry?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            // Programs name a library by its major version, and backends have none.
+            let is_wanted = match directory {
+                "lib" => name.ends_with(".so.0"),
+                _ => name.ends_with(".so"),
+            };
+            if is_wanted {
+                // Renamed at the end: a running program may use the older file.
+                let part = beside.join(format!("{name}.part"));
+                fs::copy(&path, &part)?;
+                fs::rename(&part, beside.join(name))?;
+            }
+        }
+    }
     Ok(())
 }
 

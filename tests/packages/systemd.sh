@@ -7,7 +7,7 @@ set -euo pipefail
 
 root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 hob=$1 directory=$2
-system=$directory/debian-with-systemd.tar
+system=$directory/debian-with-systemd-and-libgomp.tar
 name=hob-test-systemd-$$
 image=localhost/$name
 
@@ -55,7 +55,7 @@ clear_away() {
 
 mkdir -p "$directory"
 if [ ! -e "$system" ]; then
-    mmdebstrap --quiet --variant=minbase --include=systemd-sysv,dbus,curl,ca-certificates bookworm "$system.part.tar"
+    mmdebstrap --quiet --variant=minbase --include=systemd-sysv,dbus,curl,ca-certificates,libgomp1 bookworm "$system.part.tar"
     mv "$system.part.tar" "$system"
 fi
 podman import --quiet "$system" "$image" >/dev/null
@@ -67,6 +67,7 @@ inside systemctl is-system-running --wait >/dev/null || true
 health=(curl --silent --fail --retry 30 --retry-delay 1 --retry-all-errors http://127.0.0.1:8000/health)
 
 succeed 'the package installs' dpkg --install "$package"
+succeed 'the program finds its libraries' hob --version
 expect 'the service waits to be started' inactive systemctl is-active hob
 expect 'its settings are for root and the service' 'root:hob 750' stat --format '%U:%G %a' /etc/hob
 succeed 'systemd understands the unit' systemd-analyze verify --man=no hob.service

@@ -22,6 +22,7 @@ const EXPLAINED: &[(&str, &str)] = &[
     ("GOOGLE_API_KEY", "The same; used if `GEMINI_API_KEY` is not set."),
     ("HF_ENDPOINT", "Model hub to download models from, such as a mirror."),
     ("HF_TOKEN", "Token for models with restricted access on the hub."),
+    ("HOB_BACKENDS", "Another directory with libraries for graphics cards, as an absolute path."),
     ("HOME", "Home directory, for `~/.hob` and other paths with `~`."),
 ];
 

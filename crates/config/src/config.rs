@@ -1,5 +1,7 @@
 //! All settings together, one field per section of the file.
 
+use std::path::PathBuf;
+
 use crate::agent::AgentConfig;
 use crate::channel::ChannelConfig;
 use crate::engine::EngineConfig;
@@ -36,6 +38,8 @@ pub struct Config {
     pub provider_keys: ProviderKeys,
     /// The model hub, from the environment too.
     pub hub: Hub,
+    /// Another directory for libraries of the embedded engine, from the environment too.
+    pub backends: Option<PathBuf>,
 }
 
 /// The name that means the default model in a request.
@@ -76,6 +80,7 @@ impl Section for Config {
             savings,
             provider_keys: _,
             hub: _,
+            backends: _,
         } = self;
         keys.section("server", server, "The HTTP server that 'hob serve' starts.");
         keys.section(

@@ -6,7 +6,9 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use crate::engine_name::{ENGINE, ENGINES, EngineName};
-use crate::kind::{COUNT, COUNT_OR_NONE, FLAG, HTTP_URL, HTTP_URLS, OPTIONAL_PATH, SECONDS, SECRET, TEXTS};
+use crate::kind::{
+    COUNT, COUNT_OR_NONE, FLAG, HTTP_URL, HTTP_URLS, LAYERS, OPTIONAL_PATH, SECONDS, SECRET, TEXTS,
+};
 use crate::section_keys::{Keys, Section, keys_of};
 
 /// How long an engine may take to answer by default.
@@ -234,6 +236,8 @@ pub struct EmbeddedConfig {
     pub memory_mb: usize,
     /// Guess the next tokens of answers that repeat earlier text.
     pub prompt_lookup: bool,
+    /// Layers of a model on graphics cards; `None` for as many as fit.
+    pub gpu_layers: Option<usize>,
 }
 
 impl Default for EmbeddedConfig {
@@ -246,6 +250,7 @@ impl Default for EmbeddedConfig {
             keep_alive: Duration::from_secs(300),
             memory_mb: 0,
             prompt_lookup: true,
+            gpu_layers: None,
         }
     }
 }
@@ -259,6 +264,7 @@ keys_of! {
         keep_alive: SECONDS, "Seconds that an unused model stays in memory.";
         memory_mb: COUNT_OR_NONE, "Memory limit for all loaded models together in MiB; 0 is 70 % of the machine's memory.";
         prompt_lookup: FLAG, "Guess the next tokens of answers that repeat earlier text, such as code that is edited; the answers stay the same.";
+        gpu_layers: LAYERS, "Layers of a model on graphics cards: \"auto\" for as many as fit, or a number; 0 does not use the cards.";
         !tune;
     }
 }

@@ -10,7 +10,7 @@ use secrecy::SecretString;
 use crate::error::ConfigError;
 
 /// Every variable that is read.
-pub(crate) const VARIABLES: [&str; 10] = [
+pub(crate) const VARIABLES: [&str; 11] = [
     "HOME",
     "HOB_HOME",
     "HOB_CONFIG",
@@ -21,6 +21,7 @@ pub(crate) const VARIABLES: [&str; 10] = [
     "GOOGLE_API_KEY",
     "HF_ENDPOINT",
     "HF_TOKEN",
+    "HOB_BACKENDS",
 ];
 
 /// The variables Hob reads, as they were at one moment. An empty variable counts as unset.
@@ -103,6 +104,15 @@ impl Environment {
         Ok(Hub { endpoint, token: self.secret("HF_TOKEN")? })
     }
 
+    /// `$HOB_BACKENDS`. A relative path is an error: it would mean libraries of whatever directory Hob is started in.
+    pub(crate) fn backends(&self) -> Result<Option<PathBuf>, ConfigError> {
+        let variable = "HOB_BACKENDS";
+        match self.values.get(variable).map(PathBuf::from) {
+            Some(path) if path.is_relative() => Err(ConfigError::RelativeVariable { variable }),
+            path => Ok(path),
+        }
+    }
+
     /// A key without the newline that reading it from a file often leaves behind. One that is no text is an error: to
     /// ignore it could leave a server without the key that its owner has set.
     fn secret(&self, variable: &'static str) -> Result<Option<SecretString>, ConfigError> {
@@ -158,6 +168,16 @@ mod tests {
 
     fn shown(secret: Option<SecretString>) -> Option<String> {
         secret.map(|secret| secret.expose_secret().to_owned())
+    }
+
+    #[test]
+    fn libraries_are_never_looked_for_relative_to_the_current_directory() {
+        let of = |path: &str| with(&[("HOB_BACKENDS", path)]).backends();
+        assert_eq!(of("/opt/cards").expect("absolute"), Some(PathBuf::from("/opt/cards")));
+        assert_eq!(of("").expect("unset"), None);
+        for relative in [".", "cards", "../cards"] {
+            assert!(matches!(of(relative), Err(ConfigError::RelativeVariable { .. })), "{relative}");
+        }
     }
 
     #[test]

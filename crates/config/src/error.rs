@@ -42,6 +42,9 @@ pub enum ConfigError {
 
     #[error("${variable} is not valid UTF-8. Set it to the key itself, or unset it.")]
     VariableNotText { variable: &'static str },
+
+    #[error("${variable} is a relative path. Set it to an absolute path, or unset it.")]
+    RelativeVariable { variable: &'static str },
 }
 
 /// A value that its key cannot have.

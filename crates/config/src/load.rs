@@ -45,6 +45,7 @@ pub fn load(environment: &Environment) -> Result<Loaded, ConfigError> {
     }
     loaded.config.provider_keys = environment.provider_keys()?;
     loaded.config.hub = environment.hub()?;
+    loaded.config.backends = environment.backends()?;
     Ok(loaded)
 }
 

@@ -127,6 +127,7 @@ fn every_setting_is_in_the_template_and_the_template_has_no_other() {
         savings,
         provider_keys: _,
         hub: _,
+        backends: _,
     } = Config::default();
     let fields = [
         ("server", field_names(server)),

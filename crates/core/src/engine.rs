@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::completion::CompletionRequest;
+use crate::device::ComputeDevice;
 use crate::embed::{EmbedRequest, Embeddings};
 use crate::engine_error::EngineError;
 use crate::generate::{GenerateRequest, Generation};
@@ -113,6 +114,11 @@ pub trait Engine: Send + Sync {
     /// The models that are in memory now, if the engine reports them.
     async fn running_models(&self) -> Result<Vec<RunningModel>, EngineError> {
         Ok(Vec::new())
+    }
+
+    /// The graphics cards that it computes with, if it runs in this process and has started.
+    async fn devices(&self) -> Vec<ComputeDevice> {
+        Vec::new()
     }
 
     /// Reads the prompt of a request before it is asked, where the engine can keep it, so that the first real request that begins

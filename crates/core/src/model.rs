@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::device::DeviceShare;
+
 /// The name by which a caller leaves the choice of a model to Hob.
 pub const AUTO: &str = "auto";
 
@@ -80,6 +82,8 @@ pub struct RunningModel {
     pub size_vram: Option<u64>,
     /// Unix seconds at which it is unloaded unless it is asked again; `None` where that is not known.
     pub expires: Option<i64>,
+    /// The graphics cards that hold a part of it, if the engine runs in this process.
+    pub devices: Vec<DeviceShare>,
 }
 
 /// A model and the engine that answers for it.

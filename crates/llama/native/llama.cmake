@@ -12,6 +12,25 @@ if(PROJECT_NAME STREQUAL "llama.cpp" AND NOT LLAMA_BUILD_SERVER)
     set(LLAMA_BUILD_COMMON OFF)
 endif()
 
+# Backends in libraries of their own (the feature `dynamic-backends`): by default one for every kind of processor. A build for this
+# machine alone (`target-cpu=native`) has one for it, and so has HOB_CPU_VARIANTS=one, for a short build.
+if(GGML_BACKEND_DL)
+    if(GGML_NATIVE OR "$ENV{HOB_CPU_VARIANTS}" STREQUAL "one")
+        set(GGML_CPU_ALL_VARIANTS OFF)
+    endif()
+    # llama.cpp refuses its own setting for that together with such libraries.
+    if(GGML_NATIVE)
+        add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-march=native>")
+        set(GGML_NATIVE OFF)
+        foreach(feature SSE42 AVX AVX2 BMI2 FMA F16C)
+            set(GGML_${feature} OFF)
+        endforeach()
+    endif()
+    # Relative, so that the libraries contain no path of this machine, and find each other wherever they are.
+    set(GGML_BACKEND_DIR backends)
+    set(CMAKE_INSTALL_RPATH "$ORIGIN")
+endif()
+
 # For tests, what computes (ggml) is compiled for speed and the rest for a short build, which takes a third less.
 if("$ENV{PROFILE}" STREQUAL "debug")
     if(PROJECT_NAME STREQUAL "ggml")

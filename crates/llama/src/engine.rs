@@ -6,20 +6,24 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
 use hob_core::{
-    Collector, CompletionRequest, Cut, Delta, DeltaStream, DetokenizeRequest, EmbedRequest, Embeddings,
-    Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelCapabilities, ModelInfo,
-    ModelKind, RerankRequest, Reranking, RunningModel, TokenizeRequest, Tokenized, Usage,
+    Collector, CompletionRequest, ComputeDevice, ComputeUnits, Cut, Delta, DeltaStream, DetokenizeRequest,
+    DevicePlan, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream,
+    ModelCapabilities, ModelInfo, ModelKind, RerankRequest, Reranking, RunningModel, TokenizeRequest,
+    Tokenized, Usage,
 };
 use hob_models::catalogue;
 use hob_models::tuned::{KeepTuned, TuneReport};
 use hob_models::{ContextPlan, StoredModel};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
+use crate::backends::{backend, is_started, look_in};
+use crate::compute_units::{compute_units, device_plan};
 use crate::constraint::schema_field;
+use crate::devices::cards;
 use crate::error::{KEY, bad_request, busy, interrupted, unusable};
 use crate::grammar_thread;
 use crate::job::{EmbedJob, Job, VectorForm, WarmJob};
-use crate::loaded_model::{ContextSize, LoadedModel, MAX_PARALLEL, backend};
+use crate::loaded_model::{ContextSize, LoadedModel, MAX_PARALLEL};
 use crate::model_cache::{Handle, Lease, ModelCache};
 use crate::options::LlamaOptions;
 use crate::prompt::{Prepared, prepare, prepare_completion, prompt_of};
@@ -48,6 +52,9 @@ pub struct LlamaEngine {
 
 impl LlamaEngine {
     pub fn new(options: LlamaOptions) -> Self {
+        if let Some(directory) = &options.backends {
+            look_in(directory);
+        }
         LlamaEngine { cache: ModelCache::new(options) }
     }
 
@@ -77,9 +84,19 @@ impl LlamaEngine {
         }
     }
 
-    /// Bytes of memory for all models.
+    /// Bytes of memory for all models, those of graphics cards among them. Starts llama.cpp; blocks.
     pub fn memory_budget(&self) -> u64 {
-        self.cache.options().memory_budget
+        self.cache.memory_budget()
+    }
+
+    /// What it computes with. Starts llama.cpp; blocks.
+    pub fn compute_units(&self) -> ComputeUnits {
+        compute_units()
+    }
+
+    /// The layers of a model that would go to graphics cards now. `None` if its header cannot be read. Starts llama.cpp; blocks.
+    pub fn device_plan(&self, stored: &StoredModel) -> Option<DevicePlan> {
+        device_plan(stored, self.cache.options())
     }
 
     /// Measures the tuned form of a model. If it is kept, it is used when the model is loaded next. Dropping the future cancels
@@ -409,10 +426,12 @@ impl Engine for LlamaEngine {
     /// Healthy only with a model that can answer.
     async fn health(&self) -> bool {
         let directory = self.cache.directory.clone();
-        let listed = tokio::task::spawn_blocking(move || directory.list()).await;
         let answers = |model: &StoredModel| model.problem.is_none() && kind_of(model) == ModelKind::Text;
-        let can_answer = matches!(listed, Ok(Ok(models)) if models.iter().any(answers));
-        can_answer && backend().is_ok()
+        let can_answer = move || match directory.list() {
+            Ok(models) => models.iter().any(answers) && backend().is_ok(),
+            Err(_) => false,
+        };
+        tokio::task::spawn_blocking(can_answer).await.unwrap_or(false)
     }
 
     fn means(&self, asked: &str, listed: &str) -> bool {
@@ -430,6 +449,15 @@ impl Engine for LlamaEngine {
 
     async fn running_models(&self) -> Result<Vec<RunningModel>, EngineError> {
         Ok(self.cache.running())
+    }
+
+    /// Starts nothing: a driver takes memory of its card for every program that asks it.
+    async fn devices(&self) -> Vec<ComputeDevice> {
+        if !is_started() {
+            return Vec::new();
+        }
+        let cards = tokio::task::spawn_blocking(cards).await.unwrap_or_default();
+        cards.into_iter().map(|card| card.device).collect()
     }
 
     /// Reads the prompt while the model is idle, until the next request. Dropping the future cancels it.

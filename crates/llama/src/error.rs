@@ -76,3 +76,11 @@ pub(crate) fn unsupported(field: impl Into<String>, hint: Option<&str>) -> Engin
 pub(crate) fn interrupted(reason: impl Into<String>) -> EngineError {
     EngineError::Interrupted { engine: KEY.into(), reason: reason.into() }
 }
+
+/// The error without the name of the engine, which is added again.
+pub(crate) fn plain_message(error: EngineError) -> String {
+    match error {
+        EngineError::Refused { message, .. } => message,
+        other => other.to_string(),
+    }
+}

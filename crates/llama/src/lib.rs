@@ -3,11 +3,14 @@
 //! Uses the directory of model files in `hob-models`. Knows nothing of HTTP, `config.toml` or other engines. The only crate with
 //! `unsafe` code.
 
+mod backends;
 mod batch_plan;
 mod chat;
+mod compute_units;
 mod constraint;
 mod context_memory;
 mod control_tokens;
+mod devices;
 mod embed;
 mod engine;
 mod error;
@@ -15,6 +18,7 @@ mod grammar;
 mod grammar_thread;
 mod job;
 mod loaded_model;
+mod loading;
 mod log;
 mod logprobs;
 mod model_cache;
@@ -38,4 +42,4 @@ mod worker;
 mod writer;
 
 pub use engine::LlamaEngine;
-pub use options::LlamaOptions;
+pub use options::{GpuLayers, LlamaOptions};

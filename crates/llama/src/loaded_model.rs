@@ -1,25 +1,22 @@
 //! A loaded model and its properties. The worker computes.
 
 use std::num::NonZeroU32;
-use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use hob_core::{EngineError, ModelCapabilities};
-use hob_models::tuned::file_to_load;
 use hob_models::{MemoryEstimate, StoredModel};
-use llama_cpp_2::LlamaCppError;
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::context::params::{LlamaContextParams, LlamaPoolingType};
-use llama_cpp_2::llama_backend::LlamaBackend;
-use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_2::model::{LlamaChatTemplate, LlamaModel};
 use llama_cpp_2::token::LlamaToken;
 use llama_cpp_2::token_type::LlamaTokenAttr;
 
+use crate::backends::backend;
 use crate::batch_plan::StepSize;
 use crate::chat::ChatTemplate;
 use crate::control_tokens::ControlTokens;
+use crate::devices::Offload;
 use crate::error::{bad_request, unusable};
 use crate::grammar::{GrammarError, Spelling, Vocabulary};
 use crate::log;
@@ -30,12 +27,11 @@ use crate::slots::Reuse;
 const DEFAULT_CONTEXT: u32 = 8192;
 
 /// Prompt tokens per step. A step cannot be interrupted, so the next request waits for its end. More would be hardly faster on a
-/// processor; a graphics card is fast enough for more.
-pub(crate) const STEP: StepSize = if cfg!(any(feature = "cuda", feature = "metal", feature = "vulkan")) {
-    StepSize { alone: 512, beside: 256 }
-} else {
-    StepSize { alone: 128, beside: 64 }
-};
+/// processor.
+pub(crate) const STEP: StepSize = StepSize { alone: 128, beside: 64 };
+
+/// A graphics card is fast enough for more.
+const CARD_STEP: StepSize = StepSize { alone: 512, beside: 256 };
 
 /// The longest text to embed.
 const MAX_EMBEDDED: u32 = 2048;
@@ -51,16 +47,6 @@ const RANK_POOLING: &str = "4";
 
 /// Short texts per batch.
 const EMBED_BATCH: usize = 64;
-
-/// llama.cpp's global state, once per process and never freed.
-pub(crate) fn backend() -> Result<&'static LlamaBackend, EngineError> {
-    static BACKEND: OnceLock<Result<LlamaBackend, LlamaCppError>> = OnceLock::new();
-    let started = BACKEND.get_or_init(|| {
-        log::capture();
-        LlamaBackend::init()
-    });
-    started.as_ref().map_err(|error| unusable(format!("cannot start llama.cpp: {error}")))
-}
 
 /// The size of the context memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,34 +137,19 @@ pub(crate) struct LoadedModel {
     pub(crate) computed: AtomicU64,
     /// Tokens of answers that were guessed.
     pub(crate) guessed: AtomicU64,
+    /// The part of it on graphics cards.
+    pub(crate) offload: Offload,
 }
 
 impl LoadedModel {
-    /// Loads a model, in its tuned form if there is one. Blocks.
-    pub(crate) fn load(stored: &StoredModel, options: &LlamaOptions) -> Result<Self, EngineError> {
-        Self::load_file(stored, &file_to_load(&stored.path), options)
-    }
-
-    /// Loads this file of a model.
-    pub(crate) fn load_file(
+    /// A model that llama.cpp has loaded.
+    pub(crate) fn new(
         stored: &StoredModel,
-        file: &Path,
         options: &LlamaOptions,
+        offload: &Offload,
+        model: LlamaModel,
     ) -> Result<Self, EngineError> {
         let name = &stored.id;
-        if let Some(problem) = &stored.problem {
-            return Err(unusable(format!("the model '{name}' is not usable: {problem}")));
-        }
-        let backend = backend()?;
-        let params = LlamaModelParams::default().with_n_gpu_layers(options.gpu_layers);
-        let (loaded, errors) = log::with_errors(|| LlamaModel::load_from_file(backend, file, &params));
-        let model = loaded.map_err(|_| {
-            let said = match errors.first() {
-                Some(first) => first.as_str(),
-                None => "llama.cpp gives no reason",
-            };
-            unusable(format!("cannot load the model '{name}': {said}"))
-        })?;
         let header = stored.header.as_deref();
         let template = choose_template(&model, name)?;
         let marks = control_marks(&model, template.marks().chain(COMMON_MARKS));
@@ -197,13 +168,15 @@ impl LoadedModel {
             vocabulary: OnceLock::new(),
             context_size: ContextSize::of(stored, options),
             parallel: options.parallel.clamp(1, MAX_PARALLEL),
-            threads: i32::try_from(options.threads.max(1)).unwrap_or(1),
+            // More threads would only wait for each other.
+            threads: if offload.is_whole { 1 } else { i32::try_from(options.threads.max(1)).unwrap_or(1) },
             embeds_only: header.is_some_and(|header| header.is_embedding),
             pooling,
             compares_texts: named_pooling.as_deref() == Ok(RANK_POOLING),
             prompt_lookup: options.prompt_lookup,
             computed: AtomicU64::new(0),
             guessed: AtomicU64::new(0),
+            offload: offload.clone(),
             model,
         })
     }
@@ -213,9 +186,19 @@ impl LoadedModel {
         if self.model.is_recurrent() || self.model.is_hybrid() { Reuse::Nothing } else { Reuse::Prefixes }
     }
 
+    /// The initial cells. A card has the memory for all of them, and a larger context takes longer to make than to fill.
+    pub(crate) fn first_cells(&self) -> u32 {
+        if self.offload.layers > 0 { self.context_size.cells } else { self.context_size.first_cells() }
+    }
+
+    /// Prompt tokens per step.
+    pub(crate) fn step(&self) -> StepSize {
+        if self.offload.layers > 0 { CARD_STEP } else { STEP }
+    }
+
     /// The context to generate, with this many cells.
     pub(crate) fn writing_context(&self, cells: u32) -> Result<LlamaContext<'_>, EngineError> {
-        let batch = u32::try_from(STEP.alone + self.parallel).unwrap_or(1024);
+        let batch = u32::try_from(self.step().alone + self.parallel).unwrap_or(1024);
         let params = LlamaContextParams::default()
             .with_n_ctx(NonZeroU32::new(cells))
             .with_n_batch(batch)

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc as orders;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -19,7 +19,8 @@ use hob_models::{ModelDirectory, StoredModel, find_by_name};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, watch};
 
-use crate::error::{KEY, busy, unusable};
+use crate::devices::{Offload, card_memory};
+use crate::error::{KEY, busy, plain_message, unusable};
 use crate::loaded_model::{ContextSize, LoadedModel};
 use crate::options::LlamaOptions;
 use crate::worker::{Idle, Order, Worker, serve};
@@ -63,6 +64,8 @@ pub(crate) struct ModelCache {
     options: LlamaOptions,
     pub(crate) directory: ModelDirectory,
     entries: Mutex<HashMap<String, Entry>>,
+    /// Bytes of graphics cards for models.
+    card_memory: OnceLock<u64>,
     /// Notified when a lease ends or a model is unloaded.
     freed: Notify,
     /// The function that starts the thread of a model.
@@ -94,6 +97,7 @@ impl ModelCache {
             directory: ModelDirectory::new(&options.models_dir),
             options,
             entries: Mutex::default(),
+            card_memory: OnceLock::new(),
             freed: Notify::new(),
             spawn: |builder, thread, state| builder.spawn(move || thread.run(state)),
         })
@@ -101,6 +105,12 @@ impl ModelCache {
 
     pub(crate) fn options(&self) -> &LlamaOptions {
         &self.options
+    }
+
+    /// Bytes for all models, in the memory and on graphics cards. The first call starts llama.cpp and blocks.
+    pub(crate) fn memory_budget(&self) -> u64 {
+        let cards = *self.card_memory.get_or_init(|| card_memory(self.options.gpu_layers));
+        self.options.memory_budget.saturating_add(cards)
     }
 
     pub(crate) fn loaded(&self) -> Vec<String> {
@@ -125,11 +135,16 @@ impl ModelCache {
             let idle = if entry.users > 0 { Duration::ZERO } else { now.0.duration_since(entry.last_used) };
             let left = self.options.keep_alive.saturating_sub(idle);
             let expires = now.1.checked_add(left).and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+            let offload = match &*entry.loading.borrow() {
+                Loading::Ready(handle) => handle.loaded.offload.clone(),
+                Loading::Pending | Loading::Failed(_) => Offload::default(),
+            };
             RunningModel {
                 id: id.clone(),
                 size: Some(entry.bytes),
-                size_vram: None,
+                size_vram: (offload.layers > 0).then(|| offload.bytes()),
                 expires: expires.and_then(|since| i64::try_from(since.as_secs()).ok()),
+                devices: offload.shares,
             }
         };
         let mut running: Vec<RunningModel> = self.entries.lock().iter().map(describe).collect();
@@ -205,7 +220,9 @@ impl ModelCache {
         let id = stored.id.as_str();
         let size = ContextSize::of(&stored, &self.options);
         let bytes = size.memory(&stored);
-        let budget = self.options.memory_budget;
+        let cache = Arc::clone(self);
+        let budget = tokio::task::spawn_blocking(move || cache.memory_budget()).await;
+        let budget = budget.map_err(|error| unusable(error.to_string()))?;
         if stored.problem.is_none() && bytes > budget {
             return Err(unusable(format!(
                 "the model '{id}' needs {} of memory, but the limit for models is {}. \
@@ -266,13 +283,12 @@ impl ModelCache {
             return Ok(Some((self.lease(id, entry.number), entry.loading.clone())));
         }
         let in_use: u64 = entries.values().filter(|entry| entry.users > 0).map(|entry| entry.bytes).sum();
-        if in_use.saturating_add(bytes) > self.options.memory_budget && !entries.is_empty() {
+        let budget = self.memory_budget();
+        if in_use.saturating_add(bytes) > budget && !entries.is_empty() {
             return Ok(None);
         }
         let mut leaving = Vec::new();
-        while entries.values().map(|entry| entry.bytes).sum::<u64>().saturating_add(bytes)
-            > self.options.memory_budget
-        {
+        while entries.values().map(|entry| entry.bytes).sum::<u64>().saturating_add(bytes) > budget {
             let oldest = entries
                 .iter()
                 .filter(|(_, entry)| entry.users == 0)
@@ -395,7 +411,13 @@ impl ModelThread {
         let started = Instant::now();
         let loaded = Arc::new(LoadedModel::load(&self.stored, &self.options)?);
         let worker = Worker::new(&loaded)?;
-        tracing::info!(model = %id, milliseconds = started.elapsed().as_millis(), "model loaded");
+        let (milliseconds, layers) = (started.elapsed().as_millis(), loaded.offload.layers);
+        match layers {
+            0 => tracing::info!(model = %id, milliseconds, "model loaded"),
+            _ => {
+                tracing::info!(model = %id, milliseconds, layers, "model loaded, with layers on graphics cards")
+            }
+        }
         let (sender, receiver) = orders::channel();
         let handle = Handle {
             loaded: Arc::clone(&loaded),
@@ -419,14 +441,6 @@ impl ModelThread {
         let retired = self.cache.upgrade().is_none_or(|cache| cache.retire(&self.stored.id, self.number));
         // A model with a new request, whose order has not arrived yet, stays.
         if retired { Idle::Leave } else { Idle::Wait(keep_alive) }
-    }
-}
-
-/// The error without the name of the engine, which is added again.
-fn plain_message(error: EngineError) -> String {
-    match error {
-        EngineError::Refused { message, .. } => message,
-        other => other.to_string(),
     }
 }
 

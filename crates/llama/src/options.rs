@@ -21,10 +21,21 @@ pub struct LlamaOptions {
     pub keep_alive: Duration,
     /// Bytes of all loaded models.
     pub memory_budget: u64,
-    /// Layers on the graphics card, if the build supports one.
-    pub gpu_layers: u32,
     /// Whether the next tokens of an answer that repeats earlier text are guessed, and read in one step.
     pub prompt_lookup: bool,
+    /// Layers on graphics cards, if there are any that the build supports.
+    pub gpu_layers: GpuLayers,
+    /// Another directory for libraries of backends. The first engine of a process decides.
+    pub backends: Option<PathBuf>,
+}
+
+/// How many layers of a model go to graphics cards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GpuLayers {
+    /// As many as fit.
+    Auto,
+    /// So many, fewer if they do not fit. With 0 the cards are not used at all.
+    Count(u32),
 }
 
 impl LlamaOptions {
@@ -38,8 +49,9 @@ impl LlamaOptions {
             queue: 64,
             keep_alive: Duration::from_secs(5 * 60),
             memory_budget: memory() / 10 * 7,
-            gpu_layers: 999,
             prompt_lookup: true,
+            gpu_layers: GpuLayers::Auto,
+            backends: None,
         }
     }
 }

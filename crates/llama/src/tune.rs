@@ -21,8 +21,9 @@ use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::backends::backend;
 use crate::error::{interrupted, unusable};
-use crate::loaded_model::{LoadedModel, STEP, backend};
+use crate::loaded_model::{LoadedModel, STEP};
 use crate::options::LlamaOptions;
 use crate::quantize;
 

@@ -21,7 +21,7 @@ use crate::context_memory::{copy, move_memory, remove, seq_id};
 use crate::embed::Embedder;
 use crate::error::interrupted;
 use crate::job::{EmbedJob, Job, WarmJob};
-use crate::loaded_model::{LoadedModel, STEP};
+use crate::loaded_model::LoadedModel;
 use crate::prompt_lookup::MAX_GUESSES;
 use crate::sequence::{Outcome, Scored, Sequence, Stage};
 use crate::slots::{SlotAssignment, Slots, Token};
@@ -118,8 +118,8 @@ impl<'model> Worker<'model> {
         let mut worker = Worker {
             loaded,
             context: None,
-            batch: LlamaBatch::new(STEP.alone + loaded.parallel, 1),
-            slots: Slots::new(loaded.parallel, loaded.context_size.first_cells() as usize, loaded.reuse()),
+            batch: LlamaBatch::new(loaded.step().alone + loaded.parallel, 1),
+            slots: Slots::new(loaded.parallel, loaded.first_cells() as usize, loaded.reuse()),
             waiting: VecDeque::new(),
             alive: Vec::new(),
             copies: Vec::new(),
@@ -130,7 +130,7 @@ impl<'model> Worker<'model> {
             turn: 0,
         };
         if !loaded.embeds_only {
-            let mut context = loaded.writing_context(loaded.context_size.first_cells())?;
+            let mut context = loaded.writing_context(loaded.first_cells())?;
             // The first request would report the same failure.
             for position in 0..2 {
                 let _ = worker.batch.add(LlamaToken(0), position, &[0], true);
@@ -176,7 +176,7 @@ impl<'model> Worker<'model> {
         };
         warming.slot = Some(slot);
         let start = self.slots.len(slot);
-        let end = prompt.len().min(start + STEP.alone);
+        let end = prompt.len().min(start + self.loaded.step().alone);
         let read = &prompt[start.min(end)..end];
         self.batch.clear();
         for (position, &token) in (start..).zip(read) {
@@ -354,7 +354,7 @@ impl<'model> Worker<'model> {
             return;
         }
         let left: Vec<usize> = active.iter().map(|&at| self.alive[at].next_to_read()).collect();
-        let plan = shares(&left, STEP, self.turn);
+        let plan = shares(&left, self.loaded.step(), self.turn);
         self.turn = self.turn.wrapping_add(1);
 
         let outputs = fill(&mut self.batch, &self.slots, &self.alive, &active, &plan);

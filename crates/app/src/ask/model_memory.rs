@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use hob_core::model::{AGENT_MODEL, AUTO, DEFAULT_MODEL};
-use hob_core::{AskError, CallerRole, Engine, EngineError, RunningModel};
+use hob_core::{AskError, CallerRole, ComputeDevice, Engine, EngineError, RunningModel};
 
 use super::AskService;
 use crate::ask::caller_policy::check_engine;
@@ -44,6 +44,12 @@ impl AskService {
                 Err(_) => Vec::new(),
             }
         });
+        join_all(lists).await.into_iter().flatten().collect()
+    }
+
+    /// The graphics cards that engines in this process use.
+    pub async fn devices(&self) -> Vec<ComputeDevice> {
+        let lists = self.pool.engines().map(|engine| async move { engine.devices().await });
         join_all(lists).await.into_iter().flatten().collect()
     }
 

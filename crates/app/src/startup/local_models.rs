@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hob_config::{Config, EngineName};
-use hob_core::{Engine, EngineError};
+use hob_core::{ComputeUnits, DevicePlan, Engine, EngineError};
 #[cfg(feature = "embedded")]
-use hob_llama::{LlamaEngine, LlamaOptions};
+use hob_llama::{GpuLayers, LlamaEngine, LlamaOptions};
 use hob_memory::Embedder;
 use hob_models::catalogue::{CatalogueEntry, EMBEDDING, STARTER};
 use hob_models::machine::{free_disk, measure_speed};
@@ -189,11 +189,16 @@ impl LocalModels {
 
     /// What this machine has for models; `None` in a build without the engine. Measures for some tenths of a second.
     pub async fn machine_room(&self) -> Option<MachineRoom> {
-        let memory = self.memory_budget()?;
-        let directory = self.directory.dir().to_owned();
-        let measure =
-            move || MachineRoom { memory, disk: free_disk(&directory), speed: measure_speed(memory) };
-        tokio::task::spawn_blocking(measure).await.ok()
+        let models = self.clone();
+        let measure = move || {
+            let memory = models.memory_budget()?;
+            Some(MachineRoom {
+                memory,
+                disk: free_disk(models.directory.dir()),
+                speed: measure_speed(memory),
+            })
+        };
+        tokio::task::spawn_blocking(measure).await.ok()?
     }
 
     /// The best model for this machine that the hub has.
@@ -221,6 +226,30 @@ impl LocalModels {
 
     #[cfg(not(feature = "embedded"))]
     fn memory_budget(&self) -> Option<u64> {
+        None
+    }
+
+    /// What the engine computes with; `None` in a build without it. Takes a moment with a graphics card.
+    #[cfg(feature = "embedded")]
+    pub async fn compute_units(&self) -> Option<ComputeUnits> {
+        let engine = Arc::clone(&self.engine);
+        tokio::task::spawn_blocking(move || engine.compute_units()).await.ok()
+    }
+
+    #[cfg(not(feature = "embedded"))]
+    pub async fn compute_units(&self) -> Option<ComputeUnits> {
+        None
+    }
+
+    /// Where the layers of a model would go now; `None` in a build without the engine, or if the model is broken.
+    #[cfg(feature = "embedded")]
+    pub async fn device_plan(&self, model: &StoredModel) -> Option<DevicePlan> {
+        let (engine, model) = (Arc::clone(&self.engine), model.clone());
+        tokio::task::spawn_blocking(move || engine.device_plan(&model)).await.ok()?
+    }
+
+    #[cfg(not(feature = "embedded"))]
+    pub async fn device_plan(&self, _model: &StoredModel) -> Option<DevicePlan> {
         None
     }
 
@@ -265,5 +294,9 @@ fn engine_options(config: &Config, directory: &Path) -> LlamaOptions {
     if settings.memory_mb > 0 {
         options.memory_budget = (settings.memory_mb as u64) << 20;
     }
+    if let Some(layers) = settings.gpu_layers {
+        options.gpu_layers = GpuLayers::Count(u32::try_from(layers).unwrap_or(u32::MAX));
+    }
+    options.backends = config.backends.clone();
     options
 }

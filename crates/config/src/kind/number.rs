@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::text::quote;
 use crate::section_keys::{Exposure, Kind, Typed};
 
 /// Far above any sensible setting, and far below what a semaphore or a channel cannot hold.
@@ -33,6 +34,19 @@ pub(crate) const COUNT: Kind<usize> = Kind {
 
 pub(crate) const COUNT_OR_NONE: Kind<usize> =
     Kind { expected: "a whole number from 0 to 1000000", read: count, ..COUNT };
+
+/// A number of layers; `None` if Hob decides.
+pub(crate) const LAYERS: Kind<Option<usize>> = Kind {
+    expected: "\"auto\", or a whole number from 0 to 1000000",
+    read: |typed| match typed.text() {
+        Some(text) => (text.trim() == AUTO).then_some(None),
+        None => count(typed).map(Some),
+    },
+    write: |layers| layers.map_or_else(|| quote(AUTO), |layers| layers.to_string()),
+    exposure: Exposure::Open,
+};
+
+const AUTO: &str = "auto";
 
 pub(crate) const SECONDS: Kind<Duration> = Kind {
     expected: "a number of seconds above 0 and up to 31536000 (a year)",
@@ -76,6 +90,16 @@ mod tests {
         {
             assert_eq!(read_as(&SECONDS, bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn layers_are_a_number_or_left_to_hob() {
+        assert_eq!(read_as(&LAYERS, "\"auto\""), Some(None));
+        assert_eq!(read_as(&LAYERS, "0"), Some(Some(0)));
+        assert_eq!(read_as(&LAYERS, "33"), Some(Some(33)));
+        assert_eq!(read_as(&LAYERS, "\"all\""), None);
+        assert_eq!(read_as(&LAYERS, "-1"), None);
+        assert_eq!([(LAYERS.write)(&None), (LAYERS.write)(&Some(7))], ["\"auto\"", "7"]);
     }
 
     #[test]

@@ -100,6 +100,7 @@ pub fn read_running(body: &[u8]) -> Result<Vec<RunningModel>, String> {
         id: tag.name,
         size: tag.size,
         size_vram: tag.size_vram,
+        devices: Vec::new(),
     };
     Ok(running.models.into_iter().map(describe).collect())
 }

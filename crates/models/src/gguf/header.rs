@@ -62,6 +62,10 @@ pub struct GgufHeader {
     /// Whether it is an embedding model.
     pub is_embedding: bool,
     pub split: Option<GgufSplit>,
+    /// Bytes of the weights before the layers, which read tokens.
+    pub input_bytes: u64,
+    /// Bytes of the weights after the layers. A model without them uses those before the layers.
+    pub output_bytes: u64,
     /// A shorter file is incomplete.
     pub expected_size: u64,
 }

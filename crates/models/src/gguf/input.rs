@@ -62,11 +62,6 @@ impl<R: BufRead> Input<R> {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    pub fn skip_text(&mut self, what: &'static str, limit: u64) -> Result<(), GgufError> {
-        let length = self.count(what, limit)?;
-        self.skip(length)
-    }
-
     pub fn skip(&mut self, length: u64) -> Result<(), GgufError> {
         self.spend(length)?;
         let mut left = length;

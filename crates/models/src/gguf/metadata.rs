@@ -129,6 +129,8 @@ impl Metadata {
             is_embedding: self.entries.contains_key(&key("pooling_type"))
                 || architecture.as_deref().is_some_and(|name| name.contains("bert")),
             split,
+            input_bytes: 0,
+            output_bytes: 0,
             expected_size: 0,
             architecture,
         }

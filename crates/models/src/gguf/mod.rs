@@ -71,6 +71,8 @@ impl GgufHeader {
             version,
             parameters: found.parameters,
             tensors,
+            input_bytes: found.input_bytes,
+            output_bytes: found.output_bytes,
             quantization: metadata
                 .number("general.file_type")
                 .and_then(types::file_type_name)
@@ -120,6 +122,8 @@ struct TensorInfos {
     parameters: u64,
     /// The end of the last tensor, from the start of the weights.
     data_length: u64,
+    input_bytes: u64,
+    output_bytes: u64,
     types: TensorTypes,
 }
 
@@ -128,7 +132,7 @@ impl TensorInfos {
         const OVERFLOW: GgufError = GgufError::Malformed("a tensor is larger than any file");
         let mut infos = TensorInfos::default();
         for _ in 0..count {
-            input.skip_text("the length of a tensor's name", 1 << 10)?;
+            let name = input.text("the length of a tensor's name", 1 << 10)?;
             let dimensions = input.u32()?;
             if dimensions > MAX_DIMENSIONS {
                 return Err(GgufError::TooBig {
@@ -149,6 +153,11 @@ impl TensorInfos {
                 None => 0,
             };
             infos.types.add(kind, size);
+            if name.starts_with("token_embd") {
+                infos.input_bytes = infos.input_bytes.saturating_add(size);
+            } else if name.starts_with("output") {
+                infos.output_bytes = infos.output_bytes.saturating_add(size);
+            }
             infos.parameters = infos.parameters.checked_add(elements).ok_or(OVERFLOW)?;
             infos.data_length = infos.data_length.max(offset.checked_add(size).ok_or(OVERFLOW)?);
         }

@@ -39,6 +39,8 @@ fn a_header_reads_back() {
             is_causal: true,
             is_embedding: false,
             split: None,
+            input_bytes: 400,
+            output_bytes: 200,
             expected_size: file.len() as u64,
         }
     );

@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use hob_core::{CallerRole, ComputeDevice, DeviceShare, RunningModel};
 use hob_telemetry::metrics::{Histogram, ModelMetrics};
 
 use super::prometheus_text::MetricsText;
@@ -33,6 +34,10 @@ pub(crate) async fn show(
     inferences(&mut out, &totals.models());
     if state.system.meters().names().is_some() {
         energy(&mut out, &totals.models());
+    }
+    let cards = state.system.devices().await;
+    if !cards.is_empty() {
+        devices(&mut out, &cards, &state.system.running_models(CallerRole::Owner).await);
     }
     engines_and_build(&mut out, &state, &state.health.all().await);
     process(&mut out, metrics.started);
@@ -138,6 +143,42 @@ fn energy(out: &mut MetricsText, models: &[Arc<ModelMetrics>]) {
     }
 }
 
+/// Only with a graphics card that an engine in this process uses.
+fn devices(out: &mut MetricsText, cards: &[ComputeDevice], running: &[(String, RunningModel)]) {
+    out.gauge("hob_device_memory_bytes", "Memory of graphics cards.");
+    for card in cards {
+        out.sample(&device_labels(card), card.memory_total);
+    }
+    out.gauge("hob_device_memory_free_bytes", "Free memory of graphics cards.");
+    for card in cards {
+        out.sample(&device_labels(card), card.memory_free);
+    }
+    let counts: [ShareCount; 2] = [
+        ("hob_model_device_layers", "Layers of a loaded model on a graphics card.", |share| {
+            share.layers.into()
+        }),
+        ("hob_model_device_bytes", "About the memory of a loaded model on a graphics card.", |share| {
+            share.bytes
+        }),
+    ];
+    for (name, help, count) in counts {
+        out.gauge(name, help);
+        for (engine, model) in running {
+            for share in &model.devices {
+                let labels = [("engine", engine.as_str()), ("model", &model.id), ("device", &share.device)];
+                out.sample(&labels, count(share));
+            }
+        }
+    }
+}
+
+/// The name of a metric, its help text, and its value.
+type ShareCount = (&'static str, &'static str, fn(&DeviceShare) -> u64);
+
+fn device_labels(card: &ComputeDevice) -> [(&'static str, &str); 3] {
+    [("device", &card.name), ("backend", &card.backend), ("description", &card.description)]
+}
+
 fn labels(totals: &ModelMetrics) -> [(&'static str, &str); 2] {
     [("engine", &totals.engine), ("model", &totals.model)]
 }
@@ -169,6 +210,35 @@ mod tests {
     use hob_telemetry::{Energy, Inference, InferenceEnd, InferenceLog, NoInferenceLog};
 
     use super::*;
+
+    #[test]
+    fn every_card_is_shown_with_its_memory_and_with_the_layers_on_it() {
+        let card = ComputeDevice {
+            name: "CUDA0".into(),
+            description: "NVIDIA H200".into(),
+            backend: "CUDA".into(),
+            memory_total: 150,
+            memory_free: 90,
+        };
+        let model = RunningModel {
+            id: "qwen3:8b".into(),
+            devices: vec![DeviceShare { device: "CUDA0".into(), layers: 37, bytes: 60 }],
+            ..RunningModel::default()
+        };
+        let mut out = MetricsText::default();
+        devices(&mut out, &[card], &[("embedded".into(), model)]);
+        let text = out.into_text();
+        let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(
+            samples,
+            [
+                r#"hob_device_memory_bytes{device="CUDA0",backend="CUDA",description="NVIDIA H200"} 150"#,
+                r#"hob_device_memory_free_bytes{device="CUDA0",backend="CUDA",description="NVIDIA H200"} 90"#,
+                r#"hob_model_device_layers{engine="embedded",model="qwen3:8b",device="CUDA0"} 37"#,
+                r#"hob_model_device_bytes{engine="embedded",model="qwen3:8b",device="CUDA0"} 60"#,
+            ]
+        );
+    }
 
     #[test]
     fn energy_is_in_joules_by_engine_and_model() {

@@ -1,16 +1,45 @@
 //! The machine, and the keys in its environment.
 
 use hob_config::{Config, Hardware, SuspiciousKey};
+use hob_core::ComputeUnits;
 
 use super::report::{CheckStatus, DoctorCheck};
 use super::summary;
+use crate::output::number::memory;
+
+const NAME: &str = "machine";
 
 pub fn check(hardware: &Hardware) -> Vec<DoctorCheck> {
-    let mut checks = vec![DoctorCheck::new("machine", CheckStatus::Good, summary(hardware))];
+    let mut checks = vec![DoctorCheck::new(NAME, CheckStatus::Good, summary(hardware))];
     checks.extend(hardware.notes.iter().map(|note| {
-        DoctorCheck::new("machine", CheckStatus::Warning, note)
+        DoctorCheck::new(NAME, CheckStatus::Warning, note)
             .advise("GPUs that only it reports are not detected; check its driver")
     }));
+    checks
+}
+
+/// What the embedded engine computes with.
+pub fn check_compute(units: &ComputeUnits, hardware: &Hardware) -> Vec<DoctorCheck> {
+    let good = |message: String| DoctorCheck::new(NAME, CheckStatus::Good, message);
+    let mut checks = Vec::new();
+    if !units.processor.is_empty() {
+        checks.push(good(format!("the embedded engine uses {}", units.processor.join(", "))));
+    }
+    checks.extend(units.cards.iter().map(|card| {
+        let (free, total) = (memory(card.memory_free), memory(card.memory_total));
+        good(format!(
+            "the embedded engine uses {}: {} ({}), {free} of {total} free",
+            card.name, card.description, card.backend
+        ))
+    }));
+    checks.extend(units.problems.iter().map(|problem| {
+        DoctorCheck::new(NAME, CheckStatus::Warning, format!("the embedded engine cannot use {problem}"))
+            .advise("Install the driver of the card, or remove that library; see docs/gpu.md")
+    }));
+    if units.cards.is_empty() && units.problems.is_empty() && !hardware.gpus.is_empty() {
+        let message = "the embedded engine does not use the graphics card: it has no library for it";
+        checks.push(DoctorCheck::new(NAME, CheckStatus::Off, format!("{message}; see docs/gpu.md")));
+    }
     checks
 }
 
@@ -32,4 +61,50 @@ pub fn check_keys(config: &Config) -> Option<DoctorCheck> {
             .collect();
     let message = format!("for {}", present.join(", "));
     (!present.is_empty()).then(|| DoctorCheck::new("keys", CheckStatus::Good, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::ComputeDevice;
+
+    use super::*;
+
+    fn told(units: &ComputeUnits, hardware: &Hardware) -> Vec<(CheckStatus, String)> {
+        check_compute(units, hardware).into_iter().map(|check| (check.status, check.message)).collect()
+    }
+
+    #[test]
+    fn what_the_embedded_engine_uses_is_shown_with_what_it_cannot_use() {
+        let card = ComputeDevice {
+            name: "CUDA0".into(),
+            description: "NVIDIA H200".into(),
+            backend: "CUDA".into(),
+            memory_total: 140 << 30,
+            memory_free: 100 << 30,
+        };
+        let units = ComputeUnits {
+            processor: vec!["SSE3".into(), "AVX2".into()],
+            cards: vec![card],
+            problems: vec!["/opt/libggml-hip.so: libamdhip64.so.7: cannot open shared object file".into()],
+        };
+        assert_eq!(
+            told(&units, &Hardware::default()),
+            [
+                (CheckStatus::Good, "the embedded engine uses SSE3, AVX2".to_owned()),
+                (
+                    CheckStatus::Good,
+                    format!(
+                        "the embedded engine uses CUDA0: NVIDIA H200 (CUDA), {} of {} free",
+                        memory(100 << 30),
+                        memory(140 << 30)
+                    )
+                ),
+                (
+                    CheckStatus::Warning,
+                    "the embedded engine cannot use /opt/libggml-hip.so: libamdhip64.so.7: cannot open shared object file"
+                        .to_owned()
+                ),
+            ]
+        );
+    }
 }

@@ -19,9 +19,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
+use hob_app::startup::local_models::LocalModels;
 use hob_app::{choose, default_model, is_default_missed};
 use hob_config::hardware::detect;
 use hob_config::{Config, Environment, Hardware};
+use hob_core::ComputeUnits;
 
 use self::engines::EngineToAsk;
 use self::report::{DoctorCheck, DoctorReport};
@@ -37,10 +39,15 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
     let report = block_on(async {
         let _waiting = Spinner::start("running checks");
         let home = environment.config_dir().ok();
-        let (hardware, kept, rest) =
-            tokio::join!(detect(), check_home(home.clone()), check_rest(config.as_ref(), home.as_deref()));
+        let (hardware, units, kept, rest) = tokio::join!(
+            detect(),
+            compute_units(config.as_ref(), home.as_deref()),
+            check_home(home.clone()),
+            check_rest(config.as_ref(), home.as_deref())
+        );
         let (can_answer, rest) = rest?;
         checks.extend(machine::check(&hardware));
+        checks.extend(units.iter().flat_map(|units| machine::check_compute(units, &hardware)));
         checks.extend(kept);
         checks.extend(rest);
         Ok(DoctorReport::new(can_answer, checks))
@@ -59,6 +66,11 @@ async fn check_home(home: Option<PathBuf>) -> Vec<DoctorCheck> {
     // The only possible failure is a panic, which was already reported.
     let check = move || [vec![home::check(&home)], databases::check(&home)].concat();
     tokio::task::spawn_blocking(check).await.unwrap_or_default()
+}
+
+/// What the embedded engine computes with, if this build has it.
+async fn compute_units(config: Option<&Config>, home: Option<&Path>) -> Option<ComputeUnits> {
+    LocalModels::new(config?, home?).compute_units().await
 }
 
 /// All checks that depend on the configuration. None if it cannot be read.

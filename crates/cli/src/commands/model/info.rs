@@ -6,7 +6,7 @@ use anyhow::{Error, Result, anyhow};
 use hob_app::ollama;
 use hob_app::startup::local_models::LocalModels;
 use hob_config::{Config, EngineName};
-use hob_core::{ModelInfo, ModelKind};
+use hob_core::{DevicePlan, DeviceShare, ModelInfo, ModelKind};
 use hob_engines::ollama::ModelDetails;
 use hob_models::catalogue;
 use hob_models::{ModelFootprint, StoredModel};
@@ -45,7 +45,10 @@ pub async fn run(config: &Config, name: &str, format: OutputFormat) -> Result<Ex
         let Some(model) = models.iter().find(|model| engine.means(name, &model.id)) else { continue };
         let details = if engine.key() == "ollama" { ask_ollama(config, &model.id).await? } else { None };
         let stored = match engine.key() == EngineName::Embedded.as_str() {
-            true => files.find(&model.id)?.and_then(|stored| StoredFacts::of(&files, &stored)),
+            true => match files.find(&model.id)? {
+                Some(stored) => StoredFacts::of(&files, &stored).await,
+                None => None,
+            },
             false => None,
         };
         known.push(ModelOnEngine { engine: engine.key(), address: engine.address(), model, details, stored });
@@ -92,6 +95,8 @@ struct ModelOnEngine<'a> {
 /// What is known of a file on this machine.
 struct StoredFacts {
     footprint: ModelFootprint,
+    /// `None` without a graphics card that can be used.
+    devices: Option<DevicePlan>,
     family: Option<String>,
     trained: Option<u64>,
     capabilities: Option<String>,
@@ -100,12 +105,13 @@ struct StoredFacts {
 
 impl StoredFacts {
     /// `None` if the file is broken, or in a build without the embedded engine.
-    fn of(files: &LocalModels, stored: &StoredModel) -> Option<Self> {
+    async fn of(files: &LocalModels, stored: &StoredModel) -> Option<Self> {
         let header = stored.header.as_ref()?;
         let entry = catalogue::find(&stored.id);
         let by_header = || (header.has_chat_template && !header.is_embedding).then(|| "chat".to_owned());
         Some(StoredFacts {
             footprint: files.footprint(stored)?,
+            devices: files.device_plan(stored).await.filter(|plan| !plan.shares.is_empty()),
             family: header.architecture.clone(),
             trained: header.context_length,
             capabilities: entry.map(entry_info::capabilities).or_else(by_header),
@@ -144,6 +150,7 @@ impl ModelOnEngine<'_> {
             Some(stored) => {
                 let memory = memory_facts(&stored.footprint, stored.trained);
                 facts.extend(memory.into_iter().map(|(name, value)| (name, Some(value))));
+                facts.push(("Devices", stored.devices.as_ref().map(where_layers_go)));
             }
             None => facts.extend([
                 ("Context", self.context().map(|context| format!("{} tokens", tokens(context)))),
@@ -168,10 +175,31 @@ impl ModelOnEngine<'_> {
         }
         if let Some(stored) = &self.stored {
             value["memory"] = memory_json(&stored.footprint);
+            value["devices"] = json!(stored.devices.as_ref().map(devices_json));
             value["license"] = json!(stored.license);
         }
         value
     }
+}
+
+/// The layers on each graphics card, and those that the processor computes.
+fn where_layers_go(plan: &DevicePlan) -> String {
+    let on_cards: u32 = plan.shares.iter().map(|share| share.layers).sum();
+    let of_card = |share: &DeviceShare| {
+        format!("{} layers on {} (about {})", share.layers, share.device, memory(share.bytes))
+    };
+    let mut parts: Vec<String> = plan.shares.iter().map(of_card).collect();
+    match plan.layers.saturating_sub(on_cards) {
+        0 => {}
+        left => parts.push(format!("{left} layers on the processor")),
+    }
+    parts.join(", ")
+}
+
+fn devices_json(plan: &DevicePlan) -> Value {
+    let card =
+        |share: &DeviceShare| json!({"device": share.device, "layers": share.layers, "bytes": share.bytes});
+    json!({"layers": plan.layers, "cards": plan.shares.iter().map(card).collect::<Vec<_>>()})
 }
 
 pub fn not_found(name: &str, found: &[EngineStatus]) -> Error {
@@ -205,6 +233,20 @@ fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_layers_are_shown_by_device() {
+        let share = |device: &str, layers| DeviceShare { device: device.into(), layers, bytes: 3 << 30 };
+        let plan = |shares| where_layers_go(&DevicePlan { layers: 33, shares });
+        let size = memory(3 << 30);
+        assert_eq!(plan(vec![share("CUDA0", 33)]), format!("33 layers on CUDA0 (about {size})"));
+        assert_eq!(
+            plan(vec![share("CUDA0", 12), share("CUDA1", 10)]),
+            format!(
+                "12 layers on CUDA0 (about {size}), 10 layers on CUDA1 (about {size}), 11 layers on the processor"
+            )
+        );
+    }
 
     #[test]
     fn a_typo_suggests_the_model() {

@@ -1,0 +1,27 @@
+//! What the engine computes with, and what it would put where. For people who ask; no model is loaded.
+
+use hob_core::{ComputeUnits, DevicePlan};
+use hob_models::StoredModel;
+
+use crate::backends::{backend, problems};
+use crate::devices::{Offload, cards, processor_features};
+use crate::error::plain_message;
+use crate::loading::layer_sizes;
+use crate::options::LlamaOptions;
+
+/// What the engine computes with.
+pub(crate) fn compute_units() -> ComputeUnits {
+    let failure = backend().err().map(plain_message);
+    ComputeUnits {
+        processor: processor_features(),
+        cards: cards().into_iter().map(|card| card.device).collect(),
+        problems: failure.into_iter().chain(problems().iter().cloned()).collect(),
+    }
+}
+
+/// Where the layers of a model would go now; `None` if its header cannot be read.
+pub(crate) fn device_plan(stored: &StoredModel, options: &LlamaOptions) -> Option<DevicePlan> {
+    let sizes = layer_sizes(stored, options)?;
+    let offload = Offload::plan(&sizes, &cards(), options.gpu_layers);
+    Some(DevicePlan { layers: sizes.all(), shares: offload.shares })
+}

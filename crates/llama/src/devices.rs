@@ -1,0 +1,325 @@
+//! Graphics cards: which there are, and how many layers of a model they hold. The arithmetic is pure.
+//!
+//! Layers go to the cards as far as they fit, with their part of the conversations, and the rest stays with the processor. Several cards
+//! share them by their free memory, as llama.cpp does it.
+#![expect(
+    unsafe_code,
+    reason = "no safe wrapper has the identity of a device, or the features of the processor"
+)]
+
+use std::ffi::{CStr, c_char};
+
+use hob_core::{ComputeDevice, DeviceShare};
+use hob_models::GgufHeader;
+use llama_cpp_2::{LlamaBackendDeviceType, list_llama_ggml_backend_devices};
+use llama_cpp_sys_2 as sys;
+
+use crate::backends::backend;
+use crate::options::GpuLayers;
+
+/// llama.cpp's limit.
+const MAX_CARDS: usize = 16;
+
+/// Memory of a card that stays free: its driver and other programs use some, and llama.cpp ends the process if a step needs more than
+/// there is.
+const LEAST_RESERVE: u64 = 512 << 20;
+const RESERVED_PART: u64 = 16;
+
+/// A graphics card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Card {
+    /// The number of the device in llama.cpp's list.
+    pub(crate) index: usize,
+    pub(crate) device: ComputeDevice,
+}
+
+impl Card {
+    /// Bytes for models.
+    fn room(&self) -> u64 {
+        let reserve = LEAST_RESERVE.max(self.device.memory_total / RESERVED_PART);
+        self.device.memory_free.saturating_sub(reserve)
+    }
+}
+
+/// The graphics cards in llama.cpp's order. Integrated ones count only if there is no other. Blocks, for a second at the first call.
+pub(crate) fn cards() -> Vec<Card> {
+    if backend().is_err() {
+        return Vec::new();
+    }
+    let all = list_llama_ggml_backend_devices();
+    let of = |kind: LlamaBackendDeviceType| -> Vec<Card> {
+        let mut identities: Vec<String> = Vec::new();
+        let found = all.iter().filter(|device| device.device_type == kind).filter(|device| {
+            // Two backends may find the same card.
+            let identity = identity(device.index);
+            let is_new = identity.as_ref().is_none_or(|identity| !identities.contains(identity));
+            identities.extend(identity);
+            is_new
+        });
+        found
+            .map(|device| Card {
+                index: device.index,
+                device: ComputeDevice {
+                    name: device.name.clone(),
+                    description: device.description.clone(),
+                    backend: device.backend.clone(),
+                    memory_total: device.memory_total as u64,
+                    memory_free: device.memory_free as u64,
+                },
+            })
+            .take(MAX_CARDS)
+            .collect()
+    };
+    let cards = of(LlamaBackendDeviceType::Gpu);
+    if cards.is_empty() { of(LlamaBackendDeviceType::IntegratedGpu) } else { cards }
+}
+
+/// Bytes of all cards for models.
+pub(crate) fn card_memory(wanted: GpuLayers) -> u64 {
+    match wanted {
+        GpuLayers::Count(0) => 0,
+        GpuLayers::Auto | GpuLayers::Count(_) => cards().iter().map(Card::room).sum(),
+    }
+}
+
+/// Where a card is in the machine, if its driver says so.
+fn identity(index: usize) -> Option<String> {
+    // SAFETY: the index is from llama.cpp's list, which never shrinks. The properties are plain numbers and pointers, for which zero is
+    // a value; llama.cpp fills them, and its texts live as long as the process.
+    let properties = unsafe {
+        let device = sys::ggml_backend_dev_get(index);
+        let mut properties: sys::ggml_backend_dev_props = std::mem::zeroed();
+        sys::ggml_backend_dev_get_props(device, &raw mut properties);
+        properties
+    };
+    text(properties.device_id)
+}
+
+/// The instructions of the processor that are used, such as `AVX2`. Those that older processors have too are not listed.
+pub(crate) fn processor_features() -> Vec<String> {
+    if backend().is_err() {
+        return Vec::new();
+    }
+    // SAFETY: llama.cpp returns a zero-terminated text that it owns.
+    let told = text(unsafe { sys::llama_print_system_info() }).unwrap_or_default();
+    features_in(&told)
+}
+
+/// Reads `CUDA : ARCHS = 900 | CPU : SSE3 = 1 | AVX2 = 1 | REPACK = 1 |`.
+fn features_in(told: &str) -> Vec<String> {
+    let after = told.split("CPU :").nth(1).unwrap_or_default();
+    let used = after.split('|').filter_map(|feature| feature.trim().strip_suffix(" = 1"));
+    used.filter(|name| !["LLAMAFILE", "OPENMP", "REPACK"].contains(name)).map(str::to_owned).collect()
+}
+
+fn text(pointer: *const c_char) -> Option<String> {
+    // SAFETY: not null, and the callers pass zero-terminated texts of llama.cpp that live as long as the process.
+    (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned())
+}
+
+/// The sizes of a model as far as a card has to hold them, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LayerSizes {
+    /// Layers, without the output.
+    pub(crate) layers: u32,
+    /// Weights and conversations of one layer.
+    pub(crate) layer: u64,
+    /// The weights after the layers, which llama.cpp counts as one more layer.
+    pub(crate) output: u64,
+    /// Buffers on every card that has a layer.
+    pub(crate) buffers: u64,
+}
+
+impl LayerSizes {
+    /// Of a model with these bytes of weights, conversations and buffers.
+    pub(crate) fn new(header: &GgufHeader, weights: u64, kv_cache: u64, buffers: u64) -> Self {
+        let layers = header.block_count.and_then(|count| u32::try_from(count).ok()).unwrap_or(0);
+        let of_layers = weights.saturating_sub(header.input_bytes).saturating_sub(header.output_bytes);
+        // A model without weights for its output uses a copy of those of its input.
+        let output = if header.output_bytes > 0 { header.output_bytes } else { header.input_bytes };
+        let all = of_layers.saturating_add(kv_cache);
+        LayerSizes { layers, layer: all.div_ceil(u64::from(layers.max(1))), output, buffers }
+    }
+
+    /// Layers with the output.
+    pub(crate) fn all(&self) -> u32 {
+        self.layers.saturating_add(1)
+    }
+}
+
+/// How a model is divided between the processor and the cards.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Offload {
+    /// Layers on cards, the output among them.
+    pub(crate) layers: u32,
+    /// Whether these are all layers, so that the processor has nearly nothing to do.
+    pub(crate) is_whole: bool,
+    /// The numbers of the cards in llama.cpp's list.
+    pub(crate) cards: Vec<usize>,
+    pub(crate) shares: Vec<DeviceShare>,
+}
+
+impl Offload {
+    /// As many layers as fit, or as many as the user wants, on all cards.
+    pub(crate) fn plan(sizes: &LayerSizes, cards: &[Card], wanted: GpuLayers) -> Self {
+        let layers = match wanted {
+            GpuLayers::Auto => layers_that_fit(sizes, cards),
+            GpuLayers::Count(count) => count.min(sizes.all()),
+        };
+        Self::of(sizes, cards, layers)
+    }
+
+    /// So many layers on all cards.
+    fn of(sizes: &LayerSizes, cards: &[Card], layers: u32) -> Self {
+        if layers == 0 || cards.is_empty() {
+            return Offload::default();
+        }
+        let shares = shares(sizes, cards, layers).into_iter().zip(cards);
+        let shares = shares
+            .filter(|((layers, _), _)| *layers > 0)
+            .map(|((layers, bytes), card)| DeviceShare { device: card.device.name.clone(), layers, bytes });
+        Offload {
+            layers,
+            is_whole: layers >= sizes.all(),
+            cards: cards.iter().map(|card| card.index).collect(),
+            shares: shares.collect(),
+        }
+    }
+
+    /// A smaller one for the next attempt; the last one has no layers.
+    pub(crate) fn smaller(&self, sizes: &LayerSizes, cards: &[Card]) -> Self {
+        Self::of(sizes, cards, self.layers * 3 / 4)
+    }
+
+    /// Bytes on all cards.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.shares.iter().map(|share| share.bytes).sum()
+    }
+}
+
+/// The most layers with which no card needs more than it has.
+fn layers_that_fit(sizes: &LayerSizes, cards: &[Card]) -> u32 {
+    let fits = |layers: &u32| {
+        shares(sizes, cards, *layers).iter().zip(cards).all(|((_, bytes), card)| *bytes <= card.room())
+    };
+    if cards.is_empty() { 0 } else { (1..=sizes.all()).rev().find(fits).unwrap_or(0) }
+}
+
+/// The layers and bytes of every card. llama.cpp puts the last layers and the output on the cards, in order, by their free memory.
+fn shares(sizes: &LayerSizes, cards: &[Card], layers: u32) -> Vec<(u32, u64)> {
+    let free: Vec<f64> = cards.iter().map(|card| card.device.memory_free as f64).collect();
+    let sum: f64 = free.iter().sum();
+    let mut ends = Vec::with_capacity(free.len());
+    free.iter().fold(0.0, |before, free| {
+        ends.push((before + free) / sum);
+        before + free
+    });
+    let mut shares = vec![(0_u32, 0_u64); cards.len()];
+    for layer in 0..layers {
+        let at = f64::from(layer) / f64::from(layers);
+        let card = ends.iter().position(|end| *end > at).unwrap_or(cards.len() - 1);
+        let is_output = layer + 1 == layers;
+        let (count, bytes) = &mut shares[card];
+        *count += 1;
+        *bytes = bytes.saturating_add(if is_output { sizes.output } else { sizes.layer });
+    }
+    for (_, bytes) in shares.iter_mut().filter(|(count, _)| *count > 0) {
+        *bytes = bytes.saturating_add(sizes.buffers);
+    }
+    shares
+}
+
+/// Whether loading failed because a card has too little memory.
+pub(crate) fn is_out_of_memory(errors: &[String]) -> bool {
+    let marks = [
+        "alloc",
+        "out of memory",
+        "OutOfDeviceMemory",
+        "OutOfHostMemory",
+        "failed to reserve",
+        "failed to initialize",
+    ];
+    errors.iter().any(|error| marks.iter().any(|mark| error.contains(mark)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GB: u64 = 1 << 30;
+
+    fn card(index: usize, free: u64, total: u64) -> Card {
+        let device = ComputeDevice {
+            name: format!("CUDA{index}"),
+            description: "a card".to_owned(),
+            backend: "CUDA".to_owned(),
+            memory_total: total,
+            memory_free: free,
+        };
+        Card { index, device }
+    }
+
+    /// 32 layers of 128 MiB, an output of 512 MiB, buffers of 256 MiB.
+    const SIZES: LayerSizes = LayerSizes { layers: 32, layer: GB / 8, output: GB / 2, buffers: GB / 4 };
+
+    fn plan(cards: &[Card], wanted: GpuLayers) -> (u32, Vec<(String, u32)>) {
+        let offload = Offload::plan(&SIZES, cards, wanted);
+        (offload.layers, offload.shares.into_iter().map(|share| (share.device, share.layers)).collect())
+    }
+
+    #[test]
+    fn all_layers_go_to_a_card_with_room_for_them() {
+        let large = [card(1, 70 * GB, 80 * GB)];
+        assert_eq!(plan(&large, GpuLayers::Auto), (33, vec![("CUDA1".into(), 33)]));
+        let offload = Offload::plan(&SIZES, &large, GpuLayers::Auto);
+        assert_eq!((offload.cards, offload.shares[0].bytes), (vec![1], 32 * GB / 8 + GB / 2 + GB / 4));
+    }
+
+    #[test]
+    fn a_smaller_card_gets_the_layers_that_fit_beside_its_reserve() {
+        // 3 GB are free, 512 MiB stay so, 256 MiB are buffers, 512 MiB are the output: 14 layers fit.
+        assert_eq!(plan(&[card(0, 3 * GB, 8 * GB)], GpuLayers::Auto), (15, vec![("CUDA0".into(), 15)]));
+        assert_eq!(plan(&[card(0, GB, 8 * GB)], GpuLayers::Auto), (0, vec![]));
+        assert_eq!(plan(&[], GpuLayers::Auto), (0, vec![]));
+    }
+
+    #[test]
+    fn several_cards_share_by_their_free_memory() {
+        let two = [card(0, 20 * GB, 24 * GB), card(1, 10 * GB, 24 * GB)];
+        assert_eq!(plan(&two, GpuLayers::Auto), (33, vec![("CUDA0".into(), 22), ("CUDA1".into(), 11)]));
+        // Neither of them could hold the model.
+        let small = [card(0, 3 * GB, 4 * GB), card(1, 3 * GB, 4 * GB)];
+        let (layers, shares) = plan(&small, GpuLayers::Auto);
+        assert!(layers > 15 && layers < 33, "{layers}");
+        assert_eq!(shares.iter().map(|(_, count)| count).sum::<u32>(), layers);
+    }
+
+    #[test]
+    fn a_number_of_layers_is_taken_as_it_is() {
+        let small = [card(0, GB, 8 * GB)];
+        assert_eq!(plan(&small, GpuLayers::Count(7)), (7, vec![("CUDA0".into(), 7)]));
+        assert_eq!(plan(&small, GpuLayers::Count(999)), (33, vec![("CUDA0".into(), 33)]));
+        assert_eq!(plan(&small, GpuLayers::Count(0)), (0, vec![]));
+    }
+
+    #[test]
+    fn attempts_end_with_the_processor() {
+        let cards = [card(0, 70 * GB, 80 * GB)];
+        let mut offload = Offload::plan(&SIZES, &cards, GpuLayers::Auto);
+        let mut attempts = vec![offload.layers];
+        while offload.layers > 0 {
+            offload = offload.smaller(&SIZES, &cards);
+            attempts.push(offload.layers);
+        }
+        assert_eq!(attempts, [33, 24, 18, 13, 9, 6, 4, 3, 2, 1, 0]);
+        assert_eq!(offload, Offload::default());
+    }
+
+    #[test]
+    fn the_features_of_the_processor_are_read() {
+        let told =
+            "CUDA : ARCHS = 900 | USE_GRAPHS = 1 | CPU : SSE3 = 1 | AVX2 = 1 | AVX512 = 0 | REPACK = 1 | ";
+        assert_eq!(features_in(told), ["SSE3", "AVX2"]);
+        assert_eq!(features_in(""), [""; 0]);
+    }
+}
