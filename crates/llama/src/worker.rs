@@ -6,13 +6,13 @@
 #![expect(unsafe_code, reason = "the wrapper's functions that move a context's memory are unsafe")]
 
 use std::collections::VecDeque;
+use std::fmt::Display;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
 use hob_core::EngineError;
-use llama_cpp_2::DecodeError;
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
@@ -22,6 +22,7 @@ use crate::embed::Embedder;
 use crate::error::interrupted;
 use crate::job::{EmbedJob, Job, WarmJob};
 use crate::loaded_model::{LoadedModel, STEP};
+use crate::media::ReadPart;
 use crate::sequence::{Outcome, Sequence, Stage};
 use crate::slots::{SlotAssignment, Slots, Token};
 
@@ -167,7 +168,7 @@ impl<'model> Worker<'model> {
         let end = prompt.len().min(start + STEP.alone);
         let read = &prompt[start.min(end)..end];
         self.batch.clear();
-        for (position, &token) in (start..).zip(read) {
+        for (position, &token) in (self.slots.position(slot, start)..).zip(read) {
             let position = i32::try_from(position).unwrap_or(i32::MAX);
             // The batch is large enough for a step.
             let _ = self.batch.add(LlamaToken(token), position, &[seq_id(slot)], false);
@@ -310,6 +311,7 @@ impl<'model> Worker<'model> {
 
     /// Applies a decision of the slots to the memory.
     fn settle(&mut self, place: &SlotAssignment) {
+        let reused = self.slots.position(place.slot, place.reused);
         let Some(context) = &mut self.context else {
             return;
         };
@@ -319,10 +321,10 @@ impl<'model> Worker<'model> {
         match place.copy_from {
             Some(from) => {
                 remove(context, place.slot, 0);
-                copy(context, from, place.slot, Some(place.reused));
+                copy(context, from, place.slot, Some(reused));
             }
             None => {
-                if !remove(context, place.slot, place.reused) {
+                if !remove(context, place.slot, reused) {
                     remove(context, place.slot, 0);
                     self.slots.clear(place.slot);
                 }
@@ -330,13 +332,45 @@ impl<'model> Worker<'model> {
         }
     }
 
+    /// Reads a part of one picture, so that the others can continue after it. Requests with pictures take turns.
+    fn read_picture(&mut self) {
+        let waiting: Vec<usize> =
+            (0..self.alive.len()).filter(|&at| self.alive[at].next_vectors().is_some()).collect();
+        if waiting.is_empty() {
+            return;
+        }
+        let at = waiting[self.turn % waiting.len()];
+        self.turn = self.turn.wrapping_add(1);
+        let most = if waiting.len() == self.alive.len() { STEP.alone } else { STEP.beside };
+        let (slot, Some((vectors, next))) = (self.alive[at].slot, self.alive[at].next_vectors()) else {
+            return;
+        };
+        let left = vectors.end() - next;
+        let count = if vectors.is_read_whole { left } else { left.min(most) };
+        let part = ReadPart {
+            sequence: seq_id(slot),
+            position: i32::try_from(self.slots.position(slot, vectors.start)).unwrap_or(i32::MAX),
+            first: next - vectors.start,
+            count,
+        };
+        let (Some(context), Some(projector)) = (&mut self.context, &self.loaded.projector) else { return };
+        if let Err(error) = vectors.read(projector, context, &part) {
+            self.fail_all(error);
+            return;
+        }
+        self.loaded.computed.fetch_add(count as u64, Ordering::Relaxed);
+        for stand_in in self.alive[at].advance_vectors(count) {
+            self.slots.append(slot, stand_in);
+        }
+    }
+
     /// One pass of the model.
     fn step(&mut self) {
+        self.read_picture();
         let Some(context) = &mut self.context else {
             return;
         };
-        let active: Vec<usize> =
-            (0..self.alive.len()).filter(|&at| !matches!(self.alive[at].stage, Stage::Following)).collect();
+        let active: Vec<usize> = (0..self.alive.len()).filter(|&at| self.alive[at].has_tokens()).collect();
         if active.is_empty() {
             return;
         }
@@ -396,7 +430,7 @@ impl<'model> Worker<'model> {
     }
 
     /// A batch failed: every sequence in it fails, and the memory is cleared.
-    fn fail_all(&mut self, error: DecodeError) {
+    fn fail_all(&mut self, error: impl Display) {
         tracing::error!(model = %self.loaded.id, %error, sequences = self.alive.len(), "a step of the model failed");
         for sequence in self.alive.drain(..) {
             self.slots.release(sequence.slot);
@@ -424,7 +458,7 @@ fn fill(
         let at = active[share.index];
         let sequence = &alive[at];
         let seq = seq_id(sequence.slot);
-        let start = slots.len(sequence.slot);
+        let start = slots.position(sequence.slot, slots.len(sequence.slot));
         let (tokens, wants_scores) = sequence.next_tokens(share.tokens);
         let last = tokens.len().saturating_sub(1);
         for (offset, &token) in tokens.iter().enumerate() {

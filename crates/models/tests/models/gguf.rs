@@ -39,6 +39,7 @@ fn a_header_reads_back() {
             is_causal: true,
             is_embedding: false,
             split: None,
+            projector: None,
             expected_size: file.len() as u64,
         }
     );
