@@ -95,9 +95,11 @@ impl LlamaEngine {
             ));
         }
         let place = place_in_queue(&handle)?;
+        let ignored = question.ignored();
         let (question, files) = question.encoded(&handle.loaded).await?;
         let mut prepared = read(&handle.loaded, question, files).await?;
-        let warnings = std::mem::take(&mut prepared.ask.warnings);
+        let mut warnings = std::mem::take(&mut prepared.ask.warnings);
+        warnings.extend(ignored);
         let deltas = if prepared.constraint.check.is_some() {
             checked(&handle, lease, prepared, place).await?
         } else {

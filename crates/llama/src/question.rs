@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hob_core::{CompletionRequest, EngineError, GenerateRequest};
+use hob_core::{AnswerWarning, CompletionRequest, EngineError, GenerateRequest, Image};
 
 use crate::constraint::schema_field;
 use crate::error::interrupted;
@@ -47,6 +47,14 @@ impl Question {
             Question::Conversation(request) => schema_field(request),
             Question::Text(request) => schema_field(&request.settings()),
         }
+    }
+
+    /// What has no effect on pictures: the projector decides on their resolution.
+    pub(crate) fn ignored(&self) -> Option<AnswerWarning> {
+        let Question::Conversation(request) = self else { return None };
+        let is_ignored = |image: &Image| image.detail.as_deref().is_some_and(|detail| detail != "auto");
+        let mut images = request.messages.iter().flat_map(|message| message.content.images());
+        images.any(is_ignored).then(|| AnswerWarning::Ignored("image_url.detail".to_owned()))
     }
 
     /// The question with marks in the places of its files, and the files as the model reads them.

@@ -55,7 +55,9 @@ ggml_log_callback     on_log          = nullptr;
 // ggml calls this before it ends the process. An exception passes through its functions, which are C and hold nothing.
 void on_abort(const char * message) {
     if (depth > 0) {
-        throw std::runtime_error(message);
+        // Without the file and the line before it.
+        const char * reason = std::strstr(message, ": ");
+        throw std::runtime_error(reason != nullptr ? reason + 2 : message);
     }
     if (on_abort_before != nullptr) {
         on_abort_before(message);
@@ -96,8 +98,12 @@ template <typename T> bool guarded(char ** error, const T & work) noexcept {
     return false;
 }
 
+// Fails with what the library logged, without the name of its function.
 [[noreturn]] void fail(const char * otherwise) {
-    throw std::runtime_error(logged.empty() ? otherwise : logged.c_str());
+    static const std::string PREFIX = "error: ";
+    const size_t             at     = logged.find(PREFIX);
+    const std::string        reason = at == std::string::npos ? logged : logged.substr(at + PREFIX.size());
+    throw std::runtime_error(reason.empty() ? otherwise : reason);
 }
 
 // Called around the operations of an encoding. Returns false to end it.
