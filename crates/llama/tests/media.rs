@@ -13,7 +13,8 @@ use hob_core::{
     ModelCapabilities, Role, Sampling, Temperature, TokenizeInput, TokenizeRequest,
 };
 use hob_llama::{LlamaEngine, LlamaOptions};
-use hob_testkit::tiny_projector::{PICTURE_VECTORS, SOUND_VECTORS, TinyProjector};
+use hob_testkit::gguf::{MetadataValue, copy_with_metadata};
+use hob_testkit::tiny_projector::{PICTURE_VECTORS, PictureOrder, SOUND_VECTORS, TinyProjector};
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -37,8 +38,36 @@ fn engine_with(projector: Option<TinyProjector>) -> (TempDir, LlamaEngine) {
     if let Some(projector) = projector {
         projector.write(&dir.path().join("mmproj-model.gguf")).expect("a projector");
     }
+    let engine = open(&dir);
+    (dir, engine)
+}
+
+/// The same for a model whose positions have several coordinates: that of the tests under another architecture, which writes
+/// nonsense.
+fn engine_with_grid() -> (TempDir, LlamaEngine) {
+    use MetadataValue::{Float, Number, Text};
+    let dir = TempDir::new().expect("a directory for models");
+    let entries = [
+        ("general.architecture", Text("qwen2vl")),
+        ("qwen2vl.context_length", Number(8192)),
+        ("qwen2vl.embedding_length", Number(WIDTH)),
+        ("qwen2vl.block_count", Number(30)),
+        ("qwen2vl.feed_forward_length", Number(1536)),
+        ("qwen2vl.attention.head_count", Number(9)),
+        ("qwen2vl.attention.head_count_kv", Number(3)),
+        ("qwen2vl.attention.layer_norm_rms_epsilon", Float(1e-5)),
+        ("qwen2vl.rope.dimension_sections", Number(8)),
+    ];
+    copy_with_metadata(&model_file(), &dir.path().join("model.gguf"), &entries).expect("a copy of the model");
+    let projector = TinyProjector { order: PictureOrder::Grid, hears: false, ..TinyProjector::new(WIDTH) };
+    projector.write(&dir.path().join("mmproj-model.gguf")).expect("a projector");
+    let engine = open(&dir);
+    (dir, engine)
+}
+
+fn open(dir: &TempDir) -> LlamaEngine {
     let options = LlamaOptions { context: Some(2048), threads: 1, ..LlamaOptions::new(dir.path()) };
-    (dir, LlamaEngine::new(options))
+    LlamaEngine::new(options)
 }
 
 async fn engine() -> Arc<LlamaEngine> {
@@ -183,7 +212,8 @@ async fn requests_with_and_without_pictures_run_beside_each_other() {
     };
     let alone = (answer(&seen).await, answer(&plain).await);
     let (_dir, fresh) = engine_with(Some(TinyProjector::new(WIDTH)));
-    let (one, two, three) = tokio::join!(fresh.generate(&plain), fresh.generate(&seen), fresh.generate(&seen));
+    let (one, two, three) =
+        tokio::join!(fresh.generate(&plain), fresh.generate(&seen), fresh.generate(&seen));
     let contents = [one, two, three].map(|generation| generation.expect("an answer").answer.content);
     assert_eq!(contents, [&alone.1, &alone.0, &alone.0].map(|generation| generation.answer.content.clone()));
 }
@@ -191,7 +221,7 @@ async fn requests_with_and_without_pictures_run_beside_each_other() {
 #[tokio::test]
 async fn several_answers_to_one_picture_share_it() {
     let mut request = about(picture(&png([10, 120, 200], 50)));
-    request.sampling.n = Some(2);
+    request.sampling.n = std::num::NonZero::new(2);
     let generation = answer(&request).await;
     assert_eq!(generation.alternatives.len(), 1);
     assert_eq!(generation.alternatives[0].content, generation.answer.content);
@@ -226,6 +256,57 @@ async fn sound_is_heard_and_counted() {
     assert_ne!(first_probabilities(&first), first_probabilities(&other));
     let usage = first.usage.expect("usage");
     assert!((SOUND_VECTORS + 20..SOUND_VECTORS + 80).contains(&usage.prompt_tokens), "{usage:?}");
+}
+
+#[tokio::test]
+async fn a_picture_of_rows_and_columns_takes_fewer_positions() {
+    let ask_all = async |engine: &LlamaEngine, requests: &[&GenerateRequest]| {
+        let mut last = None;
+        for request in requests {
+            last = Some(engine.generate(request).await.expect("an answer"));
+        }
+        last.expect("a request")
+    };
+    // 5 × 5 squares of 28 pixels.
+    let first = about(picture(&png([200, 60, 10], 140)));
+    let mut second = first.clone();
+    second.messages.push(Message::new(Role::Assistant, "A square."));
+    second.messages.push(Message::new(Role::User, "Which colour?"));
+    let mut other = second.clone();
+    other.messages[2] = Message::new(Role::User, "Which shape?");
+
+    let (_dir, engine) = engine_with_grid();
+    let with_cache = ask_all(&engine, &[&first, &second, &other]).await;
+    let usage = with_cache.usage.expect("usage");
+    assert!(usage.cached_tokens.expect("counted") > 25, "{usage:?}");
+    let plain = ask_all(&engine, &[&ask(vec![words("What is this?")])]).await.usage.expect("usage");
+    let seen = ask_all(&engine, &[&first]).await.usage.expect("usage");
+    // Also the tokens of the marks around a picture, which this vocabulary spells.
+    assert!((25..60).contains(&(seen.prompt_tokens - plain.prompt_tokens)), "{seen:?} {plain:?}");
+
+    // What was cached is what would be read again.
+    let (_dir, engine) = engine_with_grid();
+    let without_cache = ask_all(&engine, &[&other]).await;
+    assert_eq!(without_cache.usage.expect("usage").cached_tokens, Some(0));
+    assert_eq!(without_cache.answer.content, with_cache.answer.content);
+    let blue = ask_all(&engine, &[&about(picture(&png([10, 60, 200], 140)))]).await;
+    let red = ask_all(&engine, &[&first]).await;
+    assert_ne!(first_probabilities(&blue), first_probabilities(&red));
+}
+
+#[tokio::test]
+async fn a_picture_that_is_read_at_once_is_read_at_once() {
+    let whole = TinyProjector { order: PictureOrder::Whole, hears: false, ..TinyProjector::new(WIDTH) };
+    let (_dir, engine) = engine_with(Some(whole));
+    let [red, blue] = [[220, 20, 20], [20, 20, 220]].map(|color| about(picture(&png(color, 80))));
+    let mut answers = Vec::new();
+    for request in [&red, &blue, &red] {
+        answers.push(engine.generate(request).await.expect("an answer"));
+    }
+    assert_eq!(answers[0].answer.content, answers[2].answer.content);
+    assert_ne!(first_probabilities(&answers[0]), first_probabilities(&answers[1]));
+    let plain = engine.generate(&ask(vec![words("Name three rivers.")])).await.expect("an answer");
+    assert!(!plain.answer.content.is_empty());
 }
 
 #[tokio::test]

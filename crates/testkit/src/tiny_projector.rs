@@ -1,7 +1,7 @@
 //! A projector file with random weights. llama.cpp loads and runs it like a real one; only what it sees has no meaning.
 //!
-//! Pictures: a LLaVA projector of two layers, 56 × 56 pixels, 16 vectors. Sound: a Whisper encoder of one layer, 750 vectors for
-//! 30 seconds.
+//! Pictures: two layers, and 16 vectors for a picture, or one for each 28 × 28 pixels. Sound: a Whisper encoder of one layer, and 750
+//! vectors for up to 30 seconds.
 
 use std::io;
 use std::path::Path;
@@ -29,9 +29,21 @@ const ARRAY: u32 = 9;
 const TENSOR_F32: u32 = 0;
 const TENSOR_F16: u32 = 1;
 
+/// How a model reads the vectors of a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PictureOrder {
+    /// One after the other, as LLaVA.
+    Row,
+    /// With two coordinates, as Qwen2-VL. The model must have positions of several coordinates.
+    Grid,
+    /// All at once, as Gemma 3.
+    Whole,
+}
+
 /// A projector to be.
 #[derive(Debug, Clone, Copy)]
 pub struct TinyProjector {
+    pub order: PictureOrder,
     /// The width of the model that it is for.
     pub model_width: u32,
     pub sees: bool,
@@ -45,7 +57,14 @@ pub struct TinyProjector {
 impl TinyProjector {
     /// One that sees and hears.
     pub fn new(model_width: u32) -> Self {
-        TinyProjector { model_width, sees: true, hears: true, patch_size: PATCH as u32, inner_width: 16 }
+        TinyProjector {
+            order: PictureOrder::Row,
+            model_width,
+            sees: true,
+            hears: true,
+            patch_size: PATCH as u32,
+            inner_width: 16,
+        }
     }
 
     pub fn write(&self, path: &Path) -> io::Result<()> {
@@ -77,7 +96,8 @@ impl TinyProjector {
             let name = |part: &str| format!("{prefix}.blk.{layer}.{part}");
             for part in ["attn_q", "attn_k", "attn_v", "attn_out"] {
                 file.weights(&name(&format!("{part}.weight")), &[WIDTH, WIDTH]);
-                if part != "attn_k" {
+                // Whisper has no bias here.
+                if part != "attn_k" || kind == "vision" {
                     file.weights(&name(&format!("{part}.bias")), &[WIDTH]);
                 }
             }
@@ -94,15 +114,36 @@ impl TinyProjector {
 
     fn vision(&self, file: &mut File) {
         let width = u64::from(self.model_width);
-        file.text("clip.vision.projector_type", "mlp");
-        file.number("clip.vision.image_size", 4 * PATCH as u32);
+        let (kind, side) = match self.order {
+            PictureOrder::Row => ("mlp", 4),
+            PictureOrder::Grid => ("qwen2vl_merger", 4),
+            PictureOrder::Whole => ("gemma3", 16),
+        };
+        file.text("clip.vision.projector_type", kind);
+        file.number("clip.vision.image_size", side * PATCH as u32);
         file.number("clip.vision.patch_size", self.patch_size);
         file.floats("clip.vision.image_mean", &[0.5; 3]);
         file.floats("clip.vision.image_std", &[0.5; 3]);
         self.encoder(file, "vision", 2);
         file.weights("v.patch_embd.weight", &[PATCH, PATCH, 3, WIDTH]);
-        file.weights("v.position_embd.weight", &[WIDTH, PICTURE_VECTORS]);
-        file.weights("mm.0.weight", &[WIDTH, 16]);
+        match self.order {
+            PictureOrder::Row => {
+                file.weights("v.position_embd.weight", &[WIDTH, PICTURE_VECTORS]);
+                file.weights("mm.0.weight", &[WIDTH, 16]);
+            }
+            PictureOrder::Grid => {
+                file.weights("v.patch_embd.weight.1", &[PATCH, PATCH, 3, WIDTH]);
+                file.weights("mm.0.weight", &[4 * WIDTH, 16]);
+            }
+            PictureOrder::Whole => {
+                file.weights("v.position_embd.weight", &[WIDTH, u64::from(side * side)]);
+                file.ones("v.post_ln.weight", &[WIDTH]);
+                file.weights("v.post_ln.bias", &[WIDTH]);
+                file.weights("mm.input_projection.weight", &[width, WIDTH]);
+                file.ones("mm.soft_emb_norm.weight", &[WIDTH]);
+                return;
+            }
+        }
         file.weights("mm.0.bias", &[16]);
         file.weights("mm.2.weight", &[self.inner_width, width]);
         file.weights("mm.2.bias", &[width]);

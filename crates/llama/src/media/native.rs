@@ -159,7 +159,10 @@ impl NativeProjector {
             )
         };
         match NonNull::new(made).filter(|_| is_made) {
-            Some(raw) => Ok(NativeProjector { raw, width: info.width }),
+            Some(raw) => {
+                tracing::debug!(?info, "loaded a projector");
+                Ok(NativeProjector { raw, width: info.width })
+            }
             None => Err(message(error)),
         }
     }

@@ -112,8 +112,7 @@ pub(super) fn projector(
         .collect();
     let rank = |candidate: &HubCandidate| {
         let is_wanted = wanted.is_some_and(|file| candidate.files.iter().any(|found| found.path == file));
-        let known = |quantization: &&str| has_quantization(&candidate.stem, quantization);
-        let place = PROJECTOR_QUANTIZATIONS.iter().position(|quantization| known(&quantization));
+        let place = PROJECTOR_QUANTIZATIONS.iter().position(|known| has_quantization(&candidate.stem, known));
         (!is_wanted, place.unwrap_or(PROJECTOR_QUANTIZATIONS.len()))
     };
     found.sort_by_key(rank);

@@ -30,7 +30,10 @@ fn facts(entry: &CatalogueEntry, footprint: Option<&ModelFootprint>) -> Vec<(&'s
     let name = entry.short_name;
     let mut facts = vec![
         ("Model", name.to_owned()),
-        ("Engine", format!("none yet: 'hob model pull {name}' downloads it (about {})", memory(entry.total_size()))),
+        (
+            "Engine",
+            format!("none yet: 'hob model pull {name}' downloads it (about {})", memory(entry.total_size())),
+        ),
         ("Use", entry.about.to_owned()),
         ("Parameters", weights(entry.parameters)),
     ];
