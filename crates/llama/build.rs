@@ -1,8 +1,9 @@
-//! Compiles llama.cpp's chat layer: its templates with tools, and the parsers of answers.
+//! Compiles two parts of llama.cpp: its chat layer (templates with tools, the parsers of answers), and its media library (pictures
+//! and sound).
 //!
-//! `llama-cpp-sys-2` ships the sources and Hob leaves them out of that build, because they belong to a library that takes minutes
-//! to compile. The sources here are what the chat layer needs of it, joined into a few files, which takes a third of the time that
-//! they need one by one. A few of them get a call to a limit: templates come from files that people download.
+//! `llama-cpp-sys-2` ships the sources and Hob leaves them out of that build, because they belong to libraries that take minutes
+//! to compile. The sources here are what is needed of them, joined into a few files, which takes a third of the time that they
+//! need one by one. A few of them get a call to a limit: templates and projectors come from files that people download.
 
 use std::error::Error;
 use std::fs;
@@ -29,10 +30,14 @@ const JINJA: [&str; 6] = [
     "jinja/string.cpp",
 ];
 
+/// Sources of the media library that are compiled together, relative to llama.cpp's `tools/mtmd`. All in `models` belong to it too.
+const MEDIA: [&str; 3] = ["mtmd.cpp", "mtmd-image.cpp", "mtmd-audio.cpp"];
+const CLIP: [&str; 1] = ["clip.cpp"];
+
 /// A change of a source: the file, a text, how often it occurs, and what replaces it.
 type Patch = (&'static str, &'static str, usize, &'static str);
 
-const PATCHES: [Patch; 13] = [
+const PATCHES: [Patch; 14] = [
     // The analysis of a template takes longer than the rest together, and its result is always the same.
     (
         "chat.cpp",
@@ -121,22 +126,59 @@ const PATCHES: [Patch; 13] = [
         1,
         "const common_grammar_builder & builder, bool lazy) const {\n    lazy = lazy || hob::calls_only();\n",
     ),
+    // Sizes in the header of a projector are divisors, and a division by zero would end the process.
+    (
+        "clip.cpp",
+        "        if (val > (uint32_t) INT32_MAX) {\n",
+        1,
+        "        hob_media_guard::check_number(key, val);\n        if (val > (uint32_t) INT32_MAX) {\n",
+    ),
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=native/chat");
-    let out = PathBuf::from(std::env::var("OUT_DIR")?);
-    let native = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("native/chat");
+    println!("cargo:rerun-if-changed=native");
     let sources = llama_cpp()?;
-    let common = sources.join("common");
+    compile_chat(&sources)?;
+    compile_media(&sources)?;
+    if std::env::var_os("CARGO_FEATURE_DYNAMIC_BACKENDS").is_some() {
+        copy_libraries(&PathBuf::from(std::env::var("OUT_DIR")?))?;
+    }
+    Ok(())
+}
 
-    let mut parsers: Vec<String> = fs::read_dir(common.join("parsers"))?
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| name.ends_with(".cpp"))
-        .map(|name| format!("parsers/{name}"))
-        .collect();
-    parsers.sort();
+fn compile_chat(sources: &Path) -> Result<(), Box<dyn Error>> {
+    let common = sources.join("common");
+    let parsers = sources_in(&common, "parsers")?;
+    let native = native("chat")?;
+    let mut build = compiler(sources, &native)?;
+    build.include(native.join("include")).include(&common);
+    build.file(joined(&common, "chat", &CHAT)?);
+    build.file(joined(&common, "peg", &PEG)?);
+    build.file(joined(&common, "jinja", &JINJA)?);
+    build.file(joined(&common, "parsers", &parsers)?);
+    build.file(native.join("support.cpp"));
+    build.file(native.join("shim.cpp"));
+    build.try_compile("hob_chat")?;
+    Ok(())
+}
+
+fn compile_media(sources: &Path) -> Result<(), Box<dyn Error>> {
+    let media = sources.join("tools/mtmd");
+    let models = sources_in(&media, "models")?;
+    let native = native("media")?;
+    let mut build = compiler(sources, &native)?;
+    build.include(&media);
+    build.file(joined(&media, "clip", &CLIP)?);
+    build.file(joined(&media, "media", &MEDIA)?);
+    build.file(native.join("sound.cpp"));
+    build.file(joined(&media, "projectors", &models)?);
+    build.file(native.join("shim.cpp"));
+    build.try_compile("hob_media")?;
+    Ok(())
+}
+
+fn compiler(sources: &Path, native: &Path) -> Result<cc::Build, Box<dyn Error>> {
     let mut build = cc::Build::new();
     build
         .cpp(true)
@@ -147,23 +189,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         .debug(false)
         // Tests run thousands of parses, which take ten times longer without any optimisation.
         .opt_level(if std::env::var("PROFILE")? == "debug" { 1 } else { 2 })
-        .include(native.join("include"))
-        .include(&native)
-        .include(&common)
+        .include(native)
         .include(sources.join("include"))
         .include(sources.join("ggml/include"))
         .include(sources.join("vendor"));
-    build.file(joined(&out, &common, "chat", &CHAT)?);
-    build.file(joined(&out, &common, "peg", &PEG)?);
-    build.file(joined(&out, &common, "jinja", &JINJA)?);
-    build.file(joined(&out, &common, "parsers", &parsers)?);
-    build.file(native.join("support.cpp"));
-    build.file(native.join("shim.cpp"));
-    build.try_compile("hob_chat")?;
-    if std::env::var_os("CARGO_FEATURE_DYNAMIC_BACKENDS").is_some() {
-        copy_libraries(&out)?;
-    }
-    Ok(())
+    Ok(build)
 }
 
 /// Puts the libraries of llama.cpp beside the program, where it looks for them.
@@ -190,6 +220,22 @@ fn copy_libraries(out: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// A folder of Hob's own C++.
+fn native(part: &str) -> Result<PathBuf, Box<dyn Error>> {
+    Ok(PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("native").join(part))
+}
+
+/// All sources in a folder, relative to `root`.
+fn sources_in(root: &Path, folder: &str) -> Result<Vec<String>, Box<dyn Error>> {
+    let mut found: Vec<String> = fs::read_dir(root.join(folder))?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.ends_with(".cpp"))
+        .map(|name| format!("{folder}/{name}"))
+        .collect();
+    found.sort();
+    Ok(found)
+}
+
 /// The sources of llama.cpp, as the build of `llama-cpp-sys-2` wrote them down.
 fn llama_cpp() -> Result<PathBuf, Box<dyn Error>> {
     let root =
@@ -205,16 +251,12 @@ fn llama_cpp() -> Result<PathBuf, Box<dyn Error>> {
 }
 
 /// One file that includes several sources, with their changes.
-fn joined(
-    out: &Path,
-    common: &Path,
-    name: &str,
-    sources: &[impl AsRef<str>],
-) -> Result<PathBuf, Box<dyn Error>> {
+fn joined(root: &Path, name: &str, sources: &[impl AsRef<str>]) -> Result<PathBuf, Box<dyn Error>> {
+    let out = PathBuf::from(std::env::var("OUT_DIR")?);
     let mut text = "#include \"guard.h\"\n".to_owned();
     for source in sources.iter().map(AsRef::as_ref) {
         let changes: Vec<_> = PATCHES.iter().filter(|change| change.0 == source).collect();
-        let mut path = common.join(source);
+        let mut path = root.join(source);
         if !changes.is_empty() {
             let mut patched = fs::read_to_string(&path)?;
             for (_, from, times, to) in changes {

@@ -28,7 +28,7 @@ pub use app::{App, AppOptions, OpenError, is_default_missed};
 pub use ask::agent_or_engine::{AgentSelection, AnswerPath, answer_path};
 pub use ask::default_model::default_model;
 pub use ask::documents::DocumentReader;
-pub use ask::images::ImageFetcher;
+pub use ask::images::{ImageFetcher, picture_url};
 pub use ask::{
     AnswerStream, AskService, AskServiceParts, MediaAnswered, ModelAliases, Reranked, TextRequest, TokenCount,
 };

@@ -45,7 +45,24 @@ pub struct Image {
     pub detail: Option<String>,
 }
 
+/// The first bytes of the image formats that models support.
+const SIGNATURES: [(&[u8], &str); 5] = [
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"BM", "image/bmp"),
+];
+
 impl Image {
+    /// The format of an image by its first bytes. What others say it is may be wrong.
+    pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
+        if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
+            return Some("image/webp");
+        }
+        SIGNATURES.iter().find(|(mark, _)| bytes.starts_with(mark)).map(|(_, media_type)| *media_type)
+    }
+
     /// Media type and base64 data of a `data:` URL.
     pub fn inline(&self) -> Option<(&str, &str)> {
         let (media_type, payload) = self.url.strip_prefix("data:")?.split_once(',')?;

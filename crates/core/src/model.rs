@@ -36,6 +36,8 @@ pub struct ModelInfo {
 pub struct ModelCapabilities {
     /// It reads images.
     pub vision: Option<bool>,
+    /// It hears sound.
+    pub audio: Option<bool>,
     /// It calls tools.
     pub tools: Option<bool>,
     /// It reasons before it answers.
@@ -49,6 +51,7 @@ impl ModelCapabilities {
     pub fn or(self, other: Self) -> Self {
         ModelCapabilities {
             vision: self.vision.or(other.vision),
+            audio: self.audio.or(other.audio),
             tools: self.tools.or(other.tools),
             reasoning: self.reasoning.or(other.reasoning),
             fill_in_middle: self.fill_in_middle.or(other.fill_in_middle),

@@ -12,6 +12,7 @@ use llama_cpp_2::llama_backend::LlamaBackend;
 
 use crate::error::unusable;
 use crate::log;
+use crate::media;
 
 /// The directory of the user's choice.
 static CHOSEN: OnceLock<PathBuf> = OnceLock::new();
@@ -33,6 +34,7 @@ pub(crate) fn look_in(directory: &Path) {
 pub(crate) fn backend() -> Result<&'static LlamaBackend, EngineError> {
     let started = STARTED.get_or_init(|| {
         log::capture();
+        media::start();
         let problems = libraries::load()?;
         let backend = LlamaBackend::init().map_err(|error| error.to_string())?;
         Ok(Started { backend, problems })

@@ -8,12 +8,12 @@ use futures::{StreamExt, TryStreamExt};
 use hob_core::{
     Collector, CompletionRequest, ComputeDevice, ComputeUnits, Cut, Delta, DeltaStream, DetokenizeRequest,
     DevicePlan, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream,
-    ModelCapabilities, ModelInfo, ModelKind, RerankRequest, Reranking, RunningModel, TokenizeRequest,
-    Tokenized, Usage,
+    ModelCapabilities, ModelInfo, ModelKind, RerankRequest, Reranking, RunningModel, TokenizeInput,
+    TokenizeRequest, Tokenized, Usage,
 };
 use hob_models::catalogue;
 use hob_models::tuned::{KeepTuned, TuneReport};
-use hob_models::{ContextPlan, StoredModel};
+use hob_models::{ContextPlan, StoredModel, StoredProjector};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use crate::backends::{backend, is_started, look_in};
@@ -24,17 +24,16 @@ use crate::error::{KEY, bad_request, busy, interrupted, unusable};
 use crate::grammar_thread;
 use crate::job::{EmbedJob, Job, VectorForm, WarmJob};
 use crate::loaded_model::{ContextSize, LoadedModel, MAX_PARALLEL};
+use crate::media;
 use crate::model_cache::{Handle, Lease, ModelCache};
 use crate::options::LlamaOptions;
-use crate::prompt::{Prepared, prepare, prepare_completion, prompt_of};
+use crate::prompt::{Prepared, prompt_of};
+use crate::question::{Question, blocking, encode_files, read};
 use crate::rerank;
 use crate::texts::Texts;
 use crate::tokens;
 use crate::tune::tune_for_caller;
 use crate::worker::Order;
-
-/// Longer conversations are tokenised on a blocking thread.
-const LONG: usize = 32 * 1024;
 
 /// Attempts at an answer whose schema is not completely enforced by a grammar.
 const ATTEMPTS: u64 = 3;
@@ -118,8 +117,11 @@ impl LlamaEngine {
             ));
         }
         let place = place_in_queue(&handle)?;
-        let mut prepared = read(&handle.loaded, question).await?;
-        let warnings = std::mem::take(&mut prepared.ask.warnings);
+        let ignored = question.ignored();
+        let (question, files) = question.encoded(&handle.loaded).await?;
+        let mut prepared = read(&handle.loaded, question, files).await?;
+        let mut warnings = std::mem::take(&mut prepared.ask.warnings);
+        warnings.extend(ignored);
         let deltas = if prepared.constraint.check.is_some() {
             checked(&handle, lease, prepared, place).await?
         } else {
@@ -161,49 +163,6 @@ fn with_load_time(delta: Delta, load_time: Duration) -> Delta {
             Delta::Done { usage: Some(Usage { load_time: Some(load_time), ..usage }) }
         }
         delta => delta,
-    }
-}
-
-/// A request to a model.
-#[derive(Clone)]
-enum Question {
-    Conversation(Arc<GenerateRequest>),
-    Text(Arc<CompletionRequest>),
-}
-
-impl Question {
-    fn model(&self) -> &str {
-        match self {
-            Question::Conversation(request) => &request.model,
-            Question::Text(request) => &request.model,
-        }
-    }
-
-    /// The approximate size.
-    fn bytes(&self) -> usize {
-        match self {
-            Question::Conversation(request) => {
-                request.messages.iter().map(|message| message.content.text().len()).sum()
-            }
-            Question::Text(request) => {
-                let suffix = request.suffix.as_ref().map_or(0, String::len);
-                suffix + request.prompt.text().map_or(0, str::len)
-            }
-        }
-    }
-
-    fn schema_field(&self) -> Option<&'static str> {
-        match self {
-            Question::Conversation(request) => schema_field(request),
-            Question::Text(request) => schema_field(&request.settings()),
-        }
-    }
-
-    fn prepare(&self, loaded: &LoadedModel) -> Result<Prepared, EngineError> {
-        match self {
-            Question::Conversation(request) => prepare(loaded, request),
-            Question::Text(request) => prepare_completion(loaded, request),
-        }
     }
 }
 
@@ -298,31 +257,6 @@ fn send(handle: &Handle, order: Order) -> Result<(), EngineError> {
         .map_err(|_| interrupted(format!("the thread of the model '{}' ended", handle.loaded.id)))
 }
 
-/// Renders, tokenises and reads the schemas of a request.
-async fn read(loaded: &Arc<LoadedModel>, question: Question) -> Result<Prepared, EngineError> {
-    if let Some(field) = question.schema_field() {
-        // Created once per model, outside the time limit of the schema.
-        let warm = Arc::clone(loaded);
-        blocking(move || warm.vocabulary().map(drop)).await?;
-        let loaded = Arc::clone(loaded);
-        return grammar_thread::run(field, move || question.prepare(&loaded)).await?;
-    }
-    if question.bytes() <= LONG {
-        return question.prepare(loaded);
-    }
-    let loaded = Arc::clone(loaded);
-    blocking(move || question.prepare(&loaded)).await
-}
-
-/// Reads a request on a blocking thread.
-async fn blocking<T: Send + 'static>(
-    read: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
-) -> Result<T, EngineError> {
-    tokio::task::spawn_blocking(read)
-        .await
-        .map_err(|error| interrupted(format!("cannot read the request: {error}")))?
-}
-
 /// The deltas until the end. Dropping it stops the worker.
 fn stream(deltas: mpsc::Receiver<Result<Delta, EngineError>>, lease: Lease) -> DeltaStream {
     let state = Some((deltas, lease));
@@ -366,8 +300,15 @@ impl Engine for LlamaEngine {
 
     async fn tokenize(&self, request: &TokenizeRequest) -> Result<Tokenized, EngineError> {
         let (handle, _lease) = self.cache.acquire(&request.model).await?;
-        let (loaded, request) = (Arc::clone(&handle.loaded), request.clone());
-        blocking(move || tokens::split(&loaded, &request)).await
+        let (loaded, mut request) = (Arc::clone(&handle.loaded), request.clone());
+        let mut files = Vec::new();
+        if let TokenizeInput::Conversation(conversation) = &mut request.input
+            && media::has_attachments(conversation)
+        {
+            let whole = std::mem::take(&mut **conversation);
+            (**conversation, files) = encode_files(&loaded, Arc::new(whole)).await?;
+        }
+        blocking(move || tokens::split(&loaded, &request, &files)).await
     }
 
     async fn detokenize(&self, request: &DetokenizeRequest) -> Result<String, EngineError> {
@@ -466,13 +407,18 @@ impl Engine for LlamaEngine {
         if handle.loaded.embeds_only {
             return Ok(());
         }
-        let (loaded, request) = (Arc::clone(&handle.loaded), request.clone());
+        let (loaded, mut request, mut files) = (Arc::clone(&handle.loaded), request.clone(), Vec::new());
+        if media::has_attachments(&request) {
+            (request, files) = encode_files(&loaded, Arc::new(request)).await?;
+        }
         let read = move || {
             if schema_field(&request).is_some() {
                 // The first grammar needs it, and creating it takes a while.
                 loaded.vocabulary()?;
             }
-            prompt_of(&loaded, &request)
+            let prompt = prompt_of(&loaded, &request, &files)?;
+            // Vectors are read when they are needed, which is fast once they are encoded.
+            Ok(prompt.into_iter().take_while(|token| !media::is_stand_in(*token)).collect())
         };
         let prompt = blocking(read).await?;
         let (done, finished) = oneshot::channel();
@@ -501,7 +447,14 @@ fn describe(model: StoredModel) -> ModelInfo {
         capabilities: match kind_of(&model) {
             // Tools are spelled out for a model whose template knows none.
             ModelKind::Text => {
-                ModelCapabilities { vision: Some(false), tools: Some(true), ..ModelCapabilities::default() }
+                let can =
+                    |sense: fn(&StoredProjector) -> bool| Some(model.projector.as_ref().is_some_and(sense));
+                ModelCapabilities {
+                    vision: can(|projector| projector.sees),
+                    audio: can(|projector| projector.hears),
+                    tools: Some(true),
+                    ..ModelCapabilities::default()
+                }
             }
             ModelKind::Embedding => ModelCapabilities::default(),
         },

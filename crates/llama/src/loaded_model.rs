@@ -20,6 +20,7 @@ use crate::devices::Offload;
 use crate::error::{bad_request, unusable};
 use crate::grammar::{GrammarError, Spelling, Vocabulary};
 use crate::log;
+use crate::media::{self, Projector, Senses, WHOLE_PICTURE};
 use crate::options::LlamaOptions;
 use crate::slots::Reuse;
 
@@ -115,6 +116,8 @@ impl Template {
 #[derive(Debug)]
 pub(crate) struct LoadedModel {
     pub(crate) id: String,
+    /// What reads pictures and sound, if the model has it. Before the model, which must outlive it.
+    pub(crate) projector: Option<Projector>,
     pub(crate) model: LlamaModel,
     pub(crate) template: Template,
     /// Its control tokens.
@@ -160,16 +163,19 @@ impl LoadedModel {
             Err(_) | Ok("0") => LlamaPoolingType::Mean,
             Ok(_) => LlamaPoolingType::Unspecified,
         };
+        // If the cards compute everything, more threads would only wait for each other.
+        let threads = if offload.is_whole { 1 } else { i32::try_from(options.threads.max(1)).unwrap_or(1) };
+        let projector = stored.projector.as_ref();
         Ok(LoadedModel {
             id: name.clone(),
+            projector: projector.map(|stored| Projector::new(stored, threads, offload.layers > 0)),
             template,
             control: control_tokens(&model),
             marks,
             vocabulary: OnceLock::new(),
             context_size: ContextSize::of(stored, options),
             parallel: options.parallel.clamp(1, MAX_PARALLEL),
-            // More threads would only wait for each other.
-            threads: if offload.is_whole { 1 } else { i32::try_from(options.threads.max(1)).unwrap_or(1) },
+            threads,
             embeds_only: header.is_some_and(|header| header.is_embedding),
             pooling,
             compares_texts: named_pooling.as_deref() == Ok(RANK_POOLING),
@@ -198,7 +204,9 @@ impl LoadedModel {
 
     /// The context to generate, with this many cells.
     pub(crate) fn writing_context(&self, cells: u32) -> Result<LlamaContext<'_>, EngineError> {
-        let batch = u32::try_from(self.step().alone + self.parallel).unwrap_or(1024);
+        let reads_whole = self.projector.as_ref().is_some_and(|projector| projector.reads_whole);
+        let largest = if reads_whole { WHOLE_PICTURE } else { 0 };
+        let batch = u32::try_from((self.step().alone + self.parallel).max(largest)).unwrap_or(1024);
         let params = LlamaContextParams::default()
             .with_n_ctx(NonZeroU32::new(cells))
             .with_n_batch(batch)
@@ -301,6 +309,11 @@ impl LoadedModel {
         })
     }
 
+    /// What it can read beyond text.
+    pub(crate) fn senses(&self) -> Senses {
+        self.projector.as_ref().map_or(Senses::default(), |projector| projector.senses)
+    }
+
     /// What its tokens and its template can.
     pub(crate) fn capabilities(&self) -> ModelCapabilities {
         let vocab = self.model.vocab();
@@ -311,8 +324,10 @@ impl LoadedModel {
             Template::Own { usual, .. } => usual.thinks || usual.source().contains(THOUGHT_MARK) || has_mark,
             Template::BuiltIn(_) => has_mark,
         };
+        let senses = self.senses();
         ModelCapabilities {
-            vision: Some(false),
+            vision: Some(senses.sees),
+            audio: Some(senses.hears),
             tools: Some(!self.embeds_only),
             reasoning: Some(thinks),
             fill_in_middle: Some(has_gap_tokens),

@@ -35,7 +35,7 @@ pub(crate) fn with_errors<T>(call: impl FnOnce() -> T) -> (T, Vec<String>) {
     (result, errors)
 }
 
-extern "C" fn on_log(level: sys::ggml_log_level, text: *const c_char, _data: *mut c_void) {
+pub(crate) extern "C" fn on_log(level: sys::ggml_log_level, text: *const c_char, _data: *mut c_void) {
     if text.is_null() {
         return;
     }

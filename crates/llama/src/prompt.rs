@@ -1,6 +1,7 @@
 //! Prepares a request: the tokens of its prompt and the constraint of its answer.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use hob_core::{
     CompletionRequest, EngineError, GenerateRequest, Message, Prompt, ResponseFormat, ToolDefinition,
@@ -16,6 +17,7 @@ use crate::constraint::{self, CallPlan, Constraint};
 use crate::control_tokens::{self, Origin};
 use crate::error::{bad_request, context_exceeded, unsupported, unusable};
 use crate::loaded_model::{LoadedModel, Template};
+use crate::media::{self, EncodedMedia, MediaPart, PlacedVectors};
 use crate::prompt_scores::{MAX_PROBABILITIES, RepeatedPrompt};
 use crate::request::AnswerOptions;
 use crate::tokens::text_of;
@@ -23,7 +25,10 @@ use crate::tokens::text_of;
 /// A request, ready for the worker.
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
+    /// With stand-ins for pictures and sound.
     pub(crate) prompt: Vec<i32>,
+    /// In the order of the prompt.
+    pub(crate) media: Vec<PlacedVectors>,
     pub(crate) ask: AnswerOptions,
     pub(crate) constraint: Constraint,
     /// How the answer is written; `None` if it is text as it stands.
@@ -34,14 +39,19 @@ pub(crate) struct Prepared {
     pub(crate) repeated: Option<RepeatedPrompt>,
 }
 
-/// Prepares a request. Slow with long conversations. One with schemas must run in `grammar_thread`.
-pub(crate) fn prepare(loaded: &LoadedModel, request: &GenerateRequest) -> Result<Prepared, EngineError> {
+/// Prepares a request whose messages are text, with marks for `files`. Slow with long conversations. One with schemas must run
+/// in `grammar_thread`.
+pub(crate) fn prepare(
+    loaded: &LoadedModel,
+    request: &GenerateRequest,
+    files: &[Arc<EncodedMedia>],
+) -> Result<Prepared, EngineError> {
     let ask = answer_options(loaded, request)?;
     let plan = CallPlan::read(request)?;
     let chat =
         ChatInput { loaded, messages: &request.messages, offered: constraint::offered(request), ask: &ask };
     let rendered = chat.render(plan.as_ref())?;
-    let prompt = tokenize(loaded, &rendered.prompt);
+    let PromptTokens { tokens: prompt, media } = prompt_tokens(loaded, &rendered.prompt, files)?;
     check_length(loaded, &prompt, "messages")?;
     let format = rendered.format;
     // A format without a mark of calls has rules only for calls that are forced.
@@ -56,7 +66,7 @@ pub(crate) fn prepare(loaded: &LoadedModel, request: &GenerateRequest) -> Result
     // An answer that follows a schema from its first token is text as it stands.
     let is_document = request.response_format != ResponseFormat::Text && !format.is_in_thought();
     let format = Some(format).filter(|_| !is_document);
-    Ok(Prepared { prompt, ask, constraint, format, visible, repeated: None })
+    Ok(Prepared { prompt, media, ask, constraint, format, visible, repeated: None })
 }
 
 /// Reads a text to continue, as [`prepare`] does a conversation.
@@ -80,7 +90,7 @@ pub(crate) fn prepare_completion(
     };
     check_length(loaded, &prompt, "prompt")?;
     let repeated = if request.echo { Some(repeated(loaded, request, &prompt, &ask)?) } else { None };
-    Ok(Prepared { prompt, ask, constraint, format: None, visible: Vec::new(), repeated })
+    Ok(Prepared { prompt, media: Vec::new(), ask, constraint, format: None, visible: Vec::new(), repeated })
 }
 
 /// The prompt that the answers begin with. The engine repeats it only with the probabilities of its tokens.
@@ -149,13 +159,17 @@ fn answer_options(loaded: &LoadedModel, request: &GenerateRequest) -> Result<Ans
     Ok(ask)
 }
 
-/// The tokens of the prompt, to read them ahead.
-pub(crate) fn prompt_of(loaded: &LoadedModel, request: &GenerateRequest) -> Result<Vec<i32>, EngineError> {
+/// The tokens of the prompt, to read them ahead or to count them. With stand-ins for `files`.
+pub(crate) fn prompt_of(
+    loaded: &LoadedModel,
+    request: &GenerateRequest,
+    files: &[Arc<EncodedMedia>],
+) -> Result<Vec<i32>, EngineError> {
     let mut ask = AnswerOptions::read(request, loaded.parallel)?;
     ask.place_effort(template_source(loaded));
     let chat =
         ChatInput { loaded, messages: &request.messages, offered: constraint::offered(request), ask: &ask };
-    let prompt = tokenize(loaded, &chat.render(None)?.prompt);
+    let prompt = prompt_tokens(loaded, &chat.render(None)?.prompt, files)?.tokens;
     check_length(loaded, &prompt, "messages")?;
     Ok(prompt)
 }
@@ -192,14 +206,58 @@ fn check_length(loaded: &LoadedModel, prompt: &[i32], field: &str) -> Result<(),
     Ok(())
 }
 
-/// The tokens of a marked text.
-fn tokenize(loaded: &LoadedModel, text: &str) -> Vec<i32> {
+/// A prompt as the model reads it.
+struct PromptTokens {
+    tokens: Vec<i32>,
+    media: Vec<PlacedVectors>,
+}
+
+/// The tokens of a rendered prompt, with its files in their places.
+fn prompt_tokens(
+    loaded: &LoadedModel,
+    text: &str,
+    files: &[Arc<EncodedMedia>],
+) -> Result<PromptTokens, EngineError> {
+    if files.is_empty() {
+        return Ok(PromptTokens { tokens: tokenize(loaded, text, true), media: Vec::new() });
+    }
+    let parts = media::parts(text, files).ok_or_else(|| {
+        bad_request("the model's chat template leaves out a picture or a sound", Some("messages"))
+    })?;
+    let mut prompt = PromptTokens { tokens: Vec::new(), media: Vec::new() };
+    for (number, part) in parts.into_iter().enumerate() {
+        match part {
+            MediaPart::Text(text) => prompt.tokens.extend(tokenize(loaded, text, number == 0)),
+            MediaPart::Tokens(tokens) => prompt.tokens.extend(tokens),
+            MediaPart::Vectors { stand_ins, is_read_whole, media, chunk } => {
+                prompt.media.push(PlacedVectors {
+                    start: prompt.tokens.len(),
+                    length: stand_ins.len(),
+                    is_read_whole,
+                    media: Arc::clone(media),
+                    chunk,
+                });
+                prompt.tokens.extend(stand_ins);
+            }
+        }
+    }
+    // The answer continues a token.
+    if prompt.tokens.last().is_some_and(|token| media::is_stand_in(*token)) {
+        let message = "the model's chat template ends with a picture or a sound";
+        return Err(bad_request(message, Some("messages")));
+    }
+    Ok(prompt)
+}
+
+/// The tokens of a marked text, which may begin a prompt.
+fn tokenize(loaded: &LoadedModel, text: &str, begins: bool) -> Vec<i32> {
     let vocab = loaded.model.vocab();
     // Most templates write the beginning-of-text token themselves; a second one confuses models.
     let bos = vocab.bos();
-    let written = bos.0 >= 0
-        && String::from_utf8(loaded.bytes_of(bos.0, true))
-            .is_ok_and(|bos| !bos.is_empty() && text.starts_with(&bos));
+    let written = !begins
+        || bos.0 >= 0
+            && String::from_utf8(loaded.bytes_of(bos.0, true))
+                .is_ok_and(|bos| !bos.is_empty() && text.starts_with(&bos));
     if !control_tokens::is_marked(text) {
         return loaded.tokens(text, !written);
     }

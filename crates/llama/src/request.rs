@@ -1,9 +1,6 @@
 //! Reads the options of a request. Unsupported ones are refused by name.
 
-use hob_core::{
-    AnswerWarning, Content, ContentPart, EngineError, GenerateRequest, Message, REASONING_EFFORT, Unplaced,
-    unplaced_field,
-};
+use hob_core::{AnswerWarning, EngineError, GenerateRequest, REASONING_EFFORT, Unplaced, unplaced_field};
 use serde_json::{Map, Value};
 
 use crate::error::{bad_request, unsupported};
@@ -56,12 +53,6 @@ impl AnswerOptions {
     }
 
     pub(crate) fn read(request: &GenerateRequest, most_answers: usize) -> Result<Self, EngineError> {
-        if let Some(part) = request.messages.iter().find_map(part_beyond_text) {
-            return Err(unsupported(
-                part,
-                Some("the embedded engine supports text only; choose an engine with a vision model"),
-            ));
-        }
         let answers = request.answers() as usize;
         if answers > most_answers {
             return Err(bad_request(format!("'n' is {answers}, but the limit is {most_answers}"), Some("n")));
@@ -138,16 +129,6 @@ impl AnswerOptions {
     }
 }
 
-/// The kind of a part that is not text.
-fn part_beyond_text(message: &Message) -> Option<&str> {
-    let Content::Parts(parts) = &message.content else { return None };
-    parts.iter().find_map(|part| match part {
-        ContentPart::Text(_) => None,
-        ContentPart::Image(_) => Some("image_url"),
-        ContentPart::Other(part) => Some(part["type"].as_str().unwrap_or("content")),
-    })
-}
-
 /// An integer, also as `20.0`.
 fn whole(value: &Value) -> Option<i64> {
     let written_with_point =
@@ -176,7 +157,6 @@ fn biases(value: &Value) -> Option<Vec<(i32, f32)>> {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::{Content, ContentPart, Image, Message, Role};
     use serde_json::json;
 
     use super::*;
@@ -247,16 +227,5 @@ mod tests {
             let error = with_extra(extra).expect_err("refused");
             assert!(matches!(error, EngineError::Refused { status: 400, param: Some(_), .. }));
         }
-    }
-
-    #[test]
-    fn images_are_refused_by_name() {
-        let picture = ContentPart::Image(Image { url: "data:image/png;base64,AAAA".into(), detail: None });
-        let request = GenerateRequest {
-            messages: vec![Message::new(Role::User, Content::Parts(vec![picture]))],
-            ..GenerateRequest::default()
-        };
-        let error = AnswerOptions::read(&request, 8).expect_err("refused");
-        assert!(matches!(error, EngineError::Unsupported { field, .. } if field == "image_url"));
     }
 }

@@ -15,6 +15,7 @@ use crate::grammar::{Grammar, GrammarError};
 use crate::job::{Job, Output};
 use crate::loaded_model::LoadedModel;
 use crate::logprobs;
+use crate::media::{PlacedVectors, is_stand_in};
 use crate::prompt::Prepared;
 use crate::prompt_lookup::PromptLookup;
 use crate::prompt_scores::{PromptScores, SCORED_AT_ONCE};
@@ -25,6 +26,8 @@ use crate::writer::{Reading, Writer};
 pub(crate) struct Shared {
     pub(crate) output: Output,
     prompt: Vec<i32>,
+    /// The pictures and sounds in the prompt, in order.
+    media: Vec<PlacedVectors>,
     /// The prompt with its probabilities, if the answers begin with it.
     repeated: Option<PromptScores>,
     cached: usize,
@@ -107,7 +110,7 @@ pub(crate) struct Sequence {
 impl Sequence {
     /// The answers of a request, one in each slot. The first reads the prompt after the `reused` tokens.
     pub(crate) fn all(job: Job, slots: &[usize], reused: usize) -> Vec<Self> {
-        let Prepared { prompt, ask, constraint, format, visible, repeated } = job.prepared;
+        let Prepared { prompt, media, ask, constraint, format, visible, repeated } = job.prepared;
         let Constraint { grammar, tools, check: _ } = constraint;
         let thinks_first = format.as_ref().is_some_and(AnswerFormat::is_in_thought);
         let (grammar, after_thought) = if thinks_first { (None, grammar) } else { (grammar, None) };
@@ -115,6 +118,7 @@ impl Sequence {
         let shared = Rc::new(Shared {
             output: job.output,
             prompt,
+            media,
             repeated: repeated.map(PromptScores::new),
             cached: reused,
             open: Cell::new(slots.len()),
@@ -129,7 +133,8 @@ impl Sequence {
             // Each answer has its own seed, derived from the request's.
             sampling.seed = sampling.seed.wrapping_add(choice.into());
             let mut sampler = Sampler::new(sampling);
-            shared.prompt.iter().for_each(|&token| sampler.accept(token));
+            let tokens = shared.prompt.iter().filter(|token| !is_stand_in(**token));
+            tokens.for_each(|&token| sampler.accept(token));
             Sequence {
                 shared: Rc::clone(&shared),
                 slot,
@@ -157,10 +162,10 @@ impl Sequence {
         &self.shared.prompt
     }
 
-    /// Prompt tokens to read; zero while generating.
+    /// Prompt tokens to read, up to the next picture; zero while generating.
     pub(crate) fn left_to_read(&self) -> usize {
         match self.stage {
-            Stage::Reading(next) => self.shared.prompt.len().saturating_sub(next),
+            Stage::Reading(next) => self.end_of_tokens(next).saturating_sub(next),
             Stage::Following | Stage::Writing(_) => 0,
         }
     }
@@ -176,11 +181,37 @@ impl Sequence {
         if self.scores_prompt() { left.min(SCORED_AT_ONCE) } else { left }
     }
 
+    /// The end of the tokens that can be read from this place of the prompt.
+    fn end_of_tokens(&self, next: usize) -> usize {
+        let picture = self.shared.media.iter().find(|vectors| vectors.end() > next);
+        picture.map_or(self.shared.prompt.len(), |vectors| vectors.start)
+    }
+
+    /// The picture to read next, and the place in the prompt.
+    pub(crate) fn next_vectors(&self) -> Option<(&PlacedVectors, usize)> {
+        let Stage::Reading(next) = self.stage else { return None };
+        let is_next = |vectors: &&PlacedVectors| vectors.start <= next && next < vectors.end();
+        Some((self.shared.media.iter().find(is_next)?, next))
+    }
+
+    /// Whether the next step has tokens of this sequence.
+    pub(crate) fn has_tokens(&self) -> bool {
+        !matches!(self.stage, Stage::Following) && self.next_vectors().is_none()
+    }
+
+    /// Advances by vectors that were read, and returns their stand-ins.
+    pub(crate) fn advance_vectors(&mut self, count: usize) -> Vec<i32> {
+        let Stage::Reading(next) = &mut self.stage else { return Vec::new() };
+        let read = self.shared.prompt[*next..*next + count].to_vec();
+        *next += count;
+        read
+    }
+
     /// The tokens of a step, and which of them need scores.
     pub(crate) fn next_tokens(&self, count: usize) -> (&[i32], Scored) {
         match &self.stage {
             Stage::Reading(next) => {
-                let end = (next + count).min(self.shared.prompt.len());
+                let end = (next + count).min(self.end_of_tokens(*next));
                 let scored = if end == self.shared.prompt.len() { Scored::Last } else { Scored::None };
                 (&self.shared.prompt[*next..end], scored)
             }

@@ -3,6 +3,8 @@
 //! Every sequence has a slot. A finished sequence leaves its tokens in its slot, so that the next request with the same beginning
 //! need not read them again.
 
+use crate::media;
+
 pub(crate) type Token = i32;
 
 /// Copying fewer tokens from another slot is not worth it.
@@ -40,6 +42,8 @@ pub(crate) struct Slots {
     cells: usize,
     reuse: Reuse,
     clock: u64,
+    /// Whether a prompt ever had a picture.
+    has_pictures: bool,
 }
 
 /// Whether a prefix of a sequence can be kept. Recurrent models cannot do that.
@@ -51,7 +55,13 @@ pub(crate) enum Reuse {
 
 impl Slots {
     pub(crate) fn new(count: usize, cells: usize, reuse: Reuse) -> Self {
-        Slots { slots: (0..count).map(|_| Slot::default()).collect(), cells, reuse, clock: 0 }
+        Slots {
+            slots: (0..count).map(|_| Slot::default()).collect(),
+            cells,
+            reuse,
+            clock: 0,
+            has_pictures: false,
+        }
     }
 
     pub(crate) fn cells(&self) -> usize {
@@ -160,6 +170,7 @@ impl Slots {
     }
 
     pub(crate) fn append(&mut self, slot: usize, token: Token) {
+        self.has_pictures |= media::is_stand_in(token);
         if let Some(slot) = self.slots.get_mut(slot) {
             slot.tokens.push(token);
         }
@@ -181,6 +192,15 @@ impl Slots {
     /// The number of tokens in a slot.
     pub(crate) fn len(&self, slot: usize) -> usize {
         self.slots.get(slot).map_or(0, |slot| slot.tokens.len())
+    }
+
+    /// The position after the first `length` tokens of a slot. Pictures may take fewer positions than tokens.
+    pub(crate) fn position(&self, slot: usize, length: usize) -> usize {
+        if !self.has_pictures {
+            return length;
+        }
+        let tokens = self.slots.get(slot).and_then(|slot| slot.tokens.get(..length));
+        tokens.map_or(length, media::positions)
     }
 
     /// The sequence ended. Its tokens stay in the cache.

@@ -5,26 +5,28 @@
 //! read ahead. Knows nothing of wire formats, files or other models.
 
 use std::collections::VecDeque;
+use std::fmt::Display;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
 use hob_core::EngineError;
-use llama_cpp_2::DecodeError;
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
 
-use crate::batch_plan::{Share, shares};
+use crate::batch_plan::shares;
 use crate::context_memory::{copy, move_memory, remove, seq_id};
 use crate::embed::Embedder;
 use crate::error::interrupted;
 use crate::job::{EmbedJob, Job, WarmJob};
 use crate::loaded_model::LoadedModel;
+use crate::media::ReadPart;
 use crate::prompt_lookup::MAX_GUESSES;
-use crate::sequence::{Outcome, Scored, Sequence, Stage};
+use crate::sequence::{Outcome, Sequence, Stage};
 use crate::slots::{SlotAssignment, Slots, Token};
+use crate::step_batch::{ScoredRow, fill};
 
 /// The most answers in progress for which tokens are guessed.
 const MAX_GUESSING: usize = 4;
@@ -179,7 +181,7 @@ impl<'model> Worker<'model> {
         let end = prompt.len().min(start + self.loaded.step().alone);
         let read = &prompt[start.min(end)..end];
         self.batch.clear();
-        for (position, &token) in (start..).zip(read) {
+        for (position, &token) in (self.slots.position(slot, start)..).zip(read) {
             let position = i32::try_from(position).unwrap_or(i32::MAX);
             // The batch is large enough for a step.
             let _ = self.batch.add(LlamaToken(token), position, &[seq_id(slot)], false);
@@ -322,6 +324,7 @@ impl<'model> Worker<'model> {
 
     /// Applies a decision of the slots to the memory.
     fn settle(&mut self, place: &SlotAssignment) {
+        let reused = self.slots.position(place.slot, place.reused);
         let Some(context) = &mut self.context else {
             return;
         };
@@ -331,10 +334,10 @@ impl<'model> Worker<'model> {
         match place.copy_from {
             Some(from) => {
                 remove(context, place.slot, 0);
-                copy(context, from, place.slot, Some(place.reused));
+                copy(context, from, place.slot, Some(reused));
             }
             None => {
-                if !remove(context, place.slot, place.reused) {
+                if !remove(context, place.slot, reused) {
                     remove(context, place.slot, 0);
                     self.slots.clear(place.slot);
                 }
@@ -342,14 +345,46 @@ impl<'model> Worker<'model> {
         }
     }
 
+    /// Reads a part of one picture, so that the others can continue after it. Requests with pictures take turns.
+    fn read_picture(&mut self) {
+        let waiting: Vec<usize> =
+            (0..self.alive.len()).filter(|&at| self.alive[at].next_vectors().is_some()).collect();
+        if waiting.is_empty() {
+            return;
+        }
+        let at = waiting[self.turn % waiting.len()];
+        self.turn = self.turn.wrapping_add(1);
+        let most = if waiting.len() == self.alive.len() { self.loaded.step().alone } else { self.loaded.step().beside };
+        let (slot, Some((vectors, next))) = (self.alive[at].slot, self.alive[at].next_vectors()) else {
+            return;
+        };
+        let left = vectors.end() - next;
+        let count = if vectors.is_read_whole { left } else { left.min(most) };
+        let part = ReadPart {
+            sequence: seq_id(slot),
+            position: i32::try_from(self.slots.position(slot, vectors.start)).unwrap_or(i32::MAX),
+            first: next - vectors.start,
+            count,
+        };
+        let (Some(context), Some(projector)) = (&mut self.context, &self.loaded.projector) else { return };
+        if let Err(error) = vectors.read(projector, context, &part) {
+            self.fail_all(error);
+            return;
+        }
+        self.loaded.computed.fetch_add(count as u64, Ordering::Relaxed);
+        for stand_in in self.alive[at].advance_vectors(count) {
+            self.slots.append(slot, stand_in);
+        }
+    }
+
     /// One pass of the model.
     fn step(&mut self) {
         self.guess();
+        self.read_picture();
         let Some(context) = &mut self.context else {
             return;
         };
-        let active: Vec<usize> =
-            (0..self.alive.len()).filter(|&at| !matches!(self.alive[at].stage, Stage::Following)).collect();
+        let active: Vec<usize> = (0..self.alive.len()).filter(|&at| self.alive[at].has_tokens()).collect();
         if active.is_empty() {
             return;
         }
@@ -405,7 +440,7 @@ impl<'model> Worker<'model> {
         }
         self.loaded.computed.fetch_add(computed as u64, Ordering::Relaxed);
         for slot in self.wrong.drain(..) {
-            remove(context, slot, self.slots.len(slot));
+            remove(context, slot, self.slots.position(slot, self.slots.len(slot)));
         }
         for (from, to) in self.copies.drain(..) {
             remove(context, to, 0);
@@ -421,7 +456,8 @@ impl<'model> Worker<'model> {
             return;
         }
         // The batch has space for a step without prompts.
-        let most = ((STEP.alone - STEP.beside) / writing).min(MAX_GUESSES);
+        let step = self.loaded.step();
+        let most = ((step.alone - step.beside) / writing).min(MAX_GUESSES);
         for sequence in &mut self.alive {
             sequence.guess(self.slots.tokens(sequence.slot), most);
         }
@@ -445,7 +481,7 @@ impl<'model> Worker<'model> {
     }
 
     /// A batch failed: every sequence in it fails, and the memory is cleared.
-    fn fail_all(&mut self, error: DecodeError) {
+    fn fail_all(&mut self, error: impl Display) {
         tracing::error!(model = %self.loaded.id, %error, sequences = self.alive.len(), "a step of the model failed");
         for sequence in self.alive.drain(..) {
             self.slots.release(sequence.slot);
@@ -457,52 +493,4 @@ impl<'model> Worker<'model> {
             context.clear_kv_cache();
         }
     }
-}
-
-/// A row of scores.
-struct ScoredRow {
-    /// The sequence that gets it.
-    at: usize,
-    row: i32,
-    /// The position of the prompt that it is about; `None` if the sequence chooses its next token from it. The rows of its guesses
-    /// follow.
-    position: Option<usize>,
-}
-
-/// Puts each share of the step into the batch; gives back which sequence gets its scores from which row.
-fn fill(
-    batch: &mut LlamaBatch<'_>,
-    slots: &Slots,
-    alive: &[Sequence],
-    active: &[usize],
-    plan: &[Share],
-) -> Vec<ScoredRow> {
-    batch.clear();
-    let mut outputs = Vec::with_capacity(plan.len());
-    for share in plan {
-        let at = active[share.index];
-        let sequence = &alive[at];
-        let seq = seq_id(sequence.slot);
-        let start = slots.len(sequence.slot);
-        let (tokens, scored) = sequence.next_tokens(share.tokens);
-        let last = tokens.len().saturating_sub(1);
-        // The row that the next token is chosen from.
-        let first = match scored {
-            Scored::None => None,
-            Scored::All => Some(0),
-            Scored::Last => Some(last),
-        };
-        for (offset, &token) in tokens.iter().enumerate() {
-            let is_first = first == Some(offset);
-            let scores = is_first || scored == Scored::All || sequence.scores_prompt();
-            let place = i32::try_from(start + offset).unwrap_or(i32::MAX);
-            // The plan never exceeds the batch.
-            let is_added = batch.add(LlamaToken(token), place, &[seq], scores).is_ok();
-            if is_added && (is_first || sequence.scores_prompt()) {
-                let position = (!is_first).then_some(start + offset);
-                outputs.push(ScoredRow { at, row: batch.n_tokens() - 1, position });
-            }
-        }
-    }
-    outputs
 }

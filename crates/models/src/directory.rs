@@ -16,6 +16,7 @@ use crate::catalogue;
 use crate::gguf::{GgufHeader, MemoryEstimate};
 use crate::lock::ModelLock;
 use crate::names::{self, Shard};
+use crate::projector::{self, NameFit, StoredProjector};
 use crate::tuned::{clear, tuned_form, unchanged_note, unfinished_form};
 
 /// Why an operation on the directory failed.
@@ -42,7 +43,9 @@ pub struct StoredModel {
     pub path: PathBuf,
     /// All files in order.
     pub files: Vec<PathBuf>,
-    /// Bytes of all files.
+    /// Reads pictures or sound for the model.
+    pub projector: Option<StoredProjector>,
+    /// Bytes of all files, with the projector.
     pub size: u64,
     /// Counted over all files.
     pub parameters: u64,
@@ -111,7 +114,7 @@ impl ModelDirectory {
             };
             models.push(self.describe(id, count, parts));
         }
-        Ok(models)
+        Ok(with_projectors(models))
     }
 
     /// The model with this id or name of the catalogue, broken or not. A trailing `.gguf` is ignored.
@@ -147,7 +150,15 @@ impl ModelDirectory {
 
     /// All files of a model. The file to load is first: without it, the others are not a model.
     fn files_of(&self, id: &str) -> Result<Vec<PathBuf>, ModelDirectoryError> {
-        let mut files = self.find(id)?.map_or_else(Vec::new, |model| model.files);
+        let mut models = self.list()?;
+        let found = find_by_name(models.clone(), id);
+        let (mut files, projector) =
+            found.map_or_else(Default::default, |model| (model.files, model.projector));
+        models.retain(|model| !files.contains(&model.path));
+        let is_shared = |path: &PathBuf| {
+            models.iter().any(|other| other.projector.as_ref().is_some_and(|used| used.path == *path))
+        };
+        files.extend(projector.map(|projector| projector.path).filter(|path| !is_shared(path)));
         let traces: Vec<PathBuf> =
             files.iter().flat_map(|file| [tuned_form(file), unchanged_note(file)]).flatten().collect();
         files.extend(traces.into_iter().filter(|path| path.exists()));
@@ -170,7 +181,7 @@ impl ModelDirectory {
             let file = name.strip_suffix(".part")?.rsplit_once('.')?.0;
             let stem = file.strip_suffix(".gguf")?;
             let model = Shard::parse(stem).map_or_else(|| stem.to_owned(), |shard| shard.stem);
-            (model == id).then_some(())
+            (model == id || projector::fits(&model, id) == Some(NameFit::Exact)).then_some(())
         };
         let mut found = self.entries()?;
         found.retain(|path| {
@@ -201,6 +212,7 @@ impl ModelDirectory {
             id,
             path: PathBuf::new(),
             files: Vec::new(),
+            projector: None,
             size: 0,
             parameters: 0,
             header: None,
@@ -255,6 +267,33 @@ impl ModelDirectory {
     fn error(&self, doing: &'static str, source: io::Error) -> ModelDirectoryError {
         ModelDirectoryError::Io { path: self.dir.clone(), doing, source }
     }
+}
+
+/// Gives each model its projector. A projector that fits none is listed with that problem.
+fn with_projectors(models: Vec<StoredModel>) -> Vec<StoredModel> {
+    let is_projector = |model: &StoredModel| {
+        model.problem.is_none() && model.header.as_ref().is_some_and(|header| header.projector.is_some())
+    };
+    let (projectors, mut models): (Vec<_>, Vec<_>) = models.into_iter().partition(is_projector);
+    let mut is_used = vec![false; projectors.len()];
+    for model in models.iter_mut().filter(|model| model.problem.is_none()) {
+        let fitting = projectors.iter().enumerate().filter_map(|(at, file)| {
+            let header = file.header.as_ref()?.projector.as_ref()?;
+            Some((projector::fits(&file.id, &model.id)?, at, header))
+        });
+        let Some((_, at, header)) = fitting.max_by_key(|(fit, at, _)| (*fit, std::cmp::Reverse(*at))) else {
+            continue;
+        };
+        is_used[at] = true;
+        model.projector = Some(StoredProjector::new(&projectors[at].path, projectors[at].size, header));
+        model.size = model.size.saturating_add(projectors[at].size);
+    }
+    for (mut unused, _) in projectors.into_iter().zip(is_used).filter(|(_, is_used)| !is_used) {
+        unused.problem = unused.header.as_deref().and_then(projector::problem_alone);
+        models.push(unused);
+    }
+    models.sort_by(|one, other| one.id.cmp(&other.id));
+    models
 }
 
 /// The model with this id, or else with this name of the catalogue: a file has precedence over the name of another model.

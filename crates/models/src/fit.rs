@@ -51,7 +51,7 @@ impl ModelFootprint {
     pub fn of_entry(entry: &CatalogueEntry, plan: ContextPlan) -> Self {
         let per_token = entry.kv.map_or(0, |kv| kv.bytes_per_token());
         let memory = MemoryEstimate {
-            weights: entry.size,
+            weights: entry.total_size(),
             kv_cache: per_token * plan.cells,
             overhead: USUAL_OVERHEAD.min(entry.size),
         };

@@ -12,6 +12,7 @@ pub mod gguf;
 mod lock;
 pub mod machine;
 mod names;
+mod projector;
 pub mod pull;
 pub mod tuned;
 
@@ -20,4 +21,5 @@ pub use directory::{ModelDirectory, ModelDirectoryError, StoredModel, find_by_na
 pub use fit::{ContextPlan, MachineRoom, MachineSpeed, ModelFootprint};
 pub use gguf::{GgufError, GgufHeader, MemoryEstimate};
 pub use lock::ModelLock;
+pub use projector::StoredProjector;
 pub use pull::{DownloadProgress, DownloadStep, PullError, PullOptions, PullSpec, pull};

@@ -65,7 +65,7 @@ pub fn model_candidate(info: &ModelInfo) -> Option<ModelCandidate> {
         parameters: info.parameters.or_else(|| parameters(&name)).or_else(|| weights_on_disk(info)),
         context: info.context,
         made_for: if for_code { ModelSpecialty::Code } else { ModelSpecialty::Everything },
-        sees: is_any_of(&VISION),
+        sees: info.capabilities.vision.unwrap_or_else(|| is_any_of(&VISION)),
         speed: None,
     })
 }

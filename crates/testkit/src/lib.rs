@@ -16,6 +16,7 @@ pub mod old_database;
 mod outside;
 pub mod repository;
 mod scripted_engine;
+pub mod tiny_projector;
 mod transcript;
 
 pub use brief_engine::BriefEngine;

@@ -23,15 +23,6 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// Images of a request that are downloaded at the same time.
 const AT_ONCE: usize = 4;
 
-/// The first bytes of the image formats that models support.
-const SIGNATURES: [(&[u8], &str); 5] = [
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-    (b"BM", "image/bmp"),
-];
-
 /// Downloads images. The caller policy has already checked whether the caller may name URLs.
 pub struct ImageFetcher {
     fetcher: Fetcher,
@@ -82,10 +73,15 @@ impl ImageFetcher {
         if *is_cut {
             return Err(format!("the image is larger than {} MiB", MAX_IMAGE_BYTES >> 20));
         }
-        let media_type = media_type(body)
-            .ok_or("what is at this address is no PNG, JPEG, GIF, WebP or BMP image".to_owned())?;
-        Ok(format!("data:{media_type};base64,{}", BASE64_STANDARD.encode(body)))
+        picture_url(body)
+            .ok_or_else(|| "what is at this address is no PNG, JPEG, GIF, WebP or BMP image".to_owned())
     }
+}
+
+/// The file of an image as a `data:` URL, which is what engines get; `None` if it is no image.
+pub fn picture_url(file: &[u8]) -> Option<String> {
+    let media_type = Image::media_type(file)?;
+    Some(format!("data:{media_type};base64,{}", BASE64_STANDARD.encode(file)))
 }
 
 /// The images that are URLs, each with its position in the request.
@@ -109,12 +105,4 @@ pub(crate) fn is_web_address(url: &str) -> bool {
     let begins_with =
         |scheme: &str| url.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme));
     begins_with("http://") || begins_with("https://")
-}
-
-/// The format of an image by its bytes, because the server's content type may be wrong.
-fn media_type(bytes: &[u8]) -> Option<&'static str> {
-    if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
-        return Some("image/webp");
-    }
-    SIGNATURES.iter().find(|(signature, _)| bytes.starts_with(signature)).map(|(_, media_type)| *media_type)
 }

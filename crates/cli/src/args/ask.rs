@@ -1,5 +1,7 @@
 //! Arguments of `hob ask`.
 
+use std::path::PathBuf;
+
 use clap::Parser;
 use hob_config::RouterName;
 
@@ -17,6 +19,7 @@ const AGENT: &str = "Agent to use: simple, orchestrator, react, codeact or none 
     "hob ask -m qwen3:8b -t 0 'Name three rivers.'"
     "git diff | hob ask 'Write a commit message for this change.'"
     "hob ask - < question.txt"
+    "hob ask -i photo.jpg 'What is this?'"
     "hob ask -a orchestrator --tools calculator 'What is 17 * 23?'"
     "hob ask -v --router heuristic 'What is 17 * 23?'"
     "hob ask --json 'Hello' | jq .usage"
@@ -25,6 +28,10 @@ const AGENT: &str = "Agent to use: simple, orchestrator, react, codeact or none 
 pub struct AskArgs {
     /// Question to ask, or '-' to read it from stdin. Piped text is added below the question
     pub query: Option<String>,
+
+    /// Picture for the model to look at; repeat it for several. The model must read pictures
+    #[arg(short, long = "image", value_name = "FILE")]
+    pub images: Vec<PathBuf>,
 
     #[command(flatten)]
     pub answering: AnsweringArgs,

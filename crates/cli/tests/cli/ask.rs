@@ -123,6 +123,40 @@ async fn the_question_may_come_from_stdin_or_precede_it() {
 }
 
 #[tokio::test]
+async fn pictures_are_sent_with_the_question() {
+    let ollama = fakes::ollama_chatting(|_| Reply::ndjson([piece("A cat."), END.into()].concat())).await;
+    let home = home(&ollama);
+    let files = [("one.png", &b"\x89PNG\r\n\x1a\nx"[..]), ("two.jpg", b"\xff\xd8\xffy")];
+    for (name, bytes) in files {
+        std::fs::write(home.directory().join(name), bytes).expect("a picture");
+    }
+    let path = |name: &str| home.directory().join(name).to_str().expect("UTF-8").to_owned();
+    let ran = home.run(&["ask", "-i", &path("one.png"), "--image", &path("two.jpg"), "What is this?"]).await;
+    assert_eq!(ran, Ran { code: Some(0), stdout: "A cat.\n".into(), stderr: String::new() });
+    let images = ["iVBORw0KGgp4", "/9j/eQ=="];
+    let expected = json!([{ "role": "user", "content": "What is this?", "images": images }]);
+    assert_eq!(asked(&ollama)["messages"], expected);
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_picture_is_not_sent() {
+    let ollama = fakes::ollama_chatting(|_| Reply::ndjson(END)).await;
+    let home = home(&ollama);
+    std::fs::write(home.directory().join("notes.png"), "just text").expect("a file");
+    let notes = home.directory().join("notes.png").display().to_string();
+    for (file, said) in [
+        (notes.as_str(), "is not a PNG, JPEG, GIF, WebP or BMP picture."),
+        ("/nowhere/x.png", "cannot read the picture /nowhere/x.png"),
+        ("/dev/zero", "the picture /dev/zero is not a file."),
+    ] {
+        let ran = home.run(&["ask", "-i", file, "What is this?"]).await;
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+    assert!(ollama.requests().iter().all(|request| request.path != "/api/chat"));
+}
+
+#[tokio::test]
 async fn an_empty_question_is_refused() {
     let home = Home::with_engines(&[]);
     for (arguments, stdin, expected) in [

@@ -141,6 +141,7 @@ impl ModelDetails {
             },
             capabilities: ModelCapabilities {
                 vision: can("vision"),
+                audio: can("audio"),
                 tools: can("tools"),
                 reasoning: can("thinking"),
                 fill_in_middle: can("insert"),

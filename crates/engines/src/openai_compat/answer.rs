@@ -191,6 +191,8 @@ pub fn read_models(body: &[u8]) -> Result<Vec<ModelInfo>, String> {
 impl WireModel {
     fn into_info(self) -> ModelInfo {
         let meta = self.meta.unwrap_or_default();
+        let inputs = self.architecture.and_then(|architecture| architecture.input_modalities);
+        let reads = |kind: &str| Some(inputs.as_ref()?.iter().any(|input| input == kind));
         ModelInfo {
             kind: kind_of(&self.id),
             id: self.id,
@@ -200,10 +202,8 @@ impl WireModel {
             size: meta.size,
             quantization: meta.ftype,
             capabilities: ModelCapabilities {
-                vision: self
-                    .architecture
-                    .and_then(|architecture| architecture.input_modalities)
-                    .map(|inputs| inputs.iter().any(|input| input == "image")),
+                vision: reads("image"),
+                audio: reads("audio"),
                 ..ModelCapabilities::default()
             },
         }
@@ -222,6 +222,8 @@ struct Props {
 struct Modalities {
     #[serde(default)]
     vision: Option<bool>,
+    #[serde(default)]
+    audio: Option<bool>,
 }
 
 #[derive(Deserialize, Default)]
@@ -235,6 +237,7 @@ pub(super) fn read_props(body: &[u8]) -> Result<ModelCapabilities, String> {
     let props: Props = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     Ok(ModelCapabilities {
         vision: props.modalities.vision,
+        audio: props.modalities.audio,
         tools: props.chat_template_caps.supports_tools,
         ..ModelCapabilities::default()
     })

@@ -104,6 +104,11 @@ impl CatalogueEntry {
         self.can.contains(&ability)
     }
 
+    /// About the bytes of all files.
+    pub fn total_size(&self) -> u64 {
+        self.size + self.projector.map_or(0, |projector| projector.size)
+    }
+
     /// About the bytes of weights that are read for each token.
     pub fn bytes_per_token(&self) -> u64 {
         match self.active_parameters {

@@ -32,6 +32,15 @@ pub struct GgufSplit {
     pub count: u64,
 }
 
+/// What a file that reads pictures or sound for a model says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectorHeader {
+    /// As llama.cpp names it, such as `gemma3`.
+    pub kind: Option<String>,
+    pub sees: bool,
+    pub hears: bool,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GgufHeader {
     pub version: u32,
@@ -66,6 +75,8 @@ pub struct GgufHeader {
     pub input_bytes: u64,
     /// Bytes of the weights after the layers. A model without them uses those before the layers.
     pub output_bytes: u64,
+    /// If the file is not a model, but reads pictures or sound for one.
+    pub projector: Option<ProjectorHeader>,
     /// A shorter file is incomplete.
     pub expected_size: u64,
 }

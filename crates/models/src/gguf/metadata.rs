@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use super::error::GgufError;
-use super::header::{GgufHeader, GgufSplit, PerLayer};
+use super::header::{GgufHeader, GgufSplit, PerLayer, ProjectorHeader};
 use super::input::Input;
 
 /// Real models have about fifty.
@@ -24,6 +24,9 @@ const MAX_DEPTH: u8 = 4;
 
 /// All keys and short values together.
 const MAX_KEPT_BYTES: u64 = 4 << 20;
+
+/// The architecture of files that read pictures or sound for a model.
+const PROJECTOR: &str = "clip";
 
 #[derive(Debug)]
 enum Value {
@@ -93,6 +96,19 @@ impl Metadata {
         matches!(self.entries.get(key), Some(Value::Flag(false)))
     }
 
+    fn is_true(&self, key: &str) -> bool {
+        matches!(self.entries.get(key), Some(Value::Flag(true)))
+    }
+
+    fn projector(&self) -> ProjectorHeader {
+        let kinds = ["clip.projector_type", "clip.vision.projector_type", "clip.audio.projector_type"];
+        ProjectorHeader {
+            kind: kinds.iter().find_map(|key| self.text(key)),
+            sees: self.is_true("clip.has_vision_encoder"),
+            hears: self.is_true("clip.has_audio_encoder"),
+        }
+    }
+
     /// The header from the entries, without the values from the tensors.
     pub fn describe(&self, version: u32) -> GgufHeader {
         let architecture = self.text("general.architecture");
@@ -131,6 +147,7 @@ impl Metadata {
             split,
             input_bytes: 0,
             output_bytes: 0,
+            projector: (architecture.as_deref() == Some(PROJECTOR)).then(|| self.projector()),
             expected_size: 0,
             architecture,
         }

@@ -15,7 +15,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 pub use self::error::GgufError;
-pub use self::header::{GgufHeader, GgufSplit, PerLayer};
+pub use self::header::{GgufHeader, GgufSplit, PerLayer, ProjectorHeader};
 use self::input::Input;
 pub use self::input::MAX_HEADER_BYTES;
 pub use self::memory::MemoryEstimate;

@@ -4,9 +4,13 @@ use std::collections::BTreeMap;
 
 use crate::checksum::Checksum;
 use crate::names::{self, Shard};
+use crate::projector::is_projector_name;
 
 /// A good compromise of quality and size.
 const DEFAULT_QUANTIZATION: &str = "Q4_K_M";
+
+/// The quantisations of projectors, the best compromise first.
+const PROJECTOR_QUANTIZATIONS: [&str; 4] = ["Q8_0", "F16", "BF16", "F32"];
 
 /// A file in the list of a hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +70,7 @@ pub(super) fn choose(candidates: Vec<HubCandidate>, wanted: Option<&str>) -> Res
     let Some(wanted) = wanted else {
         // Vision projectors are separate files, and not models.
         let mut models = candidates;
-        models.retain(|candidate| !candidate.stem.to_ascii_lowercase().starts_with("mmproj"));
+        models.retain(|candidate| !is_projector_name(&candidate.stem));
         let usual = pick(&models, |model| has_quantization(&model.stem, DEFAULT_QUANTIZATION));
         return match (usual, models.len()) {
             (Ok(model), _) => Ok(model),
@@ -91,6 +95,28 @@ pub(super) fn choose(candidates: Vec<HubCandidate>, wanted: Option<&str>) -> Res
             })
         })
         .or_else(|_| pick(&candidates, |model| has_quantization(&model.stem, &path)))
+}
+
+/// The projector for a model of the repository: the file `wanted`, or the best one.
+pub(super) fn projector(
+    candidates: Vec<HubCandidate>,
+    model: &HubCandidate,
+    wanted: Option<&str>,
+) -> Option<HubFile> {
+    if is_projector_name(&model.stem) {
+        return None;
+    }
+    let mut found: Vec<HubCandidate> = candidates
+        .into_iter()
+        .filter(|candidate| is_projector_name(&candidate.stem) && candidate.files.len() == 1)
+        .collect();
+    let rank = |candidate: &HubCandidate| {
+        let is_wanted = wanted.is_some_and(|file| candidate.files.iter().any(|found| found.path == file));
+        let place = PROJECTOR_QUANTIZATIONS.iter().position(|known| has_quantization(&candidate.stem, known));
+        (!is_wanted, place.unwrap_or(PROJECTOR_QUANTIZATIONS.len()))
+    };
+    found.sort_by_key(rank);
+    found.into_iter().next()?.files.into_iter().next()
 }
 
 fn pick(
@@ -167,6 +193,23 @@ mod tests {
                 "mmproj-m-f16".into()
             ]))
         );
+    }
+
+    #[test]
+    fn a_projector_is_chosen_with_its_model() {
+        let with = |paths: &[&str], wanted: Option<&str>| {
+            let candidates = repository(paths);
+            let model = choose(candidates.clone(), None).unwrap();
+            projector(candidates, &model, wanted).map(|file| file.path)
+        };
+        let files = ["m-Q4_K_M.gguf", "mmproj-m-F32.gguf", "mmproj-m-Q8_0.gguf", "mmproj-m-bf16.gguf"];
+        assert_eq!(with(&files, None).as_deref(), Some("mmproj-m-Q8_0.gguf"));
+        assert_eq!(with(&files, Some("mmproj-m-F32.gguf")).as_deref(), Some("mmproj-m-F32.gguf"));
+        assert_eq!(with(&["m-Q4_K_M.gguf", "mmproj.gguf"], None).as_deref(), Some("mmproj.gguf"));
+        assert_eq!(with(&["m-Q4_K_M.gguf"], None), None);
+        let candidates = repository(&files);
+        let alone = choose(candidates.clone(), Some("mmproj-m-F32")).unwrap();
+        assert_eq!(projector(candidates, &alone, None), None);
     }
 
     #[test]

@@ -43,31 +43,40 @@ struct LargeFile {
     size: u64,
 }
 
-/// Pulls what `spec` names. `save_as` overrides its id.
+/// How a model of a hub is stored.
+#[derive(Default)]
+pub(super) struct HubTarget {
+    /// Overrides the id that its file name gives.
+    pub(super) id: Option<&'static str>,
+    /// The file of its projector, if it is known.
+    pub(super) projector: Option<&'static str>,
+}
+
+/// Pulls what `spec` names, with its projector if the repository has one.
 pub(super) async fn pull(
     job: &PullJob,
     spec: &HubSpec,
-    save_as: Option<&str>,
+    stored_as: &HubTarget,
 ) -> Result<StoredModel, PullError> {
     job.online(|| format!("the repository '{}'", spec.repo))?;
     let client = HubClient::new(&job.options)?;
     job.report(DownloadStep::Listing, 0, None);
-    let model = find(&client, spec).await?;
+    let (model, projector) = find(&client, spec, stored_as.projector).await?;
 
-    let id = save_as.unwrap_or(&model.stem).to_owned();
-    let contents = model.files.iter().map(|file| Content {
-        size: file.size,
-        sha256: file.sha256,
-        version: &file.version,
-    });
-    let plan = PullPlan::new(job, &id, contents)?;
+    let id = stored_as.id.unwrap_or(&model.stem).to_owned();
+    let plan = PullPlan::new(job, &id, model.files.iter().map(HubFile::content))?;
+    let plan = match &projector {
+        Some(projector) => plan.with_projector(job, &projector.content()),
+        None => plan,
+    };
+    let files: Vec<&HubFile> = model.files.iter().chain(&projector).collect();
     let job = job.locked(&id).await?;
     let mut plan = job.blocking(move |job| plan.without_what_is_there(job)).await?;
 
     let total = plan.targets.iter().map(|target| target.size).sum();
     let mut before = 0;
     for target in &mut plan.targets {
-        let file = &model.files[target.number as usize - 1];
+        let file = files[target.number as usize - 1];
         let download = Download {
             client: &client,
             url: address(&client, &spec.repo, NEWEST, &file.path),
@@ -84,18 +93,26 @@ pub(super) async fn pull(
     job.arrived(&id).await
 }
 
-/// The model that `spec` names in its repository.
-async fn find(client: &HubClient, spec: &HubSpec) -> Result<HubCandidate, PullError> {
+/// The model that `spec` names in its repository, and its projector.
+async fn find(
+    client: &HubClient,
+    spec: &HubSpec,
+    projector: Option<&str>,
+) -> Result<(HubCandidate, Option<HubFile>), PullError> {
     let files = list(client, &spec.repo).await?;
     let repo = spec.repo.clone();
-    choose::choose(choose::candidates(files), spec.wanted.as_deref()).map_err(|undecided| match undecided {
+    let candidates = choose::candidates(files);
+    let chosen = choose::choose(candidates.clone(), spec.wanted.as_deref());
+    let model = chosen.map_err(|undecided| match undecided {
         Undecided::NoSuchFile(choices) => PullError::NoSuchFile {
             repo,
             wanted: spec.wanted.clone().unwrap_or_else(|| "a GGUF model".to_owned()),
             choices,
         },
         Undecided::Ambiguous(choices) => PullError::Ambiguous { repo, choices },
-    })
+    })?;
+    let projector = choose::projector(candidates, &model, projector);
+    Ok((model, projector))
 }
 
 async fn list(client: &HubClient, repo: &str) -> Result<Vec<HubFile>, PullError> {
@@ -114,6 +131,12 @@ async fn list(client: &HubClient, repo: &str) -> Result<Vec<HubFile>, PullError>
         }
     }
     Err(client.malformed(repo, format!("its list of files has more than {MAX_PAGES} pages")))
+}
+
+impl HubFile {
+    fn content(&self) -> Content<'_> {
+        Content { size: self.size, sha256: self.sha256, version: &self.version }
+    }
 }
 
 impl From<Listed> for HubFile {

@@ -10,12 +10,15 @@ use super::options::DownloadStep;
 use super::target::{self, Content, PullPlan, Target};
 use crate::checksum::read_in_blocks;
 use crate::directory::StoredModel;
-use crate::names::Shard;
+use crate::gguf::GgufHeader;
+use crate::names::{self, Shard};
+use crate::projector;
 
 /// A model: its name, and its files in order with their sizes.
 struct Found {
     id: String,
     files: Vec<(PathBuf, u64)>,
+    projector: Option<(PathBuf, u64)>,
 }
 
 pub(super) async fn pull(job: &PullJob, path: &Path) -> Result<StoredModel, PullError> {
@@ -34,7 +37,8 @@ fn find(path: &Path) -> Result<Found, PullError> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let Some(shard) = Shard::parse(&stem) else {
         let size = check(&path, 1)?;
-        return Ok(Found { id: stem, files: vec![(path, size)] });
+        let projector = projector_beside(&path, &stem);
+        return Ok(Found { id: stem, files: vec![(path, size)], projector });
     };
     let mut files = Vec::new();
     for number in 1..=shard.count {
@@ -42,7 +46,21 @@ fn find(path: &Path) -> Result<Found, PullError> {
         let size = check(&part, number)?;
         files.push((part, size));
     }
-    Ok(Found { id: shard.stem, files })
+    let projector = projector_beside(&path, &shard.stem);
+    Ok(Found { id: shard.stem, files, projector })
+}
+
+/// The projector of the model `id` in the same directory.
+fn projector_beside(path: &Path, id: &str) -> Option<(PathBuf, u64)> {
+    let files = fs::read_dir(path.parent()?).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    let fitting = files.filter(|file| names::is_model_file(file)).filter_map(|file| {
+        let fit = projector::fits(&file.file_stem()?.to_string_lossy(), id)?;
+        let (header, size) = GgufHeader::read_file(&file).ok()?;
+        let is_complete = header.projector.is_some() && header.missing_bytes(size).is_none();
+        is_complete.then_some((fit, file, size))
+    });
+    let (_, file, size) = fitting.max_by(|one, other| (one.0, &other.1).cmp(&(other.0, &one.1)))?;
+    Some((file, size))
 }
 
 fn check(path: &Path, number: u32) -> Result<u64, PullError> {
@@ -51,21 +69,25 @@ fn check(path: &Path, number: u32) -> Result<u64, PullError> {
 }
 
 fn plan(job: &PullJob, found: &Found) -> Result<PullPlan, PullError> {
-    let contents =
-        found.files.iter().map(|(_, size)| Content { size: *size, sha256: None, version: "local" });
-    PullPlan::new(job, &found.id, contents)
+    let content = |size: u64| Content { size, sha256: None, version: "local" };
+    let plan = PullPlan::new(job, &found.id, found.files.iter().map(|(_, size)| content(*size)))?;
+    Ok(match &found.projector {
+        Some((_, size)) => plan.with_projector(job, &content(*size)),
+        None => plan,
+    })
 }
 
 fn take(job: &PullJob, found: &Found, mut plan: PullPlan) -> Result<(), PullError> {
     // Comparing needs to read both files, so it is done only if the target exists.
-    for (target, (source, size)) in plan.targets.iter_mut().zip(&found.files) {
+    let sources: Vec<&(PathBuf, u64)> = found.files.iter().chain(&found.projector).collect();
+    for (target, (source, size)) in plan.targets.iter_mut().zip(&sources) {
         if target.path.exists() {
             target.sha256 = Some(target::checksum(job, source, *size)?);
         }
     }
     let plan = plan.without_what_is_there(job)?;
     for target in &plan.targets {
-        let (source, _) = &found.files[target.number as usize - 1];
+        let (source, _) = sources[target.number as usize - 1];
         link_or_copy(job, source, target)?;
     }
     plan.publish()

@@ -20,6 +20,7 @@ mod spec;
 mod target;
 
 pub use self::error::PullError;
+use self::hub::HubTarget;
 use self::job::PullJob;
 pub use self::options::{DownloadPolicy, DownloadProgress, DownloadRetry, DownloadStep, PullOptions};
 pub use self::pinned::is_within_reach;
@@ -42,7 +43,7 @@ pub async fn pull(
         job.blocking(|job| Ok(job.directory.prepare()?)).await?;
         match spec {
             PullSpec::Catalogue(entry) => pull_entry(&job, entry).await,
-            PullSpec::Hub(wanted) => hub::pull(&job, wanted, None).await,
+            PullSpec::Hub(wanted) => hub::pull(&job, wanted, &HubTarget::default()).await,
             PullSpec::File(path) => local::pull(&job, path).await,
         }
     };
@@ -58,11 +59,15 @@ async fn pull_entry(job: &PullJob, entry: &CatalogueEntry) -> Result<StoredModel
         ModelSource::Pinned(pinned) => pinned::pull(job, entry.name, pinned).await,
         ModelSource::Hub { repo, wanted } => {
             // No request to the hub is needed if the model exists.
-            if let Some(model) = job.healthy(entry.name).await? {
+            let stored = job.healthy(entry.name).await?;
+            if let Some(model) = stored
+                && (model.projector.is_some() || entry.projector.is_none())
+            {
                 return Ok(model);
             }
             let wanted = HubSpec { repo: (*repo).to_owned(), wanted: Some((*wanted).to_owned()) };
-            hub::pull(job, &wanted, Some(entry.name)).await
+            let projector = entry.projector.map(|projector| projector.file);
+            hub::pull(job, &wanted, &HubTarget { id: Some(entry.name), projector }).await
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::checksum::{Checksum, Summing, read_in_blocks};
 use crate::directory;
 use crate::gguf::GgufHeader;
 use crate::names::{self, Shard};
+use crate::projector;
 
 /// The expected content of a file.
 pub(super) struct Content<'a> {
@@ -79,6 +80,20 @@ impl PullPlan {
             }
         };
         Ok(PullPlan { id: id.to_owned(), targets: (1..).zip(contents).map(target).collect() })
+    }
+
+    /// Adds the projector of the model, after its other files.
+    pub fn with_projector(mut self, job: &PullJob, content: &Content<'_>) -> Self {
+        let name = projector::file_name(&self.id);
+        let dir = job.directory.dir();
+        self.targets.push(Target {
+            number: u32::try_from(self.targets.len()).unwrap_or(u32::MAX).saturating_add(1),
+            path: dir.join(&name),
+            part: dir.join(format!("{name}.{}.part", tag(content))),
+            size: content.size,
+            sha256: content.sha256,
+        });
+        self
     }
 
     /// What is left to fetch. A working model of this name is never overwritten.

@@ -43,6 +43,7 @@ fn models_are_listed_with_their_properties() {
             id: "tiny-Q4".into(),
             path: path.clone(),
             files: vec![path],
+            projector: None,
             size: bytes.len() as u64,
             parameters: 150,
             header: models[0].header.clone(),

@@ -41,6 +41,7 @@ fn a_header_reads_back() {
             split: None,
             input_bytes: 400,
             output_bytes: 200,
+            projector: None,
             expected_size: file.len() as u64,
         }
     );

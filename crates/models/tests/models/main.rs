@@ -12,5 +12,6 @@ mod killed;
 mod local;
 mod pinned;
 mod pip;
+mod projector;
 mod pull;
 mod search;

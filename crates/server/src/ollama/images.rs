@@ -8,15 +8,6 @@ use hob_core::{Content, ContentPart, Image};
 
 use crate::error::ApiError;
 
-/// The first bytes of each format, after `offset` others.
-const FORMATS: [(&str, usize, &[u8]); 5] = [
-    ("image/png", 0, b"\x89PNG\r\n\x1a\n"),
-    ("image/jpeg", 0, b"\xff\xd8\xff"),
-    ("image/gif", 0, b"GIF8"),
-    ("image/webp", 8, b"WEBP"),
-    ("image/bmp", 0, b"BM"),
-];
-
 /// Characters of base64 that hold the first bytes of every format.
 const HEAD_CHARS: usize = 16;
 
@@ -50,17 +41,10 @@ fn data_url(image: &str, field: &str) -> Result<String, ApiError> {
     };
     let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
     let head = payload.get(..HEAD_CHARS).and_then(|head| STANDARD.decode(head).ok());
-    let media_type = head.as_deref().and_then(media_type).filter(|_| payload.bytes().all(is_base64));
+    let media_type = head.as_deref().and_then(Image::media_type).filter(|_| payload.bytes().all(is_base64));
     let media_type = media_type.ok_or_else(|| {
         let message = format!("{field} is not an image: send a PNG, JPEG, GIF, WebP or BMP file in base64");
         ApiError::invalid(field, message)
     })?;
     Ok(format!("data:{media_type};base64,{payload}"))
-}
-
-fn media_type(head: &[u8]) -> Option<&'static str> {
-    let begins = |(_, offset, mark): &&(&str, usize, &[u8])| {
-        head.get(*offset..).is_some_and(|head| head.starts_with(mark))
-    };
-    FORMATS.iter().find(begins).map(|(media_type, ..)| *media_type)
 }

@@ -131,12 +131,13 @@ fn capabilities(model: &ModelInfo) -> Vec<&'static str> {
     if model.kind == ModelKind::Embedding {
         return vec!["embedding"];
     }
-    let ModelCapabilities { vision, tools, reasoning, fill_in_middle } = model.capabilities;
+    let ModelCapabilities { vision, audio, tools, reasoning, fill_in_middle } = model.capabilities;
     let known = [
         ("completion", true),
         ("tools", tools != Some(false)),
         ("insert", fill_in_middle == Some(true)),
         ("vision", vision == Some(true)),
+        ("audio", audio == Some(true)),
         ("thinking", reasoning == Some(true)),
     ];
     known.into_iter().filter_map(|(capability, can)| can.then_some(capability)).collect()
@@ -175,11 +176,12 @@ mod tests {
         assert_eq!(of(ModelCapabilities::default()), ["completion", "tools"]);
         let all = ModelCapabilities {
             vision: Some(true),
+            audio: Some(true),
             tools: Some(true),
             reasoning: Some(true),
             fill_in_middle: Some(true),
         };
-        assert_eq!(of(all), ["completion", "tools", "insert", "vision", "thinking"]);
+        assert_eq!(of(all), ["completion", "tools", "insert", "vision", "audio", "thinking"]);
         let none =
             ModelCapabilities { tools: Some(false), vision: Some(false), ..ModelCapabilities::default() };
         assert_eq!(of(none), ["completion"]);

@@ -29,6 +29,8 @@ struct Capabilities {
     #[serde(skip_serializing_if = "Option::is_none")]
     vision: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    audio: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     embedding: Option<bool>,
@@ -50,7 +52,7 @@ impl From<ListedModel> for Model {
             ModelKind::Text => None,
             ModelKind::Embedding => Some("embedding"),
         };
-        let ModelCapabilities { vision, tools, reasoning, fill_in_middle } = model.capabilities;
+        let ModelCapabilities { vision, audio, tools, reasoning, fill_in_middle } = model.capabilities;
         let embedding = (model.kind == ModelKind::Embedding).then_some(true);
         Model {
             id: model.id,
@@ -60,7 +62,7 @@ impl From<ListedModel> for Model {
             kind,
             default: false,
             context_length: model.context,
-            capabilities: Capabilities { vision, tools, embedding, reasoning, fill_in_middle },
+            capabilities: Capabilities { vision, audio, tools, embedding, reasoning, fill_in_middle },
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod answer_output;
 pub mod complete_stream;
+mod pictures;
 pub mod question;
 
 use std::process::ExitCode;
@@ -12,7 +13,7 @@ use hob_app::{AnswerStream, App, AskService};
 use hob_config::{AgentName, Config};
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{
-    AgentPreference, AgentStep, AnswerWarning, Answered, AskError, Caller, Delta, FinishReason,
+    AgentPreference, AgentStep, AnswerWarning, Answered, AskError, Caller, Content, Delta, FinishReason,
     GenerateRequest, Message, ModelReason, Permit, Reach, RequestSource, Role, ToolChoice, random_id,
 };
 use hob_engines::selection::SelectionReason;
@@ -32,6 +33,7 @@ use crate::settings;
 pub fn run(args: AskArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
     // Before anything listens for signals, so that Ctrl-C still ends a wait for stdin.
     let question = question::read(args.query.as_deref())?;
+    let question = pictures::with_pictures(question, &args.images)?;
     let mut config = settings::load()?;
     if let Some(model) = &args.answering.model {
         config.use_model(model);
@@ -102,7 +104,7 @@ pub async fn default_model(system: &AskService) -> Result<String> {
     Ok(model)
 }
 
-async fn request(system: &AskService, args: &AskArgs, question: String) -> Result<GenerateRequest> {
+async fn request(system: &AskService, args: &AskArgs, question: Content) -> Result<GenerateRequest> {
     let model = default_model(system).await?;
     // Only the default model may fall back to another one.
     let is_named = args.answering.model.as_ref().is_some_and(|model| model != DEFAULT_MODEL);

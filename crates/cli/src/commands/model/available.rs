@@ -95,7 +95,7 @@ impl AvailableModel {
                 true => format!("{} (downloaded)", entry.short_name),
                 false => entry.short_name.to_owned(),
             },
-            format!("~{}", memory(entry.size)),
+            format!("~{}", memory(entry.total_size())),
             entry.license.to_owned(),
             tokens(entry.context),
             abilities(entry),
@@ -114,7 +114,7 @@ impl AvailableModel {
             "name": entry.short_name,
             "id": entry.name,
             "about": entry.about,
-            "size": entry.size,
+            "size": entry.total_size(),
             "license": entry.license,
             "parameters": entry.parameters,
             "context": entry.context,
@@ -129,6 +129,5 @@ impl AvailableModel {
 
 /// What a model can do with the embedded engine, which does not read images yet.
 pub fn abilities(entry: &CatalogueEntry) -> String {
-    let can = entry.can.iter().filter(|ability| **ability != ModelAbility::Vision);
-    can.map(|ability| ability.as_str()).collect::<Vec<_>>().join(", ")
+    entry.can.iter().map(|ability| ability.as_str()).collect::<Vec<_>>().join(", ")
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use hob_app::startup::local_models::LocalModels;
 use hob_config::Config;
-use hob_models::catalogue::{ModelAbility, ModelSource};
+use hob_models::catalogue::ModelSource;
 use hob_models::{CatalogueEntry, ModelFootprint};
 use serde_json::{Value, json};
 
@@ -30,7 +30,10 @@ fn facts(entry: &CatalogueEntry, footprint: Option<&ModelFootprint>) -> Vec<(&'s
     let name = entry.short_name;
     let mut facts = vec![
         ("Model", name.to_owned()),
-        ("Engine", format!("none yet: 'hob model pull {name}' downloads it (about {})", memory(entry.size))),
+        (
+            "Engine",
+            format!("none yet: 'hob model pull {name}' downloads it (about {})", memory(entry.total_size())),
+        ),
         ("Use", entry.about.to_owned()),
         ("Parameters", weights(entry.parameters)),
     ];
@@ -41,19 +44,9 @@ fn facts(entry: &CatalogueEntry, footprint: Option<&ModelFootprint>) -> Vec<(&'s
         Some(footprint) => facts.extend(memory_facts(footprint, Some(entry.context))),
         None => facts.push(("Context", format!("{} tokens", tokens(entry.context)))),
     }
-    facts.push(("Capabilities", capabilities(entry)));
+    facts.push(("Capabilities", abilities(entry)));
     facts.push(("Licence", entry.license.to_owned()));
     facts
-}
-
-/// What a model can do.
-pub fn capabilities(entry: &CatalogueEntry) -> String {
-    match entry.can(ModelAbility::Vision) {
-        true => {
-            format!("{} (it also reads pictures, but the embedded engine does not yet)", abilities(entry))
-        }
-        false => abilities(entry),
-    }
 }
 
 /// The memory of a model on the embedded engine.
@@ -87,7 +80,7 @@ fn as_json(entry: &CatalogueEntry, footprint: Option<&ModelFootprint>) -> Value 
         "model": entry.short_name,
         "parameters": entry.parameters,
         "context": entry.context,
-        "size": entry.size,
+        "size": entry.total_size(),
         "license": entry.license,
         "capabilities": entry.can.iter().map(|ability| ability.as_str()).collect::<Vec<_>>(),
         "memory": footprint.map(memory_json),

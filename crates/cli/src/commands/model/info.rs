@@ -9,10 +9,11 @@ use hob_config::{Config, EngineName};
 use hob_core::{DevicePlan, DeviceShare, ModelInfo, ModelKind};
 use hob_engines::ollama::ModelDetails;
 use hob_models::catalogue;
-use hob_models::{ModelFootprint, StoredModel};
+use hob_models::{ModelFootprint, StoredModel, StoredProjector};
 use serde_json::{Value, json};
 use strsim::jaro_winkler;
 
+use super::available::abilities;
 use super::entry_info::{memory_facts, memory_json};
 use super::list::describe;
 use super::{check_all_engines, entry_info};
@@ -101,6 +102,7 @@ struct StoredFacts {
     trained: Option<u64>,
     capabilities: Option<String>,
     license: Option<String>,
+    projector: Option<StoredProjector>,
 }
 
 impl StoredFacts {
@@ -108,13 +110,27 @@ impl StoredFacts {
     async fn of(files: &LocalModels, stored: &StoredModel) -> Option<Self> {
         let header = stored.header.as_ref()?;
         let entry = catalogue::find(&stored.id);
-        let by_header = || (header.has_chat_template && !header.is_embedding).then(|| "chat".to_owned());
+        let by_header = || {
+            let projector = stored.projector.as_ref();
+            let can = [
+                ("chat", header.has_chat_template && !header.is_embedding),
+                ("vision", projector.is_some_and(|projector| projector.sees)),
+                ("audio", projector.is_some_and(|projector| projector.hears)),
+            ];
+            let can: Vec<&str> = can.into_iter().filter_map(|(word, can)| can.then_some(word)).collect();
+            (!can.is_empty()).then(|| can.join(", "))
+        };
         Some(StoredFacts {
             footprint: files.footprint(stored)?,
             devices: files.device_plan(stored).await.filter(|plan| !plan.shares.is_empty()),
             family: header.architecture.clone(),
             trained: header.context_length,
-            capabilities: entry.map(entry_info::capabilities).or_else(by_header),
+            // The catalogue knows more, but not whether the projector is here.
+            capabilities: entry
+                .filter(|entry| entry.projector.is_some() == stored.projector.is_some())
+                .map(abilities)
+                .or_else(by_header),
+            projector: stored.projector.clone(),
             license: header.license.clone().or_else(|| entry.map(|entry| entry.license.to_owned())),
         })
     }
@@ -158,6 +174,7 @@ impl ModelOnEngine<'_> {
             ]),
         }
         facts.extend([
+            ("Projector", stored.and_then(|stored| stored.projector.as_ref().map(projector_fact))),
             ("Capabilities", capabilities.or_else(|| stored?.capabilities.clone())),
             ("Licence", details.license.or_else(|| stored?.license.clone())),
         ]);
@@ -177,6 +194,11 @@ impl ModelOnEngine<'_> {
             value["memory"] = memory_json(&stored.footprint);
             value["devices"] = json!(stored.devices.as_ref().map(devices_json));
             value["license"] = json!(stored.license);
+            value["projector"] = json!(stored.projector.as_ref().map(|projector| {
+                json!({
+                    "file": projector.path, "size": projector.size, "vision": projector.sees, "audio": projector.hears,
+                })
+            }));
         }
         value
     }
@@ -200,6 +222,18 @@ fn devices_json(plan: &DevicePlan) -> Value {
     let card =
         |share: &DeviceShare| json!({"device": share.device, "layers": share.layers, "bytes": share.bytes});
     json!({"layers": plan.layers, "cards": plan.shares.iter().map(card).collect::<Vec<_>>()})
+}
+
+/// What reads pictures and sound for a model.
+fn projector_fact(projector: &StoredProjector) -> String {
+    let name = projector.path.file_name().unwrap_or_default().to_string_lossy();
+    let reads = match (projector.sees, projector.hears) {
+        (true, true) => "pictures and sound",
+        (true, false) => "pictures",
+        (false, true) => "sound",
+        (false, false) => "nothing that Hob knows",
+    };
+    format!("{name} ({}), reads {reads}", memory(projector.size))
 }
 
 pub fn not_found(name: &str, found: &[EngineStatus]) -> Error {

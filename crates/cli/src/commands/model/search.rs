@@ -83,7 +83,7 @@ impl SearchHit {
         let known = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
         let (size, downloads, license) = match self {
             SearchHit::BuiltIn(entry) => {
-                (Some(format!("~{}", memory(entry.size))), None, Some(entry.license.to_owned()))
+                (Some(format!("~{}", memory(entry.total_size()))), None, Some(entry.license.to_owned()))
             }
             SearchHit::Hub(found) => {
                 (None, found.downloads.map(|count| count.to_string()), found.license.as_deref().map(one_line))
@@ -95,7 +95,7 @@ impl SearchHit {
     fn as_json(&self) -> Value {
         match self {
             SearchHit::BuiltIn(entry) => json!({
-                "name": self.name(), "size": entry.size, "downloads": null, "license": entry.license, "built_in": true,
+                "name": self.name(), "size": entry.total_size(), "downloads": null, "license": entry.license, "built_in": true,
             }),
             SearchHit::Hub(found) => json!({
                 "name": self.name(), "size": null, "downloads": found.downloads, "license": found.license,
