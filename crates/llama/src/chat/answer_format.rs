@@ -246,7 +246,12 @@ mod tests {
         assert_eq!(open.answer_start("\n<thi"), None);
         assert_eq!(open.answer_start("<think>a</think>"), at(8, 16));
         assert_eq!(open.answer_start("yes <think>"), at(0, 0));
-        assert!(begun.is_thought("") && open.is_thought("<think>a") && !open.is_thought("") && !open.is_thought("<think>a</think>"));
+        assert!(
+            begun.is_thought("")
+                && open.is_thought("<think>a")
+                && !open.is_thought("")
+                && !open.is_thought("<think>a</think>")
+        );
     }
 
     #[test]
