@@ -2,6 +2,7 @@
 # if a source no longer has the text that a change replaces.
 
 set(HOB_PATCHED ${CMAKE_CURRENT_BINARY_DIR}/hob)
+set(HOB_NATIVE ${CMAKE_CURRENT_LIST_DIR})
 # Of a run that failed.
 file(GLOB_RECURSE unfinished ${HOB_PATCHED}/*.new)
 if(unfinished)
@@ -41,56 +42,39 @@ hob_patch(ggml.c [==[
 ]==])
 hob_patch(ggml.c "#include <assert.h>\n" "#include <assert.h>\n#if defined(__linux__)\n#include <sys/mman.h>\n#endif\n")
 
-# All conversations share one pool of cells, and finished ones stay in it. ggml looks at every cell for every head of every
-# layer, and converts its mask to a float; with a pool of 7,000 cells that was a third of the time of a token of a small model.
-# This finds the cells of the conversation 32 at a time.
-hob_patch(ggml-cpu/ops.cpp [==[
-static void ggml_compute_forward_flash_attn_ext_f16_one_chunk(
-]==] [==[
-// The first cell from `at` on that the mask shows; `end` if there is none. Minus infinity hides a cell.
-static inline int64_t hob_next_cell(const ggml_fp16_t * mask, int64_t at, int64_t end) {
-    const uint16_t hidden = 0xFC00;
-    if (mask == nullptr) {
-        return at;
-    }
-#if defined(__AVX512BW__)
-    const __m512i all_hidden = _mm512_set1_epi16((short) hidden);
-    for (; at + 32 <= end; at += 32) {
-        const uint32_t shown = _mm512_cmpneq_epi16_mask(_mm512_loadu_si512(mask + at), all_hidden);
-        if (shown != 0) {
-            return at + __builtin_ctz(shown);
-        }
-    }
-#elif defined(__AVX2__)
-    const __m256i all_hidden = _mm256_set1_epi16((short) hidden);
-    for (; at + 16 <= end; at += 16) {
-        const __m256i same = _mm256_cmpeq_epi16(_mm256_loadu_si256((const __m256i *) (mask + at)), all_hidden);
-        const uint32_t shown = ~(uint32_t) _mm256_movemask_epi8(same);
-        if (shown != 0) {
-            return at + __builtin_ctz(shown) / 2;
-        }
-    }
-#else
-    static const uint64_t all_hidden[4] = {0xFC00FC00FC00FC00, 0xFC00FC00FC00FC00, 0xFC00FC00FC00FC00, 0xFC00FC00FC00FC00};
-    while (at + 16 <= end && memcmp(mask + at, all_hidden, sizeof(all_hidden)) == 0) {
-        at += 16;
-    }
-#endif
-    while (at < end && mask[at] == hidden) {
-        at++;
-    }
-    return at;
-}
-
-static void ggml_compute_forward_flash_attn_ext_f16_one_chunk(
-]==])
+# Attention of single tokens: attention.h says why and how.
+hob_patch(ggml-cpu/ops.cpp "#include \"vec.h\"\n" "#include \"vec.h\"\n#include \"attention.h\"\n")
 hob_patch(ggml-cpu/ops.cpp [==[
         for (int64_t ic = ic_start; ic < ic_end; ++ic) {
             const float mv = mp ? slope*GGML_CPU_FP16_TO_FP32(mp[ic]) : 0.0f;
 ]==] [==[
-        for (int64_t ic = hob_next_cell(mp, ic_start, ic_end); ic < ic_end; ic = hob_next_cell(mp, ic + 1, ic_end)) {
+        int64_t ic_next = ic_start;
+#if defined(HOB_ATTENTION)
+        const bool in_floats = !params->use_ref && hob_can_attend(k, v);
+        if (in_floats) {
+            const hob_attention attention = {
+                pq, (const char *) k->data + ik2*nbk2 + ik3*nbk3, nbk1, (const char *) v->data + iv2*nbv2 + iv3*nbv3, nbv1,
+                mp, slope, scale, logit_softcap, DK, DV,
+            };
+            hob_attend(attention, ic_start, ic_end, VKQ32, M, S);
+            ic_next = ic_end;
+        }
+#else
+        const bool in_floats = false;
+#endif
+        for (int64_t ic = ic_next; ic < ic_end; ++ic) {
             const float mv = mp ? slope*GGML_CPU_FP16_TO_FP32(mp[ic]) : 0.0f;
 ]==])
+hob_patch(ggml-cpu/ops.cpp [==[
+        if (v->type == GGML_TYPE_F16) {
+            for (int64_t d = 0; d < DV; ++d) {
+                VKQ32[d] = GGML_CPU_FP16_TO_FP32(VKQ16[d]);
+]==] [==[
+        if (v->type == GGML_TYPE_F16 && !in_floats) {
+            for (int64_t d = 0; d < DV; ++d) {
+                VKQ32[d] = GGML_CPU_FP16_TO_FP32(VKQ16[d]);
+]==])
+# Prompts are read in tiles, which are skipped if they are hidden; finding that out without a conversion takes less time.
 hob_patch(ggml-cpu/ops.cpp [==[
             if (mask) {
                 bool can_skip = true;
@@ -106,7 +90,8 @@ hob_patch(ggml-cpu/ops.cpp [==[
             if (mask) {
                 bool can_skip = true;
 ]==])
-# The threads divide the cells of a single token evenly. Those of one conversation lie together, so that one thread had them all.
+# The threads divide the cells of a single token evenly. Those of one conversation lie together, so that one thread had them
+# all. Attention sinks belong to the first cell.
 hob_patch(ggml-cpu/ops.cpp [==[
     if (use_split_kv_path) {
         const int64_t chunk_size = (nek1 + nth - 1) / nth;
@@ -115,10 +100,10 @@ hob_patch(ggml-cpu/ops.cpp [==[
         const ggml_tensor * mask = dst->src[3];
         int64_t first = 0;
         int64_t end   = nek1;
-        if (mask != nullptr && mask->ne[2] == 1 && mask->ne[3] == 1) {
+        if (mask != nullptr && mask->ne[2] == 1 && mask->ne[3] == 1 && dst->src[4] == nullptr) {
             const ggml_fp16_t * row = (const ggml_fp16_t *) mask->data;
             first = hob_next_cell(row, 0, nek1);
-            while (end > first && row[end - 1] == 0xFC00) {
+            while (end > first && row[end - 1] == HOB_HIDDEN) {
                 end--;
             }
         }
@@ -153,7 +138,7 @@ function(hob_use_patched)
             if(source IN_LIST sources)
                 list(TRANSFORM sources REPLACE "^${source}$" "${HOB_PATCHED}/${source}")
                 set_target_properties(${target} PROPERTIES SOURCES "${sources}")
-                target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src)
+                target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src ${HOB_NATIVE})
             endif()
         endforeach()
     endforeach()

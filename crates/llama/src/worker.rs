@@ -451,7 +451,8 @@ impl<'model> Worker<'model> {
 
     /// Guesses the next tokens of answers that repeat earlier text, if the step is small: a full one is hardly faster per token.
     fn guess(&mut self) {
-        let writing = self.alive.iter().filter(|sequence| matches!(sequence.stage, Stage::Writing(_))).count();
+        let writing =
+            self.alive.iter().filter(|sequence| matches!(sequence.stage, Stage::Writing(_))).count();
         if !self.guesses || writing == 0 || writing > MAX_GUESSING {
             return;
         }

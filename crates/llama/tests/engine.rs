@@ -130,7 +130,8 @@ async fn guessed_tokens_do_not_change_an_answer() {
     let dir = models_dir();
     let guessing = LlamaEngine::new(options(&dir));
     let plain = LlamaEngine::new(LlamaOptions { prompt_lookup: false, ..options(&dir) });
-    let list = "1. the red house on the hill\n2. the blue boat in the harbour\n3. the green tree by the road\n";
+    let list =
+        "1. the red house on the hill\n2. the blue boat in the harbour\n3. the green tree by the road\n";
     let question = format!("Copy this list word for word, and nothing else:\n{list}");
     let drawn = GenerateRequest {
         temperature: Some(Temperature::new(0.3).expect("allowed")),
