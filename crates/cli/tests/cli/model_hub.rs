@@ -215,22 +215,22 @@ async fn a_model_that_is_not_here_is_described_and_can_be_chosen() {
     assert_eq!(shown.code, Some(0), "{}", shown.stderr);
     insta::assert_snapshot!(shown.stdout, @r"
     Model         gemma3:4b
-    Engine        none yet: 'hob model pull gemma3:4b' downloads it (about 2.3 GB)
+    Engine        none yet: 'hob model pull gemma3:4b' downloads it (about 3.1 GB)
     Use           many languages; pictures
     Parameters    3.9B
     Source        hf:ggml-org/gemma-3-4b-it-GGUF:gemma-3-4b-it-Q4_K_M.gguf
     Context       8k tokens; the model is trained for 128k
-    Weights       2.3 GB
+    Weights       3.1 GB
     KV cache      up to 1.1 GB for each conversation, 2.1 GB for all of them
     Slots         8 conversations at a time
-    Memory        about 4.8 GB in total, at most
-    Capabilities  chat (it also reads pictures, but the embedded engine does not yet)
+    Memory        about 5.6 GB in total, at most
+    Capabilities  chat, vision
     Licence       gemma
     ");
     let used = home.run(&["model", "use", "gemma3:4b"]).await;
     assert!(used.stdout.starts_with("The default model is now gemma-3-4b-it ("), "{}", used.stdout);
     insta::assert_snapshot!(used.stderr, @r"
-    warning: No engine has gemma3:4b yet. Download it with 'hob model pull gemma3:4b' (about 2.3 GB, licence gemma).
+    warning: No engine has gemma3:4b yet. Download it with 'hob model pull gemma3:4b' (about 3.1 GB, licence gemma).
     A running server uses it after a restart.
     ");
     let used = home.run(&["model", "use", "bge-m3"]).await;
@@ -336,7 +336,7 @@ fn the_page_of_models_is_up_to_date() {
             [entry.name].iter().chain(entry.also.iter()).map(|name| format!("`{name}`")).collect();
         let can: Vec<&str> = entry.can.iter().map(|ability| ability.as_str()).collect();
         // In the units of the program.
-        let megabytes = entry.size as f64 / f64::from(1 << 20);
+        let megabytes = entry.total_size() as f64 / f64::from(1 << 20);
         let size = if megabytes < 999.5 {
             format!("{megabytes:.0} MB")
         } else {
