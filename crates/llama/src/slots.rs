@@ -186,7 +186,7 @@ impl Slots {
 
     /// The tokens in a slot.
     pub(crate) fn tokens(&self, slot: usize) -> &[Token] {
-        self.slots.get(slot).map_or(&[], |slot| &slot.tokens)
+        self.slots.get(slot).map(|slot| slot.tokens.as_slice()).unwrap_or_default()
     }
 
     /// The number of tokens in a slot.
