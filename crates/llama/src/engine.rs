@@ -23,7 +23,7 @@ use crate::devices::cards;
 use crate::error::{KEY, bad_request, busy, interrupted, unusable};
 use crate::grammar_thread;
 use crate::job::{EmbedJob, Job, VectorForm, WarmJob};
-use crate::loaded_model::{ContextSize, LoadedModel, MAX_PARALLEL};
+use crate::loaded_model::{ContextSize, MAX_PARALLEL};
 use crate::media;
 use crate::model_cache::{Handle, Lease, ModelCache};
 use crate::options::LlamaOptions;

@@ -20,7 +20,7 @@ use crate::devices::Offload;
 use crate::error::{bad_request, unusable};
 use crate::grammar::{GrammarError, Spelling, Vocabulary};
 use crate::log;
-use crate::media::{self, Projector, Senses, WHOLE_PICTURE};
+use crate::media::{Projector, Senses, WHOLE_PICTURE};
 use crate::options::LlamaOptions;
 use crate::slots::Reuse;
 

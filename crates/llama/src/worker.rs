@@ -354,7 +354,11 @@ impl<'model> Worker<'model> {
         }
         let at = waiting[self.turn % waiting.len()];
         self.turn = self.turn.wrapping_add(1);
-        let most = if waiting.len() == self.alive.len() { self.loaded.step().alone } else { self.loaded.step().beside };
+        let most = if waiting.len() == self.alive.len() {
+            self.loaded.step().alone
+        } else {
+            self.loaded.step().beside
+        };
         let (slot, Some((vectors, next))) = (self.alive[at].slot, self.alive[at].next_vectors()) else {
             return;
         };
