@@ -306,9 +306,7 @@ impl<'model> Worker<'model> {
     }
 
     fn start(&mut self, job: Box<Job>, lead: usize, follow: usize) {
-        let Some(place) = self.slots.place(job.reusable(), lead) else {
-            return;
-        };
+        let Some(place) = self.slots.place(job.reusable(), lead) else { return };
         let leader = place.slot;
         self.settle(&place);
         let reused = self.slots.len(leader);
@@ -325,9 +323,7 @@ impl<'model> Worker<'model> {
     /// Applies a decision of the slots to the memory.
     fn settle(&mut self, place: &SlotAssignment) {
         let reused = self.slots.position(place.slot, place.reused);
-        let Some(context) = &mut self.context else {
-            return;
-        };
+        let Some(context) = &mut self.context else { return };
         for &slot in &place.forget {
             remove(context, slot, 0);
         }
@@ -385,9 +381,7 @@ impl<'model> Worker<'model> {
     fn step(&mut self) {
         self.guess();
         self.read_picture();
-        let Some(context) = &mut self.context else {
-            return;
-        };
+        let Some(context) = &mut self.context else { return };
         let active: Vec<usize> = (0..self.alive.len()).filter(|&at| self.alive[at].has_tokens()).collect();
         if active.is_empty() {
             return;
@@ -455,13 +449,13 @@ impl<'model> Worker<'model> {
 
     /// Guesses the next tokens of answers that repeat earlier text, if the step is small: a full one is hardly faster per token.
     fn guess(&mut self) {
-        let writing =
-            self.alive.iter().filter(|sequence| matches!(sequence.stage, Stage::Writing(_))).count();
+        let is_writing = |sequence: &&Sequence| matches!(sequence.stage, Stage::Writing(_));
+        let writing = self.alive.iter().filter(is_writing).count();
         if !self.guesses || writing == 0 || writing > MAX_GUESSING {
             return;
         }
-        // The batch has space for a step without prompts.
         let step = self.loaded.step();
+        // The batch has space for a step without prompts.
         let most = ((step.alone - step.beside) / writing).min(MAX_GUESSES);
         for sequence in &mut self.alive {
             sequence.guess(self.slots.tokens(sequence.slot), most);
