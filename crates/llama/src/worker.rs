@@ -395,7 +395,8 @@ impl<'model> Worker<'model> {
             self.fail_all(error);
             return;
         }
-        let mut computed = usize::try_from(self.batch.n_tokens()).unwrap_or(0);
+        let computed = u64::try_from(self.batch.n_tokens()).unwrap_or(0);
+        self.loaded.computed.fetch_add(computed, Ordering::Relaxed);
         for share in &plan {
             let sequence = &mut self.alive[active[share.index]];
             for token in sequence.advance(share.tokens) {
@@ -424,7 +425,6 @@ impl<'model> Worker<'model> {
             self.loaded.guessed.fetch_add(right as u64, Ordering::Relaxed);
             if right < guesses.len() {
                 self.wrong.push(from);
-                computed -= guesses.len() - right;
             }
             let shared = Rc::clone(&self.alive[at].shared);
             // The other answers of the request begin after the prompt.
@@ -436,7 +436,6 @@ impl<'model> Worker<'model> {
                 }
             }
         }
-        self.loaded.computed.fetch_add(computed as u64, Ordering::Relaxed);
         for slot in self.wrong.drain(..) {
             remove(context, slot, self.slots.position(slot, self.slots.len(slot)));
         }

@@ -45,7 +45,7 @@ fn engine_with(projector: Option<TinyProjector>) -> (TempDir, LlamaEngine) {
 /// The same for a model whose positions have several coordinates: that of the tests under another architecture, which writes
 /// nonsense.
 fn engine_with_grid() -> (TempDir, LlamaEngine) {
-    use MetadataValue::{Float, Number, Text};
+    use MetadataValue::{Float, Number, Signed, Text};
     let dir = TempDir::new().expect("a directory for models");
     let entries = [
         ("general.architecture", Text("qwen2vl")),
@@ -56,7 +56,7 @@ fn engine_with_grid() -> (TempDir, LlamaEngine) {
         ("qwen2vl.attention.head_count", Number(9)),
         ("qwen2vl.attention.head_count_kv", Number(3)),
         ("qwen2vl.attention.layer_norm_rms_epsilon", Float(1e-5)),
-        ("qwen2vl.rope.dimension_sections", Number(8)),
+        ("qwen2vl.rope.dimension_sections", Signed(8)),
     ];
     copy_with_metadata(&model_file(), &dir.path().join("model.gguf"), &entries).expect("a copy of the model");
     let projector = TinyProjector { order: PictureOrder::Grid, hears: false, ..TinyProjector::new(WIDTH) };
