@@ -78,7 +78,9 @@ impl ApiError {
     pub(crate) fn for_missing_model(self, model: &str) -> Self {
         match self.code {
             Some("model_not_found") => {
-                ApiError { message: format!("model '{model}' not found: {}", self.message), ..self }
+                // The name is not repeated.
+                let rest = self.message.replacen(&format!(" has no model '{model}'; it has "), " has ", 1);
+                ApiError { message: format!("model '{model}' not found: {rest}"), ..self }
             }
             _ => self,
         }
