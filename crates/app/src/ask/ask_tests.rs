@@ -161,11 +161,8 @@ async fn reranking_without_the_default_embedding_model_says_how_to_get_it() {
     let (system, engine) = system(ScriptedEngine::saying(&["hi"]), None);
     let engine: Arc<dyn Engine> = engine;
     let embedder = crate::embedder(&hob_config::Config::default(), home.path(), &engine);
-    let request = hob_core::RerankRequest {
-        model: "default".into(),
-        query: "q".into(),
-        documents: vec!["a".into()],
-    };
+    let request =
+        hob_core::RerankRequest { model: "default".into(), query: "q".into(), documents: vec!["a".into()] };
     let error = system.with_embedder(embedder).rerank(request, &caller()).await.unwrap_err();
     assert!(matches!(error, AskError::Engine(EngineError::NotConfigured { .. })), "{error}");
     assert!(error.to_string().contains("'hob model pull all-minilm-l6-v2'"), "{error}");

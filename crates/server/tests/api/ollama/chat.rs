@@ -190,10 +190,7 @@ async fn trouble_before_the_first_piece_is_a_status_with_an_error() {
     let (server, engine) = server(ScriptedEngine::saying(&["hi"])).await;
     let body = |model: &str| json!({ "model": model, "messages": [{ "role": "user", "content": "hi" }] });
     let (status, answer) = object(post(&server, "/api/chat", &body("nope")).await).await;
-    assert_eq!(
-        (status, answer),
-        (404, json!({ "error": "model 'nope' not found: scripted has m" }))
-    );
+    assert_eq!((status, answer), (404, json!({ "error": "model 'nope' not found: scripted has m" })));
     engine.set_gone(true);
     let (status, answer) = object(post(&server, "/api/chat", &body("m")).await).await;
     assert_eq!(status, 502);
