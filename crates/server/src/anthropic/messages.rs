@@ -23,7 +23,7 @@ pub(crate) async fn create(
     request: Request,
 ) -> Result<Response, ApiError> {
     let role = RequestContext::role(request.extensions());
-    answer(&state, request).await.map_err(|error| error.for_caller(role).in_format(ErrorFormat::Anthropic))
+    answer(&state, request).await.map_err(|error| as_written(error.for_caller(role)))
 }
 
 pub(crate) async fn count_tokens(
@@ -31,7 +31,12 @@ pub(crate) async fn count_tokens(
     request: Request,
 ) -> Result<Response, ApiError> {
     let role = RequestContext::role(request.extensions());
-    count(&state, request).await.map_err(|error| error.for_caller(role).in_format(ErrorFormat::Anthropic))
+    count(&state, request).await.map_err(|error| as_written(error.for_caller(role)))
+}
+
+/// The error in the form of this API, and with its names of fields.
+fn as_written(error: ApiError) -> ApiError {
+    error.renaming("image_url", "image").in_format(ErrorFormat::Anthropic)
 }
 
 async fn answer(state: &ServerState, request: Request) -> Result<Response, ApiError> {

@@ -86,6 +86,13 @@ impl ApiError {
         }
     }
 
+    /// The same with the name that clients of this API know a field by.
+    pub(crate) fn renaming(self, field: &str, written: &str) -> Self {
+        let message = self.message.replace(&format!("'{field}'"), &format!("'{written}'"));
+        let param = self.param.map(|param| if param == field { written.to_owned() } else { param });
+        ApiError { message, param, ..self }
+    }
+
     /// A request that another API has and Hob does not.
     pub(crate) fn beyond_hob(message: &str) -> Self {
         Self::new(StatusCode::NOT_IMPLEMENTED, "invalid_request_error", message)

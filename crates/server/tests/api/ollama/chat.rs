@@ -1,6 +1,6 @@
 //! `POST /api/chat`: the bodies of whole and streamed answers.
 
-use hob_core::{Delta, EngineError, FinishReason, ToolCallDelta, Usage};
+use hob_core::{AnswerWarning, Delta, EngineError, FinishReason, ToolCallDelta, Usage};
 use hob_testkit::ScriptedEngine;
 use serde_json::json;
 
@@ -251,4 +251,27 @@ async fn what_an_engine_cannot_follow_is_named_and_no_reason_to_refuse() {
     let extra = json!(engine.requests()[0].extra);
     let expected = json!({ "top_k": 20, "reasoning_effort": "medium", "chat_template_kwargs": { "enable_thinking": true } });
     assert_eq!(extra, expected);
+}
+
+#[tokio::test]
+async fn fields_have_the_names_of_this_api() {
+    let ignored = AnswerWarning::Ignored("reasoning_effort".into());
+    let (thinking, _engine) = server(ScriptedEngine::saying(&["hi"]).with_warnings(&[ignored])).await;
+    for stream in [false, true] {
+        let body = json!({
+            "model": "m", "messages": [{ "role": "user", "content": "hi" }], "think": true, "stream": stream,
+        });
+        assert_eq!(warnings(&post(&thinking, "/api/chat", &body).await), ["ignored=think"]);
+    }
+    let (blind, _engine) = server(ScriptedEngine::new(|_| {
+        vec![Err(EngineError::Unsupported {
+            engine: "scripted".into(),
+            field: "image_url".into(),
+            hint: None,
+        })]
+    }))
+    .await;
+    let body = json!({ "model": "m", "messages": [{ "role": "user", "content": "hi" }], "stream": false });
+    let (status, answer) = object(post(&blind, "/api/chat", &body).await).await;
+    assert_eq!((status, answer), (400, json!({ "error": "scripted does not support 'images'" })));
 }
