@@ -275,3 +275,18 @@ async fn fields_have_the_names_of_this_api() {
     let (status, answer) = object(post(&blind, "/api/chat", &body).await).await;
     assert_eq!((status, answer), (400, json!({ "error": "scripted does not support 'images'" })));
 }
+
+#[tokio::test]
+async fn an_answer_that_the_caller_began_is_continued_or_the_answer_says_that_it_is_not() {
+    let body = json!({ "model": "m", "stream": false, "messages": [
+        { "role": "user", "content": "hi" }, { "role": "assistant", "content": "The" },
+    ] });
+    for (key, expected, extra) in [
+        ("embedded", Vec::<&str>::new(), json!({ "continue_final_message": true })),
+        ("litellm", vec!["ignored=prefill"], json!({})),
+    ] {
+        let (server, engine) = server(ScriptedEngine::saying(&["hi"]).called(key)).await;
+        assert_eq!(warnings(&post(&server, "/api/chat", &body).await), expected, "{key}");
+        assert_eq!(json!(engine.requests()[0].extra), extra, "{key}");
+    }
+}
