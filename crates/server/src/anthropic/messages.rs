@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use hob_core::{AnswerWarning, Caller};
+use hob_core::{AgentPreference, AnswerWarning, Caller};
 use serde_json::json;
 
 use super::events::MessageEvents;
@@ -58,7 +58,12 @@ async fn answer(state: &ServerState, request: Request) -> Result<Response, ApiEr
 async fn count(state: &ServerState, request: Request) -> Result<Response, ApiError> {
     let Received { parsed, caller, client: _client } =
         answer::receive(state, request, new_id("msg_"), MessagesRequest::parse_count).await?;
-    let MessagesRequest { request, mut warnings, .. } = parsed;
+    let MessagesRequest { request, mut warnings, agent, .. } = parsed;
+    // A stream would not use the agent, and this request does not say whether one follows.
+    let has_agent = state.system.agent().is_some() && agent != AgentPreference::None;
+    if has_agent && request.tools.is_empty() && !request.continues_last_message() {
+        warnings.push(AnswerWarning::Ignored("agent".to_owned()));
+    }
     let counted = state.system.count_tokens(request, &caller).await?;
     if counted.is_estimate {
         warnings.push(AnswerWarning::Estimated);
