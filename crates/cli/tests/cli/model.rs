@@ -198,6 +198,11 @@ async fn an_unknown_model_gets_suggestions() {
     insta::assert_snapshot!(ran.stderr, @r"
     error: no engine has the model 'smolm2:latest'. Did you mean smollm2:latest, smollm2, smollm2-tools:latest? 'hob model list' lists all models, 'hob model pull smolm2:latest' downloads it.
     ");
+    let ran = home.run(&["show", "default"]).await;
+    assert_eq!(
+        ran.stderr,
+        "error: 'default' is no model of its own: Hob chooses one. 'hob' shows the default model.\n"
+    );
 }
 
 /// An Ollama that downloads.
