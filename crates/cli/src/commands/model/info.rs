@@ -172,7 +172,7 @@ impl ModelOnEngine<'_> {
             }
             None => facts.extend([
                 ("Context", self.context().map(|context| format!("{} tokens", tokens(context)))),
-                ("VRAM", self.model.size.map(|size| format!("about {}, plus its context", memory(size)))),
+                ("Memory", self.model.size.map(|size| format!("about {}, plus its context", memory(size)))),
             ]),
         }
         facts.extend([
