@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use hob_core::{
-    CompletionRequest, EngineError, GenerateRequest, Message, Prompt, ResponseFormat, ToolDefinition,
+    AnswerWarning, CompletionRequest, EngineError, GenerateRequest, Message, PREFILL, Prompt, ResponseFormat,
+    ToolDefinition,
 };
 use llama_cpp_2::model::LlamaChatMessage;
 use serde_json::{Map, Value, json};
@@ -46,12 +47,13 @@ pub(crate) fn prepare(
     request: &GenerateRequest,
     files: &[Arc<EncodedMedia>],
 ) -> Result<Prepared, EngineError> {
-    let ask = answer_options(loaded, request)?;
+    let mut ask = answer_options(loaded, request)?;
     let plan = CallPlan::read(request)?;
-    let chat =
-        ChatInput { loaded, messages: &request.messages, offered: constraint::offered(request), ask: &ask };
+    let (messages, begun) = begun_answer(loaded, request, &mut ask)?;
+    let chat = ChatInput { loaded, messages, offered: constraint::offered(request), ask: &ask };
     let rendered = chat.render(plan.as_ref())?;
-    let PromptTokens { tokens: prompt, media } = prompt_tokens(loaded, &rendered.prompt, files)?;
+    let text = with_beginning(&rendered.prompt, begun.as_deref());
+    let PromptTokens { tokens: prompt, media } = prompt_tokens(loaded, &text, files)?;
     check_length(loaded, &prompt, "messages")?;
     let format = rendered.format;
     // A format without a mark of calls has rules only for calls that are forced.
@@ -167,11 +169,44 @@ pub(crate) fn prompt_of(
 ) -> Result<Vec<i32>, EngineError> {
     let mut ask = AnswerOptions::read(request, loaded.parallel)?;
     ask.place_effort(template_source(loaded));
-    let chat =
-        ChatInput { loaded, messages: &request.messages, offered: constraint::offered(request), ask: &ask };
-    let prompt = prompt_tokens(loaded, &chat.render(None)?.prompt, files)?.tokens;
+    let (messages, begun) = begun_answer(loaded, request, &mut ask)?;
+    let chat = ChatInput { loaded, messages, offered: constraint::offered(request), ask: &ask };
+    let rendered = chat.render(None)?;
+    let text = with_beginning(&rendered.prompt, begun.as_deref());
+    let prompt = prompt_tokens(loaded, &text, files)?.tokens;
     check_length(loaded, &prompt, "messages")?;
     Ok(prompt)
+}
+
+/// The messages to answer, and the beginning of the answer if the caller wrote one, marked. A model whose template begins a thought
+/// cannot continue it: there, the beginning is a message like others, with a warning.
+fn begun_answer<'a>(
+    loaded: &LoadedModel,
+    request: &'a GenerateRequest,
+    ask: &mut AnswerOptions,
+) -> Result<(&'a [Message], Option<String>), EngineError> {
+    if !ask.continues_last {
+        return Ok((request.messages.as_slice(), None));
+    }
+    let Some((before, words)) = request.begun_answer() else {
+        let message =
+            "'continue_final_message' needs a last message of the assistant that has text and no tool calls";
+        return Err(bad_request(message, Some("messages")));
+    };
+    let options: &AnswerOptions = ask;
+    let chat = ChatInput { loaded, messages: before, offered: constraint::offered(request), ask: options };
+    if chat.render(None)?.format.is_in_thought() {
+        ask.warnings.push(AnswerWarning::Ignored(PREFILL.to_owned()));
+        return Ok((request.messages.as_slice(), None));
+    }
+    Ok((before, Some(loaded.control.mark(&words).into_owned())))
+}
+
+fn with_beginning<'a>(prompt: &'a str, begun: Option<&str>) -> Cow<'a, str> {
+    match begun {
+        Some(words) => Cow::Owned(format!("{prompt}{words}")),
+        None => Cow::Borrowed(prompt),
+    }
 }
 
 /// The program of the model's own template, which can have variables.

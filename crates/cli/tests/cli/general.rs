@@ -43,6 +43,7 @@ async fn help_lists_commands_and_examples() {
       hob ask 'Why is the sky blue?'        ask the default model
       hob serve                             serve OpenAI clients on http://localhost:8000/v1
       hob doctor                            find out what is wrong
+      hob run, ps, list, pull, show, stop, rm   the same as in Ollama
     ");
 }
 
