@@ -94,6 +94,7 @@ fn the_defaults_are_the_documented_ones() {
     engine.embedded.queue = 64
     engine.embedded.keep_alive = 300.0
     engine.embedded.memory_mb = 0
+    engine.embedded.prompt_lookup = false
     engine.embedded.gpu_layers = "auto"
     intelligence.default_model = ""
     intelligence.router = "heuristic"

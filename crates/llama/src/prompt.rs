@@ -21,7 +21,6 @@ use crate::loaded_model::{LoadedModel, Template};
 use crate::media::{self, EncodedMedia, MediaPart, PlacedVectors};
 use crate::prompt_scores::{MAX_PROBABILITIES, RepeatedPrompt};
 use crate::request::AnswerOptions;
-use crate::tokens::text_of;
 
 /// A request, ready for the worker.
 #[derive(Debug, Clone)]
@@ -124,7 +123,7 @@ fn repeated(
             let is_begun_by_token = loaded.model.vocab().should_add_bos();
             RepeatedPrompt { text: text.clone(), is_begun_by_token }
         }
-        Prompt::Tokens(_) => RepeatedPrompt { text: text_of(loaded, tokens), is_begun_by_token: false },
+        Prompt::Tokens(_) => RepeatedPrompt { text: loaded.text_of(tokens), is_begun_by_token: false },
     })
 }
 
