@@ -69,7 +69,7 @@ async fn an_alias_of_a_model_that_is_gone_is_no_answer() {
     let body: Value = response.json().await.unwrap();
     assert_eq!(
         body["error"]["message"],
-        "[models.aliases] maps gpt-5 to gone, which no engine has. See 'hob model list', then change the alias in config.toml and \
+        "model: [models.aliases] maps gpt-5 to gone, which no engine has. See 'hob model list', then change the alias in config.toml and \
          restart the server"
     );
 }

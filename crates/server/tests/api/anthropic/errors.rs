@@ -49,7 +49,7 @@ async fn an_image_that_the_model_cannot_read_is_named_as_this_api_does() {
     });
     let server = TestServer::start(Arc::new(engine)).await;
     let (status, _, message) = error(create(&server, &asking(json!({}))).await).await;
-    assert_eq!((status, message.as_str()), (400, "scripted does not support 'image'"));
+    assert_eq!((status, message.as_str()), (400, "image: scripted does not support 'image'"));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! `POST /api/chat`: the bodies of whole and streamed answers.
 
-use hob_core::{AnswerWarning, Delta, EngineError, FinishReason, ToolCallDelta, Usage};
+use hob_core::{Delta, EngineError, FinishReason, ToolCallDelta, Usage};
 use hob_testkit::ScriptedEngine;
 use serde_json::json;
 
@@ -255,8 +255,7 @@ async fn what_an_engine_cannot_follow_is_named_and_no_reason_to_refuse() {
 
 #[tokio::test]
 async fn fields_have_the_names_of_this_api() {
-    let ignored = AnswerWarning::Ignored("reasoning_effort".into());
-    let (thinking, _engine) = server(ScriptedEngine::saying(&["hi"]).with_warnings(&[ignored])).await;
+    let (thinking, _engine) = server(ScriptedEngine::saying(&["hi"])).await;
     for stream in [false, true] {
         let body = json!({
             "model": "m", "messages": [{ "role": "user", "content": "hi" }], "think": true, "stream": stream,
