@@ -105,6 +105,7 @@ pub(crate) struct Worker<'model> {
     /// A size that could not be allocated, and the number of sequences then.
     refused: Option<(usize, usize)>,
     turn: usize,
+    picture_turn: usize,
 }
 
 /// A prompt that is read ahead.
@@ -130,6 +131,7 @@ impl<'model> Worker<'model> {
             warming: None,
             refused: None,
             turn: 0,
+            picture_turn: 0,
         };
         if !loaded.embeds_only {
             let mut context = loaded.writing_context(loaded.first_cells())?;
@@ -348,8 +350,8 @@ impl<'model> Worker<'model> {
         if waiting.is_empty() {
             return;
         }
-        let at = waiting[self.turn % waiting.len()];
-        self.turn = self.turn.wrapping_add(1);
+        let at = waiting[self.picture_turn % waiting.len()];
+        self.picture_turn = self.picture_turn.wrapping_add(1);
         let most = if waiting.len() == self.alive.len() {
             self.loaded.step().alone
         } else {

@@ -296,13 +296,20 @@ bool hob_media_read(const hob_projector * projector, const hob_media * media, si
         }
         auto *     rendered = batch.render(context, static_cast<int>(first), static_cast<int>(count));
         const bool is_whole = mtmd_decode_use_non_causal(projector->context, chunk);
+        // Also after an exception.
+        struct causal_again {
+            llama_context * context;
+            bool            is_needed;
+            ~causal_again() {
+                if (is_needed) {
+                    llama_set_causal_attn(context, true);
+                }
+            }
+        } again{ context, is_whole };
         if (is_whole) {
             llama_set_causal_attn(context, false);
         }
         const int32_t status = llama_process(context, LLAMA_PROCESS_TYPE_DECODE, rendered);
-        if (is_whole) {
-            llama_set_causal_attn(context, true);
-        }
         if (status != 0) {
             throw std::runtime_error("a step of the model failed with " + std::to_string(status));
         }
