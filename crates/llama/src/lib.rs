@@ -6,6 +6,7 @@
 mod backends;
 mod batch_plan;
 mod chat;
+mod chat_input;
 mod compute_units;
 mod constraint;
 mod context_memory;

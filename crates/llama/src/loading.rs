@@ -119,5 +119,8 @@ impl From<LoadError> for EngineError {
 pub(crate) fn layer_sizes(stored: &StoredModel, options: &LlamaOptions) -> Option<LayerSizes> {
     let estimate = stored.memory(ContextSize::of(stored, options).cells.into())?;
     let header = stored.header.as_deref()?;
-    Some(LayerSizes::new(header, estimate.weights, estimate.kv_cache, estimate.overhead))
+    // The estimate counts a projector as weights, but it is no part of a layer. It goes to a card as a whole.
+    let projector = stored.projector.as_ref().map_or(0, |projector| projector.size);
+    let weights = estimate.weights.saturating_sub(projector);
+    Some(LayerSizes::new(header, weights, estimate.kv_cache, estimate.overhead.saturating_add(projector)))
 }
