@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 fn llm_of(engine: &Arc<ScriptedEngine>) -> LlmOptions {
     LlmOptions {
-        engine: Arc::clone(engine) as Arc<dyn Engine>,
+        engine: hob_agents::builtin::same_engine(Arc::clone(engine) as Arc<dyn Engine>),
         model: Arc::new(|| Some("m".to_owned())),
         defaults: AnswerDefaults::default(),
     }

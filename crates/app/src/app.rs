@@ -8,9 +8,12 @@ use hob_channels::{ChannelError, ChannelService};
 use hob_config::{Config, EngineName};
 use hob_conversations::ResponseStore;
 use hob_core::engine::CLOUD;
-use hob_core::{AnswerDefaults, Ask, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents};
+use hob_core::{
+    AnswerDefaults, Ask, Engine, EngineError, EventBus, KeyRing, ModelReason, Permit, RequestSource, RunEvents,
+};
 use hob_engines::selection::{NoEngine, RejectedEngine, SelectedEngine, SelectionReason};
 use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
+use hob_keys::KeyService;
 use hob_memory::ChunkOptionsError;
 use hob_memory::ReaderProcess;
 use hob_models::PullError;
@@ -29,6 +32,7 @@ use crate::startup::channels::{ChannelParts, open_channels};
 use crate::startup::conversations::response_store;
 use crate::startup::embedder::embedder;
 use crate::startup::engines::{beside, choose, engines};
+use crate::startup::keys::key_service;
 use crate::startup::local_models::{self, FirstRun, OfferFn};
 use crate::startup::memory::{MemoryWiring, open_memory};
 use crate::startup::routing::open_router;
@@ -88,6 +92,8 @@ pub struct App {
     pub responses: Arc<dyn ResponseStore>,
     /// Downloads and deletes models.
     pub library: Arc<ModelLibrary>,
+    /// The named API keys. None is known until they are started.
+    pub keys: Arc<KeyService>,
     managed: Option<ManagedServer>,
     traces: TraceExporter,
     registry: ToolRegistry,
@@ -122,6 +128,7 @@ impl App {
         };
         let key = engine.key().to_owned();
         let database = hob_database(home);
+        let keys = key_service(config, database.clone());
         let record = TelemetryService::open(&telemetry_options(config), &database);
         let traces = TraceExporter::open(config.telemetry.otlp_endpoint.as_deref());
         let recorder = Recorder::new(&telemetry_options(config), &record, traces.tracer().clone());
@@ -156,8 +163,9 @@ impl App {
             temperature: config.intelligence.temperature,
             max_tokens: config.intelligence.max_tokens,
         };
-        let llm = LlmOptions { defaults, ..llm_tool(&pool, &default, &recorder).await };
-        let cloud_tools = match llm.engine.key() == CLOUD {
+        let (llm_engine, llm) = llm_tool(&pool, &default, &recorder, &keys).await;
+        let llm = LlmOptions { defaults, ..llm };
+        let cloud_tools = match llm_engine == CLOUD {
             true => vec![LLM_TOOL.to_owned()],
             false => Vec::new(),
         };
@@ -192,6 +200,7 @@ impl App {
             system.with_fallback(fallback(config, &engines)).with_cloud_reason(cloud_reason(&because, &key));
         let system =
             system.with_memory(memory).with_embedder(embedder).with_router(router).with_feedback(feedback);
+        let system = system.with_keys(Arc::clone(&keys) as Arc<dyn KeyRing>);
         let system = Arc::new(system.with_channels(channels.clone()));
         registry.keep_up(&system);
         let scheduler = Scheduler::new(SchedulerParts {
@@ -212,6 +221,7 @@ impl App {
             scheduler,
             responses,
             library,
+            keys,
             managed,
             traces,
             registry,
@@ -243,6 +253,8 @@ impl App {
         self.system.router().service().clone().close().await;
         drop(self.system);
         self.traces.close().await;
+        // After the answers, which spend.
+        self.keys.close().await;
         flush_responses(self.responses).await;
         self.record.close().await;
         if let Some(managed) = self.managed {
@@ -309,7 +321,13 @@ async fn embedding_engine(config: &Config, pool: &EnginePool) -> Arc<dyn Engine>
 }
 
 /// The tool `llm` always uses the same model, on the engine that has it. Its calls are recorded like all others.
-async fn llm_tool(pool: &EnginePool, default: &DefaultModel, recorder: &Recorder) -> LlmOptions {
+/// They are charged to the key of the run. Also returns the key of the engine.
+async fn llm_tool(
+    pool: &EnginePool,
+    default: &DefaultModel,
+    recorder: &Recorder,
+    keys: &Arc<KeyService>,
+) -> (String, LlmOptions) {
     let model = default.steady(pool).await.ok().flatten();
     let engine = pool.engine_for(model.as_deref()).await;
     let context = RecordContext {
@@ -319,12 +337,21 @@ async fn llm_tool(pool: &EnginePool, default: &DefaultModel, recorder: &Recorder
         events: RunEvents::without_subscribers(),
         recorder: recorder.clone(),
         trace_parent: None,
+        key: None,
+        end_user: None,
     };
-    LlmOptions {
-        engine: Arc::new(RecordedEngine::new(engine, context)),
+    let (engine_key, keys) = (engine.key().to_owned(), Arc::clone(keys));
+    let for_run = move |permit: &Permit| -> Arc<dyn Engine> {
+        // A key that was revoked during the run is charged nothing more; the next request of the run is refused.
+        let key = permit.key.as_deref().and_then(|name| keys.grant(name));
+        Arc::new(RecordedEngine::new(Arc::clone(&engine), RecordContext { key, ..context.clone() }))
+    };
+    let options = LlmOptions {
+        engine: Arc::new(for_run),
         model: Arc::new(move || model.clone()),
         defaults: AnswerDefaults::default(),
-    }
+    };
+    (engine_key, options)
 }
 
 /// Whether to report that the default engine does not answer: the user chose it, or it has answered before. An engine that

@@ -10,13 +10,14 @@ pub(crate) const DATABASE: &str = "hob.db";
 /// The file of the user's documents. A separate file, because it is large and indexing can rebuild it.
 pub(crate) const MEMORY_DATABASE: &str = "memory.db";
 
-/// The tables of `hob.db`: calls, tasks, conversations and what the router learned.
+/// The tables of `hob.db`: calls, tasks, conversations, keys and what the router learned.
 pub const HOB_MIGRATIONS: &[Migrations] = &[
     hob_telemetry::MIGRATIONS,
     hob_tasks::MIGRATIONS,
     hob_channels::MIGRATIONS,
     hob_routing::MIGRATIONS,
     hob_conversations::MIGRATIONS,
+    hob_keys::MIGRATIONS,
 ];
 
 /// The tables of `memory.db`: the user's documents.

@@ -28,7 +28,7 @@ async fn prompt(agent: &str) -> GenerateRequest {
     config.sandbox.enabled = true;
     let engine = Arc::new(ScriptedEngine::saying(&["yes"]));
     let llm = LlmOptions {
-        engine: Arc::clone(&engine) as Arc<dyn Engine>,
+        engine: hob_agents::builtin::same_engine(Arc::clone(&engine) as Arc<dyn Engine>),
         model: Arc::new(|| None),
         defaults: AnswerDefaults::default(),
     };

@@ -117,9 +117,10 @@ fn remedy(error: &EngineError) -> Option<String> {
             Some(format!("Try again; the log of {engine} may show the reason"))
         }
         // Their messages already contain a hint.
-        EngineError::Refused { .. } | EngineError::Unsupported { .. } | EngineError::NotConfigured { .. } => {
-            None
-        }
+        EngineError::Refused { .. }
+        | EngineError::Unsupported { .. }
+        | EngineError::NotConfigured { .. }
+        | EngineError::Limit(_) => None,
     }
 }
 

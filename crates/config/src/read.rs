@@ -68,7 +68,8 @@ fn syntax(source: Source<'_>, error: &toml::de::Error) -> ConfigError {
 }
 
 fn warnings(source: Source<'_>, mut unknown: Vec<Unknown>) -> Vec<ConfigWarning> {
-    unknown.sort_by_key(|unknown| unknown.offset);
+    // Those of the server first: they decide whether it may start, so none is omitted.
+    unknown.sort_by_key(|unknown| (!unknown.name.starts_with("server"), unknown.offset));
     let count = unknown.len().saturating_sub(MOST_UNKNOWN);
     let sections = list(&Config::default());
     let section_names: Vec<&str> = sections.iter().map(|section| section.name.as_str()).collect();

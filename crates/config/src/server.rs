@@ -7,9 +7,9 @@ use secrecy::SecretString;
 use crate::agent::{AGENT, AgentName};
 use crate::kind::{
     BIND_ADDRESS, COUNT, COUNT_OR_NONE, HOST_NAMES, OPTIONAL_TEXT, ORIGINS, PORT, SECONDS, SECONDS_OR_NONE,
-    SECRET,
+    SECRET, quote,
 };
-use crate::section_keys::keys_of;
+use crate::section_keys::{Exposure, Kind, keys_of};
 
 /// Settings of the HTTP server.
 #[derive(Debug, Clone)]
@@ -27,6 +27,10 @@ pub struct ServerConfig {
     pub api_key: Option<SecretString>,
     /// Names under which the server may be addressed, besides IP addresses and `localhost`; lower case, without a port.
     pub allowed_hosts: Vec<String>,
+    /// What happens to requests of keys whose limits cannot be read.
+    pub limit_failure: LimitFailure,
+    /// Whether and how every request is logged.
+    pub access_log: AccessLog,
     /// Origins of web pages that may read answers, as browsers send them; `*` is all. Empty switches CORS off.
     pub cors_origins: Vec<String>,
     /// The largest request body, in MiB.
@@ -47,6 +51,60 @@ pub struct ServerConfig {
     pub shutdown_grace: Duration,
 }
 
+/// What happens to requests of keys whose limits cannot be read, such as when the database is not available.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LimitFailure {
+    /// They get an error, so that no key uses more than it may.
+    Refuse,
+    /// They are answered and not counted.
+    Allow,
+}
+
+impl LimitFailure {
+    pub const ALL: [LimitFailure; 2] = [LimitFailure::Refuse, LimitFailure::Allow];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LimitFailure::Refuse => "refuse",
+            LimitFailure::Allow => "allow",
+        }
+    }
+}
+
+/// Whether and how every request is logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccessLog {
+    Off,
+    Text,
+    Json,
+}
+
+impl AccessLog {
+    pub const ALL: [AccessLog; 3] = [AccessLog::Off, AccessLog::Text, AccessLog::Json];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AccessLog::Off => "off",
+            AccessLog::Text => "text",
+            AccessLog::Json => "json",
+        }
+    }
+}
+
+const LIMIT_FAILURE: Kind<LimitFailure> = Kind {
+    expected: "refuse or allow",
+    read: |typed| LimitFailure::ALL.into_iter().find(|choice| Some(choice.as_str()) == typed.text()),
+    write: |choice| quote(choice.as_str()),
+    exposure: Exposure::OneOf(&["refuse", "allow"]),
+};
+
+const ACCESS_LOG: Kind<AccessLog> = Kind {
+    expected: "off, text or json",
+    read: |typed| AccessLog::ALL.into_iter().find(|choice| Some(choice.as_str()) == typed.text()),
+    write: |choice| quote(choice.as_str()),
+    exposure: Exposure::OneOf(&["off", "text", "json"]),
+};
+
 impl ServerConfig {
     /// [`Self::max_body_mb`] in bytes.
     pub fn max_body_bytes(&self) -> usize {
@@ -64,6 +122,8 @@ impl Default for ServerConfig {
             workers: 1,
             api_key: None,
             allowed_hosts: Vec::new(),
+            limit_failure: LimitFailure::Refuse,
+            access_log: AccessLog::Off,
             cors_origins: Vec::new(),
             max_body_mb: 64,
             max_in_flight: 1024,
@@ -87,6 +147,8 @@ keys_of! {
         api_key: SECRET, "API key that clients must send; \"\" requires none. HOB_API_KEY overrides it.";
         allowed_hosts: HOST_NAMES, "Host names under which clients may call this server, besides IP addresses and localhost.";
         cors_origins: ORIGINS, "Origins of web pages that may call this server from a browser, such as \"https://app.example.org\".";
+        limit_failure: LIMIT_FAILURE, "What happens to requests of keys whose limits cannot be read: refuse or allow.";
+        access_log: ACCESS_LOG, "Log of every request on standard error: off, text or json.";
         max_body_mb: COUNT, "Largest request body in MiB; a larger one gets status 413.";
         max_in_flight: COUNT, "Requests processed at the same time; others wait.";
         max_waiting: COUNT_OR_NONE, "Requests that may wait; further ones are refused immediately.";

@@ -33,6 +33,22 @@ pub enum ConfigWarning {
     },
 }
 
+impl ConfigWarning {
+    /// Whether the server must not start with this: what has no effect may be meant to restrict access, such as `api_kye`.
+    pub fn is_about_server(&self) -> bool {
+        let is_server = |name: &str| name == "server" || name.starts_with("server.");
+        match self {
+            ConfigWarning::UnknownKey { key, nearest, .. } => {
+                is_server(key) || nearest.as_deref().is_some_and(is_server)
+            }
+            ConfigWarning::UnknownSection { section, nearest, .. } => {
+                is_server(section) || nearest.as_deref().is_some_and(is_server)
+            }
+            ConfigWarning::NoEffect { .. } | ConfigWarning::MoreUnknown { .. } => false,
+        }
+    }
+}
+
 impl fmt::Display for ConfigWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

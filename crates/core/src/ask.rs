@@ -10,6 +10,7 @@ use thiserror::Error;
 use crate::caller::CallerRole;
 use crate::engine_error::EngineError;
 use crate::generate::{GenerateRequest, Generation};
+use crate::key::{CallerRights, KeyGrant, LimitReached};
 use crate::model::{AGENT_MODEL, NoSuitableModel};
 use crate::model_reason::ModelReason;
 use crate::tool::Permit;
@@ -92,8 +93,12 @@ pub struct Caller {
     pub run: Arc<str>,
     pub source: RequestSource,
     pub role: CallerRole,
-    /// What an agent may use on this caller's behalf.
+    /// What an agent may use on this caller's behalf, and the name of the key that it is charged to.
     pub permit: Permit,
+    /// The rights of the key that `permit` names. Looked up again where a request is admitted.
+    pub key: Option<Arc<KeyGrant>>,
+    /// Whom the request is for, in the words of the client (the field `user`), for the records.
+    pub end_user: Option<Arc<str>>,
     pub agent: AgentPreference,
     pub memory: MemoryUse,
     /// The trace this request is a part of, where the caller named one.
@@ -110,11 +115,18 @@ impl Caller {
             source,
             role: CallerRole::Owner,
             permit: Permit::up_to(CallerRole::Owner.reach()),
+            key: None,
+            end_user: None,
             agent: AgentPreference::Configured,
             memory: MemoryUse::Allowed,
             trace_parent: None,
             request_id: None,
         }
+    }
+
+    /// What this caller may use.
+    pub fn rights(&self) -> CallerRights {
+        CallerRights { role: self.role, key: self.key.clone() }
     }
 }
 
@@ -173,6 +185,26 @@ pub enum AskError {
     /// Only a cloud provider could answer, and this caller may not spend the owner's money there.
     #[error("'{model}' is answered by a cloud provider, and only the owner of this server may use that")]
     CloudNotAllowed { model: String },
+
+    /// The key of this caller does not allow the model.
+    #[error(
+        "the key '{key}' may not use the model '{model}'. GET /v1/models lists the models that it may use"
+    )]
+    ModelNotAllowed { key: Arc<str>, model: String },
+
+    /// The key of this caller does not allow the engine that has the model.
+    #[error(
+        "'{model}' is answered by the engine {engine}, which the key '{key}' may not use. GET /v1/models lists the models that it may use"
+    )]
+    EngineNotAllowed { key: Arc<str>, engine: String, model: String },
+
+    /// The key of a request, or of the task that makes it, is not valid any more.
+    #[error("the key '{name}' is disabled, revoked or expired")]
+    KeyNotValid { name: Arc<str> },
+
+    /// The key of this caller may not use more now.
+    #[error(transparent)]
+    Limit(#[from] LimitReached),
 
     /// An image, or other content of a message, that is not passed on.
     #[error("{reason}")]

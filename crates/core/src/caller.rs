@@ -1,6 +1,5 @@
 //! Who asks, and what follows from it. Knows nothing of how a caller proves who it is.
 
-use crate::engine::CLOUD;
 use crate::tool::Reach;
 
 /// Who a request comes from, as far as Hob knows.
@@ -8,6 +7,8 @@ use crate::tool::Reach;
 pub enum CallerRole {
     /// The person whose machine this is: at the terminal, on loopback without a forwarder, or with the owner's key.
     Owner,
+    /// A member of the owner's team, with a named key. The key says what it may use.
+    Member,
     /// Anyone else who reaches the server while no key is set.
     Stranger,
     /// Someone who writes on a messaging channel.
@@ -15,25 +16,20 @@ pub enum CallerRole {
 }
 
 impl CallerRole {
-    /// The furthest that tools may reach on this caller's behalf, unless the owner allows more by name.
+    /// The furthest that tools may reach on this caller's behalf, unless the owner allows more by name, or with a key.
     pub fn reach(self) -> Reach {
         match self {
             CallerRole::Owner => Reach::Act,
-            CallerRole::Stranger | CallerRole::ChannelSender => Reach::Pure,
+            CallerRole::Member | CallerRole::Stranger | CallerRole::ChannelSender => Reach::Pure,
         }
     }
 
-    /// Whether this caller's request may go to a cloud provider, which the owner pays.
-    pub fn may_use_cloud(self) -> bool {
+    /// Whether this caller's request may go to a cloud provider, which the owner pays. A key overrides this; see `CallerRights`.
+    pub(crate) fn may_use_cloud_without_key(self) -> bool {
         match self {
             CallerRole::Owner | CallerRole::ChannelSender => true,
-            CallerRole::Stranger => false,
+            CallerRole::Member | CallerRole::Stranger => false,
         }
-    }
-
-    /// Whether the engine of this key may answer this caller.
-    pub fn may_use_engine(self, key: &str) -> bool {
-        key != CLOUD || self.may_use_cloud()
     }
 
     /// Whether request fields that Hob does not know may reach an engine. They can change how an engine runs, or where it
@@ -55,7 +51,7 @@ impl CallerRole {
     /// How often an agent may ask the engine for one answer to this caller, whatever the configuration allows.
     pub fn most_turns(self) -> u32 {
         match self {
-            CallerRole::Owner => u32::MAX,
+            CallerRole::Owner | CallerRole::Member => u32::MAX,
             CallerRole::Stranger | CallerRole::ChannelSender => 10,
         }
     }
@@ -63,7 +59,7 @@ impl CallerRole {
     /// How often the tool `llm` may ask an engine in one run for this caller. Each is a whole answer that others wait for.
     pub fn most_llm_calls(self) -> u32 {
         match self {
-            CallerRole::Owner => 16,
+            CallerRole::Owner | CallerRole::Member => 16,
             CallerRole::Stranger | CallerRole::ChannelSender => 4,
         }
     }

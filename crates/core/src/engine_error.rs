@@ -5,6 +5,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::context_overflow::ContextOverflow;
+use crate::key::LimitReached;
 
 /// How an engine fails. Every engine maps its errors to one of these.
 #[derive(Debug, Error)]
@@ -49,6 +50,10 @@ pub enum EngineError {
     /// error in its middle.
     #[error("{engine} broke off its answer: {reason}")]
     Interrupted { engine: String, reason: String },
+
+    /// The key of the caller may not use more now, so the engine was not asked.
+    #[error(transparent)]
+    Limit(#[from] LimitReached),
 }
 
 impl EngineError {

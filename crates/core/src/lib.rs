@@ -17,6 +17,7 @@ pub mod engine;
 pub mod engine_error;
 pub mod event;
 pub mod generate;
+pub mod key;
 pub mod media;
 pub mod message;
 pub mod model;
@@ -55,6 +56,10 @@ pub use generate::{
     Answer, AnswerDefaults, AnswerWarning, FinishReason, GenerateRequest, Generation, InvalidValue,
     JsonSchema, MaxTokens, ReplyMode, ResponseFormat, Sampling, Temperature, ToolChoice, ToolDefinition,
     Usage, is_annotation, is_documented_field, is_documented_message_field,
+};
+pub use key::{
+    CallReservation, CallerRights, EmptyKeyRing, KeyGrant, KeyRing, LimitKind, LimitReached, ModelPatterns,
+    PlannedCall, RunningRequest, Spending,
 };
 pub use media::{MediaAnswer, MediaForm, MediaRequest, MediaStream, MediaTask};
 pub use message::{Content, ContentPart, Image, Message, Role, ToolCall};

@@ -1,6 +1,7 @@
 //! The contract of a tool: a function that a model can call, with a name, a schema and a reach.
 
 use std::fmt::Display;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,6 +14,22 @@ use crate::message::ToolCall;
 /// The tools that search the memory. A caller who may use the first one also gets what the memory has on a question without
 /// asking for it.
 pub const MEMORY_SEARCH_TOOLS: [&str; 2] = ["memory_search", "retrieval"];
+
+/// Tools over what belongs to the owner: the memory, the channels, the tasks of everyone. Members never get them; they have their own
+/// tasks over the API.
+pub const OWNER_TOOLS: [&str; 11] = [
+    "memory_search",
+    "retrieval",
+    "memory_store",
+    "memory_index",
+    "channel_send",
+    "channel_list",
+    "channel_status",
+    "list_scheduled_tasks",
+    "pause_scheduled_task",
+    "resume_scheduled_task",
+    "cancel_scheduled_task",
+];
 
 /// How far a tool reaches, from harmless to powerful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,12 +71,14 @@ pub struct Permit {
     /// Whether the request itself is text from outside, such as a message on a channel. Its run begins as one that has read
     /// such text.
     pub tainted: bool,
+    /// The name of the key that the run is charged to, and whose rights limit it.
+    pub key: Option<Arc<str>>,
 }
 
 impl Permit {
     /// Everything that reaches no further than `most`.
     pub fn up_to(most: Reach) -> Self {
-        Permit { most, also: Vec::new(), only: None, except: Vec::new(), tainted: false }
+        Permit { most, also: Vec::new(), only: None, except: Vec::new(), tainted: false, key: None }
     }
 
     pub fn allows(&self, tool: &ToolSpec) -> bool {

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 use hob_core::engine::CLOUD;
 use hob_core::{
-    AnswerWarning, CallerRole, CompletionRequest, DetokenizeRequest, EmbedRequest, Embeddings, Engine,
+    AnswerWarning, CallerRights, CompletionRequest, DetokenizeRequest, EmbedRequest, Embeddings, Engine,
     EngineError, GenerateRequest, Generation, GenerationStream, MediaAnswer, MediaRequest, ModelInfo,
     ModelReason, RerankRequest, Reranking, TokenizeRequest, Tokenized,
 };
@@ -54,13 +54,13 @@ impl Fallback {
         pool: &EnginePool,
         asked: &str,
         error: &EngineError,
-        role: CallerRole,
+        rights: &CallerRights,
     ) -> Option<FallbackModel> {
         let engine = match pool.engine_of(&self.model).await {
             Ok(engine) if !is_down(engine.as_ref(), error) => engine,
             Ok(_) | Err(_) => self.cloud_engine().await?,
         };
-        if !role.may_use_engine(engine.key()) {
+        if !rights.may_use_engine(engine.key()) || !rights.may_be_given(&self.model) {
             return None;
         }
         let is_cloud_fallback = engine.key() == CLOUD && failed(pool, error) != CLOUD;
@@ -146,8 +146,8 @@ pub struct FallbackEngine {
     pub first: Arc<dyn Engine>,
     pub fallback: Arc<Fallback>,
     pub pool: Arc<EnginePool>,
-    /// The caller's role.
-    pub role: CallerRole,
+    /// What the caller may use.
+    pub rights: CallerRights,
     /// Wraps the engine of the fallback model.
     pub wrap: WrapEngine,
     pub switch: Arc<FallbackSwitch>,
@@ -159,7 +159,7 @@ impl FallbackEngine {
         if !is_unavailable(error) || self.switch.closed.load(Ordering::Relaxed) {
             return None;
         }
-        self.fallback.find(&self.pool, asked, error, self.role).await
+        self.fallback.find(&self.pool, asked, error, &self.rights).await
     }
 
     /// Asks the first engine, and the fallback model if the first is not available. `ask` sends the request with the

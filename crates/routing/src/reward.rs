@@ -104,7 +104,7 @@ pub fn is_models_fault(error: &EngineError) -> bool {
         | EngineError::ModelNotFound { .. }
         | EngineError::Unsupported { .. } => true,
         EngineError::Refused { status, .. } => !matches!(status, 401 | 402 | 403 | 429),
-        EngineError::Unreachable { .. } | EngineError::NotConfigured { .. } => false,
+        EngineError::Unreachable { .. } | EngineError::NotConfigured { .. } | EngineError::Limit(_) => false,
     }
 }
 

@@ -1,12 +1,15 @@
 //! Who sent a request, and so what an agent can do on its behalf.
 //!
 //! Anyone on the network can ask, so a stranger's request can use only tools that compute. The owner is a program on this
-//! machine, or a caller with the key. A web page that the configuration does not list is a stranger, also in the owner's own
+//! machine, or a caller with the owner's key. A member has a named key, which says what it may use. A web page that the configuration does not list is a stranger, also in the owner's own
 //! browser. A forwarded request is a stranger's too: it comes from loopback although its sender is elsewhere.
 
+use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use hob_core::CallerRole;
+use hob_keys::ActiveKey;
 
 /// How a request reached this server, as far as the guard knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,13 +22,40 @@ pub(crate) enum RequestOrigin {
     Forwarded,
 }
 
-/// The role of a caller. `is_keyed` is whether the guard has checked a key.
-pub(crate) fn role_of(peer: IpAddr, origin: RequestOrigin, is_keyed: bool) -> CallerRole {
-    if is_keyed || (peer.to_canonical().is_loopback() && origin == RequestOrigin::Direct) {
-        CallerRole::Owner
-    } else {
-        CallerRole::Stranger
+/// How a request proved who sent it.
+#[derive(Clone)]
+pub(crate) enum Proof {
+    /// Not at all.
+    None,
+    /// With `[server] api_key`.
+    OwnerKey,
+    /// With a named key.
+    NamedKey(Arc<ActiveKey>),
+}
+
+impl fmt::Debug for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Proof::None => "None",
+            Proof::OwnerKey => "OwnerKey",
+            Proof::NamedKey(key) => key.key.name.as_str(),
+        })
     }
+}
+
+/// The role of a caller.
+pub(crate) fn role_of(peer: IpAddr, origin: RequestOrigin, proof: &Proof) -> CallerRole {
+    match proof {
+        Proof::NamedKey(key) => key.grant.role,
+        Proof::OwnerKey => CallerRole::Owner,
+        Proof::None if is_local(peer, origin) => CallerRole::Owner,
+        Proof::None => CallerRole::Stranger,
+    }
+}
+
+/// Whether the sender is a program on this machine.
+pub(crate) fn is_local(peer: IpAddr, origin: RequestOrigin) -> bool {
+    peer.to_canonical().is_loopback() && origin == RequestOrigin::Direct
 }
 
 #[cfg(test)]
@@ -35,7 +65,8 @@ mod tests {
     use super::*;
 
     fn reach(is_keyed: bool, peer: &str, origin: RequestOrigin) -> Reach {
-        role_of(peer.parse().unwrap(), origin, is_keyed).reach()
+        let proof = if is_keyed { Proof::OwnerKey } else { Proof::None };
+        role_of(peer.parse().unwrap(), origin, &proof).reach()
     }
 
     #[test]

@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, HeaderName, Method, Request, Version, header};
 use hob_config::ServerConfig;
+use hob_keys::{KeyCheck, KeyService};
 use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
 use url::{Host, Url};
 
-use crate::caller::RequestOrigin;
+use crate::caller::{Proof, RequestOrigin, is_local};
 use crate::error::ApiError;
 use crate::limits::key_backoff::KeyBackoff;
 
@@ -23,6 +24,16 @@ const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// Paths that need no key: load balancers have none, and the pages contain no data and ask for the key themselves.
 const PATHS_WITHOUT_KEY: [&str; 5] = ["/health", "/", "/dashboard", "/chat", "/chat/"];
+
+/// How a named key begins.
+const NAMED_KEY: &str = "hob_";
+
+/// What the guard found out about a request that it accepts.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    pub(crate) origin: RequestOrigin,
+    pub(crate) proof: Proof,
+}
 
 /// The checks of the configuration that is in use.
 pub(crate) struct Guard {
@@ -55,32 +66,35 @@ impl Guard {
         }
     }
 
-    /// Whether requests need a key.
-    pub(crate) fn is_keyed(&self) -> bool {
-        self.api_key.is_some()
-    }
-
-    /// Accepts a request of `peer`, or returns why not.
-    pub(crate) fn check<B>(&self, request: &Request<B>, peer: IpAddr) -> Result<RequestOrigin, ApiError> {
+    /// Accepts a request of `peer`, or returns why not. `keys` are the named keys.
+    pub(crate) fn check<B>(
+        &self,
+        request: &Request<B>,
+        peer: IpAddr,
+        keys: Option<&KeyService>,
+    ) -> Result<Accepted, ApiError> {
         let headers = request.headers();
         let host = named_host(request)?;
         let host_kind = self.check_host(host)?;
         let origin = self.check_origin(headers, host)?;
-        // A preflight request has no key.
-        let is_preflight = request.method() == Method::OPTIONS && headers.contains_key(header::ORIGIN);
-        if !is_preflight && !PATHS_WITHOUT_KEY.contains(&request.uri().path()) {
-            self.check_key(headers, peer)?;
-        }
         let is_forwarded = || {
             host_kind != HostKind::ThisMachine
                 // nginx proxies with HTTP/1.0 by default, and then adds no header that names the client.
                 || request.version() < Version::HTTP_11
                 || is_forwarded(headers)
         };
-        match origin {
-            RequestOrigin::Direct if is_forwarded() => Ok(RequestOrigin::Forwarded),
-            origin => Ok(origin),
-        }
+        let origin = match origin {
+            RequestOrigin::Direct if is_forwarded() => RequestOrigin::Forwarded,
+            origin => origin,
+        };
+        // A preflight request has no key.
+        let is_preflight = request.method() == Method::OPTIONS && headers.contains_key(header::ORIGIN);
+        let proof = match is_preflight || PATHS_WITHOUT_KEY.contains(&request.uri().path()) {
+            true if self.api_key.is_some() => Proof::OwnerKey,
+            true => Proof::None,
+            false => self.check_key(headers, peer, origin, keys)?,
+        };
+        Ok(Accepted { origin, proof })
     }
 
     /// The answer to a wrong key, after a delay if there were too many.
@@ -132,25 +146,46 @@ impl Guard {
         is_loopback || is_our_name || called_alike() == Some(true)
     }
 
-    fn check_key(&self, headers: &HeaderMap, peer: IpAddr) -> Result<(), ApiError> {
-        let Some(expected) = &self.api_key else {
-            return Ok(());
-        };
+    fn check_key(
+        &self,
+        headers: &HeaderMap,
+        peer: IpAddr,
+        origin: RequestOrigin,
+        keys: Option<&KeyService>,
+    ) -> Result<Proof, ApiError> {
+        let has_named = keys.is_some_and(|keys| keys.snapshot().has_active());
+        if self.api_key.is_none() && !has_named {
+            return Ok(Proof::None);
+        }
         let now = Instant::now();
         if let Some(wait) = self.backoff.refused_for(peer, now) {
             return Err(ApiError::too_many_wrong_keys(wait));
         }
         let sent = sent_key(headers).trim();
-        let same: bool = sent.as_bytes().ct_eq(expected.expose_secret().as_bytes()).into();
-        if same {
+        let is_owners = self.api_key.as_ref().is_some_and(|expected| {
+            sent.as_bytes().ct_eq(expected.expose_secret().as_bytes()).into()
+        });
+        if is_owners {
             self.backoff.was_right(peer);
-            return Ok(());
+            return Ok(Proof::OwnerKey);
+        }
+        match keys.map(|keys| keys.check(sent)) {
+            Some(KeyCheck::Valid(key)) => {
+                self.backoff.was_right(peer);
+                return Ok(Proof::NamedKey(key));
+            }
+            Some(KeyCheck::Invalid { name, why }) => return Err(ApiError::invalid_key(&name, why)),
+            Some(KeyCheck::Unknown) | None => {}
+        }
+        // Clients on this machine often send a key that means nothing. A wrong named key is a mistake.
+        if self.api_key.is_none() && is_local(peer, origin) && !sent.starts_with(NAMED_KEY) {
+            return Ok(Proof::None);
         }
         // A request without a key is not a guess: programs learn that way that a key is needed.
         if headers.contains_key(header::AUTHORIZATION) || headers.contains_key(X_API_KEY) {
             self.backoff.was_wrong(peer, now);
         }
-        Err(if sent.is_empty() { ApiError::missing_key() } else { ApiError::wrong_key() })
+        Err(if sent.is_empty() { ApiError::missing_key(has_named) } else { ApiError::wrong_key(has_named) })
     }
 
     /// An IP address cannot be rebound, and `localhost` is this machine. Other names must be in the configuration.

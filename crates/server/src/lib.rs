@@ -24,6 +24,7 @@ mod request_context;
 mod request_id;
 mod request_metrics;
 mod responses;
+mod route_access;
 mod route_suggestions;
 mod router;
 mod state;

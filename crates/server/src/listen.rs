@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
-use crate::caller::RequestOrigin;
+use crate::caller::{Proof, RequestOrigin};
 use crate::connection::{ClientSocket, ConnectionState, LastBody};
 use crate::error::{ApiError, ErrorFormat};
 use crate::limits::log_limit::LogLimit;
@@ -296,7 +296,7 @@ fn answer<'a>(
             true => Body::new(LastBody { body, state: Arc::clone(state) }),
             false => Body::new(body),
         });
-        let context = RequestContext { id, peer, origin: RequestOrigin::Direct, is_keyed: false, connection };
+        let context = RequestContext { id, peer, origin: RequestOrigin::Direct, proof: Proof::None, connection };
         let mut answering = pin!(shared.pipeline.answer(request, context).instrument(span));
         let mut gate = PollGate::new();
         let mut response =

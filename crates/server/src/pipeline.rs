@@ -14,11 +14,14 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
+use hob_keys::KeyService;
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 use crate::error::{ApiError, ErrorFormat, RefusalReason};
-use crate::guard::Guard;
+use crate::caller::Proof;
+use crate::guard::{Accepted, Guard};
 use crate::limits::log_limit::LogLimit;
+use crate::limits::rate_headers::with_rate_limits;
 use crate::reload::AccessRules;
 use crate::request_context::RequestContext;
 use crate::request_metrics::RequestMetrics;
@@ -32,6 +35,8 @@ pub(crate) struct Pipeline {
     /// Counts before the guard, so that refused requests are counted too. `None` if `[telemetry] metrics` is off.
     pub(crate) metrics: Option<Arc<RequestMetrics>>,
     pub(crate) routes: Router,
+    /// The named API keys.
+    pub(crate) keys: Option<Arc<KeyService>>,
     /// Anyone can cause refusals, as many as they like.
     pub(crate) refusal_log: LogLimit,
 }
@@ -58,12 +63,20 @@ impl Pipeline {
     async fn checked(&self, guard: &Guard, mut request: Request, mut context: RequestContext) -> Response {
         let peer = context.peer;
         let format = ErrorFormat::of_path(request.uri().path());
-        let response = match guard.check(&request, peer) {
-            Ok(origin) => {
+        let response = match guard.check(&request, peer, self.keys.as_deref()) {
+            Ok(Accepted { origin, proof }) => {
+                let key = match &proof {
+                    Proof::NamedKey(key) => Some(Arc::clone(key)),
+                    Proof::OwnerKey | Proof::None => None,
+                };
                 context.origin = origin;
-                context.is_keyed = guard.is_keyed();
+                context.proof = proof;
                 request.extensions_mut().insert(context);
-                self.routed(request, format).await
+                let response = self.routed(request, format).await;
+                match key {
+                    Some(key) => with_rate_limits(response, &key),
+                    None => response,
+                }
             }
             Err(error) if error.is_wrong_key() => {
                 // Boxed, because few requests need it.

@@ -4,9 +4,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::http::Extensions;
-use hob_core::CallerRole;
+use hob_core::{CallerRights, CallerRole, Permit};
+use hob_keys::{ActiveKey, AuditActor};
 
-use crate::caller::{RequestOrigin, role_of};
+use crate::caller::{Proof, RequestOrigin, role_of};
 use crate::connection::ConnectionState;
 use crate::limits::peer_share::PeerKey;
 use crate::request_id::RequestId;
@@ -17,8 +18,8 @@ pub(crate) struct RequestContext {
     pub(crate) id: RequestId,
     pub(crate) peer: IpAddr,
     pub(crate) origin: RequestOrigin,
-    /// Whether the guard asks for a key. If so, every request that reaches a handler has sent it.
-    pub(crate) is_keyed: bool,
+    /// The key that the guard has checked, if any.
+    pub(crate) proof: Proof,
     pub(crate) connection: Arc<ConnectionState>,
 }
 
@@ -30,7 +31,36 @@ impl RequestContext {
     /// Who sent the request. A request without a context is a stranger's.
     pub(crate) fn role(extensions: &Extensions) -> CallerRole {
         Self::of(extensions)
-            .map_or(CallerRole::Stranger, |context| role_of(context.peer, context.origin, context.is_keyed))
+            .map_or(CallerRole::Stranger, |context| role_of(context.peer, context.origin, &context.proof))
+    }
+
+    /// The named key of the request.
+    pub(crate) fn key(extensions: &Extensions) -> Option<&Arc<ActiveKey>> {
+        match Self::of(extensions)?.proof {
+            Proof::NamedKey(ref key) => Some(key),
+            Proof::OwnerKey | Proof::None => None,
+        }
+    }
+
+    /// What the caller may use.
+    pub(crate) fn rights(extensions: &Extensions) -> CallerRights {
+        let key = Self::key(extensions).map(|key| Arc::clone(&key.grant));
+        CallerRights { role: Self::role(extensions), key }
+    }
+
+    /// What an agent may use on the caller's behalf.
+    pub(crate) fn permit(extensions: &Extensions) -> Permit {
+        match Self::key(extensions) {
+            Some(key) => key.grant.permit(),
+            None => Permit::up_to(Self::role(extensions).reach()),
+        }
+    }
+
+    /// Who makes a change, for the audit log.
+    pub(crate) fn actor(extensions: &Extensions) -> AuditActor {
+        let name = Self::key(extensions).map_or("owner", |key| key.key.name.as_str()).to_owned();
+        let origin = Self::of(extensions).map_or_else(String::new, |context| context.peer.to_string());
+        AuditActor { name, origin }
     }
 
     pub(crate) fn is_owner(extensions: &Extensions) -> bool {

@@ -11,7 +11,7 @@ use axum::routing::{MethodRouter, delete, get, post};
 use hob_config::ServerConfig;
 use tokio_util::sync::CancellationToken;
 
-use crate::admin::{channels, events, feedback, health, memory, metrics, openapi, savings, tasks};
+use crate::admin::{channels, events, feedback, health, keys, memory, metrics, openapi, savings, tasks};
 use crate::anthropic::{self, messages};
 use crate::error::{ApiError, ErrorFormat};
 use crate::limits::log_limit::LogLimit;
@@ -22,73 +22,81 @@ use crate::pipeline::Pipeline;
 use crate::reload::AccessRules;
 use crate::request_metrics::RequestMetrics;
 use crate::responses::{self, BackgroundRuns, conversations};
+use crate::route_access::RouteAccess;
 use crate::route_suggestions::RouteSuggestions;
 use crate::state::{ServerParts, ServerState};
 
-/// Every path with its handlers.
-fn routes() -> Vec<(&'static str, MethodRouter<Arc<ServerState>>)> {
+/// Every path with who may use it, and its handlers.
+fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> {
+    use RouteAccess::{Ask, Open, Own, Owner};
     vec![
-        ("/v1/chat/completions", post(chat::create)),
-        ("/v1/completions", post(completions::create)),
-        ("/v1/embeddings", post(embeddings::create)),
-        ("/v1/audio/transcriptions", post(media::transcribe)),
-        ("/v1/audio/translations", post(media::translate)),
-        ("/v1/audio/speech", post(media::speak)),
-        ("/v1/images/generations", post(media::draw)),
-        ("/v1/images/edits", post(media::edit)),
-        ("/v1/rerank", post(rerank::create)),
-        ("/v2/rerank", post(rerank::create)),
-        ("/rerank", post(rerank::create)),
-        ("/tokenize", post(tokenize::split)),
-        ("/detokenize", post(tokenize::join)),
-        ("/v1/responses", post(responses::create::create)),
-        ("/v1/responses/input_tokens", post(responses::create::count_input_tokens)),
-        ("/v1/responses/{id}", get(responses::stored::show).delete(responses::stored::delete)),
-        ("/v1/responses/{id}/cancel", post(responses::stored::cancel)),
-        ("/v1/responses/{id}/input_items", get(responses::stored::input_items)),
-        ("/v1/conversations", post(conversations::create)),
-        ("/v1/conversations/{id}", conversations::one()),
-        ("/v1/conversations/{id}/items", get(conversations::list_items).post(conversations::add_items)),
-        ("/v1/conversations/{id}/items/{item_id}", conversations::one_item()),
-        ("/v1/models", get(anthropic::models::list)),
-        ("/v1/models/{*id}", get(anthropic::models::show)),
-        ("/v1/messages", post(messages::create)),
-        ("/v1/messages/count_tokens", post(messages::count_tokens)),
-        ("/v1/events", get(events::watch)),
-        ("/v1/channels", get(channels::list)),
-        ("/v1/channels/send", post(channels::send)),
-        ("/v1/channels/status", get(channels::status)),
-        ("/v1/memory/search", post(memory::search)),
-        ("/v1/memory/stats", get(memory::stats)),
-        ("/v1/tasks", get(tasks::list).post(tasks::create)),
-        ("/v1/tasks/{id}", get(tasks::show).delete(tasks::delete)),
-        ("/v1/tasks/{id}/pause", post(tasks::pause)),
-        ("/v1/tasks/{id}/resume", post(tasks::resume)),
-        ("/v1/tasks/{id}/cancel", post(tasks::cancel)),
-        ("/v1/tasks/{id}/run", post(tasks::run)),
-        ("/v1/tasks/{id}/logs", get(tasks::logs)),
-        ("/v1/feedback", post(feedback::create)),
-        ("/v1/savings", get(savings::show)),
-        ("/api/chat", post(ollama::chat::create)),
-        ("/api/generate", post(ollama::generate::create)),
-        ("/api/embed", post(ollama::embed::create)),
-        ("/api/embeddings", post(ollama::embed::create_one)),
-        ("/api/tags", get(ollama::models::tags)),
-        ("/api/show", post(ollama::models::show)),
-        ("/api/ps", get(ollama::models::ps)),
-        ("/api/version", get(ollama::models::version)),
-        ("/api/pull", post(ollama::library::pull)),
-        ("/api/delete", delete(ollama::library::delete)),
-        ("/api/copy", post(ollama::library::copy)),
-        ("/api/create", post(ollama::refused::create)),
-        ("/api/push", post(ollama::refused::push)),
-        ("/api/blobs/{digest}", post(ollama::refused::blobs).head(ollama::refused::blobs)),
-        ("/", get(chat_page::show)),
-        ("/dashboard", get(dashboard::show)),
-        ("/pages/markdown", post(markdown::create)),
-        ("/health", get(health::show)),
-        ("/metrics", get(metrics::show)),
-        ("/openapi.json", get(openapi::show)),
+        ("/v1/chat/completions", Ask, post(chat::create)),
+        ("/v1/completions", Ask, post(completions::create)),
+        ("/v1/embeddings", Ask, post(embeddings::create)),
+        ("/v1/audio/transcriptions", Ask, post(media::transcribe)),
+        ("/v1/audio/translations", Ask, post(media::translate)),
+        ("/v1/audio/speech", Ask, post(media::speak)),
+        ("/v1/images/generations", Ask, post(media::draw)),
+        ("/v1/images/edits", Ask, post(media::edit)),
+        ("/v1/rerank", Ask, post(rerank::create)),
+        ("/v2/rerank", Ask, post(rerank::create)),
+        ("/rerank", Ask, post(rerank::create)),
+        ("/tokenize", Ask, post(tokenize::split)),
+        ("/detokenize", Ask, post(tokenize::join)),
+        ("/v1/responses", Own, post(responses::create::create)),
+        ("/v1/responses/input_tokens", Own, post(responses::create::count_input_tokens)),
+        ("/v1/responses/{id}", Own, get(responses::stored::show).delete(responses::stored::delete)),
+        ("/v1/responses/{id}/cancel", Own, post(responses::stored::cancel)),
+        ("/v1/responses/{id}/input_items", Own, get(responses::stored::input_items)),
+        ("/v1/conversations", Own, post(conversations::create)),
+        ("/v1/conversations/{id}", Own, conversations::one()),
+        ("/v1/conversations/{id}/items", Own, get(conversations::list_items).post(conversations::add_items)),
+        ("/v1/conversations/{id}/items/{item_id}", Own, conversations::one_item()),
+        ("/v1/models", Ask, get(anthropic::models::list)),
+        ("/v1/models/{*id}", Ask, get(anthropic::models::show)),
+        ("/v1/messages", Ask, post(messages::create)),
+        ("/v1/messages/count_tokens", Ask, post(messages::count_tokens)),
+        ("/v1/events", Owner, get(events::watch)),
+        ("/v1/channels", Owner, get(channels::list)),
+        ("/v1/channels/send", Owner, post(channels::send)),
+        ("/v1/channels/status", Owner, get(channels::status)),
+        ("/v1/memory/search", Owner, post(memory::search)),
+        ("/v1/memory/stats", Owner, get(memory::stats)),
+        ("/v1/tasks", Own, get(tasks::list).post(tasks::create)),
+        ("/v1/tasks/{id}", Own, get(tasks::show).delete(tasks::delete)),
+        ("/v1/tasks/{id}/pause", Own, post(tasks::pause)),
+        ("/v1/tasks/{id}/resume", Own, post(tasks::resume)),
+        ("/v1/tasks/{id}/cancel", Own, post(tasks::cancel)),
+        ("/v1/tasks/{id}/run", Own, post(tasks::run)),
+        ("/v1/tasks/{id}/logs", Own, get(tasks::logs)),
+        ("/v1/keys", Owner, get(keys::list).post(keys::create)),
+        ("/v1/keys/self", Own, get(keys::show_own)),
+        ("/v1/keys/{name}", Owner, get(keys::show).patch(keys::patch).delete(keys::revoke)),
+        ("/v1/keys/{name}/disable", Owner, post(keys::disable)),
+        ("/v1/keys/{name}/enable", Owner, post(keys::enable)),
+        ("/v1/keys/{name}/rotate", Owner, post(keys::rotate)),
+        ("/v1/feedback", Owner, post(feedback::create)),
+        ("/v1/savings", Owner, get(savings::show)),
+        ("/api/chat", Ask, post(ollama::chat::create)),
+        ("/api/generate", Ask, post(ollama::generate::create)),
+        ("/api/embed", Ask, post(ollama::embed::create)),
+        ("/api/embeddings", Ask, post(ollama::embed::create_one)),
+        ("/api/tags", Ask, get(ollama::models::tags)),
+        ("/api/show", Ask, post(ollama::models::show)),
+        ("/api/ps", Ask, get(ollama::models::ps)),
+        ("/api/version", Open, get(ollama::models::version)),
+        ("/api/pull", Owner, post(ollama::library::pull)),
+        ("/api/delete", Owner, delete(ollama::library::delete)),
+        ("/api/copy", Owner, post(ollama::library::copy)),
+        ("/api/create", Open, post(ollama::refused::create)),
+        ("/api/push", Open, post(ollama::refused::push)),
+        ("/api/blobs/{digest}", Open, post(ollama::refused::blobs).head(ollama::refused::blobs)),
+        ("/", Open, get(chat_page::show)),
+        ("/dashboard", Open, get(dashboard::show)),
+        ("/pages/markdown", Open, post(markdown::create)),
+        ("/health", Open, get(health::show)),
+        ("/metrics", Owner, get(metrics::show)),
+        ("/openapi.json", Open, get(openapi::show)),
     ]
 }
 
@@ -99,13 +107,16 @@ pub(crate) fn router(
     background: Arc<BackgroundRuns>,
 ) -> Pipeline {
     let routes = routes();
-    let patterns = || routes.iter().map(|(pattern, _)| *pattern);
+    let patterns = || routes.iter().map(|(pattern, ..)| *pattern);
     let suggestions = Arc::new(RouteSuggestions::new(patterns()));
     let metrics = parts.system.metrics().map(|_| Arc::new(RequestMetrics::new(patterns())));
+    let keys = parts.keys.clone();
     let state = Arc::new(ServerState::new(parts, config, metrics.clone(), stopping, background));
     let router = routes
         .into_iter()
-        .fold(Router::new(), |router, (pattern, methods)| router.route(pattern, methods))
+        .fold(Router::new(), |router, (pattern, access, methods)| {
+            router.route(pattern, access.guarding(methods))
+        })
         .fallback(move |request: Request| {
             let path = request.uri().path();
             let elsewhere = chat_page::redirect(request.method(), path, request.headers());
@@ -129,6 +140,7 @@ pub(crate) fn router(
         rules: Arc::new(ArcSwap::from_pointee(AccessRules::new(config))),
         metrics,
         routes: router,
+        keys,
         refusal_log: LogLimit::new(),
     }
 }

@@ -6,6 +6,7 @@ use hob_app::{AskService, ModelLibrary};
 use hob_config::ServerConfig;
 use hob_conversations::ResponseStore;
 use hob_engines::HealthCache;
+use hob_keys::KeyService;
 use hob_tasks::Scheduler;
 use hob_telemetry::TelemetryService;
 use tokio::sync::Semaphore;
@@ -34,6 +35,8 @@ pub struct ServerParts {
     pub responses: Option<Arc<dyn ResponseStore>>,
     /// Downloads and deletes models. Without it `/api/pull` answers 503.
     pub library: Option<Arc<ModelLibrary>>,
+    /// The named API keys. Without them `/v1/keys` answers 503.
+    pub keys: Option<Arc<KeyService>>,
 }
 
 impl From<Arc<AskService>> for ServerParts {
@@ -45,6 +48,7 @@ impl From<Arc<AskService>> for ServerParts {
             scheduler: None,
             responses: None,
             library: None,
+            keys: None,
         }
     }
 }
@@ -58,6 +62,7 @@ pub(crate) struct ServerState {
     pub(crate) background: Arc<BackgroundRuns>,
     pub(crate) conversation_locks: Arc<ConversationLocks>,
     pub(crate) library: Option<Arc<ModelLibrary>>,
+    pub(crate) keys: Option<Arc<KeyService>>,
     pub(crate) pull_slots: Arc<Semaphore>,
     pub(crate) health: HealthCache,
     /// `None` if `[telemetry] metrics` is off.
@@ -78,7 +83,7 @@ impl ServerState {
         stopping: CancellationToken,
         background: Arc<BackgroundRuns>,
     ) -> Self {
-        let ServerParts { system, record, scheduler, responses, library } = parts;
+        let ServerParts { system, record, scheduler, responses, library, keys } = parts;
         ServerState {
             health: HealthCache::new(system.pool().engines(), &stopping),
             system,
@@ -88,6 +93,7 @@ impl ServerState {
             background,
             conversation_locks: Arc::default(),
             library,
+            keys,
             pull_slots: Arc::new(Semaphore::new(MAX_PULLS)),
             metrics,
             report_slots: Semaphore::new(MAX_REPORTS),

@@ -104,6 +104,8 @@ fn call(number: u64, rows: u64, now: SystemTime) -> Inference {
         engine: engine.to_owned(),
         model: model.to_owned(),
         agent: AGENTS[(number % 3) as usize].map(str::to_owned),
+        key: None,
+        end_user: None,
         streamed: number.is_multiple_of(2),
         usage: Usage {
             prompt_tokens: scattered % 4000,

@@ -36,6 +36,10 @@ pub struct CallRecord {
     pub engine: String,
     pub model: String,
     pub agent: Option<String>,
+    /// The name of the key that paid; `None` for calls without a named key.
+    pub key: Option<String>,
+    /// Whom it was for, in the words of the client.
+    pub end_user: Option<String>,
     pub streamed: bool,
     pub prompt_tokens: u64,
     pub completion_tokens: u64,

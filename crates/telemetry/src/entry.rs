@@ -25,6 +25,8 @@ pub(crate) struct Series<'a> {
     /// Empty for none.
     pub(crate) agent: &'a str,
     pub(crate) source: &'static str,
+    /// Empty for none.
+    pub(crate) key: &'a str,
 }
 
 #[derive(Debug)]
@@ -44,6 +46,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) finish_reason: Option<&'a str>,
     pub(crate) error: Option<&'a str>,
     pub(crate) cost: Cost,
+    pub(crate) end_user: Option<&'a str>,
 }
 
 /// The price of a call.
@@ -72,6 +75,7 @@ impl<'a> Entry<'a> {
                 model: cut(&inference.model, MAX_NAME_BYTES),
                 agent: cut(inference.agent.as_deref().unwrap_or_default(), MAX_NAME_BYTES),
                 source: inference.source.as_str(),
+                key: cut(inference.key.as_deref().unwrap_or_default(), MAX_NAME_BYTES),
             },
             run: cut(&inference.run, MAX_NAME_BYTES),
             streamed: inference.streamed,
@@ -86,6 +90,7 @@ impl<'a> Entry<'a> {
             finish_reason: finish_reason.map(|reason| cut(reason, MAX_NAME_BYTES)),
             error: error.map(|words| cut(words, MAX_ERROR_BYTES)),
             cost: Cost::Free,
+            end_user: inference.end_user.as_deref().map(|user| cut(user, MAX_NAME_BYTES)),
         };
         entry.cost = entry.price(prices);
         entry

@@ -64,6 +64,13 @@ pub struct AgentFigures {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct KeyFigures {
+    /// `None` for calls without a named key.
+    pub key: Option<String>,
+    pub figures: CallFigures,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DayFigures {
     pub day: UtcDay,
     pub figures: CallFigures,

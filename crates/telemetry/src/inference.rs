@@ -43,6 +43,10 @@ pub struct Inference {
     pub model: String,
     /// The agent, if any.
     pub agent: Option<String>,
+    /// The name of the key that pays, if any.
+    pub key: Option<Arc<str>>,
+    /// Whom the request is for, in the words of the client.
+    pub end_user: Option<Arc<str>>,
     pub streamed: bool,
     pub usage: Usage,
     /// Whether Hob estimated `usage`, because the engine reported none.

@@ -177,6 +177,8 @@ mod tests {
             engine: "cloud".into(),
             model: model.into(),
             agent: None,
+            key: None,
+            end_user: None,
             streamed: false,
             usage: Usage {
                 prompt_tokens: 3,

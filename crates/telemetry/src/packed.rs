@@ -32,6 +32,8 @@ pub(crate) struct Packed<'a> {
     pub(crate) energy_uj: Option<u64>,
     #[serde(default)]
     pub(crate) error: Option<String>,
+    #[serde(default)]
+    pub(crate) end_user: Option<String>,
 }
 
 /// Appends an entry of this series, in the order of [`Packed`].
@@ -56,6 +58,7 @@ pub(crate) fn pack(series: i64, entry: &Entry<'_>, text: &mut Vec<u8>) -> serde_
         cost,
         entry.energy_uj,
         entry.error,
+        entry.end_user,
     );
     serde_json::to_writer(&mut *text, &fields)?;
     omit_trailing_nulls(text);

@@ -25,6 +25,8 @@ fn inference() -> Inference {
         engine: "ollama".to_owned(),
         model: "qwen3:8b".to_owned(),
         agent: None,
+        key: None,
+        end_user: None,
         streamed: true,
         usage: Usage {
             prompt_tokens: 3,

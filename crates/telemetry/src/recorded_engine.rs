@@ -11,9 +11,9 @@ use async_trait::async_trait;
 use futures::Stream;
 use hob_core::token_estimate::{prompt_tokens, tokens_of};
 use hob_core::{
-    Answer, CompletionRequest, Delta, DeltaStream, DetokenizeRequest, EmbedInputs, EmbedRequest, Embeddings,
-    Engine, EngineError, Event, FinishReason, GenerateRequest, Generation, GenerationStream, MediaAnswer,
-    MediaRequest, MediaStream, MediaTask, ModelInfo, Prompt, RequestSource, RerankRequest, Reranking,
+    Answer, CallReservation, CompletionRequest, Delta, DeltaStream, DetokenizeRequest, EmbedInputs, EmbedRequest, Embeddings,
+    Engine, EngineError, Event, FinishReason, GenerateRequest, Generation, GenerationStream, KeyGrant, MediaAnswer,
+    MediaRequest, MediaStream, MediaTask, ModelInfo, PlannedCall, Prompt, RequestSource, RerankRequest, Reranking,
     RunEvents, TokenizeRequest, Tokenized, TraceParent, Usage,
 };
 use hob_net::trace_context::{current, within};
@@ -33,6 +33,10 @@ pub struct RecordContext {
     pub recorder: Recorder,
     /// The parent span; `None` for the current one.
     pub trace_parent: Option<TraceParent>,
+    /// The key that pays.
+    pub key: Option<Arc<KeyGrant>>,
+    /// Whom the request is for, in the words of the client.
+    pub end_user: Option<Arc<str>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +73,28 @@ impl RecordedEngine {
         RecordedEngine { engine, context: context.into() }
     }
 
-    fn begin(&self, operation: Operation, model: &str, prompt_estimate: u64) -> InferenceInProgress {
+    /// Reserves what the call is expected to cost its key, and begins it. `completion_tokens` is the most that the answer may have.
+    async fn begin(
+        &self,
+        operation: Operation,
+        model: &str,
+        prompt_estimate: u64,
+        completion_tokens: Option<u64>,
+    ) -> Result<InferenceInProgress, EngineError> {
+        let reservation = match self.context.key.as_ref().and_then(|key| key.spending.as_ref()) {
+            None => None,
+            Some(spending) => {
+                let engine = self.engine.key();
+                let call = PlannedCall { engine, model, prompt_tokens: prompt_estimate, completion_tokens };
+                Some(spending.reserve(call).await?)
+            }
+        };
+        let mut inference = self.start(operation, model, prompt_estimate);
+        inference.reservation = reservation;
+        Ok(inference)
+    }
+
+    fn start(&self, operation: Operation, model: &str, prompt_estimate: u64) -> InferenceInProgress {
         let engine = self.engine.key().to_owned();
         let span = self.span(operation, &engine, model);
         if self.context.events.have_subscribers() {
@@ -89,6 +114,7 @@ impl RecordedEngine {
             usage: None,
             finish_reason: None,
             settled: false,
+            reservation: None,
             share: self.context.recorder.meters.begin(self.engine.as_ref()),
             span,
         }
@@ -121,22 +147,26 @@ impl Engine for RecordedEngine {
     }
 
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
-        let inference = self.begin(Operation::Generate, &request.model, prompt_tokens(request));
+        let begun = self.begin(Operation::Generate, &request.model, prompt_tokens(request), answer_limit(request));
+        let inference = begun.await?;
         inference.whole(self.engine.generate(request)).await
     }
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
-        let inference = self.begin(Operation::Stream, &request.model, prompt_tokens(request));
+        let begun = self.begin(Operation::Stream, &request.model, prompt_tokens(request), answer_limit(request));
+        let inference = begun.await?;
         inference.streamed(self.engine.stream(request)).await
     }
 
     async fn complete(&self, request: &CompletionRequest) -> Result<Generation, EngineError> {
-        let inference = self.begin(Operation::Complete, &request.model, completion_tokens(request));
+        let (prompt, limit) = (completion_tokens(request), text_limit(request));
+        let inference = self.begin(Operation::Complete, &request.model, prompt, limit).await?;
         inference.whole(self.engine.complete(request)).await
     }
 
     async fn stream_completion(&self, request: &CompletionRequest) -> Result<GenerationStream, EngineError> {
-        let inference = self.begin(Operation::StreamCompletion, &request.model, completion_tokens(request));
+        let (prompt, limit) = (completion_tokens(request), text_limit(request));
+        let inference = self.begin(Operation::StreamCompletion, &request.model, prompt, limit).await?;
         inference.streamed(self.engine.stream_completion(request)).await
     }
 
@@ -154,7 +184,7 @@ impl Engine for RecordedEngine {
         // The model reads the question with every document.
         let documents: usize = request.documents.iter().map(String::len).sum();
         let bytes = documents + request.query.len() * request.documents.len();
-        let mut inference = self.begin(Operation::Rerank, &request.model, tokens_of(bytes as u64));
+        let mut inference = self.begin(Operation::Rerank, &request.model, tokens_of(bytes as u64), Some(0)).await?;
         match within(inference.span.trace_parent(), self.engine.rerank(request)).await {
             Ok(mut reranking) => {
                 inference.read_only(&mut reranking.prompt_tokens);
@@ -173,7 +203,7 @@ impl Engine for RecordedEngine {
             EmbedInputs::Texts(texts) => tokens_of(texts.iter().map(|text| text.len() as u64).sum()),
             EmbedInputs::Tokens(lists) => lists.iter().map(|tokens| tokens.len() as u64).sum(),
         };
-        let mut inference = self.begin(Operation::Embed, &request.model, tokens);
+        let mut inference = self.begin(Operation::Embed, &request.model, tokens, Some(0)).await?;
         match within(inference.span.trace_parent(), self.engine.embed(request)).await {
             Ok(mut embeddings) => {
                 inference.read_only(&mut embeddings.prompt_tokens);
@@ -188,7 +218,7 @@ impl Engine for RecordedEngine {
 
     /// Recorded when its last byte has come. Sound and pictures have no token counts.
     async fn media(&self, request: &MediaRequest) -> Result<MediaAnswer, EngineError> {
-        let mut inference = self.begin(Operation::Media(request.task), &request.model, 0);
+        let mut inference = self.begin(Operation::Media(request.task), &request.model, 0, Some(0)).await?;
         inference.usage = Some(Usage {
             prompt_tokens: 0,
             completion_tokens: 0,
@@ -241,6 +271,18 @@ fn completion_tokens(request: &CompletionRequest) -> u64 {
     prompt + request.suffix.as_ref().map_or(0, |suffix| tokens_of(suffix.len() as u64))
 }
 
+/// The most tokens that all answers may have together, if the request sets a limit.
+fn answer_limit(request: &GenerateRequest) -> Option<u64> {
+    request.max_tokens().map(|most| u64::from(most) * u64::from(request.answers()))
+}
+
+fn text_limit(request: &CompletionRequest) -> Option<u64> {
+    if request.prompt_only {
+        return Some(0);
+    }
+    request.max_tokens().map(|most| u64::from(most) * u64::from(request.answers()))
+}
+
 /// Bytes of an answer: text, reasoning and calls.
 fn written(answer: &Answer) -> u64 {
     let thought = answer.reasoning.as_ref().map_or(0, String::len);
@@ -263,6 +305,8 @@ struct InferenceInProgress {
     usage: Option<Usage>,
     finish_reason: Option<FinishReason>,
     settled: bool,
+    /// What is reserved of the limits of its key.
+    reservation: Option<Box<dyn CallReservation>>,
     /// Its share of the energy.
     share: Option<EnergyShare>,
     span: Span,
@@ -352,6 +396,13 @@ impl InferenceInProgress {
         let latency = self.clock.elapsed();
         let (usage, estimated) = self.counted();
         self.end_span(&ending, usage);
+        if let Some(reservation) = self.reservation.take() {
+            match (&ending, self.first_token, self.usage) {
+                // An engine that failed before it answered used nothing.
+                (InferenceEnd::Failed(_), None, None) => drop(reservation),
+                _ => reservation.settle(usage),
+            }
+        }
         if self.context.events.have_subscribers() {
             self.context.events.publish(Event::InferenceEnd {
                 engine: self.engine.clone(),
@@ -367,6 +418,8 @@ impl InferenceInProgress {
             engine: std::mem::take(&mut self.engine),
             model: std::mem::take(&mut self.model),
             agent: self.context.agent.clone(),
+            key: self.context.key.as_ref().map(|key| Arc::clone(&key.name)),
+            end_user: self.context.end_user.clone(),
             streamed: self.streamed,
             usage,
             estimated,

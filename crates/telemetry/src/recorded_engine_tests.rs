@@ -32,6 +32,8 @@ fn recorded(engine: ScriptedEngine) -> (RecordedEngine, Arc<Notebook>) {
         events: RunEvents::without_subscribers(),
         recorder: Recorder::to(Arc::clone(&log) as Arc<dyn InferenceLog>),
         trace_parent: None,
+        key: None,
+        end_user: None,
     };
     (RecordedEngine::new(Arc::new(engine), context), log)
 }

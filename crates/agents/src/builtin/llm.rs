@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hob_core::{
-    AnswerDefaults, Engine, FinishReason, GenerateRequest, Message, Reach, Role, Tool, ToolError, ToolSpec,
+    AnswerDefaults, Engine, FinishReason, GenerateRequest, Message, Permit, Reach, Role, Tool, ToolError, ToolSpec,
     object_schema, tool_arguments,
 };
 use serde::Deserialize;
@@ -14,10 +14,18 @@ use serde_json::{Value, json};
 /// The current default model; `None` if there is none yet.
 pub type DefaultModelFn = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
+/// The engine that a run asks, with its calls recorded for, and charged to, the key of the run.
+pub type EngineForRunFn = Arc<dyn Fn(&Permit) -> Arc<dyn Engine> + Send + Sync>;
+
+/// The same engine for every run.
+pub fn same_engine(engine: Arc<dyn Engine>) -> EngineForRunFn {
+    Arc::new(move |_| Arc::clone(&engine))
+}
+
 /// The engine and the model that the tool asks.
 #[derive(Clone)]
 pub struct LlmOptions {
-    pub engine: Arc<dyn Engine>,
+    pub engine: EngineForRunFn,
     pub model: DefaultModelFn,
     pub defaults: AnswerDefaults,
 }
@@ -74,6 +82,10 @@ impl Tool for Llm {
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
+        self.call_for(arguments, &Permit::up_to(Reach::Pure)).await
+    }
+
+    async fn call_for(&self, arguments: Value, permit: &Permit) -> Result<String, ToolError> {
         let Arguments { prompt, system } = tool_arguments::read(arguments)?;
         if prompt.trim().is_empty() {
             return Err(ToolError::new("the prompt is empty"));
@@ -87,7 +99,7 @@ impl Tool for Llm {
             defaults: self.options.defaults,
             ..GenerateRequest::default()
         };
-        let generation = self.options.engine.generate(&request).await.map_err(ToolError::new)?;
+        let generation = (self.options.engine)(permit).generate(&request).await.map_err(ToolError::new)?;
         let answer = generation.answer;
         Ok(match answer.finish_reason {
             FinishReason::Length => format!("{}\n[the answer was cut off here]", answer.content),

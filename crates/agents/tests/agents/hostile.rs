@@ -212,7 +212,7 @@ async fn a_page_that_the_owner_named_may_be_fetched_by_a_tainted_run_and_no_othe
 async fn the_engine_calls_of_tools_are_limited() {
     let asked = Arc::new(ScriptedEngine::saying(&["fine"]));
     let llm = hob_agents::builtin::Llm::new(LlmOptions {
-        engine: Arc::clone(&asked) as Arc<dyn Engine>,
+        engine: hob_agents::builtin::same_engine(Arc::clone(&asked) as Arc<dyn Engine>),
         model: Arc::new(|| Some("m".to_owned())),
         defaults: AnswerDefaults::default(),
     });

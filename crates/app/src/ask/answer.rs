@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use hob_core::{
     Agent, AgentOutcome, AnswerWarning, Answered, Ask, AskError, Caller, DeltaStream, EngineError,
-    GenerateRequest, GenerationStream, ModelReason, ReplyMode,
+    GenerateRequest, GenerationStream, ModelReason, ReplyMode, RunningRequest,
 };
 
 use super::AskService;
@@ -14,6 +14,7 @@ use super::run_context::Asked;
 use crate::ask::agent_or_engine::{AgentSelection, AnswerPath, answer_path};
 use crate::ask::caller_policy::admit;
 use crate::ask::engine_for_request::RequestTarget;
+use crate::ask::key_admission::{Admitted, CountedStream};
 use crate::ask::length_retry::with_soft_limit;
 use hob_telemetry::trace::{Span, TracedStream, end_with, request_span, under};
 
@@ -27,6 +28,13 @@ pub struct AnswerStream {
     pub reason: Option<ModelReason>,
     pub warnings: Vec<AnswerWarning>,
     pub deltas: DeltaStream,
+}
+
+impl AnswerStream {
+    /// The same, as a request that runs until its end.
+    pub(super) fn counted(self, running: Option<RunningRequest>) -> Self {
+        AnswerStream { deltas: CountedStream::wrap(self.deltas, running), ..self }
+    }
 }
 
 /// The complete answer with what it reports.
@@ -88,8 +96,10 @@ impl AskService {
     /// The complete answer, and the steps of the agent.
     pub async fn complete(&self, request: GenerateRequest, caller: &Caller) -> Result<Answered, AskError> {
         let mut span = request_span(&self.recorder.tracer, caller, &request.model);
-        let caller = under(caller, &span);
-        let outcome = self.answer(request, &caller, &mut span).await;
+        let outcome = match self.admitted(under(caller, &span)).await {
+            Ok(Admitted { caller, running: _running }) => self.answer(request, &caller, &mut span).await,
+            Err(error) => Err(error),
+        };
         end_with(&mut span, &outcome);
         outcome
     }
@@ -136,8 +146,13 @@ impl AskService {
     /// broken stream.
     pub async fn stream(&self, request: GenerateRequest, caller: &Caller) -> Result<AnswerStream, AskError> {
         let mut span = request_span(&self.recorder.tracer, caller, &request.model);
-        let caller = under(caller, &span);
-        let begun = self.begin_stream(request, &caller, &mut span).await;
+        let begun = match self.admitted(under(caller, &span)).await {
+            Ok(Admitted { caller, running }) => {
+                let begun = self.begin_stream(request, &caller, &mut span).await;
+                begun.map(|begun| begun.counted(running))
+            }
+            Err(error) => Err(error),
+        };
         traced(begun, span)
     }
 

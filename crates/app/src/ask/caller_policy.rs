@@ -3,9 +3,10 @@
 //! the scheduler. `hob_core::CallerRole` defines the roles and their rights.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use hob_core::{
-    AnswerWarning, AskError, Caller, CallerRole, CompletionRequest, Content, ContentPart, Engine,
+    AnswerWarning, AskError, Caller, CallerRights, CallerRole, CompletionRequest, Content, ContentPart, Engine,
     GenerateRequest, MediaForm, MediaRequest, PREFILL, is_documented_field, is_documented_message_field,
 };
 use serde_json::{Map, Value};
@@ -80,11 +81,41 @@ pub(crate) fn admit_media(
     }
 }
 
-/// Refuses an engine that this caller may not use.
-pub(crate) fn check_engine(engine: &dyn Engine, model: &str, role: CallerRole) -> Result<(), AskError> {
-    match role.may_use_engine(engine.key()) {
-        true => Ok(()),
-        false => Err(AskError::CloudNotAllowed { model: model.to_owned() }),
+/// Refuses an engine or a model that this caller may not use.
+pub(crate) fn check_engine(
+    engine: &dyn Engine,
+    model: &str,
+    rights: &CallerRights,
+) -> Result<(), AskError> {
+    check_engine_alone(engine, model, rights)?;
+    check_model(model, rights)
+}
+
+/// Refuses an engine that this caller may not use, whatever the model.
+pub(crate) fn check_engine_alone(
+    engine: &dyn Engine,
+    model: &str,
+    rights: &CallerRights,
+) -> Result<(), AskError> {
+    let engine = engine.key();
+    match &rights.key {
+        _ if rights.may_use_engine(engine) => Ok(()),
+        Some(key) => Err(AskError::EngineNotAllowed {
+            key: Arc::clone(&key.name),
+            engine: engine.to_owned(),
+            model: model.to_owned(),
+        }),
+        None => Err(AskError::CloudNotAllowed { model: model.to_owned() }),
+    }
+}
+
+/// Refuses a model that the key of this caller does not name.
+pub(crate) fn check_model(model: &str, rights: &CallerRights) -> Result<(), AskError> {
+    match &rights.key {
+        Some(key) if !rights.may_use_model(model) => {
+            Err(AskError::ModelNotAllowed { key: Arc::clone(&key.name), model: model.to_owned() })
+        }
+        _ => Ok(()),
     }
 }
 

@@ -16,6 +16,7 @@ use super::AskService;
 use super::answer::{AnswerStream, answered, streaming, traced, with_first_piece};
 use crate::ask::caller_policy::admit_text;
 use crate::ask::engine_for_request::RequestTarget;
+use crate::ask::key_admission::Admitted;
 
 /// Texts of one request that are continued at a time. A model in memory writes that many almost as fast as one.
 const CONCURRENT_TEXTS: usize = 8;
@@ -47,8 +48,10 @@ impl AskService {
     /// The whole continuations, those of the first text first.
     pub async fn complete_text(&self, request: TextRequest, caller: &Caller) -> Result<Answered, AskError> {
         let mut span = request_span(&self.recorder.tracer, caller, &request.request.model);
-        let caller = under(caller, &span);
-        let outcome = self.continued(request, &caller, &mut span).await;
+        let outcome = match self.admitted(under(caller, &span)).await {
+            Ok(Admitted { caller, running: _running }) => self.continued(request, &caller, &mut span).await,
+            Err(error) => Err(error),
+        };
         end_with(&mut span, &outcome);
         outcome
     }
@@ -68,8 +71,13 @@ impl AskService {
     /// The continuations as they come, each under the number of its answer. Returns once the first piece is there.
     pub async fn stream_text(&self, request: TextRequest, caller: &Caller) -> Result<AnswerStream, AskError> {
         let mut span = request_span(&self.recorder.tracer, caller, &request.request.model);
-        let caller = under(caller, &span);
-        let begun = self.begin_text_stream(request, &caller, &mut span).await;
+        let begun = match self.admitted(under(caller, &span)).await {
+            Ok(Admitted { caller, running }) => {
+                let begun = self.begin_text_stream(request, &caller, &mut span).await;
+                begun.map(|begun| begun.counted(running))
+            }
+            Err(error) => Err(error),
+        };
         traced(begun, span)
     }
 

@@ -4,6 +4,7 @@ use hob_core::{AskError, Caller, EmbedRequest, Embeddings, Engine};
 
 use super::AskService;
 use crate::ask::caller_policy::check_engine;
+use crate::ask::key_admission::Admitted;
 use crate::ask::model_aliases::explain_missing;
 use crate::startup::embedder;
 use hob_core::model::DEFAULT_MODEL;
@@ -14,7 +15,10 @@ impl AskService {
     /// is a model of the engine.
     pub async fn embed(&self, request: EmbedRequest, caller: &Caller) -> Result<Embeddings, AskError> {
         let mut span = request_span(&self.recorder.tracer, caller, &request.model);
-        let embeddings = self.vectors(request, &under(caller, &span)).await;
+        let embeddings = match self.admitted(under(caller, &span)).await {
+            Ok(Admitted { caller, running: _running }) => self.vectors(request, &caller).await,
+            Err(error) => Err(error),
+        };
         end_with(&mut span, &embeddings);
         embeddings
     }
@@ -28,12 +32,12 @@ impl AskService {
             _ => {
                 let found = self.pool.engine_of(&request.model).await;
                 let engine = found.map_err(|error| explain_missing(error.into(), alias.as_ref()))?;
-                check_engine(engine.as_ref(), &request.model, caller.role)?;
+                check_engine(engine.as_ref(), &request.model, &caller.rights())?;
                 return Ok(self.recorded_on(&engine, caller).embed(&request).await?);
             }
         };
         request.model.clone_from(&embedder.model);
-        check_engine(embedder.engine.as_ref(), &embedder.model, caller.role)?;
+        check_engine(embedder.engine.as_ref(), &embedder.model, &caller.rights())?;
         let engine = self.recorded_on(&embedder.engine, caller);
         Ok(engine.embed(&request).await.map_err(embedder::explain)?)
     }

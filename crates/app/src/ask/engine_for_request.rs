@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hob_core::engine::CLOUD;
-use hob_core::{AnswerWarning, CallerRole, Engine, EngineError, ModelReason};
+use hob_core::{AnswerWarning, CallerRights, Engine, EngineError, ModelReason};
 use hob_routing::OutcomeReporter;
 
 use hob_engines::fallback::{Fallback, FallbackEngine, FallbackModel, FallbackSwitch, WrapEngine};
@@ -28,8 +28,8 @@ pub(crate) struct RequestTarget {
 struct PendingFallback {
     fallback: Arc<Fallback>,
     pool: Arc<EnginePool>,
-    /// The role of the caller.
-    role: CallerRole,
+    /// What the caller may use.
+    rights: CallerRights,
     switch: Arc<FallbackSwitch>,
 }
 
@@ -80,11 +80,11 @@ impl RequestTarget {
         self,
         fallback: &Arc<Fallback>,
         pool: &Arc<EnginePool>,
-        role: CallerRole,
+        rights: CallerRights,
     ) -> Self {
         let (fallback, pool) = (Arc::clone(fallback), Arc::clone(pool));
         RequestTarget {
-            pending: Some(PendingFallback { fallback, pool, role, switch: Arc::default() }),
+            pending: Some(PendingFallback { fallback, pool, rights, switch: Arc::default() }),
             ..self
         }
     }
@@ -127,7 +127,7 @@ impl RequestTarget {
 
     /// The engine to ask, with its calls recorded for a caller.
     pub(crate) fn recorded(&self, context: RecordContext) -> Arc<dyn Engine> {
-        let Some(PendingFallback { fallback, pool, role, switch }) = &self.pending else {
+        let Some(PendingFallback { fallback, pool, rights, switch }) = &self.pending else {
             return Arc::new(RecordedEngine::new(Arc::clone(&self.engine), context));
         };
         let context = Arc::new(context);
@@ -138,7 +138,7 @@ impl RequestTarget {
             wrap,
             fallback: Arc::clone(fallback),
             pool: Arc::clone(pool),
-            role: *role,
+            rights: rights.clone(),
             switch: Arc::clone(switch),
         })
     }

@@ -5,6 +5,7 @@ use hob_telemetry::trace::{end_with, request_span, under};
 
 use super::AskService;
 use crate::ask::caller_policy::{admit_media, check_engine};
+use crate::ask::key_admission::Admitted;
 
 /// An answer in progress, with its engine and model.
 pub struct MediaAnswered {
@@ -18,7 +19,11 @@ impl AskService {
     /// Passes a request on to the engine that has its model. There is no default model for sound and pictures.
     pub async fn media(&self, request: MediaRequest, caller: &Caller) -> Result<MediaAnswered, AskError> {
         let mut span = request_span(&self.recorder.tracer, caller, &request.model);
-        let answered = self.passed_on(request, &under(caller, &span)).await;
+        // A request for sound or pictures counts as running until its answer begins.
+        let answered = match self.admitted(under(caller, &span)).await {
+            Ok(Admitted { caller, running: _running }) => self.passed_on(request, &caller).await,
+            Err(error) => Err(error),
+        };
         end_with(&mut span, &answered);
         answered
     }
@@ -26,7 +31,7 @@ impl AskService {
     async fn passed_on(&self, mut request: MediaRequest, caller: &Caller) -> Result<MediaAnswered, AskError> {
         let warnings = admit_media(&mut request, caller.role)?;
         let engine = self.pool.engine_of(&request.model).await.map_err(without_list)?;
-        check_engine(engine.as_ref(), &request.model, caller.role)?;
+        check_engine(engine.as_ref(), &request.model, &caller.rights())?;
         let answer = self.recorded_on(&engine, caller).media(&request).await?;
         Ok(MediaAnswered { engine: engine.key().to_owned(), answer, warnings })
     }

@@ -1,6 +1,6 @@
 //! Passages from the memory for a question, for callers who may read the memory.
 
-use hob_core::{Caller, GenerateRequest, MemoryUse, Permit, Reach, RequestSource};
+use hob_core::{Caller, CallerRole, GenerateRequest, MemoryUse, Permit, Reach, RequestSource};
 use hob_memory::Passage;
 
 use super::AskService;
@@ -17,14 +17,15 @@ impl AskService {
     }
 }
 
-/// Whether the caller may read the memory. A channel sender needs permission by name, because there trust in
+/// Whether the caller may read the memory, which is the owner's: members may not. A channel sender needs permission by name, because there trust in
 /// tools applies to all senders. So does a task with selected tools, because a channel sender may have
 /// created it.
 fn may_recall(caller: &Caller) -> bool {
     let reads_memory =
         |names: &Vec<String>| names.iter().any(|name| MEMORY_SEARCH_TOOLS.contains(&name.as_str()));
     let Permit { most, also, only, except, .. } = &caller.permit;
-    if caller.memory == MemoryUse::Unwanted || reads_memory(except) {
+    let is_member = caller.role == CallerRole::Member;
+    if caller.memory == MemoryUse::Unwanted || is_member || reads_memory(except) {
         return false;
     }
     match caller.source {

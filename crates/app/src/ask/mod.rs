@@ -11,6 +11,7 @@ pub(crate) mod documents;
 mod embed;
 pub(crate) mod engine_for_request;
 pub(crate) mod images;
+mod key_admission;
 mod length_retry;
 mod media;
 mod memory_context;
@@ -31,7 +32,8 @@ use hob_agents::ToolSet;
 use hob_channels::ChannelService;
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{
-    Agent, AnswerDefaults, CallerRole, Engine, EngineError, EventBus, ListedModel, ModelInfo, ModelReason,
+    Agent, AnswerDefaults, CallerRights, EmptyKeyRing, Engine, EngineError, EventBus, KeyRing, ListedModel,
+    ModelInfo, ModelReason,
 };
 use hob_memory::{Embedder, MemoryService};
 use hob_routing::Router;
@@ -99,6 +101,8 @@ pub struct AskService {
     defaults: AnswerDefaults,
     /// Tools that use the cloud, which only some callers may use.
     cloud_tools: Vec<String>,
+    /// The keys that requests may name.
+    keys: Arc<dyn KeyRing>,
 }
 
 impl AskService {
@@ -124,6 +128,7 @@ impl AskService {
             documents: DocumentReader::default(),
             defaults: AnswerDefaults::default(),
             cloud_tools: Vec::new(),
+            keys: Arc::new(EmptyKeyRing),
         }
     }
 
@@ -191,6 +196,11 @@ impl AskService {
     /// The same with tools that use the cloud. Callers who may not use the cloud do not get them.
     pub fn with_cloud_tools(self, cloud_tools: Vec<String>) -> Self {
         AskService { cloud_tools, ..self }
+    }
+
+    /// The same with keys that requests may name.
+    pub fn with_keys(self, keys: Arc<dyn KeyRing>) -> Self {
+        AskService { keys, ..self }
     }
 
     /// The same with a home directory in which the chosen default model is recorded.
@@ -279,15 +289,24 @@ impl AskService {
     }
 
     /// The models that a caller may use, with the engines that answer for them.
-    pub async fn listed_models(&self, role: CallerRole) -> Result<Vec<ListedModel>, EngineError> {
+    pub async fn listed_models(
+        &self,
+        rights: impl Into<CallerRights>,
+    ) -> Result<Vec<ListedModel>, EngineError> {
+        let rights = rights.into();
         let mut listed = self.pool.list().await?;
-        listed.retain(|listed| role.may_use_engine(&listed.engine));
+        listed.retain(|listed| {
+            rights.may_use_engine(&listed.engine) && rights.may_use_model(&listed.model.id)
+        });
         Ok(listed)
     }
 
     /// The same, with the details that engines report only for single models.
-    pub async fn described_models(&self, role: CallerRole) -> Result<Vec<ListedModel>, EngineError> {
-        Ok(self.descriptions.add_to(&self.pool, self.listed_models(role).await?).await)
+    pub async fn described_models(
+        &self,
+        rights: impl Into<CallerRights>,
+    ) -> Result<Vec<ListedModel>, EngineError> {
+        Ok(self.descriptions.add_to(&self.pool, self.listed_models(rights).await?).await)
     }
 
     /// The same for one model.
@@ -313,14 +332,18 @@ impl AskService {
     }
 
     /// The model that a caller means by `id`, `default` and aliases included, if an engine lists it and the caller may use it.
-    pub async fn listed_model(&self, id: &str, role: CallerRole) -> Result<Option<ListedModel>, EngineError> {
+    pub async fn listed_model(
+        &self,
+        id: &str,
+        rights: impl Into<CallerRights>,
+    ) -> Result<Option<ListedModel>, EngineError> {
         let id = self.meant_by(id);
         let default = match id {
             DEFAULT_MODEL => self.default_model().await?,
             _ => None,
         };
         let meant = default.as_deref().unwrap_or(id);
-        Ok(self.listed_models(role).await?.into_iter().find(|listed| self.pool.means(meant, listed)))
+        Ok(self.listed_models(rights).await?.into_iter().find(|listed| self.pool.means(meant, listed)))
     }
 
     /// Whether the selected engine answers.

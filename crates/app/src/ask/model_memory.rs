@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use hob_core::model::{AGENT_MODEL, AUTO, DEFAULT_MODEL};
-use hob_core::{AskError, CallerRole, ComputeDevice, Engine, EngineError, RunningModel};
+use hob_core::{AskError, CallerRights, ComputeDevice, Engine, EngineError, RunningModel};
 
 use super::AskService;
 use crate::ask::caller_policy::check_engine;
@@ -15,24 +15,25 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl AskService {
     /// Loads a model, where its engine can. `auto` names none in particular, so nothing is loaded for it.
-    pub async fn load_model(&self, model: &str, role: CallerRole) -> Result<(), AskError> {
-        match self.engine_and_model(model, role).await? {
+    pub async fn load_model(&self, model: &str, rights: impl Into<CallerRights>) -> Result<(), AskError> {
+        match self.engine_and_model(model, &rights.into()).await? {
             Some((engine, model)) => Ok(engine.prepare(&model).await?),
             None => Ok(()),
         }
     }
 
     /// Frees the memory of a model, where its engine can.
-    pub async fn unload_model(&self, model: &str, role: CallerRole) -> Result<(), AskError> {
-        match self.engine_and_model(model, role).await? {
+    pub async fn unload_model(&self, model: &str, rights: impl Into<CallerRights>) -> Result<(), AskError> {
+        match self.engine_and_model(model, &rights.into()).await? {
             Some((engine, model)) => Ok(engine.unload(&model).await?),
             None => Ok(()),
         }
     }
 
     /// The models in memory, each with the key of its engine. Engines that do not answer are skipped.
-    pub async fn running_models(&self, role: CallerRole) -> Vec<(String, RunningModel)> {
-        let engines = self.pool.engines().filter(|engine| role.may_use_engine(engine.key()));
+    pub async fn running_models(&self, rights: impl Into<CallerRights>) -> Vec<(String, RunningModel)> {
+        let rights = rights.into();
+        let engines = self.pool.engines().filter(|engine| rights.may_use_engine(engine.key()));
         let lists = engines.map(|engine| async move {
             let listed = tokio::time::timeout(LIST_TIMEOUT, engine.running_models()).await;
             match listed {
@@ -44,7 +45,8 @@ impl AskService {
                 Err(_) => Vec::new(),
             }
         });
-        join_all(lists).await.into_iter().flatten().collect()
+        let running = join_all(lists).await.into_iter().flatten();
+        running.filter(|(_, running): &(String, RunningModel)| rights.may_use_model(&running.id)).collect()
     }
 
     /// The graphics cards that engines in this process use.
@@ -57,7 +59,7 @@ impl AskService {
     async fn engine_and_model(
         &self,
         model: &str,
-        role: CallerRole,
+        rights: &CallerRights,
     ) -> Result<Option<(Arc<dyn Engine>, String)>, AskError> {
         let model = match self.meant_by(model) {
             DEFAULT_MODEL | AGENT_MODEL => {
@@ -73,7 +75,7 @@ impl AskService {
             return Ok(None);
         }
         let engine = self.pool.engine_of(&model).await?;
-        check_engine(engine.as_ref(), &model, role)?;
+        check_engine(engine.as_ref(), &model, rights)?;
         Ok(Some((engine, model)))
     }
 }

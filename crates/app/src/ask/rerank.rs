@@ -9,6 +9,7 @@ use hob_telemetry::trace::{end_with, request_span, under};
 
 use super::AskService;
 use crate::ask::caller_policy::check_engine;
+use crate::ask::key_admission::Admitted;
 use crate::startup::embedder;
 
 /// Documents in order, and how they came to be.
@@ -22,7 +23,10 @@ impl AskService {
     /// Documents in order. `default` means the configured embedder; any other name is a model of an engine.
     pub async fn rerank(&self, request: RerankRequest, caller: &Caller) -> Result<Reranked, AskError> {
         let mut span = request_span(&self.recorder.tracer, caller, &request.model);
-        let reranked = self.ranked(request, &under(caller, &span)).await;
+        let reranked = match self.admitted(under(caller, &span)).await {
+            Ok(Admitted { caller, running: _running }) => self.ranked(request, &caller).await,
+            Err(error) => Err(error),
+        };
         end_with(&mut span, &reranked);
         reranked
     }
@@ -38,7 +42,7 @@ impl AskService {
             }
             _ => self.pool.engine_of(&request.model).await?,
         };
-        check_engine(engine.as_ref(), &request.model, caller.role)?;
+        check_engine(engine.as_ref(), &request.model, &caller.rights())?;
         let engine = self.recorded_on(&engine, caller);
         match engine.rerank(&request).await {
             Ok(reranking) => Ok(Reranked { reranking, warnings: Vec::new() }),

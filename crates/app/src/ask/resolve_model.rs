@@ -7,7 +7,7 @@ use hob_core::{AnswerDefaults, AskError, Caller, GenerateRequest};
 use hob_routing::RoutedModel;
 
 use super::AskService;
-use crate::ask::caller_policy::check_engine;
+use crate::ask::caller_policy::{check_engine_alone, check_model};
 use crate::ask::engine_for_request::RequestTarget;
 use crate::ask::model_aliases::explain_missing;
 use hob_engines::fallback::is_unresolved;
@@ -30,14 +30,17 @@ impl AskService {
             return Ok(None);
         }
         let mut models = self.pool.recent().await?;
-        models.retain(|listed| caller.role.may_use_engine(&listed.engine));
+        let rights = caller.rights();
+        models.retain(|listed| {
+            rights.may_use_engine(&listed.engine) && rights.may_be_given(&listed.model.id)
+        });
         // A model with this name has priority.
         if models.iter().any(|listed| listed.model.id == AUTO) {
             return Ok(None);
         }
         // Without the cloud there may be no candidates; the error then says so.
         if models.is_empty() {
-            check_engine(self.engine(), AUTO, caller.role)?;
+            check_engine_alone(self.engine(), AUTO, &rights)?;
         }
         let routed = self.router.route(request, caller, &models, self.engine().key()).await?;
         request.model.clone_from(&routed.model);
@@ -57,9 +60,9 @@ impl AskService {
         let fallback = self.fallback.as_ref().filter(|_| is_ours_to_choose(&request.model));
         let route = match (self.find(request, caller).await, fallback) {
             (Ok(route), None) => route,
-            (Ok(route), Some(fallback)) => route.with_fallback(fallback, &self.pool, caller.role),
+            (Ok(route), Some(fallback)) => route.with_fallback(fallback, &self.pool, caller.rights()),
             (Err(AskError::Engine(error)), Some(fallback)) if is_unresolved(&error) => {
-                let Some(model) = fallback.find(&self.pool, &request.model, &error, caller.role).await else {
+                let Some(model) = fallback.find(&self.pool, &request.model, &error, &caller.rights()).await else {
                     return Err(error.into());
                 };
                 request.model.clone_from(&model.model);
@@ -72,11 +75,20 @@ impl AskService {
     }
 
     async fn find(&self, request: &mut GenerateRequest, caller: &Caller) -> Result<RequestTarget, AskError> {
+        let rights = caller.rights();
         let named_by = if is_ours_to_choose(&request.model) { NamedBy::Hob } else { NamedBy::Caller };
+        // A key that names `auto` or `default` may use what that stands for; `auto` itself must be named.
+        let is_named = rights.may_use_model(&request.model);
+        if request.model == AUTO {
+            check_model(AUTO, &rights)?;
+        }
         let Some(RoutedModel { engine, reason, reporter, .. }) = self.resolve_model(request, caller).await?
         else {
             let EngineMatch { engine, instead_of } = self.pool.find(&request.model, named_by).await?;
-            check_engine(engine.as_ref(), &request.model, caller.role)?;
+            check_engine_alone(engine.as_ref(), &request.model, &rights)?;
+            if !is_named {
+                check_model(&request.model, &rights)?;
+            }
             let route = RequestTarget::to(engine, None);
             return Ok(match instead_of {
                 Some(error) => route.with_cloud_fallback(&error),
@@ -88,7 +100,7 @@ impl AskService {
             Some(engine) => Arc::clone(engine),
             None => self.pool.find(&request.model, named_by).await?.engine,
         };
-        check_engine(engine.as_ref(), &request.model, caller.role)?;
+        check_engine_alone(engine.as_ref(), &request.model, &rights)?;
         Ok(RequestTarget::to(engine, Some(reason)).with_outcome_reporter(reporter))
     }
 }

@@ -83,7 +83,7 @@ impl AskService {
     ) -> Result<Arc<dyn ToolRunner>, AskError> {
         let caller = asked.caller;
         let mut permit = Permit { tainted: asked.is_tainted(), ..caller.permit.clone() };
-        if !caller.role.may_use_cloud() {
+        if !caller.rights().may_use_cloud() {
             permit.except.extend_from_slice(&self.cloud_tools);
         }
         let tools = self.tools.load().for_run(permit, events.clone())?;
@@ -113,6 +113,8 @@ impl AskService {
             events: self.events(caller),
             recorder: self.recorder.clone(),
             trace_parent: caller.trace_parent,
+            key: caller.key.clone(),
+            end_user: caller.end_user.clone(),
         }
     }
 

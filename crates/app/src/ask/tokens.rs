@@ -41,7 +41,7 @@ impl AskService {
             *model = steady;
         }
         let engine = self.pool.engine_of(model).await?;
-        check_engine(engine.as_ref(), model, caller.role)?;
+        check_engine(engine.as_ref(), model, &caller.rights())?;
         Ok(engine)
     }
 }

@@ -4,6 +4,7 @@ pub mod channels;
 pub mod conversations;
 pub mod embedder;
 pub mod engines;
+pub mod keys;
 pub mod local_models;
 pub mod memory;
 pub mod routing;

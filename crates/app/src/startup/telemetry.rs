@@ -33,7 +33,7 @@ pub fn telemetry_options(config: &Config) -> TelemetryOptions {
     }
 }
 
-fn prices(config: &Config) -> Prices {
+pub(crate) fn prices(config: &Config) -> Prices {
     let mut prices = Prices::standard();
     for (model, price) in &config.savings.prices {
         prices.set(model, Price { input: price.input, output: price.output });

@@ -8,7 +8,7 @@ use super::values::whole;
 
 #[derive(Debug, Subcommand)]
 pub enum TelemetryCommand {
-    /// Show calls, tokens, latency and cost by model, engine, agent and day
+    /// Show calls, tokens, latency and cost by model, engine, agent, key and day
     ///
     /// Means are exact. Percentiles (P50, P95) are accurate to 2.5 %, because latencies are stored in buckets, which keeps
     /// reports fast at any number of calls. Energy is shown if this machine has an energy meter.

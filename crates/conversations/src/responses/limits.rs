@@ -43,6 +43,24 @@ const OWNER: StoredLimits = StoredLimits {
     age: DAY.saturating_mul(30),
 };
 
+/// All members together.
+const MEMBERS: StoredLimits = StoredLimits {
+    responses: OWNER.responses * 4,
+    response_bytes: OWNER.response_bytes * 4,
+    conversations: OWNER.conversations * 4,
+    conversation_bytes: OWNER.conversation_bytes * 4,
+    age: OWNER.age,
+};
+
+/// One member: a quarter of the owner's, so that a team fits.
+const MEMBER: StoredLimits = StoredLimits {
+    responses: OWNER.responses / 4,
+    response_bytes: OWNER.response_bytes / 4,
+    conversations: OWNER.conversations / 4,
+    conversation_bytes: OWNER.conversation_bytes / 4,
+    age: OWNER.age,
+};
+
 /// All strangers together.
 const STRANGERS: StoredLimits = StoredLimits {
     responses: 1_000,
@@ -63,11 +81,19 @@ const STRANGER: StoredLimits = StoredLimits {
 
 impl StoredLimits {
     pub fn of(owner: &ResponseOwner) -> Self {
-        if owner.is_owner() { OWNER } else { STRANGER }
+        match owner {
+            owner if owner.is_owner() => OWNER,
+            member if member.is_member() => MEMBER,
+            _ => STRANGER,
+        }
     }
 
     /// Of all callers of this kind.
     pub fn of_all_like(owner: &ResponseOwner) -> Self {
-        if owner.is_owner() { OWNER } else { STRANGERS }
+        match owner {
+            owner if owner.is_owner() => OWNER,
+            member if member.is_member() => MEMBERS,
+            _ => STRANGERS,
+        }
     }
 }

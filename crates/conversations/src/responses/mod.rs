@@ -21,12 +21,18 @@ pub use sqlite::SqliteResponseStore;
 pub struct ResponseOwner(String);
 
 const OWNER: &str = "owner";
+const MEMBER: &str = "member";
 const STRANGER: &str = "stranger";
 
 impl ResponseOwner {
     /// The person whose machine this is.
     pub fn owner() -> Self {
         ResponseOwner(OWNER.to_owned())
+    }
+
+    /// A member of the owner's team, by the id of its key.
+    pub fn member(key: &str) -> Self {
+        ResponseOwner(format!("{MEMBER} {key}"))
     }
 
     /// A caller without a key who is not the owner, by what tells it from others, such as its address.
@@ -38,13 +44,22 @@ impl ResponseOwner {
         self.0 == OWNER
     }
 
+    /// Whether the owner gave this caller a key.
+    pub fn is_member(&self) -> bool {
+        self.0.starts_with(MEMBER)
+    }
+
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
     /// The first and the last name of the callers that share limits with this one.
     pub(crate) fn all_like(&self) -> [&'static str; 2] {
-        if self.is_owner() { [OWNER, OWNER] } else { [STRANGER, "stranger~"] }
+        match self {
+            owner if owner.is_owner() => [OWNER, OWNER],
+            member if member.is_member() => [MEMBER, "member~"],
+            _ => [STRANGER, "stranger~"],
+        }
     }
 }
 

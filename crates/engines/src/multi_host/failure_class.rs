@@ -53,7 +53,7 @@ pub(super) fn classify(error: &EngineError, asked: RequestKind) -> FailureClass 
             _ => (Failure::None, RetryRule::Never),
         },
         EngineError::ModelNotFound { .. } => (Failure::None, RetryRule::Always),
-        EngineError::Unsupported { .. } | EngineError::NotConfigured { .. } => {
+        EngineError::Unsupported { .. } | EngineError::NotConfigured { .. } | EngineError::Limit(_) => {
             (Failure::None, RetryRule::Never)
         }
     };

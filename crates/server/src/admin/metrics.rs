@@ -251,6 +251,8 @@ mod tests {
                 engine: "ollama".into(),
                 model: "qwen3:8b".into(),
                 agent: None,
+                key: None,
+                end_user: None,
                 streamed: false,
                 usage: Usage {
                     prompt_tokens: 1,

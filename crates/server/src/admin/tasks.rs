@@ -1,4 +1,4 @@
-//! `/v1/tasks`: prompts that run at set times. For the owner only, because a task can use all tools.
+//! `/v1/tasks`: prompts that run at set times. The owner sees all of them. A member sees its own, which have the rights of its key.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,8 @@ use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{Extensions, StatusCode};
-use hob_core::{Permit, Reach, RunEvents};
+use hob_core::{CallerRole, Permit, RunEvents};
+use hob_keys::AuditActor;
 use hob_tasks::{
     DeliverTo, Missed, NewTask, ScheduleType, Scheduler, Task, TaskChange, TaskError, TaskField, TaskId,
     TaskLimits, TaskRun, TaskStatus, parse_zone,
@@ -15,6 +16,7 @@ use hob_tasks::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
+use super::audit;
 use crate::content_type::require_json;
 use crate::error::ApiError;
 use crate::json::read;
@@ -88,25 +90,31 @@ pub(crate) async fn list(
     filter: Result<Query<TaskFilter>, QueryRejection>,
     request: Request,
 ) -> Result<Json<TaskList>, ApiError> {
-    let scheduler = scheduler_for_owner(&state, request.extensions())?;
+    let caller = TaskCaller::of(&state, request.extensions())?;
     let Query(TaskFilter { status }) = filter.map_err(unreadable)?;
     let status = status.as_deref().map(TaskStatus::parse).transpose()?;
-    Ok(Json(TaskList { tasks: scheduler.tasks().list(status).await? }))
+    let mut tasks = caller.scheduler.tasks().list(status).await?;
+    tasks.retain(|task| caller.owns(task));
+    Ok(Json(TaskList { tasks }))
 }
 
 pub(crate) async fn create(
     State(state): State<Arc<ServerState>>,
     request: Request,
 ) -> Result<(StatusCode, Json<Task>), ApiError> {
-    let scheduler = scheduler_for_owner(&state, request.extensions())?;
+    let caller = TaskCaller::of(&state, request.extensions())?;
+    let actor = RequestContext::actor(request.extensions());
     let body = read_json(request, &state.body_reader).await?;
-    let task = parse(&body)?;
+    let task = parse(&body, caller.permit.clone())?;
+    caller.check_delivery(&task)?;
     // Checked now, because the task runs when no one is watching.
-    let selection = Permit { only: task.tools.clone(), ..Permit::up_to(Reach::Act) };
+    let selection = Permit { only: task.tools.clone(), ..caller.permit.clone() };
     if let Err(unknown) = state.system.tools().for_run(selection, RunEvents::without_subscribers()) {
         return Err(ApiError::invalid("tools", unknown.to_string()));
     }
-    Ok((StatusCode::CREATED, Json(scheduler.tasks().create(task).await?)))
+    let task = caller.scheduler.tasks().create(task).await?;
+    note(&state, actor, "task.create", &task.id).await;
+    Ok((StatusCode::CREATED, Json(task)))
 }
 
 pub(crate) async fn show(
@@ -114,8 +122,8 @@ pub(crate) async fn show(
     id: Id,
     request: Request,
 ) -> Result<Json<Task>, ApiError> {
-    let scheduler = scheduler_for_owner(&state, request.extensions())?;
-    Ok(Json(scheduler.tasks().get(&read_id(id)?).await?))
+    let caller = TaskCaller::of(&state, request.extensions())?;
+    Ok(Json(caller.task(&read_id(id)?).await?))
 }
 
 pub(crate) async fn delete(
@@ -123,9 +131,11 @@ pub(crate) async fn delete(
     id: Id,
     request: Request,
 ) -> Result<Json<DeletedTask>, ApiError> {
-    let scheduler = scheduler_for_owner(&state, request.extensions())?;
-    let id = read_id(id)?;
-    scheduler.tasks().delete(&id).await?;
+    let caller = TaskCaller::of(&state, request.extensions())?;
+    let actor = RequestContext::actor(request.extensions());
+    let id = caller.task(&read_id(id)?).await?.id;
+    caller.scheduler.tasks().delete(&id).await?;
+    note(&state, actor, "task.delete", &id).await;
     Ok(Json(DeletedTask { id, deleted: true }))
 }
 
@@ -134,7 +144,7 @@ pub(crate) async fn pause(
     id: Id,
     request: Request,
 ) -> Result<Json<Task>, ApiError> {
-    change(scheduler_for_change(&state, &request)?, id, TaskChange::Pause).await
+    change(&state, request, id, (TaskChange::Pause, "task.pause")).await
 }
 
 pub(crate) async fn resume(
@@ -142,7 +152,7 @@ pub(crate) async fn resume(
     id: Id,
     request: Request,
 ) -> Result<Json<Task>, ApiError> {
-    change(scheduler_for_change(&state, &request)?, id, TaskChange::Resume).await
+    change(&state, request, id, (TaskChange::Resume, "task.resume")).await
 }
 
 pub(crate) async fn cancel(
@@ -150,11 +160,27 @@ pub(crate) async fn cancel(
     id: Id,
     request: Request,
 ) -> Result<Json<Task>, ApiError> {
-    change(scheduler_for_change(&state, &request)?, id, TaskChange::Cancel).await
+    change(&state, request, id, (TaskChange::Cancel, "task.cancel")).await
 }
 
-async fn change(scheduler: &Scheduler, id: Id, change: TaskChange) -> Result<Json<Task>, ApiError> {
-    Ok(Json(scheduler.tasks().change(&read_id(id)?, change).await?))
+async fn change(
+    state: &ServerState,
+    request: Request,
+    id: Id,
+    (change, action): (TaskChange, &'static str),
+) -> Result<Json<Task>, ApiError> {
+    let caller = TaskCaller::for_change(state, &request)?;
+    let actor = RequestContext::actor(request.extensions());
+    drop(request);
+    let id = caller.task(&read_id(id)?).await?.id;
+    let task = caller.scheduler.tasks().change(&id, change).await?;
+    note(state, actor, action, &id).await;
+    Ok(Json(task))
+}
+
+/// Notes a change in the audit log.
+async fn note(state: &ServerState, actor: AuditActor, action: &'static str, id: &TaskId) {
+    audit::note(state, actor, action, id.to_string()).await;
 }
 
 /// Starts a run. Its result is in the logs.
@@ -163,8 +189,9 @@ pub(crate) async fn run(
     id: Id,
     request: Request,
 ) -> Result<(StatusCode, Json<TaskRun>), ApiError> {
-    let scheduler = scheduler_for_change(&state, &request)?;
-    let run = scheduler.run_now(&read_id(id)?).await?;
+    let caller = TaskCaller::for_change(&state, &request)?;
+    let id = caller.task(&read_id(id)?).await?.id;
+    let run = caller.scheduler.run_now(&id).await?;
     Ok((StatusCode::ACCEPTED, Json(run)))
 }
 
@@ -174,31 +201,60 @@ pub(crate) async fn logs(
     length: Result<Query<LogsQuery>, QueryRejection>,
     request: Request,
 ) -> Result<Json<TaskLogs>, ApiError> {
-    let scheduler = scheduler_for_owner(&state, request.extensions())?;
+    let caller = TaskCaller::of(&state, request.extensions())?;
     let Query(LogsQuery { limit }) = length.map_err(unreadable)?;
-    let logs = scheduler.tasks().runs(&read_id(id)?, limit.unwrap_or(DEFAULT_LOGS)).await?;
+    let id = caller.task(&read_id(id)?).await?.id;
+    let logs = caller.scheduler.tasks().runs(&id, limit.unwrap_or(DEFAULT_LOGS)).await?;
     Ok(Json(TaskLogs { logs }))
 }
 
-/// Returns the scheduler if the caller is the owner.
-fn scheduler_for_owner<'a>(
-    state: &'a ServerState,
-    extensions: &Extensions,
-) -> Result<&'a Arc<Scheduler>, ApiError> {
-    if !RequestContext::is_owner(extensions) {
-        return Err(ApiError::owner_only(PATH));
-    }
-    state.scheduler.as_ref().ok_or_else(ApiError::no_tasks)
+/// A caller who may have tasks, and the scheduler.
+struct TaskCaller<'a> {
+    scheduler: &'a Arc<Scheduler>,
+    /// What its tasks may use.
+    permit: Permit,
+    is_owner: bool,
 }
 
-/// Returns the scheduler for a change that has no body.
-fn scheduler_for_change<'a>(
-    state: &'a ServerState,
-    request: &Request,
-) -> Result<&'a Arc<Scheduler>, ApiError> {
-    let scheduler = scheduler_for_owner(state, request.extensions())?;
-    require_json(request.headers())?;
-    Ok(scheduler)
+impl<'a> TaskCaller<'a> {
+    fn of(state: &'a ServerState, extensions: &Extensions) -> Result<Self, ApiError> {
+        let role = RequestContext::role(extensions);
+        if !matches!(role, CallerRole::Owner | CallerRole::Member) {
+            return Err(ApiError::owner_only(PATH));
+        }
+        let scheduler = state.scheduler.as_ref().ok_or_else(ApiError::no_tasks)?;
+        let permit = RequestContext::permit(extensions);
+        Ok(TaskCaller { scheduler, permit, is_owner: role == CallerRole::Owner })
+    }
+
+    /// The same for a change that has no body.
+    fn for_change(state: &'a ServerState, request: &Request) -> Result<Self, ApiError> {
+        let caller = TaskCaller::of(state, request.extensions())?;
+        require_json(request.headers())?;
+        Ok(caller)
+    }
+
+    /// Whether the caller may see a task.
+    fn owns(&self, task: &Task) -> bool {
+        self.is_owner || task.permit.key == self.permit.key
+    }
+
+    /// A task that the caller may see. To others it does not exist.
+    async fn task(&self, id: &TaskId) -> Result<Task, ApiError> {
+        let task = self.scheduler.tasks().get(id).await?;
+        match self.owns(&task) {
+            true => Ok(task),
+            false => Err(TaskError::NotFound { id: id.to_string() }.into()),
+        }
+    }
+
+    /// The channels are the owner's.
+    fn check_delivery(&self, task: &NewTask) -> Result<(), ApiError> {
+        match &task.deliver_to {
+            Some(_) if !self.is_owner => Err(ApiError::owner_only("Sending results to a channel")),
+            _ => Ok(()),
+        }
+    }
 }
 
 fn read_id(id: Id) -> Result<TaskId, ApiError> {
@@ -210,14 +266,13 @@ fn unreadable(rejection: QueryRejection) -> ApiError {
     ApiError::malformed(format!("the query string cannot be read: {}", rejection.body_text()))
 }
 
-fn parse(body: &[u8]) -> Result<NewTask, ApiError> {
+fn parse(body: &[u8], permit: Permit) -> Result<NewTask, ApiError> {
     let typed: TaskBody = read(body)?;
     let value = match typed.schedule_value {
         ScheduleValue::Text(text) => text,
         ScheduleValue::Number(number) => number.to_string(),
     };
-    let owner = Permit::up_to(Reach::Act);
-    let usual = NewTask::new(typed.prompt, ScheduleType::parse(&typed.schedule_type)?, value, owner);
+    let usual = NewTask::new(typed.prompt, ScheduleType::parse(&typed.schedule_type)?, value, permit);
     Ok(NewTask {
         timezone: typed.timezone.as_deref().map(parse_zone).transpose()?,
         agent: typed.agent.unwrap_or_else(|| usual.agent.clone()),

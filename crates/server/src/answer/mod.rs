@@ -14,7 +14,7 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use hob_app::AnswerStream;
-use hob_core::{AnswerWarning, Answered, Caller, GenerateRequest, Generation, Permit, RequestSource};
+use hob_core::{AnswerWarning, Answered, Caller, GenerateRequest, Generation, RequestSource};
 
 use crate::connection::ConnectionState;
 use crate::error::ApiError;
@@ -70,7 +70,8 @@ impl Arrived {
         let role = RequestContext::role(request.extensions());
         let caller = Caller {
             role,
-            permit: Permit::up_to(role.reach()),
+            permit: RequestContext::permit(request.extensions()),
+            key: RequestContext::key(request.extensions()).map(|key| Arc::clone(&key.grant)),
             trace_parent: trace_parent(request.headers()),
             request_id: RequestContext::request_id(request.extensions()),
             ..Caller::trusted(RequestSource::Server, run)

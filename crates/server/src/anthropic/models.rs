@@ -52,7 +52,7 @@ async fn page(
     let Query(query) = query.map_err(|error| ApiError::malformed(error.body_text()))?;
     let role = RequestContext::role(extensions);
     let listed =
-        state.system.listed_models(role).await.map_err(|error| ApiError::from(error).for_caller(role))?;
+        state.system.listed_models(RequestContext::rights(extensions)).await.map_err(|error| ApiError::from(error).for_caller(role))?;
     let text_models = listed.into_iter().filter(|listed| listed.model.kind == ModelKind::Text);
     AnthropicModelList::page(text_models.map(AnthropicModel::from).collect(), &query)
 }
@@ -64,7 +64,7 @@ async fn model(
 ) -> Result<AnthropicModel, ApiError> {
     let Path(id) = id.map_err(|_| ApiError::malformed("the model's id in the path is not valid UTF-8"))?;
     let role = RequestContext::role(extensions);
-    let listed = state.system.listed_model(&id, role).await;
+    let listed = state.system.listed_model(&id, RequestContext::rights(extensions)).await;
     if let Some(listed) = listed.map_err(|error| ApiError::from(error).for_caller(role))? {
         return Ok(AnthropicModel::from(listed));
     }

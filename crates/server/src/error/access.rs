@@ -3,23 +3,44 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use hob_core::{LimitKind, LimitReached};
 
 use super::{ApiError, TOO_MANY_WRONG_KEYS};
 
 impl ApiError {
-    pub(crate) fn missing_key() -> Self {
-        Self::key_refused(
-            "this server needs a key. Send 'authorization: Bearer KEY' with the value of [server] api_key",
-        )
+    /// `has_named` is whether there are named keys.
+    pub(crate) fn missing_key(has_named: bool) -> Self {
+        Self::key_refused(format!("this server needs a key. {}", advice(has_named)))
     }
 
-    pub(crate) fn wrong_key() -> Self {
-        Self::key_refused(
-            "the key of this request is wrong. Send 'authorization: Bearer KEY' with the value of [server] api_key",
-        )
+    pub(crate) fn wrong_key(has_named: bool) -> Self {
+        Self::key_refused(format!("the key of this request is wrong. {}", advice(has_named)))
     }
 
-    fn key_refused(message: &str) -> Self {
+    /// The secret is right, but the key is not valid any more.
+    pub(crate) fn invalid_key(name: &str, why: &str) -> Self {
+        Self::key_refused(format!("the key '{name}' is {why}. Ask the owner of this server for another"))
+    }
+
+    /// The key of a request was made invalid while the request waited.
+    pub(crate) fn key_not_valid(message: String) -> Self {
+        Self::key_refused(message)
+    }
+
+    /// A member asked for what only the owner may use.
+    pub(crate) fn not_for_members(key: &str, path: &str) -> Self {
+        let message =
+            format!("{path} is for the owner only, and the key '{key}' is a member's. Use an owner's key");
+        Self::new(StatusCode::FORBIDDEN, "permission_error", message)
+    }
+
+    /// The key does not allow the model or its engine.
+    pub(crate) fn model_not_allowed(message: String) -> Self {
+        let error = Self::new(StatusCode::FORBIDDEN, "permission_error", message);
+        ApiError { param: Some("model".into()), code: Some("model_not_allowed"), ..error }
+    }
+
+    fn key_refused(message: String) -> Self {
         let error = Self::new(StatusCode::UNAUTHORIZED, "authentication_error", message);
         ApiError { code: Some("invalid_api_key"), ..error }
     }
@@ -62,8 +83,30 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, "permission_error", message)
     }
 
+    /// The key may not use more now.
+    pub(crate) fn limit_reached(limit: LimitReached) -> Self {
+        let LimitReached { kind, message, retry_after } = limit;
+        let (status, kind, code) = match kind {
+            LimitKind::RequestsPerMinute | LimitKind::TokensPerMinute | LimitKind::Parallel => {
+                (StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "rate_limit_exceeded")
+            }
+            // OpenAI's clients do not try this one again.
+            LimitKind::Budget => (StatusCode::TOO_MANY_REQUESTS, "insufficient_quota", "insufficient_quota"),
+            LimitKind::Unknown => (StatusCode::SERVICE_UNAVAILABLE, "server_error", "limits_unknown"),
+        };
+        let error = Self::new(status, kind, message);
+        ApiError { code: Some(code), retry_after: retry_after.map(|wait| wait.as_secs().max(1)), ..error }
+    }
+
     /// Whether the error is about a wrong or missing key.
     pub(crate) fn is_wrong_key(&self) -> bool {
         self.status == StatusCode::UNAUTHORIZED
+    }
+}
+
+fn advice(has_named: bool) -> &'static str {
+    match has_named {
+        false => "Send 'authorization: Bearer KEY' with the value of [server] api_key",
+        true => "Send 'authorization: Bearer KEY' with a key that 'hob key create' made, or with the value of [server] api_key",
     }
 }

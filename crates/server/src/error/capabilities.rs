@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use hob_app::{LibraryError, LibraryFailure, RateError};
 use hob_channels::ChannelError;
 use hob_core::{AskError, CONTEXT_LENGTH_EXCEEDED, NoSuitableModel};
+use hob_keys::KeyError;
 use hob_memory::MemoryError;
 use hob_tasks::TaskError;
 
@@ -28,7 +29,36 @@ impl From<AskError> for ApiError {
                 code: Some("cloud_not_allowed"),
                 ..Self::new(StatusCode::FORBIDDEN, "permission_error", error.to_string())
             },
+            AskError::ModelNotAllowed { .. } | AskError::EngineNotAllowed { .. } => {
+                Self::model_not_allowed(error.to_string())
+            }
+            AskError::KeyNotValid { .. } => Self::key_not_valid(error.to_string()),
+            AskError::Limit(limit) => Self::limit_reached(limit),
             AskError::Attachment { param, reason } => Self::invalid(param, reason),
+        }
+    }
+}
+
+impl From<KeyError> for ApiError {
+    fn from(error: KeyError) -> Self {
+        let message = error.to_string();
+        match error {
+            KeyError::Invalid { field, .. } => Self::invalid(field.as_str(), message),
+            KeyError::NoSuchKey { .. } => ApiError {
+                code: Some("key_not_found"),
+                ..Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
+            },
+            KeyError::NameTaken { .. } | KeyError::Revoked { .. } => ApiError {
+                code: Some("key_conflict"),
+                ..Self::new(StatusCode::CONFLICT, "invalid_request_error", message)
+            },
+            KeyError::Database(_) | KeyError::Panicked => {
+                // The reason can name files.
+                tracing::error!(error = %message, "the keys cannot be read or changed");
+                let message = "the keys cannot be read or changed. The server's log has the reason";
+                let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
+                ApiError { code: Some("keys_unavailable"), ..error }
+            }
         }
     }
 }

@@ -25,6 +25,7 @@ impl From<EngineError> for ApiError {
                 let error = failed(StatusCode::BAD_GATEWAY, "engine_unreachable");
                 ApiError { message: format!("{message}. Run 'hob doctor' on the server's machine"), ..error }
             }
+            EngineError::Limit(limit) => Self::limit_reached(limit),
             EngineError::Timeout { .. } => failed(StatusCode::GATEWAY_TIMEOUT, "engine_timeout"),
             EngineError::Malformed { .. } => failed(StatusCode::BAD_GATEWAY, "engine_answer_malformed"),
             EngineError::Interrupted { .. } => failed(StatusCode::BAD_GATEWAY, "engine_answer_interrupted"),

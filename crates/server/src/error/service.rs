@@ -29,6 +29,19 @@ impl ApiError {
         ApiError { code: Some("no_tasks"), ..error }
     }
 
+    pub(crate) fn no_keys() -> Self {
+        let message = "this server has no named keys. Start it with 'hob serve'";
+        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
+        ApiError { code: Some("no_keys"), ..error }
+    }
+
+    /// The request has no named key.
+    pub(crate) fn no_named_key() -> Self {
+        let message = "this request has no named key. Send one that 'hob key create' made";
+        let error = Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message);
+        ApiError { code: Some("no_named_key"), ..error }
+    }
+
     /// The recorded calls cannot be read. The reason can name files, so it is only logged.
     pub(crate) fn record_unreadable() -> Self {
         let message = "the recorded calls cannot be read. The server's log has the reason";

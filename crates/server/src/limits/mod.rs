@@ -8,3 +8,4 @@ pub(crate) mod json_values;
 pub(crate) mod key_backoff;
 pub(crate) mod log_limit;
 pub(crate) mod peer_share;
+pub(crate) mod rate_headers;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
-use hob_core::{AnswerWarning, Caller, CallerRole};
+use hob_core::{AnswerWarning, Caller, CallerRights, CallerRole};
 
 use super::answer_lines::{AnswerForm, AnswerLines, FormKind};
 use super::generate_request::continuing;
@@ -51,7 +51,7 @@ impl Conversation {
         let Conversation { parsed, text, kind, started } = self;
         let OllamaRequest { mut request, purpose, is_streamed, thoughts, agent, warnings } = parsed;
         let requested = request.model;
-        request.model = model_name::meant(state, &requested, caller.role).await;
+        request.model = model_name::meant(state, &requested, caller.rights()).await;
         let form = AnswerForm {
             kind,
             thoughts,
@@ -63,7 +63,7 @@ impl Conversation {
         let answered = match purpose {
             Purpose::Load | Purpose::Unload => {
                 let model = &request.model;
-                in_memory(state, model, purpose, caller.role)
+                in_memory(state, model, purpose, caller.rights())
                     .await
                     .map(|()| memory_answer(&form, purpose, &warnings))
             }
@@ -99,12 +99,12 @@ pub(super) async fn in_memory(
     state: &ServerState,
     model: &str,
     purpose: Purpose,
-    role: CallerRole,
+    rights: CallerRights,
 ) -> Result<(), ApiError> {
     match purpose {
-        Purpose::Unload if role != CallerRole::Owner => Err(ApiError::owner_only("Unloading a model")),
-        Purpose::Unload => Ok(state.system.unload_model(model, role).await?),
-        Purpose::Load | Purpose::Answer => Ok(state.system.load_model(model, role).await?),
+        Purpose::Unload if rights.role != CallerRole::Owner => Err(ApiError::owner_only("Unloading a model")),
+        Purpose::Unload => Ok(state.system.unload_model(model, rights).await?),
+        Purpose::Load | Purpose::Answer => Ok(state.system.load_model(model, rights).await?),
     }
 }
 

@@ -109,11 +109,11 @@ async fn vectors(
     let Received { parsed, caller, client } = answer::receive(state, request, new_id("embd-"), parse).await?;
     let OllamaEmbed { mut request, warnings } = parsed;
     let requested = request.model;
-    request.model = model_name::meant(state, &requested, caller.role).await;
+    request.model = model_name::meant(state, &requested, caller.rights()).await;
     let meant = request.model.clone();
     let caller = Caller { agent: AgentPreference::None, ..caller };
     let embeddings = match request.inputs.is_empty() {
-        true => chat::in_memory(state, &request.model, Purpose::Load, caller.role).await.map(|()| None),
+        true => chat::in_memory(state, &request.model, Purpose::Load, caller.rights()).await.map(|()| None),
         false => state.system.embed(request, &caller).await.map(Some).map_err(ApiError::from),
     };
     drop(client);

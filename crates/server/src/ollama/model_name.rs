@@ -1,6 +1,6 @@
 //! Names of models as clients of Ollama write them: they add `:latest` to a name without a tag.
 
-use hob_core::CallerRole;
+use hob_core::CallerRights;
 
 use crate::error::ApiError;
 use crate::state::ServerState;
@@ -9,11 +9,11 @@ use crate::state::ServerState;
 const LATEST: &str = ":latest";
 
 /// The model that a client means, as Hob lists it. A tag that no engine lists is dropped.
-pub(super) async fn meant(state: &ServerState, name: &str, role: CallerRole) -> String {
+pub(super) async fn meant(state: &ServerState, name: &str, rights: impl Into<CallerRights>) -> String {
     let Some(bare) = name.strip_suffix(LATEST).filter(|bare| !bare.is_empty()) else {
         return name.to_owned();
     };
-    let listed = state.system.listed_models(role).await.unwrap_or_default();
+    let listed = state.system.listed_models(rights).await.unwrap_or_default();
     let is_listed = listed.iter().any(|listed| listed.model.id == name);
     if is_listed { name.to_owned() } else { bare.to_owned() }
 }

@@ -51,22 +51,23 @@ pub(crate) async fn tags(
     State(state): State<Arc<ServerState>>,
     extensions: Extensions,
 ) -> Result<Response, ApiError> {
-    let role = RequestContext::role(&extensions);
-    let listed = state.system.listed_models(role).await;
+    let rights = RequestContext::rights(&extensions);
+    let role = rights.role;
+    let listed = state.system.listed_models(rights.clone()).await;
     let listed =
         listed.map_err(|error| ApiError::from(error).for_caller(role).in_format(ErrorFormat::Ollama))?;
-    let of_hob = names_of_hob(&state, &listed).into_iter().map(name_of_hob);
+    let of_hob = names_of_hob(&state, &listed, &rights).into_iter().map(name_of_hob);
     let models = listed.iter().cloned().chain(of_hob).map(|listed| ModelEntry::new(&listed)).collect();
     Ok(Json(ModelEntries { models }).into_response())
 }
 
 /// Lists the models in memory, if their engines report them.
 pub(crate) async fn ps(State(state): State<Arc<ServerState>>, extensions: Extensions) -> Response {
-    let role = RequestContext::role(&extensions);
-    let running = state.system.running_models(role).await;
+    let rights = RequestContext::rights(&extensions);
+    let running = state.system.running_models(rights.clone()).await;
     let listed = match running.is_empty() {
         true => Vec::new(),
-        false => state.system.listed_models(role).await.unwrap_or_default(),
+        false => state.system.listed_models(rights).await.unwrap_or_default(),
     };
     let describe = |(engine, model): (String, RunningModel)| {
         let known = listed
@@ -83,17 +84,17 @@ pub(crate) async fn show(
     request: Request,
 ) -> Result<Response, ApiError> {
     respond(request, async |request| {
-        let role = RequestContext::role(request.extensions());
+        let rights = RequestContext::rights(request.extensions());
         let body = read_json(request, &state.body_reader).await?;
         let ShowBody { model, name } = read(&body)?;
         let requested = model_name::required(model, name)?;
         check_model_name(&requested)?;
-        let model = model_name::meant(&state, &requested, role).await;
-        let listed = match state.system.listed_model(&model, role).await? {
+        let model = model_name::meant(&state, &requested, rights.clone()).await;
+        let listed = match state.system.listed_model(&model, rights.clone()).await? {
             Some(listed) => state.system.described_model(listed).await,
             None => {
-                let listed = state.system.listed_models(role).await?;
-                let names = names_of_hob(&state, &listed);
+                let listed = state.system.listed_models(rights.clone()).await?;
+                let names = names_of_hob(&state, &listed, &rights);
                 let name =
                     names.into_iter().find(|name| *name == state.system.meant_by(&model)).map(name_of_hob);
                 name.ok_or_else(|| ApiError::no_such_model(&model).for_missing_model(&requested))?

@@ -7,7 +7,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{Extensions, HeaderName, HeaderValue};
 use hob_core::model::{AGENT_MODEL, AUTO, DEFAULT_MODEL};
-use hob_core::{CallerRole, ListedModel, ModelKind};
+use hob_core::{CallerRights, CallerRole, ListedModel, ModelKind};
 
 use super::model_list::{Model, ModelList};
 use crate::error::ApiError;
@@ -21,15 +21,17 @@ pub(crate) async fn list(
     State(state): State<Arc<ServerState>>,
     extensions: Extensions,
 ) -> Result<([(HeaderName, HeaderValue); 1], Json<ModelList>), ApiError> {
-    let role = RequestContext::role(&extensions);
+    let rights = RequestContext::rights(&extensions);
+    let role = rights.role;
     let seen_as = HeaderValue::from_static(match role {
         CallerRole::Owner => "owner",
+        CallerRole::Member => "member",
         CallerRole::Stranger | CallerRole::ChannelSender => "stranger",
     });
     let listed =
-        state.system.described_models(role).await.map_err(|error| ApiError::from(error).for_caller(role))?;
+        state.system.described_models(rights.clone()).await.map_err(|error| ApiError::from(error).for_caller(role))?;
     let default = state.system.default_among(&listed).await;
-    let of_hob = names_of_hob(&state, &listed);
+    let of_hob = names_of_hob(&state, &listed, &rights);
     let models = listed
         .into_iter()
         .enumerate()
@@ -40,13 +42,18 @@ pub(crate) async fn list(
 
 /// The names that stand for a choice of Hob, for clients that offer only listed models. They come last, because some clients use
 /// the first entry. A name that is a model's belongs to the model, and without a model that answers there is nothing to choose.
-pub(crate) fn names_of_hob(state: &ServerState, listed: &[ListedModel]) -> Vec<&'static str> {
+pub(crate) fn names_of_hob(
+    state: &ServerState,
+    listed: &[ListedModel],
+    rights: &CallerRights,
+) -> Vec<&'static str> {
     if !listed.iter().any(|listed| listed.model.kind == ModelKind::Text) {
         return Vec::new();
     }
     let agent = state.system.agent().map(|_| AGENT_MODEL);
     let names = [Some(DEFAULT_MODEL), Some(AUTO), agent].into_iter().flatten();
-    names.filter(|name| !listed.iter().any(|listed| listed.model.id == *name)).collect()
+    let names = names.filter(|name| !listed.iter().any(|listed| listed.model.id == *name));
+    names.filter(|name| rights.may_use_model(name)).collect()
 }
 
 fn entry_of_hob(state: &ServerState, name: &str) -> Model {
@@ -61,7 +68,7 @@ pub(crate) async fn show(
 ) -> Result<Json<Model>, ApiError> {
     let Path(id) = id.map_err(|_| ApiError::malformed("the model's id in the path is not valid UTF-8"))?;
     let role = RequestContext::role(&extensions);
-    let listed = state.system.listed_model(&id, role).await;
+    let listed = state.system.listed_model(&id, RequestContext::rights(&extensions)).await;
     if let Some(listed) = listed.map_err(|error| ApiError::from(error).for_caller(role))? {
         let default = state.system.default_among(std::slice::from_ref(&listed)).await;
         let listed = state.system.described_model(listed).await;

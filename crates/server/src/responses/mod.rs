@@ -41,14 +41,19 @@ use hob_core::CallerRole;
 
 use crate::request_context::RequestContext;
 
-/// The caller that stored responses belong to. Strangers are distinguished by their address; those behind a proxy on this machine look
+/// The caller that stored responses belong to. A member has its own. Strangers are distinguished by their address; those behind a proxy on this machine look
 /// the same.
 fn owner_of(extensions: &Extensions) -> ResponseOwner {
+    if let Some(key) = RequestContext::key(extensions)
+        && key.grant.role == CallerRole::Member
+    {
+        return ResponseOwner::member(&key.key.id);
+    }
     match (RequestContext::role(extensions), RequestContext::peer_key(extensions)) {
         (CallerRole::Owner, _) => ResponseOwner::owner(),
-        (CallerRole::Stranger | CallerRole::ChannelSender, Some(peer)) => {
+        (CallerRole::Member | CallerRole::Stranger | CallerRole::ChannelSender, Some(peer)) => {
             ResponseOwner::stranger(&peer.to_string())
         }
-        (CallerRole::Stranger | CallerRole::ChannelSender, None) => ResponseOwner::stranger("forwarded"),
+        (CallerRole::Member | CallerRole::Stranger | CallerRole::ChannelSender, None) => ResponseOwner::stranger("forwarded"),
     }
 }

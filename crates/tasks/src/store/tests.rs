@@ -102,6 +102,7 @@ fn a_task_is_read_as_it_was_saved() {
             only: Some(vec!["y".into()]),
             except: vec!["z".into()],
             tainted: true,
+            key: Some("ana".into()),
         },
         ..asked(ScheduleType::Cron, "30 2 * * MON-FRI")
     };

@@ -247,6 +247,8 @@ async fn an_answer_is_recorded_with_its_energy() {
         events: RunEvents::without_subscribers(),
         recorder: Recorder { meters, ..Recorder::to(Arc::clone(&notebook) as Arc<dyn InferenceLog>) },
         trace_parent: None,
+        key: None,
+        end_user: None,
     };
     let engine = RecordedEngine::new(Arc::new(engine), context);
     let question = GenerateRequest { model: "m".into(), ..GenerateRequest::default() };

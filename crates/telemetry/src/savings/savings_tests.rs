@@ -37,6 +37,8 @@ fn the_body_is_the_documented_one() {
             engine: "ollama".to_owned(),
             model: "llama3.2".to_owned(),
             agent: None,
+            key: None,
+            end_user: None,
             streamed: false,
             prompt_tokens: 12,
             completion_tokens: 0,

@@ -12,7 +12,7 @@ use hob_core::{Moment, RequestSource, UtcDay};
 use hob_db::DatabaseError;
 
 use crate::call_record::CallRecord;
-use crate::figures::{AgentFigures, CallOverview, DayFigures, EngineFigures, ModelFigures};
+use crate::figures::{AgentFigures, CallOverview, DayFigures, EngineFigures, KeyFigures, ModelFigures};
 use crate::inference::Inference;
 use crate::savings::{Prices, ServedTotals};
 use crate::timings::ModelSpeed;
@@ -34,6 +34,9 @@ pub trait TelemetryStore: Send + Sync {
 
     /// Most calls first.
     fn agents(&self, since: Option<UtcDay>) -> Result<Vec<AgentFigures>, DatabaseError>;
+
+    /// Most calls first.
+    fn keys(&self, since: Option<UtcDay>) -> Result<Vec<KeyFigures>, DatabaseError>;
 
     /// The last `days` days including today, oldest first, also without calls.
     fn per_day(&self, days: u32, now: SystemTime) -> Result<Vec<DayFigures>, DatabaseError>;

@@ -30,6 +30,8 @@ pub(crate) fn inference() -> Inference {
         engine: "ollama".to_owned(),
         model: "qwen3:8b".to_owned(),
         agent: None,
+        key: None,
+        end_user: None,
         streamed: true,
         usage: Usage {
             prompt_tokens: 100,

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use anyhow::Result;
 use hob_db::DatabaseError;
 use hob_telemetry::TelemetryStore;
-use hob_telemetry::{AgentFigures, CallFigures, CallOverview, DayFigures, EngineFigures, ModelFigures};
+use hob_telemetry::{AgentFigures, CallFigures, CallOverview, DayFigures, EngineFigures, KeyFigures, ModelFigures};
 use serde::Serialize;
 
 use super::figures::{COLUMNS, ENERGY, cells, cost, energy, measured, sparkline, timing};
@@ -27,6 +27,7 @@ struct StatsReport {
     models: Vec<ModelFigures>,
     engines: Vec<EngineFigures>,
     agents: Vec<AgentFigures>,
+    keys: Vec<KeyFigures>,
     days: Vec<DayFigures>,
 }
 
@@ -37,6 +38,7 @@ impl StatsReport {
             models: telemetry.top_models(None, top)?,
             engines: telemetry.engines(None)?,
             agents: telemetry.agents(None)?,
+            keys: telemetry.keys(None)?,
             days: telemetry.per_day(DAYS, now)?,
         })
     }
@@ -47,6 +49,7 @@ impl StatsReport {
             models: Vec::new(),
             engines: Vec::new(),
             agents: Vec::new(),
+            keys: Vec::new(),
             days: Vec::new(),
         }
     }
@@ -78,7 +81,16 @@ fn print(report: &StatsReport) -> Result<()> {
         let agent = of.agent.as_deref().map_or_else(|| "none".to_owned(), one_line);
         (vec![agent], &of.figures)
     });
-    figures.print(&[Column::Words("AGENT")], agents)
+    figures.print(&[Column::Words("AGENT")], agents)?;
+    // Without keys the table would only repeat the total.
+    if report.keys.iter().all(|of| of.key.is_none()) {
+        return Ok(());
+    }
+    let keys = report.keys.iter().map(|of| {
+        let key = of.key.as_deref().map_or_else(|| "none".to_owned(), one_line);
+        (vec![key], &of.figures)
+    });
+    figures.print(&[Column::Words("KEY")], keys)
 }
 
 /// Which columns the tables have.

@@ -140,6 +140,8 @@ pub fn call(microjoules: Option<u64>, ending: Option<InferenceEnd>) -> Inference
         engine: "ollama".into(),
         model: "qwen3:8b".into(),
         agent: None,
+        key: None,
+        end_user: None,
         streamed: false,
         usage: Usage {
             prompt_tokens: 10,

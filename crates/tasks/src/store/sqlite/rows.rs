@@ -141,8 +141,8 @@ fn from_json<T: serde::de::DeserializeOwned>(column: usize, text: &str) -> rusql
 }
 
 fn write_permit(permit: &Permit) -> String {
-    let Permit { most, also, only, except, tainted } = permit;
-    json!({ "most": most.as_str(), "also": also, "only": only, "except": except, "tainted": tainted })
+    let Permit { most, also, only, except, tainted, key } = permit;
+    json!({ "most": most.as_str(), "also": also, "only": only, "except": except, "tainted": tainted, "key": key })
         .to_string()
 }
 
@@ -163,7 +163,8 @@ fn read_permit(column: usize, text: &str) -> rusqlite::Result<Permit> {
         except => names(except)?,
     };
     let tainted = permit["tainted"].as_bool().unwrap_or(false);
-    Ok(Permit { most, also: names(&permit["also"])?, only, except, tainted })
+    let key = permit["key"].as_str().map(Into::into);
+    Ok(Permit { most, also: names(&permit["also"])?, only, except, tainted, key })
 }
 
 fn unreadable(column: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {

@@ -35,6 +35,8 @@ mod tests {
             engine: engine.to_owned(),
             model: "m".to_owned(),
             agent: None,
+            key: None,
+            end_user: None,
             streamed: false,
             usage: Usage {
                 prompt_tokens: 1,

@@ -7,7 +7,7 @@
 //! | `export` | the next pages of an export |
 //! | `pages` | writes pages: a row of the database for many calls of one day |
 //! | `record` | writes a batch: pages and sums in one transaction |
-//! | `report` | sums: overview, models, engines, agents, days |
+//! | `report` | sums: overview, models, engines, agents, keys, days |
 //! | `rows` | single calls: the last ones, and the last of a kind |
 //! | `served` | the input of the savings |
 //! | `timing` | latencies and speeds |
@@ -32,7 +32,7 @@ use hob_db::{Database, DatabaseError, Migrations};
 pub use answered::has_answered;
 
 use crate::call_record::CallRecord;
-use crate::figures::{AgentFigures, CallOverview, DayFigures, EngineFigures, ModelFigures};
+use crate::figures::{AgentFigures, CallOverview, DayFigures, EngineFigures, KeyFigures, ModelFigures};
 use crate::inference::Inference;
 use crate::savings::{Prices, ServedTotals};
 use crate::store::{ExportPage, ExportPosition, TelemetryStore};
@@ -47,6 +47,7 @@ pub const MIGRATIONS: Migrations = Migrations {
         include_str!("../../../migrations/3_series_totals.sql"),
         include_str!("../../../migrations/4_pages.sql"),
         include_str!("../../../migrations/5_completed_tokens.sql"),
+        include_str!("../../../migrations/6_keys.sql"),
     ],
     legacy_versions: &[1, 6, 7, 8, 10],
 };
@@ -77,6 +78,10 @@ impl TelemetryStore for SqliteTelemetryStore {
 
     fn engines(&self, since: Option<UtcDay>) -> Result<Vec<EngineFigures>, DatabaseError> {
         self.database.read(|connection| report::engines(connection, since))
+    }
+
+    fn keys(&self, since: Option<UtcDay>) -> Result<Vec<KeyFigures>, DatabaseError> {
+        self.database.read(|connection| report::keys(connection, since))
     }
 
     fn agents(&self, since: Option<UtcDay>) -> Result<Vec<AgentFigures>, DatabaseError> {

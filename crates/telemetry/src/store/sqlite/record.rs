@@ -60,10 +60,10 @@ const REPLACE_DURATIONS: &str =
     "INSERT OR REPLACE INTO telemetry_latency (day, series, latency, first_token) VALUES (?1, ?2, ?3, ?4)";
 
 const FIND_SERIES: &str =
-    "SELECT id FROM telemetry_series WHERE engine = ?1 AND model = ?2 AND agent = ?3 AND source = ?4";
+    "SELECT id FROM telemetry_series WHERE engine = ?1 AND model = ?2 AND agent = ?3 AND source = ?4 AND key = ?5";
 
 const INSERT_SERIES: &str =
-    "INSERT INTO telemetry_series (engine, model, agent, source) VALUES (?1, ?2, ?3, ?4)";
+    "INSERT INTO telemetry_series (engine, model, agent, source, key) VALUES (?1, ?2, ?3, ?4, ?5)";
 
 pub(super) fn record_batch(
     database: &Database,
@@ -117,7 +117,7 @@ impl<'a> SeriesIds<'a> {
 }
 
 fn series_id(transaction: &Transaction<'_>, series: &Series<'_>) -> rusqlite::Result<i64> {
-    let names = params![series.engine, series.model, series.agent, series.source];
+    let names = params![series.engine, series.model, series.agent, series.source, series.key];
     let known = transaction.prepare_cached(FIND_SERIES)?.query_row(names, |row| row.get(0)).optional()?;
     match known {
         Some(id) => Ok(id),

@@ -7,7 +7,7 @@ use hob_core::{Moment, UtcDay};
 use rusqlite::Connection;
 
 use super::timing::{Group, Grouping, durations};
-use crate::figures::{AgentFigures, CallFigures, CallOverview, DayFigures, EngineFigures, ModelFigures};
+use crate::figures::{AgentFigures, CallFigures, CallOverview, DayFigures, EngineFigures, KeyFigures, ModelFigures};
 use crate::inference::Energy;
 use crate::savings::Dollars;
 use crate::timings::{CallTimings, TimingSums};
@@ -45,6 +45,15 @@ pub(super) fn agents(connection: &Connection, since: Option<UtcDay>) -> rusqlite
         AgentFigures { agent, figures }
     };
     Ok(agents.into_iter().map(named).collect())
+}
+
+pub(super) fn keys(connection: &Connection, since: Option<UtcDay>) -> rusqlite::Result<Vec<KeyFigures>> {
+    let keys = ranked(connection, Grouping::Key, since)?;
+    let named = |(Group(key, _), figures)| {
+        let key = Some(key).filter(|key: &String| !key.is_empty());
+        KeyFigures { key, figures }
+    };
+    Ok(keys.into_iter().map(named).collect())
 }
 
 pub(super) fn per_day(

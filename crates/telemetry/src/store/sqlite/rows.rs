@@ -20,7 +20,7 @@ const NEWEST_PAGES_WITH: &str = "
     SELECT last_started, inferences FROM telemetry_page WHERE last_started >= ?1 AND instr(inferences, ?2) > 0
     ORDER BY last_started DESC, id DESC";
 
-const FIND_NAMES: &str = "SELECT source, engine, model, agent FROM telemetry_series WHERE id = ?1";
+const FIND_NAMES: &str = "SELECT source, engine, model, agent, key FROM telemetry_series WHERE id = ?1";
 
 pub(super) fn find_run(
     connection: &Connection,
@@ -112,6 +112,7 @@ struct Name {
     engine: String,
     model: String,
     agent: Option<String>,
+    key: Option<String>,
 }
 
 /// The names of series, each looked up once. For one transaction only, because ids of deleted series are reused.
@@ -138,6 +139,8 @@ impl<'c> Names<'c> {
             engine: name.engine.clone(),
             model: name.model.clone(),
             agent: name.agent.clone(),
+            key: name.key.clone(),
+            end_user: inference.end_user,
             streamed: inference.streamed != 0,
             prompt_tokens: inference.prompt_tokens,
             completion_tokens,
@@ -165,7 +168,9 @@ impl<'c> Names<'c> {
 fn read_name(row: &rusqlite::Row<'_>) -> rusqlite::Result<Name> {
     let agent: String = row.get(3)?;
     let agent = Some(agent).filter(|agent| !agent.is_empty());
-    Ok(Name { source: row.get(0)?, engine: row.get(1)?, model: row.get(2)?, agent })
+    let key: String = row.get(4)?;
+    let key = Some(key).filter(|key| !key.is_empty());
+    Ok(Name { source: row.get(0)?, engine: row.get(1)?, model: row.get(2)?, agent, key })
 }
 
 #[cfg(test)]

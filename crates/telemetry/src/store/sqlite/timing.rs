@@ -15,6 +15,7 @@ pub(super) enum Grouping {
     Model,
     Engine,
     Agent,
+    Key,
     Day,
 }
 
@@ -26,6 +27,7 @@ impl Grouping {
             Grouping::Model => "model, engine",
             Grouping::Engine => "engine, ''",
             Grouping::Agent => "agent, ''",
+            Grouping::Key => "key, ''",
             Grouping::Day => "cast(day AS TEXT), ''",
         }
     }

@@ -33,6 +33,8 @@ fn month(now: SystemTime) -> Vec<Inference> {
                     engine: engine.to_owned(),
                     model: model.to_owned(),
                     agent: chance.is_multiple_of(4).then(|| "orchestrator".to_owned()),
+                    key: None,
+                    end_user: None,
                     streamed: true,
                     usage: Usage {
                         prompt_tokens: 2_000 + chance * 190,

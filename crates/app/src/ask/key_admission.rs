@@ -1,0 +1,78 @@
+//! Admits a request of a named key: the rights of the key apply from here on, and the request counts until it ends. Every way to ask
+//! passes here, so tasks and agents use the rights and the budget of the key that made them.
+
+use std::borrow::Cow;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::Stream;
+use hob_core::tool::OWNER_TOOLS;
+use hob_core::{AskError, Caller, CallerRole, Delta, DeltaStream, EngineError, KeyGrant, RunningRequest};
+
+use super::AskService;
+
+/// A request that was admitted.
+pub(super) struct Admitted<'a> {
+    /// With the rights of its key.
+    pub(super) caller: Cow<'a, Caller>,
+    /// Keep it until the answer is complete; `None` if nothing is counted.
+    pub(super) running: Option<RunningRequest>,
+}
+
+impl AskService {
+    /// Applies the rights and limits of the key that the caller's permit names.
+    pub(super) async fn admitted<'a>(&self, caller: Cow<'a, Caller>) -> Result<Admitted<'a>, AskError> {
+        let Some(name) = &caller.permit.key else { return Ok(Admitted { caller, running: None }) };
+        // Looked up for every request, so that tasks of a revoked key stop too.
+        let Some(key) = self.keys.grant(name) else {
+            return Err(AskError::KeyNotValid { name: Arc::clone(name) });
+        };
+        let running = match &key.spending {
+            Some(spending) => Some(spending.begin_request().await?),
+            None => None,
+        };
+        Ok(Admitted { caller: Cow::Owned(with_key(&caller, key)), running })
+    }
+}
+
+/// The caller with the rights of its key, and no others.
+pub(super) fn with_key(caller: &Caller, key: Arc<KeyGrant>) -> Caller {
+    let mut permit = key.narrow(&caller.permit);
+    let role = match key.role {
+        CallerRole::Owner => caller.role,
+        CallerRole::Member | CallerRole::Stranger | CallerRole::ChannelSender => CallerRole::Member,
+    };
+    if role == CallerRole::Member {
+        permit.except.extend(OWNER_TOOLS.map(str::to_owned));
+    }
+    Caller { role, permit, key: Some(key), ..caller.clone() }
+}
+
+/// A stream whose request counts as running until it ends or is dropped.
+pub(super) struct CountedStream {
+    deltas: DeltaStream,
+    running: Option<RunningRequest>,
+}
+
+impl CountedStream {
+    pub(super) fn wrap(deltas: DeltaStream, running: Option<RunningRequest>) -> DeltaStream {
+        match running {
+            None => deltas,
+            running => Box::pin(CountedStream { deltas, running }),
+        }
+    }
+}
+
+impl Stream for CountedStream {
+    type Item = Result<Delta, EngineError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        let next = std::task::ready!(this.deltas.as_mut().poll_next(context));
+        if next.is_none() {
+            this.running = None;
+        }
+        Poll::Ready(next)
+    }
+}

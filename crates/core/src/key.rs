@@ -1,0 +1,296 @@
+//! What a named API key allows, and what its requests are charged to. Knows nothing of secrets, of databases or of how a limit is
+//! counted.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use thiserror::Error;
+
+use crate::caller::CallerRole;
+use crate::engine::CLOUD;
+use crate::generate::Usage;
+use crate::model::{AGENT_MODEL, AUTO, DEFAULT_MODEL};
+use crate::tool::{Permit, Reach};
+
+/// The rights of a key that may be used now.
+pub struct KeyGrant {
+    pub name: Arc<str>,
+    /// `Owner` or `Member`.
+    pub role: CallerRole,
+    /// `None` for all models.
+    pub models: Option<ModelPatterns>,
+    /// The engines that may answer; `None` for all.
+    pub engines: Option<Vec<String>>,
+    /// Whether requests may go to a cloud provider.
+    pub cloud: bool,
+    /// How far tools may reach.
+    pub reach: Reach,
+    /// The tools that may be used; `None` for all within `reach`.
+    pub tools: Option<Vec<String>>,
+    /// Counts what requests use; `None` for a key without limits.
+    pub spending: Option<Arc<dyn Spending>>,
+}
+
+impl fmt::Debug for KeyGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyGrant").field("name", &self.name).field("role", &self.role).finish_non_exhaustive()
+    }
+}
+
+impl KeyGrant {
+    /// What an agent may use for a request with this key.
+    pub fn permit(&self) -> Permit {
+        Permit { only: self.tools.clone(), key: Some(Arc::clone(&self.name)), ..Permit::up_to(self.reach) }
+    }
+
+    /// `permit` without what this key does not allow. Rights that the key had when the permit was stored may be gone.
+    pub fn narrow(&self, permit: &Permit) -> Permit {
+        let only = match (&permit.only, &self.tools) {
+            (only, None) => only.clone(),
+            (None, Some(tools)) => Some(tools.clone()),
+            (Some(only), Some(tools)) => {
+                Some(only.iter().filter(|tool| tools.contains(tool)).cloned().collect())
+            }
+        };
+        Permit { most: permit.most.min(self.reach), only, ..permit.clone() }
+    }
+
+    fn may_use_engine(&self, engine: &str) -> bool {
+        let is_listed =
+            self.engines.as_ref().is_none_or(|engines| engines.iter().any(|known| known == engine));
+        is_listed && (engine != CLOUD || self.cloud)
+    }
+}
+
+/// Finds the keys that may be used now.
+pub trait KeyRing: Send + Sync {
+    /// The rights of a key; `None` if there is no such key, or if it is disabled, revoked or expired.
+    fn grant(&self, name: &str) -> Option<Arc<KeyGrant>>;
+}
+
+/// Has no keys.
+pub struct EmptyKeyRing;
+
+impl KeyRing for EmptyKeyRing {
+    fn grant(&self, _name: &str) -> Option<Arc<KeyGrant>> {
+        None
+    }
+}
+
+/// The role of a caller, and the key that it named.
+#[derive(Debug, Clone)]
+pub struct CallerRights {
+    pub role: CallerRole,
+    pub key: Option<Arc<KeyGrant>>,
+}
+
+impl From<CallerRole> for CallerRights {
+    fn from(role: CallerRole) -> Self {
+        CallerRights { role, key: None }
+    }
+}
+
+impl CallerRights {
+    /// Whether a request may go to a cloud provider, which the owner pays.
+    pub fn may_use_cloud(&self) -> bool {
+        self.may_use_engine(CLOUD)
+    }
+
+    /// Whether the engine may answer.
+    pub fn may_use_engine(&self, engine: &str) -> bool {
+        match &self.key {
+            Some(key) => key.may_use_engine(engine),
+            None => engine != CLOUD || self.role.may_use_cloud_without_key(),
+        }
+    }
+
+    /// Whether the caller may ask for a model by this name.
+    pub fn may_use_model(&self, model: &str) -> bool {
+        self.patterns().is_none_or(|patterns| patterns.allow(model))
+    }
+
+    /// Whether Hob may choose this model for the caller. A key that names only `auto` leaves the choice to Hob.
+    pub fn may_be_given(&self, model: &str) -> bool {
+        self.patterns().is_none_or(|patterns| !patterns.name_models() || patterns.allow(model))
+    }
+
+    fn patterns(&self) -> Option<&ModelPatterns> {
+        self.key.as_ref()?.models.as_ref()
+    }
+}
+
+/// Names of models, in which `*` stands for any text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelPatterns(Vec<String>);
+
+impl ModelPatterns {
+    pub fn new(patterns: Vec<String>) -> Self {
+        ModelPatterns(patterns)
+    }
+
+    pub fn allow(&self, model: &str) -> bool {
+        self.0.iter().any(|pattern| matches(pattern.as_bytes(), model.as_bytes()))
+    }
+
+    /// Whether a pattern is for models, and not only for the names that leave the choice to Hob.
+    fn name_models(&self) -> bool {
+        self.0.iter().any(|pattern| ![AUTO, DEFAULT_MODEL, AGENT_MODEL].contains(&pattern.as_str()))
+    }
+}
+
+/// Whether `text` fits the pattern. Takes time in proportion to both lengths at most.
+fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut at, mut from) = (0, 0);
+    // Where the last star is, and how much of the text it stands for.
+    let mut star: Option<(usize, usize)> = None;
+    while from < text.len() {
+        if pattern.get(at) == Some(&b'*') {
+            star = Some((at, from));
+            at += 1;
+        } else if pattern.get(at) == text.get(from) {
+            at += 1;
+            from += 1;
+        } else if let Some((place, end)) = star {
+            star = Some((place, end + 1));
+            at = place + 1;
+            from = end + 1;
+        } else {
+            return false;
+        }
+    }
+    pattern[at..].iter().all(|byte| *byte == b'*')
+}
+
+/// Counts what a key uses, and refuses what would be too much.
+#[async_trait]
+pub trait Spending: Send + Sync {
+    /// Admits a request. It runs until what this returns is dropped.
+    async fn begin_request(&self) -> Result<RunningRequest, LimitReached>;
+
+    /// Reserves what a call to an engine is expected to use, before it is made.
+    async fn reserve(&self, call: PlannedCall<'_>) -> Result<Box<dyn CallReservation>, LimitReached>;
+}
+
+/// A request that counts as running until this is dropped.
+pub struct RunningRequest(pub Box<dyn Send + Sync>);
+
+impl fmt::Debug for RunningRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RunningRequest")
+    }
+}
+
+/// A call before it is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlannedCall<'a> {
+    pub engine: &'a str,
+    pub model: &'a str,
+    /// An estimate.
+    pub prompt_tokens: u64,
+    /// The most that the answer may have; `None` if the request sets no limit.
+    pub completion_tokens: Option<u64>,
+}
+
+/// What is reserved for a call. Dropping it without `settle` gives everything back, for a call that used nothing.
+pub trait CallReservation: Send + Sync {
+    /// The call has ended, however it ended, and used this.
+    fn settle(self: Box<Self>, usage: Usage);
+}
+
+/// A limit of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LimitKind {
+    RequestsPerMinute,
+    TokensPerMinute,
+    Parallel,
+    Budget,
+    /// The limits cannot be read.
+    Unknown,
+}
+
+/// A key may not use more now.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct LimitReached {
+    pub kind: LimitKind,
+    /// The limit, and when there is more.
+    pub message: String,
+    pub retry_after: Option<Duration>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allowed(patterns: &[&str], model: &str) -> bool {
+        ModelPatterns::new(patterns.iter().map(|text| (*text).to_owned()).collect()).allow(model)
+    }
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, model, expected) in [
+            ("qwen*", "qwen3:8b", true),
+            ("qwen*", "qwen", true),
+            ("qwen*", "aqwen", false),
+            ("*", "", true),
+            ("*", "anything/at:all", true),
+            ("*8b", "qwen3:8b", true),
+            ("q*3*b", "qwen3:8b", true),
+            ("q*3*b", "qwen3:8bx", false),
+            ("a*a*a", "aa", false),
+            ("auto", "auto", true),
+            ("auto", "Auto", false),
+            ("", "auto", false),
+        ] {
+            assert_eq!(allowed(&[pattern], model), expected, "{pattern} {model}");
+        }
+        assert!(!allowed(&[], "auto"));
+    }
+
+    fn grant(models: Option<&[&str]>) -> KeyGrant {
+        KeyGrant {
+            name: "ana".into(),
+            role: CallerRole::Member,
+            models: models
+                .map(|names| ModelPatterns::new(names.iter().map(|name| (*name).to_owned()).collect())),
+            engines: None,
+            cloud: false,
+            reach: Reach::Read,
+            tools: Some(vec!["calculator".to_owned(), "llm".to_owned()]),
+            spending: None,
+        }
+    }
+
+    #[test]
+    fn a_key_that_names_only_auto_leaves_the_choice_to_hob() {
+        let rights = |models| CallerRights { role: CallerRole::Member, key: Some(Arc::new(grant(models))) };
+        let only_auto = rights(Some(&["auto"]));
+        assert!(only_auto.may_use_model("auto") && !only_auto.may_use_model("qwen3:8b"));
+        assert!(only_auto.may_be_given("qwen3:8b"));
+        let qwen = rights(Some(&["qwen*", "auto"]));
+        assert!(qwen.may_be_given("qwen3:8b") && !qwen.may_be_given("llama3:8b"));
+        assert!(rights(None).may_use_model("anything"));
+    }
+
+    #[test]
+    fn a_permit_never_allows_more_than_its_key() {
+        let key = grant(None);
+        let wide = Permit { only: None, ..Permit::up_to(Reach::Act) };
+        let narrow = Permit { only: Some(vec!["llm".into(), "shell".into()]), ..Permit::up_to(Reach::Pure) };
+        assert_eq!(key.narrow(&wide), Permit { only: key.tools.clone(), ..Permit::up_to(Reach::Read) });
+        assert_eq!(
+            key.narrow(&narrow),
+            Permit { only: Some(vec!["llm".into()]), ..Permit::up_to(Reach::Pure) }
+        );
+    }
+
+    #[test]
+    fn the_cloud_needs_permission_even_if_the_key_names_it() {
+        let key = KeyGrant { engines: Some(vec![CLOUD.to_owned(), "ollama".to_owned()]), ..grant(None) };
+        let rights = CallerRights { role: CallerRole::Member, key: Some(Arc::new(key)) };
+        assert!(rights.may_use_engine("ollama") && !rights.may_use_engine("vllm"));
+        assert!(!rights.may_use_cloud());
+    }
+}

@@ -1,0 +1,293 @@
+//! What one key uses, in memory. Each limit has a window of time and a share of it that this process may spend. Knows no store: it says
+//! what it needs, and gets it. Times are passed in.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::limits::{Period, Quota, Unit};
+
+/// How long a refusal of the store counts, so that a key that has nothing left does not ask for every request.
+const REFUSAL_COUNTS: Duration = Duration::from_secs(1);
+
+/// Amounts of what is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Amounts {
+    pub(crate) requests: u64,
+    pub(crate) tokens: u64,
+    pub(crate) nano_dollars: u64,
+}
+
+impl Amounts {
+    fn of(&self, unit: Unit) -> u64 {
+        match unit {
+            Unit::Requests => self.requests,
+            Unit::Tokens => self.tokens,
+            Unit::NanoDollars => self.nano_dollars,
+        }
+    }
+}
+
+/// Where the share of a limit comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ShareSource {
+    /// The whole limit is this process's own, and counts in memory only.
+    Own,
+    /// The store leases shares of it.
+    Leased,
+}
+
+/// One limit.
+#[derive(Debug)]
+struct Meter {
+    quota: Quota,
+    source: ShareSource,
+    /// Its window, in seconds since 1970, and its end.
+    window: i64,
+    end: i64,
+    /// What this process may spend now.
+    share: u64,
+    /// What all servers have taken in this window, as far as is known.
+    taken: u64,
+    /// What the store did not grant, and when.
+    refused: Option<(u64, Timestamp)>,
+}
+
+impl Meter {
+    fn new(quota: Quota, source: ShareSource) -> Self {
+        Meter { quota, source, window: i64::MIN, end: i64::MIN, share: 0, taken: 0, refused: None }
+    }
+
+    /// Begins another window when that of before is over. A clock that was put back stays in the window.
+    fn roll(&mut self, now: Timestamp) {
+        if now.as_second() < self.end {
+            return;
+        }
+        self.window = self.quota.period.window(now);
+        self.end = self.quota.period.end(self.window).as_second();
+        self.taken = 0;
+        self.refused = None;
+        self.share = match self.source {
+            ShareSource::Own => self.quota.limit,
+            ShareSource::Leased => 0,
+        };
+    }
+
+    fn left(&self) -> u64 {
+        match self.source {
+            ShareSource::Own => self.share,
+            ShareSource::Leased => self.quota.limit.saturating_sub(self.taken) + self.share,
+        }
+    }
+}
+
+/// A limit that has not enough left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shortage {
+    pub(crate) quota: Quota,
+    pub(crate) window: i64,
+    /// What the request needs.
+    pub(crate) amount: u64,
+    /// What it has.
+    pub(crate) left: u64,
+    /// What the store should lease at least; `None` if it cannot help.
+    pub(crate) wanted: Option<u64>,
+    pub(crate) resets_in: Duration,
+}
+
+/// An amount that was spent beyond what was leased, to be written to the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Overdraft {
+    pub(crate) quota: Quota,
+    pub(crate) window: i64,
+    pub(crate) amount: u64,
+}
+
+/// What is left of a limit per minute, for a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LimitState {
+    pub(crate) limit: u64,
+    pub(crate) left: u64,
+    pub(crate) resets_in: Duration,
+}
+
+/// The limits of one key.
+#[derive(Debug, Default)]
+pub(crate) struct Account {
+    meters: Vec<Meter>,
+    overdrafts: Vec<Overdraft>,
+}
+
+impl Account {
+    /// Replaces the limits. What was used in the current window still counts.
+    pub(crate) fn set_limits(&mut self, quotas: &[(Quota, ShareSource)]) {
+        let mut old = std::mem::take(&mut self.meters);
+        let meter = |(quota, source): &(Quota, ShareSource)| {
+            let known =
+                old.iter().position(|meter| meter.quota.id() == quota.id() && meter.source == *source);
+            let Some(mut meter) = known.map(|index| old.swap_remove(index)) else {
+                return Meter::new(*quota, *source);
+            };
+            if meter.source == ShareSource::Own {
+                let used = meter.quota.limit.saturating_sub(meter.share);
+                meter.share = quota.limit.saturating_sub(used);
+            }
+            meter.quota = *quota;
+            meter.refused = None;
+            meter
+        };
+        self.meters = quotas.iter().map(meter).collect();
+    }
+
+    /// Takes the amounts from all limits, or from none.
+    pub(crate) fn reserve(&mut self, amounts: Amounts, now: Timestamp) -> Result<(), Shortage> {
+        for meter in &mut self.meters {
+            meter.roll(now);
+            let amount = amounts.of(meter.quota.unit);
+            if amount <= meter.share {
+                continue;
+            }
+            let wanted = amount - meter.share;
+            let is_refused = meter.refused.is_some_and(|(refused, at)| {
+                wanted >= refused && now.duration_since(at).unsigned_abs() < REFUSAL_COUNTS
+            });
+            let may_ask = meter.source == ShareSource::Leased && !is_refused && amount <= meter.quota.limit;
+            return Err(Shortage {
+                quota: meter.quota,
+                window: meter.window,
+                amount,
+                left: meter.left(),
+                wanted: may_ask.then_some(wanted),
+                resets_in: seconds_between(now, meter.end),
+            });
+        }
+        for meter in &mut self.meters {
+            meter.share -= amounts.of(meter.quota.unit);
+        }
+        Ok(())
+    }
+
+    /// Replaces what was reserved at `reserved_at` by what was used.
+    pub(crate) fn settle(
+        &mut self,
+        reserved: Amounts,
+        reserved_at: Timestamp,
+        used: Amounts,
+        now: Timestamp,
+    ) {
+        for meter in &mut self.meters {
+            meter.roll(now);
+            let (reserved, used) = (reserved.of(meter.quota.unit), used.of(meter.quota.unit));
+            let window = meter.quota.period.window(reserved_at);
+            let is_current = window >= meter.window;
+            if used <= reserved {
+                // What is left of a window that is over is of no use.
+                if is_current {
+                    meter.share += reserved - used;
+                }
+                continue;
+            }
+            let more = used - reserved;
+            let from_share = if is_current { more.min(meter.share) } else { 0 };
+            meter.share -= from_share;
+            let amount = more - from_share;
+            if amount > 0 && meter.source == ShareSource::Leased {
+                if is_current {
+                    meter.taken += amount;
+                }
+                self.overdrafts.push(Overdraft { quota: meter.quota, window, amount });
+            }
+        }
+    }
+
+    /// The store has leased this. `taken` is what all servers have, this lease included.
+    pub(crate) fn add_share(&mut self, quota: Quota, window: i64, granted: u64, taken: u64) {
+        if let Some(meter) = self.meter(quota, window) {
+            meter.share += granted;
+            meter.taken = taken;
+        }
+    }
+
+    /// The store has not leased `wanted`.
+    pub(crate) fn note_refusal(
+        &mut self,
+        quota: Quota,
+        window: i64,
+        wanted: u64,
+        taken: u64,
+        now: Timestamp,
+    ) {
+        if let Some(meter) = self.meter(quota, window) {
+            meter.taken = taken;
+            meter.refused = Some((wanted, now));
+        }
+    }
+
+    fn meter(&mut self, quota: Quota, window: i64) -> Option<&mut Meter> {
+        self.meters.iter_mut().find(|meter| meter.quota.id() == quota.id() && meter.window == window)
+    }
+
+    /// The overdrafts that are not written yet.
+    pub(crate) fn take_overdrafts(&mut self) -> Vec<Overdraft> {
+        std::mem::take(&mut self.overdrafts)
+    }
+
+    /// Overdrafts that could not be written.
+    pub(crate) fn put_back(&mut self, overdrafts: Vec<Overdraft>) {
+        self.overdrafts.extend(overdrafts);
+    }
+
+    /// The leased shares that are not spent, to be given back. Later reservations need new ones.
+    pub(crate) fn take_shares(&mut self) -> Vec<Overdraft> {
+        let leased =
+            self.meters.iter_mut().filter(|meter| meter.source == ShareSource::Leased && meter.share > 0);
+        leased
+            .map(|meter| {
+                let amount = std::mem::take(&mut meter.share);
+                Overdraft { quota: meter.quota, window: meter.window, amount }
+            })
+            .collect()
+    }
+
+    /// What this process has not spent of its shares, and what it has spent beyond them but not written.
+    pub(crate) fn unsettled(&self, quota: Quota, window: i64) -> (u64, u64) {
+        let is_it = |other: Quota, at: i64| other.id() == quota.id() && at == window;
+        let share =
+            self.meters.iter().find(|meter| is_it(meter.quota, meter.window)).map_or(0, |meter| meter.share);
+        let over = self
+            .overdrafts
+            .iter()
+            .filter(|over| is_it(over.quota, over.window))
+            .map(|over| over.amount)
+            .sum();
+        (share, over)
+    }
+
+    /// What was used of the limits that only this process counts.
+    pub(crate) fn own_usage(&mut self, quota: Quota, now: Timestamp) -> Option<u64> {
+        let meter = self.meters.iter_mut().find(|meter| meter.quota.id() == quota.id())?;
+        meter.roll(now);
+        (meter.source == ShareSource::Own).then(|| meter.quota.limit.saturating_sub(meter.share))
+    }
+
+    /// What is left of the limit per minute of this unit, if there is one.
+    pub(crate) fn per_minute(&mut self, unit: Unit, now: Timestamp) -> Option<LimitState> {
+        let is_it = |meter: &&mut Meter| meter.quota.unit == unit && meter.quota.period == Period::Minute;
+        let meter = self.meters.iter_mut().find(is_it)?;
+        meter.roll(now);
+        Some(LimitState {
+            limit: meter.quota.limit,
+            left: meter.left(),
+            resets_in: seconds_between(now, meter.end),
+        })
+    }
+}
+
+fn seconds_between(now: Timestamp, end: i64) -> Duration {
+    let left = i128::from(end) * 1_000_000_000 - now.as_nanosecond();
+    Duration::from_nanos(u64::try_from(left.max(0)).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+#[path = "account_tests.rs"]
+mod tests;

@@ -1,0 +1,122 @@
+//! Reserving, settling and the windows, without a store.
+
+use jiff::SignedDuration;
+use proptest::prelude::*;
+
+use super::*;
+
+fn noon() -> Timestamp {
+    "2026-11-16T12:00:00Z".parse().expect("a moment")
+}
+
+fn after(seconds: i64) -> Timestamp {
+    noon() + SignedDuration::from_secs(seconds)
+}
+
+fn tokens(amount: u64) -> Amounts {
+    Amounts { tokens: amount, ..Amounts::default() }
+}
+
+const PER_MINUTE: Quota = Quota { unit: Unit::Tokens, period: Period::Minute, limit: 100 };
+const PER_DAY: Quota = Quota { unit: Unit::Tokens, period: Period::Day, limit: 1_000 };
+
+fn account(quotas: &[(Quota, ShareSource)]) -> Account {
+    let mut account = Account::default();
+    account.set_limits(quotas);
+    account
+}
+
+#[test]
+fn a_limit_of_this_process_is_full_again_in_the_next_window() {
+    let mut account = account(&[(PER_MINUTE, ShareSource::Own)]);
+    assert_eq!(account.reserve(tokens(60), noon()), Ok(()));
+    let shortage = account.reserve(tokens(60), after(10)).expect_err("too much");
+    let expected = Shortage {
+        quota: PER_MINUTE,
+        window: noon().as_second(),
+        amount: 60,
+        left: 40,
+        wanted: None,
+        resets_in: Duration::from_secs(50),
+    };
+    assert_eq!(shortage, expected);
+    assert_eq!(account.reserve(tokens(100), after(60)), Ok(()));
+}
+
+#[test]
+fn what_was_reserved_and_not_used_is_free_again() {
+    let mut account = account(&[(PER_MINUTE, ShareSource::Own)]);
+    account.reserve(tokens(100), noon()).expect("reserved");
+    account.settle(tokens(100), noon(), tokens(30), after(1));
+    assert_eq!(account.per_minute(Unit::Tokens, after(1)).map(|state| state.left), Some(70));
+    // A reservation of a window that is over gives nothing to the next one.
+    account.reserve(tokens(70), after(2)).expect("reserved");
+    account.settle(tokens(70), after(2), tokens(0), after(61));
+    assert_eq!(account.per_minute(Unit::Tokens, after(61)).map(|state| state.left), Some(100));
+}
+
+#[test]
+fn a_leased_limit_asks_for_what_it_lacks_and_waits_after_a_refusal() {
+    let mut account = account(&[(PER_DAY, ShareSource::Leased)]);
+    let day = PER_DAY.period.window(noon());
+    let shortage = account.reserve(tokens(10), noon()).expect_err("nothing is leased");
+    assert_eq!((shortage.wanted, shortage.window), (Some(10), day));
+    account.add_share(PER_DAY, day, 30, 30);
+    assert_eq!(account.reserve(tokens(10), noon()), Ok(()));
+    let shortage = account.reserve(tokens(50), noon()).expect_err("too little is leased");
+    assert_eq!(shortage.wanted, Some(30));
+    account.note_refusal(PER_DAY, day, 30, 1_000, noon());
+    assert_eq!(account.reserve(tokens(50), noon()).expect_err("refused").wanted, None);
+    assert_eq!(account.reserve(tokens(50), after(2)).expect_err("asked again").wanted, Some(30));
+    assert_eq!(account.reserve(tokens(20), after(2)), Ok(()));
+    // More than the whole limit is never granted, so nobody is asked.
+    assert_eq!(account.reserve(tokens(2_000), after(3)).expect_err("too much").wanted, None);
+}
+
+#[test]
+fn what_a_call_uses_beyond_its_reservation_is_noted_for_the_store() {
+    let mut account = account(&[(PER_DAY, ShareSource::Leased)]);
+    let day = PER_DAY.period.window(noon());
+    account.add_share(PER_DAY, day, 0, 0);
+    account.reserve(tokens(1), noon()).expect_err("nothing is leased");
+    account.add_share(PER_DAY, day, 30, 30);
+    account.reserve(tokens(10), noon()).expect("reserved");
+    account.settle(tokens(10), noon(), tokens(45), after(1));
+    assert_eq!(account.take_overdrafts(), [Overdraft { quota: PER_DAY, window: day, amount: 15 }]);
+    assert_eq!(account.unsettled(PER_DAY, day), (0, 0));
+}
+
+#[test]
+fn a_changed_limit_counts_what_was_used() {
+    let mut account = account(&[(PER_MINUTE, ShareSource::Own)]);
+    account.reserve(tokens(80), noon()).expect("reserved");
+    account.set_limits(&[(Quota { limit: 90, ..PER_MINUTE }, ShareSource::Own)]);
+    assert_eq!(account.per_minute(Unit::Tokens, noon()).map(|state| state.left), Some(10));
+    account.set_limits(&[(Quota { limit: 50, ..PER_MINUTE }, ShareSource::Own)]);
+    assert_eq!(account.per_minute(Unit::Tokens, noon()).map(|state| state.left), Some(0));
+    account.set_limits(&[]);
+    assert_eq!(account.reserve(tokens(1_000_000), noon()), Ok(()));
+}
+
+proptest! {
+    /// Whatever is reserved and settled, in any order, the share and what was spent add up to what was leased.
+    #[test]
+    fn nothing_is_lost_or_invented(calls in prop::collection::vec((1..50_u64, 0..80_u64), 1..40)) {
+        let mut account = account(&[(PER_DAY, ShareSource::Leased)]);
+        let day = PER_DAY.period.window(noon());
+        let mut leased = 0;
+        let mut spent = 0;
+        for (estimate, actual) in calls {
+            if let Err(shortage) = account.reserve(tokens(estimate), noon()) {
+                let wanted = shortage.wanted.expect("within the limit");
+                leased += wanted;
+                account.add_share(PER_DAY, day, wanted, leased);
+                prop_assert_eq!(account.reserve(tokens(estimate), noon()), Ok(()));
+            }
+            account.settle(tokens(estimate), noon(), tokens(actual), noon());
+            spent += actual;
+        }
+        let (share, over) = account.unsettled(PER_DAY, day);
+        prop_assert_eq!(leased + over, spent + share);
+    }
+}

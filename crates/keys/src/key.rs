@@ -1,0 +1,492 @@
+//! A key, a key to create, and a change of a key. Knows nothing of secrets.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hob_core::Reach;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use thiserror::Error;
+
+use crate::limits::{Budget, Period, Quota, Unit};
+
+const LONGEST_NAME: usize = 64;
+const MOST_NAMES: usize = 64;
+const LONGEST_LISTED: usize = 128;
+const MOST_BUDGETS: usize = 4;
+
+/// A part of a key that can be wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyField {
+    Name,
+    Role,
+    Models,
+    Engines,
+    Reach,
+    Tools,
+    RequestsPerMinute,
+    TokensPerMinute,
+    Parallel,
+    Budgets,
+    Expires,
+}
+
+impl KeyField {
+    /// As the API writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            KeyField::Name => "name",
+            KeyField::Role => "role",
+            KeyField::Models => "models",
+            KeyField::Engines => "engines",
+            KeyField::Reach => "reach",
+            KeyField::Tools => "tools",
+            KeyField::RequestsPerMinute => "requests_per_minute",
+            KeyField::TokensPerMinute => "tokens_per_minute",
+            KeyField::Parallel => "parallel",
+            KeyField::Budgets => "budgets",
+            KeyField::Expires => "expires",
+        }
+    }
+}
+
+/// Why a key cannot be created or changed.
+#[derive(Debug, Error)]
+pub enum KeyError {
+    #[error("{reason}")]
+    Invalid { field: KeyField, reason: String },
+    #[error("there is no key '{name}'. 'hob key list' shows the keys")]
+    NoSuchKey { name: String },
+    #[error(
+        "there is a key '{name}' already. Choose another name: names are not used twice, so that records stay clear"
+    )]
+    NameTaken { name: String },
+    #[error("the key '{name}' is revoked, which is final. Create another key")]
+    Revoked { name: String },
+    #[error(transparent)]
+    Database(#[from] hob_db::DatabaseError),
+    /// A bug in this crate.
+    #[error("the work on the keys failed")]
+    Panicked,
+}
+
+impl KeyError {
+    pub(crate) fn invalid(field: KeyField, reason: impl Into<String>) -> Self {
+        KeyError::Invalid { field, reason: reason.into() }
+    }
+}
+
+/// The name of a key: letters, digits, `-`, `_` and `.`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KeyName(Arc<str>);
+
+impl KeyName {
+    pub fn parse(text: &str) -> Result<Self, KeyError> {
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        // `/v1/keys/self` is the caller's own key.
+        let is_name = text.len() <= LONGEST_NAME
+            && text != "self"
+            && text.starts_with(|first: char| first.is_ascii_alphanumeric())
+            && text.bytes().all(is_letter);
+        if !is_name {
+            let shown: String = text.chars().take(60).collect();
+            let reason = format!(
+                "'{shown}' is not a name for a key; use letters, digits, '-', '_' and '.', at most {LONGEST_NAME}, with a letter or digit first"
+            );
+            return Err(KeyError::invalid(KeyField::Name, reason));
+        }
+        Ok(KeyName(text.into()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl fmt::Display for KeyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KeyRole {
+    /// Everything that the person may do whose machine this is.
+    Owner,
+    /// Its own conversations, responses and tasks, and what the key allows.
+    Member,
+}
+
+impl KeyRole {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            KeyRole::Owner => "owner",
+            KeyRole::Member => "member",
+        }
+    }
+
+    pub fn parse(word: &str) -> Result<Self, KeyError> {
+        [KeyRole::Owner, KeyRole::Member].into_iter().find(|role| role.as_str() == word).ok_or_else(|| {
+            let shown: String = word.chars().take(60).collect();
+            KeyError::invalid(KeyField::Role, format!("'{shown}' is not owner or member"))
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KeyStatus {
+    Active,
+    /// Not valid until it is enabled again.
+    Disabled,
+    /// Not valid any more.
+    Revoked,
+}
+
+impl KeyStatus {
+    pub const ALL: [KeyStatus; 3] = [KeyStatus::Active, KeyStatus::Disabled, KeyStatus::Revoked];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            KeyStatus::Active => "active",
+            KeyStatus::Disabled => "disabled",
+            KeyStatus::Revoked => "revoked",
+        }
+    }
+}
+
+/// What a key may use, and how much. `None` is no limit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyRules {
+    pub models: Option<Vec<String>>,
+    pub engines: Option<Vec<String>>,
+    pub cloud: bool,
+    #[serde(serialize_with = "write_reach", deserialize_with = "read_reach")]
+    pub reach: Reach,
+    pub tools: Option<Vec<String>>,
+    pub requests_per_minute: Option<u64>,
+    pub tokens_per_minute: Option<u64>,
+    pub parallel: Option<u32>,
+    pub budgets: Vec<Budget>,
+}
+
+impl KeyRules {
+    /// What a key of this role may use if nothing else is said. A member gets no cloud, which costs money, and no tool that reads or
+    /// changes what is the owner's.
+    pub fn of(role: KeyRole) -> Self {
+        KeyRules {
+            models: None,
+            engines: None,
+            cloud: role == KeyRole::Owner,
+            reach: if role == KeyRole::Owner { Reach::Act } else { Reach::Pure },
+            tools: None,
+            requests_per_minute: None,
+            tokens_per_minute: None,
+            parallel: None,
+            budgets: Vec::new(),
+        }
+    }
+
+    /// The limits that are counted in windows of time.
+    pub fn quotas(&self) -> Vec<Quota> {
+        let per_minute =
+            |unit, limit: Option<u64>| limit.map(|limit| Quota { unit, period: Period::Minute, limit });
+        let minutes = [
+            per_minute(Unit::Requests, self.requests_per_minute),
+            per_minute(Unit::Tokens, self.tokens_per_minute),
+        ];
+        minutes.into_iter().flatten().chain(self.budgets.iter().map(|budget| budget.quota())).collect()
+    }
+
+    fn check(&self) -> Result<(), KeyError> {
+        check_names(KeyField::Models, self.models.as_ref())?;
+        check_names(KeyField::Engines, self.engines.as_ref())?;
+        check_names(KeyField::Tools, self.tools.as_ref())?;
+        if self.requests_per_minute == Some(0) {
+            return Err(KeyError::invalid(
+                KeyField::RequestsPerMinute,
+                "requests_per_minute must be at least 1",
+            ));
+        }
+        if self.tokens_per_minute == Some(0) {
+            return Err(KeyError::invalid(KeyField::TokensPerMinute, "tokens_per_minute must be at least 1"));
+        }
+        if self.parallel == Some(0) {
+            return Err(KeyError::invalid(KeyField::Parallel, "parallel must be at least 1"));
+        }
+        let ids: Vec<&str> = self.budgets.iter().map(|budget| budget.quota().id()).collect();
+        let is_twice = ids.iter().enumerate().any(|(index, id)| ids[..index].contains(id));
+        if ids.len() > MOST_BUDGETS || is_twice {
+            let reason =
+                "at most one budget of each kind: USD a day, USD a month, tokens a day, tokens a month";
+            return Err(KeyError::invalid(KeyField::Budgets, reason));
+        }
+        Ok(())
+    }
+}
+
+fn check_names(field: KeyField, names: Option<&Vec<String>>) -> Result<(), KeyError> {
+    let Some(names) = names else { return Ok(()) };
+    let is_good = |name: &String| !name.trim().is_empty() && name.len() <= LONGEST_LISTED;
+    if names.is_empty() || names.len() > MOST_NAMES || !names.iter().all(is_good) {
+        let reason = format!(
+            "{} must have 1 to {MOST_NAMES} names of at most {LONGEST_LISTED} letters each",
+            field.as_str()
+        );
+        return Err(KeyError::invalid(field, reason));
+    }
+    Ok(())
+}
+
+fn write_reach<S: Serializer>(reach: &Reach, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(reach.as_str())
+}
+
+fn read_reach<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Reach, D::Error> {
+    let word = String::deserialize(deserializer)?;
+    Reach::parse(&word).ok_or_else(|| serde::de::Error::custom("reach is pure, read or act"))
+}
+
+/// A key as everyone with the owner's rights may see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiKey {
+    /// The part of the secret that finds the key.
+    pub id: Arc<str>,
+    pub name: KeyName,
+    pub role: KeyRole,
+    pub status: KeyStatus,
+    pub rules: KeyRules,
+    pub created_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+    /// Until when the secret before the last rotation is valid.
+    pub previous_until: Option<Timestamp>,
+}
+
+impl ApiKey {
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|at| at <= now)
+    }
+}
+
+impl Serialize for ApiKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let rules = &self.rules;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("object", "key")?;
+        map.serialize_entry("id", &self.id)?;
+        map.serialize_entry("name", self.name.as_str())?;
+        map.serialize_entry("role", self.role.as_str())?;
+        map.serialize_entry("status", self.status.as_str())?;
+        map.serialize_entry("models", &rules.models)?;
+        map.serialize_entry("engines", &rules.engines)?;
+        map.serialize_entry("cloud", &rules.cloud)?;
+        map.serialize_entry("reach", rules.reach.as_str())?;
+        map.serialize_entry("tools", &rules.tools)?;
+        map.serialize_entry("requests_per_minute", &rules.requests_per_minute)?;
+        map.serialize_entry("tokens_per_minute", &rules.tokens_per_minute)?;
+        map.serialize_entry("parallel", &rules.parallel)?;
+        map.serialize_entry("budgets", &rules.budgets)?;
+        map.serialize_entry("created_at", &self.created_at.to_string())?;
+        map.serialize_entry("expires_at", &self.expires_at.map(|at| at.to_string()))?;
+        map.serialize_entry("previous_secret_until", &self.previous_until.map(|at| at.to_string()))?;
+        map.end()
+    }
+}
+
+/// Changes to what a key may use. `None` changes nothing; `Some(None)` removes a limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct KeyPatch {
+    #[serde(deserialize_with = "given")]
+    pub models: Option<Option<Vec<String>>>,
+    #[serde(deserialize_with = "given")]
+    pub engines: Option<Option<Vec<String>>>,
+    pub cloud: Option<bool>,
+    #[serde(deserialize_with = "given_reach")]
+    pub reach: Option<Reach>,
+    #[serde(deserialize_with = "given")]
+    pub tools: Option<Option<Vec<String>>>,
+    #[serde(deserialize_with = "given")]
+    pub requests_per_minute: Option<Option<u64>>,
+    #[serde(deserialize_with = "given")]
+    pub tokens_per_minute: Option<Option<u64>>,
+    #[serde(deserialize_with = "given")]
+    pub parallel: Option<Option<u32>>,
+    pub budgets: Option<Vec<Budget>>,
+    /// A date, a moment, or a time from now such as `30d`.
+    #[serde(deserialize_with = "given")]
+    pub expires: Option<Option<String>>,
+}
+
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::<T>::deserialize(deserializer).map(Some)
+}
+
+fn given_reach<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Reach>, D::Error> {
+    read_reach(deserializer).map(Some)
+}
+
+impl KeyPatch {
+    /// Changes `rules` and `expires_at`, if the result is valid.
+    pub(crate) fn apply(
+        self,
+        rules: &mut KeyRules,
+        expires_at: &mut Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<(), KeyError> {
+        let KeyPatch {
+            models,
+            engines,
+            cloud,
+            reach,
+            tools,
+            requests_per_minute,
+            tokens_per_minute,
+            parallel,
+            budgets,
+            expires,
+        } = self;
+        let new = KeyRules {
+            models: models.unwrap_or_else(|| rules.models.clone()),
+            engines: engines.unwrap_or_else(|| rules.engines.clone()),
+            cloud: cloud.unwrap_or(rules.cloud),
+            reach: reach.unwrap_or(rules.reach),
+            tools: tools.unwrap_or_else(|| rules.tools.clone()),
+            requests_per_minute: requests_per_minute.unwrap_or(rules.requests_per_minute),
+            tokens_per_minute: tokens_per_minute.unwrap_or(rules.tokens_per_minute),
+            parallel: parallel.unwrap_or(rules.parallel),
+            budgets: budgets.unwrap_or_else(|| rules.budgets.clone()),
+        };
+        new.check()?;
+        if let Some(expires) = expires {
+            *expires_at = expires.map(|text| parse_expiry(&text, now)).transpose()?;
+        }
+        *rules = new;
+        Ok(())
+    }
+}
+
+/// A key to create.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewKey {
+    pub name: KeyName,
+    pub role: KeyRole,
+    /// Over the rules of the role.
+    pub rules: KeyPatch,
+}
+
+/// When a key expires: `30d`, `12h`, `2027-01-31` or `2027-01-31T12:00:00Z`. A date is its first moment in UTC.
+fn parse_expiry(text: &str, now: Timestamp) -> Result<Timestamp, KeyError> {
+    let wrong = |reason: &str| {
+        let shown: String = text.chars().take(60).collect();
+        KeyError::invalid(KeyField::Expires, format!("'{shown}' {reason}"))
+    };
+    let read = || {
+        if let Ok(at) = text.parse::<Timestamp>() {
+            return Some(at);
+        }
+        if let Ok(date) = text.parse::<Date>() {
+            return Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp());
+        }
+        let split = text.find(|letter: char| !letter.is_ascii_digit())?;
+        let number: i64 = text[..split].parse().ok()?;
+        let seconds = match &text[split..] {
+            "m" => 60,
+            "h" => 3_600,
+            "d" => 86_400,
+            "w" => 604_800,
+            _ => return None,
+        };
+        now.checked_add(SignedDuration::from_secs(number.checked_mul(seconds)?)).ok()
+    };
+    let at = read().ok_or_else(|| wrong("is not a date or a time; write '2027-01-31', '30d' or '12h'"))?;
+    if at <= now {
+        return Err(wrong("is in the past"));
+    }
+    // The stored precision.
+    Timestamp::from_microsecond(at.as_microsecond()).map_err(|_| wrong("is too far away"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Timestamp {
+        "2026-11-16T12:00:00Z".parse().expect("a moment")
+    }
+
+    #[test]
+    fn names_are_plain_words() {
+        for name in ["ana", "ci-runner", "team.eu_1", "7"] {
+            assert_eq!(KeyName::parse(name).expect(name).as_str(), name);
+        }
+        for name in ["", "-x", "a b", "ä", "a/b", &"x".repeat(65)] {
+            assert!(KeyName::parse(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_expiry_is_a_date_a_moment_or_a_time_from_now() {
+        for (text, expected) in [
+            ("30d", "2026-12-16T12:00:00Z"),
+            ("12h", "2026-11-17T00:00:00Z"),
+            ("2w", "2026-11-30T12:00:00Z"),
+            ("2027-01-31", "2027-01-31T00:00:00Z"),
+            ("2027-01-31T10:00:00+01:00", "2027-01-31T09:00:00Z"),
+        ] {
+            assert_eq!(parse_expiry(text, now()).expect(text).to_string(), expected);
+        }
+        for (text, words) in
+            [("soon", "'30d'"), ("2026-11-16", "in the past"), ("0d", "in the past"), ("", "'30d'")]
+        {
+            let refusal = parse_expiry(text, now()).expect_err(text).to_string();
+            assert!(refusal.contains(words), "{text}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn a_change_replaces_what_it_names_and_null_removes_a_limit() {
+        let mut rules =
+            KeyRules { parallel: Some(4), tokens_per_minute: Some(9), ..KeyRules::of(KeyRole::Member) };
+        let mut expires_at = None;
+        let patch = r#"{"parallel": null, "models": ["qwen*"], "budgets": ["5 USD/month"], "reach": "read", "expires": "1d"}"#;
+        let patch: KeyPatch = serde_json::from_str(patch).expect("a change");
+        patch.apply(&mut rules, &mut expires_at, now()).expect("changed");
+        let expected = KeyRules {
+            models: Some(vec!["qwen*".into()]),
+            reach: Reach::Read,
+            tokens_per_minute: Some(9),
+            budgets: vec![Budget::parse("5 USD/month").expect("a budget")],
+            ..KeyRules::of(KeyRole::Member)
+        };
+        assert_eq!(rules, expected);
+        assert_eq!(expires_at.map(|at| at.to_string()).as_deref(), Some("2026-11-17T12:00:00Z"));
+    }
+
+    #[test]
+    fn rules_that_make_no_sense_change_nothing() {
+        for patch in [
+            r#"{"models": []}"#,
+            r#"{"tools": [" "]}"#,
+            r#"{"parallel": 0}"#,
+            r#"{"requests_per_minute": 0}"#,
+            r#"{"budgets": ["5 USD/day", "6 USD/day"]}"#,
+            r#"{"expires": "yesterday"}"#,
+        ] {
+            let mut rules = KeyRules::of(KeyRole::Owner);
+            let mut expires_at = None;
+            let patch: KeyPatch = serde_json::from_str(patch).expect("a change");
+            let changed = patch.clone().apply(&mut rules, &mut expires_at, now());
+            assert!(changed.is_err(), "{patch:?}");
+            assert_eq!((rules, expires_at), (KeyRules::of(KeyRole::Owner), None));
+        }
+    }
+}

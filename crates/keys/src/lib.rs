@@ -1,0 +1,33 @@
+//! Named API keys: what they may use, how much, and what they have used; and the log of changes. Knows nothing of HTTP, of
+//! `config.toml`, of engines or of prices: `app` passes in what a call costs.
+//!
+//! | file | what |
+//! |---|---|
+//! | `key` | a key, and what may be asked of a new one |
+//! | `limits` | limits and budgets, as they are written and read |
+//! | `secret` | secrets and their hashes |
+//! | `account` | counts what a key uses, in memory |
+//! | `metered` | admits requests and calls, with shares that the store leases |
+//! | `ring` | the keys in memory |
+//! | `service` | what callers use |
+//! | `audit` | the log of changes, and its chain of hashes |
+//! | `store` | where keys, shares and the log are saved |
+
+mod account;
+pub mod audit;
+mod key;
+mod limits;
+mod metered;
+mod ring;
+mod secret;
+mod service;
+pub mod store;
+
+pub use audit::{AuditActor, AuditEntry, AuditEvent, AuditFault, AuditService};
+pub use key::{ApiKey, KeyError, KeyField, KeyName, KeyPatch, KeyRole, KeyRules, KeyStatus, NewKey};
+pub use limits::{Budget, Period, Quota, QuotaUsage, Unit};
+pub use metered::{CallCost, PriceFn, RateHeaders, StoreFailure};
+pub use ring::{ActiveKey, KeyCheck, KeySnapshot};
+pub use secret::KeySecret;
+pub use service::{CreatedKey, KeyOptions, KeyService, ROTATION_OVERLAP};
+pub use store::{KeyStore, MIGRATIONS, SqliteKeyStore};

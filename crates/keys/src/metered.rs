@@ -1,0 +1,379 @@
+//! Admits the requests and calls of one key. The usual case is decided in memory; only a share that is used up asks the store.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use hob_core::{
+    CallReservation, Clock, LimitKind, LimitReached, PlannedCall, RunningRequest, Spending, Usage,
+};
+use hob_db::DatabaseError;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+
+use crate::account::{Account, Amounts, LimitState, ShareSource, Shortage};
+use crate::key::KeyRules;
+use crate::limits::{Period, Quota, Unit};
+use crate::store::{KeyStore, Lease, QuotaWindow};
+
+/// The completion tokens that are reserved for a call without a limit of its own.
+const ASSUMED_COMPLETION: u64 = 1_024;
+
+/// No limit of requests at once.
+const UNLIMITED: u32 = u32::MAX;
+
+/// What a call costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallCost {
+    Free,
+    NanoDollars(u64),
+    /// A cloud model without a known price.
+    Unknown,
+}
+
+/// What a call to an engine costs: engine, model, prompt tokens, completion tokens.
+pub type PriceFn = Arc<dyn Fn(&str, &str, u64, u64) -> CallCost + Send + Sync>;
+
+/// What happens to a request whose limits cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StoreFailure {
+    #[default]
+    Refuse,
+    Allow,
+}
+
+/// What the accounts of all keys share.
+pub(crate) struct MeterParts {
+    pub(crate) store: Arc<dyn KeyStore>,
+    pub(crate) price: PriceFn,
+    pub(crate) on_failure: StoreFailure,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// The limits per minute of a key, for the headers of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateHeaders {
+    pub limit: u64,
+    pub remaining: u64,
+    pub resets_in: Duration,
+}
+
+impl From<LimitState> for RateHeaders {
+    fn from(state: LimitState) -> Self {
+        RateHeaders { limit: state.limit, remaining: state.left, resets_in: state.resets_in }
+    }
+}
+
+/// The account of one key. It outlives changes of the key.
+pub(crate) struct Metered {
+    id: Arc<str>,
+    name: Arc<str>,
+    parts: Arc<MeterParts>,
+    account: Mutex<Account>,
+    running: AtomicU32,
+    most_running: AtomicU32,
+    has_dollars: AtomicBool,
+    /// Held while the store is asked, so that many requests at once ask once.
+    leasing: tokio::sync::Mutex<()>,
+}
+
+impl Metered {
+    pub(crate) fn new(id: Arc<str>, name: Arc<str>, parts: Arc<MeterParts>) -> Self {
+        Metered {
+            id,
+            name,
+            parts,
+            account: Mutex::default(),
+            running: AtomicU32::new(0),
+            most_running: AtomicU32::new(UNLIMITED),
+            has_dollars: AtomicBool::new(false),
+            leasing: tokio::sync::Mutex::default(),
+        }
+    }
+
+    pub(crate) fn set_rules(&self, rules: &KeyRules) {
+        let is_shared = self.parts.store.is_shared();
+        let source = |quota: Quota| match quota.period {
+            Period::Minute if !is_shared => ShareSource::Own,
+            _ => ShareSource::Leased,
+        };
+        let quotas: Vec<_> = rules.quotas().into_iter().map(|quota| (quota, source(quota))).collect();
+        let has_dollars = quotas.iter().any(|(quota, _)| quota.unit == Unit::NanoDollars);
+        self.has_dollars.store(has_dollars, Ordering::Relaxed);
+        self.most_running.store(rules.parallel.unwrap_or(UNLIMITED), Ordering::Relaxed);
+        self.account.lock().set_limits(&quotas);
+    }
+
+    /// The limits per minute: requests, then tokens.
+    pub(crate) fn rates(&self) -> [Option<RateHeaders>; 2] {
+        let now = self.parts.clock.now();
+        let mut account = self.account.lock();
+        [Unit::Requests, Unit::Tokens].map(|unit| account.per_minute(unit, now).map(RateHeaders::from))
+    }
+
+    /// What was used of a limit, from what the store knows.
+    pub(crate) fn used(&self, quota: Quota, taken: u64, now: Timestamp) -> u64 {
+        let mut account = self.account.lock();
+        if let Some(used) = account.own_usage(quota, now) {
+            return used;
+        }
+        let (share, over) = account.unsettled(quota, quota.period.window(now));
+        (taken + over).saturating_sub(share)
+    }
+
+    /// Writes what is not written, and gives shares back. Blocks.
+    pub(crate) fn give_back(&self) -> Result<(), DatabaseError> {
+        self.write_overdrafts()?;
+        let shares = self.account.lock().take_shares();
+        for share in shares {
+            self.parts.store.give_back(&self.window(share.quota, share.window), share.amount)?;
+        }
+        Ok(())
+    }
+
+    /// Blocks.
+    pub(crate) fn write_overdrafts(&self) -> Result<(), DatabaseError> {
+        let mut overdrafts = self.account.lock().take_overdrafts();
+        while let Some(over) = overdrafts.pop() {
+            if let Err(error) = self.parts.store.charge(&self.window(over.quota, over.window), over.amount) {
+                overdrafts.push(over);
+                self.account.lock().put_back(overdrafts);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn window(&self, quota: Quota, window: i64) -> QuotaWindow {
+        QuotaWindow { key: Arc::clone(&self.id), quota: quota.id(), window }
+    }
+
+    /// Takes the amounts, with new shares where they are needed. Returns when they were taken.
+    async fn take(self: &Arc<Self>, amounts: Amounts) -> Result<Timestamp, LimitReached> {
+        let now = self.parts.clock.now();
+        let shortage = match self.account.lock().reserve(amounts, now) {
+            Ok(()) => return Ok(now),
+            Err(shortage) => shortage,
+        };
+        match shortage.wanted {
+            Some(_) => self.take_with_leases(amounts).await,
+            None => Err(self.reached(&shortage, now)),
+        }
+    }
+
+    async fn take_with_leases(self: &Arc<Self>, amounts: Amounts) -> Result<Timestamp, LimitReached> {
+        let _leasing = self.leasing.lock().await;
+        loop {
+            // Another request may have leased a share in the meantime.
+            let now = self.parts.clock.now();
+            let shortage = match self.account.lock().reserve(amounts, now) {
+                Ok(()) => return Ok(now),
+                Err(shortage) => shortage,
+            };
+            let Some(wanted) = shortage.wanted else { return Err(self.reached(&shortage, now)) };
+            if let Err(error) = self.lease(&shortage, wanted, now).await {
+                tracing::error!(key = %self.name, %error, "the limits of a key cannot be read");
+                return match self.parts.on_failure {
+                    StoreFailure::Allow => Ok(now),
+                    StoreFailure::Refuse => Err(LimitReached {
+                        kind: LimitKind::Unknown,
+                        message: format!(
+                            "the limits of the key '{}' cannot be read now, so its requests are refused. Try again in a moment",
+                            self.name
+                        ),
+                        retry_after: Some(Duration::from_secs(5)),
+                    }),
+                };
+            }
+        }
+    }
+
+    /// Asks the store for a share, and notes the answer.
+    async fn lease(
+        self: &Arc<Self>,
+        shortage: &Shortage,
+        wanted: u64,
+        now: Timestamp,
+    ) -> Result<(), DatabaseError> {
+        let Shortage { quota, window, .. } = *shortage;
+        let this = Arc::clone(self);
+        let leased = tokio::task::spawn_blocking(move || {
+            this.write_overdrafts()?;
+            this.parts.store.lease(&this.window(quota, window), wanted, quota.limit)
+        });
+        // A panic in the store is a bug; nothing was leased.
+        let Lease { granted, taken } = match leased.await {
+            Ok(leased) => leased?,
+            Err(_) => Lease { granted: 0, taken: quota.limit },
+        };
+        let mut account = self.account.lock();
+        match granted {
+            0 => account.note_refusal(quota, window, wanted, taken, now),
+            _ => account.add_share(quota, window, granted, taken),
+        }
+        Ok(())
+    }
+
+    fn reached(&self, shortage: &Shortage, now: Timestamp) -> LimitReached {
+        let Shortage { quota, amount, left, resets_in, .. } = *shortage;
+        let name = &self.name;
+        let seconds = resets_in.as_secs() + u64::from(resets_in.subsec_nanos() > 0);
+        let retry_after = (amount <= quota.limit).then_some(Duration::from_secs(seconds));
+        let (kind, message) = match (quota.unit, quota.period) {
+            (Unit::Requests, Period::Minute) => (
+                LimitKind::RequestsPerMinute,
+                format!(
+                    "the key '{name}' may send {} requests a minute. Try again in {seconds} s",
+                    quota.limit
+                ),
+            ),
+            (Unit::Tokens, Period::Minute) if retry_after.is_none() => (
+                LimitKind::TokensPerMinute,
+                format!(
+                    "this request needs about {amount} tokens, and the key '{name}' may use {} a minute. Send a shorter request, or a smaller \
+                     max_tokens",
+                    quota.limit
+                ),
+            ),
+            (Unit::Tokens, Period::Minute) => (
+                LimitKind::TokensPerMinute,
+                format!(
+                    "the key '{name}' may use {} tokens a minute. This request needs about {amount}, and {left} are left. Try again in {seconds} s",
+                    quota.limit
+                ),
+            ),
+            _ => {
+                let end = now.checked_add(resets_in).map_or_else(
+                    |_| String::new(),
+                    |end| Timestamp::from_second(end.as_second()).unwrap_or(end).to_string(),
+                );
+                let advice = match left > 0 && quota.unit == Unit::Tokens {
+                    true => format!(
+                        "This request needs about {amount} tokens, and {left} are left. A smaller max_tokens may fit"
+                    ),
+                    false => format!("It begins again at {end}"),
+                };
+                (LimitKind::Budget, format!("the budget of the key '{name}' is used up: {quota}. {advice}"))
+            }
+        };
+        LimitReached { kind, message, retry_after }
+    }
+
+    /// What a call is expected to use.
+    fn estimate(&self, call: &PlannedCall<'_>) -> Result<Amounts, LimitReached> {
+        let completion = call.completion_tokens.unwrap_or(ASSUMED_COMPLETION);
+        let mut tokens = call.prompt_tokens.saturating_add(completion);
+        if call.completion_tokens.is_none() {
+            // What is only assumed must not be the reason why a request never fits.
+            let rates = self.account.lock().per_minute(Unit::Tokens, self.parts.clock.now());
+            let most = rates.map_or(u64::MAX, |state| state.limit.max(call.prompt_tokens));
+            tokens = tokens.min(most);
+        }
+        let nano_dollars = self.cost(call.engine, call.model, call.prompt_tokens, completion)?;
+        Ok(Amounts { requests: 0, tokens, nano_dollars })
+    }
+
+    fn cost(&self, engine: &str, model: &str, prompt: u64, completion: u64) -> Result<u64, LimitReached> {
+        if !self.has_dollars.load(Ordering::Relaxed) {
+            return Ok(0);
+        }
+        match (self.parts.price)(engine, model, prompt, completion) {
+            CallCost::Free => Ok(0),
+            CallCost::NanoDollars(nano) => Ok(nano),
+            CallCost::Unknown => Err(LimitReached {
+                kind: LimitKind::Budget,
+                message: format!(
+                    "the key '{}' has a budget in dollars, and the price of the model '{model}' is not known. Set it in [savings.prices]",
+                    self.name
+                ),
+                retry_after: None,
+            }),
+        }
+    }
+}
+
+/// The account of a key, as requests use it.
+pub(crate) struct KeySpending(pub(crate) Arc<Metered>);
+
+/// Ends a request.
+struct Running(Arc<Metered>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[async_trait]
+impl Spending for KeySpending {
+    async fn begin_request(&self) -> Result<RunningRequest, LimitReached> {
+        let metered = &self.0;
+        let most = metered.most_running.load(Ordering::Relaxed);
+        let add = |running: u32| (running < most).then_some(running + 1);
+        if metered.running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_err() {
+            return Err(LimitReached {
+                kind: LimitKind::Parallel,
+                message: format!(
+                    "the key '{}' may have {most} requests at once, and they are running. Try again when one of them has ended",
+                    metered.name
+                ),
+                retry_after: Some(Duration::from_secs(1)),
+            });
+        }
+        let running = Running(Arc::clone(metered));
+        metered.take(Amounts { requests: 1, ..Amounts::default() }).await?;
+        Ok(RunningRequest(Box::new(running)))
+    }
+
+    async fn reserve(&self, call: PlannedCall<'_>) -> Result<Box<dyn CallReservation>, LimitReached> {
+        let metered = &self.0;
+        let amounts = metered.estimate(&call)?;
+        let at = metered.take(amounts).await?;
+        Ok(Box::new(Reserved {
+            metered: Arc::clone(metered),
+            amounts,
+            at,
+            engine: call.engine.to_owned(),
+            model: call.model.to_owned(),
+            is_settled: false,
+        }))
+    }
+}
+
+/// What is reserved for one call.
+struct Reserved {
+    metered: Arc<Metered>,
+    amounts: Amounts,
+    at: Timestamp,
+    engine: String,
+    model: String,
+    is_settled: bool,
+}
+
+impl Reserved {
+    fn settle_with(&mut self, used: Amounts) {
+        if !std::mem::replace(&mut self.is_settled, true) {
+            let now = self.metered.parts.clock.now();
+            self.metered.account.lock().settle(self.amounts, self.at, used, now);
+        }
+    }
+}
+
+impl CallReservation for Reserved {
+    fn settle(mut self: Box<Self>, usage: Usage) {
+        let Usage { prompt_tokens, completion_tokens, .. } = usage;
+        let nano_dollars = self.metered.cost(&self.engine, &self.model, prompt_tokens, completion_tokens);
+        self.settle_with(Amounts {
+            requests: 0,
+            tokens: prompt_tokens.saturating_add(completion_tokens),
+            nano_dollars: nano_dollars.unwrap_or(self.amounts.nano_dollars),
+        });
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.settle_with(Amounts::default());
+    }
+}

@@ -1,0 +1,141 @@
+//! The keys in memory. A request reads a snapshot: no database, no lock.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hob_core::{CallerRole, KeyGrant, ModelPatterns, Spending};
+use jiff::Timestamp;
+
+use crate::key::{ApiKey, KeyRole, KeyStatus};
+use crate::metered::{KeySpending, MeterParts, Metered, RateHeaders};
+use crate::secret::{SecretHash, id_of};
+use crate::store::StoredKey;
+
+/// A key in memory.
+pub struct ActiveKey {
+    pub key: ApiKey,
+    pub grant: Arc<KeyGrant>,
+    hash: SecretHash,
+    previous_hash: Option<SecretHash>,
+    pub(crate) metered: Arc<Metered>,
+}
+
+impl ActiveKey {
+    /// The limits per minute: requests, then tokens.
+    pub fn rates(&self) -> [Option<RateHeaders>; 2] {
+        match self.grant.spending {
+            Some(_) => self.metered.rates(),
+            None => [None, None],
+        }
+    }
+
+    fn is_valid(&self, now: Timestamp) -> bool {
+        self.key.status == KeyStatus::Active && !self.key.is_expired(now)
+    }
+
+    fn fits(&self, sent: &str, now: Timestamp) -> bool {
+        let sent = SecretHash::of(sent);
+        let is_current = self.hash.is(&sent);
+        let is_previous = self.previous_hash.is_some_and(|hash| hash.is(&sent));
+        is_current || (is_previous && self.key.previous_until.is_some_and(|until| now < until))
+    }
+}
+
+/// What the text that a client sent as its key is.
+pub enum KeyCheck {
+    Valid(Arc<ActiveKey>),
+    /// The secret is right, and the key is not valid; why completes "the key 'ana' is …".
+    Invalid {
+        name: Arc<str>,
+        why: &'static str,
+    },
+    /// No secret of a key.
+    Unknown,
+}
+
+/// All keys at one time.
+#[derive(Default)]
+pub struct KeySnapshot {
+    by_id: HashMap<Arc<str>, Arc<ActiveKey>>,
+    by_name: HashMap<Arc<str>, Arc<ActiveKey>>,
+    /// The number of changes of the store when this was read.
+    pub(crate) changes: i64,
+    has_active: bool,
+}
+
+impl KeySnapshot {
+    /// The keys of the store. The accounts of `old` continue.
+    pub(crate) fn new(
+        stored: Vec<StoredKey>,
+        changes: i64,
+        old: &KeySnapshot,
+        parts: &Arc<MeterParts>,
+    ) -> Self {
+        let mut snapshot = KeySnapshot { changes, ..KeySnapshot::default() };
+        for StoredKey { key, hash, previous_hash } in stored {
+            let (id, name) = (Arc::clone(&key.id), key.name.shared());
+            let metered = match old.by_id.get(&id) {
+                Some(known) => Arc::clone(&known.metered),
+                None => Arc::new(Metered::new(Arc::clone(&id), Arc::clone(&name), Arc::clone(parts))),
+            };
+            metered.set_rules(&key.rules);
+            snapshot.has_active |= key.status == KeyStatus::Active;
+            let grant = Arc::new(grant(&key, &metered));
+            let active = Arc::new(ActiveKey { key, grant, hash, previous_hash, metered });
+            snapshot.by_id.insert(id, Arc::clone(&active));
+            snapshot.by_name.insert(name, active);
+        }
+        snapshot
+    }
+
+    /// Whether there is a key that is not disabled or revoked.
+    pub fn has_active(&self) -> bool {
+        self.has_active
+    }
+
+    /// Checks the text that a client sent.
+    pub fn check(&self, sent: &str, now: Timestamp) -> KeyCheck {
+        let Some(key) = id_of(sent).and_then(|id| self.by_id.get(id)) else { return KeyCheck::Unknown };
+        if !key.fits(sent, now) {
+            return KeyCheck::Unknown;
+        }
+        let why = match key.key.status {
+            KeyStatus::Active if key.key.is_expired(now) => "expired",
+            KeyStatus::Active => return KeyCheck::Valid(Arc::clone(key)),
+            KeyStatus::Disabled => "disabled",
+            KeyStatus::Revoked => "revoked",
+        };
+        KeyCheck::Invalid { name: key.key.name.shared(), why }
+    }
+
+    /// A key that is valid now.
+    pub fn valid(&self, name: &str, now: Timestamp) -> Option<&Arc<ActiveKey>> {
+        self.by_name.get(name).filter(|key| key.is_valid(now))
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<ActiveKey>> {
+        self.by_name.get(name)
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<ActiveKey>> {
+        self.by_id.values()
+    }
+}
+
+fn grant(key: &ApiKey, metered: &Arc<Metered>) -> KeyGrant {
+    let rules = &key.rules;
+    let has_limits = rules.parallel.is_some() || !rules.quotas().is_empty();
+    KeyGrant {
+        name: key.name.shared(),
+        role: match key.role {
+            KeyRole::Owner => CallerRole::Owner,
+            KeyRole::Member => CallerRole::Member,
+        },
+        models: rules.models.clone().map(ModelPatterns::new),
+        engines: rules.engines.clone(),
+        cloud: rules.cloud,
+        reach: rules.reach,
+        tools: rules.tools.clone(),
+        spending: has_limits.then(|| Arc::new(KeySpending(Arc::clone(metered))) as Arc<dyn Spending>),
+    }
+}

@@ -1,0 +1,360 @@
+//! What callers use: creates, changes and finds keys, and keeps the snapshot that requests read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use hob_core::{Clock, KeyGrant, KeyRing, SystemClock};
+use hob_db::{ChangeWatch, DatabaseError};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::audit::{AuditActor, AuditEvent, AuditService};
+use crate::key::{ApiKey, KeyError, KeyName, KeyPatch, KeyRules, KeyStatus, NewKey};
+use crate::limits::QuotaUsage;
+use crate::metered::{CallCost, MeterParts, PriceFn, StoreFailure};
+use crate::ring::{ActiveKey, KeyCheck, KeySnapshot};
+use crate::secret::{KeySecret, new_id};
+use crate::store::{KeyStore, QuotaWindow, StoredKey};
+
+/// How often the keys of other processes are looked for, and overdrafts are written.
+const POLL: Duration = Duration::from_millis(500);
+
+/// How long what was taken of a limit is kept, after the beginning of its window.
+const KEPT_WINDOWS: SignedDuration = SignedDuration::from_hours(24 * 400);
+
+/// How long both secrets are valid after a rotation, if nothing else is said.
+pub const ROTATION_OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub struct KeyOptions {
+    pub store: Arc<dyn KeyStore>,
+    pub price: PriceFn,
+    pub on_failure: StoreFailure,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl KeyOptions {
+    /// Without prices: every call is free.
+    pub fn new(store: Arc<dyn KeyStore>) -> Self {
+        KeyOptions {
+            store,
+            price: Arc::new(|_, _, _, _| CallCost::Free),
+            on_failure: StoreFailure::default(),
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+/// A new key, or a rotated one, with its secret.
+#[derive(Debug)]
+pub struct CreatedKey {
+    pub key: ApiKey,
+    pub secret: KeySecret,
+}
+
+/// The keys of a home.
+pub struct KeyService {
+    parts: Arc<MeterParts>,
+    snapshot: ArcSwap<KeySnapshot>,
+    stopping: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl KeyService {
+    /// Knows no key until it is loaded.
+    pub fn new(options: KeyOptions) -> Self {
+        let KeyOptions { store, price, on_failure, clock } = options;
+        KeyService {
+            parts: Arc::new(MeterParts { store, price, on_failure, clock }),
+            snapshot: ArcSwap::default(),
+            stopping: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// Reads the keys, and follows their changes until `close`.
+    pub async fn start(self: &Arc<Self>) -> Result<(), KeyError> {
+        self.reload().await?;
+        let this = Arc::clone(self);
+        self.tasks.spawn(async move { this.follow().await });
+        self.tasks.close();
+        Ok(())
+    }
+
+    /// Stops following changes, and gives back what is leased and not spent.
+    pub async fn close(&self) {
+        self.stopping.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        let snapshot = self.snapshot.load_full();
+        let given_back =
+            tokio::task::spawn_blocking(move || snapshot.all().try_for_each(|key| key.metered.give_back()));
+        if let Ok(Err(error)) = given_back.await {
+            tracing::warn!(%error, "what keys have not spent counts as spent");
+        }
+    }
+
+    /// Reads the keys again.
+    pub async fn reload(self: &Arc<Self>) -> Result<(), KeyError> {
+        let this = Arc::clone(self);
+        blocking(move || Ok(this.load()?)).await
+    }
+
+    /// Blocks.
+    fn load(&self) -> Result<(), DatabaseError> {
+        let changes = self.parts.store.changes()?;
+        let stored = self.parts.store.list()?;
+        // Two loads at once must not lose an account that one of them made.
+        self.snapshot.rcu(|old| KeySnapshot::new(stored.clone(), changes, old, &self.parts));
+        Ok(())
+    }
+
+    /// Follows the changes of other processes, and writes overdrafts.
+    async fn follow(self: &Arc<Self>) {
+        let mut watch = None;
+        loop {
+            tokio::select! {
+                () = self.stopping.cancelled() => return,
+                () = tokio::time::sleep(POLL) => {}
+            }
+            let this = Arc::clone(self);
+            let looked = tokio::task::spawn_blocking(move || {
+                let looked = this.look(&mut watch);
+                (watch, looked)
+            });
+            watch = match looked.await {
+                Ok((watch, Ok(()))) => watch,
+                Ok((_, Err(error))) => {
+                    tracing::warn!(%error, "the keys cannot be read; those that are known stay valid");
+                    None
+                }
+                Err(_) => None,
+            };
+        }
+    }
+
+    /// Blocks.
+    fn look(&self, watch: &mut Option<ChangeWatch>) -> Result<(), DatabaseError> {
+        for key in self.snapshot.load().all() {
+            key.metered.write_overdrafts()?;
+        }
+        if watch.is_none() {
+            *watch = self.parts.store.watch()?;
+        }
+        if let Some(watch) = watch
+            && !watch.has_changed()?
+        {
+            return Ok(());
+        }
+        if self.parts.store.changes()? != self.snapshot.load().changes {
+            self.load()?;
+        }
+        Ok(())
+    }
+
+    /// The keys as they are now.
+    pub fn snapshot(&self) -> arc_swap::Guard<Arc<KeySnapshot>> {
+        self.snapshot.load()
+    }
+
+    /// Checks the text that a client sent as its key.
+    pub fn check(&self, sent: &str) -> KeyCheck {
+        self.snapshot.load().check(sent, self.parts.clock.now())
+    }
+
+    /// The key of this name, if it is valid now.
+    pub fn valid(&self, name: &str) -> Option<Arc<ActiveKey>> {
+        self.snapshot.load().valid(name, self.parts.clock.now()).cloned()
+    }
+
+    /// The log of changes.
+    pub fn audit(&self) -> AuditService {
+        AuditService::new(Arc::clone(&self.parts.store))
+    }
+
+    pub async fn list(self: &Arc<Self>) -> Result<Vec<ApiKey>, KeyError> {
+        let this = Arc::clone(self);
+        let stored = blocking(move || Ok(this.parts.store.list()?)).await?;
+        Ok(stored.into_iter().map(|stored| stored.key).collect())
+    }
+
+    /// A key, with what it has used of its limits.
+    pub async fn show(self: &Arc<Self>, name: &KeyName) -> Result<(ApiKey, Vec<QuotaUsage>), KeyError> {
+        let (this, name) = (Arc::clone(self), name.clone());
+        blocking(move || {
+            let stored = this.parts.store.get(&name)?;
+            let Some(StoredKey { key, .. }) = stored else {
+                return Err(KeyError::NoSuchKey { name: name.to_string() });
+            };
+            let usage = this.usage(&key)?;
+            Ok((key, usage))
+        })
+        .await
+    }
+
+    /// Blocks.
+    fn usage(&self, key: &ApiKey) -> Result<Vec<QuotaUsage>, DatabaseError> {
+        let now = self.parts.clock.now();
+        let snapshot = self.snapshot.load();
+        let active = snapshot.get(key.name.as_str());
+        let mut usage = Vec::new();
+        for quota in key.rules.quotas() {
+            let window = quota.period.window(now);
+            let taken = self.parts.store.taken(&QuotaWindow {
+                key: Arc::clone(&key.id),
+                quota: quota.id(),
+                window,
+            })?;
+            let used = active.map_or(taken, |active| active.metered.used(quota, taken, now));
+            usage.push(QuotaUsage { quota, used, resets_at: quota.period.end(window) });
+        }
+        Ok(usage)
+    }
+
+    /// Creates a key. Its secret is not stored, so show it now.
+    pub async fn create(self: &Arc<Self>, new: NewKey, actor: AuditActor) -> Result<CreatedKey, KeyError> {
+        let this = Arc::clone(self);
+        blocking(move || {
+            let now = this.now();
+            let NewKey { name, role, rules: patch } = new;
+            let (mut rules, mut expires_at) = (KeyRules::of(role), None);
+            patch.apply(&mut rules, &mut expires_at, now)?;
+            let id = new_id();
+            let secret = KeySecret::new(&id);
+            let key = ApiKey {
+                id: id.into(),
+                name,
+                role,
+                status: KeyStatus::Active,
+                rules,
+                created_at: now,
+                expires_at,
+                previous_until: None,
+            };
+            let event = AuditEvent::new(now, actor, "key.create", key.name.as_str(), &json!(key));
+            let stored = StoredKey { key, hash: secret.hash(), previous_hash: None };
+            if !this.parts.store.insert(&stored, &event)? {
+                return Err(KeyError::NameTaken { name: stored.key.name.to_string() });
+            }
+            this.parts.store.forget_windows((now - KEPT_WINDOWS).as_second())?;
+            this.load()?;
+            Ok(CreatedKey { key: stored.key, secret })
+        })
+        .await
+    }
+
+    /// Changes what a key may use.
+    pub async fn patch(
+        self: &Arc<Self>,
+        name: &KeyName,
+        patch: KeyPatch,
+        actor: AuditActor,
+    ) -> Result<ApiKey, KeyError> {
+        let detail = json!({ "changed": format!("{patch:?}") });
+        let now = self.now();
+        let mut patch = Some(patch);
+        self.change(name, actor, "key.change", detail, move |stored| {
+            let key = &mut stored.key;
+            patch.take().unwrap_or_default().apply(&mut key.rules, &mut key.expires_at, now)
+        })
+        .await
+    }
+
+    /// Makes a key invalid until it is enabled.
+    pub async fn disable(self: &Arc<Self>, name: &KeyName, actor: AuditActor) -> Result<ApiKey, KeyError> {
+        self.set_status(name, KeyStatus::Disabled, actor, "key.disable").await
+    }
+
+    pub async fn enable(self: &Arc<Self>, name: &KeyName, actor: AuditActor) -> Result<ApiKey, KeyError> {
+        self.set_status(name, KeyStatus::Active, actor, "key.enable").await
+    }
+
+    /// Makes a key invalid for good. It stays in the list, so that records and the audit log stay clear.
+    pub async fn revoke(self: &Arc<Self>, name: &KeyName, actor: AuditActor) -> Result<ApiKey, KeyError> {
+        self.set_status(name, KeyStatus::Revoked, actor, "key.revoke").await
+    }
+
+    async fn set_status(
+        self: &Arc<Self>,
+        name: &KeyName,
+        status: KeyStatus,
+        actor: AuditActor,
+        action: &'static str,
+    ) -> Result<ApiKey, KeyError> {
+        self.change(name, actor, action, json!({}), move |stored| {
+            stored.key.status = status;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Gives a key a new secret. The old one stays valid for `overlap`.
+    pub async fn rotate(
+        self: &Arc<Self>,
+        name: &KeyName,
+        overlap: Duration,
+        actor: AuditActor,
+    ) -> Result<CreatedKey, KeyError> {
+        let this = Arc::clone(self);
+        let (found, now) = (self.show(name).await?.0, self.now());
+        let secret = KeySecret::new(&found.id);
+        let hash = secret.hash();
+        let until = SignedDuration::try_from(overlap).ok().and_then(|overlap| now.checked_add(overlap).ok());
+        let until = until.unwrap_or(Timestamp::MAX);
+        let detail = json!({ "previous_secret_until": until.to_string() });
+        let key = this
+            .change(name, actor, "key.rotate", detail, move |stored| {
+                stored.previous_hash = Some(std::mem::replace(&mut stored.hash, hash));
+                stored.key.previous_until = Some(until);
+                Ok(())
+            })
+            .await?;
+        Ok(CreatedKey { key, secret })
+    }
+
+    async fn change(
+        self: &Arc<Self>,
+        name: &KeyName,
+        actor: AuditActor,
+        action: &'static str,
+        detail: Value,
+        mut change: impl FnMut(&mut StoredKey) -> Result<(), KeyError> + Send + 'static,
+    ) -> Result<ApiKey, KeyError> {
+        let (this, name) = (Arc::clone(self), name.clone());
+        blocking(move || {
+            let event = AuditEvent::new(this.now(), actor, action, name.as_str(), &detail);
+            let mut checked = |stored: &mut StoredKey| match stored.key.status {
+                KeyStatus::Revoked => Err(KeyError::Revoked { name: stored.key.name.to_string() }),
+                KeyStatus::Active | KeyStatus::Disabled => change(stored),
+            };
+            let stored = this.parts.store.change(&name, &mut checked, &event)?;
+            this.load()?;
+            Ok(stored.key)
+        })
+        .await
+    }
+
+    /// To the precision that is stored.
+    fn now(&self) -> Timestamp {
+        let now = self.parts.clock.now();
+        Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now)
+    }
+}
+
+impl KeyRing for KeyService {
+    fn grant(&self, name: &str) -> Option<Arc<KeyGrant>> {
+        self.valid(name).map(|key| Arc::clone(&key.grant))
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, KeyError> + Send + 'static,
+) -> Result<T, KeyError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or(Err(KeyError::Panicked))
+}
+
+#[cfg(test)]
+#[path = "service_tests.rs"]
+mod tests;

@@ -1,0 +1,116 @@
+//! Where keys, their shares and the audit log are saved.
+//!
+//! Every call blocks. A store gets times from its callers. A server takes a share of a limit before it spends it (`lease`), so that
+//! servers with the same store never spend more together than the limit, and a crash loses at most the shares that were not spent.
+
+mod sqlite;
+
+use std::sync::Arc;
+
+use hob_db::{ChangeWatch, DatabaseError};
+
+use crate::audit::{AuditEntry, AuditEvent};
+use crate::key::{ApiKey, KeyError, KeyName};
+use crate::secret::SecretHash;
+
+pub use sqlite::{MIGRATIONS, SqliteKeyStore};
+
+/// A key with the hashes of its secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredKey {
+    pub key: ApiKey,
+    pub hash: SecretHash,
+    /// Of the secret before the last rotation.
+    pub previous_hash: Option<SecretHash>,
+}
+
+/// One limit of one key in one window of time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct QuotaWindow {
+    /// The id of the key.
+    pub key: Arc<str>,
+    pub quota: &'static str,
+    /// When it begins, in seconds since 1970.
+    pub window: i64,
+}
+
+/// The answer to a server that needs a share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    /// Zero if there is not enough left.
+    pub granted: u64,
+    /// What all servers have taken in this window, this lease included.
+    pub taken: u64,
+}
+
+/// The share of what is left that a server gets at once. Smaller shares ask the store more often; larger ones leave more unused at
+/// other servers, or after a crash.
+const SHARE: u64 = 16;
+
+impl Lease {
+    /// The share of a server that needs `wanted` at least.
+    pub fn of(wanted: u64, taken: u64, limit: u64) -> Self {
+        let left = limit.saturating_sub(taken);
+        if wanted == 0 || wanted > left {
+            return Lease { granted: 0, taken };
+        }
+        let granted = wanted.max(left / SHARE);
+        Lease { granted, taken: taken + granted }
+    }
+}
+
+/// Changes a key inside a transaction, or says why not.
+pub type ChangeFn<'a> = &'a mut dyn FnMut(&mut StoredKey) -> Result<(), KeyError>;
+
+pub trait KeyStore: Send + Sync {
+    /// Whether there is anything to read. Creates nothing.
+    fn exists(&self) -> bool;
+
+    /// Whether other servers use the same store, so that limits per minute are leased too.
+    fn is_shared(&self) -> bool;
+
+    /// Adds a key, and the entry of the audit log in the same transaction. Returns `false` if the name is taken.
+    fn insert(&self, key: &StoredKey, event: &AuditEvent) -> Result<bool, DatabaseError>;
+
+    /// All keys, by name.
+    fn list(&self) -> Result<Vec<StoredKey>, DatabaseError>;
+
+    fn get(&self, name: &KeyName) -> Result<Option<StoredKey>, DatabaseError>;
+
+    /// Changes a key, and adds the entry of the audit log, in one transaction. Returns the changed key.
+    fn change(&self, name: &KeyName, change: ChangeFn<'_>, event: &AuditEvent)
+    -> Result<StoredKey, KeyError>;
+
+    /// How often keys were changed.
+    fn changes(&self) -> Result<i64, DatabaseError>;
+
+    /// Watches changes of other processes; `None` if there can be none.
+    fn watch(&self) -> Result<Option<ChangeWatch>, DatabaseError>;
+
+    /// Takes a share of a limit: `wanted` or more, or nothing.
+    fn lease(&self, window: &QuotaWindow, wanted: u64, limit: u64) -> Result<Lease, DatabaseError>;
+
+    /// Adds what was spent without a lease, even beyond the limit.
+    fn charge(&self, window: &QuotaWindow, amount: u64) -> Result<(), DatabaseError>;
+
+    /// Gives a part of a lease back.
+    fn give_back(&self, window: &QuotaWindow, amount: u64) -> Result<(), DatabaseError>;
+
+    /// What was taken in a window.
+    fn taken(&self, window: &QuotaWindow) -> Result<u64, DatabaseError>;
+
+    /// Deletes the windows that began before this moment, in seconds since 1970.
+    fn forget_windows(&self, before: i64) -> Result<(), DatabaseError>;
+
+    /// Adds an entry to the audit log.
+    fn append_audit(&self, event: &AuditEvent) -> Result<AuditEntry, DatabaseError>;
+
+    /// The entries after the one of this number, the oldest first.
+    fn audit_after(&self, number: i64, limit: usize) -> Result<Vec<AuditEntry>, DatabaseError>;
+
+    /// The newest entries, the newest first.
+    fn latest_audit(&self, limit: usize) -> Result<Vec<AuditEntry>, DatabaseError>;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! What servers have taken of the limits.
+
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+
+use crate::store::{Lease, QuotaWindow};
+
+pub(super) fn taken(connection: &Connection, window: &QuotaWindow) -> rusqlite::Result<u64> {
+    let QuotaWindow { key, quota, window } = window;
+    let taken: Option<i64> = connection
+        .prepare_cached("SELECT taken FROM api_key_quota WHERE key = ?1 AND quota = ?2 AND window = ?3")?
+        .query_row(params![key, quota, window], |row| row.get(0))
+        .optional()?;
+    Ok(taken.and_then(|taken| u64::try_from(taken).ok()).unwrap_or(0))
+}
+
+pub(super) fn lease(
+    transaction: &Transaction<'_>,
+    window: &QuotaWindow,
+    wanted: u64,
+    limit: u64,
+) -> rusqlite::Result<Lease> {
+    let lease = Lease::of(wanted, taken(transaction, window)?, limit);
+    if lease.granted > 0 {
+        add(transaction, window, signed(lease.granted))?;
+    }
+    Ok(lease)
+}
+
+pub(super) fn charge(
+    transaction: &Transaction<'_>,
+    window: &QuotaWindow,
+    amount: u64,
+) -> rusqlite::Result<()> {
+    add(transaction, window, signed(amount))
+}
+
+pub(super) fn give_back(
+    transaction: &Transaction<'_>,
+    window: &QuotaWindow,
+    amount: u64,
+) -> rusqlite::Result<()> {
+    add(transaction, window, -signed(amount))
+}
+
+/// A key that was deleted has no windows, so nothing is added.
+fn add(transaction: &Transaction<'_>, window: &QuotaWindow, amount: i64) -> rusqlite::Result<()> {
+    let QuotaWindow { key, quota, window } = window;
+    // SQLite turns a sum that overflows into a float; `min` limits it to the largest integer.
+    transaction
+        .prepare_cached(
+            "INSERT INTO api_key_quota (key, quota, window, taken)
+             SELECT id, ?2, ?3, max(?4, 0) FROM api_key WHERE id = ?1
+             ON CONFLICT DO UPDATE SET taken = max(min(taken + ?4, 9223372036854775807), 0)",
+        )?
+        .execute(params![key, quota, window, amount])
+        .map(drop)
+}
+
+fn signed(amount: u64) -> i64 {
+    i64::try_from(amount).unwrap_or(i64::MAX)
+}

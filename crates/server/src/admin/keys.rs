@@ -1,0 +1,189 @@
+//! `/v1/keys`: named API keys, for the owner; and `/v1/keys/self`, for everyone with a key.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Request, State};
+use axum::http::{Extensions, StatusCode};
+use hob_keys::{
+    ApiKey, CreatedKey, KeyName, KeyPatch, KeyRole, KeyService, NewKey, QuotaUsage, ROTATION_OVERLAP,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::content_type::require_json;
+use crate::error::ApiError;
+use crate::json::read;
+use crate::limits::body::read_json;
+use crate::request_context::RequestContext;
+use crate::state::ServerState;
+
+const PATH: &str = "/v1/keys";
+
+/// The name in the path.
+type Name = Result<Path<String>, PathRejection>;
+
+#[derive(Deserialize)]
+struct NewKeyBody {
+    name: String,
+    role: Option<String>,
+    #[serde(flatten)]
+    rules: KeyPatch,
+}
+
+#[derive(Deserialize, Default)]
+struct RotateBody {
+    /// Seconds for which the old secret stays valid.
+    overlap: Option<u64>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct KeyList {
+    object: &'static str,
+    data: Vec<ApiKey>,
+}
+
+/// A key with its secret, which is shown once.
+#[derive(Serialize)]
+pub(crate) struct KeyWithSecret {
+    #[serde(flatten)]
+    key: ApiKey,
+    secret: String,
+}
+
+impl From<CreatedKey> for KeyWithSecret {
+    fn from(created: CreatedKey) -> Self {
+        KeyWithSecret { secret: created.secret.expose().to_owned(), key: created.key }
+    }
+}
+
+/// A key with what it has used of its limits.
+#[derive(Serialize)]
+pub(crate) struct KeyWithUsage {
+    #[serde(flatten)]
+    key: ApiKey,
+    usage: Vec<QuotaUsage>,
+}
+
+pub(crate) async fn list(
+    State(state): State<Arc<ServerState>>,
+    extensions: Extensions,
+) -> Result<Json<KeyList>, ApiError> {
+    let keys = keys_for_owner(&state, &extensions)?;
+    Ok(Json(KeyList { object: "list", data: keys.list().await? }))
+}
+
+pub(crate) async fn create(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<(StatusCode, Json<KeyWithSecret>), ApiError> {
+    let keys = keys_for_owner(&state, request.extensions())?;
+    let actor = RequestContext::actor(request.extensions());
+    let body = read_json(request, &state.body_reader).await?;
+    let NewKeyBody { name, role, rules } = read(&body)?;
+    let role = role.as_deref().map_or(Ok(KeyRole::Member), KeyRole::parse)?;
+    let new = NewKey { name: KeyName::parse(&name)?, role, rules };
+    Ok((StatusCode::CREATED, Json(keys.create(new, actor).await?.into())))
+}
+
+pub(crate) async fn show(
+    State(state): State<Arc<ServerState>>,
+    name: Name,
+    extensions: Extensions,
+) -> Result<Json<KeyWithUsage>, ApiError> {
+    let keys = keys_for_owner(&state, &extensions)?;
+    let (key, usage) = keys.show(&read_name(name)?).await?;
+    Ok(Json(KeyWithUsage { key, usage }))
+}
+
+/// The key of this request.
+pub(crate) async fn show_own(
+    State(state): State<Arc<ServerState>>,
+    extensions: Extensions,
+) -> Result<Json<KeyWithUsage>, ApiError> {
+    let keys = state.keys.as_ref().ok_or_else(ApiError::no_keys)?;
+    let own = RequestContext::key(&extensions).ok_or_else(ApiError::no_named_key)?;
+    let (key, usage) = keys.show(&own.key.name).await?;
+    Ok(Json(KeyWithUsage { key, usage }))
+}
+
+pub(crate) async fn patch(
+    State(state): State<Arc<ServerState>>,
+    name: Name,
+    request: Request,
+) -> Result<Json<ApiKey>, ApiError> {
+    let keys = keys_for_owner(&state, request.extensions())?;
+    let (name, actor) = (read_name(name)?, RequestContext::actor(request.extensions()));
+    let body = read_json(request, &state.body_reader).await?;
+    let patch: KeyPatch = read(&body)?;
+    Ok(Json(keys.patch(&name, patch, actor).await?))
+}
+
+/// `DELETE` revokes.
+pub(crate) async fn revoke(
+    State(state): State<Arc<ServerState>>,
+    name: Name,
+    extensions: Extensions,
+) -> Result<Json<ApiKey>, ApiError> {
+    let keys = keys_for_owner(&state, &extensions)?;
+    Ok(Json(keys.revoke(&read_name(name)?, RequestContext::actor(&extensions)).await?))
+}
+
+pub(crate) async fn disable(
+    State(state): State<Arc<ServerState>>,
+    name: Name,
+    request: Request,
+) -> Result<Json<ApiKey>, ApiError> {
+    let keys = keys_for_change(&state, &request)?;
+    let actor = RequestContext::actor(request.extensions());
+    Ok(Json(keys.disable(&read_name(name)?, actor).await?))
+}
+
+pub(crate) async fn enable(
+    State(state): State<Arc<ServerState>>,
+    name: Name,
+    request: Request,
+) -> Result<Json<ApiKey>, ApiError> {
+    let keys = keys_for_change(&state, &request)?;
+    let actor = RequestContext::actor(request.extensions());
+    Ok(Json(keys.enable(&read_name(name)?, actor).await?))
+}
+
+pub(crate) async fn rotate(
+    State(state): State<Arc<ServerState>>,
+    name: Name,
+    request: Request,
+) -> Result<Json<KeyWithSecret>, ApiError> {
+    let keys = keys_for_change(&state, &request)?;
+    let (name, actor) = (read_name(name)?, RequestContext::actor(request.extensions()));
+    let body = read_json(request, &state.body_reader).await?;
+    let RotateBody { overlap } = match body.bytes.is_empty() {
+        true => RotateBody::default(),
+        false => read(&body)?,
+    };
+    let overlap = overlap.map_or(ROTATION_OVERLAP, Duration::from_secs);
+    Ok(Json(keys.rotate(&name, overlap, actor).await?.into()))
+}
+
+fn keys_for_owner<'a>(
+    state: &'a ServerState,
+    extensions: &Extensions,
+) -> Result<&'a Arc<KeyService>, ApiError> {
+    if !RequestContext::is_owner(extensions) {
+        return Err(ApiError::owner_only(PATH));
+    }
+    state.keys.as_ref().ok_or_else(ApiError::no_keys)
+}
+
+/// The same for a change that may have no body: a web page cannot send its content type unasked.
+fn keys_for_change<'a>(state: &'a ServerState, request: &Request) -> Result<&'a Arc<KeyService>, ApiError> {
+    let keys = keys_for_owner(state, request.extensions())?;
+    require_json(request.headers())?;
+    Ok(keys)
+}
+
+fn read_name(name: Name) -> Result<KeyName, ApiError> {
+    let Path(name) = name.map_err(|_| ApiError::malformed("the key's name in the path is not valid UTF-8"))?;
+    Ok(KeyName::parse(&name)?)
+}
