@@ -9,7 +9,8 @@ use hob_config::{Config, EngineName};
 use hob_conversations::ResponseStore;
 use hob_core::engine::CLOUD;
 use hob_core::{
-    AnswerDefaults, Ask, Engine, EngineError, EventBus, KeyRing, ModelReason, Permit, RequestSource, RunEvents,
+    AnswerDefaults, Ask, Engine, EngineError, EventBus, KeyRing, ModelReason, Permit, RequestSource,
+    RunEvents,
 };
 use hob_engines::selection::{NoEngine, RejectedEngine, SelectedEngine, SelectionReason};
 use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
@@ -339,6 +340,7 @@ async fn llm_tool(
         trace_parent: None,
         key: None,
         end_user: None,
+        tally: None,
     };
     let (engine_key, keys) = (engine.key().to_owned(), Arc::clone(keys));
     let for_run = move |permit: &Permit| -> Arc<dyn Engine> {

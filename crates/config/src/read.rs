@@ -68,14 +68,20 @@ fn syntax(source: Source<'_>, error: &toml::de::Error) -> ConfigError {
 }
 
 fn warnings(source: Source<'_>, mut unknown: Vec<Unknown>) -> Vec<ConfigWarning> {
-    // Those of the server first: they decide whether it may start, so none is omitted.
-    unknown.sort_by_key(|unknown| (!unknown.name.starts_with("server"), unknown.offset));
-    let count = unknown.len().saturating_sub(MOST_UNKNOWN);
+    unknown.sort_by_key(|unknown| unknown.offset);
+    let total = unknown.len();
+    let mut place = 0;
+    unknown.retain(|unknown| {
+        place += 1;
+        // Those of the server decide whether it may start, so none is omitted.
+        place <= MOST_UNKNOWN || unknown.name.starts_with("server")
+    });
+    let count = total - unknown.len();
     let sections = list(&Config::default());
     let section_names: Vec<&str> = sections.iter().map(|section| section.name.as_str()).collect();
     let key_names: Vec<String> = sections.iter().flat_map(|section| section.full_names()).collect();
     let key_names: Vec<&str> = key_names.iter().map(String::as_str).collect();
-    let told = unknown.into_iter().take(MOST_UNKNOWN).map(|unknown| {
+    let told = unknown.into_iter().map(|unknown| {
         let (file, line) = (source.file.to_owned(), source.line(unknown.offset));
         let name = shorten(&unknown.name.escape_debug().to_string());
         let suggest = |known: &[&str]| nearest(&unknown.name, known).map(str::to_owned);

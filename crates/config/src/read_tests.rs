@@ -50,6 +50,8 @@ fn the_defaults_are_the_documented_ones() {
     server.api_key = ""
     server.allowed_hosts = []
     server.cors_origins = []
+    server.limit_failure = "refuse"
+    server.access_log = "off"
     server.max_body_mb = 64
     server.max_in_flight = 1024
     server.max_waiting = 1024
@@ -376,6 +378,21 @@ fn a_key_is_never_repeated_in_a_message() {
     }
     let loaded = config("[server]\napi_key = 'sk-1234'\n[engine.vllm]\napi_key = 'sk-1234'");
     assert!(!format!("{loaded:?}").contains("1234"));
+}
+
+#[test]
+fn an_unknown_key_of_the_server_is_one_that_it_must_not_start_with() {
+    let many: String = (0..30).map(|number| format!("key{number} = 1\n")).collect();
+    for (text, expected) in [
+        ("[server]\napi_kye = 'x'".to_owned(), true),
+        ("[sever]\napi_key = 'x'".to_owned(), true),
+        (format!("{many}[server]\napi_kye = 'x'"), true),
+        ("[engine]\nvlm_host = 'x'".to_owned(), false),
+        (many, false),
+    ] {
+        let (_, warnings) = read_text(&text).expect("a usable file");
+        assert_eq!(warnings.iter().any(ConfigWarning::is_about_server), expected, "{text}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use thiserror::Error;
 
+use crate::call_tally::CallTally;
 use crate::caller::CallerRole;
 use crate::engine_error::EngineError;
 use crate::generate::{GenerateRequest, Generation};
@@ -99,6 +100,8 @@ pub struct Caller {
     pub key: Option<Arc<KeyGrant>>,
     /// Whom the request is for, in the words of the client (the field `user`), for the records.
     pub end_user: Option<Arc<str>>,
+    /// Counts what the request uses, for its log line.
+    pub tally: Option<Arc<CallTally>>,
     pub agent: AgentPreference,
     pub memory: MemoryUse,
     /// The trace this request is a part of, where the caller named one.
@@ -117,6 +120,7 @@ impl Caller {
             permit: Permit::up_to(CallerRole::Owner.reach()),
             key: None,
             end_user: None,
+            tally: None,
             agent: AgentPreference::Configured,
             memory: MemoryUse::Allowed,
             trace_parent: None,

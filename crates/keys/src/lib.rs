@@ -11,19 +11,22 @@
 //! | `ring` | the keys in memory |
 //! | `service` | what callers use |
 //! | `audit` | the log of changes, and its chain of hashes |
+//! | `audit_service` | writes, reads and checks the log |
 //! | `store` | where keys, shares and the log are saved |
 
 mod account;
-pub mod audit;
+mod audit;
+mod audit_service;
 mod key;
-mod limits;
+pub mod limits;
 mod metered;
 mod ring;
 mod secret;
 mod service;
 pub mod store;
 
-pub use audit::{AuditActor, AuditEntry, AuditEvent, AuditFault, AuditService};
+pub use audit::{AuditActor, AuditChain, AuditEntry, AuditEvent, AuditFault};
+pub use audit_service::AuditService;
 pub use key::{ApiKey, KeyError, KeyField, KeyName, KeyPatch, KeyRole, KeyRules, KeyStatus, NewKey};
 pub use limits::{Budget, Period, Quota, QuotaUsage, Unit};
 pub use metered::{CallCost, PriceFn, RateHeaders, StoreFailure};

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::audit::{AuditActor, AuditEvent, AuditService};
+use crate::audit::{AuditActor, AuditEvent};
+use crate::audit_service::AuditService;
 use crate::key::{ApiKey, KeyError, KeyName, KeyPatch, KeyRules, KeyStatus, NewKey};
 use crate::limits::QuotaUsage;
 use crate::metered::{CallCost, MeterParts, PriceFn, StoreFailure};

@@ -162,9 +162,10 @@ impl Guard {
             return Err(ApiError::too_many_wrong_keys(wait));
         }
         let sent = sent_key(headers).trim();
-        let is_owners = self.api_key.as_ref().is_some_and(|expected| {
-            sent.as_bytes().ct_eq(expected.expose_secret().as_bytes()).into()
-        });
+        let is_owners = self
+            .api_key
+            .as_ref()
+            .is_some_and(|expected| sent.as_bytes().ct_eq(expected.expose_secret().as_bytes()).into());
         if is_owners {
             self.backoff.was_right(peer);
             return Ok(Proof::OwnerKey);

@@ -1,5 +1,6 @@
 //! The HTTP API. The only crate that knows how HTTP is served. Handlers get their answers from [`hob_app::AskService`].
 
+mod access_log;
 mod admin;
 mod answer;
 mod anthropic;

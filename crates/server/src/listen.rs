@@ -296,7 +296,14 @@ fn answer<'a>(
             true => Body::new(LastBody { body, state: Arc::clone(state) }),
             false => Body::new(body),
         });
-        let context = RequestContext { id, peer, origin: RequestOrigin::Direct, proof: Proof::None, connection };
+        let context = RequestContext {
+            id,
+            peer,
+            origin: RequestOrigin::Direct,
+            proof: Proof::None,
+            connection,
+            tally: None,
+        };
         let mut answering = pin!(shared.pipeline.answer(request, context).instrument(span));
         let mut gate = PollGate::new();
         let mut response =

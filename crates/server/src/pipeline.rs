@@ -17,8 +17,9 @@ use futures::FutureExt;
 use hob_keys::KeyService;
 use tower::{Layer, Service, ServiceExt, service_fn};
 
-use crate::error::{ApiError, ErrorFormat, RefusalReason};
+use crate::access_log::{AccessLogWriter, LoggedRequest};
 use crate::caller::Proof;
+use crate::error::{ApiError, ErrorFormat, RefusalReason};
 use crate::guard::{Accepted, Guard};
 use crate::limits::log_limit::LogLimit;
 use crate::limits::rate_headers::with_rate_limits;
@@ -29,6 +30,10 @@ use crate::request_metrics::RequestMetrics;
 /// Characters of a refusal's reason in the log.
 const MAX_REASON_CHARS: usize = 160;
 
+/// The name of the key of a request; part of the answer, for the access log.
+#[derive(Clone)]
+struct KeyOfRequest(Arc<str>);
+
 /// The routes, and the steps before them.
 pub(crate) struct Pipeline {
     pub(crate) rules: Arc<ArcSwap<AccessRules>>,
@@ -37,6 +42,8 @@ pub(crate) struct Pipeline {
     pub(crate) routes: Router,
     /// The named API keys.
     pub(crate) keys: Option<Arc<KeyService>>,
+    /// `None` if `[server] access_log` is off.
+    pub(crate) access_log: Option<Arc<AccessLogWriter>>,
     /// Anyone can cause refusals, as many as they like.
     pub(crate) refusal_log: LogLimit,
 }
@@ -46,12 +53,24 @@ impl Pipeline {
         let rules = self.rules.load_full();
         let guard = &rules.guard;
         // CORS is outermost, so that a listed page can read why it was refused.
-        let Some(cors) = &rules.cors else { return self.counted(guard, request, context).await };
+        let Some(cors) = &rules.cors else { return self.logged(guard, request, context).await };
         let inside = service_fn(async |request| {
-            Ok::<_, Infallible>(self.counted(guard, request, context.clone()).await)
+            Ok::<_, Infallible>(self.logged(guard, request, context.clone()).await)
         });
         let Ok(response) = cors.layer(inside).oneshot(request).await;
         response
+    }
+
+    async fn logged(&self, guard: &Guard, request: Request, mut context: RequestContext) -> Response {
+        let Some(writer) = &self.access_log else { return self.counted(guard, request, context).await };
+        let asked = (request.method(), request.uri().path());
+        let mut logged = LoggedRequest::begin(writer, asked, (context.peer, &context.id));
+        context.tally = Some(logged.tally());
+        let response = self.counted(guard, request, context).await;
+        if let Some(KeyOfRequest(name)) = response.extensions().get() {
+            logged.key = Some(Arc::clone(name));
+        }
+        logged.finish_with(response)
     }
 
     async fn counted(&self, guard: &Guard, request: Request, context: RequestContext) -> Response {
@@ -74,7 +93,13 @@ impl Pipeline {
                 request.extensions_mut().insert(context);
                 let response = self.routed(request, format).await;
                 match key {
-                    Some(key) => with_rate_limits(response, &key),
+                    Some(key) => {
+                        let mut response = with_rate_limits(response, &key);
+                        if self.access_log.is_some() {
+                            response.extensions_mut().insert(KeyOfRequest(Arc::clone(&key.grant.name)));
+                        }
+                        response
+                    }
                     None => response,
                 }
             }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::http::Extensions;
-use hob_core::{CallerRights, CallerRole, Permit};
+use hob_core::{CallTally, CallerRights, CallerRole, Permit};
 use hob_keys::{ActiveKey, AuditActor};
 
 use crate::caller::{Proof, RequestOrigin, role_of};
@@ -21,6 +21,8 @@ pub(crate) struct RequestContext {
     /// The key that the guard has checked, if any.
     pub(crate) proof: Proof,
     pub(crate) connection: Arc<ConnectionState>,
+    /// Counts what the request uses; `None` without an access log.
+    pub(crate) tally: Option<Arc<CallTally>>,
 }
 
 impl RequestContext {

@@ -11,6 +11,7 @@ use axum::routing::{MethodRouter, delete, get, post};
 use hob_config::ServerConfig;
 use tokio_util::sync::CancellationToken;
 
+use crate::access_log::AccessLogWriter;
 use crate::admin::{channels, events, feedback, health, keys, memory, metrics, openapi, savings, tasks};
 use crate::anthropic::{self, messages};
 use crate::error::{ApiError, ErrorFormat};
@@ -141,6 +142,7 @@ pub(crate) fn router(
         metrics,
         routes: router,
         keys,
+        access_log: AccessLogWriter::start(config.access_log),
         refusal_log: LogLimit::new(),
     }
 }

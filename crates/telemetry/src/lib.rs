@@ -45,7 +45,9 @@ mod writer;
 pub use call_record::{CallOutcome, CallRecord};
 pub use energy::EnergyMeters;
 pub use export::CallExport;
-pub use figures::{AgentFigures, CallFigures, CallOverview, DayFigures, EngineFigures, KeyFigures, ModelFigures};
+pub use figures::{
+    AgentFigures, CallFigures, CallOverview, DayFigures, EngineFigures, KeyFigures, ModelFigures,
+};
 pub use inference::{Energy, Inference, InferenceEnd, InferenceLog, NoInferenceLog};
 pub use recorded_engine::{RecordContext, RecordedEngine};
 pub use recorder::Recorder;

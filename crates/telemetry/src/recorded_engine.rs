@@ -11,10 +11,11 @@ use async_trait::async_trait;
 use futures::Stream;
 use hob_core::token_estimate::{prompt_tokens, tokens_of};
 use hob_core::{
-    Answer, CallReservation, CompletionRequest, Delta, DeltaStream, DetokenizeRequest, EmbedInputs, EmbedRequest, Embeddings,
-    Engine, EngineError, Event, FinishReason, GenerateRequest, Generation, GenerationStream, KeyGrant, MediaAnswer,
-    MediaRequest, MediaStream, MediaTask, ModelInfo, PlannedCall, Prompt, RequestSource, RerankRequest, Reranking,
-    RunEvents, TokenizeRequest, Tokenized, TraceParent, Usage,
+    Answer, CallReservation, CallTally, CompletionRequest, Delta, DeltaStream, DetokenizeRequest,
+    EmbedInputs, EmbedRequest, Embeddings, Engine, EngineError, Event, FinishReason, GenerateRequest,
+    Generation, GenerationStream, KeyGrant, MediaAnswer, MediaRequest, MediaStream, MediaTask, ModelInfo,
+    PlannedCall, Prompt, RequestSource, RerankRequest, Reranking, RunEvents, TokenizeRequest, Tokenized,
+    TraceParent, Usage,
 };
 use hob_net::trace_context::{current, within};
 
@@ -37,6 +38,8 @@ pub struct RecordContext {
     pub key: Option<Arc<KeyGrant>>,
     /// Whom the request is for, in the words of the client.
     pub end_user: Option<Arc<str>>,
+    /// Counts what the request uses.
+    pub tally: Option<Arc<CallTally>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,13 +150,15 @@ impl Engine for RecordedEngine {
     }
 
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
-        let begun = self.begin(Operation::Generate, &request.model, prompt_tokens(request), answer_limit(request));
+        let begun =
+            self.begin(Operation::Generate, &request.model, prompt_tokens(request), answer_limit(request));
         let inference = begun.await?;
         inference.whole(self.engine.generate(request)).await
     }
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
-        let begun = self.begin(Operation::Stream, &request.model, prompt_tokens(request), answer_limit(request));
+        let begun =
+            self.begin(Operation::Stream, &request.model, prompt_tokens(request), answer_limit(request));
         let inference = begun.await?;
         inference.streamed(self.engine.stream(request)).await
     }
@@ -184,7 +189,8 @@ impl Engine for RecordedEngine {
         // The model reads the question with every document.
         let documents: usize = request.documents.iter().map(String::len).sum();
         let bytes = documents + request.query.len() * request.documents.len();
-        let mut inference = self.begin(Operation::Rerank, &request.model, tokens_of(bytes as u64), Some(0)).await?;
+        let mut inference =
+            self.begin(Operation::Rerank, &request.model, tokens_of(bytes as u64), Some(0)).await?;
         match within(inference.span.trace_parent(), self.engine.rerank(request)).await {
             Ok(mut reranking) => {
                 inference.read_only(&mut reranking.prompt_tokens);
@@ -410,6 +416,9 @@ impl InferenceInProgress {
                 success: matches!(ending, InferenceEnd::Complete(_)),
                 latency,
             });
+        }
+        if let Some(tally) = &self.context.tally {
+            tally.add(&self.model, usage);
         }
         self.context.recorder.log.record(Inference {
             started: self.started,

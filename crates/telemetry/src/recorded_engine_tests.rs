@@ -34,6 +34,7 @@ fn recorded(engine: ScriptedEngine) -> (RecordedEngine, Arc<Notebook>) {
         trace_parent: None,
         key: None,
         end_user: None,
+        tally: None,
     };
     (RecordedEngine::new(Arc::new(engine), context), log)
 }

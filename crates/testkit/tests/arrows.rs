@@ -20,6 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "core",
             "db",
             "engines",
+            "keys",
             "llama",
             "mcp",
             "memory",
@@ -43,6 +44,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "core",
             "db",
             "engines",
+            "keys",
             "mcp",
             "memory",
             "models",
@@ -59,6 +61,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("db", &[]),
     ("engines", &["core", "net", "process"]),
+    ("keys", &["core", "db"]),
     // The one capability that uses another: llama loads the files that models keeps.
     ("llama", &["core", "models"]),
     ("mcp", &["core", "net", "process"]),
@@ -77,6 +80,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "conversations",
             "core",
             "engines",
+            "keys",
             "memory",
             "routing",
             "tasks",
@@ -101,7 +105,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
     ("toml", &["config"]),
-    ("rusqlite", &["channels", "conversations", "db", "memory", "routing", "tasks", "telemetry"]),
+    ("rusqlite", &["channels", "conversations", "db", "keys", "memory", "routing", "tasks", "telemetry"]),
     ("rustls", &["net"]),
 ];
 

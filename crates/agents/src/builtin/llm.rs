@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hob_core::{
-    AnswerDefaults, Engine, FinishReason, GenerateRequest, Message, Permit, Reach, Role, Tool, ToolError, ToolSpec,
-    object_schema, tool_arguments,
+    AnswerDefaults, Engine, FinishReason, GenerateRequest, Message, Permit, Reach, Role, Tool, ToolError,
+    ToolSpec, object_schema, tool_arguments,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};

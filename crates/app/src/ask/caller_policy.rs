@@ -6,8 +6,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use hob_core::{
-    AnswerWarning, AskError, Caller, CallerRights, CallerRole, CompletionRequest, Content, ContentPart, Engine,
-    GenerateRequest, MediaForm, MediaRequest, PREFILL, is_documented_field, is_documented_message_field,
+    AnswerWarning, AskError, Caller, CallerRights, CallerRole, CompletionRequest, Content, ContentPart,
+    Engine, GenerateRequest, MediaForm, MediaRequest, PREFILL, is_documented_field,
+    is_documented_message_field,
 };
 use serde_json::{Map, Value};
 
@@ -82,11 +83,7 @@ pub(crate) fn admit_media(
 }
 
 /// Refuses an engine or a model that this caller may not use.
-pub(crate) fn check_engine(
-    engine: &dyn Engine,
-    model: &str,
-    rights: &CallerRights,
-) -> Result<(), AskError> {
+pub(crate) fn check_engine(engine: &dyn Engine, model: &str, rights: &CallerRights) -> Result<(), AskError> {
     check_engine_alone(engine, model, rights)?;
     check_model(model, rights)
 }

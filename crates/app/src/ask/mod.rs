@@ -295,9 +295,8 @@ impl AskService {
     ) -> Result<Vec<ListedModel>, EngineError> {
         let rights = rights.into();
         let mut listed = self.pool.list().await?;
-        listed.retain(|listed| {
-            rights.may_use_engine(&listed.engine) && rights.may_use_model(&listed.model.id)
-        });
+        listed
+            .retain(|listed| rights.may_use_engine(&listed.engine) && rights.may_use_model(&listed.model.id));
         Ok(listed)
     }
 

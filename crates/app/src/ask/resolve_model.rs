@@ -31,9 +31,8 @@ impl AskService {
         }
         let mut models = self.pool.recent().await?;
         let rights = caller.rights();
-        models.retain(|listed| {
-            rights.may_use_engine(&listed.engine) && rights.may_be_given(&listed.model.id)
-        });
+        models
+            .retain(|listed| rights.may_use_engine(&listed.engine) && rights.may_be_given(&listed.model.id));
         // A model with this name has priority.
         if models.iter().any(|listed| listed.model.id == AUTO) {
             return Ok(None);
@@ -62,7 +61,8 @@ impl AskService {
             (Ok(route), None) => route,
             (Ok(route), Some(fallback)) => route.with_fallback(fallback, &self.pool, caller.rights()),
             (Err(AskError::Engine(error)), Some(fallback)) if is_unresolved(&error) => {
-                let Some(model) = fallback.find(&self.pool, &request.model, &error, &caller.rights()).await else {
+                let Some(model) = fallback.find(&self.pool, &request.model, &error, &caller.rights()).await
+                else {
                     return Err(error.into());
                 };
                 request.model.clone_from(&model.model);

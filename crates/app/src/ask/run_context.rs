@@ -115,6 +115,7 @@ impl AskService {
             trace_parent: caller.trace_parent,
             key: caller.key.clone(),
             end_user: caller.end_user.clone(),
+            tally: caller.tally.clone(),
         }
     }
 

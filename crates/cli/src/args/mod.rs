@@ -12,6 +12,7 @@ macro_rules! examples {
 // Below the macro, which is known to what follows it.
 mod answering;
 mod ask;
+mod audit;
 mod bench;
 mod channel;
 mod chat;
@@ -20,6 +21,7 @@ mod doctor;
 mod feedback;
 mod health;
 mod init;
+mod key;
 mod man;
 mod mcp;
 mod memory;
@@ -34,6 +36,7 @@ mod values;
 
 pub use answering::AnsweringArgs;
 pub use ask::AskArgs;
+pub use audit::AuditCommand;
 pub use bench::{BenchCommand, BenchRunArgs, Benchmark};
 pub use channel::{ChannelCommand, ChannelSendArgs};
 pub use chat::ChatArgs;
@@ -42,6 +45,7 @@ pub use doctor::DoctorArgs;
 pub use feedback::FeedbackArgs;
 pub use health::HealthArgs;
 pub use init::InitArgs;
+pub use key::{KeyCommand, KeyCreateArgs, KeyNameArgs};
 pub use man::ManArgs;
 pub use mcp::McpArgs;
 pub use memory::{MemoryCommand, MemoryIndexArgs, MemorySearchArgs};
@@ -130,6 +134,20 @@ pub enum CliCommand {
         "hob router reset -y                   start over without confirmation"
     })]
     Router(RouterCommand),
+    /// Create and change named API keys
+    #[command(subcommand, after_help = examples! {
+        "hob key create ana                    create a member's key and show its secret once"
+        "hob key create ci --models 'qwen*' --requests-per-minute 60 --budget '200k tokens/day'"
+        "hob key list                          list the keys"
+        "hob key revoke ana                    make a key invalid for good"
+    })]
+    Key(KeyCommand),
+    /// Show, export or check the log of changes
+    #[command(subcommand, after_help = examples! {
+        "hob audit list                        list the newest changes of keys, models and tasks"
+        "hob audit verify                      check that no change was altered or removed"
+    })]
+    Audit(AuditCommand),
     /// Show, export or delete recorded calls
     #[command(subcommand, after_help = examples! {
         "hob telemetry stats                   show calls, tokens, latency and cost"

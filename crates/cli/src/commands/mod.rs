@@ -1,6 +1,7 @@
 //! One file per subcommand.
 
 mod ask;
+mod audit;
 mod bench;
 mod channel;
 mod chat;
@@ -10,6 +11,7 @@ mod doctor;
 mod feedback;
 mod health;
 mod init;
+mod key;
 mod man;
 mod mcp;
 mod memory;
@@ -56,6 +58,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
         CliCommand::Channel(channel) => channel::run(channel),
         CliCommand::Feedback(feedback) => feedback::run(&feedback),
         CliCommand::Router(router) => router::run(router),
+        CliCommand::Key(key) => key::run(key),
+        CliCommand::Audit(audit) => audit::run(audit),
         CliCommand::Telemetry(telemetry) => telemetry::run(telemetry),
         CliCommand::Bench(bench) => bench::run(bench),
         CliCommand::Init(init) => init::run(&init),

@@ -34,7 +34,7 @@ use crate::settings;
 use crate::signals::Signals;
 
 pub fn run(args: ServeArgs) -> Result<ExitCode> {
-    let mut config = settings::load()?;
+    let mut config = settings::load_for_server()?;
     let wishes = open_app::open_options(args.engine, args.offline.into());
     apply(args.clone(), &mut config);
     // Before the search for an engine, or a download.
@@ -47,12 +47,15 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
 
 async fn serve(app: &App, config: &Config, args: ServeArgs, signals: &mut Signals) -> Result<ExitCode> {
     let system = &app.system;
+    // Before the socket: a server that cannot read its keys does not start.
+    app.keys.start().await?;
     let parts = ServerParts {
         system: system.clone(),
         record: app.record.clone(),
         scheduler: Some(app.scheduler.clone()),
         responses: Some(app.responses.clone()),
         library: Some(app.library.clone()),
+        keys: Some(app.keys.clone()),
     };
     raise_open_files();
     let server = Server::bind(parts, &config.server).await?;
@@ -68,7 +71,9 @@ async fn serve(app: &App, config: &Config, args: ServeArgs, signals: &mut Signal
     if let Err(error) = summary {
         tracing::info!(%error, "cannot print the summary");
     }
-    warn_if_open(server.address(), &config.server);
+    if !app.keys.snapshot().has_active() {
+        warn_if_open(server.address(), &config.server);
+    }
 
     if config.scheduler.enabled {
         app.scheduler.start();

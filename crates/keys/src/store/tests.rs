@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::*;
-use crate::audit::{AuditActor, AuditFault, AuditService};
+use crate::audit::{AuditActor, AuditFault};
+use crate::audit_service::AuditService;
 use crate::key::{KeyRole, KeyRules, KeyStatus};
 use crate::limits::Budget;
 use crate::secret::KeySecret;

@@ -184,6 +184,7 @@ fn keys_for_change<'a>(state: &'a ServerState, request: &Request) -> Result<&'a 
 }
 
 fn read_name(name: Name) -> Result<KeyName, ApiError> {
-    let Path(name) = name.map_err(|_| ApiError::malformed("the key's name in the path is not valid UTF-8"))?;
+    let Path(name) =
+        name.map_err(|_| ApiError::malformed("the key's name in the path is not valid UTF-8"))?;
     Ok(KeyName::parse(&name)?)
 }

@@ -72,6 +72,7 @@ impl Arrived {
             role,
             permit: RequestContext::permit(request.extensions()),
             key: RequestContext::key(request.extensions()).map(|key| Arc::clone(&key.grant)),
+            tally: RequestContext::of(request.extensions()).and_then(|context| context.tally.clone()),
             trace_parent: trace_parent(request.headers()),
             request_id: RequestContext::request_id(request.extensions()),
             ..Caller::trusted(RequestSource::Server, run)
@@ -94,6 +95,13 @@ impl Arrived {
     }
 }
 
+/// The caller with the user whom the client names: `user`, `safety_identifier`, or Anthropic's `metadata.user_id`.
+fn for_user(caller: Caller, request: &GenerateRequest) -> Caller {
+    let named = ["user", "safety_identifier"].iter().find_map(|field| request.extra.get(*field)?.as_str());
+    let named = named.or_else(|| request.anthropic.get("metadata")?.get("user_id")?.as_str());
+    Caller { end_user: named.map(Arc::from).or(caller.end_user), ..caller }
+}
+
 /// Asks for a whole answer. `render` writes the body; `warnings` are about the request.
 pub(crate) async fn whole(
     state: &ServerState,
@@ -102,6 +110,7 @@ pub(crate) async fn whole(
     warnings: &[AnswerWarning],
     render: impl FnOnce(&Generation, &mut Vec<u8>),
 ) -> Result<Response, ApiError> {
+    let caller = &for_user(caller.clone(), &request);
     let answered = state.system.complete(request, caller).await?;
     Ok(send_whole(&answered, caller, warnings, render))
 }
@@ -146,6 +155,7 @@ pub(crate) async fn streamed<E: StreamEncoder>(
     client: StreamClient,
     encoder: E,
 ) -> Result<Response, ApiError> {
+    let caller = for_user(caller, &request);
     let system = Arc::clone(&state.system);
     let answer = async move { Ok(system.stream(request, &caller).await?) };
     send_stream(answer, warnings, client, encoder, Body::new).await

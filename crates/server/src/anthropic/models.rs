@@ -51,8 +51,11 @@ async fn page(
 ) -> Result<AnthropicModelList, ApiError> {
     let Query(query) = query.map_err(|error| ApiError::malformed(error.body_text()))?;
     let role = RequestContext::role(extensions);
-    let listed =
-        state.system.listed_models(RequestContext::rights(extensions)).await.map_err(|error| ApiError::from(error).for_caller(role))?;
+    let listed = state
+        .system
+        .listed_models(RequestContext::rights(extensions))
+        .await
+        .map_err(|error| ApiError::from(error).for_caller(role))?;
     let text_models = listed.into_iter().filter(|listed| listed.model.kind == ModelKind::Text);
     AnthropicModelList::page(text_models.map(AnthropicModel::from).collect(), &query)
 }

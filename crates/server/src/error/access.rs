@@ -107,6 +107,8 @@ impl ApiError {
 fn advice(has_named: bool) -> &'static str {
     match has_named {
         false => "Send 'authorization: Bearer KEY' with the value of [server] api_key",
-        true => "Send 'authorization: Bearer KEY' with a key that 'hob key create' made, or with the value of [server] api_key",
+        true => {
+            "Send 'authorization: Bearer KEY' with a key that 'hob key create' made, or with the value of [server] api_key"
+        }
     }
 }

@@ -7,14 +7,18 @@ use axum::response::Response;
 use hob_keys::{ActiveKey, RateHeaders};
 
 /// Of requests, then of tokens.
-const LIMITS: [HeaderName; 2] =
-    [HeaderName::from_static("x-ratelimit-limit-requests"), HeaderName::from_static("x-ratelimit-limit-tokens")];
+const LIMITS: [HeaderName; 2] = [
+    HeaderName::from_static("x-ratelimit-limit-requests"),
+    HeaderName::from_static("x-ratelimit-limit-tokens"),
+];
 const REMAINING: [HeaderName; 2] = [
     HeaderName::from_static("x-ratelimit-remaining-requests"),
     HeaderName::from_static("x-ratelimit-remaining-tokens"),
 ];
-const RESETS: [HeaderName; 2] =
-    [HeaderName::from_static("x-ratelimit-reset-requests"), HeaderName::from_static("x-ratelimit-reset-tokens")];
+const RESETS: [HeaderName; 2] = [
+    HeaderName::from_static("x-ratelimit-reset-requests"),
+    HeaderName::from_static("x-ratelimit-reset-tokens"),
+];
 
 /// Adds what is left of the limits per minute, if the key has any.
 pub(crate) fn with_rate_limits(mut response: Response, key: &ActiveKey) -> Response {
@@ -45,7 +49,9 @@ mod tests {
 
     #[test]
     fn a_time_is_written_in_seconds_and_never_too_short() {
-        for (milliseconds, expected) in [(60_000, "60s"), (12_500, "12.5s"), (12_401, "12.5s"), (1, "0.1s"), (0, "0s")] {
+        for (milliseconds, expected) in
+            [(60_000, "60s"), (12_500, "12.5s"), (12_401, "12.5s"), (1, "0.1s"), (0, "0s")]
+        {
             assert_eq!(duration(Duration::from_millis(milliseconds)), expected);
         }
     }

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::model_entry::digest;
 use super::settings::says_nothing;
 use super::{model_name, respond};
+use crate::admin::audit;
 use crate::error::{ApiError, ErrorFormat};
 use crate::json::{check_model_name, push_json, read};
 use crate::limits::body::read_json;
@@ -64,6 +65,7 @@ pub(crate) async fn pull(
 ) -> Result<Response, ApiError> {
     respond(request, async |request| {
         let library = owners_library(&state, &request, "/api/pull")?;
+        let actor = RequestContext::actor(request.extensions());
         let body = read_json(request, &state.body_reader).await?;
         let LibraryBody { model, name, stream, rest } = read(&body)?;
         let model = model_name::required(model, name)?;
@@ -72,6 +74,7 @@ pub(crate) async fn pull(
         let slot =
             Arc::clone(&state.pull_slots).try_acquire_owned().map_err(|_| ApiError::too_many_pulls())?;
         let steps = library.pull(&model).await?;
+        audit::note(&state, actor, "model.pull", model.clone()).await;
         let response = match stream.unwrap_or(true) {
             true => streamed(steps, model, slot, state.stopping.clone()),
             false => whole(steps, &state.stopping).await?,
@@ -88,12 +91,14 @@ pub(crate) async fn delete(
 ) -> Result<Response, ApiError> {
     respond(request, async |request| {
         let library = owners_library(&state, &request, "/api/delete")?;
+        let actor = RequestContext::actor(request.extensions());
         let body = read_json(request, &state.body_reader).await?;
         let LibraryBody { model, name, rest, .. } = read(&body)?;
         let requested = model_name::required(model, name)?;
         check_model_name(&requested)?;
         let model = model_name::meant(&state, &requested, CallerRole::Owner).await;
         library.delete(&model).await.map_err(|error| ApiError::from(error).for_missing_model(&requested))?;
+        audit::note(&state, actor, "model.delete", model).await;
         Ok(with_warnings(().into_response(), ignored(&rest).iter()))
     })
     .await
@@ -106,6 +111,7 @@ pub(crate) async fn copy(
 ) -> Result<Response, ApiError> {
     respond(request, async |request| {
         let library = owners_library(&state, &request, "/api/copy")?;
+        let actor = RequestContext::actor(request.extensions());
         let body = read_json(request, &state.body_reader).await?;
         let CopyBody { source, destination } = read(&body)?;
         check_model_name(&source)?;
@@ -116,6 +122,7 @@ pub(crate) async fn copy(
         let model = model_name::meant(&state, &source, CallerRole::Owner).await;
         let copied = library.copy(&model, &destination).await;
         copied.map_err(|error| ApiError::from(error).for_missing_model(&source))?;
+        audit::note(&state, actor, "model.copy", format!("{model} as {destination}")).await;
         Ok(().into_response())
     })
     .await

@@ -28,8 +28,11 @@ pub(crate) async fn list(
         CallerRole::Member => "member",
         CallerRole::Stranger | CallerRole::ChannelSender => "stranger",
     });
-    let listed =
-        state.system.described_models(rights.clone()).await.map_err(|error| ApiError::from(error).for_caller(role))?;
+    let listed = state
+        .system
+        .described_models(rights.clone())
+        .await
+        .map_err(|error| ApiError::from(error).for_caller(role))?;
     let default = state.system.default_among(&listed).await;
     let of_hob = names_of_hob(&state, &listed, &rights);
     let models = listed

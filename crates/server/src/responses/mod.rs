@@ -54,6 +54,8 @@ fn owner_of(extensions: &Extensions) -> ResponseOwner {
         (CallerRole::Member | CallerRole::Stranger | CallerRole::ChannelSender, Some(peer)) => {
             ResponseOwner::stranger(&peer.to_string())
         }
-        (CallerRole::Member | CallerRole::Stranger | CallerRole::ChannelSender, None) => ResponseOwner::stranger("forwarded"),
+        (CallerRole::Member | CallerRole::Stranger | CallerRole::ChannelSender, None) => {
+            ResponseOwner::stranger("forwarded")
+        }
     }
 }

@@ -69,7 +69,9 @@ pub fn ask_error_type(error: &AskError) -> Cow<'static, str> {
         AskError::NoModel(_) => Cow::Borrowed("no_model_to_choose"),
         AskError::NoAliasTarget { .. } => Cow::Borrowed("model_not_found"),
         AskError::CloudNotAllowed { .. } => Cow::Borrowed("cloud_not_allowed"),
-        AskError::ModelNotAllowed { .. } | AskError::EngineNotAllowed { .. } => Cow::Borrowed("model_not_allowed"),
+        AskError::ModelNotAllowed { .. } | AskError::EngineNotAllowed { .. } => {
+            Cow::Borrowed("model_not_allowed")
+        }
         AskError::KeyNotValid { .. } => Cow::Borrowed("key_not_valid"),
         AskError::Limit(_) => Cow::Borrowed("limit_reached"),
         AskError::Attachment { .. } => Cow::Borrowed("refused_attachment"),

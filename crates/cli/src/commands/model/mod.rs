@@ -18,7 +18,7 @@ use hob_core::Engine;
 
 use self::search::SearchOptions;
 use crate::args::{ModelCommand, NetworkAccess};
-use crate::commands::block_on;
+use crate::commands::{audit, block_on};
 use crate::engine_status::{EngineState, EngineStatus, check_engines};
 use crate::local;
 use crate::output;
@@ -39,7 +39,11 @@ pub fn run(command: ModelCommand) -> Result<ExitCode> {
         ModelCommand::Info { model, json } => block_on(info::run(&config, &model, json.into())),
         ModelCommand::Pull { model, offline } => block_on(download(&config, &model, offline.into())),
         ModelCommand::Use { model } => block_on(use_model::run(&config, &model)),
-        ModelCommand::Rm { model } => local::remove(&config, &model),
+        ModelCommand::Rm { model } => {
+            let code = local::remove(&config, &model)?;
+            audit::note("model.delete", &model)?;
+            Ok(code)
+        }
         ModelCommand::Tune { model, always } => block_on(local::tune(&config, &model, always)),
     }
 }

@@ -12,6 +12,7 @@ use super::info::not_found;
 use super::list::models;
 use super::{asked, check_all_engines, chosen};
 use crate::args::NetworkAccess;
+use crate::commands::audit;
 use crate::engine_status::EngineStatus;
 use crate::local;
 use crate::output;
@@ -29,6 +30,7 @@ pub async fn run(config: &Config, name: &str) -> Result<ExitCode> {
         },
     };
     let file = set_default_model(&Environment::from_process(), &model)?;
+    audit::note("config.default_model", &model)?;
     let model = one_line(&model);
     output::line(format_args!("The default model is now {model} ({}).", file.display()))?;
     if let Some(overriding) = config.server.model.as_deref().filter(|served| *served != model) {

@@ -5,6 +5,7 @@ use hob_tasks::{Task, TaskChange, TaskService};
 
 use super::errors::{read_id, with_advice};
 use crate::args::SchedulerTaskArgs;
+use crate::commands::audit;
 use crate::output;
 use crate::output::OutputFormat;
 use crate::output::time;
@@ -38,6 +39,12 @@ async fn change(
     tell: impl Fn(&Task, &TaskService) -> String,
 ) -> Result<()> {
     let task = service.change(&read_id(&args.id)?, change).await.map_err(with_advice)?;
+    let action = match change {
+        TaskChange::Pause => "task.pause",
+        TaskChange::Resume => "task.resume",
+        TaskChange::Cancel => "task.cancel",
+    };
+    audit::note(action, &task.id.to_string())?;
     match args.json.into() {
         OutputFormat::Json => output::json(&task)?,
         OutputFormat::Text => output::line(tell(&task, service))?,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::errors::with_advice;
 use crate::args::{AgentChoice, SchedulerCreateArgs};
-use crate::commands::{block_on, memory};
+use crate::commands::{audit, block_on, memory};
 use crate::output;
 use crate::output::OutputFormat;
 use crate::output::table::print_facts;
@@ -35,6 +35,7 @@ pub fn run(args: SchedulerCreateArgs) -> Result<ExitCode> {
         let service = service(&config, &task)?;
         check_tools(&config, &task).await?;
         let task = service.create(task).await.map_err(with_advice)?;
+        audit::note("task.create", &task.id.to_string())?;
         print(&task, format)?;
         if format == OutputFormat::Text && !config.scheduler.enabled {
             output::note(

@@ -24,6 +24,8 @@ pub fn run(args: SchedulerRunArgs) -> Result<ExitCode> {
     // Before the search for an engine, which takes time.
     block_on(async { service.get(&id).await.map_err(with_advice) })?;
     open_app::with_app(&config, &wishes, async |app, signals| {
+        // A task of a key has its rights.
+        app.keys.start().await?;
         let running = async {
             let _waiting = Spinner::start(format!("running {id}"));
             app.scheduler.run_to_end(&id).await.map_err(with_advice)

@@ -20,6 +20,8 @@ pub fn run(args: SchedulerStartArgs) -> Result<ExitCode> {
     open_app::with_app(&config, &wishes, async |app, signals| {
         // A task database that cannot be read fails now, not at the first run.
         print_summary(app).await?;
+        // Tasks of a key have its rights.
+        app.keys.start().await?;
         app.scheduler.start();
         signals.next().await;
         let grace = config.server.shutdown_grace;

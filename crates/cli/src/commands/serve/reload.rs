@@ -42,7 +42,7 @@ impl RunningSettings {
     }
 
     fn reload(&mut self) -> Result<Changes> {
-        let mut new = settings::load()?;
+        let mut new = settings::load_for_server()?;
         apply(self.args.clone(), &mut new);
         let changes = Changes::between(&self.config, &new);
         if !changes.applied.is_empty() {

@@ -5,7 +5,9 @@ use std::time::SystemTime;
 use anyhow::Result;
 use hob_db::DatabaseError;
 use hob_telemetry::TelemetryStore;
-use hob_telemetry::{AgentFigures, CallFigures, CallOverview, DayFigures, EngineFigures, KeyFigures, ModelFigures};
+use hob_telemetry::{
+    AgentFigures, CallFigures, CallOverview, DayFigures, EngineFigures, KeyFigures, ModelFigures,
+};
 use serde::Serialize;
 
 use super::figures::{COLUMNS, ENERGY, cells, cost, energy, measured, sparkline, timing};

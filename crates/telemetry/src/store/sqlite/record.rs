@@ -59,8 +59,7 @@ const FIND_DURATIONS: &str =
 const REPLACE_DURATIONS: &str =
     "INSERT OR REPLACE INTO telemetry_latency (day, series, latency, first_token) VALUES (?1, ?2, ?3, ?4)";
 
-const FIND_SERIES: &str =
-    "SELECT id FROM telemetry_series WHERE engine = ?1 AND model = ?2 AND agent = ?3 AND source = ?4 AND key = ?5";
+const FIND_SERIES: &str = "SELECT id FROM telemetry_series WHERE engine = ?1 AND model = ?2 AND agent = ?3 AND source = ?4 AND key = ?5";
 
 const INSERT_SERIES: &str =
     "INSERT INTO telemetry_series (engine, model, agent, source, key) VALUES (?1, ?2, ?3, ?4, ?5)";

@@ -7,7 +7,9 @@ use hob_core::{Moment, UtcDay};
 use rusqlite::Connection;
 
 use super::timing::{Group, Grouping, durations};
-use crate::figures::{AgentFigures, CallFigures, CallOverview, DayFigures, EngineFigures, KeyFigures, ModelFigures};
+use crate::figures::{
+    AgentFigures, CallFigures, CallOverview, DayFigures, EngineFigures, KeyFigures, ModelFigures,
+};
 use crate::inference::Energy;
 use crate::savings::Dollars;
 use crate::timings::{CallTimings, TimingSums};

@@ -1,0 +1,140 @@
+//! Arguments of `hob key`.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Parser, Subcommand};
+use hob_config::EngineName;
+use hob_core::Reach;
+use hob_keys::{Budget, KeyRole};
+
+use super::values::{engines, whole};
+
+#[derive(Debug, Subcommand)]
+pub enum KeyCommand {
+    Create(KeyCreateArgs),
+    /// List the keys
+    ///
+    /// Disabled, expired and revoked keys are listed too.
+    #[command(after_help = examples! {
+        "hob key list"
+        "hob key list --json | jq -r '.[].name'"
+    })]
+    List {
+        /// Print a JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what a key may use, and what it has used
+    #[command(after_help = examples! {
+        "hob key show ana"
+    })]
+    Show {
+        /// Name from 'hob key list'
+        name: String,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a key invalid until it is enabled again
+    #[command(after_help = examples! {
+        "hob key disable ana"
+    })]
+    Disable(KeyNameArgs),
+    /// Make a disabled key valid again
+    #[command(after_help = examples! {
+        "hob key enable ana"
+    })]
+    Enable(KeyNameArgs),
+    /// Make a key invalid for good
+    ///
+    /// The key stays in the list, so that its records and the audit log stay clear. Its name cannot be used again.
+    #[command(after_help = examples! {
+        "hob key revoke ana"
+    })]
+    Revoke(KeyNameArgs),
+    /// Give a key a new secret
+    ///
+    /// The old secret stays valid for a while, so that clients can be changed one after the other.
+    #[command(after_help = examples! {
+        "hob key rotate ana"
+        "hob key rotate ana --overlap 0"
+    })]
+    Rotate {
+        /// Name from 'hob key list'
+        name: String,
+        /// Seconds for which the old secret stays valid
+        #[arg(long, value_name = "SECONDS", default_value_t = 86_400, value_parser = whole::<u64>)]
+        overlap: u64,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Parser)]
+pub struct KeyNameArgs {
+    /// Name from 'hob key list'
+    pub name: String,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Create a key, and show its secret once
+///
+/// A member sees its own responses, conversations and tasks, and uses what the key allows. An owner's key allows everything. A
+/// running server accepts a new key within a second.
+#[derive(Debug, Parser)]
+#[command(after_help = examples! {
+    "hob key create ana"
+    "hob key create ci --models 'qwen*,auto' --requests-per-minute 60 --parallel 4"
+    "hob key create ben --cloud --budget '5 USD/month' --expires 90d"
+})]
+pub struct KeyCreateArgs {
+    /// Name of the key, for lists and records
+    pub name: String,
+    /// Role: owner or member
+    #[arg(long, default_value = "member", value_parser = roles(), hide_possible_values = true)]
+    pub role: KeyRole,
+    /// Models that may be used, with * for any text; all by default
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub models: Option<Vec<String>>,
+    /// Engines that may answer; all by default
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = engines(), hide_possible_values = true)]
+    pub engines: Option<Vec<EngineName>>,
+    /// Allow cloud providers, which cost money; an owner's key always may
+    #[arg(long)]
+    pub cloud: bool,
+    /// How far tools may reach: pure, read or act; pure for a member
+    #[arg(long, value_parser = reaches(), hide_possible_values = true)]
+    pub reach: Option<Reach>,
+    /// Tools that may be used; all within the reach by default
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub tools: Option<Vec<String>>,
+    /// Requests in each minute
+    #[arg(long, value_name = "NUMBER", value_parser = whole::<u64>)]
+    pub requests_per_minute: Option<u64>,
+    /// Tokens in each minute
+    #[arg(long, value_name = "NUMBER", value_parser = whole::<u64>)]
+    pub tokens_per_minute: Option<u64>,
+    /// Requests at the same time
+    #[arg(long, value_name = "NUMBER", value_parser = whole::<u32>)]
+    pub parallel: Option<u32>,
+    /// Budget for each day or month, such as '5 USD/month' or '200k tokens/day'; may be repeated
+    #[arg(long, value_parser = Budget::parse)]
+    pub budget: Vec<Budget>,
+    /// When the key expires: a date, or a time from now such as 90d or 12h
+    #[arg(long, value_name = "WHEN")]
+    pub expires: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn roles() -> impl TypedValueParser<Value = KeyRole> {
+    PossibleValuesParser::new(["owner", "member"]).try_map(|word| KeyRole::parse(&word))
+}
+
+fn reaches() -> impl TypedValueParser<Value = Reach> {
+    PossibleValuesParser::new(["pure", "read", "act"])
+        .try_map(|word| Reach::parse(&word).ok_or("expected pure, read or act"))
+}

@@ -1,0 +1,199 @@
+//! `hob key`: named API keys. Needs no server: the commands use the database directly, and a running server notices the change.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use hob_app::startup::keys::open_keys;
+use hob_config::EngineName;
+use hob_core::Zone;
+use hob_keys::limits::dollars;
+use hob_keys::{
+    ApiKey, AuditActor, CreatedKey, KeyName, KeyPatch, KeyService, KeyStatus, NewKey, QuotaUsage, Unit,
+};
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::args::{KeyCommand, KeyCreateArgs, KeyNameArgs};
+use crate::commands::block_on;
+use crate::output;
+use crate::output::OutputFormat;
+use crate::output::table::{self, Column, print_facts};
+use crate::output::text::one_line;
+use crate::output::time;
+use crate::settings;
+
+const COLUMNS: [Column; 6] = [
+    Column::Words("KEY"),
+    Column::Words("ROLE"),
+    Column::Words("STATUS"),
+    Column::Words("MODELS"),
+    Column::Words("LIMITS"),
+    Column::Words("EXPIRES"),
+];
+
+pub fn run(command: KeyCommand) -> Result<ExitCode> {
+    let keys = open_keys(&settings::load()?, &settings::home()?);
+    block_on(async {
+        match command {
+            KeyCommand::Create(args) => create(&keys, args).await?,
+            KeyCommand::List { json } => list(&keys, json.into()).await?,
+            KeyCommand::Show { name, json } => show(&keys, &name, json.into()).await?,
+            KeyCommand::Disable(args) => {
+                let key = keys.disable(&KeyName::parse(&args.name)?, AuditActor::terminal()).await?;
+                print_changed(&key, &args, "is disabled")?;
+            }
+            KeyCommand::Enable(args) => {
+                let key = keys.enable(&KeyName::parse(&args.name)?, AuditActor::terminal()).await?;
+                print_changed(&key, &args, "is valid again")?;
+            }
+            KeyCommand::Revoke(args) => {
+                let key = keys.revoke(&KeyName::parse(&args.name)?, AuditActor::terminal()).await?;
+                print_changed(&key, &args, "is revoked")?;
+            }
+            KeyCommand::Rotate { name, overlap, json } => {
+                let overlap = Duration::from_secs(overlap);
+                let rotated = keys.rotate(&KeyName::parse(&name)?, overlap, AuditActor::terminal()).await?;
+                print_secret(&rotated, json.into())?;
+                if let Some(until) = rotated.key.previous_until.filter(|until| *until > Timestamp::now()) {
+                    output::note(format_args!(
+                        "The old secret is valid until {}.",
+                        time::in_full(until, &Zone::system())
+                    ));
+                }
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+async fn create(keys: &Arc<KeyService>, args: KeyCreateArgs) -> Result<()> {
+    let format = args.json.into();
+    let names =
+        |engines: Vec<EngineName>| engines.into_iter().map(|engine| engine.as_str().to_owned()).collect();
+    let rules = KeyPatch {
+        models: args.models.map(Some),
+        engines: args.engines.map(names).map(Some),
+        cloud: args.cloud.then_some(true),
+        reach: args.reach,
+        tools: args.tools.map(Some),
+        requests_per_minute: args.requests_per_minute.map(Some),
+        tokens_per_minute: args.tokens_per_minute.map(Some),
+        parallel: args.parallel.map(Some),
+        budgets: Some(args.budget),
+        expires: args.expires.map(Some),
+    };
+    let new = NewKey { name: KeyName::parse(&args.name)?, role: args.role, rules };
+    let created = keys.create(new, AuditActor::terminal()).await?;
+    print_secret(&created, format)
+}
+
+/// The secret goes to stdout, so that it can be piped. It is not stored.
+fn print_secret(created: &CreatedKey, format: OutputFormat) -> Result<()> {
+    let CreatedKey { key, secret } = created;
+    match format {
+        OutputFormat::Json => {
+            let mut shown = json!(key);
+            shown["secret"] = json!(secret.expose());
+            output::json(&shown)?;
+        }
+        OutputFormat::Text => {
+            output::line(secret.expose())?;
+            output::note(format_args!(
+                "This is the secret of the key '{}'. Hob stores only its hash, so copy it now.",
+                key.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn print_changed(key: &ApiKey, args: &KeyNameArgs, words: &str) -> Result<()> {
+    match args.json {
+        true => output::json(key)?,
+        false => output::line(format_args!("The key '{}' {words}.", key.name))?,
+    }
+    Ok(())
+}
+
+async fn list(keys: &Arc<KeyService>, format: OutputFormat) -> Result<()> {
+    let keys = keys.list().await?;
+    if format == OutputFormat::Json {
+        return Ok(output::json(&keys)?);
+    }
+    if keys.is_empty() {
+        output::note("There are no keys yet. Create one with 'hob key create NAME'.");
+        return Ok(());
+    }
+    let now = Timestamp::now();
+    Ok(table::print(&COLUMNS, &keys.iter().map(|key| row(key, now)).collect::<Vec<_>>())?)
+}
+
+fn row(key: &ApiKey, now: Timestamp) -> Vec<String> {
+    vec![
+        key.name.to_string(),
+        key.role.as_str().to_owned(),
+        status(key, now).to_owned(),
+        key.rules.models.as_ref().map_or_else(|| "all".to_owned(), |models| one_line(&models.join(", "))),
+        Some(limits(key).join(", ")).filter(|limits| !limits.is_empty()).unwrap_or_else(|| "-".to_owned()),
+        key.expires_at.map_or_else(|| "never".to_owned(), |at| time::in_full(at, &Zone::system())),
+    ]
+}
+
+fn status(key: &ApiKey, now: Timestamp) -> &'static str {
+    match key.status {
+        KeyStatus::Active if key.is_expired(now) => "expired",
+        status => status.as_str(),
+    }
+}
+
+fn limits(key: &ApiKey) -> Vec<String> {
+    let parallel = key.rules.parallel.map(|parallel| format!("{parallel} at once"));
+    key.rules.quotas().into_iter().map(|quota| quota.to_string()).chain(parallel).collect()
+}
+
+async fn show(keys: &Arc<KeyService>, name: &str, format: OutputFormat) -> Result<()> {
+    let (key, usage) = keys.show(&KeyName::parse(name)?).await?;
+    if format == OutputFormat::Json {
+        let mut shown = json!(key);
+        shown["usage"] = json!(usage);
+        return Ok(output::json(&shown)?);
+    }
+    print_facts(&facts(&key))?;
+    for usage in &usage {
+        print_facts(&[("Used", used(usage))])?;
+    }
+    Ok(())
+}
+
+fn facts(key: &ApiKey) -> Vec<(&'static str, String)> {
+    let rules = &key.rules;
+    let list = |names: &Option<Vec<String>>| {
+        names.as_ref().map_or_else(|| "all".to_owned(), |names| one_line(&names.join(", ")))
+    };
+    let zone = Zone::system();
+    let facts = [
+        ("Key", Some(key.name.to_string())),
+        ("Role", Some(key.role.as_str().to_owned())),
+        ("Status", Some(status(key, Timestamp::now()).to_owned())),
+        ("Models", Some(list(&rules.models))),
+        ("Engines", Some(list(&rules.engines))),
+        ("Cloud", Some(if rules.cloud { "yes" } else { "no" }.to_owned())),
+        ("Reach", Some(rules.reach.as_str().to_owned())),
+        ("Tools", Some(list(&rules.tools))),
+        ("Limits", Some(limits(key).join(", ")).filter(|limits| !limits.is_empty())),
+        ("Created", Some(time::in_full(key.created_at, &zone))),
+        ("Expires", key.expires_at.map(|at| time::in_full(at, &zone))),
+    ];
+    facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+fn used(usage: &QuotaUsage) -> String {
+    let amount = match usage.quota.unit {
+        Unit::NanoDollars => format!("{} USD", dollars(usage.used)),
+        Unit::Tokens => format!("{} tokens", usage.used),
+        Unit::Requests => format!("{} requests", usage.used),
+    };
+    format!("{amount} of {}, until {}", usage.quota, time::in_full(usage.resets_at, &Zone::system()))
+}

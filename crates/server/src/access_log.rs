@@ -1,0 +1,244 @@
+//! The access log: one line for each request, written by a thread of its own, so that a slow reader of the log does not delay
+//! requests. Lines that do not fit into the queue are counted and dropped.
+
+use std::io::Write;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use axum::body::{Body, Bytes};
+use axum::http::Method;
+use axum::response::Response;
+use hob_config::AccessLog;
+use hob_core::CallTally;
+use http_body::{Frame, SizeHint};
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::request_id::RequestId;
+
+/// Lines that wait for the thread that writes them.
+const QUEUE: usize = 4_096;
+
+/// Characters of a path in the log: clients choose it.
+const MAX_PATH: usize = 256;
+
+/// Writes lines to standard error.
+pub(crate) struct AccessLogWriter {
+    format: AccessLog,
+    lines: SyncSender<String>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl AccessLogWriter {
+    /// `None` if the log is off, or if there is no thread for it.
+    pub(crate) fn start(format: AccessLog) -> Option<Arc<Self>> {
+        if format == AccessLog::Off {
+            return None;
+        }
+        let (lines, waiting) = sync_channel(QUEUE);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&dropped);
+        let thread = std::thread::Builder::new().name("hob-access-log".to_owned());
+        // The thread ends when the last sender is dropped, with the server.
+        match thread.spawn(move || write_lines(&waiting, &counted)) {
+            Ok(_) => Some(Arc::new(AccessLogWriter { format, lines, dropped })),
+            Err(error) => {
+                tracing::error!(%error, "there is no access log");
+                None
+            }
+        }
+    }
+
+    fn write(&self, request: &LoggedRequest) {
+        let line = match self.format {
+            AccessLog::Json => request.json(),
+            AccessLog::Text | AccessLog::Off => request.text(),
+        };
+        if self.lines.try_send(line).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn write_lines(waiting: &Receiver<String>, dropped: &AtomicU64) {
+    while let Ok(line) = waiting.recv() {
+        let mut out = std::io::stderr().lock();
+        // A closed stderr does not stop the server.
+        let _ = out.write_all(line.as_bytes());
+        let lost = dropped.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            tracing::warn!(lost, "lines of the access log were dropped");
+        }
+    }
+}
+
+/// A request in progress. Its line is written when this is dropped: at the end of the answer, or when the caller leaves.
+pub(crate) struct LoggedRequest {
+    writer: Arc<AccessLogWriter>,
+    started: Instant,
+    method: Method,
+    path: String,
+    peer: IpAddr,
+    id: RequestId,
+    tally: Arc<CallTally>,
+    pub(crate) key: Option<Arc<str>>,
+    /// `None` if the caller left before the answer.
+    status: Option<u16>,
+}
+
+impl LoggedRequest {
+    pub(crate) fn begin(
+        writer: &Arc<AccessLogWriter>,
+        (method, path): (&Method, &str),
+        (peer, id): (IpAddr, &RequestId),
+    ) -> Self {
+        LoggedRequest {
+            writer: Arc::clone(writer),
+            started: Instant::now(),
+            method: method.clone(),
+            path: path.chars().take(MAX_PATH).collect(),
+            peer,
+            id: id.clone(),
+            tally: Arc::default(),
+            key: None,
+            status: None,
+        }
+    }
+
+    pub(crate) fn tally(&self) -> Arc<CallTally> {
+        Arc::clone(&self.tally)
+    }
+
+    /// The response, whose end is the end of the request.
+    pub(crate) fn finish_with(mut self, response: Response) -> Response {
+        self.status = Some(response.status().as_u16());
+        if http_body::Body::size_hint(response.body()).exact().is_some() {
+            return response;
+        }
+        response.map(|body| Body::new(LoggedBody { body, _request: self }))
+    }
+
+    fn json(&self) -> String {
+        let (prompt, completion) = self.tally.tokens();
+        let line = json!({
+            "time": Timestamp::now().to_string(),
+            "key": self.key,
+            "peer": self.peer.to_string(),
+            "method": self.method.as_str(),
+            "path": self.path,
+            "status": self.status,
+            "model": self.tally.model(),
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "ms": u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            "request_id": self.id.as_str(),
+        });
+        format!("{line}\n")
+    }
+
+    fn text(&self) -> String {
+        let (prompt, completion) = self.tally.tokens();
+        format!(
+            "{} {} {} {} {} {} {} {prompt}+{completion} {}ms {}\n",
+            Timestamp::now(),
+            self.key.as_deref().unwrap_or("-"),
+            self.peer,
+            self.method,
+            self.path.escape_debug(),
+            self.status.map_or_else(|| "left".to_owned(), |status| status.to_string()),
+            self.tally.model().as_deref().unwrap_or("-").escape_debug(),
+            self.started.elapsed().as_millis(),
+            self.id,
+        )
+    }
+}
+
+impl Drop for LoggedRequest {
+    fn drop(&mut self) {
+        self.writer.write(self);
+    }
+}
+
+/// A body of unknown length. Its end is the end of the request.
+struct LoggedBody {
+    body: Body,
+    _request: LoggedRequest,
+}
+
+impl http_body::Body for LoggedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.get_mut().body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::Usage;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn logged(format: AccessLog) -> (LoggedRequest, Receiver<String>) {
+        let (lines, waiting) = sync_channel(QUEUE);
+        let writer = Arc::new(AccessLogWriter { format, lines, dropped: Arc::default() });
+        let id = RequestId::of(&axum::http::HeaderMap::new());
+        let mut request =
+            LoggedRequest::begin(&writer, (&Method::POST, "/v1/x y"), ("192.168.1.7".parse().unwrap(), &id));
+        request.key = Some("ana".into());
+        let usage = |prompt_tokens, completion_tokens| Usage {
+            prompt_tokens,
+            completion_tokens,
+            cached_tokens: None,
+            reasoning_tokens: None,
+            load_time: None,
+        };
+        request.tally.add("m", usage(3, 4));
+        request.tally.add("qwen", usage(10, 20));
+        (request, waiting)
+    }
+
+    #[test]
+    fn a_line_has_who_what_and_how_much() {
+        let (request, waiting) = logged(AccessLog::Json);
+        let id = request.id.to_string();
+        request.finish_with(Response::new(Body::from("done")));
+        let mut line: Value = serde_json::from_str(&waiting.recv().unwrap()).unwrap();
+        for changing in ["time", "ms"] {
+            assert!(line.as_object_mut().unwrap().remove(changing).is_some(), "{changing}");
+        }
+        let expected = json!({
+            "key": "ana", "peer": "192.168.1.7", "method": "POST", "path": "/v1/x y", "status": 200, "model": "qwen",
+            "prompt_tokens": 13, "completion_tokens": 24, "request_id": id,
+        });
+        assert_eq!(line, expected);
+    }
+
+    #[test]
+    fn a_caller_who_leaves_is_logged_without_a_status() {
+        let (request, waiting) = logged(AccessLog::Text);
+        drop(request);
+        let line = waiting.recv().unwrap();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(&words[1..4], ["ana", "192.168.1.7", "POST"]);
+        assert!(line.contains(" left qwen 13+24 "), "{line}");
+    }
+}

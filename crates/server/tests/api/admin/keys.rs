@@ -1,0 +1,320 @@
+//! Named API keys over HTTP: who gets in, what a member may use, its limits, and that no route forgets its rule.
+
+use std::sync::Arc;
+
+use hob_app::AskService;
+use hob_app::startup::tasks::{open_tasks, task_options};
+use hob_conversations::{ResponseStore, SqliteResponseStore};
+use hob_core::{Ask, KeyRing};
+use hob_db::Database;
+use hob_keys::{AuditActor, KeyName, KeyOptions, KeyPatch, KeyRole, KeyService, NewKey, SqliteKeyStore};
+use hob_server::ServerParts;
+use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts};
+use hob_testkit::ScriptedEngine;
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::admin::openapi::{assert_fits, document_of};
+use crate::client::asking;
+use crate::fixtures::{NetworkServer, loopback_config, parts, parts_reached_from_network};
+use crate::support::TestServer;
+
+struct KeyServer {
+    _home: TempDir,
+    keys: Arc<KeyService>,
+    http: TestServer,
+}
+
+fn key_service() -> Arc<KeyService> {
+    let database = Database::in_memory(&[hob_keys::MIGRATIONS]).unwrap();
+    Arc::new(KeyService::new(KeyOptions::new(Arc::new(SqliteKeyStore::new(database)))))
+}
+
+/// A server with keys, tasks and stored responses, and an engine with two models.
+fn key_parts(home: &TempDir, keys: &Arc<KeyService>) -> ServerParts {
+    let engine = Arc::new(ScriptedEngine::saying(&["Hel", "lo"]).with_models(&["qwen3:8b", "llama3:8b"]));
+    let system = AskService::new(parts(engine)).with_keys(Arc::clone(keys) as Arc<dyn KeyRing>);
+    let system = Arc::new(system);
+    let scheduler = Scheduler::new(SchedulerParts {
+        tasks: open_tasks(home.path(), task_options(None)),
+        ask: Arc::clone(&system) as Arc<dyn Ask>,
+        bus: system.bus().clone(),
+        options: SchedulerOptions::default(),
+    });
+    let database = Database::in_memory(&[hob_conversations::MIGRATIONS]).unwrap();
+    let responses: Arc<dyn ResponseStore> = Arc::new(SqliteResponseStore::new(database));
+    ServerParts {
+        keys: Some(Arc::clone(keys)),
+        scheduler: Some(Arc::new(scheduler)),
+        responses: Some(responses),
+        ..ServerParts::from(system)
+    }
+}
+
+async fn start() -> KeyServer {
+    let (home, keys) = (tempfile::tempdir().unwrap(), key_service());
+    let http = TestServer::start_parts(key_parts(&home, &keys), loopback_config()).await;
+    KeyServer { _home: home, keys, http }
+}
+
+async fn create(keys: &Arc<KeyService>, name: &str, role: KeyRole, rules: Value) -> String {
+    let rules: KeyPatch = serde_json::from_value(rules).unwrap();
+    let new = NewKey { name: KeyName::parse(name).unwrap(), role, rules };
+    keys.create(new, AuditActor::terminal()).await.unwrap().secret.expose().to_owned()
+}
+
+async fn send(server: &TestServer, method: Method, path: &str, key: &str, body: Option<Value>) -> Response {
+    let mut request = server.client.request(method, server.url(path));
+    if !key.is_empty() {
+        request = request.bearer_auth(key);
+    }
+    match body {
+        Some(body) => request.json(&body),
+        None => request,
+    }
+    .send()
+    .await
+    .unwrap()
+}
+
+async fn get(server: &TestServer, path: &str, key: &str) -> (u16, Value) {
+    let response = send(server, Method::GET, path, key, None).await;
+    (response.status().as_u16(), response.json().await.unwrap())
+}
+
+async fn post(server: &TestServer, path: &str, key: &str, body: Value) -> (u16, Value) {
+    let response = send(server, Method::POST, path, key, Some(body)).await;
+    (response.status().as_u16(), response.json().await.unwrap())
+}
+
+fn message(answer: &Value) -> &str {
+    answer["error"]["message"].as_str().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn the_owner_creates_changes_and_revokes_keys_over_http() {
+    let server = start().await;
+    let document = document_of(&server.http).await;
+    let new = json!({ "name": "ana", "models": ["qwen*"], "parallel": 4, "budgets": ["5 USD/month"], "expires": "90d" });
+    let (status, created) = post(&server.http, "/v1/keys", "", new).await;
+    assert_eq!(status, 201, "{created}");
+    assert_fits(&document, "KeyWithSecret", &created);
+    let secret = created["secret"].as_str().unwrap().to_owned();
+    let (status, list) = get(&server.http, "/v1/keys", "").await;
+    assert_eq!(status, 200);
+    assert_fits(&document, "KeyList", &list);
+    assert!(!list.to_string().contains(&secret[20..]), "a secret is shown once");
+    let (_, own) = get(&server.http, "/v1/keys/self", &secret).await;
+    assert_fits(&document, "KeyWithUsage", &own);
+    assert_eq!((&own["name"], &own["usage"][0]["used_usd"]), (&json!("ana"), &json!(0.0)));
+    let patch =
+        send(&server.http, Method::PATCH, "/v1/keys/ana", "", Some(json!({ "parallel": null }))).await;
+    assert_eq!(patch.json::<Value>().await.unwrap()["parallel"], Value::Null);
+    let (_, rotated) = post(&server.http, "/v1/keys/ana/rotate", "", json!({ "overlap": 0 })).await;
+    let rotated = rotated["secret"].as_str().unwrap().to_owned();
+    assert_eq!(get(&server.http, "/v1/models", &secret).await.0, 401);
+    assert_eq!(get(&server.http, "/v1/models", &rotated).await.0, 200);
+    assert_eq!(post(&server.http, "/v1/keys/ana/disable", "", json!({})).await.0, 200);
+    let (status, refused) = get(&server.http, "/v1/models", &rotated).await;
+    assert_eq!(
+        (status, message(&refused)),
+        (401, "the key 'ana' is disabled. Ask the owner of this server for another")
+    );
+    assert_eq!(post(&server.http, "/v1/keys/ana/enable", "", json!({})).await.0, 200);
+    assert_eq!(get(&server.http, "/v1/models", &rotated).await.0, 200);
+    let revoked = send(&server.http, Method::DELETE, "/v1/keys/ana", "", None).await;
+    assert_eq!(revoked.json::<Value>().await.unwrap()["status"], "revoked");
+    let (status, again) = post(&server.http, "/v1/keys", "", json!({ "name": "ana" })).await;
+    assert_eq!((status, &again["error"]["code"]), (409, &json!("key_conflict")));
+    let (status, wrong) =
+        post(&server.http, "/v1/keys", "", json!({ "name": "b", "budgets": ["much"] })).await;
+    assert_eq!(status, 400, "{wrong}");
+    server.keys.audit().verify().unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn with_a_named_key_others_need_one_and_this_machine_does_not() {
+    let (home, keys) = (tempfile::tempdir().unwrap(), key_service());
+    let server: NetworkServer = parts_reached_from_network(key_parts(&home, &keys), loopback_config()).await;
+    assert_eq!(get(&server, "/v1/models", "").await.0, 200, "without keys everyone is served");
+    let secret = create(&keys, "ana", KeyRole::Member, json!({})).await;
+    let (status, refused) = get(&server, "/v1/models", "").await;
+    assert_eq!(status, 401);
+    assert!(message(&refused).contains("'hob key create'"), "{refused}");
+    assert_eq!(get(&server, "/v1/models", "sk-anything").await.0, 401);
+    assert_eq!(get(&server, "/v1/models", &secret).await.0, 200);
+    assert_eq!(get(&server, "/health", "").await.0, 200);
+    let here = start().await;
+    let secret = create(&here.keys, "ana", KeyRole::Member, json!({})).await;
+    assert_eq!(get(&here.http, "/v1/keys", "sk-anything").await.0, 200, "this machine is the owner's");
+    assert_eq!(get(&here.http, "/v1/keys", &secret).await.0, 403);
+    assert_eq!(get(&here.http, "/v1/models", &format!("{}x", &secret[..secret.len() - 1])).await.0, 401);
+}
+
+#[tokio::test]
+async fn a_member_sees_and_uses_only_the_models_of_its_key() {
+    let server = start().await;
+    let secret = create(&server.keys, "ana", KeyRole::Member, json!({ "models": ["qwen*"] })).await;
+    let (_, list) = get(&server.http, "/v1/models", &secret).await;
+    let ids: Vec<&str> =
+        list["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["qwen3:8b"]);
+    let ask = |model: &str| asking(json!({ "model": model }));
+    assert_eq!(post(&server.http, "/v1/chat/completions", &secret, ask("qwen3:8b")).await.0, 200);
+    let (status, refused) = post(&server.http, "/v1/chat/completions", &secret, ask("llama3:8b")).await;
+    assert_eq!(
+        (status, &refused["error"]["code"], message(&refused)),
+        (
+            403,
+            &json!("model_not_allowed"),
+            "the key 'ana' may not use the model 'llama3:8b'. GET /v1/models lists the models that it may use"
+        )
+    );
+    assert_eq!(post(&server.http, "/v1/chat/completions", &secret, ask("auto")).await.0, 403);
+    let anthropic =
+        json!({ "model": "llama3:8b", "max_tokens": 5, "messages": [{ "role": "user", "content": "hi" }] });
+    let (status, refused) = post(&server.http, "/v1/messages", &secret, anthropic).await;
+    assert_eq!((status, &refused["error"]["type"]), (403, &json!("permission_error")));
+    let ollama =
+        json!({ "model": "llama3:8b", "messages": [{ "role": "user", "content": "hi" }], "stream": false });
+    let (status, refused) = post(&server.http, "/api/chat", &secret, ollama).await;
+    assert_eq!(status, 403);
+    assert!(
+        refused["error"].as_str().unwrap().starts_with("the key 'ana' may not use the model"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn a_key_has_its_requests_a_minute_and_the_headers_say_what_is_left() {
+    let server = start().await;
+    let secret =
+        create(&server.keys, "ana", KeyRole::Member, json!({ "requests_per_minute": 1_000_000 })).await;
+    let path = "/v1/chat/completions";
+    let response =
+        send(&server.http, Method::POST, path, &secret, Some(asking(json!({ "model": "qwen3:8b" })))).await;
+    assert_eq!(response.status(), 200);
+    let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
+    assert_eq!(header("x-ratelimit-limit-requests"), "1000000");
+    assert!(header("x-ratelimit-remaining-requests").parse::<u64>().unwrap() <= 1_000_000);
+    assert!(header("x-ratelimit-reset-requests").ends_with('s'));
+    assert!(!response.headers().contains_key("x-ratelimit-limit-tokens"));
+}
+
+#[tokio::test]
+async fn a_key_without_enough_left_is_refused_before_the_engine_is_asked() {
+    let server = start().await;
+    let secret =
+        create(&server.keys, "ana", KeyRole::Member, json!({ "budgets": ["40 tokens/month"] })).await;
+    let ask = |most: u32| asking(json!({ "max_tokens": most, "model": "qwen3:8b" }));
+    let (status, refused) = post(&server.http, "/v1/chat/completions", &secret, ask(500)).await;
+    assert_eq!((status, &refused["error"]["code"]), (429, &json!("insufficient_quota")), "{refused}");
+    assert!(
+        message(&refused).starts_with("the budget of the key 'ana' is used up: 40 tokens/month."),
+        "{refused}"
+    );
+    let (status, answer) = post(&server.http, "/v1/chat/completions", &secret, ask(5)).await;
+    assert_eq!(status, 200, "{answer}");
+    let (_, own) = get(&server.http, "/v1/keys/self", &secret).await;
+    let used = answer["usage"]["total_tokens"].as_u64().unwrap();
+    assert_eq!(own["usage"][0]["used"], used, "what was reserved and not used is free again");
+    // A stream that the client leaves is charged with what it has used.
+    let anthropic =
+        json!({ "model": "qwen3:8b", "max_tokens": 500, "messages": [{ "role": "user", "content": "hi" }] });
+    let (status, refused) = post(&server.http, "/v1/messages", &secret, anthropic).await;
+    assert_eq!((status, &refused["error"]["type"]), (429, &json!("rate_limit_error")));
+}
+
+#[tokio::test]
+async fn requests_at_once_are_limited_until_a_stream_ends() {
+    let server = start().await;
+    let secret = create(&server.keys, "ana", KeyRole::Member, json!({ "parallel": 1 })).await;
+    let path = "/v1/chat/completions";
+    for _ in 0..3 {
+        let stream = send(
+            &server.http,
+            Method::POST,
+            path,
+            &secret,
+            Some(asking(json!({ "stream": true, "model": "qwen3:8b" }))),
+        )
+        .await;
+        assert_eq!(stream.status(), 200);
+        assert!(stream.text().await.unwrap().ends_with("[DONE]\n\n"));
+    }
+}
+
+#[tokio::test]
+async fn members_have_their_own_responses_and_tasks() {
+    let server = start().await;
+    let ana = create(&server.keys, "ana", KeyRole::Member, json!({})).await;
+    let ben = create(&server.keys, "ben", KeyRole::Member, json!({})).await;
+    let (status, response) =
+        post(&server.http, "/v1/responses", &ana, json!({ "model": "qwen3:8b", "input": "hi" })).await;
+    assert_eq!(status, 200, "{response}");
+    let path = format!("/v1/responses/{}", response["id"].as_str().unwrap());
+    assert_eq!(get(&server.http, &path, &ana).await.0, 200);
+    assert_eq!(get(&server.http, &path, &ben).await.0, 404);
+    let task = json!({ "prompt": "say hi", "schedule_type": "interval", "schedule_value": "3600" });
+    let (status, created) = post(&server.http, "/v1/tasks", &ana, task.clone()).await;
+    assert_eq!(status, 201, "{created}");
+    post(&server.http, "/v1/tasks", "", task.clone()).await;
+    let path = format!("/v1/tasks/{}", created["id"].as_str().unwrap());
+    let count =
+        async |key: &str| get(&server.http, "/v1/tasks", key).await.1["tasks"].as_array().unwrap().len();
+    assert_eq!((count(&ana).await, count(&ben).await, count("").await), (1, 0, 2));
+    assert_eq!(get(&server.http, &path, &ana).await.0, 200);
+    for changed in ["pause", "run"] {
+        assert_eq!(
+            post(&server.http, &format!("{path}/{changed}"), &ben, json!({})).await.0,
+            404,
+            "{changed}"
+        );
+    }
+    let sending =
+        json!({ "prompt": "p", "schedule_type": "interval", "schedule_value": "60", "channel": "telegram" });
+    assert_eq!(post(&server.http, "/v1/tasks", &ana, sending).await.0, 403, "the channels are the owner's");
+    assert_eq!(send(&server.http, Method::DELETE, &path, &ben, None).await.status(), 404);
+    assert_eq!(send(&server.http, Method::DELETE, &path, &ana, None).await.status(), 200);
+    let log = server.keys.audit().latest(2).unwrap();
+    let shown: Vec<_> =
+        log.iter().map(|entry| (entry.event.action.as_str(), entry.event.actor.name.as_str())).collect();
+    assert_eq!(shown, [("task.delete", "ana"), ("task.create", "owner")]);
+}
+
+/// The paths of the router with their rules.
+fn rules() -> Vec<(String, String)> {
+    let rows = include_str!("../../../src/router.rs").split("\n        (\"").skip(1);
+    rows.filter_map(|row| {
+        let (path, rest) = row.split_once("\", ")?;
+        Some((path.to_owned(), rest.split_once(',')?.0.to_owned()))
+    })
+    .collect()
+}
+
+#[tokio::test]
+async fn every_route_has_a_rule_and_every_role_gets_what_the_rule_says() {
+    let server = start().await;
+    let member = create(&server.keys, "ana", KeyRole::Member, json!({ "reach": "act", "cloud": true })).await;
+    let owner = create(&server.keys, "boss", KeyRole::Owner, json!({})).await;
+    let document = document_of(&server.http).await;
+    let rules = rules();
+    assert!(rules.len() > 60, "{}", rules.len());
+    for (pattern, rule) in rules {
+        assert!(["Open", "Ask", "Own", "Owner"].contains(&rule.as_str()), "{pattern} has no rule: {rule}");
+        let described = document["paths"][pattern.replace("{*", "{")].as_object().unwrap();
+        for method in described.keys() {
+            let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes()).unwrap();
+            let path = pattern.replace("{*id}", "none").replace(['{', '}'], "");
+            let status = async |key: &str| {
+                let body = (method != Method::GET && method != Method::HEAD).then(|| json!({}));
+                send(&server.http, method.clone(), &path, key, body).await.status().as_u16()
+            };
+            let (as_owner, as_member) = (status(&owner).await, status(&member).await);
+            assert!(![401, 403].contains(&as_owner), "the owner on {method} {pattern}: {as_owner}");
+            let is_refused = as_member == 403;
+            assert_eq!(is_refused, rule == "Owner", "a member on {method} {pattern} ({rule}): {as_member}");
+        }
+    }
+}
