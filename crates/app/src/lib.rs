@@ -11,6 +11,8 @@ mod fallback_tests;
 mod feedback;
 #[cfg(test)]
 mod hostile_tests;
+#[cfg(test)]
+mod key_tests;
 mod model_library;
 #[cfg(test)]
 mod prompt_size_tests;

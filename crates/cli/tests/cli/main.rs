@@ -32,6 +32,7 @@ mod hostile;
 mod http;
 #[cfg(test)]
 mod init;
+mod key;
 #[cfg(test)]
 mod mcp;
 #[cfg(test)]

@@ -95,11 +95,11 @@ impl Arrived {
     }
 }
 
-/// The caller with the user whom the client names: `user`, `safety_identifier`, or Anthropic's `metadata.user_id`.
-fn for_user(caller: Caller, request: &GenerateRequest) -> Caller {
+/// The user whom the client names: `user`, `safety_identifier`, or Anthropic's `metadata.user_id`.
+fn user_of(request: &GenerateRequest) -> Option<Arc<str>> {
     let named = ["user", "safety_identifier"].iter().find_map(|field| request.extra.get(*field)?.as_str());
     let named = named.or_else(|| request.anthropic.get("metadata")?.get("user_id")?.as_str());
-    Caller { end_user: named.map(Arc::from).or(caller.end_user), ..caller }
+    named.map(Arc::from)
 }
 
 /// Asks for a whole answer. `render` writes the body; `warnings` are about the request.
@@ -110,8 +110,10 @@ pub(crate) async fn whole(
     warnings: &[AnswerWarning],
     render: impl FnOnce(&Generation, &mut Vec<u8>),
 ) -> Result<Response, ApiError> {
-    let caller = &for_user(caller.clone(), &request);
-    let answered = state.system.complete(request, caller).await?;
+    let answered = match user_of(&request) {
+        None => state.system.complete(request, caller).await?,
+        end_user => state.system.complete(request, &Caller { end_user, ..caller.clone() }).await?,
+    };
     Ok(send_whole(&answered, caller, warnings, render))
 }
 
@@ -155,7 +157,7 @@ pub(crate) async fn streamed<E: StreamEncoder>(
     client: StreamClient,
     encoder: E,
 ) -> Result<Response, ApiError> {
-    let caller = for_user(caller, &request);
+    let caller = Caller { end_user: user_of(&request), ..caller };
     let system = Arc::clone(&state.system);
     let answer = async move { Ok(system.stream(request, &caller).await?) };
     send_stream(answer, warnings, client, encoder, Body::new).await

@@ -1,0 +1,147 @@
+//! Agents and tasks of a key: they have its rights, spend from its budget, and end with it.
+
+use std::sync::{Arc, Mutex};
+
+use hob_agents::ToolSet;
+use hob_agents::builtin::{Llm, LlmOptions};
+use hob_core::tool::OWNER_TOOLS;
+use hob_core::{
+    AnswerDefaults, AskError, Caller, Engine, EventBus, GenerateRequest, KeyRing, LimitKind, Message, Permit,
+    Reach, RequestSource, Role, RunEvents, Tool,
+};
+use hob_db::Database;
+use hob_keys::{
+    AuditActor, KeyName, KeyOptions, KeyPatch, KeyRole, KeyService, MIGRATIONS, NewKey, SqliteKeyStore,
+};
+use hob_telemetry::{Inference, InferenceLog, RecordContext, RecordedEngine, Recorder};
+use hob_testkit::ScriptedEngine;
+use serde_json::{Value, json};
+
+use crate::{AskService, AskServiceParts};
+
+#[derive(Default)]
+struct Remembered(Mutex<Vec<Inference>>);
+
+impl InferenceLog for Remembered {
+    fn record(&self, inference: Inference) {
+        self.0.lock().unwrap().push(inference);
+    }
+}
+
+struct Team {
+    keys: Arc<KeyService>,
+    log: Arc<Remembered>,
+    system: AskService,
+}
+
+fn ana() -> KeyName {
+    KeyName::parse("ana").unwrap()
+}
+
+/// A service with a member's key `ana`.
+async fn team(rules: Value) -> Team {
+    let store = SqliteKeyStore::new(Database::in_memory(&[MIGRATIONS]).unwrap());
+    let keys = Arc::new(KeyService::new(KeyOptions::new(Arc::new(store))));
+    let rules: KeyPatch = serde_json::from_value(rules).unwrap();
+    let new = NewKey { name: ana(), role: KeyRole::Member, rules };
+    keys.create(new, AuditActor::terminal()).await.unwrap();
+    let log = Arc::new(Remembered::default());
+    let engine: Arc<dyn Engine> = Arc::new(ScriptedEngine::saying(&["yes"]).with_models(&["m"]));
+    let system = AskService::new(AskServiceParts {
+        engine,
+        default_model: None,
+        agent: None,
+        tools: ToolSet::default(),
+        max_turns: 3,
+        bus: EventBus::new(),
+        log: Arc::clone(&log) as Arc<dyn InferenceLog>,
+    });
+    let system = system.with_keys(Arc::clone(&keys) as Arc<dyn KeyRing>);
+    Team { keys, log, system }
+}
+
+/// A task that the key has created, as the scheduler runs it.
+fn task() -> Caller {
+    let permit = Permit { key: Some("ana".into()), ..Permit::up_to(Reach::Act) };
+    Caller { permit, ..Caller::trusted(RequestSource::Scheduler, "task-1") }
+}
+
+fn question(max_tokens: i64) -> GenerateRequest {
+    GenerateRequest {
+        model: "m".into(),
+        messages: vec![Message::new(Role::User, "hi")],
+        max_tokens: hob_core::MaxTokens::new(max_tokens).ok(),
+        ..GenerateRequest::default()
+    }
+}
+
+async fn used(team: &Team) -> u64 {
+    team.keys.show(&ana()).await.unwrap().1[0].used
+}
+
+#[tokio::test]
+async fn a_task_spends_from_the_key_that_made_it_and_ends_with_it() {
+    let team = team(json!({ "budgets": ["1k tokens/day"] })).await;
+    team.system.complete(question(100), &task()).await.unwrap();
+    let spent = used(&team).await;
+    assert!(spent > 0);
+    let recorded = team.log.0.lock().unwrap()[0].clone();
+    assert_eq!(recorded.key.as_deref(), Some("ana"));
+    assert_eq!(recorded.usage.prompt_tokens + recorded.usage.completion_tokens, spent);
+    let refused = team.system.complete(question(5_000), &task()).await;
+    let Err(AskError::Engine(hob_core::EngineError::Limit(limit))) = refused else { panic!("{refused:?}") };
+    assert_eq!(limit.kind, LimitKind::Budget);
+    assert_eq!(team.log.0.lock().unwrap().len(), 1, "the engine was not asked");
+    team.keys.revoke(&ana(), AuditActor::terminal()).await.unwrap();
+    let refused = team.system.complete(question(1), &task()).await;
+    assert!(matches!(refused, Err(AskError::KeyNotValid { .. })), "{refused:?}");
+}
+
+#[tokio::test]
+async fn the_tool_that_asks_a_model_spends_from_the_key_of_its_run() {
+    let team = team(json!({ "budgets": ["1k tokens/day"] })).await;
+    let engine: Arc<dyn Engine> = Arc::new(ScriptedEngine::saying(&["yes"]));
+    let (keys, log) = (Arc::clone(&team.keys), Arc::clone(&team.log));
+    let for_run = move |permit: &Permit| -> Arc<dyn Engine> {
+        let context = RecordContext {
+            run: "run".into(),
+            source: RequestSource::Server,
+            agent: None,
+            events: RunEvents::without_subscribers(),
+            recorder: Recorder::to(Arc::clone(&log) as Arc<dyn InferenceLog>),
+            trace_parent: None,
+            key: permit.key.as_deref().and_then(|name| keys.grant(name)),
+            end_user: None,
+            tally: None,
+        };
+        Arc::new(RecordedEngine::new(Arc::clone(&engine), context))
+    };
+    let llm = Llm::new(LlmOptions {
+        engine: Arc::new(for_run),
+        model: Arc::new(|| Some("m".to_owned())),
+        defaults: AnswerDefaults {
+            max_tokens: hob_core::MaxTokens::new(50).ok(),
+            ..AnswerDefaults::default()
+        },
+    });
+    llm.call_for(json!({ "prompt": "hi" }), &task().permit).await.unwrap();
+    assert!(used(&team).await > 0);
+}
+
+#[test]
+fn tools_of_the_owner_are_named_as_they_are() {
+    let sources = [
+        include_str!("../../memory/src/tools/search.rs"),
+        include_str!("../../memory/src/tools/store.rs"),
+        include_str!("../../memory/src/tools/index.rs"),
+        include_str!("../../channels/src/tools.rs"),
+        include_str!("../../tasks/src/tools/list.rs"),
+        include_str!("../../tasks/src/tools/change.rs"),
+        include_str!("../../core/src/tool.rs"),
+    ];
+    for tool in OWNER_TOOLS {
+        let quoted = format!("\"{tool}\"");
+        let count = sources.iter().filter(|source| source.contains(&quoted)).count();
+        assert!(count >= 2 || hob_core::tool::MEMORY_SEARCH_TOOLS.contains(&tool), "{tool}");
+    }
+}

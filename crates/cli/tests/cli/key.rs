@@ -1,0 +1,76 @@
+//! `hob key`, `hob audit`, and a server that does not start with a misspelt setting.
+
+use serde_json::{Value, json};
+
+use crate::home::Home;
+
+async fn json_of(home: &Home, arguments: &[&str]) -> Value {
+    let ran = home.run(arguments).await;
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{arguments:?}");
+    serde_json::from_str(&ran.stdout).expect("JSON")
+}
+
+#[tokio::test]
+async fn a_key_is_created_listed_changed_and_revoked_and_its_secret_is_shown_once() {
+    let home = Home::empty();
+    let create =
+        ["key", "create", "ana", "--models", "qwen*,auto", "--parallel", "4", "--budget", "5 USD/month"];
+    let ran = home.run(&create).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let secret = ran.stdout.trim();
+    assert!(secret.starts_with("hob_") && secret.len() == 60, "{secret}");
+    assert!(ran.stderr.contains("copy it now"), "{}", ran.stderr);
+    let list = home.run(&["key", "list"]).await;
+    let columns: Vec<&str> = list.stdout.lines().nth(1).expect("a key").split("  ").map(str::trim).collect();
+    let columns: Vec<&str> = columns.into_iter().filter(|cell| !cell.is_empty()).collect();
+    assert_eq!(columns, ["ana", "member", "active", "qwen*, auto", "5 USD/month, 4 at once", "never"]);
+    let shown = json_of(&home, &["key", "show", "ana", "--json"]).await;
+    assert_eq!(
+        (&shown["role"], &shown["models"], &shown["usage"][0]["used_usd"]),
+        (&json!("member"), &json!(["qwen*", "auto"]), &json!(0.0))
+    );
+    let rotated = json_of(&home, &["key", "rotate", "ana", "--overlap", "0", "--json"]).await;
+    assert_ne!(rotated["secret"], secret);
+    for (word, status) in [("disable", "disabled"), ("enable", "active"), ("revoke", "revoked")] {
+        assert_eq!(json_of(&home, &["key", word, "ana", "--json"]).await["status"], status);
+    }
+    let again = home.run(&["key", "enable", "ana"]).await;
+    assert_eq!(again.code, Some(1));
+    assert!(again.stderr.contains("is revoked, which is final"), "{}", again.stderr);
+    let audit = json_of(&home, &["audit", "list", "--json"]).await;
+    let actions: Vec<&str> =
+        audit.as_array().expect("a list").iter().filter_map(|entry| entry["action"].as_str()).collect();
+    assert_eq!(actions, ["key.revoke", "key.enable", "key.disable", "key.rotate", "key.create"]);
+    let verified = home.run(&["audit", "verify"]).await;
+    assert!(verified.stdout.starts_with("The audit log is unbroken: 5 changes"), "{}", verified.stdout);
+    let exported = home.run(&["audit", "export"]).await;
+    assert_eq!(exported.stdout.lines().count(), 5);
+    assert!(!exported.stdout.contains(&secret[20..]), "the log has no secret");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_key_is_said_in_a_sentence() {
+    let home = Home::empty();
+    for (arguments, words) in [
+        (&["key", "create", "a b"][..], "is not a name for a key"),
+        (&["key", "create", "ana", "--budget", "much"], "write '5 USD/month' or '200k tokens/day'"),
+        (&["key", "create", "ana", "--expires", "soon"], "write '2027-01-31', '30d' or '12h'"),
+        (&["key", "show", "nobody"], "there is no key 'nobody'"),
+    ] {
+        let ran = home.run(arguments).await;
+        assert!(ran.code != Some(0) && ran.stderr.contains(words), "{arguments:?}: {}", ran.stderr);
+    }
+}
+
+#[tokio::test]
+async fn a_server_does_not_start_with_a_misspelt_setting() {
+    let home = Home::with_config("[server]\napi_kye = \"s3cret\"\n");
+    let ran = home.run(&["serve"]).await;
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("unknown key 'server.api_kye' (did you mean 'server.api_key'?)"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!ran.stderr.contains("s3cret"));
+}
