@@ -126,7 +126,7 @@ impl RecordedEngine {
     /// Follows the OpenTelemetry conventions for generative AI.
     fn span(&self, operation: Operation, engine: &str, model: &str) -> Span {
         let operation = operation.as_str();
-        let RecordContext { recorder, trace_parent, agent, .. } = &*self.context;
+        let RecordContext { recorder, trace_parent, agent, key, .. } = &*self.context;
         let parent = trace_parent.or_else(current);
         let mut span = recorder.tracer.start(parent, SpanKind::Client, || format!("{operation} {model}"));
         span.set("gen_ai.operation.name", operation);
@@ -134,6 +134,9 @@ impl RecordedEngine {
         span.set("gen_ai.request.model", model);
         if let Some(agent) = agent {
             span.set("gen_ai.agent.name", agent.as_str());
+        }
+        if let Some(key) = key {
+            span.set("hob.key", &*key.name);
         }
         span
     }

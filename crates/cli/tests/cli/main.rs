@@ -32,6 +32,7 @@ mod hostile;
 mod http;
 #[cfg(test)]
 mod init;
+#[cfg(test)]
 mod key;
 #[cfg(test)]
 mod mcp;

@@ -43,6 +43,7 @@ async fn change(
         TaskChange::Pause => "task.pause",
         TaskChange::Resume => "task.resume",
         TaskChange::Cancel => "task.cancel",
+        TaskChange::Run => "task.run",
     };
     audit::note(action, &task.id.to_string())?;
     match args.json.into() {
