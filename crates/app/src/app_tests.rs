@@ -21,7 +21,8 @@ async fn the_tool_llm_asks_the_engine_that_has_its_model() {
         [(Some(AUTO), "ollama", "small"), (None, "ollama", "small"), (Some("large"), "litellm", "large")]
     {
         let named = DefaultModel::new(default.map(str::to_owned));
-        let llm = llm_tool(&pool, &named, &recorder).await;
-        assert_eq!((llm.engine.key(), (llm.model)().as_deref()), (engine, Some(model)), "{default:?}");
+        let keys = key_service(&config, hob_database(home.path()));
+        let (asked, llm) = llm_tool(&pool, &named, &recorder, &keys).await;
+        assert_eq!((asked.as_str(), (llm.model)().as_deref()), (engine, Some(model)), "{default:?}");
     }
 }

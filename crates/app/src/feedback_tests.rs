@@ -76,6 +76,8 @@ fn recorded(home: &Home, run: &str, source: RequestSource, seconds: u64) {
         engine: "vllm".into(),
         model: "m".into(),
         agent: None,
+        key: None,
+        end_user: None,
         streamed: false,
         usage: Usage::default(),
         estimated: false,
