@@ -19,6 +19,8 @@ mod files {
             engine: "ollama".to_owned(),
             model: "m".to_owned(),
             agent: None,
+            key: None,
+            end_user: None,
             streamed: false,
             usage: Usage {
                 prompt_tokens: 3,
