@@ -5,7 +5,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::context_overflow::ContextOverflow;
-use crate::key::LimitReached;
+use crate::limit::LimitReached;
 
 /// How an engine fails. Every engine maps its errors to one of these.
 #[derive(Debug, Error)]

@@ -3,14 +3,13 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
-use thiserror::Error;
 
 use crate::caller::CallerRole;
 use crate::engine::CLOUD;
 use crate::generate::Usage;
+use crate::limit::LimitReached;
 use crate::model::{AGENT_MODEL, AUTO, DEFAULT_MODEL};
 use crate::tool::{Permit, Reach};
 
@@ -197,27 +196,6 @@ pub struct PlannedCall<'a> {
 pub trait CallReservation: Send + Sync {
     /// The call has ended, however it ended, and used this.
     fn settle(self: Box<Self>, usage: Usage);
-}
-
-/// A limit of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LimitKind {
-    RequestsPerMinute,
-    TokensPerMinute,
-    Parallel,
-    Budget,
-    /// The limits cannot be read.
-    Unknown,
-}
-
-/// A key may not use more now.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{message}")]
-pub struct LimitReached {
-    pub kind: LimitKind,
-    /// The limit, and when there is more.
-    pub message: String,
-    pub retry_after: Option<Duration>,
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ pub mod engine_error;
 pub mod event;
 pub mod generate;
 pub mod key;
+pub mod limit;
 pub mod media;
 pub mod message;
 pub mod model;
@@ -60,9 +61,10 @@ pub use generate::{
     Usage, is_annotation, is_documented_field, is_documented_message_field,
 };
 pub use key::{
-    CallReservation, CallerRights, EmptyKeyRing, KeyGrant, KeyRing, LimitKind, LimitReached, ModelPatterns,
-    PlannedCall, RunningRequest, Spending,
+    CallReservation, CallerRights, EmptyKeyRing, KeyGrant, KeyRing, ModelPatterns, PlannedCall,
+    RunningRequest, Spending,
 };
+pub use limit::{LimitKind, LimitReached};
 pub use media::{MediaAnswer, MediaForm, MediaRequest, MediaStream, MediaTask};
 pub use message::{Content, ContentPart, Image, Message, Role, ToolCall};
 pub use model::{ListedModel, ModelCapabilities, ModelInfo, ModelKind, NoSuitableModel, RunningModel};

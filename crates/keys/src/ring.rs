@@ -60,7 +60,7 @@ pub struct KeySnapshot {
     by_name: HashMap<Arc<str>, Arc<ActiveKey>>,
     /// The number of changes of the store when this was read.
     pub(crate) changes: i64,
-    has_active: bool,
+    has_keys: bool,
 }
 
 impl KeySnapshot {
@@ -79,7 +79,7 @@ impl KeySnapshot {
                 None => Arc::new(Metered::new(Arc::clone(&id), Arc::clone(&name), Arc::clone(parts))),
             };
             metered.set_rules(&key.rules);
-            snapshot.has_active |= key.status == KeyStatus::Active;
+            snapshot.has_keys = true;
             let grant = Arc::new(grant(&key, &metered));
             let active = Arc::new(ActiveKey { key, grant, hash, previous_hash, metered });
             snapshot.by_id.insert(id, Arc::clone(&active));
@@ -88,9 +88,9 @@ impl KeySnapshot {
         snapshot
     }
 
-    /// Whether there is a key that is not disabled or revoked.
-    pub fn has_active(&self) -> bool {
-        self.has_active
+    /// Whether a key was ever created. Disabling or revoking the last one must not open the server to everyone.
+    pub fn has_keys(&self) -> bool {
+        self.has_keys
     }
 
     /// Checks the text that a client sent.

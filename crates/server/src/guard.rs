@@ -153,7 +153,7 @@ impl Guard {
         origin: RequestOrigin,
         keys: Option<&KeyService>,
     ) -> Result<Proof, ApiError> {
-        let has_named = keys.is_some_and(|keys| keys.snapshot().has_active());
+        let has_named = keys.is_some_and(|keys| keys.snapshot().has_keys());
         if self.api_key.is_none() && !has_named {
             return Ok(Proof::None);
         }

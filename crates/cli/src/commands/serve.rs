@@ -71,7 +71,7 @@ async fn serve(app: &App, config: &Config, args: ServeArgs, signals: &mut Signal
     if let Err(error) = summary {
         tracing::info!(%error, "cannot print the summary");
     }
-    if !app.keys.snapshot().has_active() {
+    if !app.keys.snapshot().has_keys() {
         warn_if_open(server.address(), &config.server);
     }
 

@@ -74,6 +74,8 @@ pub(crate) fn rows(telemetry: &SqliteTelemetryStore) -> Vec<CallRecord> {
 #[test]
 fn a_row_has_all_values_of_a_call() {
     let agents_turn = Inference {
+        key: Some("ana".into()),
+        end_user: Some("u-1".into()),
         agent: Some("react".to_owned()),
         engine: "cloud".to_owned(),
         model: "gpt-5.2-2025-12-11".to_owned(),
@@ -89,6 +91,8 @@ fn a_row_has_all_values_of_a_call() {
       "engine": "cloud",
       "model": "gpt-5.2-2025-12-11",
       "agent": "react",
+      "key": "ana",
+      "end_user": "u-1",
       "streamed": true,
       "prompt_tokens": 100,
       "completion_tokens": 50,

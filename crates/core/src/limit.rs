@@ -1,0 +1,26 @@
+//! Why a key may not use more now. Knows nothing of keys.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// A limit of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LimitKind {
+    RequestsPerMinute,
+    TokensPerMinute,
+    Parallel,
+    Budget,
+    /// The limits cannot be read.
+    Unknown,
+}
+
+/// A key may not use more now.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct LimitReached {
+    pub kind: LimitKind,
+    /// The limit, and when there is more.
+    pub message: String,
+    pub retry_after: Option<Duration>,
+}
