@@ -130,6 +130,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let native = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("native/chat");
     let sources = llama_cpp()?;
     let common = sources.join("common");
+    // Saved states of a model belong to one version.
+    let version = sources.parent().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    println!("cargo:rustc-env=HOB_LLAMA_CPP={}", version.ok_or("the sources of llama.cpp have no version")?);
 
     let mut parsers: Vec<String> = fs::read_dir(common.join("parsers"))?
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())

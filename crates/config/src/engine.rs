@@ -6,8 +6,8 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use crate::engine_name::{ENGINE, ENGINES, EngineName};
-use crate::kind::{COUNT, COUNT_OR_NONE, HTTP_URL, HTTP_URLS, OPTIONAL_PATH, SECONDS, SECRET, TEXTS};
-use crate::section_keys::{Keys, Section, keys_of};
+use crate::kind::{COUNT, COUNT_OR_NONE, HTTP_URL, HTTP_URLS, OPTIONAL_PATH, SECONDS, SECRET, TEXTS, quote};
+use crate::section_keys::{Exposure, Keys, Kind, Section, keys_of};
 
 /// How long an engine may take to answer by default.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -222,9 +222,9 @@ impl Section for LlamacppConfig {
 pub struct EmbeddedConfig {
     /// Compute threads; 0 uses one for each physical core.
     pub threads: usize,
-    /// Context size of one conversation in tokens; 0 uses the model's own, up to 8192.
+    /// Context size of one conversation in tokens; 0 chooses what fits, up to the training context.
     pub context: usize,
-    /// Conversations that one model processes at the same time.
+    /// Conversations that one model processes at the same time; 0 chooses what fits.
     pub parallel: usize,
     /// Requests that may wait for one model.
     pub queue: usize,
@@ -232,17 +232,76 @@ pub struct EmbeddedConfig {
     pub keep_alive: Duration,
     /// Memory limit for all loaded models together in MiB; 0 is 70 % of the machine's memory.
     pub memory_mb: usize,
+    pub kv_cache: KvCacheSetting,
+    pub flash_attention: FlashAttentionSetting,
+    /// Limit for prompts that are saved between runs in MiB; 0 saves none.
+    pub prefix_cache_mb: usize,
 }
+
+/// The numbers of the KV cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KvCacheSetting {
+    #[default]
+    F16,
+    Q8,
+}
+
+const KV_CACHE: Kind<KvCacheSetting> = Kind {
+    expected: "f16 or q8_0",
+    read: |typed| match typed.text()?.trim() {
+        "f16" => Some(KvCacheSetting::F16),
+        "q8_0" => Some(KvCacheSetting::Q8),
+        _ => None,
+    },
+    write: |setting| {
+        quote(match setting {
+            KvCacheSetting::F16 => "f16",
+            KvCacheSetting::Q8 => "q8_0",
+        })
+    },
+    exposure: Exposure::OneOf(&["f16", "q8_0"]),
+};
+
+/// Whether the attention is computed in one operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FlashAttentionSetting {
+    /// If the device supports it.
+    #[default]
+    Auto,
+    On,
+    Off,
+}
+
+const FLASH_ATTENTION: Kind<FlashAttentionSetting> = Kind {
+    expected: "auto, on or off",
+    read: |typed| match typed.text()?.trim() {
+        "auto" => Some(FlashAttentionSetting::Auto),
+        "on" => Some(FlashAttentionSetting::On),
+        "off" => Some(FlashAttentionSetting::Off),
+        _ => None,
+    },
+    write: |setting| {
+        quote(match setting {
+            FlashAttentionSetting::Auto => "auto",
+            FlashAttentionSetting::On => "on",
+            FlashAttentionSetting::Off => "off",
+        })
+    },
+    exposure: Exposure::OneOf(&["auto", "on", "off"]),
+};
 
 impl Default for EmbeddedConfig {
     fn default() -> Self {
         EmbeddedConfig {
             threads: 0,
             context: 0,
-            parallel: 8,
+            parallel: 0,
             queue: 64,
             keep_alive: Duration::from_secs(300),
             memory_mb: 0,
+            kv_cache: KvCacheSetting::default(),
+            flash_attention: FlashAttentionSetting::default(),
+            prefix_cache_mb: 512,
         }
     }
 }
@@ -250,11 +309,14 @@ impl Default for EmbeddedConfig {
 keys_of! {
     EmbeddedConfig {
         threads: COUNT_OR_NONE, "Compute threads; 0 uses one for each physical core.";
-        context: COUNT_OR_NONE, "Context size of one conversation in tokens; 0 uses the model's own, up to 8192.";
-        parallel: COUNT, "Conversations that one model processes at the same time.";
+        context: COUNT_OR_NONE, "Context size of one conversation in tokens; 0 chooses what fits into the memory, up to the context that the model was trained for and 32768.";
+        parallel: COUNT_OR_NONE, "Conversations that one model processes at the same time; 0 chooses what fits into the memory, up to 64.";
         queue: COUNT, "Requests that may wait for one model.";
         keep_alive: SECONDS, "Seconds that an unused model stays in memory.";
         memory_mb: COUNT_OR_NONE, "Memory limit for all loaded models together in MiB; 0 is 70 % of the machine's memory.";
+        kv_cache: KV_CACHE, "Numbers of the KV cache: f16, or q8_0 for about half the memory and a small loss of quality.";
+        flash_attention: FLASH_ATTENTION, "Flash attention: auto, on or off. kv_cache = \"q8_0\" requires it.";
+        prefix_cache_mb: COUNT_OR_NONE, "Disk space for prompts that a model need not read again after a restart, in MiB; 0 saves none.";
         !tune;
     }
 }

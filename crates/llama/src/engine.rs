@@ -6,21 +6,23 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
 use hob_core::{
-    Collector, CompletionRequest, Cut, Delta, DeltaStream, DetokenizeRequest, EmbedRequest, Embeddings,
-    Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelCapabilities, ModelInfo,
-    ModelKind, RerankRequest, Reranking, RunningModel, TokenizeRequest, Tokenized, Usage,
+    AnswerWarning, Collector, CompletionRequest, Cut, Delta, DeltaStream, DetokenizeRequest, EmbedRequest,
+    Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelCapabilities,
+    ModelInfo, ModelKind, RerankRequest, Reranking, RunningModel, TokenizeRequest, Tokenized, Usage,
 };
 use hob_models::catalogue;
 use hob_models::tuned::{KeepTuned, TuneReport};
-use hob_models::{ContextPlan, StoredModel};
+use hob_models::{ContextWish, StoredModel};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use crate::constraint::schema_field;
 use crate::error::{KEY, bad_request, busy, interrupted, unusable};
 use crate::grammar_thread;
 use crate::job::{EmbedJob, Job, VectorForm, WarmJob};
-use crate::loaded_model::{ContextSize, LoadedModel, MAX_PARALLEL, backend};
-use crate::model_cache::{Handle, Lease, ModelCache};
+use crate::load_queue::{QueuePlace, seconds};
+use crate::loaded_model::{LoadedModel, backend};
+use crate::model_cache::{Lease, ModelCache};
+use crate::model_thread::Handle;
 use crate::options::LlamaOptions;
 use crate::prompt::{Prepared, prepare, prepare_completion, prompt_of};
 use crate::rerank;
@@ -61,20 +63,14 @@ impl LlamaEngine {
         self.cache.computed()
     }
 
-    /// How the memory of conversations is divided for a model that was trained for this context.
-    pub fn context_plan(&self, trained: Option<u64>) -> ContextPlan {
-        let options = self.cache.options();
-        let size = ContextSize::sized(trained, options);
-        ContextPlan {
-            context: size.context.into(),
-            cells: size.cells.into(),
-            slots: options.parallel.clamp(1, MAX_PARALLEL),
-        }
+    /// How often a model was loaded so far.
+    pub fn loads(&self) -> u64 {
+        self.cache.loads()
     }
 
-    /// Bytes of memory for all models.
-    pub fn memory_budget(&self) -> u64 {
-        self.cache.options().memory_budget
+    /// What the settings ask for, and the memory for all models.
+    pub fn context_wish(&self) -> ContextWish {
+        self.cache.options().context_wish()
     }
 
     /// Measures the tuned form of a model. If it is kept, it is used when the model is loaded next. Dropping the future cancels
@@ -87,7 +83,7 @@ impl LlamaEngine {
     /// Sends a request to its model; the answer is a stream.
     async fn start(&self, question: Question) -> Result<GenerationStream, EngineError> {
         let began = Instant::now();
-        let (handle, lease) = self.cache.acquire(question.model()).await?;
+        let (handle, lease, waited) = self.cache.acquire(question.model()).await?;
         let load_time = began.elapsed();
         if handle.loaded.embeds_only {
             return Err(bad_request(
@@ -95,9 +91,16 @@ impl LlamaEngine {
                 Some("model"),
             ));
         }
+        let queued = waited.or_else(|| position_in_queue(&handle));
         let place = place_in_queue(&handle)?;
         let mut prepared = read(&handle.loaded, question).await?;
-        let warnings = std::mem::take(&mut prepared.ask.warnings);
+        let mut warnings = std::mem::take(&mut prepared.ask.warnings);
+        warnings.extend(
+            queued.map(|place| AnswerWarning::Queued {
+                position: place.position,
+                seconds: seconds(place.wait),
+            }),
+        );
         let deltas = if prepared.constraint.check.is_some() {
             checked(&handle, lease, prepared, place).await?
         } else {
@@ -265,8 +268,17 @@ async fn checked(
 
 fn place_in_queue(handle: &Handle) -> Result<OwnedSemaphorePermit, EngineError> {
     Arc::clone(&handle.queue).try_acquire_owned().map_err(|_| {
-        busy(format!("the queue of the model '{}' is full; try again in a moment", handle.loaded.id), 1)
+        let wait = handle.pace.answers(handle.places, handle.loaded.parallel);
+        busy(format!("the queue of the model '{}' is full; try again later", handle.loaded.id), seconds(wait))
     })
+}
+
+/// The place of the next request, if all slots are taken.
+fn position_in_queue(handle: &Handle) -> Option<QueuePlace> {
+    let slots = handle.loaded.parallel;
+    let taken = handle.places.saturating_sub(handle.queue.available_permits());
+    let position = (taken + 1).checked_sub(slots).filter(|position| *position > 0)?;
+    Some(QueuePlace { position, wait: handle.pace.answers(position, slots) })
 }
 
 fn send(handle: &Handle, order: Order) -> Result<(), EngineError> {
@@ -343,19 +355,19 @@ impl Engine for LlamaEngine {
     }
 
     async fn tokenize(&self, request: &TokenizeRequest) -> Result<Tokenized, EngineError> {
-        let (handle, _lease) = self.cache.acquire(&request.model).await?;
+        let (handle, _lease, _) = self.cache.acquire(&request.model).await?;
         let (loaded, request) = (Arc::clone(&handle.loaded), request.clone());
         blocking(move || tokens::split(&loaded, &request)).await
     }
 
     async fn detokenize(&self, request: &DetokenizeRequest) -> Result<String, EngineError> {
-        let (handle, _lease) = self.cache.acquire(&request.model).await?;
+        let (handle, _lease, _) = self.cache.acquire(&request.model).await?;
         let (loaded, request) = (Arc::clone(&handle.loaded), request.clone());
         blocking(move || tokens::join(&loaded, &request)).await
     }
 
     async fn rerank(&self, request: &RerankRequest) -> Result<Reranking, EngineError> {
-        let (handle, _lease) = self.cache.acquire(&request.model).await?;
+        let (handle, _lease, _) = self.cache.acquire(&request.model).await?;
         let place = place_in_queue(&handle)?;
         let (loaded, request) = (Arc::clone(&handle.loaded), request.clone());
         let inputs = blocking(move || rerank::pairs(&loaded, &request)).await?;
@@ -366,7 +378,7 @@ impl Engine for LlamaEngine {
 
     /// Vectors of length one.
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
-        let (handle, _lease) = self.cache.acquire(&request.model).await?;
+        let (handle, _lease, _) = self.cache.acquire(&request.model).await?;
         let place = place_in_queue(&handle)?;
         let (loaded, request) = (Arc::clone(&handle.loaded), request.clone());
         let texts = blocking(move || Texts::read(&loaded, &request)).await?;
@@ -426,7 +438,7 @@ impl Engine for LlamaEngine {
 
     /// Reads the prompt while the model is idle, until the next request. Dropping the future cancels it.
     async fn warm(&self, request: &GenerateRequest) -> Result<(), EngineError> {
-        let (handle, _lease) = self.cache.acquire(&request.model).await?;
+        let (handle, _lease, _) = self.cache.acquire(&request.model).await?;
         if handle.loaded.embeds_only {
             return Ok(());
         }

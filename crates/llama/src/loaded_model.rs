@@ -1,41 +1,31 @@
 //! A loaded model and its properties. The worker computes.
 
 use std::num::NonZeroU32;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use hob_core::{EngineError, ModelCapabilities};
 use hob_models::tuned::file_to_load;
-use hob_models::{MemoryEstimate, StoredModel};
+use hob_models::{ContextPlan, ContextShape, KvPrecision, MemoryEstimate, MemoryNeeds, StoredModel};
 use llama_cpp_2::LlamaCppError;
 use llama_cpp_2::context::LlamaContext;
-use llama_cpp_2::context::params::{LlamaContextParams, LlamaPoolingType};
+use llama_cpp_2::context::params::{KvCacheType, LlamaContextParams, LlamaPoolingType};
 use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_2::model::{LlamaChatTemplate, LlamaModel};
 use llama_cpp_2::token::LlamaToken;
 use llama_cpp_2::token_type::LlamaTokenAttr;
 
-use crate::batch_plan::StepSize;
+use crate::batch_plan::STEP;
 use crate::chat::ChatTemplate;
 use crate::control_tokens::ControlTokens;
 use crate::error::{bad_request, unusable};
 use crate::grammar::{GrammarError, Spelling, Vocabulary};
 use crate::log;
-use crate::options::LlamaOptions;
+use crate::options::{FlashAttention, LlamaOptions};
+use crate::resident;
 use crate::slots::Reuse;
-
-/// The default context.
-const DEFAULT_CONTEXT: u32 = 8192;
-
-/// Prompt tokens per step. A step cannot be interrupted, so the next request waits for its end. More would be hardly faster on a
-/// processor; a graphics card is fast enough for more.
-pub(crate) const STEP: StepSize = if cfg!(any(feature = "cuda", feature = "metal", feature = "vulkan")) {
-    StepSize { alone: 512, beside: 256 }
-} else {
-    StepSize { alone: 128, beside: 64 }
-};
 
 /// The longest text to embed.
 const MAX_EMBEDDED: u32 = 2048;
@@ -67,41 +57,41 @@ pub(crate) fn backend() -> Result<&'static LlamaBackend, EngineError> {
 pub(crate) struct ContextSize {
     /// Tokens of one conversation.
     pub(crate) context: u32,
-    /// Tokens of all conversations. Less than `context` for each: few use all of it, and a request waits until enough is free.
-    /// The memory is allocated as needed.
+    /// Tokens of all conversations, at most. The memory is allocated as needed.
     pub(crate) cells: u32,
+    pub(crate) first_cells: u32,
+    /// Tokens up to which the memory grows only to keep what was read. Beyond, it grows for active conversations.
+    pub(crate) cached_cells: u32,
+    pub(crate) slots: usize,
 }
 
-/// The most conversations that one model answers concurrently.
-pub(crate) const MAX_PARALLEL: usize = 64;
+/// Conversations of full length that stay in the cache although nobody continues them.
+const CACHED_CONVERSATIONS: u32 = 2;
 
-/// The initial cells: for a few short conversations, or the prompt of an agent.
-const FIRST_CELLS: u32 = 1024;
+/// llama.cpp counts cells with 31 bits.
+const MAX_CELLS: u64 = 1 << 30;
 
 impl ContextSize {
     pub(crate) fn of(stored: &StoredModel, options: &LlamaOptions) -> Self {
-        Self::sized(stored.header.as_ref().and_then(|header| header.context_length), options)
+        match stored.needs() {
+            Some(needs) => {
+                Self::planned(&ContextPlan::new(&needs, stored.trained(), &options.context_wish()))
+            }
+            // Not a model: loading it gives the reason.
+            None => ContextSize { context: 1, cells: 1, first_cells: 1, cached_cells: 1, slots: 1 },
+        }
     }
 
-    /// The size for a model that was trained for this context.
-    pub(crate) fn sized(trained: Option<u64>, options: &LlamaOptions) -> Self {
-        let trained = trained
-            .and_then(|length| u32::try_from(length).ok())
-            .filter(|length| *length > 0)
-            .unwrap_or(DEFAULT_CONTEXT);
-        let context = options.context.unwrap_or(DEFAULT_CONTEXT).clamp(1, trained);
-        let sharing = u32::try_from(options.parallel.clamp(1, 2)).unwrap_or(1);
-        // llama.cpp uses all cells as the longest conversation, which must not exceed the training.
-        ContextSize { context, cells: context.saturating_mul(sharing).min(trained) }
-    }
-
-    pub(crate) fn first_cells(&self) -> u32 {
-        self.cells.min(FIRST_CELLS)
-    }
-
-    /// The estimated memory of the model.
-    pub(crate) fn memory(&self, stored: &StoredModel) -> u64 {
-        stored.memory(self.cells.into()).as_ref().map_or(stored.size, MemoryEstimate::total)
+    fn planned(plan: &ContextPlan) -> Self {
+        let cells = |cells: u64| u32::try_from(cells.clamp(1, MAX_CELLS)).unwrap_or(1);
+        let context = cells(plan.context);
+        ContextSize {
+            context,
+            cells: cells(plan.cells),
+            first_cells: cells(plan.first_cells()),
+            cached_cells: context.saturating_mul(CACHED_CONVERSATIONS).min(cells(plan.cells)),
+            slots: plan.slots,
+        }
     }
 }
 
@@ -139,6 +129,10 @@ pub(crate) struct LoadedModel {
     vocabulary: OnceLock<Result<Arc<Vocabulary>, GrammarError>>,
     pub(crate) context_size: ContextSize,
     pub(crate) parallel: usize,
+    /// What it needs, with the size of the weights as they are in memory.
+    needs: Option<MemoryNeeds>,
+    kv: KvPrecision,
+    flash_attention: FlashAttention,
     threads: i32,
     /// An embedding model, which cannot generate.
     pub(crate) embeds_only: bool,
@@ -167,15 +161,24 @@ impl LoadedModel {
         }
         let backend = backend()?;
         let params = LlamaModelParams::default().with_n_gpu_layers(options.gpu_layers);
-        let (loaded, errors) = log::with_errors(|| LlamaModel::load_from_file(backend, file, &params));
+        let (loaded, said) = log::listen(|| LlamaModel::load_from_file(backend, file, &params));
         let model = loaded.map_err(|_| {
-            let said = match errors.first() {
+            let reason = match said.errors.first() {
                 Some(first) => first.as_str(),
                 None => "llama.cpp gives no reason",
             };
-            unusable(format!("cannot load the model '{name}': {said}"))
+            unusable(format!("cannot load the model '{name}': {reason}"))
         })?;
+        let copied = said.buffers.copied_weights;
+        if copied > stored.size / 2 {
+            let parts = stored.files.iter().map(PathBuf::as_path).filter(|_| file == stored.path);
+            parts.chain([file]).for_each(resident::release_file);
+        }
         let header = stored.header.as_deref();
+        let context_size = ContextSize::of(stored, options);
+        if let Some(trained) = stored.trained().filter(|trained| u64::from(context_size.context) > *trained) {
+            tracing::warn!(model = %name, context = context_size.context, trained, "the context is longer than the model was trained for");
+        }
         let template = choose_template(&model, name)?;
         let marks = control_marks(&model, template.marks().chain(COMMON_MARKS));
         let architecture = header.and_then(|header| header.architecture.clone()).unwrap_or_default();
@@ -191,8 +194,11 @@ impl LoadedModel {
             control: control_tokens(&model),
             marks,
             vocabulary: OnceLock::new(),
-            context_size: ContextSize::of(stored, options),
-            parallel: options.parallel.clamp(1, MAX_PARALLEL),
+            context_size,
+            parallel: context_size.slots,
+            needs: stored.needs().map(|needs| needs.with_weights(needs.weights.max(copied))),
+            kv: options.kv,
+            flash_attention: options.flash_attention,
             threads: i32::try_from(options.threads.max(1)).unwrap_or(1),
             embeds_only: header.is_some_and(|header| header.is_embedding),
             pooling,
@@ -209,12 +215,19 @@ impl LoadedModel {
 
     /// The context to generate, with this many cells.
     pub(crate) fn writing_context(&self, cells: u32) -> Result<LlamaContext<'_>, EngineError> {
-        let batch = u32::try_from(STEP.alone + self.parallel).unwrap_or(1024);
+        let batch = u32::try_from(STEP.tokens_of(self.parallel)).unwrap_or(1024);
+        let kv = match self.kv {
+            KvPrecision::F16 => KvCacheType::F16,
+            KvPrecision::Q8 => KvCacheType::Q8_0,
+        };
         let params = LlamaContextParams::default()
             .with_n_ctx(NonZeroU32::new(cells))
             .with_n_batch(batch)
             .with_n_ubatch(batch)
             .with_n_seq_max(u32::try_from(self.parallel).unwrap_or(1))
+            .with_type_k(kv)
+            .with_type_v(kv)
+            .with_flash_attention_policy(self.flash_attention.policy())
             // One pool for all sequences: they share common prefixes for free, a single one may use all of it, and a step over
             // prompts and single tokens stays one pass over the weights.
             .with_kv_unified(true)
@@ -283,10 +296,21 @@ impl LoadedModel {
 
     fn context(&self, params: LlamaContextParams) -> Result<LlamaContext<'_>, EngineError> {
         let backend = backend()?;
-        let (context, errors) = log::with_errors(|| self.model.new_context(backend, params));
+        let (context, said) = log::listen(|| self.model.new_context(backend, params));
         context.map_err(|_| {
-            unusable(format!("not enough memory for the model '{}': {}", self.id, errors.join("; ")))
+            unusable(format!("not enough memory for the model '{}': {}", self.id, said.errors.join("; ")))
         })
+    }
+
+    /// The memory of the model with this many cells.
+    pub(crate) fn memory(&self, cells: u32) -> Option<MemoryEstimate> {
+        let batch = match self.embeds_only {
+            true => self.longest_embedded().into(),
+            false => STEP.tokens_of(self.parallel) as u64,
+        };
+        let slots = if self.embeds_only { self.embedded_together() } else { self.parallel } as u64;
+        let shape = ContextShape { cells: cells.into(), slots, batch, kv: self.kv };
+        self.needs.map(|needs| needs.estimate(shape))
     }
 
     /// The bytes of a token. `special` includes the names of control tokens.
@@ -416,21 +440,5 @@ fn read_template(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_conversation_exceeds_the_training_context() {
-        let size = |trained: u64, context: Option<u32>, parallel: usize| {
-            let size = ContextSize::sized(
-                Some(trained),
-                &LlamaOptions { context, parallel, ..LlamaOptions::new("") },
-            );
-            (size.context, size.cells, size.first_cells())
-        };
-        assert_eq!(size(8192, None, 8), (8192, 8192, 1024));
-        assert_eq!(size(2048, Some(100_000), 8), (2048, 2048, 1024));
-        assert_eq!(size(131_072, None, 8), (8192, 16_384, 1024));
-        assert_eq!(size(131_072, Some(512), 1), (512, 512, 512));
-    }
-}
+#[path = "loaded_model_tests.rs"]
+mod tests;

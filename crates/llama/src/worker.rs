@@ -17,13 +17,18 @@ use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
 
-use crate::batch_plan::{Share, shares};
+use crate::batch_plan::{STEP, Share, shares};
 use crate::embed::Embedder;
-use crate::error::interrupted;
+use crate::error::{busy, interrupted};
 use crate::job::{EmbedJob, Job, WarmJob};
-use crate::loaded_model::{LoadedModel, STEP};
+use crate::kv_state;
+use crate::loaded_model::LoadedModel;
+use crate::saved_prompts::SavedPrompts;
 use crate::sequence::{Outcome, Sequence, Stage};
 use crate::slots::{SlotAssignment, Slots, Token};
+
+/// Seconds after which other models may have left their memory.
+const RETRY_AFTER: u64 = 10;
 
 /// Work for a model.
 pub(crate) enum Order {
@@ -45,7 +50,7 @@ pub(crate) enum Idle {
 pub(crate) fn serve(
     loaded: &LoadedModel,
     orders: &Receiver<Order>,
-    mut worker: Worker<'_>,
+    worker: &mut Worker<'_>,
     mut idle: impl FnMut(Duration) -> Idle,
 ) {
     let mut embedder = Embedder::new(loaded);
@@ -95,6 +100,24 @@ pub(crate) struct Worker<'model> {
     /// A size that could not be allocated, and the number of sequences then.
     refused: Option<(usize, usize)>,
     turn: usize,
+    /// Asks for the memory of a model with this many cells.
+    claim: Box<dyn FnMut(u32, GrowthNeed) -> bool + 'model>,
+    saved: SavedPrompts,
+}
+
+/// What more memory is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GrowthNeed {
+    /// The request can wait until another one ends.
+    Later,
+    /// Nothing else can make room for the request.
+    Now,
+}
+
+/// What a worker gets from outside.
+pub(crate) struct WorkerParts<'model> {
+    pub(crate) claim: Box<dyn FnMut(u32, GrowthNeed) -> bool + 'model>,
+    pub(crate) saved: SavedPrompts,
 }
 
 /// A prompt that is read ahead.
@@ -106,21 +129,24 @@ struct Warming {
 
 impl<'model> Worker<'model> {
     /// Allocates the context, and runs the model once so that the first answer does not wait for the disk.
-    pub(crate) fn new(loaded: &'model LoadedModel) -> Result<Self, EngineError> {
+    pub(crate) fn new(loaded: &'model LoadedModel, parts: WorkerParts<'model>) -> Result<Self, EngineError> {
+        let first_cells = loaded.context_size.first_cells;
         let mut worker = Worker {
             loaded,
             context: None,
-            batch: LlamaBatch::new(STEP.alone + loaded.parallel, 1),
-            slots: Slots::new(loaded.parallel, loaded.context_size.first_cells() as usize, loaded.reuse()),
+            batch: LlamaBatch::new(STEP.tokens_of(loaded.parallel), 1),
+            slots: Slots::new(loaded.parallel, first_cells as usize, loaded.reuse()),
             waiting: VecDeque::new(),
             alive: Vec::new(),
             copies: Vec::new(),
             warming: None,
             refused: None,
             turn: 0,
+            claim: parts.claim,
+            saved: parts.saved,
         };
         if !loaded.embeds_only {
-            let mut context = loaded.writing_context(loaded.context_size.first_cells())?;
+            let mut context = loaded.writing_context(first_cells)?;
             // The first request would report the same failure.
             if worker.batch.add(LlamaToken(0), 0, &[0], true).is_ok() {
                 let _ = context.decode(&mut worker.batch);
@@ -156,6 +182,7 @@ impl<'model> Worker<'model> {
         let slot = match warming.slot {
             Some(slot) => slot,
             None => {
+                self.restore(prompt);
                 self.grow(prompt.len());
                 let Some(place) = self.slots.place(prompt, prompt.len()) else { return };
                 self.settle(&place);
@@ -206,8 +233,9 @@ impl<'model> Worker<'model> {
 
     /// Grows the memory for one more sequence, within the limit, so that nothing must be cleared.
     fn grow(&mut self, cells: usize) {
-        let most = self.loaded.context_size.cells as usize;
-        let (now, wanted) = (self.slots.cells(), self.slots.wanted(cells));
+        let size = self.loaded.context_size;
+        let most = size.cells as usize;
+        let (now, wanted) = (self.slots.cells(), self.slots.wanted(cells, size.cached_cells as usize));
         let Some(context) = &self.context else { return };
         if wanted <= now || now >= most {
             return;
@@ -222,7 +250,9 @@ impl<'model> Worker<'model> {
         if writing > 0 && self.refused.is_some_and(|(refused, then)| cells >= refused && writing >= then) {
             return;
         }
-        let made = u32::try_from(cells).ok().and_then(|cells| self.loaded.writing_context(cells).ok());
+        let need = if writing == 0 { GrowthNeed::Now } else { GrowthNeed::Later };
+        let claimed = u32::try_from(cells).ok().filter(|cells| (self.claim)(*cells, need));
+        let made = claimed.and_then(|cells| self.loaded.writing_context(cells).ok());
         let moved = made.and_then(|mut larger| move_memory(context, &mut larger).then_some(larger));
         match moved {
             Some(larger) => {
@@ -234,6 +264,9 @@ impl<'model> Worker<'model> {
             None => {
                 tracing::warn!(model = %self.loaded.id, cells, "not enough memory for more conversations");
                 self.refused = Some((cells, writing));
+                if let Some(before) = claimed.and_then(|_| u32::try_from(now).ok()) {
+                    (self.claim)(before, GrowthNeed::Later);
+                }
             }
         }
     }
@@ -274,8 +307,16 @@ impl<'model> Worker<'model> {
                 }
                 // There is nothing to wait for.
                 if let Some(job) = self.waiting.remove(at) {
-                    let reason = "its prompt and answers need more memory than the model has";
-                    let _ = job.output.try_send(Err(interrupted(reason)));
+                    let error = match needed > self.loaded.context_size.cells as usize {
+                        true => interrupted("its prompt and answers need more memory than the model has"),
+                        false => busy(
+                            format!(
+                                "not enough memory for {needed} tokens now; ask later, or for a shorter answer"
+                            ),
+                            RETRY_AFTER,
+                        ),
+                    };
+                    let _ = job.output.try_send(Err(error));
                 }
                 continue;
             }
@@ -291,7 +332,35 @@ impl<'model> Worker<'model> {
         reading.any(|sequence| self.slots.is_worth_waiting(prompt, sequence.prompt()))
     }
 
+    /// Uses a prompt of an earlier run that begins like this one, if that saves enough.
+    fn restore(&mut self, prompt: &[Token]) {
+        let there = self.slots.longest_match(prompt);
+        let Some((tokens, state)) = self.saved.take_match(prompt, there) else { return };
+        self.grow(tokens.len());
+        let Some(place) = self.slots.adopt(&tokens) else { return };
+        self.settle(&place);
+        if !self.context.as_mut().is_some_and(|context| kv_state::write(context, place.slot, &state)) {
+            tracing::warn!(model = %self.loaded.id, "cannot use a prompt of an earlier run");
+            self.forget(place.slot);
+        }
+    }
+
+    fn forget(&mut self, slot: usize) {
+        self.slots.clear(slot);
+        if let Some(context) = &mut self.context {
+            remove(context, slot, 0);
+        }
+    }
+
+    /// Saves the most used prompts for the next start.
+    pub(crate) fn save_prompts(&self) {
+        if let Some(context) = &self.context {
+            self.saved.save(&self.slots.kept(), |slot| kv_state::read(context, slot));
+        }
+    }
+
     fn start(&mut self, job: Box<Job>, lead: usize, follow: usize) {
+        self.restore(&job.prepared.prompt);
         let Some(place) = self.slots.place(&job.prepared.prompt, lead) else {
             return;
         };

@@ -7,21 +7,29 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hob_config::{Config, EngineName};
+#[cfg(feature = "embedded")]
+use hob_config::{FlashAttentionSetting, KvCacheSetting};
 use hob_core::{Engine, EngineError};
 #[cfg(feature = "embedded")]
-use hob_llama::{LlamaEngine, LlamaOptions};
+use hob_llama::{FlashAttention, LlamaEngine, LlamaOptions, PrefixStoreOptions};
 use hob_memory::Embedder;
+#[cfg(feature = "embedded")]
+use hob_models::KvPrecision;
 use hob_models::catalogue::{CatalogueEntry, EMBEDDING, STARTER};
 use hob_models::machine::{free_disk, measure_speed};
 use hob_models::pull::{DownloadPolicy, FoundRepository, is_within_reach, search};
 use hob_models::tuned::{KeepTuned, TuneReport};
 use hob_models::{
-    ContextPlan, DownloadProgress, MachineRoom, ModelDirectory, ModelDirectoryError, ModelFootprint,
-    PullError, PullOptions, PullSpec, StoredModel, pull,
+    ContextWish, DownloadProgress, MachineRoom, MemoryNeeds, ModelDirectory, ModelDirectoryError,
+    ModelFootprint, PullError, PullOptions, PullSpec, StoredModel, pull,
 };
 
 /// The directory in the configuration directory.
 const DIRECTORY: &str = "models";
+
+/// The directory of saved prompts in it.
+#[cfg(feature = "embedded")]
+const PREFIXES: &str = "prefixes";
 
 /// Receives the progress of a download. Called from any thread.
 pub type DownloadProgressFn = Arc<dyn Fn(DownloadProgress) + Send + Sync>;
@@ -178,18 +186,18 @@ impl LocalModels {
 
     /// The memory of a model with its conversations; `None` in a build without the engine, or if the model is broken.
     pub fn footprint(&self, model: &StoredModel) -> Option<ModelFootprint> {
-        let trained = model.header.as_ref().and_then(|header| header.context_length);
-        ModelFootprint::of_stored(model, self.context_plan(trained)?)
+        Some(ModelFootprint::new(&model.needs()?, model.trained(), &self.context_wish()?))
     }
 
     /// The same for a model of the catalogue.
     pub fn entry_footprint(&self, entry: &CatalogueEntry) -> Option<ModelFootprint> {
-        Some(ModelFootprint::of_entry(entry, self.context_plan(Some(entry.context))?))
+        let wish = self.context_wish()?;
+        Some(ModelFootprint::new(&MemoryNeeds::of_entry(entry), Some(entry.context), &wish))
     }
 
     /// What this machine has for models; `None` in a build without the engine. Measures for some tenths of a second.
     pub async fn machine_room(&self) -> Option<MachineRoom> {
-        let memory = self.memory_budget()?;
+        let memory = self.context_wish()?.memory;
         let directory = self.directory.dir().to_owned();
         let measure =
             move || MachineRoom { memory, disk: free_disk(&directory), speed: measure_speed(memory) };
@@ -205,22 +213,12 @@ impl LocalModels {
     }
 
     #[cfg(feature = "embedded")]
-    fn context_plan(&self, trained: Option<u64>) -> Option<ContextPlan> {
-        Some(self.engine.context_plan(trained))
+    fn context_wish(&self) -> Option<ContextWish> {
+        Some(self.engine.context_wish())
     }
 
     #[cfg(not(feature = "embedded"))]
-    fn context_plan(&self, _trained: Option<u64>) -> Option<ContextPlan> {
-        None
-    }
-
-    #[cfg(feature = "embedded")]
-    fn memory_budget(&self) -> Option<u64> {
-        Some(self.engine.memory_budget())
-    }
-
-    #[cfg(not(feature = "embedded"))]
-    fn memory_budget(&self) -> Option<u64> {
+    fn context_wish(&self) -> Option<ContextWish> {
         None
     }
 
@@ -252,7 +250,7 @@ impl LocalModels {
 fn engine_options(config: &Config, directory: &Path) -> LlamaOptions {
     let settings = &config.engine.embedded;
     let mut options = LlamaOptions::new(directory);
-    options.parallel = settings.parallel;
+    options.parallel = Some(settings.parallel).filter(|slots| *slots > 0);
     options.queue = settings.queue;
     options.keep_alive = settings.keep_alive;
     if settings.threads > 0 {
@@ -263,6 +261,19 @@ fn engine_options(config: &Config, directory: &Path) -> LlamaOptions {
     }
     if settings.memory_mb > 0 {
         options.memory_budget = (settings.memory_mb as u64) << 20;
+    }
+    options.kv = match settings.kv_cache {
+        KvCacheSetting::F16 => KvPrecision::F16,
+        KvCacheSetting::Q8 => KvPrecision::Q8,
+    };
+    options.flash_attention = match settings.flash_attention {
+        FlashAttentionSetting::Auto => FlashAttention::Auto,
+        FlashAttentionSetting::On => FlashAttention::On,
+        FlashAttentionSetting::Off => FlashAttention::Off,
+    };
+    if settings.prefix_cache_mb > 0 {
+        let bytes = (settings.prefix_cache_mb as u64) << 20;
+        options.prefix_store = Some(PrefixStoreOptions { directory: directory.join(PREFIXES), bytes });
     }
     options
 }
