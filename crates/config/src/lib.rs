@@ -48,7 +48,10 @@ pub use agent::{AgentConfig, AgentName, UnknownAgent};
 pub use api_key_format::SuspiciousKey;
 pub use channel::{ChannelConfig, WhatsappConfig};
 pub use config::Config;
-pub use engine::{CloudConfig, EmbeddedConfig, EngineConfig, EngineServer, LlamacppConfig};
+pub use engine::{
+    CloudConfig, EmbeddedConfig, EngineConfig, EngineServer, FlashAttentionSetting, KvCacheSetting,
+    LlamacppConfig,
+};
 pub use engine_name::{EngineName, UnknownEngine};
 pub use env::{Environment, Hub, ProviderKeys};
 pub use error::{BadValue, ConfigError};

@@ -90,11 +90,15 @@ fn the_defaults_are_the_documented_ones() {
     engine.cloud.timeout = 120.0
     engine.embedded.threads = 0
     engine.embedded.context = 0
-    engine.embedded.parallel = 8
+    engine.embedded.parallel = 0
     engine.embedded.queue = 64
     engine.embedded.keep_alive = 300.0
     engine.embedded.memory_mb = 0
+    engine.embedded.prompt_lookup = true
     engine.embedded.gpu_layers = "auto"
+    engine.embedded.kv_cache = "f16"
+    engine.embedded.flash_attention = "auto"
+    engine.embedded.prefix_cache_mb = 512
     intelligence.default_model = ""
     intelligence.router = "heuristic"
     intelligence.fallback_model = ""

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio::process::Command;
 
 use crate::home::{Home, engines_config, free_port};
-use crate::http::chat;
+use crate::http::{chat, get};
 use crate::running::Running;
 
 /// The model's name.
@@ -277,4 +277,36 @@ fn child_of(parent: Pid) -> Pid {
     let children: Vec<i32> = pids.filter(is_child).collect();
     let [child] = children[..] else { panic!("not one child: {children:?}") };
     Pid::from_raw(child).expect("not zero")
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_starter_model_uses_less_than_300_megabytes() {
+    let home = Home::with_engines(&[]);
+    let models = home.directory().join("models");
+    std::fs::create_dir(&models).expect("a directory");
+    std::os::unix::fs::symlink(part("HOB_TEST_MODEL"), models.join("smollm2.gguf")).expect("a link");
+    let mut command = home.hob(&["serve", "--port", "0"]);
+    command.env("HOB_LOG", "hob_app=debug");
+    let mut server = Running::of(command).await;
+    server.says("the prompt of the agent is ready").await;
+    let answer = chat(server.address(), QUESTION).await.all().await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+
+    let status =
+        std::fs::read_to_string(format!("/proc/{}/status", server.pid().as_raw_nonzero())).expect("it runs");
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+    let resident: u64 = resident.trim().trim_end_matches(" kB").parse().expect("a number");
+    assert!(resident * 1024 <= 300_000_000, "{status}");
+    // What is shown is what is used, without the program itself.
+    let shown = get(server.address(), "/api/ps").await.all().await;
+    let shown: serde_json::Value =
+        serde_json::from_str(shown.split_once("\r\n\r\n").expect("a body").1).expect("JSON");
+    let size = shown["models"][0]["size"].as_u64().expect("a size");
+    assert!((resident * 1024 / 2..=resident * 1024).contains(&size), "{size} of {resident} kB");
+
+    // Its prompts are saved for the next start.
+    assert_eq!(server.terminate().await.code, Some(0));
+    let saved = std::fs::read_dir(models.join("prefixes")).expect("a directory").count();
+    assert!((1..=4).contains(&saved), "{saved}");
 }
