@@ -79,7 +79,7 @@ fn ask_or_mention(ModelOffer { entry, tokens_per_second }: &ModelOffer) -> bool 
 
 /// The size and the licence of a download, for a question.
 pub fn download_of(entry: &CatalogueEntry) -> String {
-    format!("about {}, licence {}", memory(entry.size), entry.license)
+    format!("about {}, licence {}", memory(entry.total_size()), entry.license)
 }
 
 /// The size of the built-in model.

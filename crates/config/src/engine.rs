@@ -305,7 +305,7 @@ impl Default for EmbeddedConfig {
             queue: 64,
             keep_alive: Duration::from_secs(300),
             memory_mb: 0,
-            prompt_lookup: true,
+            prompt_lookup: false,
             gpu_layers: None,
             kv_cache: KvCacheSetting::default(),
             flash_attention: FlashAttentionSetting::default(),

@@ -25,7 +25,13 @@ fn the_estimates_are_what_llama_cpp_allocates() {
         (KvPrecision::Q8, 8, 4096),
         (KvPrecision::F16, 64, 32_768),
     ] {
-        let options = LlamaOptions { kv, parallel: Some(slots), threads: 1, gpu_layers: GpuLayers::Count(0), ..LlamaOptions::new("") };
+        let options = LlamaOptions {
+            kv,
+            parallel: Some(slots),
+            threads: 1,
+            gpu_layers: GpuLayers::Count(0),
+            ..LlamaOptions::new("")
+        };
         let (loaded, weights) = log::listen(|| LoadedModel::load_file(&stored, file, &options));
         let loaded = loaded.expect("a model");
         let (context, said) = log::listen(|| loaded.writing_context(cells).map(drop));

@@ -89,7 +89,7 @@ impl LlamaOptions {
             queue: 64,
             keep_alive: Duration::from_secs(5 * 60),
             memory_budget: memory() / 10 * 7,
-            prompt_lookup: true,
+            prompt_lookup: false,
             gpu_layers: GpuLayers::Auto,
             backends: None,
             kv: KvPrecision::F16,

@@ -220,7 +220,8 @@ impl MachineRoom {
         footprint: impl Fn(&CatalogueEntry) -> Option<ModelFootprint>,
     ) -> Option<&'static CatalogueEntry> {
         let fits = |entry: &&CatalogueEntry| {
-            let has_disk = self.disk.is_none_or(|free| free >= entry.size.saturating_add(DISK_RESERVE));
+            let has_disk =
+                self.disk.is_none_or(|free| free >= entry.total_size().saturating_add(DISK_RESERVE));
             entry.is_offered && has_disk && footprint(entry).is_some_and(|footprint| self.fits(&footprint))
         };
         let is_fast = |entry: &&CatalogueEntry| {

@@ -153,7 +153,7 @@ impl AskService {
             let engine = std::sync::Arc::clone(&engine);
             let begun = async move {
                 let stream = engine.stream_completion(&request).await?;
-                Ok(with_before(stream.deltas, before, answers))
+                Ok::<_, EngineError>(with_before(stream.deltas, before, answers))
             };
             renumbered(futures::stream::once(begun).try_flatten().boxed(), index * answers)
         });

@@ -79,18 +79,19 @@ async fn a_short_name_works_without_ollama_from_the_download_to_the_end() {
 
     let shown = home.run(&["show", "qwen3:8b"]).await;
     insta::assert_snapshot!(shown.stdout, @r"
-    Model         qwen3-8b
-    Engine        embedded
-    Family        llama
-    Parameters    134.5M
-    Quantisation  Q4_1
-    Context       8k tokens, as it is trained for
-    Weights       94 MB
-    KV cache      up to 180 MB for each conversation, 180 MB for all of them
-    Slots         8 conversations at a time
-    Memory        about 411 MB in total, at most
-    Capabilities  chat, tools, reasoning
-    Licence       apache-2.0
+    Model           qwen3-8b
+    Engine          embedded
+    Family          llama
+    Parameters      134.5M
+    Quantisation    Q4_1
+    Context         8k tokens, as it is trained for
+    Weights         94 MB
+    KV cache        180 MB for a conversation of 8k tokens, in f16
+    Compute buffer  43 MB
+    Slots           64 conversations at a time, 165k tokens together
+    Memory          about 185 MB at the start, 348 MB with one full conversation, 3.9 GB at most
+    Capabilities    chat, tools, reasoning
+    Licence         apache-2.0
     ");
 
     let used = home.run(&["model", "use", "qwen3:8b"]).await;
@@ -188,7 +189,8 @@ async fn the_list_of_available_models_says_what_fits() {
         "parameters": 8_190_000_000_u64,
         "context": 40960,
         "capabilities": ["chat", "tools", "reasoning"],
-        "memory": 5_030_000_000_u64 + 147_456 * 16_384 + (400 << 20),
+        // Weights, a usual conversation, buffers and the library.
+        "memory": 5_030_000_000_u64 + 147_456 * 8192 + 120_280_064 + 72_582_912,
         "fits": true,
         "downloaded": false,
     });
@@ -214,23 +216,24 @@ async fn a_model_that_is_not_here_is_described_and_can_be_chosen() {
     let shown = home.run(&["model", "info", "gemma3:4b"]).await;
     assert_eq!(shown.code, Some(0), "{}", shown.stderr);
     insta::assert_snapshot!(shown.stdout, @r"
-    Model         gemma3:4b
-    Engine        none yet: 'hob model pull gemma3:4b' downloads it (about 2.3 GB)
-    Use           many languages; pictures
-    Parameters    3.9B
-    Source        hf:ggml-org/gemma-3-4b-it-GGUF:gemma-3-4b-it-Q4_K_M.gguf
-    Context       8k tokens; the model is trained for 128k
-    Weights       2.3 GB
-    KV cache      up to 1.1 GB for each conversation, 2.1 GB for all of them
-    Slots         8 conversations at a time
-    Memory        about 4.8 GB in total, at most
-    Capabilities  chat (it also reads pictures, but the embedded engine does not yet)
-    Licence       gemma
+    Model           gemma3:4b
+    Engine          none yet: 'hob model pull gemma3:4b' downloads it (about 3.1 GB)
+    Use             many languages; pictures
+    Parameters      3.9B
+    Source          hf:ggml-org/gemma-3-4b-it-GGUF:gemma-3-4b-it-Q4_K_M.gguf
+    Context         4608 tokens; the model is trained for 128k
+    Weights         3.1 GB
+    KV cache        612 MB for a conversation of 4608 tokens, in f16
+    Compute buffer  90 MB
+    Slots           9 conversations at a time, 4608 tokens together
+    Memory          about 3.4 GB at the start, 3.9 GB with one full conversation, 3.9 GB at most
+    Capabilities    chat, vision
+    Licence         gemma
     ");
     let used = home.run(&["model", "use", "gemma3:4b"]).await;
     assert!(used.stdout.starts_with("The default model is now gemma-3-4b-it ("), "{}", used.stdout);
     insta::assert_snapshot!(used.stderr, @r"
-    warning: No engine has gemma3:4b yet. Download it with 'hob model pull gemma3:4b' (about 2.3 GB, licence gemma).
+    warning: No engine has gemma3:4b yet. Download it with 'hob model pull gemma3:4b' (about 3.1 GB, licence gemma).
     A running server uses it after a restart.
     ");
     let used = home.run(&["model", "use", "bge-m3"]).await;
@@ -336,7 +339,7 @@ fn the_page_of_models_is_up_to_date() {
             [entry.name].iter().chain(entry.also.iter()).map(|name| format!("`{name}`")).collect();
         let can: Vec<&str> = entry.can.iter().map(|ability| ability.as_str()).collect();
         // In the units of the program.
-        let megabytes = entry.size as f64 / f64::from(1 << 20);
+        let megabytes = entry.total_size() as f64 / f64::from(1 << 20);
         let size = if megabytes < 999.5 {
             format!("{megabytes:.0} MB")
         } else {

@@ -23,7 +23,7 @@ const MOST_FOR_AN_ANSWER: usize = 100;
 /// The limit for a stream without its events.
 const MOST_FOR_A_STREAM: usize = 120;
 /// The same for a response of the Responses API, which has more to say about itself.
-const MOST_FOR_A_RESPONSE: usize = 170;
+const MOST_FOR_A_RESPONSE: usize = 110;
 /// The limit for each event of a stream.
 const MOST_FOR_AN_EVENT: usize = 2;
 

@@ -68,6 +68,9 @@ fn remedy(error: &ConfigError) -> String {
             format!("{file} is a broken link: correct it, or remove it and run 'hob init'")
         }
         ConfigError::VariableNotText { variable } => format!("Set {variable} to the key itself, or unset it"),
+        ConfigError::RelativeVariable { variable } => {
+            format!("Set {variable} to an absolute path, or unset it")
+        }
         ConfigError::Unreadable { .. }
         | ConfigError::TooLarge { .. }
         | ConfigError::NotUtf8 { .. }
