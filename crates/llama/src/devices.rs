@@ -83,10 +83,11 @@ pub(crate) fn usable_cards(wanted: GpuLayers) -> Vec<Card> {
 }
 
 /// Bytes of all cards for models. Several cards cannot be filled completely: layers are not divided, and each card has its own
-/// buffers.
+/// buffers. Never 0 with a card, because 0 means that there is none.
 pub(crate) fn room(cards: &[Card]) -> u64 {
     let all: u64 = cards.iter().map(Card::room).sum();
-    if cards.len() > 1 { all / 8 * 7 } else { all }
+    let usable = if cards.len() > 1 { all / 8 * 7 } else { all };
+    usable.max(u64::from(!cards.is_empty()))
 }
 
 /// Where a card is in the machine, if its driver says so.
