@@ -36,7 +36,9 @@ pub use databases::{
     DatabaseKind, DatabaseReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS, hob_database, inspect_databases,
 };
 pub use feedback::{FeedbackService, RatableAnswer, RateError, RatingResult};
-pub use model_library::{LibraryError, LibraryFailure, ModelLibrary, PullStep, PullSteps, is_pulled_by_hob};
+pub use model_library::{
+    LibraryError, LibraryFailure, ModelLibrary, PullStep, PullSteps, is_pulled_by_hob, is_short_name,
+};
 pub use startup::embedder::{EmbedderError, embedder, open_embedder};
 pub use startup::engines::{beside, choose, engines, ollama, running_server};
 pub use startup::local_models::FirstRun;

@@ -256,6 +256,11 @@ pub fn is_pulled_by_hob(spec: &PullSpec, name: &str, has_ollama: bool) -> bool {
     }
 }
 
+/// Whether `hob model pull` knows this short name, such as `qwen3:8b`.
+pub fn is_short_name(name: &str) -> bool {
+    hob_models::catalogue::find(name).is_some()
+}
+
 /// A download of files in progress.
 struct FileDownload {
     work: BoxFuture<'static, Result<(), PullError>>,

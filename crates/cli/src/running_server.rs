@@ -57,8 +57,9 @@ pub async fn locate(server: &ServerConfig, home: &Path) -> LocatedServer {
     if is_hob(&configured) { configured } else { known.into_iter().find(is_hob).unwrap_or(configured) }
 }
 
-/// The file in which the servers of a home list their addresses, one per line, the most recent first. A server that was
-/// killed leaves its line behind, so the program at each address must be probed.
+/// The file in which the servers of a home list their addresses, one per line, the most recent first. The id of the server that
+/// wrote the line follows the address. A server that was killed leaves its line behind, so the program at each address must be
+/// probed.
 pub fn address_file(home: &Path) -> PathBuf {
     home.join("server.address")
 }
@@ -81,9 +82,10 @@ pub fn read_address_file(file: &File) -> io::Result<String> {
     Ok(text)
 }
 
-/// The addresses in a text, one per line. Other lines are ignored.
-pub fn addresses(text: &str) -> Vec<SocketAddr> {
-    text.lines().filter_map(|line| line.trim().parse().ok()).take(MAX_ADDRESSES).collect()
+/// The addresses in a text, one at the start of each line. Other lines are ignored.
+fn addresses(text: &str) -> Vec<SocketAddr> {
+    let address = |line: &str| line.split_whitespace().next()?.parse().ok();
+    text.lines().filter_map(address).take(MAX_ADDRESSES).collect()
 }
 
 /// Finds out which program listens where a server that is bound to `host` and `port` can be reached.

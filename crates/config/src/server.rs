@@ -82,7 +82,7 @@ keys_of! {
         host: BIND_ADDRESS, "Address to listen on; 127.0.0.1 accepts connections from this machine only.";
         port: PORT, "Port to listen on.";
         agent: AGENT, "Agent for requests that are not streamed: simple, orchestrator, react, codeact; \"\" for none.";
-        model: OPTIONAL_TEXT, "Model for requests that name none; \"\" uses [intelligence] default_model.";
+        model: OPTIONAL_TEXT, "Model that the name default stands for; \"\" uses [intelligence] default_model.";
         workers: COUNT, "Reserved; has no effect.";
         api_key: SECRET, "API key that clients must send; \"\" requires none. HOB_API_KEY overrides it.";
         allowed_hosts: HOST_NAMES, "Host names under which clients may call this server, besides IP addresses and localhost.";

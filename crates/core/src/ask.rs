@@ -162,6 +162,14 @@ pub enum AskError {
     #[error(transparent)]
     NoModel(#[from] NoSuitableModel),
 
+    /// `[models.aliases]` maps the requested name to a model that no engine has.
+    #[error("{mapping}, which no engine has. {remedy}")]
+    NoAliasTarget {
+        /// The alias and its model, as a sentence without its end.
+        mapping: String,
+        remedy: String,
+    },
+
     /// Only a cloud provider could answer, and this caller may not spend the owner's money there.
     #[error("'{model}' is answered by a cloud provider, and only the owner of this server may use that")]
     CloudNotAllowed { model: String },

@@ -17,7 +17,7 @@ pub enum EngineError {
     Timeout { engine: String, after: Duration },
 
     /// The engine answered with an error of its own.
-    #[error("{engine} answered {status}: {message}")]
+    #[error("{}{message}", answered(engine, *status))]
     Refused {
         engine: String,
         status: u16,
@@ -61,6 +61,14 @@ impl EngineError {
     /// Whether the conversation is too long for the model.
     pub fn is_context_overflow(&self) -> bool {
         self.context_overflow().is_some()
+    }
+}
+
+/// Who refused. The messages of the engine inside Hob are Hob's own.
+fn answered(engine: &str, status: u16) -> String {
+    match engine {
+        "embedded" => String::new(),
+        _ => format!("{engine} answered {status}: "),
     }
 }
 

@@ -2,7 +2,10 @@
 //! out with a warning.
 
 use hob_core::engine::CLOUD;
-use hob_core::{AnswerWarning, GenerateRequest, Message, REASONING_EFFORT, THINKING_BLOCKS};
+use hob_core::{
+    AnswerWarning, CONTINUE_FINAL_MESSAGE, GenerateRequest, Message, PREFILL, REASONING_EFFORT,
+    THINKING_BLOCKS,
+};
 use serde_json::{Map, Value, json};
 
 use crate::ollama::options::OWN_OPTIONS;
@@ -105,6 +108,14 @@ impl Placed {
                     placed.reason_by_template(engine, value);
                     continue;
                 }
+                ("embedded" | "sglang", PREFILL) => Some(CONTINUE_FINAL_MESSAGE),
+                ("vllm", PREFILL) => {
+                    placed.fields.insert("add_generation_prompt".to_owned(), json!(false));
+                    Some(CONTINUE_FINAL_MESSAGE)
+                }
+                // These continue the last message by themselves.
+                ("ollama" | "llamacpp", PREFILL) => continue,
+                (CLOUD, PREFILL) if is_claude(engine, model) => continue,
                 (CLOUD, "top_k") if ["claude", "gemini"].iter().any(|family| model.contains(family)) => {
                     Some(name.as_str())
                 }
@@ -225,6 +236,29 @@ mod tests {
         let mut request = asking(model, hints);
         let warnings = place_hints(&mut request, engine);
         (Value::Object(request.extra), warnings.iter().map(|warning| warning.text().into_owned()).collect())
+    }
+
+    #[test]
+    fn an_answer_that_the_caller_began_is_continued_where_the_engine_can() {
+        let hints = || json!({ "prefill": true });
+        let ignored = || vec!["ignored=prefill".to_owned()];
+        let continued = json!({ "continue_final_message": true });
+        for (engine, model, expected) in [
+            ("embedded", "m", (continued.clone(), Vec::new())),
+            ("sglang", "m", (continued, Vec::new())),
+            (
+                "vllm",
+                "m",
+                (json!({ "continue_final_message": true, "add_generation_prompt": false }), Vec::new()),
+            ),
+            ("ollama", "m", (json!({}), Vec::new())),
+            ("llamacpp", "m", (json!({}), Vec::new())),
+            (CLOUD, "claude-x", (json!({}), Vec::new())),
+            (CLOUD, "gpt-4o", (json!({}), ignored())),
+            ("litellm", "m", (json!({}), ignored())),
+        ] {
+            assert_eq!(placed(engine, model, hints()), expected, "{engine} {model}");
+        }
     }
 
     #[test]

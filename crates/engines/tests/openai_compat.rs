@@ -366,7 +366,11 @@ async fn models_are_listed_with_their_properties_by_engine() {
             context: Some(2048),
             size: Some(96_576_768),
             quantization: Some("Q4_1".into()),
-            capabilities: ModelCapabilities { vision: Some(false), ..ModelCapabilities::default() },
+            capabilities: ModelCapabilities {
+                vision: Some(false),
+                audio: Some(false),
+                ..ModelCapabilities::default()
+            },
             ..ModelInfo::named("smollm2")
         },
     ];

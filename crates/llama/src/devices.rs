@@ -138,10 +138,13 @@ pub(crate) struct LayerSizes {
     pub(crate) buffers: u64,
 }
 
+/// More than any model has. A file with a larger number is broken.
+const MAX_LAYERS: u64 = 4096;
+
 impl LayerSizes {
     /// Of a model with these bytes of weights, conversations and buffers.
     pub(crate) fn new(header: &GgufHeader, weights: u64, kv_cache: u64, buffers: u64) -> Self {
-        let layers = header.block_count.and_then(|count| u32::try_from(count).ok()).unwrap_or(0);
+        let layers = layer_count(header.block_count);
         let of_layers = weights.saturating_sub(header.input_bytes).saturating_sub(header.output_bytes);
         // A model without weights for its output uses a copy of those of its input.
         let output = if header.output_bytes > 0 { header.output_bytes } else { header.input_bytes };
@@ -253,9 +256,20 @@ pub(crate) fn is_out_of_memory(errors: &[String]) -> bool {
     errors.iter().any(|error| marks.iter().any(|mark| error.contains(mark)))
 }
 
+/// The layers to plan with: none if the file has an impossible number.
+fn layer_count(named: Option<u64>) -> u32 {
+    named.filter(|count| *count <= MAX_LAYERS).and_then(|count| u32::try_from(count).ok()).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_impossible_number_of_layers_is_not_planned_with() {
+        let counts = [None, Some(32), Some(4097), Some(u64::from(u32::MAX)), Some(u64::MAX)];
+        assert_eq!(counts.map(layer_count), [0, 32, 0, 0, 0]);
+    }
 
     const GB: u64 = 1 << 30;
 

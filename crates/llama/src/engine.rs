@@ -329,6 +329,7 @@ impl Engine for LlamaEngine {
         if let TokenizeInput::Conversation(conversation) = &mut request.input
             && media::has_attachments(conversation)
         {
+            let _place = place_in_queue(&handle)?;
             let whole = std::mem::take(&mut **conversation);
             (**conversation, files) = encode_files(&loaded, Arc::new(whole)).await?;
         }
@@ -433,6 +434,7 @@ impl Engine for LlamaEngine {
         }
         let (loaded, mut request, mut files) = (Arc::clone(&handle.loaded), request.clone(), Vec::new());
         if media::has_attachments(&request) {
+            let _place = place_in_queue(&handle)?;
             (request, files) = encode_files(&loaded, Arc::new(request)).await?;
         }
         let read = move || {

@@ -7,6 +7,7 @@ mod backends;
 mod batch_plan;
 mod cache_entry;
 mod chat;
+mod chat_input;
 mod compute_units;
 mod constraint;
 mod context_memory;

@@ -273,6 +273,12 @@ impl LoadedModel {
         self.memory(cells).map(|memory| memory.total().saturating_sub(self.offload.bytes()))
     }
 
+    /// The text of tokens, with the names of control tokens.
+    pub(crate) fn text_of(&self, tokens: &[i32]) -> String {
+        let bytes: Vec<u8> = tokens.iter().flat_map(|token| self.bytes_of(*token, true)).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
     /// The bytes of a token. `special` includes the names of control tokens.
     pub(crate) fn bytes_of(&self, token: i32, special: bool) -> Vec<u8> {
         self.model.vocab().token_to_piece(LlamaToken(token), special, None)

@@ -36,8 +36,11 @@ impl LoadPlan {
         let cards = usable_cards(options.gpu_layers);
         let with = |room: u64| footprint(&needs, stored.trained(), options, room);
         let all = with(room(&cards)).at_most;
-        let buffers = all.compute.saturating_add(all.library);
-        let sizes = LayerSizes::new(header, all.weights, all.kv_cache, buffers);
+        // The footprint counts a projector as weights, but it is no part of a layer. It goes to a card as a whole.
+        let projector = stored.projector.as_ref().map_or(0, |projector| projector.size);
+        let weights = all.weights.saturating_sub(projector);
+        let buffers = all.compute.saturating_add(all.library).saturating_add(projector);
+        let sizes = LayerSizes::new(header, weights, all.kv_cache, buffers);
         let offload = Offload::plan(&sizes, &cards, options.gpu_layers);
         let footprint = with(offload.room);
         Some(LoadPlan { cards, sizes, offload, footprint })

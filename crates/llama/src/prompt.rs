@@ -4,23 +4,18 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use hob_core::{
-    CompletionRequest, EngineError, GenerateRequest, Message, Prompt, ResponseFormat, ToolDefinition,
+    AnswerWarning, CompletionRequest, EngineError, GenerateRequest, Message, PREFILL, Prompt, ResponseFormat,
 };
-use llama_cpp_2::model::LlamaChatMessage;
-use serde_json::{Map, Value, json};
 
-use crate::chat::{
-    AnswerFormat, Calling, ChatTemplate, Conversation, Rendered, TemplateError, ToolSupport, parameters,
-    signatures, spelled_history, spelled_out, tool_value,
-};
+use crate::chat::AnswerFormat;
+use crate::chat_input::ChatInput;
 use crate::constraint::{self, CallPlan, Constraint};
 use crate::control_tokens::{self, Origin};
-use crate::error::{bad_request, context_exceeded, unsupported, unusable};
+use crate::error::{bad_request, context_exceeded, unsupported};
 use crate::loaded_model::{LoadedModel, Template};
 use crate::media::{self, EncodedMedia, MediaPart, PlacedVectors};
 use crate::prompt_scores::{MAX_PROBABILITIES, RepeatedPrompt};
 use crate::request::AnswerOptions;
-use crate::tokens::text_of;
 
 /// A request, ready for the worker.
 #[derive(Debug, Clone)]
@@ -46,12 +41,13 @@ pub(crate) fn prepare(
     request: &GenerateRequest,
     files: &[Arc<EncodedMedia>],
 ) -> Result<Prepared, EngineError> {
-    let ask = answer_options(loaded, request)?;
+    let mut ask = answer_options(loaded, request)?;
     let plan = CallPlan::read(request)?;
-    let chat =
-        ChatInput { loaded, messages: &request.messages, offered: constraint::offered(request), ask: &ask };
+    let (messages, begun) = begun_answer(loaded, request, &mut ask)?;
+    let chat = ChatInput { loaded, messages, offered: constraint::offered(request), ask: &ask };
     let rendered = chat.render(plan.as_ref())?;
-    let PromptTokens { tokens: prompt, media } = prompt_tokens(loaded, &rendered.prompt, files)?;
+    let text = with_beginning(&rendered.prompt, begun.as_deref());
+    let PromptTokens { tokens: prompt, media } = prompt_tokens(loaded, &text, files)?;
     check_length(loaded, &prompt, "messages")?;
     let format = rendered.format;
     // A format without a mark of calls has rules only for calls that are forced.
@@ -122,7 +118,7 @@ fn repeated(
             let is_begun_by_token = loaded.model.vocab().should_add_bos();
             RepeatedPrompt { text: text.clone(), is_begun_by_token }
         }
-        Prompt::Tokens(_) => RepeatedPrompt { text: text_of(loaded, tokens), is_begun_by_token: false },
+        Prompt::Tokens(_) => RepeatedPrompt { text: loaded.text_of(tokens), is_begun_by_token: false },
     })
 }
 
@@ -165,13 +161,45 @@ pub(crate) fn prompt_of(
     request: &GenerateRequest,
     files: &[Arc<EncodedMedia>],
 ) -> Result<Vec<i32>, EngineError> {
-    let mut ask = AnswerOptions::read(request, loaded.parallel)?;
-    ask.place_effort(template_source(loaded));
-    let chat =
-        ChatInput { loaded, messages: &request.messages, offered: constraint::offered(request), ask: &ask };
-    let prompt = prompt_tokens(loaded, &chat.render(None)?.prompt, files)?.tokens;
+    let mut ask = answer_options(loaded, request)?;
+    let (messages, begun) = begun_answer(loaded, request, &mut ask)?;
+    let chat = ChatInput { loaded, messages, offered: constraint::offered(request), ask: &ask };
+    let rendered = chat.render(None)?;
+    let text = with_beginning(&rendered.prompt, begun.as_deref());
+    let prompt = prompt_tokens(loaded, &text, files)?.tokens;
     check_length(loaded, &prompt, "messages")?;
     Ok(prompt)
+}
+
+/// The messages to answer, and the beginning of the answer if the caller wrote one, marked. A model whose template begins a thought
+/// cannot continue it: there, the beginning is a message like others, with a warning.
+fn begun_answer<'a>(
+    loaded: &LoadedModel,
+    request: &'a GenerateRequest,
+    ask: &mut AnswerOptions,
+) -> Result<(&'a [Message], Option<String>), EngineError> {
+    if !ask.continues_last {
+        return Ok((request.messages.as_slice(), None));
+    }
+    let Some((before, words)) = request.begun_answer() else {
+        let message =
+            "'continue_final_message' needs a last message of the assistant that has text and no tool calls";
+        return Err(bad_request(message, Some("messages")));
+    };
+    let options: &AnswerOptions = ask;
+    let chat = ChatInput { loaded, messages: before, offered: constraint::offered(request), ask: options };
+    if chat.render(None)?.format.is_in_thought() {
+        ask.warnings.push(AnswerWarning::Ignored(PREFILL.to_owned()));
+        return Ok((request.messages.as_slice(), None));
+    }
+    Ok((before, Some(loaded.control.mark(&words).into_owned())))
+}
+
+fn with_beginning<'a>(prompt: &'a str, begun: Option<&str>) -> Cow<'a, str> {
+    match begun {
+        Some(words) => Cow::Owned(format!("{prompt}{words}")),
+        None => Cow::Borrowed(prompt),
+    }
 }
 
 /// The program of the model's own template, which can have variables.
@@ -270,228 +298,4 @@ fn tokenize(loaded: &LoadedModel, text: &str, begins: bool) -> Vec<i32> {
         }
     });
     tokens.collect()
-}
-
-/// A conversation and its tools.
-struct ChatInput<'a> {
-    loaded: &'a LoadedModel,
-    messages: &'a [Message],
-    offered: &'a [ToolDefinition],
-    ask: &'a AnswerOptions,
-}
-
-impl ChatInput<'_> {
-    /// Renders the conversation, with marks around control tokens spelled by the caller. Without a plan, only the prompt matters.
-    fn render(&self, plan: Option<&CallPlan<'_>>) -> Result<Rendered, EngineError> {
-        let Some(template) = self.template() else {
-            let prompt = self.render_built_in()?;
-            return self.in_common_format(prompt, plan);
-        };
-        match template.tools {
-            ToolSupport::Full => self.render_own(template, plan),
-            ToolSupport::ListOnly => {
-                let messages = spelled_history(self.messages);
-                let prompt = self.run(template, &messages, &self.listed(), Calling::Never)?.prompt;
-                self.in_common_format(prompt, plan)
-            }
-            ToolSupport::None => {
-                let messages = spelled_out(self.messages, self.offered);
-                let rendered = self.run(template, &messages, &[], Calling::Never)?;
-                if plan.is_none() { words(rendered) } else { self.in_common_format(rendered.prompt, plan) }
-            }
-        }
-    }
-
-    /// A template that lists tools and has a format for calls.
-    fn render_own(
-        &self,
-        template: &ChatTemplate,
-        plan: Option<&CallPlan<'_>>,
-    ) -> Result<Rendered, EngineError> {
-        let listed = self.listed();
-        let messages = self.history(template);
-        let Some(plan) = plan else {
-            return words(self.run(template, &messages, &listed, Calling::Never)?);
-        };
-        let tools = plan.tools();
-        if tools == listed {
-            return self.run(template, &messages, &listed, plan.calling());
-        }
-        // The prompt has all tools as the caller wrote them; the format has those that may be called.
-        let prompt = self.run(template, &messages, &listed, Calling::Never)?.prompt;
-        let format = self.run(template, &messages, &tools, plan.calling())?.format;
-        Ok(Rendered { prompt, format })
-    }
-
-    /// The messages, with calls as text if the template does not write them.
-    fn history(&self, template: &ChatTemplate) -> Cow<'_, [Message]> {
-        if template.writes_calls {
-            Cow::Borrowed(self.messages)
-        } else {
-            Cow::Owned(spelled_history(self.messages))
-        }
-    }
-
-    /// The format of an answer to `prompt` for another way of calling.
-    fn format(
-        &self,
-        plan: &CallPlan<'_>,
-        calling: Calling,
-        prompt: &str,
-    ) -> Result<AnswerFormat, EngineError> {
-        match self.template().filter(|template| template.tools == ToolSupport::Full) {
-            Some(template) => Ok(self.run(template, &self.history(template), &plan.tools(), calling)?.format),
-            None => common_format(&plan.tools(), calling, prompt),
-        }
-    }
-
-    fn in_common_format(&self, prompt: String, plan: Option<&CallPlan<'_>>) -> Result<Rendered, EngineError> {
-        let format = match plan {
-            Some(plan) => common_format(&plan.tools(), plan.calling(), &prompt)?,
-            None => ChatTemplate::common_words().map_err(refusal)?.after(&prompt),
-        };
-        Ok(Rendered { prompt, format })
-    }
-
-    /// The model's own template, if it works.
-    fn template(&self) -> Option<&ChatTemplate> {
-        match &self.loaded.template {
-            Template::Own { tool_use: Some(template), .. } if !self.offered.is_empty() => Some(template),
-            Template::Own { usual, .. } => Some(usual),
-            Template::BuiltIn(_) => None,
-        }
-    }
-
-    /// The tools in the chat-completions format, marked.
-    fn listed(&self) -> Vec<Value> {
-        let listed = self.offered.iter().map(|tool| tool_value(tool, parameters(tool)));
-        listed.map(|tool| self.loaded.control.mark_value(tool)).collect()
-    }
-
-    fn run(
-        &self,
-        template: &ChatTemplate,
-        messages: &[Message],
-        tools: &[Value],
-        calling: Calling,
-    ) -> Result<Rendered, EngineError> {
-        let control = &self.loaded.control;
-        let messages: Vec<Value> =
-            messages.iter().map(|message| control.mark_value(message_value(message))).collect();
-        let variables = control.mark_fields(self.ask.template_variables.clone());
-        let signatures = control.mark_fields(signatures(self.offered));
-        let render = |messages: &[Value]| {
-            template.render(&Conversation {
-                messages,
-                tools,
-                signatures: &signatures,
-                variables: &variables,
-                calling,
-            })
-        };
-        let rendered = render(&messages).or_else(|error| match without_system(&messages) {
-            // For models without a system role, instructions precede the first question.
-            Some(merged) => render(&merged).map_err(|_| error),
-            None => Err(error),
-        });
-        rendered.map_err(refusal)
-    }
-
-    fn render_built_in(&self) -> Result<String, EngineError> {
-        let Template::BuiltIn(template) = &self.loaded.template else {
-            return Err(unusable("the model has a template of its own"));
-        };
-        if !self.ask.template_variables.is_empty() {
-            return Err(unsupported("chat_template_kwargs", Some("this model has no chat template")));
-        }
-        let chat: Result<Vec<LlamaChatMessage>, _> = spelled_out(self.messages, self.offered)
-            .iter()
-            .map(|message| {
-                let text = self.loaded.control.mark(&message.content.text()).into_owned();
-                LlamaChatMessage::new(message.role.as_str().into(), text)
-            })
-            .collect();
-        let chat = chat.map_err(|_| bad_request("a message contains a zero byte", Some("messages")))?;
-        self.loaded
-            .model
-            .apply_chat_template(template, &chat, true)
-            .map_err(|error| unusable(format!("the chat template of '{}' fails: {error}", self.loaded.id)))
-    }
-}
-
-/// An answer in words. If the template has no format for reasoning, the most common one is recognised.
-fn words(rendered: Rendered) -> Result<Rendered, EngineError> {
-    if rendered.format.thinks() || !rendered.format.ends_as_text() {
-        return Ok(rendered);
-    }
-    let format = ChatTemplate::common_words().map_err(refusal)?.after(&rendered.prompt);
-    Ok(Rendered { format, ..rendered })
-}
-
-/// The common format of an answer to the prompt of another template.
-fn common_format(tools: &[Value], calling: Calling, prompt: &str) -> Result<AnswerFormat, EngineError> {
-    let message = json!({ "role": "user", "content": "Hello" });
-    let none = Map::new();
-    let conversation =
-        Conversation { messages: &[message], tools, signatures: &none, variables: &none, calling };
-    let common = ChatTemplate::common().and_then(|common| common.render(&conversation));
-    common.map(|rendered| rendered.format.after(prompt)).map_err(refusal)
-}
-
-fn refusal(error: TemplateError) -> EngineError {
-    match error {
-        TemplateError::Refused(_) => bad_request(error.to_string(), Some("messages")),
-        _ => unusable(error.to_string()),
-    }
-}
-
-/// A message in the chat-completions format.
-fn message_value(message: &Message) -> Value {
-    let mut value = json!({ "role": message.role.as_str(), "content": message.content.text() });
-    // The fields that templates read.
-    for field in ["reasoning_content", "reasoning"] {
-        if let Some(Value::String(text)) = message.extra.get(field) {
-            value["reasoning_content"] = text.as_str().into();
-            break;
-        }
-    }
-    if let Some(name) = &message.name {
-        value["name"] = name.as_str().into();
-    }
-    if let Some(id) = &message.tool_call_id {
-        value["tool_call_id"] = id.as_str().into();
-    }
-    if !message.tool_calls.is_empty() {
-        let calls = message.tool_calls.iter().map(|call| {
-            // Templates read arguments as JSON. A model may have written something else.
-            let arguments = match serde_json::from_str::<Value>(&call.arguments) {
-                Ok(_) => call.arguments.clone(),
-                Err(_) => Value::from(call.arguments.as_str()).to_string(),
-            };
-            json!({
-                "id": call.id,
-                "type": "function",
-                "function": { "name": call.name, "arguments": arguments },
-            })
-        });
-        value["tool_calls"] = calls.collect();
-    }
-    value
-}
-
-/// The messages with the system message merged into the first user message.
-fn without_system(messages: &[Value]) -> Option<Vec<Value>> {
-    let (system, rest) = messages.split_first()?;
-    if system["role"] != "system" {
-        return None;
-    }
-    let mut merged = rest.to_vec();
-    let first = merged.iter_mut().find(|message| message["role"] == "user")?;
-    let text = format!(
-        "{}\n\n{}",
-        system["content"].as_str().unwrap_or_default(),
-        first["content"].as_str().unwrap_or_default()
-    );
-    first["content"] = text.into();
-    Some(merged)
 }

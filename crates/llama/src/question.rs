@@ -105,7 +105,7 @@ pub(crate) async fn encode_files(
     .await
 }
 
-/// Ends the work on another thread when nobody waits for it.
+/// Ends the work on another thread when its caller no longer waits for it.
 struct CancelOnDrop(Arc<AtomicBool>);
 
 impl Drop for CancelOnDrop {

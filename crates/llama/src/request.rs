@@ -1,6 +1,9 @@
 //! Reads the options of a request. Unsupported ones are refused by name.
 
-use hob_core::{AnswerWarning, EngineError, GenerateRequest, REASONING_EFFORT, Unplaced, unplaced_field};
+use hob_core::{
+    AnswerWarning, CONTINUE_FINAL_MESSAGE, EngineError, GenerateRequest, REASONING_EFFORT, Unplaced,
+    unplaced_field,
+};
 use serde_json::{Map, Value};
 
 use crate::error::{bad_request, unsupported};
@@ -25,6 +28,8 @@ pub(crate) struct AnswerOptions {
     pub(crate) template_variables: Map<String, Value>,
     /// How much the model should reason, as the caller wrote it.
     pub(crate) effort: Option<String>,
+    /// Whether the answer continues the last message.
+    pub(crate) continues_last: bool,
     /// Fields that have no effect here.
     pub(crate) warnings: Vec<AnswerWarning>,
 }
@@ -80,9 +85,17 @@ impl AnswerOptions {
             ignore_eos: false,
             template_variables: Map::new(),
             effort: None,
+            continues_last: false,
             warnings: Vec::new(),
         };
         for (field, value) in &request.extra {
+            // vLLM requires this together with the other field.
+            if field == "add_generation_prompt"
+                && value.as_bool() == Some(false)
+                && request.continues_last_message()
+            {
+                continue;
+            }
             ask.take_extra(field, value)?;
         }
         Ok(ask)
@@ -115,6 +128,9 @@ impl AnswerOptions {
             "ignore_eos" => self.ignore_eos = value.as_bool().ok_or_else(|| wrong("true or false"))?,
             "chat_template_kwargs" => {
                 self.template_variables = value.as_object().ok_or_else(|| wrong("an object"))?.clone();
+            }
+            CONTINUE_FINAL_MESSAGE => {
+                self.continues_last = value.as_bool().ok_or_else(|| wrong("true or false"))?;
             }
             REASONING_EFFORT => {
                 self.effort = Some(value.as_str().ok_or_else(|| wrong("a string"))?.to_owned());

@@ -241,7 +241,10 @@ impl Sequence {
         if let Stage::Writing(tokens) = &mut self.stage
             && let [next] = tokens[..]
         {
-            tokens.extend_from_slice(self.lookup.guess(read, next, room));
+            let guesses = self.lookup.guess(read, next, room);
+            // A picture is not a guess.
+            let end = guesses.iter().position(|token| is_stand_in(*token)).unwrap_or(guesses.len());
+            tokens.extend_from_slice(&guesses[..end]);
         }
     }
 

@@ -37,11 +37,5 @@ pub(crate) fn split(
 
 /// Takes time with long texts.
 pub(crate) fn join(loaded: &LoadedModel, request: &DetokenizeRequest) -> Result<String, EngineError> {
-    Ok(text_of(loaded, &loaded.known_tokens("tokens", &request.tokens)?))
-}
-
-/// The text of tokens, with the names of control tokens.
-pub(crate) fn text_of(loaded: &LoadedModel, tokens: &[i32]) -> String {
-    let bytes: Vec<u8> = tokens.iter().flat_map(|token| loaded.bytes_of(*token, true)).collect();
-    String::from_utf8_lossy(&bytes).into_owned()
+    Ok(loaded.text_of(&loaded.known_tokens("tokens", &request.tokens)?))
 }

@@ -111,6 +111,7 @@ pub(crate) struct Worker<'model> {
     /// A size that could not be allocated, and the number of sequences then.
     refused: Option<(usize, usize)>,
     turn: usize,
+    picture_turn: usize,
     /// Asks for the main memory of the model with this many cells.
     claim: Box<dyn FnMut(u32, GrowthNeed) -> bool + 'model>,
     saved: SavedPrompts,
@@ -156,6 +157,7 @@ impl<'model> Worker<'model> {
             turn: 0,
             claim: parts.claim,
             saved: parts.saved,
+            picture_turn: 0,
         };
         if !loaded.embeds_only {
             let mut context = loaded.writing_context(loaded.first_cells())?;
@@ -329,8 +331,8 @@ impl<'model> Worker<'model> {
         if waiting.is_empty() {
             return;
         }
-        let at = waiting[self.turn % waiting.len()];
-        self.turn = self.turn.wrapping_add(1);
+        let at = waiting[self.picture_turn % waiting.len()];
+        self.picture_turn = self.picture_turn.wrapping_add(1);
         let most = if waiting.len() == self.alive.len() {
             self.loaded.step().alone
         } else {
@@ -376,7 +378,8 @@ impl<'model> Worker<'model> {
             self.fail_all(error);
             return;
         }
-        let mut computed = usize::try_from(self.batch.n_tokens()).unwrap_or(0);
+        let computed = u64::try_from(self.batch.n_tokens()).unwrap_or(0);
+        self.loaded.computed.fetch_add(computed, Ordering::Relaxed);
         for share in &plan {
             let sequence = &mut self.alive[active[share.index]];
             for token in sequence.advance(share.tokens) {
@@ -405,7 +408,6 @@ impl<'model> Worker<'model> {
             self.loaded.guessed.fetch_add(right as u64, Ordering::Relaxed);
             if right < guesses.len() {
                 self.wrong.push(from);
-                computed -= guesses.len() - right;
             }
             let shared = Rc::clone(&self.alive[at].shared);
             // The other answers of the request begin after the prompt.
@@ -417,7 +419,6 @@ impl<'model> Worker<'model> {
                 }
             }
         }
-        self.loaded.computed.fetch_add(computed as u64, Ordering::Relaxed);
         for slot in self.wrong.drain(..) {
             remove(context, slot, self.slots.position(slot, self.slots.len(slot)));
         }

@@ -180,7 +180,7 @@ async fn a_text_beyond_the_context_is_refused_with_both_numbers_or_cut_and_repor
     let refused = engine.embed(&request(&["short", &long])).await.expect_err("a refusal");
     assert_eq!(
         refused.to_string(),
-        "embedded answered 400: input[1] has 602 tokens; the maximum context length is 512 tokens for 'all-minilm-l6-v2'"
+        "input[1] has 602 tokens; the maximum context length is 512 tokens for 'all-minilm-l6-v2'"
     );
     assert!(refused.is_context_overflow());
 

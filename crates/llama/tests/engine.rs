@@ -107,6 +107,25 @@ async fn text_of_the_user_cannot_end_the_users_turn() {
 }
 
 #[tokio::test]
+async fn an_answer_that_the_caller_began_is_continued() {
+    let begun = "The capital of France is";
+    let mut request = ask("What is the capital of France?", 8);
+    request.messages.push(Message::new(Role::Assistant, begun));
+    request.extra = Map::from_iter([("continue_final_message".to_owned(), json!(true))]);
+    let tokens = split(TokenizeInput::Conversation(Box::new(request.clone()))).await;
+    let engine = engine().await;
+    let read = DetokenizeRequest { model: MODEL.into(), tokens };
+    let prompt = engine.detokenize(&read).await.expect("text");
+    assert!(prompt.ends_with(&format!("assistant\n{begun}")), "{prompt}");
+    let text = answer(&request).await.answer.content;
+    assert!(text.contains("Paris") && !text.contains(begun), "{text}");
+
+    request.messages.push(Message::new(Role::User, "And of Italy?"));
+    let error = refusal(&request).await.to_string();
+    assert!(error.contains("needs a last message of the assistant"), "{error}");
+}
+
+#[tokio::test]
 async fn greedy_answers_repeat() {
     let request = ask("Tell me about the sea.", 24);
     let first = answer(&request).await.answer;

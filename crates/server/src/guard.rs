@@ -140,8 +140,8 @@ impl Guard {
         if let Some(wait) = self.backoff.refused_for(peer, now) {
             return Err(ApiError::too_many_wrong_keys(wait));
         }
-        let same: bool =
-            sent_key(headers).trim().as_bytes().ct_eq(expected.expose_secret().as_bytes()).into();
+        let sent = sent_key(headers).trim();
+        let same: bool = sent.as_bytes().ct_eq(expected.expose_secret().as_bytes()).into();
         if same {
             self.backoff.was_right(peer);
             return Ok(());
@@ -150,7 +150,7 @@ impl Guard {
         if headers.contains_key(header::AUTHORIZATION) || headers.contains_key(X_API_KEY) {
             self.backoff.was_wrong(peer, now);
         }
-        Err(ApiError::wrong_key())
+        Err(if sent.is_empty() { ApiError::missing_key() } else { ApiError::wrong_key() })
     }
 
     /// An IP address cannot be rebound, and `localhost` is this machine. Other names must be in the configuration.

@@ -42,6 +42,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<ServerState>>)> {
         ("/tokenize", post(tokenize::split)),
         ("/detokenize", post(tokenize::join)),
         ("/v1/responses", post(responses::create::create)),
+        ("/v1/responses/input_tokens", post(responses::create::count_input_tokens)),
         ("/v1/responses/{id}", get(responses::stored::show).delete(responses::stored::delete)),
         ("/v1/responses/{id}/cancel", post(responses::stored::cancel)),
         ("/v1/responses/{id}/input_items", get(responses::stored::input_items)),
@@ -116,7 +117,12 @@ pub(crate) fn router(
         })
         .method_not_allowed_fallback(|request: Request| async move {
             let path = request.uri().path();
-            ApiError::no_such_method(request.method().as_str(), path).in_format(ErrorFormat::of_path(path))
+            let error = match path {
+                // A request of OpenAI's that Hob does not have, and not the id of a response.
+                "/v1/responses/compact" => ApiError::no_such_path(path, None),
+                _ => ApiError::no_such_method(request.method().as_str(), path),
+            };
+            error.in_format(ErrorFormat::of_path(path))
         })
         .with_state(state);
     Pipeline {

@@ -33,6 +33,16 @@ pub(crate) fn with_warnings<'a>(
     response
 }
 
+/// The response with `to` wherever a warning is `from`: an engine may know a field by another name than the client.
+pub(crate) fn rename_warning(mut response: Response, from: &str, to: &'static str) -> Response {
+    for (name, value) in response.headers_mut() {
+        if *name == WARNING && value.as_bytes() == from.as_bytes() {
+            *value = HeaderValue::from_static(to);
+        }
+    }
+    response
+}
+
 /// Names can have any character, a header cannot.
 pub(crate) fn header_char(c: char) -> char {
     if c.is_ascii_graphic() || c == ' ' { c } else { '?' }

@@ -15,6 +15,7 @@ const METADATA: usize = 8 << 20;
 #[derive(Debug, Clone, Copy)]
 pub enum MetadataValue<'a> {
     Number(u32),
+    Signed(i32),
     Float(f32),
     Text(&'a str),
 }
@@ -26,6 +27,7 @@ fn text(value: &str) -> Vec<u8> {
 fn entry(name: &str, value: MetadataValue<'_>) -> Vec<u8> {
     let (kind, bytes): (u32, Vec<u8>) = match value {
         MetadataValue::Number(number) => (4, number.to_le_bytes().to_vec()),
+        MetadataValue::Signed(number) => (5, number.to_le_bytes().to_vec()),
         MetadataValue::Float(number) => (6, number.to_le_bytes().to_vec()),
         MetadataValue::Text(value) => (8, text(value)),
     };

@@ -19,8 +19,8 @@ pub enum AnswerPath<A> {
 }
 
 /// A caller who sends tools expects the calls back, so an agent must not run them. A stream, and a request for
-/// what an agent does not support (several answers, probabilities), goes to the engine unless it names
-/// an agent. Everything else goes to the agent, if there is one.
+/// what an agent does not support (several answers, probabilities, an answer that the caller has begun), goes to
+/// the engine unless it names an agent. Everything else goes to the agent, if there is one.
 pub fn answer_path<A>(
     request: &GenerateRequest,
     reply_mode: ReplyMode,
@@ -29,7 +29,7 @@ pub fn answer_path<A>(
     if !request.tools.is_empty() {
         return AnswerPath::Engine;
     }
-    let engines_own = request.answers() > 1 || request.sampling.logprobs;
+    let engines_own = request.answers() > 1 || request.sampling.logprobs || request.continues_last_message();
     match (wish, reply_mode) {
         (AgentSelection::Named(agent), _) => AnswerPath::Agent(agent),
         (AgentSelection::Configured(Some(agent)), ReplyMode::Complete) if !engines_own => {
@@ -64,6 +64,9 @@ mod tests {
         let mut several = GenerateRequest::default();
         several.sampling.n = std::num::NonZeroU32::new(2);
         assert_eq!(answer_path(&several, ReplyMode::Complete, CONFIGURED), AnswerPath::Engine);
+        let mut begun = GenerateRequest::default();
+        begun.hints.insert(hob_core::PREFILL.to_owned(), true.into());
+        assert_eq!(answer_path(&begun, ReplyMode::Complete, CONFIGURED), AnswerPath::Engine);
     }
 
     #[test]

@@ -153,3 +153,17 @@ async fn texts_are_embedded_by_the_default_embedder_or_the_named_model() {
     let error = embed("nope").await.unwrap_err();
     assert!(matches!(error, AskError::Engine(EngineError::ModelNotFound { .. })), "{error}");
 }
+
+#[cfg(feature = "embedded")]
+#[tokio::test]
+async fn reranking_without_the_default_embedding_model_says_how_to_get_it() {
+    let home = tempfile::tempdir().unwrap();
+    let (system, engine) = system(ScriptedEngine::saying(&["hi"]), None);
+    let engine: Arc<dyn Engine> = engine;
+    let embedder = crate::embedder(&hob_config::Config::default(), home.path(), &engine);
+    let request =
+        hob_core::RerankRequest { model: "default".into(), query: "q".into(), documents: vec!["a".into()] };
+    let error = system.with_embedder(embedder).rerank(request, &caller()).await.unwrap_err();
+    assert!(matches!(error, AskError::Engine(EngineError::NotConfigured { .. })), "{error}");
+    assert!(error.to_string().contains("'hob model pull all-minilm-l6-v2'"), "{error}");
+}

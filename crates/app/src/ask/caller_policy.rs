@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use hob_core::{
     AnswerWarning, AskError, Caller, CallerRole, CompletionRequest, Content, ContentPart, Engine,
-    GenerateRequest, MediaForm, MediaRequest, is_documented_field, is_documented_message_field,
+    GenerateRequest, MediaForm, MediaRequest, PREFILL, is_documented_field, is_documented_message_field,
 };
 use serde_json::{Map, Value};
 
@@ -92,7 +92,8 @@ pub(crate) fn check_engine(engine: &dyn Engine, model: &str, role: CallerRole) -
 fn drop_undocumented(request: &mut GenerateRequest) -> Vec<AnswerWarning> {
     let mut dropped = Vec::new();
     retain(&mut request.extra, is_documented_field, |field| dropped.push(shown(field)));
-    retain(&mut request.hints, is_documented_field, |field| dropped.push(shown(field)));
+    let is_harmless = |field: &str| field == PREFILL || is_documented_field(field);
+    retain(&mut request.hints, is_harmless, |field| dropped.push(shown(field)));
     // A client sends the same field with every message; naming it once is enough.
     let mut named = HashSet::new();
     for (index, message) in request.messages.iter_mut().enumerate() {

@@ -4,6 +4,7 @@ use hob_core::{AskError, Caller, EmbedRequest, Embeddings, Engine};
 
 use super::AskService;
 use crate::ask::caller_policy::check_engine;
+use crate::ask::model_aliases::explain_missing;
 use crate::startup::embedder;
 use hob_core::model::DEFAULT_MODEL;
 use hob_telemetry::trace::{end_with, request_span, under};
@@ -20,12 +21,13 @@ impl AskService {
 
     async fn vectors(&self, mut request: EmbedRequest, caller: &Caller) -> Result<Embeddings, AskError> {
         // The answer names the model that made the vectors.
-        self.aliases.apply(&mut request.model);
+        let alias = self.aliases.apply(&mut request.model);
         let embedder = match &self.embedder {
             None if request.model == DEFAULT_MODEL => return Err(embedder::not_configured().into()),
             Some(embedder) if request.model == DEFAULT_MODEL || request.model == embedder.model => embedder,
             _ => {
-                let engine = self.pool.engine_of(&request.model).await?;
+                let found = self.pool.engine_of(&request.model).await;
+                let engine = found.map_err(|error| explain_missing(error.into(), alias.as_ref()))?;
                 check_engine(engine.as_ref(), &request.model, caller.role)?;
                 return Ok(self.recorded_on(&engine, caller).embed(&request).await?);
             }

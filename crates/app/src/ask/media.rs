@@ -1,6 +1,6 @@
 //! Sound and pictures, passed on to the engine that has the model.
 
-use hob_core::{AnswerWarning, AskError, Caller, Engine, MediaAnswer, MediaRequest};
+use hob_core::{AnswerWarning, AskError, Caller, Engine, EngineError, MediaAnswer, MediaRequest};
 use hob_telemetry::trace::{end_with, request_span, under};
 
 use super::AskService;
@@ -25,9 +25,19 @@ impl AskService {
 
     async fn passed_on(&self, mut request: MediaRequest, caller: &Caller) -> Result<MediaAnswered, AskError> {
         let warnings = admit_media(&mut request, caller.role)?;
-        let engine = self.pool.engine_of(&request.model).await?;
+        let engine = self.pool.engine_of(&request.model).await.map_err(without_list)?;
         check_engine(engine.as_ref(), &request.model, caller.role)?;
         let answer = self.recorded_on(&engine, caller).media(&request).await?;
         Ok(MediaAnswered { engine: engine.key().to_owned(), answer, warnings })
+    }
+}
+
+/// The models that an engine lists are for text, and no alternative.
+fn without_list(error: EngineError) -> EngineError {
+    match error {
+        EngineError::ModelNotFound { engine, model, .. } => {
+            EngineError::ModelNotFound { engine, model, available: Vec::new() }
+        }
+        other => other,
     }
 }

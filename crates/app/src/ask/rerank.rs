@@ -48,14 +48,14 @@ impl AskService {
                     EngineError::Unsupported { .. } => {
                         EngineError::Unsupported { engine: key, field: "rerank".to_owned(), hint }
                     }
-                    other => other,
+                    other => embedder::explain(other),
                 })?;
                 Ok(Reranked {
                     reranking: by_vectors(vectors),
                     warnings: vec![AnswerWarning::RerankedByEmbeddings],
                 })
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(embedder::explain(error).into()),
         }
     }
 }

@@ -9,6 +9,7 @@ use hob_routing::RoutedModel;
 use super::AskService;
 use crate::ask::caller_policy::check_engine;
 use crate::ask::engine_for_request::RequestTarget;
+use crate::ask::model_aliases::explain_missing;
 use hob_engines::fallback::is_unresolved;
 use hob_engines::hints::place_hints;
 use hob_engines::pool::{EngineMatch, NamedBy};
@@ -64,7 +65,7 @@ impl AskService {
                 request.model.clone_from(&model.model);
                 RequestTarget::to_fallback(model)
             }
-            (Err(error), _) => return Err(error),
+            (Err(error), _) => return Err(explain_missing(error, alias.as_ref())),
         };
         let ignored = place_hints(request, route.engine());
         Ok(route.with_cloud_reason(self.cloud_reason.as_ref()).after_alias(alias).ignoring(ignored))

@@ -73,6 +73,7 @@ pub use values::{AgentChoice, NetworkAccess};
         "hob ask 'Why is the sky blue?'        ask the default model"
         "hob serve                             serve OpenAI clients on http://localhost:8000/v1"
         "hob doctor                            find out what is wrong"
+        "hob run, ps, list, pull, show, stop, rm   the same as in Ollama"
     }
 )]
 pub struct Args {

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use futures::future::join_all;
-use hob_core::{Engine, RunningModel};
+use hob_core::{Engine, EngineError, RunningModel};
 use hob_models::catalogue::find;
 use serde_json::json;
 use tokio::time::timeout;
@@ -24,6 +24,9 @@ use crate::settings;
 
 /// An engine that takes longer is skipped.
 const TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The name of a running server in the place of an engine's.
+const SERVER: &str = "hob";
 
 const COLUMNS: [Column; 4] =
     [Column::Words("MODEL"), Column::Words("ENGINE"), Column::Numbers("MEMORY"), Column::Words("UNLOADED")];
@@ -60,7 +63,7 @@ fn run_model(name: &str, prompt: &str, verbose: u8) -> Result<ExitCode> {
 
 /// Lists the models in memory.
 async fn list_running(format: OutputFormat) -> Result<ExitCode> {
-    let running = running(&engines().await?).await;
+    let running = running(&engines().await?).await?;
     match format {
         OutputFormat::Json => {
             let models = running.iter().map(|InMemory { source, model, .. }| {
@@ -108,28 +111,38 @@ async fn engines() -> Result<Vec<(String, Arc<dyn Engine>)>> {
     let server = running_server::locate(&config.server, &home).await;
     if matches!(server.probe, ServerProbe::Hob { .. }) {
         let url = running_server::url(&server.host, server.port);
-        return Ok(vec![("hob".to_owned(), Arc::new(hob_app::running_server(&config, &url)?))]);
+        return Ok(vec![(SERVER.to_owned(), Arc::new(hob_app::running_server(&config, &url)?))]);
     }
     let engines = hob_app::engines(&config, &home)?;
     Ok(engines.into_iter().map(|engine| (engine.key().to_owned(), engine)).collect())
 }
 
-/// The models in memory. Engines that do not answer are skipped.
-async fn running(engines: &[(String, Arc<dyn Engine>)]) -> Vec<InMemory> {
-    let lists = engines.iter().map(|(source, engine)| async move {
-        let models = timeout(TIMEOUT, engine.running_models()).await.ok().and_then(Result::ok);
-        models.unwrap_or_default().into_iter().map(move |model| InMemory {
-            source: source.clone(),
-            engine: Arc::clone(engine),
-            model,
-        })
-    });
-    join_all(lists).await.into_iter().flatten().collect()
+/// The models in memory. Engines that do not answer are skipped; a server that refuses is an error.
+async fn running(engines: &[(String, Arc<dyn Engine>)]) -> Result<Vec<InMemory>> {
+    let mut running = Vec::new();
+    for list in join_all(engines.iter().map(|(source, engine)| running_on(source, engine))).await {
+        running.extend(list?);
+    }
+    Ok(running)
+}
+
+async fn running_on(source: &str, engine: &Arc<dyn Engine>) -> Result<Vec<InMemory>> {
+    let models = match timeout(TIMEOUT, engine.running_models()).await {
+        Ok(Ok(models)) => models,
+        Ok(Err(EngineError::Refused { status: 401, .. })) if source == SERVER => bail!(
+            "the server at {} needs its key, which this shell does not have. Set HOB_API_KEY to it.",
+            engine.address()
+        ),
+        Ok(Err(error)) if source == SERVER => return Err(error.into()),
+        Ok(Err(_)) | Err(_) => Vec::new(),
+    };
+    let in_memory = |model| InMemory { source: source.to_owned(), engine: Arc::clone(engine), model };
+    Ok(models.into_iter().map(in_memory).collect())
 }
 
 /// Removes a model from memory.
 async fn stop(name: &str) -> Result<ExitCode> {
-    let running = running(&engines().await?).await;
+    let running = running(&engines().await?).await?;
     let is_meant = |InMemory { engine, model, .. }: &&InMemory| {
         engine.means(name, &model.id) || find(name).is_some_and(|entry| entry.name == model.id)
     };

@@ -43,6 +43,7 @@ async fn help_lists_commands_and_examples() {
       hob ask 'Why is the sky blue?'        ask the default model
       hob serve                             serve OpenAI clients on http://localhost:8000/v1
       hob doctor                            find out what is wrong
+      hob run, ps, list, pull, show, stop, rm   the same as in Ollama
     ");
 }
 
@@ -62,10 +63,12 @@ async fn help_of_ask_and_chat_lists_their_options() {
       [QUERY]  Question to ask, or '-' to read it from stdin. Piped text is added below the question
 
     Options:
-      -m, --model <MODEL>              Model to use [default: as configured, or the engine's first]
+      -i, --image <FILE>               Picture for the model to look at; repeat it for several. The
+                                       model must read pictures
           --router <POLICY>            Choose the model automatically: 'heuristic' (rules) or 'grpo'
                                        (learned). Use -v to see the choice and the reason [possible
                                        values: heuristic, grpo]
+      -m, --model <MODEL>              Model to use [default: as configured, or the engine's first]
       -e, --engine <ENGINE>            Engine to use, with no fallback [default: as configured, or one
                                        that is running] [possible values: ollama, vllm, sglang,
                                        llamacpp, litellm, cloud, embedded]
@@ -92,6 +95,7 @@ async fn help_of_ask_and_chat_lists_their_options() {
       hob ask -m qwen3:8b -t 0 'Name three rivers.'
       git diff | hob ask 'Write a commit message for this change.'
       hob ask - < question.txt
+      hob ask -i photo.jpg 'What is this?'
       hob ask -a orchestrator --tools calculator 'What is 17 * 23?'
       hob ask -v --router heuristic 'What is 17 * 23?'
       hob ask --json 'Hello' | jq .usage

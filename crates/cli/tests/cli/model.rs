@@ -21,7 +21,7 @@ async fn one_table_lists_the_models_of_all_engines() {
     let ran = home.run(&["model", "list"]).await;
     assert_eq!(ran.code, Some(0));
     insta::assert_snapshot!(ran.stdout, @r"
-    ENGINE  MODEL                     PARAMS  CONTEXT    VRAM
+    ENGINE  MODEL                     PARAMS  CONTEXT    SIZE
     ollama  smollm2:latest (default)  134.5M       8k  ~94 MB
     ollama  smollm2-tools:latest      134.5M       8k  ~94 MB
     vllm    smollm2                        -       2k       -
@@ -176,7 +176,7 @@ async fn a_model_is_described_for_every_engine_that_has_it() {
     Parameters    134.5M
     Quantisation  Q4_1
     Context       8k tokens
-    VRAM          about 94 MB, plus its context
+    Memory        about 94 MB, plus its context
     Capabilities  completion
     Licence       apache-2.0
 
@@ -198,6 +198,11 @@ async fn an_unknown_model_gets_suggestions() {
     insta::assert_snapshot!(ran.stderr, @r"
     error: no engine has the model 'smolm2:latest'. Did you mean smollm2:latest, smollm2, smollm2-tools:latest? 'hob model list' lists all models, 'hob model pull smolm2:latest' downloads it.
     ");
+    let ran = home.run(&["show", "default"]).await;
+    assert_eq!(
+        ran.stderr,
+        "error: 'default' is no model of its own: Hob chooses one. 'hob' shows the default model.\n"
+    );
 }
 
 /// An Ollama that downloads.

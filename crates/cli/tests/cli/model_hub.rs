@@ -9,6 +9,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
+use crate::fakes;
 use crate::home::{Home, NOWHERE, Ran, engines_config, finish};
 use crate::running::Running;
 use crate::terminal::Terminal;
@@ -268,6 +269,24 @@ async fn models_in_memory_are_listed_and_stopped() {
     let server = Running::start(&home, &[]).await;
     let listed = home.run(&["ps"]).await.stdout;
     assert!(listed.contains(&running) && listed.contains("  hob  "), "{listed}");
+    assert_eq!(server.terminate().await.code, Some(0));
+}
+
+#[tokio::test]
+async fn a_server_with_another_key_is_not_reported_as_empty() {
+    let ollama = fakes::ollama().await;
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let mut command = home.hob(&["serve", "--port", "0"]);
+    command.env("HOB_API_KEY", "s3cret");
+    let server = Running::of(command).await;
+    let (_, port) = server.address().rsplit_once(':').expect("a port");
+    let refused = format!(
+        "error: the server at http://localhost:{port} needs its key, which this shell does not have. Set HOB_API_KEY to it.\n"
+    );
+    for arguments in [&["ps"][..], &["stop", "smollm2"]] {
+        let ran = home.run(arguments).await;
+        assert_eq!((ran.code, &ran.stderr), (Some(1), &refused), "{arguments:?}");
+    }
     assert_eq!(server.terminate().await.code, Some(0));
 }
 

@@ -307,10 +307,10 @@ bool hob_chat_parser_push(hob_chat_parser * parser, const char * text, size_t te
     });
 }
 
-bool hob_chat_parser_add_words(hob_chat_parser * parser, const char * text, size_t text_size) {
+bool hob_chat_parser_add(hob_chat_parser * parser, const char * text, size_t text_size, bool is_reasoning) {
     try {
         parser->text.append(text, text_size);
-        parser->told.content.append(text, text_size);
+        (is_reasoning ? parser->told.reasoning_content : parser->told.content).append(text, text_size);
         return true;
     } catch (...) {
         return false;

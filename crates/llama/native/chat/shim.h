@@ -52,8 +52,8 @@ void              hob_chat_parser_free(hob_chat_parser * parser);
 bool hob_chat_parser_push(hob_chat_parser * parser, const char * text, size_t text_size, const hob_chat_limits * limits,
                           hob_chat_text * deltas, hob_chat_text * error);
 
-// Adds text that is known to be words, without parsing it. Returns false without memory.
-bool hob_chat_parser_add_words(hob_chat_parser * parser, const char * text, size_t text_size);
+// Adds text that is known to be reasoning, or else words, without parsing it. Returns false without memory.
+bool hob_chat_parser_add(hob_chat_parser * parser, const char * text, size_t text_size, bool is_reasoning);
 
 // Parses the whole answer, which is incomplete if it was cut off.
 bool hob_chat_parser_finish(hob_chat_parser * parser, bool complete, const hob_chat_limits * limits, hob_chat_text * deltas,

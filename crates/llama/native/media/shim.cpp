@@ -35,6 +35,9 @@ struct hob_media {
     }
 };
 
+// Missing in a build without OpenMP.
+extern "C" int omp_in_parallel(void) __attribute__((weak));
+
 namespace {
 
 // Operations between two looks at the clock: a few milliseconds, and no noticeable cost.
@@ -52,9 +55,10 @@ thread_local std::string logged;
 ggml_abort_callback_t on_abort_before = nullptr;
 ggml_log_callback     on_log          = nullptr;
 
-// ggml calls this before it ends the process. An exception passes through its functions, which are C and hold nothing.
+// ggml calls this before it ends the process. An exception passes through its functions, which are C and hold nothing, except
+// between threads that compute together: the others would wait for this one forever.
 void on_abort(const char * message) {
-    if (depth > 0) {
+    if (depth > 0 && !(omp_in_parallel != nullptr && omp_in_parallel() != 0)) {
         // Without the file and the line before it.
         const char * reason = std::strstr(message, ": ");
         throw std::runtime_error(reason != nullptr ? reason + 2 : message);
@@ -224,18 +228,19 @@ size_t hob_media_length(const hob_media * media) {
     return media->chunks.size();
 }
 
-hob_media_chunk hob_media_get(const hob_projector * projector, const hob_media * media, size_t at) {
-    const auto *    chunk = media->chunks[at];
-    hob_media_chunk found = {};
-    if (mtmd_input_chunk_get_type(chunk) == MTMD_INPUT_CHUNK_TYPE_TEXT) {
-        found.tokens    = mtmd_input_chunk_get_tokens_text(chunk, &found.length);
-        found.positions = found.length;
-    } else {
-        found.length        = mtmd_input_chunk_get_n_tokens(chunk);
-        found.positions     = static_cast<size_t>(mtmd_input_chunk_get_n_pos(chunk));
-        found.is_read_whole = mtmd_decode_use_non_causal(projector->context, chunk);
-    }
-    return found;
+bool hob_media_get(const hob_projector * projector, const hob_media * media, size_t at, hob_media_chunk * found,
+                   char ** error) {
+    return guarded(error, [&] {
+        const auto * chunk = media->chunks[at];
+        if (mtmd_input_chunk_get_type(chunk) == MTMD_INPUT_CHUNK_TYPE_TEXT) {
+            found->tokens    = mtmd_input_chunk_get_tokens_text(chunk, &found->length);
+            found->positions = found->length;
+        } else {
+            found->length        = mtmd_input_chunk_get_n_tokens(chunk);
+            found->positions     = static_cast<size_t>(mtmd_input_chunk_get_n_pos(chunk));
+            found->is_read_whole = mtmd_decode_use_non_causal(projector->context, chunk);
+        }
+    });
 }
 
 bool hob_media_encode(hob_projector * projector, const hob_media * media, size_t at, const hob_media_limit * limit,
@@ -296,13 +301,20 @@ bool hob_media_read(const hob_projector * projector, const hob_media * media, si
         }
         auto *     rendered = batch.render(context, static_cast<int>(first), static_cast<int>(count));
         const bool is_whole = mtmd_decode_use_non_causal(projector->context, chunk);
+        // Also after an exception.
+        struct causal_again {
+            llama_context * context;
+            bool            is_needed;
+            ~causal_again() {
+                if (is_needed) {
+                    llama_set_causal_attn(context, true);
+                }
+            }
+        } again{ context, is_whole };
         if (is_whole) {
             llama_set_causal_attn(context, false);
         }
         const int32_t status = llama_process(context, LLAMA_PROCESS_TYPE_DECODE, rendered);
-        if (is_whole) {
-            llama_set_causal_attn(context, true);
-        }
         if (status != 0) {
             throw std::runtime_error("a step of the model failed with " + std::to_string(status));
         }

@@ -59,8 +59,9 @@ bool hob_media_sound(const hob_projector * projector, const uint8_t * file, size
                      hob_media ** made, char ** error);
 void hob_media_free(hob_media * media);
 
-size_t          hob_media_length(const hob_media * media);
-hob_media_chunk hob_media_get(const hob_projector * projector, const hob_media * media, size_t at);
+size_t hob_media_length(const hob_media * media);
+bool   hob_media_get(const hob_projector * projector, const hob_media * media, size_t at, hob_media_chunk * found,
+                     char ** error);
 
 // Writes the vectors of a chunk to `vectors`, which has space for `size` numbers. One thread at a time.
 bool hob_media_encode(hob_projector * projector, const hob_media * media, size_t at, const hob_media_limit * limit,

@@ -28,6 +28,8 @@ struct FormatDetails {
     ends_as_text: bool,
     /// The characters that can end the words of an answer; `None` if that is not known.
     word_ends: Option<Vec<char>>,
+    /// The same of its reasoning.
+    reasoning_ends: Option<Vec<char>>,
 }
 
 /// The details of the chat layer.
@@ -41,6 +43,13 @@ struct Details {
     thinks: bool,
     thinking_start: String,
     thinking_ends: Vec<String>,
+}
+
+/// The kinds of text in an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TextKind {
+    Words,
+    Reasoning,
 }
 
 /// What begins a call.
@@ -67,9 +76,11 @@ impl AnswerFormat {
             rules => Some(CallGrammar::read(rules, &parser)?).filter(CallGrammar::has_calls),
         };
         let in_thought = read.is_in_thought(prompt);
-        let word_ends = word_ends(&parser);
+        let word_ends = ends_of(&parser, "content");
+        let reasoning_ends = ends_of(&parser, "reasoning");
         let ends_as_text = word_ends.as_ref().is_some_and(Vec::is_empty) && has_only_words(&parser);
-        let shared = Arc::new(FormatDetails { native, read, grammar, ends_as_text, word_ends });
+        let shared =
+            Arc::new(FormatDetails { native, read, grammar, ends_as_text, word_ends, reasoning_ends });
         Ok(AnswerFormat { shared, in_thought, is_foreign: false })
     }
 
@@ -94,9 +105,13 @@ impl AnswerFormat {
         self.shared.ends_as_text
     }
 
-    /// Whether text after words is words too, without a doubt.
-    pub(super) fn continues_words(&self, text: &str) -> bool {
-        self.shared.word_ends.as_ref().is_some_and(|ends| !text.contains(&ends[..]))
+    /// Whether text after text of this kind is of the same kind, without a doubt.
+    pub(super) fn continues(&self, kind: TextKind, text: &str) -> bool {
+        let ends = match kind {
+            TextKind::Words => &self.shared.word_ends,
+            TextKind::Reasoning => &self.shared.reasoning_ends,
+        };
+        ends.as_ref().is_some_and(|ends| !text.contains(&ends[..]))
     }
 
     /// Whether the format has reasoning.
@@ -210,10 +225,10 @@ fn has_only_words(parser: &Value) -> bool {
     tags(parser).all(|(tag, _)| ["content", "reasoning", "reasoning-block"].contains(&tag))
 }
 
-/// The first characters of the marks that end words.
-fn word_ends(parser: &Value) -> Option<Vec<char>> {
+/// The first characters of the marks that end what a parser gives this tag.
+fn ends_of(parser: &Value, tag: &str) -> Option<Vec<char>> {
     let mut ends = Vec::new();
-    for (_, inner) in tags(parser).filter(|(tag, _)| *tag == "content") {
+    for (_, inner) in tags(parser).filter(|(name, _)| *name == tag) {
         let inner = inner.filter(|inner| inner["type"] == "until")?;
         for mark in inner["delimiters"].as_array()? {
             ends.extend(mark.as_str()?.chars().next());

@@ -2,12 +2,16 @@
 
 use serde::Deserialize;
 
-use super::answer_format::AnswerFormat;
+use super::answer_format::{AnswerFormat, TextKind};
 use super::native::{CallLimits, NativeParser};
 
 /// Enough for an answer that fills a large context. The stack is that of the thread that writes answers.
 const LIMITS: CallLimits =
     CallLimits { steps: 20_000_000, milliseconds: 2_000, bytes: usize::MAX, stack: 512 << 10 };
+
+/// Arguments of calls are parsed again when the text has grown by this part of it. A fixed amount would take the square of their
+/// length.
+const GROWTH: usize = 64;
 
 /// Text that does not fit the format is held back for this many bytes, in case that the rest explains it.
 const MAX_HELD: usize = 256;
@@ -64,8 +68,12 @@ pub(crate) struct AnswerParser {
     failed_at: Option<usize>,
     /// From here on, text is told as it comes.
     is_plain: bool,
-    /// Whether the last text was words as it stood.
-    in_words: bool,
+    /// The kind of the last text, if it was that as it stood.
+    last: Option<TextKind>,
+    /// Text that is not parsed yet.
+    waiting: String,
+    #[cfg(test)]
+    pub(super) parses: usize,
 }
 
 impl AnswerParser {
@@ -87,7 +95,10 @@ impl AnswerParser {
             blanks: String::new(),
             calls: 0,
             failed_at: None,
-            in_words: false,
+            last: None,
+            waiting: String::new(),
+            #[cfg(test)]
+            parses: 0,
         }
     }
 
@@ -107,16 +118,34 @@ impl AnswerParser {
             return self.as_text(text.to_owned());
         }
         let Some(native) = &mut self.native else { return Vec::new() };
-        // The native parser reads all text again, which is not necessary while nothing but words can come.
-        if self.in_words && self.format.continues_words(text) && native.add_words(text) {
-            return self.as_text(text.to_owned());
+        // The native parser reads all text again, which is not necessary while nothing else can come.
+        if let Some(kind) = self.last.filter(|kind| self.format.continues(*kind, text))
+            && native.add(text, kind == TextKind::Reasoning)
+        {
+            return match kind {
+                TextKind::Words => self.as_text(text.to_owned()),
+                TextKind::Reasoning => self.as_reasoning(text).into_iter().collect(),
+            };
         }
-        match native.push(text, LIMITS) {
+        self.waiting.push_str(text);
+        if self.calls > 0 && self.waiting.len() < self.text.len() / GROWTH {
+            return Vec::new();
+        }
+        self.parse()
+    }
+
+    /// Parses the waiting text.
+    fn parse(&mut self) -> Vec<AnswerPart> {
+        let Some(native) = &mut self.native else { return Vec::new() };
+        let text = std::mem::take(&mut self.waiting);
+        #[cfg(test)]
+        {
+            self.parses += 1;
+        }
+        match native.push(&text, LIMITS) {
             Ok(deltas) => {
                 self.failed_at = None;
-                let parts = self.parts(&deltas);
-                self.in_words = matches!(&parts[..], [AnswerPart::Text(words)] if words == text);
-                parts
+                self.parts(&deltas, &text)
             }
             Err(_) => {
                 let failed_at = *self.failed_at.get_or_insert(self.text.len());
@@ -127,18 +156,28 @@ impl AnswerParser {
 
     /// The answer has ended; `complete` if the model ended it.
     pub(crate) fn finish(&mut self, complete: bool) -> Vec<AnswerPart> {
+        let mut parts = if self.waiting.is_empty() { Vec::new() } else { self.parse() };
         if self.is_plain {
-            return Vec::new();
+            return parts;
         }
-        let Some(native) = &mut self.native else { return Vec::new() };
-        match native.finish(complete, LIMITS) {
-            Ok(deltas) if self.failed_at.is_none() || complete => self.parts(&deltas),
+        let Some(native) = &mut self.native else { return parts };
+        let last = match native.finish(complete, LIMITS) {
+            Ok(deltas) if self.failed_at.is_none() || complete => self.parts(&deltas, ""),
             _ => self.give_up(),
-        }
+        };
+        parts.extend(last);
+        parts
     }
 
-    fn parts(&mut self, deltas: &str) -> Vec<AnswerPart> {
+    /// What is new after `text`.
+    fn parts(&mut self, deltas: &str, text: &str) -> Vec<AnswerPart> {
         let Ok(new) = serde_json::from_str::<ParsedDeltas>(deltas) else { return Vec::new() };
+        self.last = match (new.reasoning.as_str(), new.content.as_str()) {
+            _ if text.is_empty() || !new.calls.is_empty() => None,
+            ("", words) if words == text => Some(TextKind::Words),
+            (reasoning, "") if reasoning == text => Some(TextKind::Reasoning),
+            _ => None,
+        };
         let mut parts = Vec::new();
         parts.extend(self.as_reasoning(&new.reasoning));
         if !new.content.is_empty() {

@@ -105,6 +105,29 @@ fn places(text: &str) -> impl Iterator<Item = usize> {
 }
 
 #[test]
+fn a_long_answer_is_parsed_in_few_passes() {
+    let qwen = examples().into_iter().find(|example| example.name == "qwen3").expect("an example");
+    let format = qwen.format(Calling::Possible { several: true });
+    let thought = "This is a long thought. ".repeat(400);
+    let text = "word ".repeat(2000);
+    let answer = format!(
+        "<think>\n{thought}\n</think>\n\n<tool_call>\n{{\"name\": \"get_time\", \"arguments\": {{\"zone\": \"{text}\"}}}}\n</tool_call>"
+    );
+    let pieces: Vec<&str> = answer.split_inclusive(' ').collect();
+    let mut parser = AnswerParser::new(&format);
+    let mut whole = Whole::default();
+    for piece in &pieces {
+        whole.add(parser.push(piece));
+    }
+    whole.add(parser.finish(true));
+    let arguments = json!({ "zone": text }).to_string();
+    assert_eq!(whole.reasoning, thought.trim_end());
+    assert_eq!(whole.calls.len(), 1);
+    assert_eq!(serde_json::from_str::<Value>(&whole.calls[0].1).expect("JSON").to_string(), arguments);
+    assert!(parser.parses < pieces.len() / 10, "{} passes for {} pieces", parser.parses, pieces.len());
+}
+
+#[test]
 fn calls_are_found_in_every_format() {
     let rome = ("get_weather", json!({"city": "Rome", "days": 2}));
     let oslo = ("get_weather", json!({"city": "Oslo", "days": 3}));

@@ -77,7 +77,12 @@ unsafe extern "C" {
         deltas: *mut RawText,
         error: *mut RawText,
     ) -> bool;
-    fn hob_chat_parser_add_words(parser: *mut RawParser, text: *const c_char, text_size: usize) -> bool;
+    fn hob_chat_parser_add(
+        parser: *mut RawParser,
+        text: *const c_char,
+        text_size: usize,
+        is_reasoning: bool,
+    ) -> bool;
     fn hob_chat_parser_finish(
         parser: *mut RawParser,
         complete: bool,
@@ -224,7 +229,7 @@ impl NativeParser {
     /// Adds text. Returns what is new, as JSON.
     pub(super) fn push(&mut self, text: &str, limits: CallLimits) -> Result<String, String> {
         let (mut deltas, mut error) = (NativeText::none(), NativeText::none());
-        // SAFETY: the parser exists and nobody else uses it, the text lives during the call, the results are places to write to.
+        // SAFETY: the parser exists and is borrowed alone, the text lives during the call, the results are places to write to.
         let is_done = unsafe {
             hob_chat_parser_push(
                 self.0.as_ptr(),
@@ -238,10 +243,10 @@ impl NativeParser {
         if is_done { Ok(deltas.into_string()) } else { Err(error.into_string()) }
     }
 
-    /// Adds text that is known to be words.
-    pub(super) fn add_words(&mut self, text: &str) -> bool {
-        // SAFETY: the parser exists and nobody else uses it, and the text lives during the call.
-        unsafe { hob_chat_parser_add_words(self.0.as_ptr(), text.as_ptr().cast(), text.len()) }
+    /// Adds text that is known to be reasoning, or else words.
+    pub(super) fn add(&mut self, text: &str, is_reasoning: bool) -> bool {
+        // SAFETY: the parser exists and is borrowed alone, and the text lives during the call.
+        unsafe { hob_chat_parser_add(self.0.as_ptr(), text.as_ptr().cast(), text.len(), is_reasoning) }
     }
 
     /// Ends the text. Returns what is new, as JSON.

@@ -40,6 +40,12 @@ struct RawChunk {
     is_read_whole: bool,
 }
 
+impl Default for RawChunk {
+    fn default() -> Self {
+        RawChunk { tokens: ptr::null(), length: 0, positions: 0, is_read_whole: false }
+    }
+}
+
 #[repr(C)]
 struct RawLimit {
     milliseconds: u64,
@@ -77,7 +83,13 @@ unsafe extern "C" {
     ) -> bool;
     fn hob_media_free(media: *mut RawMedia);
     fn hob_media_length(media: *const RawMedia) -> usize;
-    fn hob_media_get(projector: *const RawProjector, media: *const RawMedia, at: usize) -> RawChunk;
+    fn hob_media_get(
+        projector: *const RawProjector,
+        media: *const RawMedia,
+        at: usize,
+        found: *mut RawChunk,
+        error: *mut *mut c_char,
+    ) -> bool;
     fn hob_media_encode(
         projector: *mut RawProjector,
         media: *const RawMedia,
@@ -205,9 +217,15 @@ impl NativeProjector {
     }
 
     /// What each chunk is.
-    pub(super) fn chunks(&self, media: &NativeMedia) -> Vec<ChunkShape> {
-        // SAFETY: both exist, and the number is below the length.
-        let chunk = |at| unsafe { hob_media_get(self.raw.as_ptr(), media.0.as_ptr(), at) };
+    pub(super) fn chunks(&self, media: &NativeMedia) -> Result<Vec<ChunkShape>, String> {
+        let chunk = |at| {
+            let (mut found, mut error) = (RawChunk::default(), ptr::null_mut());
+            // SAFETY: both exist, the number is below the length, and the results are places to write to.
+            let is_found = unsafe {
+                hob_media_get(self.raw.as_ptr(), media.0.as_ptr(), at, &raw mut found, &raw mut error)
+            };
+            if is_found { Ok(found) } else { Err(message(error)) }
+        };
         // SAFETY: the media exist.
         let length = unsafe { hob_media_length(media.0.as_ptr()) };
         let shape = |raw: RawChunk| {
@@ -222,7 +240,7 @@ impl NativeProjector {
                 ChunkShape::Text(unsafe { std::slice::from_raw_parts(raw.tokens, raw.length) }.to_vec())
             }
         };
-        (0..length).map(|at| shape(chunk(at))).collect()
+        (0..length).map(|at| chunk(at).map(shape)).collect()
     }
 
     /// The vectors of the chunk `at`, which has `length` of them. The caller lets one thread encode at a time.
@@ -330,7 +348,7 @@ impl NativeMedia {
     /// Drops the pixels, which are of no use once all chunks are encoded.
     pub(super) fn forget_pixels(&mut self) -> Result<(), String> {
         let mut error = ptr::null_mut();
-        // SAFETY: the media exist, and nobody else uses them.
+        // SAFETY: the media exist and are borrowed alone.
         let is_done = unsafe { hob_media_forget_pixels(self.0.as_ptr(), &raw mut error) };
         if is_done { Ok(()) } else { Err(message(error)) }
     }

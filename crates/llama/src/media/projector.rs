@@ -172,7 +172,9 @@ impl Projector {
             }
         };
         let projector = self.native(request)?;
-        let shapes = projector.chunks(&native);
+        let shapes = projector
+            .chunks(&native)
+            .map_err(|reason| refused(format!("the file cannot be read: {reason}")))?;
         self.check_shapes(&shapes, file, request, left)?;
         let began = Instant::now();
         let mut chunks = Vec::with_capacity(shapes.len());
@@ -241,10 +243,20 @@ impl Projector {
     fn native(&self, request: &EncodeRequest<'_>) -> Result<&NativeProjector, EngineError> {
         let loaded = self.native.get_or_init(|| {
             let began = Instant::now();
-            let loaded = NativeProjector::load(&self.path, request.model, self.threads, self.use_gpu);
+            let load = |use_gpu| NativeProjector::load(&self.path, request.model, self.threads, use_gpu);
+            let loaded = load(self.use_gpu).or_else(|reason| {
+                if !self.use_gpu {
+                    return Err(reason);
+                }
+                tracing::warn!(
+                    model = request.name,
+                    "the projector does not fit on the graphics card: {reason}"
+                );
+                load(false)
+            })?;
             let milliseconds = began.elapsed().as_millis();
             tracing::info!(model = request.name, milliseconds, "projector loaded");
-            loaded
+            Ok(loaded)
         });
         loaded.as_ref().map_err(|reason| {
             unusable(format!(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use hob_core::{AnswerWarning, Caller};
+use hob_core::{AgentPreference, AnswerWarning, Caller};
 use serde_json::json;
 
 use super::events::MessageEvents;
@@ -23,7 +23,7 @@ pub(crate) async fn create(
     request: Request,
 ) -> Result<Response, ApiError> {
     let role = RequestContext::role(request.extensions());
-    answer(&state, request).await.map_err(|error| error.for_caller(role).in_format(ErrorFormat::Anthropic))
+    answer(&state, request).await.map_err(|error| as_written(error.for_caller(role)))
 }
 
 pub(crate) async fn count_tokens(
@@ -31,7 +31,12 @@ pub(crate) async fn count_tokens(
     request: Request,
 ) -> Result<Response, ApiError> {
     let role = RequestContext::role(request.extensions());
-    count(&state, request).await.map_err(|error| error.for_caller(role).in_format(ErrorFormat::Anthropic))
+    count(&state, request).await.map_err(|error| as_written(error.for_caller(role)))
+}
+
+/// The error in the form of this API, and with its names of fields.
+fn as_written(error: ApiError) -> ApiError {
+    error.renaming("image_url", "image").in_format(ErrorFormat::Anthropic)
 }
 
 async fn answer(state: &ServerState, request: Request) -> Result<Response, ApiError> {
@@ -53,7 +58,12 @@ async fn answer(state: &ServerState, request: Request) -> Result<Response, ApiEr
 async fn count(state: &ServerState, request: Request) -> Result<Response, ApiError> {
     let Received { parsed, caller, client: _client } =
         answer::receive(state, request, new_id("msg_"), MessagesRequest::parse_count).await?;
-    let MessagesRequest { request, mut warnings, .. } = parsed;
+    let MessagesRequest { request, mut warnings, agent, .. } = parsed;
+    // A stream would not use the agent, and this request does not say whether one follows.
+    let has_agent = state.system.agent().is_some() && agent != AgentPreference::None;
+    if has_agent && request.tools.is_empty() && !request.continues_last_message() {
+        warnings.push(AnswerWarning::Ignored("agent".to_owned()));
+    }
     let counted = state.system.count_tokens(request, &caller).await?;
     if counted.is_estimate {
         warnings.push(AnswerWarning::Estimated);

@@ -151,7 +151,8 @@ impl WireRequest {
             is_max_tokens_soft: true,
             ..GenerateRequest::default()
         };
-        let request = within_budget(request, conversation)?;
+        let mut request = within_budget(request, conversation)?;
+        request.continue_last_message();
         Ok(MessagesRequest {
             request,
             is_streamed: self.stream.unwrap_or(false),

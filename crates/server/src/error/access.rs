@@ -7,9 +7,19 @@ use axum::http::StatusCode;
 use super::{ApiError, TOO_MANY_WRONG_KEYS};
 
 impl ApiError {
+    pub(crate) fn missing_key() -> Self {
+        Self::key_refused(
+            "this server needs a key. Send 'authorization: Bearer KEY' with the value of [server] api_key",
+        )
+    }
+
     pub(crate) fn wrong_key() -> Self {
-        let message =
-            "this server needs a key. Send 'authorization: Bearer KEY' with the value of [server] api_key";
+        Self::key_refused(
+            "the key of this request is wrong. Send 'authorization: Bearer KEY' with the value of [server] api_key",
+        )
+    }
+
+    fn key_refused(message: &str) -> Self {
         let error = Self::new(StatusCode::UNAUTHORIZED, "authentication_error", message);
         ApiError { code: Some("invalid_api_key"), ..error }
     }

@@ -14,7 +14,7 @@ impl From<AskError> for ApiError {
         match error {
             AskError::Engine(error) => error.into(),
             AskError::UnknownAgent { .. } => Self::invalid("agent", error.to_string()),
-            AskError::NoAgent => ApiError {
+            AskError::NoAgent | AskError::NoAliasTarget { .. } => ApiError {
                 param: Some("model".into()),
                 code: Some("model_not_found"),
                 ..Self::new(StatusCode::NOT_FOUND, "invalid_request_error", error.to_string())

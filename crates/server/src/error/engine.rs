@@ -1,6 +1,7 @@
 //! Errors of engines as HTTP errors, and what of them a caller can see.
 
 use axum::http::StatusCode;
+use hob_app::is_short_name;
 use hob_core::{CONTEXT_LENGTH_EXCEEDED, CallerRole, ContextOverflow, EngineError};
 
 use super::ApiError;
@@ -31,11 +32,15 @@ impl From<EngineError> for ApiError {
                 failed(StatusCode::SERVICE_UNAVAILABLE, "engine_not_configured")
             }
             EngineError::ModelNotFound { model, .. } => {
-                let message = match is_built_in(&model) {
-                    true => format!(
-                        "{message}. To let another model answer for this name, add it to [models.aliases]"
-                    ),
-                    false => message,
+                let message = if is_built_in(&model) {
+                    format!(
+                        "{message}. To let another model answer for this name, add it to [models.aliases] in config.toml and \
+                         restart the server"
+                    )
+                } else if is_short_name(&model) {
+                    format!("{message}. Download it with 'hob model pull {model}'")
+                } else {
+                    message
                 };
                 ApiError {
                     param: Some("model".into()),

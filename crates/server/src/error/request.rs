@@ -78,10 +78,19 @@ impl ApiError {
     pub(crate) fn for_missing_model(self, model: &str) -> Self {
         match self.code {
             Some("model_not_found") => {
-                ApiError { message: format!("model '{model}' not found: {}", self.message), ..self }
+                // The name is not repeated.
+                let rest = self.message.replacen(&format!(" has no model '{model}'; it has "), " has ", 1);
+                ApiError { message: format!("model '{model}' not found: {rest}"), ..self }
             }
             _ => self,
         }
+    }
+
+    /// The same with the name that clients of this API know a field by.
+    pub(crate) fn renaming(self, field: &str, written: &str) -> Self {
+        let message = self.message.replace(&format!("'{field}'"), &format!("'{written}'"));
+        let param = self.param.map(|param| if param == field { written.to_owned() } else { param });
+        ApiError { message, param, ..self }
     }
 
     /// A request that another API has and Hob does not.

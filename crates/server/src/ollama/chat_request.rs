@@ -38,6 +38,7 @@ pub(super) fn parse(body: &[u8]) -> Result<OllamaRequest, ApiError> {
     for (field, _) in of_generate.into_iter().filter(|(_, is_given)| *is_given) {
         ignored.note(field);
     }
+    request.continue_last_message();
     let is_question = !request.messages.is_empty();
     body.resolve(request, ignored, is_question)
 }

@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use hob_core::budget::EMBEDDING_INPUTS;
+use hob_core::model::DEFAULT_MODEL;
 use hob_core::{
     AgentPreference, AnswerWarning, Caller, EmbedInputs, EmbedRequest, Embeddings, OverBudget, Overlong,
 };
@@ -99,7 +100,7 @@ pub(crate) async fn create_one(
     .await
 }
 
-/// The vectors, the model as the caller named it, and the warnings. Without a text the model is only loaded.
+/// The vectors, the model, and the warnings. Without a text the model is only loaded.
 async fn vectors(
     state: &ServerState,
     request: Request,
@@ -109,6 +110,7 @@ async fn vectors(
     let OllamaEmbed { mut request, warnings } = parsed;
     let requested = request.model;
     request.model = model_name::meant(state, &requested, caller.role).await;
+    let meant = request.model.clone();
     let caller = Caller { agent: AgentPreference::None, ..caller };
     let embeddings = match request.inputs.is_empty() {
         true => chat::in_memory(state, &request.model, Purpose::Load, caller.role).await.map(|()| None),
@@ -116,7 +118,12 @@ async fn vectors(
     };
     drop(client);
     let embeddings = embeddings.map_err(|error| error.for_missing_model(&requested))?;
-    Ok((requested, warnings, embeddings))
+    // The name is the caller's, unless that stands for another.
+    let model = match &embeddings {
+        Some(made) if meant == DEFAULT_MODEL || state.system.meant_by(&meant) != meant => made.model.clone(),
+        _ => requested,
+    };
+    Ok((model, warnings, embeddings))
 }
 
 /// Parses the body of `embed`. The error names the field.

@@ -27,12 +27,18 @@ use axum::response::Response;
 
 use crate::error::{ApiError, ErrorFormat};
 use crate::request_context::RequestContext;
+use crate::warning_header::rename_warning;
 
-/// Runs a handler, and gives its error the form that this caller and the clients of this API get.
+/// Runs a handler, and gives its error the form that this caller and the clients of this API get. Fields have the names of this API.
 async fn respond<F: Future<Output = Result<Response, ApiError>>>(
     request: Request,
     handler: impl FnOnce(Request) -> F,
 ) -> Result<Response, ApiError> {
     let role = RequestContext::role(request.extensions());
-    handler(request).await.map_err(|error| error.for_caller(role).in_format(ErrorFormat::Ollama))
+    match handler(request).await {
+        Ok(response) => Ok(rename_warning(response, "ignored=reasoning_effort", "ignored=think")),
+        Err(error) => {
+            Err(error.for_caller(role).renaming("image_url", "images").in_format(ErrorFormat::Ollama))
+        }
+    }
 }

@@ -8,6 +8,7 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use hob_app::MediaAnswered;
+use hob_core::model::DEFAULT_MODEL;
 use hob_core::{MediaForm, MediaRequest, MediaTask};
 use serde_json::{Map, Value};
 
@@ -67,9 +68,12 @@ async fn pass_on(
     let answered = async {
         let run = new_id("media-");
         let Received { parsed: (model, form), caller, client } = match task {
-            MediaTask::Speech | MediaTask::Image => answer::receive(&state, request, run, json_form).await?,
+            MediaTask::Speech | MediaTask::Image => {
+                answer::receive(&state, request, run, move |body| json_form(task, body)).await?
+            }
             MediaTask::Transcription | MediaTask::Translation | MediaTask::ImageEdit => {
-                answer::receive_form(&state, request, run, multipart_form).await?
+                let parse = move |kind: &str, body: &[u8]| multipart_form(task, kind, body);
+                answer::receive_form(&state, request, run, parse).await?
             }
         };
         let request = MediaRequest { model, task, form };
@@ -89,7 +93,9 @@ async fn pass_on(
         let response = (headers, Body::from_stream(body)).into_response();
         Ok(answer::with_engine(response, &engine, &caller, &warnings))
     };
-    answered.await.map_err(|error: ApiError| error.for_caller(role))
+    // The model is what decides whether the engine can do this.
+    let as_written = |param: &str| (param == task.name()).then(|| "model".to_owned());
+    answered.await.map_err(|error: ApiError| error.for_caller(role).with_param(as_written))
 }
 
 fn content_type(named: Option<&str>) -> HeaderValue {
@@ -100,35 +106,41 @@ fn content_type(named: Option<&str>) -> HeaderValue {
 }
 
 /// The model and the fields of a JSON body.
-fn json_form(body: &[u8]) -> Result<(String, MediaForm), ApiError> {
+fn json_form(task: MediaTask, body: &[u8]) -> Result<(String, MediaForm), ApiError> {
     let fields: Map<String, Value> = read(body)?;
     let model = match fields.get("model") {
-        Some(Value::String(model)) => named(model)?,
-        Some(Value::Null) | None => return Err(no_model()),
+        Some(Value::String(model)) => named(task, model)?,
+        Some(Value::Null) | None => return Err(no_model(task)),
         Some(_) => return Err(ApiError::invalid("model", "model: expected a string")),
     };
     Ok((model, MediaForm::Json(fields)))
 }
 
 /// The model and the parts of a form.
-fn multipart_form(content_type: &str, body: &[u8]) -> Result<(String, MediaForm), ApiError> {
+fn multipart_form(task: MediaTask, content_type: &str, body: &[u8]) -> Result<(String, MediaForm), ApiError> {
     let parts = multipart::parts(content_type, body)?;
-    let model = parts.iter().find(|part| part.name == "model").ok_or_else(no_model)?;
-    let model = std::str::from_utf8(model.content).map_err(|_| no_model())?;
-    let model = named(model)?;
+    let model = parts.iter().find(|part| part.name == "model").ok_or_else(|| no_model(task))?;
+    let model = std::str::from_utf8(model.content).map_err(|_| no_model(task))?;
+    let model = named(task, model)?;
     let parts = parts.iter().map(|part| part.name.clone()).collect();
     Ok((model, MediaForm::Multipart { content_type: content_type.to_owned(), body: body.to_vec(), parts }))
 }
 
-fn named(model: &str) -> Result<String, ApiError> {
-    if model.trim().is_empty() {
-        return Err(no_model());
+fn named(task: MediaTask, model: &str) -> Result<String, ApiError> {
+    if model.trim().is_empty() || model == DEFAULT_MODEL {
+        return Err(no_model(task));
     }
     check_model_name(model)?;
     Ok(model.to_owned())
 }
 
-fn no_model() -> ApiError {
-    let message = "'model' is required: the id of a model for sound or pictures, such as whisper-1. There is no default";
+fn no_model(task: MediaTask) -> ApiError {
+    let (what, example) = match task {
+        MediaTask::Transcription | MediaTask::Translation => ("that reads speech", "whisper-1"),
+        MediaTask::Speech => ("that speaks", "tts-1"),
+        MediaTask::Image | MediaTask::ImageEdit => ("for pictures", "gpt-image-1"),
+    };
+    let message =
+        format!("'model' is required: the id of a model {what}, such as {example}. There is no default");
     ApiError::invalid("model", message)
 }

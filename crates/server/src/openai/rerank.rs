@@ -107,8 +107,10 @@ impl DocumentsRequest {
         let WireRequest { model, query, documents, top_n, return_documents, rest } = read(body)?;
         let query = query.filter(|query| !query.trim().is_empty());
         let query = query.ok_or_else(|| ApiError::invalid("query", "'query' is required"))?;
-        let documents = documents.filter(|documents| !documents.is_empty());
         let documents = documents.ok_or_else(|| ApiError::invalid("documents", "'documents' is required"))?;
+        if documents.is_empty() {
+            return Err(ApiError::invalid("documents", "'documents' must not be empty"));
+        }
         if documents.len() > EMBEDDING_INPUTS {
             let count = documents.len();
             return Err(over_budget(OverBudget::too_many("documents", count, "documents", EMBEDDING_INPUTS)));

@@ -1,12 +1,14 @@
-//! `POST /v1/responses`: whole, streamed, or in the background.
+//! `POST /v1/responses`: whole, streamed, or in the background; and `POST /v1/responses/input_tokens`, which only counts.
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use futures::TryFutureExt;
-use hob_core::{AskError, Caller, ReplyMode};
+use hob_core::{AnswerWarning, AskError, Caller, ReplyMode};
+use serde_json::json;
 
 use super::attempt::Attempt;
 use super::background;
@@ -21,6 +23,7 @@ use crate::error::ApiError;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 use crate::unix_time::unix_now;
+use crate::warning_header::with_warnings;
 
 pub(crate) async fn create(
     State(state): State<Arc<ServerState>>,
@@ -28,6 +31,15 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     let role = RequestContext::role(request.extensions());
     answer(state, request).await.map_err(|error| error.for_caller(role).with_param(as_written))
+}
+
+/// How many tokens the model would read.
+pub(crate) async fn count_input_tokens(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let role = RequestContext::role(request.extensions());
+    count(&state, request).await.map_err(|error| error.for_caller(role).with_param(as_written))
 }
 
 /// The field of a request that an engine knows by another name.
@@ -48,7 +60,18 @@ enum Parsed {
 }
 
 fn parse(body: &[u8], new: &NewResponse) -> Result<Parsed, ApiError> {
+    without_store(CreateRequest::parse(body)?, new)
+}
+
+/// Nothing of a request that is only counted is stored.
+fn parse_count(body: &[u8], new: &NewResponse) -> Result<Parsed, ApiError> {
     let mut request = CreateRequest::parse(body)?;
+    request.options.store = false;
+    request.options.background = false;
+    without_store(request, new)
+}
+
+fn without_store(mut request: CreateRequest, new: &NewResponse) -> Result<Parsed, ApiError> {
     if request.needs_store() {
         return Ok(Parsed::NeedsStore(Box::new(request)));
     }
@@ -131,4 +154,25 @@ async fn answer(state: Arc<ServerState>, request: Request) -> Result<Response, A
             answer::send_stream(answer, &warnings, client, events, wrap).await
         }
     }
+}
+
+async fn count(state: &ServerState, request: Request) -> Result<Response, ApiError> {
+    let owner = owner_of(request.extensions());
+    let new = NewResponse { id: new_id("resp_"), created: unix_now(), has_store: false };
+    let parsing = new.clone();
+    let Received { parsed, caller, client: _client } =
+        answer::receive(state, request, new.id.clone(), move |body| parse_count(body, &parsing)).await?;
+    let ready = match parsed {
+        Parsed::Ready(ready) => ready,
+        Parsed::NeedsStore(request) => {
+            Box::new(Box::pin(context::complete(state, *request, owner, new)).await?)
+        }
+    };
+    let ReadyRequest { request, mut warnings, .. } = *ready;
+    let counted = state.system.count_tokens(request, &caller).await?;
+    if counted.is_estimate {
+        warnings.push(AnswerWarning::Estimated);
+    }
+    let body = json!({ "object": "response.input_tokens", "input_tokens": counted.tokens });
+    Ok(with_warnings(Json(body).into_response(), warnings.iter()))
 }

@@ -152,7 +152,18 @@ async fn the_error_for_an_unknown_model_lists_the_known_ones() {
                 "invalid_request_error",
                 Some("model"),
                 Some("model_not_found"),
-                "scripted has no model 'gpt-4'; it has m. To let another model answer for this name, add it to [models.aliases]"
+                "scripted has no model 'gpt-4'; it has m. To let another model answer for this name, add it to [models.aliases] in \
+                 config.toml and restart the server"
+            )
+        );
+        assert_eq!(
+            error(server.chat(&asking(json!({ "model": "qwen3:8b", "stream": stream }))).await).await,
+            err(
+                404,
+                "invalid_request_error",
+                Some("model"),
+                Some("model_not_found"),
+                "scripted has no model 'qwen3:8b'; it has m. Download it with 'hob model pull qwen3:8b'"
             )
         );
     }

@@ -128,6 +128,25 @@ async fn a_browser_gets_the_same_error_as_a_program() {
 }
 
 #[tokio::test]
+async fn a_wrong_key_gets_another_message_than_none() {
+    let api_key = Some("s3cret".to_owned().into());
+    let server = scripted(ServerConfig { api_key, ..ServerConfig::default() }).await;
+    for (header, expected) in [
+        (None, "this server needs a key. "),
+        (Some(("authorization", "Bearer ")), "this server needs a key. "),
+        (Some(("authorization", "Bearer s3cre")), "the key of this request is wrong. "),
+        (Some(("x-api-key", "other")), "the key of this request is wrong. "),
+    ] {
+        let headers: Vec<(&str, &str)> = header.into_iter().collect();
+        let answer = get(&server, "/v1/models", &headers).await;
+        assert_eq!(answer.status(), 401, "{headers:?}");
+        let body = answer.json::<Value>().await.unwrap();
+        assert_eq!(body["error"]["code"], "invalid_api_key");
+        assert!(body["error"]["message"].as_str().unwrap().starts_with(expected), "{headers:?}: {body}");
+    }
+}
+
+#[tokio::test]
 async fn a_preflight_allows_the_headers_of_client_libraries() {
     let app = "https://app.example.org";
     let config = ServerConfig {

@@ -66,6 +66,7 @@ pub fn ask_error_type(error: &AskError) -> Cow<'static, str> {
         AskError::UnknownAgent { .. } => Cow::Borrowed("unknown_agent"),
         AskError::NoAgent => Cow::Borrowed("no_agent"),
         AskError::NoModel(_) => Cow::Borrowed("no_model_to_choose"),
+        AskError::NoAliasTarget { .. } => Cow::Borrowed("model_not_found"),
         AskError::CloudNotAllowed { .. } => Cow::Borrowed("cloud_not_allowed"),
         AskError::Attachment { .. } => Cow::Borrowed("refused_attachment"),
     }

@@ -87,7 +87,7 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
     let (found, chosen, port, sandbox, channels, energy) = tokio::join!(
         check_engines(&engines, config),
         choose(&engines, config, None),
-        port::check(&config.server),
+        port::check(&config.server, home),
         features::sandbox(config),
         channel::check(config, home),
         energy::check(config),

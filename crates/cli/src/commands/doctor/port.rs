@@ -1,6 +1,7 @@
 //! The port of the server: free, used by a running Hob, or used by another program.
 
 use std::io;
+use std::path::Path;
 
 use hob_config::ServerConfig;
 use tokio::net::TcpListener;
@@ -11,10 +12,22 @@ use crate::running_server::{self, ServerProbe};
 
 const NAME: &str = "port";
 
-pub async fn check(config: &ServerConfig) -> DoctorCheck {
+pub async fn check(config: &ServerConfig, home: &Path) -> DoctorCheck {
     let (host, port) = (config.host.as_str(), config.port);
-    match TcpListener::bind((host, port)).await {
-        Ok(_) => DoctorCheck::new(NAME, CheckStatus::Good, format!("{port} is free for 'hob serve'")),
+    // Closed at once: the search for a running server also looks here.
+    match TcpListener::bind((host, port)).await.map(drop) {
+        Ok(()) => {
+            let free = format!("{port} is free for 'hob serve'");
+            let server = running_server::locate(config, home).await;
+            let message = match server.probe {
+                ServerProbe::Hob { .. } => {
+                    let url = running_server::url(&server.host, server.port);
+                    format!("{free}; Hob is already running at {url}")
+                }
+                ServerProbe::NoListener | ServerProbe::OtherProgram => free,
+            };
+            DoctorCheck::new(NAME, CheckStatus::Good, message)
+        }
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             match running_server::probe(host, port).await {
                 ServerProbe::Hob { health: 503 } => {

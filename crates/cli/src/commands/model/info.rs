@@ -6,6 +6,7 @@ use anyhow::{Error, Result, anyhow};
 use hob_app::ollama;
 use hob_app::startup::local_models::LocalModels;
 use hob_config::{Config, EngineName};
+use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{DevicePlan, DeviceShare, ModelInfo, ModelKind};
 use hob_engines::ollama::ModelDetails;
 use hob_models::catalogue;
@@ -32,6 +33,7 @@ const ALIKE: f64 = 0.8;
 const MOST_OFFERS: usize = 3;
 
 pub async fn run(config: &Config, name: &str, format: OutputFormat) -> Result<ExitCode> {
+    let name = if name == DEFAULT_MODEL { config.default_model().unwrap_or(name) } else { name };
     let listed = catalogue::find(name);
     let found = match (check_all_engines(config).await, listed) {
         (Ok(found), _) => found,
@@ -170,7 +172,7 @@ impl ModelOnEngine<'_> {
             }
             None => facts.extend([
                 ("Context", self.context().map(|context| format!("{} tokens", tokens(context)))),
-                ("VRAM", self.model.size.map(|size| format!("about {}, plus its context", memory(size)))),
+                ("Memory", self.model.size.map(|size| format!("about {}, plus its context", memory(size)))),
             ]),
         }
         facts.extend([
@@ -237,6 +239,9 @@ fn projector_fact(projector: &StoredProjector) -> String {
 }
 
 pub fn not_found(name: &str, found: &[EngineStatus]) -> Error {
+    if [DEFAULT_MODEL, AUTO].contains(&name) {
+        return anyhow!("'{name}' is no model of its own: Hob chooses one. 'hob' shows the default model.");
+    }
     let names = found.iter().flat_map(|status| match &status.state {
         EngineState::Available { models } => models.as_slice(),
         EngineState::OwnAddress

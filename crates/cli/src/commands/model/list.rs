@@ -27,7 +27,7 @@ const COLUMNS: [Column; 5] = [
     Column::Words("MODEL"),
     Column::Numbers("PARAMS"),
     Column::Numbers("CONTEXT"),
-    Column::Numbers("VRAM"),
+    Column::Numbers("SIZE"),
 ];
 
 pub async fn run(config: &Config, format: OutputFormat) -> Result<ExitCode> {

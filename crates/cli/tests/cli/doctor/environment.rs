@@ -8,6 +8,7 @@ use super::diagnosis::Diagnosis;
 use super::home;
 use crate::fakes;
 use crate::home::Home;
+use crate::running::Running;
 
 /// A home with a working engine and more in its file, and the engine.
 async fn with(text: &str) -> (Home, FakeServer) {
@@ -32,6 +33,16 @@ async fn an_address_of_another_machine_is_reported() {
     let found = Diagnosis::of(&home).await;
     found.shows("port", "warning", "cannot listen on 192.0.2.1");
     assert!(found.advice_on("port").is_some_and(|advice| advice.contains("[server] host")), "{found:#?}");
+}
+
+#[tokio::test]
+async fn a_server_on_another_port_is_reported() {
+    let (home, _ollama) = with("").await;
+    let server = Running::start(&home, &[]).await;
+    let (_, port) = server.address().rsplit_once(':').expect("a port");
+    let running = format!("is free for 'hob serve'; Hob is already running at http://localhost:{port}");
+    Diagnosis::of(&home).await.shows("port", "good", &running);
+    assert_eq!(server.terminate().await.code, Some(0));
 }
 
 #[tokio::test]

@@ -36,6 +36,7 @@ pub fn assert_fits(document: &Value, schema: &str, value: &Value) {
 async fn the_document_names_its_version() {
     let (_server, document) = server_and_document().await;
     assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(document["servers"], json!([{ "url": "/" }]), "whatever its port is");
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
 }
 

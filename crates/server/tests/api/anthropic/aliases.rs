@@ -67,7 +67,11 @@ async fn an_alias_of_a_model_that_is_gone_is_no_answer() {
     let response = create(&server, &asking(json!({ "model": "gpt-5" }))).await;
     assert_eq!(response.status(), 404);
     let body: Value = response.json().await.unwrap();
-    assert!(body["error"]["message"].as_str().unwrap().contains("no model 'gone'"), "{body}");
+    assert_eq!(
+        body["error"]["message"],
+        "model: [models.aliases] maps gpt-5 to gone, which no engine has. See 'hob model list', then change the alias in config.toml and \
+         restart the server"
+    );
 }
 
 #[tokio::test]

@@ -1,11 +1,14 @@
 //! `POST /v1/messages/count_tokens`.
 
+use std::sync::Arc;
+
 use hob_engines::Style;
-use hob_testkit::{FakeServer, Reply};
+use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use reqwest::Response;
 use serde_json::{Value, json};
 
 use super::{asking, post, saying_hello, warnings};
+use crate::fixtures::{loopback_config, parts};
 use crate::support::{TestServer, engine_at, models};
 
 const PATH: &str = "/v1/messages/count_tokens";
@@ -33,6 +36,20 @@ async fn an_engine_that_can_count_counts() {
     // To this engine every byte is a token.
     assert_eq!(tokens(response).await, 6);
     assert_eq!(engine.requests(), [], "nothing was generated");
+}
+
+#[tokio::test]
+async fn the_prompt_of_an_agent_is_not_counted_and_the_answer_says_so() {
+    let parts = parts(Arc::new(ScriptedEngine::saying(&["hi"])));
+    let server = TestServer::start_system(parts, loopback_config()).await;
+    let tool = json!({ "name": "look", "input_schema": { "type": "object" } });
+    for (fields, expected) in [
+        (json!({}), vec!["ignored=agent"]),
+        (json!({ "agent": "none" }), Vec::new()),
+        (json!({ "tools": [tool] }), Vec::new()),
+    ] {
+        assert_eq!(warnings(&count(&server, fields.clone()).await), expected, "{fields}");
+    }
 }
 
 #[tokio::test]

@@ -1,8 +1,11 @@
 //! Errors have Anthropic's shape and its types, wherever they come from. Hostile bodies are refused and never crash anything.
 
+use std::sync::Arc;
+
 use hob_config::ServerConfig;
+use hob_core::EngineError;
 use hob_engines::Style;
-use hob_testkit::{FakeServer, Reply};
+use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
@@ -33,6 +36,20 @@ async fn an_error_names_the_wrong_field() {
         message.starts_with("messages[0].content[1].type: 'poem' is not a supported type of block."),
         "{message}"
     );
+}
+
+#[tokio::test]
+async fn an_image_that_the_model_cannot_read_is_named_as_this_api_does() {
+    let engine = ScriptedEngine::new(|_| {
+        vec![Err(EngineError::Unsupported {
+            engine: "scripted".into(),
+            field: "image_url".into(),
+            hint: None,
+        })]
+    });
+    let server = TestServer::start(Arc::new(engine)).await;
+    let (status, _, message) = error(create(&server, &asking(json!({}))).await).await;
+    assert_eq!((status, message.as_str()), (400, "image: scripted does not support 'image'"));
 }
 
 #[tokio::test]

@@ -190,10 +190,7 @@ async fn trouble_before_the_first_piece_is_a_status_with_an_error() {
     let (server, engine) = server(ScriptedEngine::saying(&["hi"])).await;
     let body = |model: &str| json!({ "model": model, "messages": [{ "role": "user", "content": "hi" }] });
     let (status, answer) = object(post(&server, "/api/chat", &body("nope")).await).await;
-    assert_eq!(
-        (status, answer),
-        (404, json!({ "error": "model 'nope' not found: scripted has no model 'nope'; it has m" }))
-    );
+    assert_eq!((status, answer), (404, json!({ "error": "model 'nope' not found: scripted has m" })));
     engine.set_gone(true);
     let (status, answer) = object(post(&server, "/api/chat", &body("m")).await).await;
     assert_eq!(status, 502);
@@ -254,4 +251,41 @@ async fn what_an_engine_cannot_follow_is_named_and_no_reason_to_refuse() {
     let extra = json!(engine.requests()[0].extra);
     let expected = json!({ "top_k": 20, "reasoning_effort": "medium", "chat_template_kwargs": { "enable_thinking": true } });
     assert_eq!(extra, expected);
+}
+
+#[tokio::test]
+async fn fields_have_the_names_of_this_api() {
+    let (thinking, _engine) = server(ScriptedEngine::saying(&["hi"])).await;
+    for stream in [false, true] {
+        let body = json!({
+            "model": "m", "messages": [{ "role": "user", "content": "hi" }], "think": true, "stream": stream,
+        });
+        assert_eq!(warnings(&post(&thinking, "/api/chat", &body).await), ["ignored=think"]);
+    }
+    let (blind, _engine) = server(ScriptedEngine::new(|_| {
+        vec![Err(EngineError::Unsupported {
+            engine: "scripted".into(),
+            field: "image_url".into(),
+            hint: None,
+        })]
+    }))
+    .await;
+    let body = json!({ "model": "m", "messages": [{ "role": "user", "content": "hi" }], "stream": false });
+    let (status, answer) = object(post(&blind, "/api/chat", &body).await).await;
+    assert_eq!((status, answer), (400, json!({ "error": "scripted does not support 'images'" })));
+}
+
+#[tokio::test]
+async fn an_answer_that_the_caller_began_is_continued_or_the_answer_says_that_it_is_not() {
+    let body = json!({ "model": "m", "stream": false, "messages": [
+        { "role": "user", "content": "hi" }, { "role": "assistant", "content": "The" },
+    ] });
+    for (key, expected, extra) in [
+        ("embedded", Vec::<&str>::new(), json!({ "continue_final_message": true })),
+        ("litellm", vec!["ignored=prefill"], json!({})),
+    ] {
+        let (server, engine) = server(ScriptedEngine::saying(&["hi"]).called(key)).await;
+        assert_eq!(warnings(&post(&server, "/api/chat", &body).await), expected, "{key}");
+        assert_eq!(json!(engine.requests()[0].extra), extra, "{key}");
+    }
 }

@@ -1,10 +1,16 @@
 //! `POST /api/embed` and `POST /api/embeddings`.
 
-use hob_core::{EmbedInputs, EmbedRequest, Overlong};
+use std::sync::Arc;
+
+use hob_app::AskService;
+use hob_core::{EmbedInputs, EmbedRequest, Engine, Overlong};
+use hob_memory::Embedder;
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
 use super::{object, post, server, timeless, warnings};
+use crate::fixtures::loopback_config;
+use crate::support::{TestServer, plain_parts};
 
 fn engine() -> ScriptedEngine {
     ScriptedEngine::saying(&["hi"]).with_embedding_models(&["e"])
@@ -36,6 +42,17 @@ async fn texts_become_vectors_of_length_one_in_their_order() {
         overlong: Overlong::Cut,
     };
     assert_eq!(engine.embed_requests(), [asked]);
+}
+
+#[tokio::test]
+async fn the_answer_names_the_model_that_default_stands_for() {
+    let engine: Arc<dyn Engine> = Arc::new(engine());
+    let embedder = Embedder { engine: Arc::clone(&engine), model: "e".into() };
+    let system = AskService::new(plain_parts(engine)).with_embedder(Some(embedder));
+    let server = TestServer::start_parts(Arc::new(system), loopback_config()).await;
+    let body = json!({ "model": "default", "input": "x" });
+    let (status, answer) = object(post(&server, "/api/embed", &body).await).await;
+    assert_eq!((status, &answer["model"]), (200, &json!("e")));
 }
 
 #[tokio::test]

@@ -39,7 +39,11 @@ fn chat_rows() -> Vec<Row> {
         ),
         (
             "`messages[].thinking`",
-            saying(json!({ "role": "assistant", "content": "x", "thinking": "hm" })),
+            json!({ "messages": [
+                { "role": "user", "content": "hi" },
+                { "role": "assistant", "content": "x", "thinking": "hm" },
+                { "role": "user", "content": "hi" },
+            ] }),
             "reasoning of the history",
         ),
         (

@@ -87,7 +87,7 @@ async fn an_engine_without_such_models_says_so() {
     let body: Value = response.json().await.unwrap();
     assert_eq!(
         (&body["error"]["code"], &body["error"]["param"]),
-        (&json!("unsupported_by_engine"), &json!("image_edit"))
+        (&json!("unsupported_by_engine"), &json!("model"))
     );
 
     let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
@@ -95,6 +95,27 @@ async fn an_engine_without_such_models_says_so() {
     assert_eq!(response.status(), 400);
     let body: Value = response.json().await.unwrap();
     assert_eq!(body["error"]["message"], "scripted does not support 'speech'");
+    assert_eq!(body["error"]["param"], "model");
+    let response = post(&server, "/v1/audio/speech", &json!({ "model": "tts-1", "input": "hi" })).await;
+    assert_eq!(response.status(), 404);
+    let body: Value = response.json().await.unwrap();
+    assert_eq!(body["error"]["message"], "scripted has no model 'tts-1'", "chat models are no alternative");
+}
+
+#[tokio::test]
+async fn a_missing_model_is_explained_for_each_task() {
+    let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    for (path, body, example) in [
+        ("/v1/audio/speech", json!({ "input": "hi" }), "such as tts-1. "),
+        ("/v1/audio/speech", json!({ "input": "hi", "model": "default" }), "such as tts-1. "),
+        ("/v1/images/generations", json!({ "prompt": "a" }), "such as gpt-image-1. "),
+    ] {
+        let response = post(&server, path, &body).await;
+        assert_eq!(response.status(), 400, "{path} {body}");
+        let answer: Value = response.json().await.unwrap();
+        assert_eq!(answer["error"]["param"], "model");
+        assert!(answer["error"]["message"].as_str().unwrap().contains(example), "{path} {body}: {answer}");
+    }
 }
 
 #[tokio::test]

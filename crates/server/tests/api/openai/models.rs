@@ -79,7 +79,7 @@ async fn the_list_says_what_a_model_can_where_the_engine_tells() {
     let expected = json!({
         "id": "qwen:7b", "object": "model", "created": 0, "owned_by": "ollama", "default": true,
         "context_length": 32768,
-        "capabilities": { "vision": false, "tools": true, "reasoning": false, "fill_in_middle": true },
+        "capabilities": { "vision": false, "audio": false, "tools": true, "reasoning": false, "fill_in_middle": true },
     });
     for _ in 0..2 {
         assert_eq!(get("/v1/models").await["data"][0], expected);
@@ -101,7 +101,7 @@ async fn llama_cpp_tells_what_its_template_can() {
         server.client.get(server.url("/v1/models")).send().await.unwrap().json().await.unwrap();
     let first = &listed["data"][0];
     assert_eq!(first["context_length"], 2048);
-    assert_eq!(first["capabilities"], json!({ "vision": false, "tools": false }));
+    assert_eq!(first["capabilities"], json!({ "vision": false, "audio": false, "tools": false }));
 }
 
 #[tokio::test]

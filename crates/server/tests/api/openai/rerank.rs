@@ -81,3 +81,15 @@ async fn what_is_no_request_is_refused_by_its_field() {
         assert_eq!(answer["error"]["param"], param, "{fields}: {answer}");
     }
 }
+
+#[tokio::test]
+async fn an_empty_list_of_documents_is_not_a_missing_one() {
+    let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    for (documents, message) in
+        [(json!([]), "'documents' must not be empty"), (json!(null), "'documents' is required")]
+    {
+        let body = json!({ "model": "m", "query": "q", "documents": documents });
+        let answer: Value = post(&server, "/v1/rerank", &body).await.json().await.unwrap();
+        assert_eq!(answer["error"]["message"], message);
+    }
+}

@@ -6,6 +6,7 @@ mod create;
 mod custom_tools;
 mod fields;
 mod hostile;
+mod input_tokens;
 mod stored;
 
 use std::path::Path;

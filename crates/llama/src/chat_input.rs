@@ -1,0 +1,240 @@
+//! Renders a conversation with the template of the model, or with the common format if the model has none for tools.
+
+use std::borrow::Cow;
+
+use hob_core::{EngineError, Message, ToolDefinition};
+use llama_cpp_2::model::LlamaChatMessage;
+use serde_json::{Map, Value, json};
+
+use crate::chat::{
+    AnswerFormat, Calling, ChatTemplate, Conversation, Rendered, TemplateError, ToolSupport, parameters,
+    signatures, spelled_history, spelled_out, tool_value,
+};
+use crate::constraint::CallPlan;
+use crate::error::{bad_request, unsupported, unusable};
+use crate::loaded_model::{LoadedModel, Template};
+use crate::request::AnswerOptions;
+
+/// A conversation and its tools.
+pub(crate) struct ChatInput<'a> {
+    pub(crate) loaded: &'a LoadedModel,
+    pub(crate) messages: &'a [Message],
+    pub(crate) offered: &'a [ToolDefinition],
+    pub(crate) ask: &'a AnswerOptions,
+}
+
+impl ChatInput<'_> {
+    /// Renders the conversation, with marks around control tokens spelled by the caller. Without a plan, only the prompt matters.
+    pub(crate) fn render(&self, plan: Option<&CallPlan<'_>>) -> Result<Rendered, EngineError> {
+        let Some(template) = self.template() else {
+            let prompt = self.render_built_in()?;
+            return self.in_common_format(prompt, plan);
+        };
+        match template.tools {
+            ToolSupport::Full => self.render_own(template, plan),
+            ToolSupport::ListOnly => {
+                let messages = spelled_history(self.messages);
+                let prompt = self.run(template, &messages, &self.listed(), Calling::Never)?.prompt;
+                self.in_common_format(prompt, plan)
+            }
+            ToolSupport::None => {
+                let messages = spelled_out(self.messages, self.offered);
+                let rendered = self.run(template, &messages, &[], Calling::Never)?;
+                if plan.is_none() { words(rendered) } else { self.in_common_format(rendered.prompt, plan) }
+            }
+        }
+    }
+
+    /// A template that lists tools and has a format for calls.
+    fn render_own(
+        &self,
+        template: &ChatTemplate,
+        plan: Option<&CallPlan<'_>>,
+    ) -> Result<Rendered, EngineError> {
+        let listed = self.listed();
+        let messages = self.history(template);
+        let Some(plan) = plan else {
+            return words(self.run(template, &messages, &listed, Calling::Never)?);
+        };
+        let tools = plan.tools();
+        if tools == listed {
+            return self.run(template, &messages, &listed, plan.calling());
+        }
+        // The prompt has all tools as the caller wrote them; the format has those that may be called.
+        let prompt = self.run(template, &messages, &listed, Calling::Never)?.prompt;
+        let format = self.run(template, &messages, &tools, plan.calling())?.format;
+        Ok(Rendered { prompt, format })
+    }
+
+    /// The messages, with calls as text if the template does not write them.
+    fn history(&self, template: &ChatTemplate) -> Cow<'_, [Message]> {
+        if template.writes_calls {
+            Cow::Borrowed(self.messages)
+        } else {
+            Cow::Owned(spelled_history(self.messages))
+        }
+    }
+
+    /// The format of an answer to `prompt` for another way of calling.
+    pub(crate) fn format(
+        &self,
+        plan: &CallPlan<'_>,
+        calling: Calling,
+        prompt: &str,
+    ) -> Result<AnswerFormat, EngineError> {
+        match self.template().filter(|template| template.tools == ToolSupport::Full) {
+            Some(template) => Ok(self.run(template, &self.history(template), &plan.tools(), calling)?.format),
+            None => common_format(&plan.tools(), calling, prompt),
+        }
+    }
+
+    fn in_common_format(&self, prompt: String, plan: Option<&CallPlan<'_>>) -> Result<Rendered, EngineError> {
+        let format = match plan {
+            Some(plan) => common_format(&plan.tools(), plan.calling(), &prompt)?,
+            None => ChatTemplate::common_words().map_err(refusal)?.after(&prompt),
+        };
+        Ok(Rendered { prompt, format })
+    }
+
+    /// The model's own template, if it works.
+    fn template(&self) -> Option<&ChatTemplate> {
+        match &self.loaded.template {
+            Template::Own { tool_use: Some(template), .. } if !self.offered.is_empty() => Some(template),
+            Template::Own { usual, .. } => Some(usual),
+            Template::BuiltIn(_) => None,
+        }
+    }
+
+    /// The tools in the chat-completions format, marked.
+    fn listed(&self) -> Vec<Value> {
+        let listed = self.offered.iter().map(|tool| tool_value(tool, parameters(tool)));
+        listed.map(|tool| self.loaded.control.mark_value(tool)).collect()
+    }
+
+    fn run(
+        &self,
+        template: &ChatTemplate,
+        messages: &[Message],
+        tools: &[Value],
+        calling: Calling,
+    ) -> Result<Rendered, EngineError> {
+        let control = &self.loaded.control;
+        let messages: Vec<Value> =
+            messages.iter().map(|message| control.mark_value(message_value(message))).collect();
+        let variables = control.mark_fields(self.ask.template_variables.clone());
+        let signatures = control.mark_fields(signatures(self.offered));
+        let render = |messages: &[Value]| {
+            template.render(&Conversation {
+                messages,
+                tools,
+                signatures: &signatures,
+                variables: &variables,
+                calling,
+            })
+        };
+        let rendered = render(&messages).or_else(|error| match without_system(&messages) {
+            // For models without a system role, instructions precede the first question.
+            Some(merged) => render(&merged).map_err(|_| error),
+            None => Err(error),
+        });
+        rendered.map_err(refusal)
+    }
+
+    fn render_built_in(&self) -> Result<String, EngineError> {
+        let Template::BuiltIn(template) = &self.loaded.template else {
+            return Err(unusable("the model has a template of its own"));
+        };
+        if !self.ask.template_variables.is_empty() {
+            return Err(unsupported("chat_template_kwargs", Some("this model has no chat template")));
+        }
+        let chat: Result<Vec<LlamaChatMessage>, _> = spelled_out(self.messages, self.offered)
+            .iter()
+            .map(|message| {
+                let text = self.loaded.control.mark(&message.content.text()).into_owned();
+                LlamaChatMessage::new(message.role.as_str().into(), text)
+            })
+            .collect();
+        let chat = chat.map_err(|_| bad_request("a message contains a zero byte", Some("messages")))?;
+        self.loaded
+            .model
+            .apply_chat_template(template, &chat, true)
+            .map_err(|error| unusable(format!("the chat template of '{}' fails: {error}", self.loaded.id)))
+    }
+}
+
+/// An answer in words. If the template has no format for reasoning, the most common one is recognised.
+fn words(rendered: Rendered) -> Result<Rendered, EngineError> {
+    if rendered.format.thinks() || !rendered.format.ends_as_text() {
+        return Ok(rendered);
+    }
+    let format = ChatTemplate::common_words().map_err(refusal)?.after(&rendered.prompt);
+    Ok(Rendered { format, ..rendered })
+}
+
+/// The common format of an answer to the prompt of another template.
+fn common_format(tools: &[Value], calling: Calling, prompt: &str) -> Result<AnswerFormat, EngineError> {
+    let message = json!({ "role": "user", "content": "Hello" });
+    let none = Map::new();
+    let conversation =
+        Conversation { messages: &[message], tools, signatures: &none, variables: &none, calling };
+    let common = ChatTemplate::common().and_then(|common| common.render(&conversation));
+    common.map(|rendered| rendered.format.after(prompt)).map_err(refusal)
+}
+
+fn refusal(error: TemplateError) -> EngineError {
+    match error {
+        TemplateError::Refused(_) => bad_request(error.to_string(), Some("messages")),
+        _ => unusable(error.to_string()),
+    }
+}
+
+/// A message in the chat-completions format.
+fn message_value(message: &Message) -> Value {
+    let mut value = json!({ "role": message.role.as_str(), "content": message.content.text() });
+    // The fields that templates read.
+    for field in ["reasoning_content", "reasoning"] {
+        if let Some(Value::String(text)) = message.extra.get(field) {
+            value["reasoning_content"] = text.as_str().into();
+            break;
+        }
+    }
+    if let Some(name) = &message.name {
+        value["name"] = name.as_str().into();
+    }
+    if let Some(id) = &message.tool_call_id {
+        value["tool_call_id"] = id.as_str().into();
+    }
+    if !message.tool_calls.is_empty() {
+        let calls = message.tool_calls.iter().map(|call| {
+            // Templates read arguments as JSON. A model may have written something else.
+            let arguments = match serde_json::from_str::<Value>(&call.arguments) {
+                Ok(_) => call.arguments.clone(),
+                Err(_) => Value::from(call.arguments.as_str()).to_string(),
+            };
+            json!({
+                "id": call.id,
+                "type": "function",
+                "function": { "name": call.name, "arguments": arguments },
+            })
+        });
+        value["tool_calls"] = calls.collect();
+    }
+    value
+}
+
+/// The messages with the system message merged into the first user message.
+fn without_system(messages: &[Value]) -> Option<Vec<Value>> {
+    let (system, rest) = messages.split_first()?;
+    if system["role"] != "system" {
+        return None;
+    }
+    let mut merged = rest.to_vec();
+    let first = merged.iter_mut().find(|message| message["role"] == "user")?;
+    let text = format!(
+        "{}\n\n{}",
+        system["content"].as_str().unwrap_or_default(),
+        first["content"].as_str().unwrap_or_default()
+    );
+    first["content"] = text.into();
+    Some(merged)
+}
