@@ -4,7 +4,7 @@ use hob_models::{ContextPlan, MemoryNeeds, ModelFootprint, StoredModel};
 
 use crate::options::LlamaOptions;
 
-/// Conversations of full length that stay in the cache although nobody continues them.
+/// Conversations of full length that stay in the cache although no request continues them.
 const CACHED_CONVERSATIONS: u32 = 2;
 
 /// llama.cpp counts cells with 31 bits.

@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
 use hob_core::{
     AnswerWarning, Collector, CompletionRequest, ComputeDevice, ComputeUnits, Cut, Delta, DeltaStream,
-    DetokenizeRequest, DevicePlan, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation,
-    GenerationStream, ModelCapabilities, ModelInfo, ModelKind, RerankRequest, Reranking, RunningModel,
-    TokenizeInput, TokenizeRequest, Tokenized, Usage,
+    DetokenizeRequest, DevicePlan, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest,
+    Generation, GenerationStream, ModelCapabilities, ModelInfo, ModelKind, RerankRequest, Reranking,
+    RunningModel, TokenizeInput, TokenizeRequest, Tokenized, Usage,
 };
 use hob_models::catalogue;
 use hob_models::tuned::{KeepTuned, TuneReport};

@@ -37,8 +37,6 @@ type Grant = Result<(Lease, watch::Receiver<Loading>), EngineError>;
 struct CacheState {
     entries: HashMap<String, Entry>,
     queue: LoadQueue<StoredModel, oneshot::Sender<Grant>>,
-    /// When an idle model may be unloaded for the first in the queue.
-    recheck: Option<Instant>,
 }
 
 /// The loaded models.
@@ -46,6 +44,8 @@ pub(crate) struct ModelCache {
     options: LlamaOptions,
     pub(crate) directory: ModelDirectory,
     state: Mutex<CacheState>,
+    /// When an idle model may be unloaded for the first in the queue. The waiting requests watch it.
+    recheck: watch::Sender<Option<Instant>>,
     /// Bytes of graphics cards for models.
     card_memory: OnceLock<u64>,
     pace: Arc<Pace>,
@@ -91,7 +91,8 @@ impl ModelCache {
         Arc::new(ModelCache {
             directory: ModelDirectory::new(&options.models_dir),
             options,
-            state: Mutex::new(CacheState { entries: HashMap::new(), queue, recheck: None }),
+            state: Mutex::new(CacheState { entries: HashMap::new(), queue }),
+            recheck: watch::Sender::new(None),
             card_memory: OnceLock::new(),
             pace: Arc::default(),
             loads: AtomicU64::new(0),
@@ -232,22 +233,29 @@ impl ModelCache {
             return granted.map(|granted| (granted, None));
         }
         let deadline = Instant::now() + MEMORY_TIMEOUT;
+        let mut recheck = self.recheck.subscribe();
         loop {
-            let until = self.state.lock().recheck.map_or(deadline, |recheck| recheck.min(deadline));
-            match tokio::time::timeout_at(until.into(), &mut receiver).await {
-                Ok(Ok(granted)) => return granted.map(|granted| (granted, Some(place))),
-                Ok(Err(_)) => return Err(unusable(format!("loading the model '{id}' was interrupted"))),
-                Err(_) if Instant::now() < deadline => self.advance(),
-                Err(_) => {
-                    let message = format!(
-                        "not enough memory for the model '{id}' ({}) while others are in use: {}",
-                        megabytes(bytes),
-                        self.loaded().join(", ")
-                    );
-                    return Err(busy(message, seconds(place.wait)));
+            let until = recheck.borrow_and_update().map_or(deadline, |recheck| recheck.min(deadline));
+            tokio::select! {
+                granted = &mut receiver => match granted {
+                    Ok(granted) => return granted.map(|granted| (granted, Some(place))),
+                    Err(_) => return Err(unusable(format!("loading the model '{id}' was interrupted"))),
+                },
+                Ok(()) = recheck.changed() => {}
+                () = tokio::time::sleep_until(until.into()) => {
+                    if Instant::now() >= deadline {
+                        break;
+                    }
+                    self.advance();
                 }
             }
         }
+        let message = format!(
+            "not enough memory for the model '{id}' ({}) while others are in use: {}",
+            megabytes(bytes),
+            self.loaded().join(", ")
+        );
+        Err(busy(message, seconds(place.wait)))
     }
 
     /// The main memory of a model when it is loaded, if the limits allow its context. The graphics cards have the rest; they may
@@ -291,7 +299,7 @@ impl ModelCache {
 
     /// Starts the first models in the queue, as far as there is memory.
     fn advance(self: &Arc<Self>) {
-        // Outside the lock, because a lease that nobody takes locks again.
+        // Outside the lock, because a lease that is dropped locks again.
         for (waiter, grant) in self.start_waiting() {
             let _ = waiter.send(grant);
         }
@@ -299,10 +307,10 @@ impl ModelCache {
 
     fn start_waiting(self: &Arc<Self>) -> Vec<(oneshot::Sender<Grant>, Grant)> {
         let mut granted = Vec::new();
+        let mut next_check = None;
         let mut state = self.state.lock();
         let state = &mut *state;
         state.queue.retain(|waiter| !waiter.is_closed());
-        state.recheck = None;
         state.entries.values_mut().filter(|_| state.queue.is_empty()).for_each(|entry| entry.turn.reopen());
         let now = Instant::now();
         while let Some(first) = state.queue.first() {
@@ -314,13 +322,13 @@ impl ModelCache {
                 match make_room(&residents, self.options.memory_budget, first.bytes, now) {
                     Room::Now(ids) => leaving = ids,
                     Room::Later { closing, recheck } => {
-                        state.recheck = recheck;
+                        next_check = recheck;
                         for id in closing {
                             if let Some(entry) = state.entries.get_mut(&id) {
                                 entry.turn.close(now);
                             }
                         }
-                        return granted;
+                        break;
                     }
                 }
             }
@@ -349,6 +357,7 @@ impl ModelCache {
                 (Ok(()), None) => {}
             }
         }
+        self.recheck.send_if_modified(|recheck| std::mem::replace(recheck, next_check) != next_check);
         granted
     }
 

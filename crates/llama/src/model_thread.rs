@@ -141,7 +141,9 @@ impl ModelThread {
     fn parts<'model>(&self, loaded: &'model LoadedModel) -> WorkerParts<'model> {
         let (owner, id, number) = (self.owner.clone(), self.stored.id.clone(), self.number);
         let claim = move |cells: u32, need: GrowthNeed| {
-            let (Some(owner), Some(bytes)) = (owner.upgrade(), loaded.main_memory(cells)) else { return true };
+            let (Some(owner), Some(bytes)) = (owner.upgrade(), loaded.main_memory(cells)) else {
+                return true;
+            };
             owner.resize(&id, number, bytes, need)
         };
         let file = file_to_load(&self.stored.path);

@@ -16,7 +16,7 @@ pub(crate) fn release_file(file: &Path) {
     let Ok(file) = file.canonicalize() else { return };
     let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return };
     for (start, end) in maps.lines().filter_map(|line| mapping_of(line, &file)) {
-        // SAFETY: the range is a mapping of a file that is only read and that nobody writes to. Without its pages, the same
+        // SAFETY: the range is a mapping of a file that is only read. Without its pages, the same
         // bytes are read from the file again. If it was unmapped meanwhile, the call fails, or drops pages of another file
         // mapping; memory of the heap is never at the address of a line with this file's name while the model is loaded.
         let _ = unsafe { madvise(with_exposed_provenance_mut(start), end - start, Advice::LinuxDontNeed) };
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_mappings_of_the_file_that_nobody_writes_to_are_released() {
+    fn only_read_only_mappings_of_the_file_are_released() {
         let file = Path::new("/models/with space/a.gguf");
         let line = "7f97423b3000-7f9747fcf000 r--s 00000000 08:01 1234   /models/with space/a.gguf";
         assert_eq!(mapping_of(line, file), Some((0x7f97_423b_3000, 0x7f97_47fc_f000)));

@@ -105,9 +105,8 @@ impl Slots {
             return Vec::new();
         }
         let is_text = |slot: &Slot| !slot.tokens.iter().any(|token| media::is_stand_in(*token));
-        let idle = |(_, slot): &(usize, &Slot)| {
-            slot.reserved.is_none() && !slot.tokens.is_empty() && is_text(slot)
-        };
+        let idle =
+            |(_, slot): &(usize, &Slot)| slot.reserved.is_none() && !slot.tokens.is_empty() && is_text(slot);
         let mut kept: Vec<(usize, &Slot)> = self.slots.iter().enumerate().filter(idle).collect();
         kept.sort_by_key(|(_, slot)| std::cmp::Reverse((slot.uses, slot.last_used)));
         kept.into_iter().map(|(at, slot)| (at, slot.tokens.as_slice())).collect()

@@ -190,15 +190,15 @@ async fn a_request_that_gives_up_leaves_the_queue() {
 #[tokio::test]
 async fn a_context_that_cannot_be_allocated_is_an_error_and_the_engine_continues() {
     let dir = models_dir(&names(1));
-    // Our own limit would refuse it before llama.cpp does.
-    let huge = LlamaOptions { context: Some(1 << 29), memory_budget: u64::MAX, ..options(&dir) };
+    // 770 GB. Our own limit would refuse it before the system does.
+    let huge = LlamaOptions { context: Some(1 << 25), memory_budget: u64::MAX, ..options(&dir) };
     let engine = LlamaEngine::new(huge);
-    let request = ask("m0", "Hello", (1 << 29) - 100);
+    let request = ask("m0", "Hello", (1 << 25) - 100);
     let error = engine.generate(&request).await.expect_err("no such memory").to_string();
     assert!(error.contains("not enough memory for"), "{error}");
     engine.generate(&ask("m0", "Hello", 4)).await.expect("an answer");
     // Within our limit, it is refused before anything is loaded.
-    let engine = LlamaEngine::new(LlamaOptions { context: Some(1 << 29), ..options(&dir) });
+    let engine = LlamaEngine::new(LlamaOptions { context: Some(1 << 25), ..options(&dir) });
     let error = engine.generate(&ask("m0", "Hello", 4)).await.expect_err("too large").to_string();
     assert!(error.contains("but the limit for models is"), "{error}");
     assert_eq!(engine.loaded_models(), [""; 0]);
@@ -332,7 +332,7 @@ async fn soak(requests: usize) {
     let after = resident();
     assert!(after < before + 60_000, "{before} kB grew to {after} kB");
     assert!(engine.loads() < requests as u64 / 2, "{} loads", engine.loads());
-    // All slots are free: as many requests as there are slots are answered together, and nobody holds a model.
+    // All slots are free: as many requests as there are slots are answered together, and no model is in use.
     for model in ["m0", "m1"] {
         let endless = endless(model);
         let together = (0..4).map(|_| engine.stream(&endless));

@@ -116,9 +116,7 @@ impl ContextPlan {
         let alone = ContextShape { cells: usual, slots: 1, batch: wish.batch, kv: wish.kv };
         let wish = match needs.estimate(alone).total() <= cards {
             true => ContextWish { memory: cards, ..*wish },
-            false => {
-                ContextWish { context: Some(usual), memory: wish.memory.saturating_add(cards), ..*wish }
-            }
+            false => ContextWish { context: Some(usual), memory: wish.memory.saturating_add(cards), ..*wish },
         };
         let plan = Self::new(needs, trained, &wish);
         let cells = plan.cells.min(plan.context.saturating_mul(CONVERSATIONS_ON_CARDS));
@@ -175,7 +173,7 @@ impl ModelFootprint {
             at_start: with(first_cells),
             memory: with(plan.context),
             at_most: with(plan.cells),
-            usual: with(usual),
+            usual: needs.estimate(ContextShape { slots: 1, ..plan.shape(usual) }),
             kv_per_slot: needs.conversation(plan.context, plan.kv),
             plan,
         }

@@ -88,9 +88,9 @@ async fn a_short_name_works_without_ollama_from_the_download_to_the_end() {
     Context         8k tokens, as it is trained for
     Weights         94 MB
     KV cache        180 MB for a conversation of 8k tokens, in f16
-    Compute buffer  43 MB
-    Slots           64 conversations at a time, 165k tokens together
-    Memory          about 185 MB at the start, 348 MB with one full conversation, 3.9 GB at most
+    Compute buffer  39 MB
+    Slots           64 conversations at a time, 172544 tokens together
+    Memory          about 184 MB at the start, 344 MB with one full conversation, 3.9 GB at most
     Capabilities    chat, tools, reasoning
     Licence         apache-2.0
     ");
@@ -191,7 +191,7 @@ async fn the_list_of_available_models_says_what_fits() {
         "context": 40960,
         "capabilities": ["chat", "tools", "reasoning"],
         // Weights, a usual conversation, buffers and the library.
-        "memory": 5_030_000_000_u64 + 147_456 * 8192 + 120_280_064 + 72_582_912,
+        "memory": 5_030_000_000_u64 + 147_456 * 8192 + 87_885_760 + 72_582_912,
         "fits": true,
         "downloaded": false,
     });
@@ -225,7 +225,7 @@ async fn a_model_that_is_not_here_is_described_and_can_be_chosen() {
     Context         4608 tokens; the model is trained for 128k
     Weights         3.1 GB
     KV cache        612 MB for a conversation of 4608 tokens, in f16
-    Compute buffer  90 MB
+    Compute buffer  88 MB
     Slots           9 conversations at a time, 4608 tokens together
     Memory          about 3.4 GB at the start, 3.9 GB with one full conversation, 3.9 GB at most
     Capabilities    chat, vision

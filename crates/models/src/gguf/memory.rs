@@ -11,8 +11,8 @@ const F32: u64 = 4;
 /// llama.cpp rounds the cells of its cache up to a multiple of this.
 pub(crate) const CELL_PADDING: u64 = 256;
 
-/// Bytes of a cell in the mask of one token of a batch: one number in 32 bits, and one in 16 bits.
-const MASK_BYTES: u64 = 6;
+/// Bytes of a cell in the mask of one token of a batch: one number in 16 bits.
+const MASK_BYTES: u64 = 2;
 
 /// Rows of the model's width that are in the compute buffer beside the scores.
 const WIDE_ROWS: u64 = 4;
