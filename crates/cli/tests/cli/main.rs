@@ -15,6 +15,8 @@ mod channel;
 #[cfg(test)]
 mod chat;
 #[cfg(test)]
+mod discovery;
+#[cfg(test)]
 mod docs;
 #[cfg(test)]
 mod doctor;
@@ -33,6 +35,8 @@ mod http;
 #[cfg(test)]
 mod init;
 #[cfg(test)]
+mod manifests;
+#[cfg(test)]
 mod mcp;
 #[cfg(test)]
 mod memory;
@@ -46,6 +50,8 @@ mod overview;
 mod packaging;
 #[cfg(test)]
 mod pool;
+#[cfg(test)]
+mod probes;
 #[cfg(test)]
 mod real_engine;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
 
+mod discovery;
 mod memory;
 #[cfg(unix)]
 mod processes;
