@@ -113,11 +113,8 @@ mod tests {
             is_encrypted: false,
             server: None,
         };
-        let service = HostDiscovery {
-            name: "_http._tcp.vllm.svc".into(),
-            records: HostRecords::Services,
-            ..plain
-        };
+        let service =
+            HostDiscovery { name: "_http._tcp.vllm.svc".into(), records: HostRecords::Services, ..plain };
         let server: SocketAddr = "10.0.0.10:8600".parse().unwrap();
         for (text, expected) in [
             ("dns://vllm.svc:8000", plain.clone()),

@@ -46,8 +46,7 @@ pub enum DnsAnswer {
 impl DnsAnswer {
     /// These addresses.
     pub fn addresses(addresses: &[&str]) -> Self {
-        let record =
-            |text: &&str| DnsRecord::Address(text.parse().expect("the test gives proper addresses"));
+        let record = |text: &&str| DnsRecord::Address(text.parse().expect("the test gives proper addresses"));
         DnsAnswer::Records(addresses.iter().map(record).collect())
     }
 }

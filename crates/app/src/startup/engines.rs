@@ -8,7 +8,8 @@ use hob_core::{Engine, EngineError};
 use hob_engines::selection::{NoEngine, SelectedEngine, SelectionRules, points_to_self, select};
 use hob_engines::wire::client::KeyHeader;
 use hob_engines::{
-    DiscoveryOptions, Endpoint, EndpointOptions, FoundHost, MultiHost, MultiHostOptions, Ollama, OpenAiCompat, RefreshTimes, Resend, Style,
+    DiscoveryOptions, Endpoint, EndpointOptions, FoundHost, MultiHost, MultiHostOptions, Ollama,
+    OpenAiCompat, RefreshTimes, Resend, Style,
 };
 use hob_net::{BindAddress, is_own_address};
 
@@ -26,7 +27,8 @@ fn resend(key: EngineName) -> Resend {
     }
 }
 
-/// All engines, in the order in which they are tried if none is configured. `home` is Hob's home directory.
+/// All engines, in the order in which they are tried if none is configured. `home` is Hob's home directory. Must be called in a
+/// runtime, which looks up hosts in DNS.
 pub fn engines(config: &Config, home: &Path) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
     let mut engines: Vec<Arc<dyn Engine>> = Vec::new();
     engines.extend(served(config, EngineName::Ollama, Ollama::new)?);

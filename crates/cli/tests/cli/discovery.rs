@@ -51,7 +51,8 @@ async fn ask(address: &str, question: &str) -> String {
 /// The hosts that the metrics list.
 async fn listed_hosts(address: &str) -> Vec<String> {
     let page = get(address, "/metrics").await.all().await;
-    let lines = page.lines().filter_map(|line| line.strip_prefix("hob_engine_host_info{engine=\"vllm\",host=\""));
+    let lines =
+        page.lines().filter_map(|line| line.strip_prefix("hob_engine_host_info{engine=\"vllm\",host=\""));
     lines.map(|line| line.split('"').next().expect("an address").to_owned()).collect()
 }
 
@@ -62,7 +63,11 @@ async fn requests_follow_the_hosts_in_dns() {
     dns.set(NAME, DnsAnswer::addresses(&["127.0.0.1", "127.0.0.2"]));
     let server = Running::start(&home(&dns, port), &[]).await;
     let address = server.address().to_owned();
-    assert!(server.summary[0].contains(&format!("vllm at dns://{}/{NAME}:{port}", dns.address())), "{:?}", server.summary);
+    assert!(
+        server.summary[0].contains(&format!("vllm at dns://{}/{NAME}:{port}", dns.address())),
+        "{:?}",
+        server.summary
+    );
     for number in 0..20 {
         let answer = ask(&address, &format!("question {number}")).await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
@@ -83,7 +88,12 @@ async fn requests_follow_the_hosts_in_dns() {
     }
     assert_eq!(pods.each_ref().map(questions), [asked[0], asked[1] + 10]);
     let ran = server.terminate().await;
-    assert_eq!((ran.code, ran.stderr.matches("the DNS lookup failed").count()), (Some(0), 1), "{}", ran.stderr);
+    assert_eq!(
+        (ran.code, ran.stderr.matches("the DNS lookup failed").count()),
+        (Some(0), 1),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[tokio::test]

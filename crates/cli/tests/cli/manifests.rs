@@ -96,9 +96,8 @@ fn variables() -> BTreeSet<String> {
 fn assert_known(environment: &[String]) {
     // `HOB_DATABASE_URL` and `PGPASSFILE` say where PostgreSQL is.
     let known = variables();
-    let is_known = |name: &&String| {
-        known.contains(*name) || ["HOB_DATABASE_URL", "PGPASSFILE"].contains(&name.as_str())
-    };
+    let is_known =
+        |name: &&String| known.contains(*name) || ["HOB_DATABASE_URL", "PGPASSFILE"].contains(&name.as_str());
     let unknown: Vec<&String> = environment.iter().filter(|name| !is_known(name)).collect();
     assert!(unknown.is_empty(), "{unknown:?} of {environment:?}");
 }
@@ -149,15 +148,8 @@ async fn the_manifests_of_kubernetes_fit_their_schemas_and_hob() {
 
 #[tokio::test]
 async fn the_compose_file_fits_its_schema_and_hob() {
-    let ComposeFacts {
-        settings,
-        upstreams,
-        nginx,
-        environment,
-        config_file,
-        stop_seconds,
-        engine_command,
-    } = manifests().await.compose;
+    let ComposeFacts { settings, upstreams, nginx, environment, config_file, stop_seconds, engine_command } =
+        manifests().await.compose;
     let config = read(&settings);
     assert!(can_stop(&config, stop_seconds), "{stop_seconds} s");
     let (engine, port) = engine_hosts(&config);

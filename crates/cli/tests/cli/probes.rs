@@ -29,10 +29,16 @@ async fn a_server_that_drains_is_not_ready_and_still_answers() {
     let ollama = fakes::ollama().await;
     let server = Running::start(&draining(&ollama.url(), 3600.0), &[]).await;
     let address = server.address().to_owned();
-    assert_eq!((status(&address, "/health/live").await, status(&address, "/health/ready").await), ("200".into(), "200".into()));
+    assert_eq!(
+        (status(&address, "/health/live").await, status(&address, "/health/ready").await),
+        ("200".into(), "200".into())
+    );
     server.signal(Signal::TERM);
     while status(&address, "/health/ready").await != "503" {}
-    assert_eq!((status(&address, "/health/live").await, status(&address, "/health").await), ("200".into(), "200".into()));
+    assert_eq!(
+        (status(&address, "/health/live").await, status(&address, "/health").await),
+        ("200".into(), "200".into())
+    );
     let answer = chat(&address, QUESTION).await.all().await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     // A second signal does not wait.

@@ -139,7 +139,12 @@ async fn refresh_forever(
                 // Without a first list, requests fail with the same reason.
                 let has_list = matches!(&*outcome.borrow(), Some(LookupOutcome::Answered(_)));
                 if has_list {
-                    tracing::warn!(engine, dns, reason, "the DNS lookup failed; using the last list of hosts");
+                    tracing::warn!(
+                        engine,
+                        dns,
+                        reason,
+                        "the DNS lookup failed; using the last list of hosts"
+                    );
                 }
                 outcome.send_replace(Some(LookupOutcome::Failed { reason }));
                 options.refresh.retry

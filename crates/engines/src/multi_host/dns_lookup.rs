@@ -47,10 +47,11 @@ pub(super) async fn look_up(dns: &HostDiscovery) -> Result<FoundHosts, NetError>
             let (addresses, valid) = addresses(&resolver, name(&dns.name)?).await?;
             valid_for = shorter(valid_for, valid);
             let tls_name = dns.is_encrypted.then(|| certificate_name(&dns.name));
-            found.extend(addresses.into_iter().map(|ip| FoundHost {
-                address: SocketAddr::new(ip, port),
-                tls_name: tls_name.clone(),
-            }));
+            found.extend(
+                addresses
+                    .into_iter()
+                    .map(|ip| FoundHost { address: SocketAddr::new(ip, port), tls_name: tls_name.clone() }),
+            );
         }
         HostRecords::Services => {
             let (services, valid) = services(&resolver, name(&dns.name)?).await?;

@@ -218,9 +218,8 @@ impl HostTable {
     /// A slot on every host whose breaker is not open, or on all hosts if all are open, to list their models.
     pub(super) fn take_all(&self, now: Instant) -> Vec<HostSlot> {
         let hosts = self.hosts.lock();
-        let is_open = |host: &TableHost| {
-            matches!(host.entry.lock().breaker.state_at(now), BreakerState::Open { .. })
-        };
+        let is_open =
+            |host: &TableHost| matches!(host.entry.lock().breaker.state_at(now), BreakerState::Open { .. });
         let all_open = hosts.listed.iter().all(|host| is_open(host));
         let usable = hosts.listed.iter().filter(|host| all_open || !is_open(host));
         usable.map(|host| host.slot(now)).collect()

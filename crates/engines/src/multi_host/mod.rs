@@ -32,11 +32,11 @@ use tokio::time::Instant;
 
 pub use self::circuit_breaker::BreakerOptions;
 use self::circuit_breaker::Failure;
+use self::discovery::Discovery;
+pub use self::discovery::{DiscoveryOptions, FoundHost, MakeHost, RefreshTimes};
 use self::failure_class::{FailureClass, RequestKind, RetryRule, classify};
 use self::host_check::{check_host, list, more_informative};
 use self::host_choice::CacheAffinity;
-use self::discovery::Discovery;
-pub use self::discovery::{DiscoveryOptions, FoundHost, MakeHost, RefreshTimes};
 use self::host_table::{HostRequest, HostSlot, HostTable, TableHost};
 use self::tracked_stream::{StartedStream, TrackedStream};
 use crate::health_cache::is_any_healthy;
@@ -239,11 +239,7 @@ impl MultiHost {
         match last_error {
             Some(EngineError::Unreachable { reason, .. }) if tried.len() > 1 => EngineError::Unreachable {
                 engine: self.key.clone(),
-                address: tried
-                    .iter()
-                    .map(|host| host.engine().address())
-                    .collect::<Vec<_>>()
-                    .join(", "),
+                address: tried.iter().map(|host| host.engine().address()).collect::<Vec<_>>().join(", "),
                 reason,
             },
             Some(last_error) => last_error,

@@ -236,10 +236,12 @@ impl Endpoint {
     pub async fn get(&self, path: &str) -> Result<Response, EngineError> {
         let sent = match &self.transport {
             Transport::Direct(direct) => direct.get(path).await.map(Response::from),
-            Transport::Remote(remote) => match remote.client.get(format!("{}{path}", self.base_url)).build() {
-                Ok(request) => remote.send(request).await,
-                Err(error) => Err(error.into()),
-            },
+            Transport::Remote(remote) => {
+                match remote.client.get(format!("{}{path}", self.base_url)).build() {
+                    Ok(request) => remote.send(request).await,
+                    Err(error) => Err(error.into()),
+                }
+            }
         };
         sent.map_err(|broken| self.failure(broken))
     }

@@ -6,6 +6,7 @@ use futures::StreamExt;
 use hob_core::Delta;
 use hob_engines::{DiscoveryOptions, FoundHost, MultiHost, MultiHostOptions, RefreshTimes};
 use hob_testkit::{DnsAnswer, DnsRecord, DnsServer, FakeServer, Hold, Recorded, Reply};
+use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 
 use super::*;
@@ -222,8 +223,7 @@ async fn service_records_give_hosts_with_their_own_ports() {
     let (first_port, [first]) = servers(["127.0.0.1"], whole).await;
     let (second_port, [second]) = servers(["127.0.0.2"], whole).await;
     let dns = DnsServer::start(30).await;
-    let service =
-        |priority, port, target: &str| DnsRecord::Service { priority, port, target: target.into() };
+    let service = |priority, port, target: &str| DnsRecord::Service { priority, port, target: target.into() };
     dns.set(
         "_http._tcp.vllm.svc",
         DnsAnswer::Records(vec![
@@ -262,4 +262,25 @@ async fn addresses_of_the_sixth_version_are_used_where_there_are_no_others() {
     let engine = by_address(&dns, port);
     assert_eq!(answer(&engine, "hello").await.unwrap(), "Yes.");
     assert_eq!(hosts(&engine), [format!("http://[::1]:{port}")]);
+}
+
+/// The first message of a TLS client has the name in the clear.
+#[tokio::test]
+async fn an_encrypted_host_is_asked_for_the_certificate_of_its_name() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let dns = DnsServer::start(30).await;
+    dns.set(NAME, DnsAnswer::addresses(&["127.0.0.1"]));
+    let engine = discovered(&format!("dns+https://{}/{NAME}:{port}", dns.address()));
+    let first_message = async {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let mut message = vec![0; 4096];
+        let length = socket.read(&mut message).await.unwrap();
+        message.truncate(length);
+        message
+    };
+    let (message, healthy) = tokio::join!(first_message, engine.health());
+    assert!(message.windows(NAME.len()).any(|part| part == NAME.as_bytes()), "{message:?}");
+    assert!(!healthy, "the server spoke no TLS");
+    assert_eq!(hosts(&engine), [format!("https://127.0.0.1:{port}")]);
 }

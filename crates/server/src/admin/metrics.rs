@@ -216,7 +216,7 @@ mod tests {
     use std::time::Duration;
 
     use hob_core::{FinishReason, RequestSource, Usage};
-use hob_telemetry::metrics::InferenceMetrics;
+    use hob_telemetry::metrics::InferenceMetrics;
     use hob_telemetry::{Energy, Inference, InferenceEnd, InferenceLog, NoInferenceLog};
 
     use super::*;
