@@ -15,7 +15,8 @@ mod channel;
 #[cfg(test)]
 mod chat;
 // Only Linux has all of 127.0.0.0/8.
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod discovery;
 #[cfg(test)]
 mod docs;
