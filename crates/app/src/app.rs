@@ -24,6 +24,7 @@ use crate::ask::{AskService, AskServiceParts, ModelAliases};
 use crate::databases::{DATABASE, hob_database};
 use crate::feedback::FeedbackService;
 use crate::model_library::ModelLibrary;
+use crate::readiness::ReadinessCheck;
 use crate::recorded_calls::RecordedCalls;
 use crate::startup::channels::{ChannelParts, open_channels};
 use crate::startup::conversations::response_store;
@@ -88,6 +89,8 @@ pub struct App {
     pub responses: Arc<dyn ResponseStore>,
     /// Downloads and deletes models.
     pub library: Arc<ModelLibrary>,
+    /// What must work before this process should get requests. Parts on this machine are not in it.
+    pub readiness: Vec<Arc<dyn ReadinessCheck>>,
     managed: Option<ManagedServer>,
     traces: TraceExporter,
     registry: ToolRegistry,
@@ -212,6 +215,7 @@ impl App {
             scheduler,
             responses,
             library,
+            readiness: Vec::new(),
             managed,
             traces,
             registry,

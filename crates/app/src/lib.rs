@@ -14,6 +14,7 @@ mod hostile_tests;
 mod model_library;
 #[cfg(test)]
 mod prompt_size_tests;
+mod readiness;
 mod recorded_calls;
 #[cfg(test)]
 mod routing_tests;
@@ -39,6 +40,7 @@ pub use feedback::{FeedbackService, RatableAnswer, RateError, RatingResult};
 pub use model_library::{
     LibraryError, LibraryFailure, ModelLibrary, PullStep, PullSteps, is_pulled_by_hob, is_short_name,
 };
+pub use readiness::ReadinessCheck;
 pub use startup::embedder::{EmbedderError, embedder, open_embedder};
 pub use startup::engines::{beside, choose, engines, ollama, running_server};
 pub use startup::local_models::FirstRun;

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hob_core::HostDiscovery;
 use secrecy::SecretString;
 
 use crate::engine_name::{ENGINE, ENGINES, EngineName};
 use crate::kind::{
-    COUNT, COUNT_OR_NONE, FLAG, HTTP_URL, HTTP_URLS, LAYERS, OPTIONAL_PATH, SECONDS, SECRET, TEXTS, quote,
+    COUNT, COUNT_OR_NONE, DISCOVERY, FLAG, HTTP_URL, HTTP_URLS, LAYERS, OPTIONAL_PATH, SECONDS, SECRET,
+    TEXTS, quote,
 };
 use crate::section_keys::{Exposure, Keys, Kind, Section, keys_of};
 
@@ -60,12 +62,15 @@ impl EngineConfig {
         }
     }
 
-    /// Where all of the engine's servers listen. A server that Hob starts is used in addition to those in `hosts`.
+    /// Where the engine's servers listen, without those that `discover` finds. A server that Hob starts is used in addition to those in
+    /// `hosts` and in DNS.
     pub fn addresses(&self, key: EngineName) -> Vec<&str> {
         let Some(server) = self.server(key) else { return Vec::new() };
         let is_started = key == EngineName::Llamacpp && self.llamacpp.binary_path.is_some();
-        let mut addresses: Vec<&str> = server.hosts.iter().map(String::as_str).collect();
-        if addresses.is_empty() || (is_started && !addresses.contains(&server.host.as_str())) {
+        let hosts = if server.discover.is_some() { &[] } else { server.hosts.as_slice() };
+        let mut addresses: Vec<&str> = hosts.iter().map(String::as_str).collect();
+        let is_alone = addresses.is_empty() && server.discover.is_none();
+        if is_alone || (is_started && !addresses.contains(&server.host.as_str())) {
             addresses.insert(0, &server.host);
         }
         addresses
@@ -150,6 +155,8 @@ pub struct EngineServer {
     pub host: String,
     /// Several interchangeable servers; replaces `host`. See [`EngineConfig::addresses`].
     pub hosts: Vec<String>,
+    /// Where interchangeable servers are listed in DNS; replaces `host` and `hosts`.
+    pub discover: Option<HostDiscovery>,
     /// How long it may take to answer.
     pub timeout: Duration,
     /// The bearer token to send, if the server requires one.
@@ -158,7 +165,13 @@ pub struct EngineServer {
 
 impl EngineServer {
     fn at(host: &str) -> Self {
-        EngineServer { host: host.to_owned(), hosts: Vec::new(), timeout: TIMEOUT, api_key: None }
+        EngineServer {
+            host: host.to_owned(),
+            hosts: Vec::new(),
+            discover: None,
+            timeout: TIMEOUT,
+            api_key: None,
+        }
     }
 }
 
@@ -166,6 +179,7 @@ keys_of! {
     EngineServer {
         host: HTTP_URL, "Address of the server; http:// is optional.";
         hosts: HTTP_URLS, "Several servers that share the load; replaces host.";
+        discover: DISCOVERY, "Name in DNS that lists the servers, such as \"dns://vllm.svc:8000\" or \"dns+srv://_http._tcp.vllm.svc\"; replaces host and hosts.";
         timeout: SECONDS, "Seconds the server may take to answer.";
         api_key: SECRET, "API key to send; \"\" for none.";
     }
@@ -374,11 +388,12 @@ mod tests {
         engine.recommended = Some(EngineName::Llamacpp);
         assert!(!engine.is_chosen());
 
-        let changes: [fn(&mut EngineConfig); 6] = [
+        let changes: [fn(&mut EngineConfig); 7] = [
             |engine| engine.default = Some(EngineName::Ollama),
             |engine| engine.pool = vec![EngineName::Vllm],
             |engine| engine.llamacpp.server.host = "http://gpu.lan:8080".into(),
             |engine| engine.llamacpp.server.hosts = vec!["http://gpu.lan:8080".into()],
+            |engine| engine.llamacpp.server.discover = "dns://gpu.lan:8080".parse().ok(),
             |engine| engine.llamacpp.server.api_key = Some("k".to_owned().into()),
             |engine| engine.llamacpp.binary_path = Some("llama-server".into()),
         ];
@@ -411,5 +426,10 @@ mod tests {
         assert_eq!(engine.addresses(EngineName::Llamacpp), ["http://c:1"]);
         engine.llamacpp.binary_path = Some("llama-server".into());
         assert_eq!(engine.addresses(EngineName::Llamacpp), ["http://localhost:8080", "http://c:1"]);
+
+        engine.llamacpp.server.discover = "dns://llamacpp.lan:8080".parse().ok();
+        assert_eq!(engine.addresses(EngineName::Llamacpp), ["http://localhost:8080"]);
+        engine.llamacpp.binary_path = None;
+        assert_eq!(engine.addresses(EngineName::Llamacpp), [""; 0]);
     }
 }

@@ -17,6 +17,7 @@ pub mod engine;
 pub mod engine_error;
 pub mod event;
 pub mod generate;
+mod host_discovery;
 pub mod media;
 pub mod message;
 pub mod model;
@@ -56,6 +57,7 @@ pub use generate::{
     JsonSchema, MaxTokens, ReplyMode, ResponseFormat, Sampling, Temperature, ToolChoice, ToolDefinition,
     Usage, is_annotation, is_documented_field, is_documented_message_field,
 };
+pub use host_discovery::{HostDiscovery, HostRecords, NotDiscovery};
 pub use media::{MediaAnswer, MediaForm, MediaRequest, MediaStream, MediaTask};
 pub use message::{Content, ContentPart, Image, Message, Role, ToolCall};
 pub use model::{ListedModel, ModelCapabilities, ModelInfo, ModelKind, NoSuitableModel, RunningModel};

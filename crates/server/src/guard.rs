@@ -22,7 +22,8 @@ use crate::limits::key_backoff::KeyBackoff;
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// Paths that need no key: load balancers have none, and the pages contain no data and ask for the key themselves.
-const PATHS_WITHOUT_KEY: [&str; 5] = ["/health", "/", "/dashboard", "/chat", "/chat/"];
+const PATHS_WITHOUT_KEY: [&str; 7] =
+    ["/health", "/health/live", "/health/ready", "/", "/dashboard", "/chat", "/chat/"];
 
 /// The checks of the configuration that is in use.
 pub(crate) struct Guard {

@@ -9,7 +9,6 @@ use axum::extract::Request;
 use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, delete, get, post};
 use hob_config::ServerConfig;
-use tokio_util::sync::CancellationToken;
 
 use crate::admin::{channels, events, feedback, health, memory, metrics, openapi, savings, tasks};
 use crate::anthropic::{self, messages};
@@ -23,7 +22,7 @@ use crate::reload::AccessRules;
 use crate::request_metrics::RequestMetrics;
 use crate::responses::{self, BackgroundRuns, conversations};
 use crate::route_suggestions::RouteSuggestions;
-use crate::state::{ServerParts, ServerState};
+use crate::state::{ServerParts, ServerState, ServerStop};
 
 /// Every path with its handlers.
 fn routes() -> Vec<(&'static str, MethodRouter<Arc<ServerState>>)> {
@@ -87,6 +86,8 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<ServerState>>)> {
         ("/dashboard", get(dashboard::show)),
         ("/pages/markdown", post(markdown::create)),
         ("/health", get(health::show)),
+        ("/health/live", get(health::live)),
+        ("/health/ready", get(health::ready)),
         ("/metrics", get(metrics::show)),
         ("/openapi.json", get(openapi::show)),
     ]
@@ -95,14 +96,14 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<ServerState>>)> {
 pub(crate) fn router(
     parts: ServerParts,
     config: &ServerConfig,
-    stopping: CancellationToken,
+    stop: ServerStop,
     background: Arc<BackgroundRuns>,
 ) -> Pipeline {
     let routes = routes();
     let patterns = || routes.iter().map(|(pattern, _)| *pattern);
     let suggestions = Arc::new(RouteSuggestions::new(patterns()));
-    let metrics = parts.system.metrics().map(|_| Arc::new(RequestMetrics::new(patterns())));
-    let state = Arc::new(ServerState::new(parts, config, metrics.clone(), stopping, background));
+    let metrics = parts.system.metrics().map(|_| Arc::new(RequestMetrics::new(patterns(), &health::PROBES)));
+    let state = Arc::new(ServerState::new(parts, config, metrics.clone(), stop, background));
     let router = routes
         .into_iter()
         .fold(Router::new(), |router, (pattern, methods)| router.route(pattern, methods))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hob_app::{AskService, ModelLibrary};
+use hob_app::{AskService, ModelLibrary, ReadinessCheck};
 use hob_config::ServerConfig;
 use hob_conversations::ResponseStore;
 use hob_engines::HealthCache;
@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::blocking_pool::BlockingPool;
 use crate::limits::body::BodyReader;
 use crate::limits::concurrency_limit::ConcurrencyLimit;
+use crate::readiness::Readiness;
 use crate::request_metrics::RequestMetrics;
 use crate::responses::{BackgroundRuns, ConversationLocks};
 
@@ -34,6 +35,8 @@ pub struct ServerParts {
     pub responses: Option<Arc<dyn ResponseStore>>,
     /// Downloads and deletes models. Without it `/api/pull` answers 503.
     pub library: Option<Arc<ModelLibrary>>,
+    /// What must work before `/health/ready` answers 200.
+    pub readiness: Vec<Arc<dyn ReadinessCheck>>,
 }
 
 impl From<Arc<AskService>> for ServerParts {
@@ -45,8 +48,18 @@ impl From<Arc<AskService>> for ServerParts {
             scheduler: None,
             responses: None,
             library: None,
+            readiness: Vec::new(),
         }
     }
+}
+
+/// The steps in which a server stops.
+#[derive(Clone, Default)]
+pub(crate) struct ServerStop {
+    /// The server is asked to stop, and still accepts requests.
+    pub(crate) draining: CancellationToken,
+    /// The server accepts no more requests.
+    pub(crate) stopping: CancellationToken,
 }
 
 /// What handlers share.
@@ -60,6 +73,7 @@ pub(crate) struct ServerState {
     pub(crate) library: Option<Arc<ModelLibrary>>,
     pub(crate) pull_slots: Arc<Semaphore>,
     pub(crate) health: HealthCache,
+    pub(crate) readiness: Readiness,
     /// `None` if `[telemetry] metrics` is off.
     pub(crate) metrics: Option<Arc<RequestMetrics>>,
     pub(crate) report_slots: Semaphore,
@@ -75,11 +89,13 @@ impl ServerState {
         parts: ServerParts,
         config: &ServerConfig,
         metrics: Option<Arc<RequestMetrics>>,
-        stopping: CancellationToken,
+        stop: ServerStop,
         background: Arc<BackgroundRuns>,
     ) -> Self {
-        let ServerParts { system, record, scheduler, responses, library } = parts;
+        let ServerParts { system, record, scheduler, responses, library, readiness } = parts;
+        let ServerStop { draining, stopping } = stop;
         ServerState {
+            readiness: Readiness::new(readiness, draining),
             health: HealthCache::new(system.pool().engines(), &stopping),
             system,
             record,

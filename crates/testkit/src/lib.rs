@@ -5,6 +5,7 @@
 
 mod brief_engine;
 mod closing_server;
+mod dns_server;
 mod engine_ask;
 mod fake_server;
 mod free_port;
@@ -21,6 +22,7 @@ mod transcript;
 
 pub use brief_engine::BriefEngine;
 pub use closing_server::{Closing, ClosingServer};
+pub use dns_server::{DnsAnswer, DnsRecord, DnsServer};
 pub use engine_ask::EngineAsk;
 pub use fake_server::{FakeServer, Hold, Recorded, Reply};
 pub use free_port::free_port;

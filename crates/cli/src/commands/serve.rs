@@ -53,6 +53,7 @@ async fn serve(app: &App, config: &Config, args: ServeArgs, signals: &mut Signal
         scheduler: Some(app.scheduler.clone()),
         responses: Some(app.responses.clone()),
         library: Some(app.library.clone()),
+        readiness: app.readiness.clone(),
     };
     raise_open_files();
     let server = Server::bind(parts, &config.server).await?;
@@ -76,6 +77,7 @@ async fn serve(app: &App, config: &Config, args: ServeArgs, signals: &mut Signal
     let shutdown = CancellationToken::new();
     let scheduler = &app.scheduler;
     let grace = config.server.shutdown_grace;
+    let longest = config.server.drain_seconds.saturating_add(grace);
     let mut settings = RunningSettings::new(&server, config, args);
     let mut running = Box::pin(run_both(server, scheduler, shutdown.clone(), grace));
     readiness::ready();
@@ -93,7 +95,7 @@ async fn serve(app: &App, config: &Config, args: ServeArgs, signals: &mut Signal
             }
             Ok(ExitCode::SUCCESS)
         }
-        stop = open_app::second_signal("answers", grace, signals) => Ok(stop.exit_code()),
+        stop = open_app::second_signal("answers", longest, signals) => Ok(stop.exit_code()),
     }
 }
 

@@ -14,6 +14,10 @@ mod bench;
 mod channel;
 #[cfg(test)]
 mod chat;
+// Only Linux has all of 127.0.0.0/8.
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod discovery;
 #[cfg(test)]
 mod docs;
 #[cfg(test)]
@@ -33,6 +37,8 @@ mod http;
 #[cfg(test)]
 mod init;
 #[cfg(test)]
+mod manifests;
+#[cfg(test)]
 mod mcp;
 #[cfg(test)]
 mod memory;
@@ -46,6 +52,8 @@ mod overview;
 mod packaging;
 #[cfg(test)]
 mod pool;
+#[cfg(test)]
+mod probes;
 #[cfg(test)]
 mod real_engine;
 #[cfg(test)]

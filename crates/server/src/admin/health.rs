@@ -1,9 +1,10 @@
-//! `GET /health`.
+//! `GET /health`, and the probes of orchestrators: `GET /health/live` and `GET /health/ready`.
 
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::header::CACHE_CONTROL;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
@@ -25,4 +26,25 @@ pub(crate) async fn show(State(state): State<Arc<ServerState>>) -> Response {
         }
     }
     answer
+}
+
+/// Paths of the probes. They are not counted as requests: there are many of them, and none is anyone's.
+pub(crate) const PROBES: [&str; 2] = ["/health/live", "/health/ready"];
+
+/// Whether the process answers. Depends on nothing else, because a restart would repair nothing else.
+pub(crate) async fn live() -> Response {
+    probe_answer(StatusCode::OK, "ok")
+}
+
+/// Whether the process should get requests. Without the engine: a Hob whose engine is away answers with an error that says so, and
+/// all replicas share their engines.
+pub(crate) async fn ready(State(state): State<Arc<ServerState>>) -> Response {
+    match state.readiness.is_ready() {
+        true => probe_answer(StatusCode::OK, "ok"),
+        false => probe_answer(StatusCode::SERVICE_UNAVAILABLE, "not ready"),
+    }
+}
+
+fn probe_answer(code: StatusCode, status: &str) -> Response {
+    (code, [(CACHE_CONTROL, "no-store")], Json(json!({ "status": status }))).into_response()
 }

@@ -64,6 +64,7 @@ impl TaskServer {
             scheduler: Some(Arc::clone(&scheduler)),
             responses: None,
             library: None,
+            readiness: Vec::new(),
         };
         TaskServer {
             _home: home,
