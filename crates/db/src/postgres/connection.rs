@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use tokio_postgres::{Client, Statement};
 
-use super::error::QueryError;
+use super::query_error::QueryError;
 
 /// Prepared statements that a connection keeps. The SQL of Hob is fixed, so there are fewer.
 const MAX_STATEMENTS: usize = 500;

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::error::QueryError;
+use super::explain::explain;
 use super::listener::Listener;
 use super::migrations::{self, NewerSchema, PostgresMigrations};
 use super::options::PostgresOptions;
 use super::pool::{Connector, Pool};
+use super::query_error::QueryError;
 use super::transaction::PostgresTransaction;
 use crate::change_watch::ChangeWatch;
 use crate::{DatabaseError, Durability};
@@ -130,7 +131,7 @@ impl PostgresDatabase {
     pub fn watch(&self, topic: &str) -> Result<ChangeWatch, DatabaseError> {
         self.migrate()?;
         let Inner { pool, listener, .. } = &*self.inner;
-        let stopped = || QueryError::NoAnswer.explain(self.server());
+        let stopped = || explain(self.server(), QueryError::NoAnswer);
         let runtime = pool.runtime().ok_or_else(stopped)?;
         Ok(ChangeWatch::of_topic(listener.watch(topic, pool.connector(), runtime)))
     }
@@ -172,7 +173,7 @@ impl PostgresDatabase {
             let error = match self.attempt(mode, &mut work) {
                 Ok(done) => return Ok(done),
                 Err(Failure::Connecting(error)) => return Err(error),
-                Err(Failure::Unknown(error)) => return Err(error.explain(self.server())),
+                Err(Failure::Unknown(error)) => return Err(explain(self.server(), error)),
                 Err(Failure::RolledBack(error)) => error,
             };
             if error.is_conflict() && conflicts < MAX_CONFLICTS {
@@ -182,7 +183,7 @@ impl PostgresDatabase {
             {
                 has_reconnected = true;
             } else {
-                return Err(error.explain(self.server()));
+                return Err(explain(self.server(), error));
             }
         }
     }
@@ -223,3 +224,7 @@ impl PostgresDatabase {
         ended
     }
 }
+
+#[cfg(test)]
+#[path = "database_tests.rs"]
+mod tests;

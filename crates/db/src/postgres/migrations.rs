@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::error::QueryError;
+use super::query_error::QueryError;
 use super::transaction::PostgresTransaction;
 
 const CREATE_VERSIONS: &str = "

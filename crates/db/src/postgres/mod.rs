@@ -11,25 +11,27 @@
 //! | `database` | reads and writes, with retries |
 //! | `migrations` | the steps that make the tables, by capability |
 //! | `listener` | changes by other processes |
-//! | `error` | what the errors of the server mean |
+//! | `query_error` | errors of statements |
+//! | `explain` | what they mean, and what to do |
 
 mod connection;
 mod database;
-mod error;
+mod explain;
 mod listener;
 mod migrations;
 mod options;
 mod password_file;
 mod pool;
+mod query_error;
 mod tls;
 mod transaction;
 
 pub use database::PostgresDatabase;
-pub use error::QueryError;
 pub use migrations::PostgresMigrations;
 pub use options::{
     DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_CONNECTIONS, DEFAULT_STATEMENT_TIMEOUT, InvalidUrl, PostgresOptions,
 };
+pub use query_error::QueryError;
 pub use transaction::PostgresTransaction;
 
 pub(crate) use listener::Topic;

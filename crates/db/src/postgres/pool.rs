@@ -9,8 +9,9 @@ use tokio::runtime::Runtime;
 use tokio_postgres::{Client, Socket};
 
 use super::connection::{Connection, wait_until};
-use super::error::explain_connect;
+use super::explain::{explain, explain_connect};
 use super::options::PostgresOptions;
+use super::query_error::QueryError;
 use super::tls::{Tls, TlsStream};
 use crate::DatabaseError;
 
@@ -51,7 +52,7 @@ impl Connector {
         let limit = self.options.connect_timeout * hosts * 2;
         match tokio::time::timeout(limit, login.connect(self.tls.clone())).await {
             Ok(connected) => connected.map_err(|error| explain_connect(&self.server, error)),
-            Err(_elapsed) => Err(super::QueryError::NoAnswer.explain(&self.server)),
+            Err(_elapsed) => Err(explain(&self.server, QueryError::NoAnswer)),
         }
     }
 
@@ -140,12 +141,12 @@ impl Pool {
     }
 
     fn open(&self) -> Result<Client, DatabaseError> {
-        let stopped = || super::QueryError::NoAnswer.explain(self.connector.server());
+        let stopped = || explain(self.connector.server(), QueryError::NoAnswer);
         let runtime = self.runtime().ok_or_else(stopped)?;
         let connector = self.connector.clone();
         let opening = runtime.spawn(async move { connector.open().await });
         wait_until(None, opening)
-            .map_err(|error| error.explain(self.connector.server()))?
+            .map_err(|error| explain(self.connector.server(), error))?
             .unwrap_or_else(|_| Err(stopped()))
     }
 

@@ -9,8 +9,8 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Row, Statement};
 
 use super::connection::{Connection, send, wait_until};
-use super::error::QueryError;
 use super::listener::CHANNEL;
+use super::query_error::QueryError;
 
 /// A transaction. Its statements are prepared once for each connection.
 pub struct PostgresTransaction<'a> {
