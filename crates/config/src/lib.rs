@@ -16,6 +16,7 @@ mod api_key_format;
 mod book_tests;
 mod channel;
 mod config;
+mod database;
 mod edit;
 mod engine;
 mod engine_name;
@@ -48,6 +49,7 @@ pub use agent::{AgentConfig, AgentName, UnknownAgent};
 pub use api_key_format::SuspiciousKey;
 pub use channel::{ChannelConfig, WhatsappConfig};
 pub use config::Config;
+pub use database::DatabaseConfig;
 pub use engine::{
     CloudConfig, EmbeddedConfig, EngineConfig, EngineServer, FlashAttentionSetting, KvCacheSetting,
     LlamacppConfig,

@@ -15,6 +15,8 @@ mod llama_server;
 #[cfg(unix)]
 pub mod old_database;
 mod outside;
+#[cfg(unix)]
+mod postgres_server;
 pub mod repository;
 mod scripted_engine;
 pub mod tiny_projector;
@@ -30,5 +32,7 @@ pub use gateway::{Gateway, GatewayScript};
 pub use llama_server::{LlamaServer, part};
 #[cfg(unix)]
 pub use outside::{Namespace, Outside};
+#[cfg(unix)]
+pub use postgres_server::{PostgresServer, TestDatabase};
 pub use scripted_engine::ScriptedEngine;
 pub use transcript::Transcript;

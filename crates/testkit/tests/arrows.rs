@@ -102,7 +102,8 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("anyhow", &["cli"]),
     ("toml", &["config"]),
     ("rusqlite", &["channels", "conversations", "db", "memory", "routing", "tasks", "telemetry"]),
-    ("rustls", &["net"]),
+    ("rustls", &["db", "net"]),
+    ("tokio-postgres", &["db"]),
 ];
 
 /// Words in product code that only these crates may contain.

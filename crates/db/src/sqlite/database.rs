@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
+use crate::change_watch::ChangeWatch;
 use crate::error::DatabaseError;
 use crate::sqlite::migrations::{Migrations, migrate, user_version};
 use crate::sqlite::private_file;
@@ -55,24 +56,6 @@ impl Durability {
             Durability::PowerCut => "FULL",
             Durability::ProcessEnd => "NORMAL",
         }
-    }
-}
-
-/// Detects changes by other connections, of this or another process.
-pub struct ChangeWatch {
-    path: PathBuf,
-    connection: Connection,
-    last: Option<i64>,
-}
-
-impl ChangeWatch {
-    /// Whether anything was committed since the last call. The first call returns true. Reads no page of the database.
-    pub fn has_changed(&mut self) -> Result<bool, DatabaseError> {
-        let version = self
-            .connection
-            .pragma_query_value(None, "data_version", |row| row.get(0))
-            .map_err(|error| DatabaseError::explain(&self.path, error))?;
-        Ok(self.last.replace(version) != Some(version))
     }
 }
 
@@ -173,7 +156,7 @@ impl Database {
         }
         let connection = connect(&self.inner.path, OpenFlags::SQLITE_OPEN_READ_ONLY)
             .map_err(|error| self.explain(error))?;
-        Ok(Some(ChangeWatch { path: self.inner.path.clone(), connection, last: None }))
+        Ok(Some(ChangeWatch::of_file(self.inner.path.clone(), connection)))
     }
 
     /// The write connection, for settings of SQLite. No other write runs while it is held.

@@ -66,6 +66,8 @@ fn check_one(database: &DatabaseReport) -> DoctorCheck {
         DatabaseError::Failed { source, .. } => {
             (format!("it cannot be used: {source}"), move_away(path, "failed", "try again"))
         }
+        // A file has no errors of a server.
+        error => (error.to_string(), "Check the setting database.url".to_owned()),
     };
     DoctorCheck::new(name, CheckStatus::Warning, message).advise(advice)
 }
