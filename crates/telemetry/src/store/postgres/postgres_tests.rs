@@ -80,12 +80,13 @@ fn one_process_deletes_and_the_others_do_not_wait() {
     let created = PostgresServer::shared().create_database();
     let (one, other) = (store(&created), store(&created));
     let old = Inference { started: noon() - 9 * DAY, ..inference() };
+    let new = Inference { model: "new".to_owned(), ..inference() };
     one.record_batch(&[old, inference()], &Prices::standard()).expect("recorded");
     let today = UtcDay::of(noon());
     let meanwhile = one.database.write(|transaction| {
         let first = delete::delete_oldest(transaction, today)?;
-        // Today's calls are recorded while a day is being deleted.
-        other.record_batch(&[inference()], &Prices::standard()).expect("recorded");
+        // Calls of today are recorded while a day is being deleted.
+        other.record_batch(std::slice::from_ref(&new), &Prices::standard()).expect("recorded");
         Ok((first, other.delete_oldest(today).expect("looked")))
     });
     assert_eq!(meanwhile.expect("deleted"), (DayDeletion::Deleted(1), DayDeletion::Busy));
