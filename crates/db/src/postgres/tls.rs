@@ -212,3 +212,7 @@ impl AsyncWrite for TlsStream {
         Pin::new(&mut self.0).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+#[path = "tls_tests.rs"]
+mod tests;

@@ -4,8 +4,8 @@ use hob_testkit::{PostgresServer, TestDatabase};
 
 use super::*;
 use crate::schedule::ScheduleType;
-use crate::task::RunOutcome;
 use crate::store::tests::{after, asked, claimant, planned, success};
+use crate::task::RunOutcome;
 
 fn tasks() -> (PostgresTaskStore, TestDatabase) {
     let test = PostgresServer::shared().create_database();
