@@ -290,7 +290,9 @@ fn the_number_of_stored_choices_is_limited(new: NewStore) {
             "WITH RECURSIVE number (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM number WHERE n < 10002)
              {insert} SELECT cast(n AS TEXT), {values}, FALSE, FALSE FROM number"
         ),
-        &format!("{insert} SELECT n::text, {values}, FALSE, FALSE FROM generate_series(0::bigint, 10002) AS n"),
+        &format!(
+            "{insert} SELECT n::text, {values}, FALSE, FALSE FROM generate_series(0::bigint, 10002) AS n"
+        ),
     );
     routing.save(&decision("last", 10_003)).expect("saved");
     assert_eq!(routing.count().expect("counted"), 10_000);
