@@ -125,7 +125,7 @@ impl App {
         };
         let key = engine.key().to_owned();
         let database = hob_database(home);
-        let record = TelemetryService::open(&telemetry_options(config), &database);
+        let record = TelemetryService::open(&telemetry_options(config), database.clone());
         let traces = TraceExporter::open(config.telemetry.otlp_endpoint.as_deref());
         let recorder = Recorder::new(&telemetry_options(config), &record, traces.tracer().clone());
         let default_model = config.default_model().map(str::to_owned);

@@ -1,8 +1,9 @@
 //! Transactions on a real server: seen by others, retried, refused with words.
 
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier};
 use std::thread;
+use std::time::Instant;
 
 use hob_testkit::{PostgresServer, TestDatabase};
 
@@ -302,15 +303,26 @@ fn many_processes_migrate_once() {
         usable_from: 0,
     }];
     let test = PostgresServer::shared().create_database();
-    let together = Arc::new(Barrier::new(6));
+    let holder = PostgresDatabase::new(options(&test.url()), &[]).expect("made");
     thread::scope(|scope| {
-        for _ in 0..6 {
-            scope.spawn(|| {
-                let database = PostgresDatabase::new(options(&test.url()), STEPS).expect("made");
-                together.wait();
-                database.migrate().expect("migrated");
-            });
-        }
+        let held = holder.write(|transaction| {
+            transaction.lock("hob.migrations")?;
+            for _ in 0..6 {
+                scope.spawn(|| {
+                    let database = PostgresDatabase::new(options(&test.url()), STEPS).expect("made");
+                    database.migrate().expect("migrated");
+                });
+            }
+            // All of them have seen a database without tables, and wait to create them.
+            let waiting = "SELECT count(*) FROM pg_locks JOIN pg_database ON oid = database
+                WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted";
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while transaction.query_one(waiting, &[])?.try_get::<_, i64>(0)? < 6 {
+                assert!(Instant::now() < deadline, "they do not wait");
+            }
+            Ok(())
+        });
+        held.expect("held");
     });
     let database = PostgresDatabase::new(options(&test.url()), STEPS).expect("made");
     let count: i64 = database
