@@ -35,7 +35,7 @@ pub use options::{
 };
 pub use query_error::QueryError;
 pub use text::SqlText;
-pub use transaction::PostgresTransaction;
+pub use transaction::{PostgresTransaction, storable};
 
 pub(crate) use listener::Topic;
 
