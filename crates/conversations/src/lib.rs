@@ -10,5 +10,8 @@ pub use responses::{
     Appended, BufferedResponseStore, ConversationAppend, ConversationItem, FoundItems, ItemOrder, ItemPage,
     ResponseChain, ResponseOwner, ResponseStore, SqliteResponseStore, StoredConversation, StoredResponse,
 };
-pub use store::{ConversationStore, MIGRATIONS, SqliteConversationStore};
+pub use store::{
+    ConversationStore, MIGRATIONS, POSTGRES_MIGRATIONS, PostgresConversationStore, SqliteConversationStore,
+    open_conversation_store,
+};
 pub use types::{ChatId, ChatSummary, ChatTurn, Conversation, SavedTurn, TurnEnding, TurnNumber};

@@ -8,6 +8,7 @@
 //! | `connection` | one connection, its prepared statements, and how a thread waits for an answer |
 //! | `pool` | a bounded number of connections |
 //! | `transaction` | what a store sends |
+//! | `text` | any text in a TEXT column |
 //! | `database` | reads and writes, with retries |
 //! | `migrations` | the steps that make the tables, by capability |
 //! | `listener` | changes by other processes |
@@ -23,6 +24,7 @@ mod options;
 mod password_file;
 mod pool;
 mod query_error;
+mod text;
 mod tls;
 mod transaction;
 
@@ -32,6 +34,7 @@ pub use options::{
     DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_CONNECTIONS, DEFAULT_STATEMENT_TIMEOUT, InvalidUrl, PostgresOptions,
 };
 pub use query_error::QueryError;
+pub use text::SqlText;
 pub use transaction::{PostgresTransaction, storable};
 
 pub(crate) use listener::Topic;
