@@ -95,6 +95,12 @@ pub enum DatabaseError {
     )]
     NewerSchema { server: String, found: i64, known: i64 },
 
+    #[error(
+        "PostgreSQL at {server} cannot use {product} ({source}). Install {product} on the server, and run 'CREATE EXTENSION \
+         {extension}' in the database as a superuser; if an old version is there, run 'ALTER EXTENSION {extension} UPDATE'."
+    )]
+    NeedsExtension { server: String, product: &'static str, extension: &'static str, source: Box<QueryError> },
+
     #[error("the database at {server} failed ({source}). Run 'hob doctor' to check it.")]
     QueryFailed { server: String, source: Box<QueryError> },
 }
@@ -122,6 +128,7 @@ impl DatabaseError {
             | DatabaseError::ClientThread { .. }
             | DatabaseError::LoginRefused { .. }
             | DatabaseError::NewerSchema { .. }
+            | DatabaseError::NeedsExtension { .. }
             | DatabaseError::QueryFailed { .. } => false,
         }
     }

@@ -96,6 +96,11 @@ impl PostgresDatabase {
         self.inner.pool.connector().server()
     }
 
+    /// Adds the server to an error, and what to do. Reads and writes do it themselves.
+    pub fn explain(&self, error: QueryError) -> DatabaseError {
+        explain(self.server(), error)
+    }
+
     /// Reads a consistent snapshot. `work` may run again after a broken connection. It must not use the database again.
     pub fn read<T>(
         &self,

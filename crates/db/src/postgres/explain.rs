@@ -8,11 +8,18 @@ use crate::DatabaseError;
 /// Adds the server.
 pub(super) fn explain(server: &str, error: QueryError) -> DatabaseError {
     let server = server.to_owned();
+    let error = match error {
+        QueryError::NeedsExtension { source, .. } if source.breaks_connection() => *source,
+        QueryError::NeedsExtension { product, extension, source } => {
+            return DatabaseError::NeedsExtension { server, product, extension, source };
+        }
+        error => error,
+    };
     let kind = match (&error, error.state()) {
         (QueryError::NoAnswer, _) => Meaning::Overloaded,
         (QueryError::Server(error), None) if is_transport(error) => Meaning::Unreachable,
         (_, Some(state)) => meaning(state),
-        (QueryError::Server(_) | QueryError::Unreadable { .. }, None) => Meaning::Failed,
+        (QueryError::Server(_) | QueryError::Unreadable { .. } | QueryError::NeedsExtension { .. }, None) => Meaning::Failed,
     };
     let source = Box::new(error);
     match kind {

@@ -16,12 +16,26 @@ pub enum QueryError {
 
     #[error("the server did not answer in time")]
     NoAnswer,
+
+    /// The database has no extension, and Hob may not create it.
+    #[error("{source}")]
+    NeedsExtension {
+        /// What it is known as, and its name in SQL.
+        product: &'static str,
+        extension: &'static str,
+        source: Box<QueryError>,
+    },
 }
 
 impl QueryError {
     /// A value in a row that does not mean anything.
     pub fn unreadable(column: &'static str, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         QueryError::Unreadable { column, source: source.into() }
+    }
+
+    /// Why an extension that a statement needs cannot be used.
+    pub fn needs_extension(product: &'static str, extension: &'static str, source: QueryError) -> Self {
+        QueryError::NeedsExtension { product, extension, source: Box::new(source) }
     }
 
     /// Whether a row with this key is already there.
@@ -33,6 +47,7 @@ impl QueryError {
         match self {
             QueryError::Server(error) => error.code(),
             QueryError::Unreadable { .. } | QueryError::NoAnswer => None,
+            QueryError::NeedsExtension { source, .. } => source.state(),
         }
     }
 
@@ -46,6 +61,7 @@ impl QueryError {
         match self {
             QueryError::Unreadable { .. } => false,
             QueryError::NoAnswer => true,
+            QueryError::NeedsExtension { source, .. } => source.breaks_connection(),
             QueryError::Server(error) => match error.code() {
                 // A server that became a standby: its connections must go to the new primary.
                 Some(state) => is_unreachable(state) || state == &SqlState::READ_ONLY_SQL_TRANSACTION,
