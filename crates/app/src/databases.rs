@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use hob_config::Config;
+use hob_db::postgres::{InvalidUrl, PostgresMigrations, PostgresOptions};
 use hob_db::{DatabaseError, DatabaseState, LazyDatabase, Migrations, inspect};
 
 /// The file of the calls, tasks and conversations, in the configuration directory.
@@ -21,6 +23,25 @@ pub const HOB_MIGRATIONS: &[Migrations] = &[
 
 /// The tables of `memory.db`: the user's documents.
 pub const MEMORY_MIGRATIONS: &[Migrations] = &[hob_memory::MIGRATIONS];
+
+/// All tables in PostgreSQL.
+pub const POSTGRES_MIGRATIONS: &[PostgresMigrations] = &[hob_tasks::POSTGRES_MIGRATIONS];
+
+/// How to reach PostgreSQL; `None` if everything is stored in files.
+pub fn postgres_options(config: &Config) -> Result<Option<PostgresOptions>, InvalidUrl> {
+    let settings = &config.database;
+    let Some(url) = settings.exposed_url() else { return Ok(None) };
+    let options: PostgresOptions = url.parse()?;
+    Ok(Some(PostgresOptions {
+        password_file: settings.password_file.clone(),
+        // One in the URL overrides the one of the environment.
+        passfile: options.passfile.clone().or_else(|| config.passfile.clone()),
+        max_connections: settings.max_connections,
+        connect_timeout: settings.connect_timeout,
+        statement_timeout: settings.statement_timeout,
+        ..options
+    }))
+}
 
 /// The database of the calls, tasks and conversations in `home`. Opens and creates nothing yet.
 pub fn hob_database(home: &Path) -> LazyDatabase {
@@ -56,4 +77,26 @@ pub fn inspect_databases(home: &Path) -> Vec<DatabaseReport> {
         DatabaseReport { path, kind, state }
     };
     kinds.map(look).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_section_and_the_environment_make_the_options() {
+        let mut config = Config::default();
+        assert!(postgres_options(&config).expect("files").is_none());
+        config.database.url = Some("postgres://hob@one/state".into());
+        config.database.max_connections = 3;
+        config.passfile = Some("/home/ann/.pgpass".into());
+        let options = postgres_options(&config).expect("a good URL").expect("a server");
+        assert_eq!((options.server().as_str(), options.max_connections), ("one:5432/state", 3));
+        assert_eq!(options.passfile.as_deref(), Some(Path::new("/home/ann/.pgpass")));
+        config.database.url = Some("postgres://hob@one/state?passfile=/etc/pgpass".into());
+        let options = postgres_options(&config).expect("a good URL").expect("a server");
+        assert_eq!(options.passfile.as_deref(), Some(Path::new("/etc/pgpass")));
+        config.database.url = Some("mysql://hob:secret@one/state".into());
+        assert!(!postgres_options(&config).expect_err("another database").to_string().contains("secret"));
+    }
 }

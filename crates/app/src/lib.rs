@@ -33,7 +33,8 @@ pub use ask::{
     AnswerStream, AskService, AskServiceParts, MediaAnswered, ModelAliases, Reranked, TextRequest, TokenCount,
 };
 pub use databases::{
-    DatabaseKind, DatabaseReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS, hob_database, inspect_databases,
+    DatabaseKind, DatabaseReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS, POSTGRES_MIGRATIONS, hob_database,
+    inspect_databases, postgres_options,
 };
 pub use feedback::{FeedbackService, RatableAnswer, RateError, RatingResult};
 pub use model_library::{

@@ -143,6 +143,11 @@ fn the_defaults_are_the_documented_ones() {
     telemetry.energy = true
     telemetry.otlp_endpoint = ""
     savings.prices = {}
+    database.url = ""
+    database.password_file = ""
+    database.max_connections = 10
+    database.connect_timeout = 5.0
+    database.statement_timeout = 30.0
     "#);
 }
 

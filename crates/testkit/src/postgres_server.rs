@@ -164,6 +164,15 @@ pub struct TestDatabase {
 }
 
 impl TestDatabase {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The Unix socket of the server.
+    pub fn socket(&self) -> PathBuf {
+        self.directory.join(format!(".s.PGSQL.{}", self.port))
+    }
+
     /// The URL over the Unix socket.
     pub fn url(&self) -> String {
         let directory = self.directory.to_string_lossy().replace('/', "%2F");

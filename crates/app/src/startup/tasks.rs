@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hob_channels::{ChannelError, ChannelService};
-use hob_db::LazyDatabase;
-use hob_tasks::store::SqliteTaskStore;
+use hob_db::Storage;
+use hob_tasks::store::task_store;
 use hob_tasks::{Deliver, DeliverError, DeliverTo, TaskOptions, TaskService};
 
 use crate::databases::hob_database;
@@ -25,8 +25,8 @@ pub fn open_tasks(home: &Path, options: TaskOptions) -> TaskService {
 }
 
 /// The tasks in a database.
-pub fn task_service(database: impl Into<LazyDatabase>, options: TaskOptions) -> TaskService {
-    TaskService::new(Arc::new(SqliteTaskStore::new(database)), options)
+pub fn task_service(storage: impl Into<Storage>, options: TaskOptions) -> TaskService {
+    TaskService::new(task_store(storage), options)
 }
 
 /// Tasks that all agents can answer, and whose results go to `channels`, if there are any.

@@ -32,7 +32,7 @@ pub use options::{
     DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_CONNECTIONS, DEFAULT_STATEMENT_TIMEOUT, InvalidUrl, PostgresOptions,
 };
 pub use query_error::QueryError;
-pub use transaction::PostgresTransaction;
+pub use transaction::{PostgresTransaction, storable};
 
 pub(crate) use listener::Topic;
 

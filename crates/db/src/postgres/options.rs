@@ -50,7 +50,10 @@ impl FromStr for PostgresOptions {
         if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
             return Err(InvalidUrl("it must start with postgres://"));
         }
-        let (base, query) = url.split_once('?').unwrap_or((url, ""));
+        // A password may contain a '?'.
+        let login_end = url.find('@').unwrap_or_default();
+        let query_start = url[login_end..].find('?').map_or(url.len(), |found| login_end + found);
+        let (base, query) = (&url[..query_start], url.get(query_start + 1..).unwrap_or_default());
         let mut own = OwnParameters::default();
         let others: Vec<&str> = query
             .split('&')

@@ -156,14 +156,15 @@ impl MakeTlsConnect<Socket> for Tls {
     type Error = io::Error;
 
     fn make_tls_connect(&mut self, domain: &str) -> io::Result<Handshake> {
-        let name = ServerName::try_from(domain.to_owned()).map_err(io::Error::other)?;
+        // The client library asks for Unix sockets too, without a name. They have no handshake.
+        let name = ServerName::try_from(domain.to_owned()).map_err(io::Error::other);
         Ok(Handshake { connector: TlsConnector::from(Arc::clone(&self.config)), name })
     }
 }
 
 pub(super) struct Handshake {
     connector: TlsConnector,
-    name: ServerName<'static>,
+    name: io::Result<ServerName<'static>>,
 }
 
 impl TlsConnect<Socket> for Handshake {
@@ -172,7 +173,7 @@ impl TlsConnect<Socket> for Handshake {
     type Future = Pin<Box<dyn Future<Output = io::Result<TlsStream>> + Send>>;
 
     fn connect(self, socket: Socket) -> Self::Future {
-        Box::pin(async move { Ok(TlsStream(self.connector.connect(self.name, socket).await?)) })
+        Box::pin(async move { Ok(TlsStream(self.connector.connect(self.name?, socket).await?)) })
     }
 }
 
@@ -211,3 +212,7 @@ impl AsyncWrite for TlsStream {
         Pin::new(&mut self.0).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+#[path = "tls_tests.rs"]
+mod tests;

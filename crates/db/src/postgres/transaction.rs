@@ -1,5 +1,6 @@
 //! What a store sends: statements of one transaction.
 
+use std::borrow::Cow;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,11 @@ use tokio_postgres::{Row, Statement};
 use super::connection::{Connection, send, wait_until};
 use super::listener::CHANNEL;
 use super::query_error::QueryError;
+
+/// The text without U+0000, which PostgreSQL cannot store. Text of users and models may contain it.
+pub fn storable(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
+}
 
 /// A transaction. Its statements are prepared once for each connection.
 pub struct PostgresTransaction<'a> {
