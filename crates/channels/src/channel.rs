@@ -55,10 +55,14 @@ impl Channel {
         let (sender, events) = (Arc::clone(&parts.sender), parts.events.clone());
         let inbox = Inbox::new(parts);
         let listener: Arc<dyn Listener> = Arc::new(listener(inbox.clone()));
-        let listener = match lease {
-            Some(lease) => {
-                Arc::new(LeasedListener { listener, lease, direct, inbox: inbox.clone(), status: status.clone() })
-            }
+        let listener: Arc<dyn Listener> = match lease {
+            Some(lease) => Arc::new(LeasedListener {
+                listener,
+                lease,
+                direct,
+                inbox: inbox.clone(),
+                status: status.clone(),
+            }),
             None => listener,
         };
         Channel { gateway_url, listener, sender, inbox, events, status, listening: Mutex::default() }

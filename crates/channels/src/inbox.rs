@@ -212,7 +212,8 @@ impl Shared {
             match self.queues.pop(conversation) {
                 Some(Waiting::Message { entry, message }) => self.answer(entry, &message, stop).await,
                 Some(Waiting::Dropped { like }) => {
-                    self.reply(&like, Reply { content: DROPPED_NOTE, suffix: "-dropped", entry: None }, stop).await;
+                    self.reply(&like, Reply { content: DROPPED_NOTE, suffix: "-dropped", entry: None }, stop)
+                        .await;
                 }
                 None => return,
             }

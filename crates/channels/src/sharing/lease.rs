@@ -124,8 +124,11 @@ impl Lease {
             })
         })
         .await?;
-        let noted = outcome.as_ref().map(|_| ());
+        let (noted, outcome) = match outcome {
+            Ok(outcome) => (Ok(()), Some(outcome)),
+            Err(error) => (Err(error), None),
+        };
         self.failures.lock().note(&noted);
-        outcome.ok()
+        outcome
     }
 }

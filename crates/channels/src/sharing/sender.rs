@@ -47,7 +47,8 @@ impl SharedSender {
         let wait = times.taken_within + times.answered_within;
         // A request can always be serialised.
         let text = serde_json::to_string(request).unwrap_or_default();
-        let (store, channel, asked_key) = (self.lease.store(), self.lease.channel().to_owned(), key.to_owned());
+        let (store, channel, asked_key) =
+            (self.lease.store(), self.lease.channel().to_owned(), key.to_owned());
         let put = blocking(move || {
             store.ask_holder(&channel, NewRequest { key: &asked_key, request: &text, wait })
         });
@@ -155,9 +156,9 @@ impl MessageSender for SharedSender {
         }
         match self.ask(&message.key, &HolderRequest::Deliver(message.clone())).await? {
             HolderReply::Delivered(outcome) => outcome,
-            HolderReply::Channels(_) | HolderReply::NotUnderstood => {
-                Err(SendFailure::Refused("the process that is connected is an older version of Hob".to_owned()))
-            }
+            HolderReply::Channels(_) | HolderReply::NotUnderstood => Err(SendFailure::Refused(
+                "the process that is connected is an older version of Hob".to_owned(),
+            )),
         }
     }
 

@@ -56,7 +56,12 @@ fn postgres() -> TestChannels {
         let skip = "SELECT setval(pg_get_serial_sequence('channel_inbox', 'id'), $1)";
         skipping.write(|transaction| transaction.execute(skip, &[&number])).expect("written");
     };
-    TestChannels { store: open(), open: Box::new(open), skip_to: Box::new(skip_to), _database: Some(database) }
+    TestChannels {
+        store: open(),
+        open: Box::new(open),
+        skip_to: Box::new(skip_to),
+        _database: Some(database),
+    }
 }
 
 on_both_databases!(sqlite, postgres:
@@ -191,10 +196,8 @@ fn several_processes_take_and_settle_each_message_once(new: NewChannels) {
         });
         let [id] = taken.try_into().expect("one process takes it");
         let settled: usize = thread::scope(|scope| {
-            let running: Vec<_> = stores
-                .iter()
-                .map(|store| scope.spawn(move || store.settle(id).expect("written")))
-                .collect();
+            let running: Vec<_> =
+                stores.iter().map(|store| scope.spawn(move || store.settle(id).expect("written"))).collect();
             running.into_iter().map(|one| usize::from(one.join().expect("no panic"))).sum()
         });
         assert_eq!(settled, 1, "one process answers it");
@@ -206,7 +209,9 @@ fn an_exchange_of_several_processes_stays_together(new: NewChannels) {
     thread::scope(|scope| {
         for process in 0..4 {
             let store = (store.open)();
-            scope.spawn(move || (0..10).for_each(|round| said(&*store, "t1", "ann", &format!("{process} {round}"))));
+            scope.spawn(move || {
+                (0..10).for_each(|round| said(&*store, "t1", "ann", &format!("{process} {round}")))
+            });
         }
     });
     let lines = store.history(of("t1"), usize::MAX).expect("read");
@@ -283,9 +288,8 @@ fn a_request_is_taken_once_answered_and_gone() {
 #[test]
 fn requests_end_and_are_limited() {
     let (_database, [a, b]) = processes();
-    let ask = |key: &str, wait| {
-        b.ask_holder("gateway", NewRequest { key, request: "x", wait }).expect("written")
-    };
+    let ask =
+        |key: &str, wait| b.ask_holder("gateway", NewRequest { key, request: "x", wait }).expect("written");
     assert!(ask("withdrawn", LONG));
     assert!(b.withdraw("withdrawn").expect("written"));
     assert!(ask("late", Duration::ZERO));

@@ -28,7 +28,11 @@ struct Replica {
 
 /// A lease that no busy machine loses.
 fn patient() -> SharingTimes {
-    SharingTimes { lease: Duration::from_secs(60), retry_every: Duration::from_millis(50), ..SharingTimes::default() }
+    SharingTimes {
+        lease: Duration::from_secs(60),
+        retry_every: Duration::from_millis(50),
+        ..SharingTimes::default()
+    }
 }
 
 /// Connects and answers, in the current runtime.
@@ -86,7 +90,10 @@ async fn one_process_is_connected_and_the_other_reports_it_and_sends_through_it(
     until("the other one says so too", || second.status() == ChannelStatus::Connected).await;
     gateway.push(frame("t1", 1));
     until("answered", || contents(&gateway).contains(&"re: t1-1".to_owned())).await;
-    timeout(WAIT_LIMIT, second.service.send("telegram", "from the other process", Some("t1"))).await.unwrap().unwrap();
+    timeout(WAIT_LIMIT, second.service.send("telegram", "from the other process", Some("t1")))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(contents(&gateway), ["re: t1-1", "from the other process"]);
     let sent_over_http = gateway.requests().iter().filter(|request| request.path == "/send").count();
     assert_eq!((gateway.connections_so_far(), sent_over_http), (1, 0));
@@ -113,7 +120,11 @@ async fn a_process_that_stops_hands_its_channel_over_at_once() {
 async fn a_process_that_dies_loses_its_channel_and_what_it_left_is_answered_once() {
     let database = PostgresServer::shared().create_database();
     let gateway = Gateway::start(GatewayScript::default()).await;
-    let times = SharingTimes { lease: Duration::from_secs(3), renew_every: Duration::from_millis(300), ..SharingTimes::default() };
+    let times = SharingTimes {
+        lease: Duration::from_secs(3),
+        renew_every: Duration::from_millis(300),
+        ..SharingTimes::default()
+    };
     // Its own runtime, so that all of it is gone at once, without a goodbye.
     let process = Runtime::new().unwrap();
     let first = {
@@ -129,11 +140,14 @@ async fn a_process_that_dies_loses_its_channel_and_what_it_left_is_answered_once
     process.shutdown_background();
     let left = frame("t1", 2);
     let now = std::time::SystemTime::now();
-    tokio::task::spawn_blocking(move || store.take(Some("telegram\u{1f}t1\u{1f}t1-2"), &left, now).unwrap().unwrap())
-        .await
-        .unwrap();
+    tokio::task::spawn_blocking(move || {
+        store.take(Some("telegram\u{1f}t1\u{1f}t1-2"), &left, now).unwrap().unwrap()
+    })
+    .await
+    .unwrap();
     let second = replica(&database, &gateway.url(), times);
-    until("taken over", || second.status() == ChannelStatus::Connected && gateway.connections_so_far() >= 2).await;
+    until("taken over", || second.status() == ChannelStatus::Connected && gateway.connections_so_far() >= 2)
+        .await;
     // The gateway does not know what arrived, and gives all of it again.
     for number in 1..=3 {
         gateway.push(frame("t1", number));
@@ -172,7 +186,8 @@ async fn a_message_that_no_process_takes_fails_with_a_reason() {
     until("waiting", || waiting.status() == ChannelStatus::Connected).await;
     let sent = timeout(WAIT_LIMIT, waiting.service.send("telegram", "x", None)).await.unwrap();
     let reason =
-        "no process of Hob is connected to the channel. Check the log of those that have it switched on".to_owned();
+        "no process of Hob is connected to the channel. Check the log of those that have it switched on"
+            .to_owned();
     assert_eq!(sent, Err(ChannelError::Undelivered { channel: "telegram".into(), reason }));
     assert_eq!((gateway.connections_so_far(), gateway.frames().len()), (0, 0));
 }

@@ -25,7 +25,8 @@ pub(super) fn last_lines(
             let speaker: String = row.try_get(0)?;
             let (sender, content): (SqlText<String>, SqlText<String>) = (row.try_get(1)?, row.try_get(2)?);
             Ok(HistoryLine {
-                speaker: Speaker::parse(&speaker).ok_or_else(|| QueryError::unreadable("speaker", speaker))?,
+                speaker: Speaker::parse(&speaker)
+                    .ok_or_else(|| QueryError::unreadable("speaker", speaker))?,
                 sender: sender.0,
                 content: content.0,
             })
@@ -42,7 +43,8 @@ pub(super) fn add_exchange(
 ) -> Result<(), QueryError> {
     let (channel, conversation) = (SqlText(thread.channel), SqlText(thread.conversation));
     // Two processes that answer in one conversation take turns, so that the limit of its lines holds.
-    transaction.lock(&format!("hob.channel.{}.{}", thread.channel, thread.conversation).replace('\0', "\u{1f}"))?;
+    transaction
+        .lock(&format!("hob.channel.{}.{}", thread.channel, thread.conversation).replace('\0', "\u{1f}"))?;
     let rows = transaction.query(
         "INSERT INTO conversation_line (channel, conversation, speaker, sender, content, said)
          VALUES ($1, $2, $3, $4, $5, $6), ($1, $2, $7, $4, $8, $6) RETURNING id",

@@ -27,10 +27,8 @@ pub(super) fn take(
 }
 
 pub(super) fn settle(transaction: &mut PostgresTransaction<'_>, id: i64) -> Result<bool, QueryError> {
-    let settled = transaction.execute(
-        "UPDATE channel_inbox SET message = NULL WHERE id = $1 AND message IS NOT NULL",
-        &[&id],
-    )?;
+    let settled = transaction
+        .execute("UPDATE channel_inbox SET message = NULL WHERE id = $1 AND message IS NOT NULL", &[&id])?;
     Ok(settled > 0)
 }
 

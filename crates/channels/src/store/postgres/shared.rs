@@ -31,8 +31,8 @@ pub(super) fn hold(
     if held > 0 {
         return Ok(LeaseOutcome::Held);
     }
-    let other = transaction
-        .query_opt("SELECT status, problem FROM channel_lease WHERE channel = $1", &[&channel])?;
+    let other =
+        transaction.query_opt("SELECT status, problem FROM channel_lease WHERE channel = $1", &[&channel])?;
     match other {
         Some(row) => Ok(LeaseOutcome::HeldByOther { status: row.try_get(0)?, problem: optional(&row, 1)? }),
         // Given back since then.
@@ -55,10 +55,8 @@ pub(super) fn ask_holder(
     channel: &str,
     request: NewRequest<'_>,
 ) -> Result<bool, QueryError> {
-    let row = transaction.query_one(
-        "SELECT count(*) FROM channel_outbox WHERE channel = $1 AND reply IS NULL",
-        &[&channel],
-    )?;
+    let row = transaction
+        .query_one("SELECT count(*) FROM channel_outbox WHERE channel = $1 AND reply IS NULL", &[&channel])?;
     if row.try_get::<_, i64>(0)? >= MAX_WAITING_REQUESTS {
         return Ok(false);
     }
@@ -129,8 +127,7 @@ pub(super) fn answer(
     id: i64,
     reply: &str,
 ) -> Result<(), QueryError> {
-    transaction
-        .execute("UPDATE channel_outbox SET reply = $2 WHERE id = $1", &[&id, &SqlText(reply)])?;
+    transaction.execute("UPDATE channel_outbox SET reply = $2 WHERE id = $1", &[&id, &SqlText(reply)])?;
     transaction.notify(TOPIC)
 }
 

@@ -133,12 +133,7 @@ impl ResponseStore for PostgresResponseStore {
             transaction.execute(
                 "INSERT INTO stored_conversation (id, owner, created, metadata, bytes, last_used)
                  VALUES ($1, $2, $3, $4, 0, $3)",
-                &[
-                    &SqlText(id),
-                    &SqlText(owner.as_str()),
-                    &created.microseconds(),
-                    &SqlText(metadata),
-                ],
+                &[&SqlText(id), &SqlText(owner.as_str()), &created.microseconds(), &SqlText(metadata)],
             )?;
             match is_due {
                 true => prune(transaction, Stored::Conversations, owner, id, created.time()),

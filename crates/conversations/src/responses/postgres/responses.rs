@@ -137,7 +137,8 @@ fn walk(
     let ids = rows.iter().map(|row| text(row, 0)).collect::<Result<Vec<_>, _>>()?;
     let next = last.try_get::<_, Option<SqlText<String>>>(1)?;
     let is_too_long = ids.len() >= MAX_CHAIN || last.try_get::<_, i64>(2)? > number(MAX_CHAIN_BYTES);
-    let end = next.map(|next| if is_too_long { ResponseChain::TooLong } else { ResponseChain::Missing(next.0) });
+    let end =
+        next.map(|next| if is_too_long { ResponseChain::TooLong } else { ResponseChain::Missing(next.0) });
     Ok((ids, end))
 }
 

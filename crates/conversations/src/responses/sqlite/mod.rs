@@ -155,7 +155,9 @@ impl ResponseStore for SqliteResponseStore {
                 return Ok(None);
             }
             write_response(transaction, owner, response, now)?;
-            append.map_or(Ok(Appended::Yes), |append| self.append_items(transaction, owner, append, now)).map(Some)
+            append
+                .map_or(Ok(Appended::Yes), |append| self.append_items(transaction, owner, append, now))
+                .map(Some)
         })
     }
 

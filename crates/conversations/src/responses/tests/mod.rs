@@ -1,7 +1,9 @@
 //! Stored responses: found again by their owner alone, continued, deleted, and kept within the limits.
 
+mod buffered;
+mod processes;
+
 use std::ops::Deref;
-use std::thread;
 use std::time::{Duration, SystemTime};
 
 use hob_db::Database;
@@ -12,6 +14,12 @@ use super::limits::{MAX_CHAIN, MAX_CONVERSATION_BYTES, MAX_CONVERSATION_ITEMS, S
 use super::prune::PRUNE_EVERY;
 use super::*;
 use crate::{MIGRATIONS, POSTGRES_MIGRATIONS};
+use processes::{
+    a_background_response_is_renewed_cancelled_and_ended_by_any_process,
+    a_full_conversation_is_full_for_all_processes, an_id_is_taken_once_by_several_processes,
+    chains_and_limits_of_several_processes_do_not_block_each_other,
+    several_processes_add_to_a_conversation_without_gaps_or_doubles,
+};
 
 /// A database, and what opens it once more, as another process does.
 struct TestResponses {
@@ -32,8 +40,7 @@ type NewResponses = fn() -> TestResponses;
 
 fn sqlite() -> TestResponses {
     let database = Database::in_memory(&[MIGRATIONS]).expect("opened");
-    let open =
-        move || -> Arc<dyn ResponseStore> { Arc::new(SqliteResponseStore::new(database.clone())) };
+    let open = move || -> Arc<dyn ResponseStore> { Arc::new(SqliteResponseStore::new(database.clone())) };
     TestResponses { store: open(), open: Box::new(open), _database: None }
 }
 
@@ -391,122 +398,6 @@ fn old_conversations_make_room(new: NewResponses) {
     assert_eq!(store.conversation(&owner, &newest).expect("read"), None);
 }
 
-/// Runs `work` for each process at once, with its number and a store of its own.
-fn at_once<T: Send>(
-    store: &TestResponses,
-    processes: usize,
-    work: impl Fn(usize, &dyn ResponseStore) -> T + Sync,
-) -> Vec<T> {
-    let stores: Vec<_> = (0..processes).map(|_| (store.open)()).collect();
-    thread::scope(|scope| {
-        let work = &work;
-        let running: Vec<_> = stores
-            .iter()
-            .enumerate()
-            .map(|(process, store)| scope.spawn(move || work(process, &**store)))
-            .collect();
-        running.into_iter().map(|one| one.join().expect("no panic")).collect()
-    })
-}
-
-fn ids(store: &dyn ResponseStore, conversation: &str) -> Vec<String> {
-    match store.items(&ResponseOwner::owner(), conversation, &ItemPage::ALL, at(9)).expect("read") {
-        FoundItems::Items { items, .. } => items.into_iter().map(|item| item.id).collect(),
-        other => panic!("{other:?}"),
-    }
-}
-
-fn several_processes_add_to_a_conversation_without_gaps_or_doubles(new: NewResponses) {
-    let store = new();
-    let owner = ResponseOwner::owner();
-    store.create_conversation(&owner, &conversation("c", 1)).expect("written");
-    let rounds = 20;
-    at_once(&store, 4, |process, store| {
-        for round in 0..rounds {
-            let items = ["call", "output"].map(|kind| item(&format!("{process} {round} {kind}")));
-            let added = store.append(&owner, &append("c", items.to_vec()), at(2)).expect("written");
-            assert_eq!(added, Appended::Yes);
-        }
-    });
-    let ids = ids(&*store, "c");
-    assert_eq!(ids.len(), 4 * rounds * 2);
-    for pair in ids.chunks(2) {
-        assert_eq!(pair[0].strip_suffix("call"), pair[1].strip_suffix("output"), "nothing comes between");
-    }
-}
-
-fn an_id_is_taken_once_by_several_processes(new: NewResponses) {
-    let store = new();
-    let owner = ResponseOwner::owner();
-    store.create_conversation(&owner, &conversation("c", 1)).expect("written");
-    for round in 0..10 {
-        let id = round.to_string();
-        let mut outcomes = at_once(&store, 4, |process, store| {
-            let items = vec![item(&format!("{id} of {process}")), item(&id)];
-            store.append(&owner, &append("c", items), at(2)).expect("written")
-        });
-        outcomes.sort_by_key(|outcome| *outcome != Appended::Yes);
-        let taken = Appended::IdTaken(id.clone());
-        assert_eq!(outcomes, [Appended::Yes, taken.clone(), taken.clone(), taken]);
-    }
-    assert_eq!(ids(&*store, "c").len(), 20, "of those that came too late, nothing was added");
-}
-
-fn a_full_conversation_is_full_for_all_processes(new: NewResponses) {
-    let store = new();
-    let owner = ResponseOwner::owner();
-    store.create_conversation(&owner, &conversation("c", 1)).expect("written");
-    let most: Vec<_> = (0..MAX_CONVERSATION_ITEMS - 2).map(|number| item(&number.to_string())).collect();
-    assert_eq!(store.append(&owner, &append("c", most), at(1)).expect("written"), Appended::Yes);
-    let mut outcomes = at_once(&store, 4, |process, store| {
-        store.append(&owner, &append("c", vec![item(&format!("x{process}"))]), at(2)).expect("written")
-    });
-    outcomes.sort_by_key(|outcome| *outcome != Appended::Yes);
-    assert_eq!(outcomes, [Appended::Yes, Appended::Yes, Appended::Full, Appended::Full]);
-}
-
-fn a_background_response_is_renewed_cancelled_and_ended_by_any_process(new: NewResponses) {
-    let store = new();
-    let owner = ResponseOwner::owner();
-    let other = (store.open)();
-    let running = StoredResponse { lease: Some(Moment::of(at(60))), ..response("a", None) };
-    store.save(&owner, &running, None, at(1)).expect("written");
-    assert_eq!(other.find(&owner, "a").expect("read"), Some(running.clone()), "found at once");
-    assert!(other.renew(&owner, "a", Moment::of(at(90))).expect("written"));
-    let cancelled = StoredResponse { body: "cancelled".into(), ..response("a", None) };
-    assert_eq!(other.update(&owner, &cancelled, None, at(2)).expect("written"), Some(Appended::Yes));
-    assert!(!store.renew(&owner, "a", Moment::of(at(120))).expect("written"), "it ended elsewhere");
-    assert_eq!(store.update(&owner, &response("a", None), None, at(3)).expect("written"), None);
-    assert_eq!(store.find(&owner, "a").expect("read"), Some(cancelled));
-
-    store.save(&owner, &StoredResponse { id: "b".into(), ..running }, None, at(4)).expect("written");
-    let ended = at_once(&store, 4, |process, store| {
-        let body = process.to_string();
-        store.update(&owner, &StoredResponse { body, ..response("b", None) }, None, at(5)).expect("written")
-    });
-    assert_eq!(ended.iter().filter(|ended| ended.is_some()).count(), 1, "it ends once");
-}
-
-fn chains_and_limits_of_several_processes_do_not_block_each_other(new: NewResponses) {
-    let store = new();
-    let stranger = stranger();
-    let most = StoredLimits::of(&stranger).responses;
-    store.save(&stranger, &response("first", None), None, at(1)).expect("written");
-    at_once(&store, 4, |process, store| {
-        let mut previous = "first".to_owned();
-        for round in 0..most / 2 {
-            let id = format!("{process} {round}");
-            store.save(&stranger, &response(&id, Some(&previous)), None, at(2 + round as u64)).expect("written");
-            let chain = store.chain(&stranger, &id, at(2 + round as u64)).expect("read");
-            assert_ne!(chain, ResponseChain::TooLong);
-            previous = id;
-        }
-    });
-    let stored = (0..4).flat_map(|process| (0..most / 2).map(move |round| format!("{process} {round}")));
-    let stored = stored.filter(|id| store.find(&stranger, id).expect("read").is_some()).count();
-    assert!(stored <= most + 4 * PRUNE_EVERY as usize, "{stored}");
-}
-
 fn any_character_of_a_response_is_found_again(new: NewResponses) {
     let store = new();
     let owner = ResponseOwner::stranger("\0");
@@ -520,7 +411,8 @@ fn any_character_of_a_response_is_found_again(new: NewResponses) {
     };
     store.save(&owner, &response, None, at(1)).expect("written");
     assert_eq!(store.find(&owner, odd).expect("read"), Some(response));
-    let conversation = StoredConversation { id: odd.into(), created: Moment::of(at(1)), metadata: odd.into() };
+    let conversation =
+        StoredConversation { id: odd.into(), created: Moment::of(at(1)), metadata: odd.into() };
     store.create_conversation(&owner, &conversation).expect("written");
     assert_eq!(store.conversation(&owner, odd).expect("read"), Some(conversation));
     let added = ConversationItem { id: odd.into(), item: odd.into() };
@@ -529,73 +421,4 @@ fn any_character_of_a_response_is_found_again(new: NewResponses) {
     assert!(store.delete_item(&owner, odd, odd).expect("written"));
     assert!(store.delete(&owner, odd).expect("written"));
     assert_eq!(store.find(&owner, "%00\0").expect("read"), None, "an id that cannot exist is not an error");
-}
-
-fn buffered() -> BufferedResponseStore {
-    BufferedResponseStore::new(store())
-}
-
-#[test]
-fn a_response_that_waits_is_found_continued_and_deleted() {
-    let store = buffered();
-    let owner = ResponseOwner::owner();
-    store.save_soon(&owner, response("a", None), at(1)).expect("taken");
-    assert_eq!(store.find(&owner, "a").expect("read"), Some(response("a", None)));
-    assert_eq!(store.find(&stranger(), "a").expect("read"), None);
-    store.save_soon(&owner, response("b", Some("a")), at(2)).expect("taken");
-    let chain = ResponseChain::Whole(vec![response("a", None), response("b", Some("a"))]);
-    assert_eq!(store.chain(&owner, "b", at(3)).expect("read"), chain);
-    store.save_soon(&owner, response("c", None), at(4)).expect("taken");
-    assert!(store.delete(&owner, "c").expect("written"));
-    store.flush().expect("written");
-    assert_eq!(store.find(&owner, "c").expect("read"), None);
-}
-
-#[test]
-fn what_waits_is_written_when_the_store_is_closed_or_flushed() {
-    let root = tempfile::tempdir().expect("a directory");
-    let path = root.path().join("hob.db");
-    let open = || SqliteResponseStore::new(Database::open(&path, &[MIGRATIONS]).expect("opened"));
-    let owner = ResponseOwner::owner();
-    let closed = BufferedResponseStore::new(open());
-    closed.save_soon(&owner, response("a", None), at(1)).expect("taken");
-    drop(closed);
-    assert_eq!(open().find(&owner, "a").expect("read"), Some(response("a", None)));
-    let flushed = BufferedResponseStore::new(open());
-    flushed.save_soon(&owner, response("b", None), at(1)).expect("taken");
-    flushed.flush().expect("written");
-    assert_eq!(open().find(&owner, "b").expect("read"), Some(response("b", None)));
-}
-
-#[test]
-fn a_database_that_cannot_be_written_gets_what_waits_when_it_can() {
-    let root = tempfile::tempdir().expect("a directory");
-    let path = root.path().join("hob.db");
-    std::fs::create_dir(&path).expect("made");
-    let store =
-        BufferedResponseStore::new(SqliteResponseStore::new(hob_db::LazyDatabase::at(&path, &[MIGRATIONS])));
-    let owner = ResponseOwner::owner();
-    store.save_soon(&owner, response("a", None), at(1)).expect("taken");
-    assert!(store.flush().is_err());
-    assert_eq!(store.find(&owner, "a").expect("read"), Some(response("a", None)));
-    std::fs::remove_dir(&path).expect("removed");
-    store.flush().expect("written");
-    drop(store);
-    let reopened = SqliteResponseStore::new(Database::open(&path, &[MIGRATIONS]).expect("opened"));
-    assert_eq!(reopened.find(&owner, "a").expect("read"), Some(response("a", None)));
-}
-
-#[test]
-fn so_many_responses_wait_and_no_more() {
-    let root = tempfile::tempdir().expect("a directory");
-    let path = root.path().join("hob.db");
-    std::fs::create_dir(&path).expect("made");
-    let store =
-        BufferedResponseStore::new(SqliteResponseStore::new(hob_db::LazyDatabase::at(&path, &[MIGRATIONS])));
-    let owner = ResponseOwner::owner();
-    let large = StoredResponse { body: "x".repeat(17 << 20), ..response("large", None) };
-    assert_eq!(store.save_soon(&owner, large.clone(), at(1)), Err(large));
-    let taken = (0..2_000)
-        .take_while(|number| store.save_soon(&owner, response(&number.to_string(), None), at(1)).is_ok());
-    assert_eq!(taken.count(), 1_024);
 }
