@@ -28,7 +28,9 @@ pub const MEMORY_MIGRATIONS: &[Migrations] = &[hob_memory::MIGRATIONS];
 pub const POSTGRES_MIGRATIONS: &[PostgresMigrations] = &[
     hob_telemetry::POSTGRES_MIGRATIONS,
     hob_tasks::POSTGRES_MIGRATIONS,
+    hob_channels::POSTGRES_MIGRATIONS,
     hob_routing::POSTGRES_MIGRATIONS,
+    hob_conversations::POSTGRES_MIGRATIONS,
     hob_memory::POSTGRES_MIGRATIONS,
 ];
 
