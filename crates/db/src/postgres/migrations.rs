@@ -86,7 +86,11 @@ pub(super) fn migrate(
 type Versions = BTreeMap<String, (i64, i64)>;
 
 fn versions(transaction: &mut PostgresTransaction<'_>) -> Result<Versions, QueryError> {
-    let counted = transaction.query_one("SELECT to_regclass('schema_version') IS NOT NULL", &[])?;
+    // Not `to_regclass`: it answers from a cache, in which a table that another process has just created may be missing.
+    let counted = transaction.query_one(
+        "SELECT EXISTS (SELECT FROM pg_class WHERE relname = 'schema_version' AND pg_table_is_visible(oid))",
+        &[],
+    )?;
     if !counted.try_get::<_, bool>(0)? {
         return Ok(Versions::new());
     }
