@@ -10,7 +10,9 @@ use hob_channels::{
 };
 use hob_config::{ChannelConfig, Config};
 use hob_core::{AgentPreference, EventBus};
-use hob_db::LazyDatabase;
+use hob_db::Storage;
+
+use crate::databases::hob_database;
 
 /// The file that is locked by the one process that answers messages.
 const LOCK: &str = "channels.lock";
@@ -18,7 +20,7 @@ const LOCK: &str = "channels.lock";
 /// What the channels share with the rest of the program.
 pub struct ChannelParts {
     /// Saves messages and conversations.
-    pub database: LazyDatabase,
+    pub database: Storage,
     /// Gets the events of the channels.
     pub events: EventBus,
 }
@@ -37,7 +39,7 @@ pub fn open_channels(
         gateway: channel.enabled.then(|| gateway_options(channel, &channel.gateway_url)),
         whatsapp: channel.whatsapp.enabled.then(|| whatsapp_options(config, home)),
         inbound: channel.reply.then(|| rules(channel)),
-        store: open_store(&parts.database),
+        store: open_store(&parts.database, home),
         lock: Some(home.join(LOCK)),
         events: parts.events,
     })?;
@@ -110,7 +112,11 @@ fn rules(config: &ChannelConfig) -> InboundRules {
 }
 
 /// A database that cannot be opened is a warning only: messages are answered without it.
-fn open_store(database: &LazyDatabase) -> Option<Arc<dyn ChannelStore>> {
+fn open_store(database: &Storage, home: &Path) -> Option<Arc<dyn ChannelStore>> {
+    let database = match database {
+        Storage::Sqlite(database) => database.clone(),
+        Storage::Postgres(_) => hob_database(home),
+    };
     match database.open() {
         Ok(database) => Some(Arc::new(SqliteChannelStore::new(database))),
         Err(error) => {
@@ -123,12 +129,11 @@ fn open_store(database: &LazyDatabase) -> Option<Arc<dyn ChannelStore>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::databases::hob_database;
 
     #[test]
     fn channels_that_are_off_do_not_exist() {
         let home = tempfile::tempdir().unwrap();
-        let parts = ChannelParts { database: hob_database(home.path()), events: EventBus::new() };
+        let parts = ChannelParts { database: hob_database(home.path()).into(), events: EventBus::new() };
         let channels = open_channels(&Config::default(), home.path(), parts).unwrap();
         assert!(channels.is_none());
         assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0, "and leave nothing behind");

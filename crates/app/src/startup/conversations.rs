@@ -1,19 +1,18 @@
-//! The conversations of a home: chats of the terminal, and responses of the HTTP API.
+//! The responses and conversations of the HTTP API.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use hob_conversations::{BufferedResponseStore, ResponseStore, SqliteConversationStore, SqliteResponseStore};
-use hob_db::{DatabaseError, LazyDatabase};
+use hob_conversations::{BufferedResponseStore, ResponseStore, SqliteResponseStore};
+use hob_db::Storage;
 
 use crate::databases::hob_database;
 
-/// The conversations in `home`. Blocks.
-pub fn open_conversations(home: &Path) -> Result<SqliteConversationStore, DatabaseError> {
-    Ok(SqliteConversationStore::new(hob_database(home).open()?))
-}
-
 /// The responses and conversations of the HTTP API. Opens nothing yet.
-pub(crate) fn response_store(database: LazyDatabase) -> Arc<dyn ResponseStore> {
+pub(crate) fn response_store(database: Storage, home: &Path) -> Arc<dyn ResponseStore> {
+    let database = match database {
+        Storage::Sqlite(database) => database,
+        Storage::Postgres(_) => hob_database(home),
+    };
     Arc::new(BufferedResponseStore::new(SqliteResponseStore::new(database)))
 }
