@@ -31,6 +31,7 @@ pub const MEMORY_MIGRATIONS: &[Migrations] = &[hob_memory::MIGRATIONS];
 pub const POSTGRES_MIGRATIONS: &[PostgresMigrations] = &[
     hob_telemetry::POSTGRES_MIGRATIONS,
     hob_tasks::POSTGRES_MIGRATIONS,
+    hob_channels::POSTGRES_MIGRATIONS,
     hob_routing::POSTGRES_MIGRATIONS,
     hob_conversations::POSTGRES_MIGRATIONS,
     hob_memory::POSTGRES_MIGRATIONS,
@@ -92,91 +93,6 @@ pub fn postgres_options(config: &Config) -> Result<Option<PostgresOptions>, Inva
     options.connect_timeout = settings.connect_timeout;
     options.statement_timeout = settings.statement_timeout;
     Ok(Some(options))
-}
-
-/// The file of the calls, tasks and conversations, in the configuration directory.
-pub(crate) const DATABASE: &str = "hob.db";
-
-/// The file of the user's documents. A separate file, because it is large and indexing can rebuild it.
-pub(crate) const MEMORY_DATABASE: &str = "memory.db";
-
-/// The tables of `hob.db`: calls, tasks, conversations and what the router learned.
-pub const HOB_MIGRATIONS: &[Migrations] = &[
-    hob_telemetry::MIGRATIONS,
-    hob_tasks::MIGRATIONS,
-    hob_channels::MIGRATIONS,
-    hob_routing::MIGRATIONS,
-    hob_conversations::MIGRATIONS,
-];
-
-/// The tables of `memory.db`: the user's documents.
-pub const MEMORY_MIGRATIONS: &[Migrations] = &[hob_memory::MIGRATIONS];
-
-/// All tables in PostgreSQL.
-pub const POSTGRES_MIGRATIONS: &[PostgresMigrations] = &[
-    hob_telemetry::POSTGRES_MIGRATIONS,
-    hob_tasks::POSTGRES_MIGRATIONS,
-    hob_routing::POSTGRES_MIGRATIONS,
-    hob_conversations::POSTGRES_MIGRATIONS,
-    hob_memory::POSTGRES_MIGRATIONS,
-];
-
-/// Why no database can be used, before any is opened.
-#[derive(Debug, Error)]
-pub enum StorageError {
-    #[error("{0}. Correct the setting database.url, or HOB_DATABASE_URL.")]
-    Url(#[from] InvalidUrl),
-    #[error(transparent)]
-    Database(#[from] DatabaseError),
-}
-
-/// Where the state of Hob is: in two files in the home directory, or in one database of PostgreSQL. Cheap to clone; clones share
-/// their connections, so a process calls [`Databases::open`] once.
-#[derive(Clone)]
-pub struct Databases {
-    /// Calls, tasks, conversations and what the router learned.
-    pub hob: Storage,
-    /// The user's documents.
-    pub memory: Storage,
-}
-
-impl Databases {
-    /// The databases that the configuration names. Opens and creates nothing yet, and asks no server.
-    pub fn open(config: &Config, home: &Path) -> Result<Self, StorageError> {
-        let Some(options) = postgres_options(config)? else { return Ok(Databases::in_files(home)) };
-        let storage: Storage = PostgresDatabase::new(options, POSTGRES_MIGRATIONS)?.into();
-        Ok(Databases { hob: storage.clone(), memory: storage })
-    }
-
-    /// Files in `home`.
-    pub fn in_files(home: &Path) -> Self {
-        let memory = LazyDatabase::at(&home.join(MEMORY_DATABASE), MEMORY_MIGRATIONS);
-        Databases { hob: hob_database(home).into(), memory: memory.into() }
-    }
-
-    /// `None` if everything is stored in files.
-    pub fn postgres(&self) -> Option<&PostgresDatabase> {
-        match &self.hob {
-            Storage::Postgres(database) => Some(database),
-            Storage::Sqlite(_) => None,
-        }
-    }
-}
-
-/// How to reach PostgreSQL; `None` if everything is stored in files.
-pub fn postgres_options(config: &Config) -> Result<Option<PostgresOptions>, InvalidUrl> {
-    let settings = &config.database;
-    let Some(url) = settings.exposed_url() else { return Ok(None) };
-    let options: PostgresOptions = url.parse()?;
-    Ok(Some(PostgresOptions {
-        password_file: settings.password_file.clone(),
-        // One in the URL overrides the one of the environment.
-        passfile: options.passfile.clone().or_else(|| config.passfile.clone()),
-        max_connections: settings.max_connections,
-        connect_timeout: settings.connect_timeout,
-        statement_timeout: settings.statement_timeout,
-        ..options
-    }))
 }
 
 /// The file of the calls, tasks and conversations in `home`. Opens and creates nothing yet.

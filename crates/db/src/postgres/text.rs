@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn every_text_is_read_as_it_was_written_and_none_has_the_refused_character() {
-        for text in ["", "plain ü 🦀", "\0", "a\0b\0", "\u{1a}", "\u{1a}0", "\0\u{1a}\0", "\u{1a}\u{1a}0\0"] {
+        for text in ["", "plain ü 🦀", "\0", "a\0b\0", "\u{1a}", "\u{1a}0", "\0\u{1a}\0", "\u{1a}\u{1a}0\0"]
+        {
             let escaped = escape(text);
             assert!(!escaped.contains('\0'), "{text:?}");
             assert_eq!(unescape(&escaped), text);

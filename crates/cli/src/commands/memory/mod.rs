@@ -68,7 +68,7 @@ pub fn registry_parts(config: &Config, databases: Databases) -> Result<ToolRegis
     let channels = open_channels(
         config,
         &home,
-        ChannelParts { database: databases.hob.clone(), events: EventBus::new() },
+        ChannelParts { storage: databases.hob.clone(), events: EventBus::new() },
     )?;
     let tasks = task_service(databases.hob, task_options(channels.clone()));
     Ok(ToolRegistryParts {

@@ -52,7 +52,7 @@ fn service(config: &Config, databases: &Databases, task: &NewTask) -> Result<Tas
         Some(_) => open_channels(
             config,
             &settings::home()?,
-            ChannelParts { database: databases.hob.clone(), events: EventBus::new() },
+            ChannelParts { storage: databases.hob.clone(), events: EventBus::new() },
         )?,
         None => None,
     };
