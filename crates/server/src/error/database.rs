@@ -20,10 +20,12 @@ impl ApiError {
 
     /// The answer to a failure of a store: 503 if it is a database that may work later, else `permanent`.
     pub(crate) fn of_store(cause: &(dyn Error + 'static), permanent: Self) -> Self {
-        let mut causes = std::iter::successors(Some(cause), |cause| cause.source());
-        let is_temporary = causes
-            .find_map(|cause| cause.downcast_ref::<DatabaseError>())
-            .is_some_and(DatabaseError::is_temporary);
+        let mut next = Some(cause);
+        let mut is_temporary = false;
+        while let Some(cause) = next {
+            is_temporary |= cause.downcast_ref().is_some_and(DatabaseError::is_temporary);
+            next = cause.source();
+        }
         if is_temporary { Self::database_away() } else { permanent }
     }
 }
