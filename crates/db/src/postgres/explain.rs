@@ -19,7 +19,9 @@ pub(super) fn explain(server: &str, error: QueryError) -> DatabaseError {
         (QueryError::NoAnswer, _) => Meaning::Overloaded,
         (QueryError::Server(error), None) if is_transport(error) => Meaning::Unreachable,
         (_, Some(state)) => meaning(state),
-        (QueryError::Server(_) | QueryError::Unreadable { .. } | QueryError::NeedsExtension { .. }, None) => Meaning::Failed,
+        (QueryError::Server(_) | QueryError::Unreadable { .. } | QueryError::NeedsExtension { .. }, None) => {
+            Meaning::Failed
+        }
     };
     let source = Box::new(error);
     match kind {

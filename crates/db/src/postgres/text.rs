@@ -39,7 +39,7 @@ impl<'a> FromSql<'a> for SqlText<String> {
     }
 }
 
-fn escape(text: &str) -> Cow<'_, str> {
+pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     if !text.contains(['\0', ESCAPE]) {
         return Cow::Borrowed(text);
     }
@@ -54,7 +54,7 @@ fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-fn unescape(text: &str) -> String {
+pub(crate) fn unescape(text: &str) -> String {
     if !text.contains(ESCAPE) {
         return text.to_owned();
     }
@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn every_text_is_read_as_it_was_written_and_none_has_the_refused_character() {
-        for text in ["", "plain ü 🦀", "\0", "a\0b\0", "\u{1a}", "\u{1a}0", "\0\u{1a}\0", "\u{1a}\u{1a}0\0"] {
+        for text in ["", "plain ü 🦀", "\0", "a\0b\0", "\u{1a}", "\u{1a}0", "\0\u{1a}\0", "\u{1a}\u{1a}0\0"]
+        {
             let escaped = escape(text);
             assert!(!escaped.contains('\0'), "{text:?}");
             assert_eq!(unescape(&escaped), text);
