@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hob_config::{Config, EngineName, MemoryBackendName};
 use hob_core::{Engine, EventBus};
+use hob_db::LazyDatabase;
 use hob_memory::ReaderProcess;
 use hob_memory::{
     ChunkOptions, ChunkOptionsError, ContextBudget, Embedder, EmbedderSource, IndexOptions, MemoryBackend,
@@ -13,7 +14,7 @@ use hob_memory::{
 };
 use tokio::sync::OnceCell;
 
-use crate::databases::MEMORY_DATABASE;
+use crate::databases::{MEMORY_DATABASE, MEMORY_MIGRATIONS};
 use crate::startup::embedder::open_embedder;
 use crate::startup::engines::{choose, engines};
 use crate::startup::local_models::FirstRun;
@@ -39,7 +40,7 @@ pub fn open_memory(
     let settings = &config.memory;
     let budget = ContextBudget { passages: settings.context_passages, tokens: settings.context_tokens };
     Ok(Arc::new(MemoryService::new(MemoryOptions {
-        database: home.join(MEMORY_DATABASE),
+        database: LazyDatabase::at(&home.join(MEMORY_DATABASE), MEMORY_MIGRATIONS).into(),
         backend: backend(settings.backend),
         index: IndexOptions {
             chunks: ChunkOptions::new(settings.chunk_size, settings.chunk_overlap)?,

@@ -33,9 +33,8 @@ type NewChats = fn() -> TestChats;
 
 fn sqlite() -> TestChats {
     let database = Database::in_memory(&[MIGRATIONS]).expect("opened");
-    let open = move || -> Arc<dyn ConversationStore> {
-        Arc::new(SqliteConversationStore::new(database.clone()))
-    };
+    let open =
+        move || -> Arc<dyn ConversationStore> { Arc::new(SqliteConversationStore::new(database.clone())) };
     TestChats { store: open(), open: Box::new(open), _database: None }
 }
 

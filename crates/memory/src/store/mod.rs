@@ -221,4 +221,4 @@ pub struct MemorySize {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

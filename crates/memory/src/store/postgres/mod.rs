@@ -120,3 +120,6 @@ impl MemorySnapshot for PostgresSnapshot<'_, '_> {
         passages::passages(self, chunks, query)
     }
 }
+
+#[cfg(test)]
+mod postgres_tests;

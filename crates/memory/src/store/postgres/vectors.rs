@@ -3,7 +3,7 @@
 //! Vectors have length 1 and half precision, so that the inner product is the cosine of SQLite's search. All models share a table.
 //! An index needs one length of vectors, so each model with many vectors has its own, over its part of the table.
 
-use hob_db::postgres::{PostgresTransaction, QueryError};
+use hob_db::postgres::{PostgresTransaction, QueryError, Row};
 use hob_db::{DatabaseError, Durability};
 
 use super::memory_database::{PostgresMemoryStore, PostgresSnapshot};
@@ -76,7 +76,7 @@ pub(super) fn without_vector(
                 &[&after, &count],
             )?,
         };
-        let text = |row: &hob_db::postgres::Row| {
+        let text = |row: &Row| {
             Ok(ChunkText { chunk: row.try_get(0)?, title: row.try_get(1)?, text: row.try_get(2)? })
         };
         rows.iter().map(text).collect()
@@ -179,14 +179,18 @@ fn create_table(transaction: &mut PostgresTransaction<'_>) -> Result<(), QueryEr
     if found < LEAST_PGVECTOR {
         let (major, minor) = LEAST_PGVECTOR;
         let reason = format!("its version is {version}, and Hob needs {major}.{minor} or newer");
-        return Err(QueryError::needs_extension(NAME, "vector", QueryError::unreadable("extversion", reason)));
+        return Err(QueryError::needs_extension(
+            NAME,
+            "vector",
+            QueryError::unreadable("extversion", reason),
+        ));
     }
     transaction.run_script(CREATE_TABLE)
 }
 
 fn find_model(transaction: &mut PostgresTransaction<'_>, name: &str) -> Result<Option<Model>, QueryError> {
-    let row =
-        transaction.query_opt("SELECT id, dimensions FROM memory_model WHERE name = $1", &[&storable(name)])?;
+    let row = transaction
+        .query_opt("SELECT id, dimensions FROM memory_model WHERE name = $1", &[&storable(name)])?;
     row.map(|row| Ok(Model { id: row.try_get(0)?, dimensions: row.try_get(1)? })).transpose()
 }
 
@@ -237,30 +241,37 @@ pub(super) fn find_vectors(
     vector: &[f32],
     count: usize,
 ) -> Result<Option<Vec<ChunkHit>>, DatabaseError> {
-    snapshot.run(|transaction| {
-        let Some(model) = find_model(transaction, model)? else { return Ok(None) };
-        let mut normal = normalise(vector);
-        // SQLite's search ignores the rest, or takes it for zeros.
-        normal.resize(usize::try_from(model.dimensions).unwrap_or(0), 0.0);
-        let candidates = (count * CANDIDATES_PER_WANTED).clamp(LEAST_CANDIDATES, MAX_CANDIDATES);
-        // Without the second setting, a search ends after the candidates, even if most of them were deleted.
-        transaction.query(
-            "SELECT set_config('hnsw.ef_search', $1, true), set_config('hnsw.iterative_scan', 'strict_order', true)",
-            &[&candidates.to_string()],
-        )?;
-        let (expression, dimensions, id) = (model.vector(), model.dimensions, model.id);
-        let rows = transaction.query(
-            &format!(
-                "SELECT chunk, -({expression} <#> $1::real[]::halfvec({dimensions})) FROM memory_vector \
-                 WHERE model = {id} ORDER BY {expression} <#> $1::real[]::halfvec({dimensions}) LIMIT $2"
-            ),
-            &[&normal, &(count as i64)],
-        )?;
-        let hit = |row: &hob_db::postgres::Row| -> Result<ChunkHit, QueryError> {
-            Ok(ChunkHit { chunk: row.try_get(0)?, score: row.try_get(1)? })
-        };
-        let mut hits = rows.iter().map(hit).collect::<Result<Vec<_>, _>>()?;
-        hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.chunk.cmp(&other.chunk)));
-        Ok(Some(hits))
-    })
+    snapshot.run(|transaction| nearest(transaction, model, vector, count))
+}
+
+pub(super) fn nearest(
+    transaction: &mut PostgresTransaction<'_>,
+    model: &str,
+    vector: &[f32],
+    count: usize,
+) -> Result<Option<Vec<ChunkHit>>, QueryError> {
+    let Some(model) = find_model(transaction, model)? else { return Ok(None) };
+    let mut normal = normalise(vector);
+    // A question of another length is compared as far as it goes, as in SQLite.
+    normal.resize(usize::try_from(model.dimensions).unwrap_or(0), 0.0);
+    let candidates = (count * CANDIDATES_PER_WANTED).clamp(LEAST_CANDIDATES, MAX_CANDIDATES);
+    // Without the second setting, a search ends after the candidates, even if most of them were deleted.
+    transaction.query(
+        "SELECT set_config('hnsw.ef_search', $1, true), set_config('hnsw.iterative_scan', 'strict_order', true)",
+        &[&candidates.to_string()],
+    )?;
+    let (expression, dimensions, id) = (model.vector(), model.dimensions, model.id);
+    let rows = transaction.query(
+        &format!(
+            "SELECT chunk, -({expression} <#> $1::real[]::halfvec({dimensions})) FROM memory_vector \
+             WHERE model = {id} ORDER BY {expression} <#> $1::real[]::halfvec({dimensions}) LIMIT $2"
+        ),
+        &[&normal, &(count as i64)],
+    )?;
+    let hit = |row: &Row| -> Result<ChunkHit, QueryError> {
+        Ok(ChunkHit { chunk: row.try_get(0)?, score: row.try_get(1)? })
+    };
+    let mut hits = rows.iter().map(hit).collect::<Result<Vec<_>, _>>()?;
+    hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.chunk.cmp(&other.chunk)));
+    Ok(Some(hits))
 }

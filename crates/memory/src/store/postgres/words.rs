@@ -41,11 +41,11 @@ const RANK: &str = "
         SELECT * FROM unnest($1::text[]::tsquery[], $2::text[]::tsquery[], $3::text[]::tsquery[], $4::bool[], $5::float8[])
             AS asked (anywhere, in_title, in_text, is_phrase, weight)
     )
-    SELECT chunk, sum(weight * frequency * 2.2 / (frequency + 1.2 * (0.25 + 0.75 * length / $6::float8))) AS score
+    SELECT chunk, sum(weight * 2.2 / (1 + 1.2 * (0.25 + 0.75 * (length / $6::float8)) / frequency)) AS score
     FROM (SELECT chunk, length, words FROM memory_words WHERE words @@ $7::text::tsquery AND chunk > $8) AS hit
         JOIN term ON words @@ anywhere
         CROSS JOIN LATERAL (SELECT CASE
-            WHEN is_phrase THEN 4 * (words @@ in_title)::int + (words @@ in_text)::int
+            WHEN is_phrase THEN greatest(4 * (words @@ in_title)::int + (words @@ in_text)::int, 1)
             ELSE round(0.6079271 / (1 - ts_rank('{1, 1, 1, 1}', words, anywhere)::float8) - 0.5)
                 + 3 * round(0.6079271 / (1 - ts_rank('{0, 0, 0, 1}', words, anywhere)::float8) - 0.5)
             END) AS counted (frequency)

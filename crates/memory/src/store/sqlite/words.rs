@@ -81,9 +81,7 @@ fn find(connection: &Connection, query: &WordQuery, count: usize) -> rusqlite::R
     if last.unsigned_abs() <= MAX_RANKED {
         return rank(connection, &query.any(), 0, count);
     }
-    let count_term = |term: &String| {
-        Ok(CountedTerm { term: term.clone(), chunks: about(connection, term)? })
-    };
+    let count_term = |term: &String| Ok(CountedTerm { term: term.clone(), chunks: about(connection, term)? });
     let mut terms = query.terms().iter().map(count_term).collect::<rusqlite::Result<Vec<_>>>()?;
     let mut hits: Vec<ChunkHit> = Vec::new();
     while hits.len() < count && !terms.is_empty() {
