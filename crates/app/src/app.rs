@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hob_agents::builtin::{LlmOptions, WebFetchOptions};
 use hob_channels::{ChannelError, ChannelService};
 use hob_config::{Config, EngineName};
-use hob_conversations::ResponseStore;
+use hob_conversations::{ResponseStore, response_store};
 use hob_core::engine::CLOUD;
 use hob_core::{AnswerDefaults, Ask, Engine, EngineError, EventBus, ModelReason, RequestSource, RunEvents};
 use hob_engines::selection::{NoEngine, RejectedEngine, SelectedEngine, SelectionReason};
@@ -27,7 +27,6 @@ use crate::model_library::ModelLibrary;
 use crate::readiness::ReadinessCheck;
 use crate::recorded_calls::RecordedCalls;
 use crate::startup::channels::{ChannelParts, open_channels};
-use crate::startup::conversations::response_store;
 use crate::startup::embedder::embedder;
 use crate::startup::engines::{beside, choose, engines};
 use crate::startup::local_models::{self, FirstRun, OfferFn};
@@ -151,7 +150,7 @@ impl App {
             reader: wishes.reader.clone(),
         };
         let memory = open_memory(config, home, wiring)?;
-        let parts = ChannelParts { database: database.clone(), events: bus.clone() };
+        let parts = ChannelParts { storage: database.clone().into(), events: bus.clone() };
         let channels = open_channels(config, home, parts)?;
         let tasks = task_service(database.clone(), task_options(channels.clone()));
         let default = DefaultModel::new(default_model.clone()).recorded_at(home);

@@ -25,8 +25,14 @@ pub const HOB_MIGRATIONS: &[Migrations] = &[
 pub const MEMORY_MIGRATIONS: &[Migrations] = &[hob_memory::MIGRATIONS];
 
 /// All tables in PostgreSQL.
-pub const POSTGRES_MIGRATIONS: &[PostgresMigrations] =
-    &[hob_tasks::POSTGRES_MIGRATIONS, hob_memory::POSTGRES_MIGRATIONS];
+pub const POSTGRES_MIGRATIONS: &[PostgresMigrations] = &[
+    hob_telemetry::POSTGRES_MIGRATIONS,
+    hob_tasks::POSTGRES_MIGRATIONS,
+    hob_channels::POSTGRES_MIGRATIONS,
+    hob_routing::POSTGRES_MIGRATIONS,
+    hob_conversations::POSTGRES_MIGRATIONS,
+    hob_memory::POSTGRES_MIGRATIONS,
+];
 
 /// How to reach PostgreSQL; `None` if everything is stored in files.
 pub fn postgres_options(config: &Config) -> Result<Option<PostgresOptions>, InvalidUrl> {

@@ -3,17 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hob_conversations::{BufferedResponseStore, ResponseStore, SqliteConversationStore, SqliteResponseStore};
-use hob_db::{DatabaseError, LazyDatabase};
+use hob_conversations::{ConversationStore, open_conversation_store};
+use hob_db::DatabaseError;
 
 use crate::databases::hob_database;
 
 /// The conversations in `home`. Blocks.
-pub fn open_conversations(home: &Path) -> Result<SqliteConversationStore, DatabaseError> {
-    Ok(SqliteConversationStore::new(hob_database(home).open()?))
-}
-
-/// The responses and conversations of the HTTP API. Opens nothing yet.
-pub(crate) fn response_store(database: LazyDatabase) -> Arc<dyn ResponseStore> {
-    Arc::new(BufferedResponseStore::new(SqliteResponseStore::new(database)))
+pub fn open_conversations(home: &Path) -> Result<Arc<dyn ConversationStore>, DatabaseError> {
+    open_conversation_store(&hob_database(home).into())
 }

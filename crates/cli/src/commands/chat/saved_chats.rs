@@ -23,7 +23,7 @@ impl SavedChats {
     pub async fn open(home: &Path) -> Result<Self> {
         let home = home.to_owned();
         let store = blocking(move || open_conversations(&home)).await?;
-        Ok(SavedChats { store: Arc::new(store) })
+        Ok(SavedChats { store })
     }
 
     /// Saves a turn. Returns its place.

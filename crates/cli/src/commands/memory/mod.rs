@@ -64,7 +64,7 @@ pub fn registry_parts(config: &Config) -> Result<ToolRegistryParts> {
     let channels = open_channels(
         config,
         &home,
-        ChannelParts { database: hob_database(&home), events: EventBus::new() },
+        ChannelParts { storage: hob_database(&home).into(), events: EventBus::new() },
     )?;
     let tasks = open_tasks(&home, task_options(channels.clone()));
     Ok(ToolRegistryParts {

@@ -52,7 +52,7 @@ fn service(config: &Config, task: &NewTask) -> Result<TaskService> {
         Some(_) => open_channels(
             config,
             &home,
-            ChannelParts { database: hob_database(&home), events: EventBus::new() },
+            ChannelParts { storage: hob_database(&home).into(), events: EventBus::new() },
         )?,
         None => None,
     };
