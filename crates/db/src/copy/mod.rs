@@ -27,6 +27,7 @@ use crate::DatabaseError;
 use crate::postgres::{PostgresTransaction, QueryError};
 
 pub use run::{copy_to_postgres, copy_to_sqlite};
+pub use state::forget_copy;
 pub use value::{CopyRow, CopyValue};
 
 /// A table that is in both databases.
@@ -180,6 +181,9 @@ pub enum CopyError {
         if expected == found { ", with other contents" } else { "" }
     )]
     Differs { table: &'static str, target: String, expected: u64, found: u64 },
+
+    #[error("{target} has no table {table}. Update Hob, and run the command again.")]
+    MissingTable { table: &'static str, target: String },
 
     #[error("another copy into {target} is running. Wait until it is done, or stop it.")]
     Concurrent { target: String },

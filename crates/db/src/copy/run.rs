@@ -131,9 +131,10 @@ fn copy(
                 found: done,
             });
         }
-        if total > 0
-            && let Some(described) = writer.prepare(table)?
-        {
+        if total > 0 {
+            let Some(described) = writer.prepare(table)? else {
+                return Err(CopyError::MissingTable { table: table.name, target: writer.name() });
+            };
             report.copied += copy_table(reader, writer, request, (table, &described), (done, total))?;
             copied.push((table, described, total));
         }

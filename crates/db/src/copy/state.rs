@@ -3,6 +3,7 @@
 use rusqlite::{Transaction, params};
 
 use crate::postgres::{PostgresTransaction, QueryError};
+use crate::{Database, DatabaseError};
 
 /// Its columns have the same names in both databases.
 const CREATE: &str = "
@@ -12,6 +13,11 @@ const CREATE: &str = "
         copied BIGINT NOT NULL,
         is_complete BOOLEAN NOT NULL
     )";
+
+/// Deletes what is known of a copy, so that the file is like any other.
+pub fn forget_copy(target: &Database) -> Result<(), DatabaseError> {
+    target.write(|transaction| transaction.execute_batch("DROP TABLE IF EXISTS database_copy"))
+}
 
 /// How far one table is.
 #[derive(Debug, Clone, PartialEq, Eq)]
