@@ -69,7 +69,9 @@ fn filled() -> Database {
     file
 }
 
-fn rows(file: &Database) -> Vec<(i64, String, bool, Option<f64>, Option<Vec<u8>>)> {
+type Note = (i64, String, bool, Option<f64>, Option<Vec<u8>>);
+
+fn rows(file: &Database) -> Vec<Note> {
     let read = file.read(|connection| {
         let mut statement = connection.prepare("SELECT * FROM note ORDER BY shelf, name")?;
         let rows = statement

@@ -79,15 +79,19 @@ pub struct RowConversion {
     pub to_sqlite: fn(CopyRow) -> Option<CopyRow>,
 }
 
+pub type PrepareTable = fn(&mut PostgresTransaction<'_>) -> Result<(), QueryError>;
+
+pub type AfterBatch = fn(&mut PostgresTransaction<'_>, &[CopyRow]) -> Result<(), QueryError>;
+
 /// What is special about a table in PostgreSQL.
 #[derive(Clone, Copy)]
 pub struct PostgresForm {
     /// Runs before rows are written.
-    pub prepare: Option<fn(&mut PostgresTransaction<'_>) -> Result<(), QueryError>>,
+    pub prepare: Option<PrepareTable>,
     /// Expressions that read a column, by its name.
     pub expressions: &'static [(&'static str, &'static str)],
     /// Runs after each batch, with its rows.
-    pub after_batch: Option<fn(&mut PostgresTransaction<'_>, &[CopyRow]) -> Result<(), QueryError>>,
+    pub after_batch: Option<AfterBatch>,
     /// Deletes all rows; `None`: `DELETE FROM`.
     pub clear: Option<&'static str>,
 }

@@ -55,7 +55,7 @@ fn to_postgres(table: &CopyTable, described: &Described, row: CopyRow) -> rusqli
         None => row,
     };
     let kinds = described.columns.iter().map(|(_, kind)| *kind);
-    Ok(row.into_iter().zip(kinds).map(|(value, kind)| value.as_kind(kind, table.texts)).collect())
+    Ok(row.into_iter().zip(kinds).map(|(value, kind)| value.into_kind(kind, table.texts)).collect())
 }
 
 fn unreadable(table: &CopyTable) -> rusqlite::Error {

@@ -44,7 +44,7 @@ impl CopyValue {
     }
 
     /// A value of a file in the form that PostgreSQL gives it.
-    pub(super) fn as_kind(self, kind: ColumnKind, texts: CopyTexts) -> Self {
+    pub(super) fn into_kind(self, kind: ColumnKind, texts: CopyTexts) -> Self {
         match (self, kind) {
             (CopyValue::Integer(number), ColumnKind::Boolean) => CopyValue::Boolean(number != 0),
             (CopyValue::Integer(number), ColumnKind::Real) => CopyValue::Real(number as f64),

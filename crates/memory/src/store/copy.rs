@@ -124,10 +124,97 @@ fn single(half: u16) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
+    use hob_db::Database;
+    use hob_db::copy::{CopyRequest, ExistingRows, copy_to_postgres, copy_to_sqlite};
+    use hob_testkit::PostgresServer;
     use proptest::prelude::*;
 
     use super::*;
     use crate::quantise::normalise;
+    use crate::store::tests::connect;
+    use crate::store::{
+        ChunkHit, MIGRATIONS, MemoryStore, NewChunk, NewSource, NewVector, PostgresMemoryStore, SourceStamp,
+        SqliteMemoryStore,
+    };
+    use crate::types::PositionUnit;
+    use crate::word_query::WordQuery;
+
+    const CHUNKS: i64 = 300;
+
+    fn fill(memory: &dyn MemoryStore) {
+        let chunk = |number: i64| NewChunk {
+            title: format!("Page {number}"),
+            text: format!("The boiler number{number} is serviced in Zürich."),
+            line: 1,
+            end_line: 2,
+            tokens: 9,
+        };
+        let source = NewSource {
+            path: "/notes/boiler.md".to_owned(),
+            title: "Boiler".to_owned(),
+            place: PositionUnit::Page,
+            stamp: SourceStamp { hash: [7; 32], modified: 5, size: 11, recipe: "512/64".to_owned() },
+            chunks: (0..CHUNKS).map(chunk).collect(),
+        };
+        memory.save(&source, SystemTime::now()).expect("saved");
+        let vector = |chunk: i64| NewVector { chunk, vector: vec![1.0, chunk as f32 / 100.0, -0.25] };
+        memory.add_vectors("minilm", &(1..=CHUNKS).map(vector).collect::<Vec<_>>()).expect("added");
+    }
+
+    /// The chunks that searches find, in order, and the state of the sources.
+    fn searches(memory: &dyn MemoryStore) -> String {
+        let ids = |hits: Vec<ChunkHit>| hits.iter().map(|hit| hit.chunk).collect::<Vec<_>>();
+        let words = WordQuery::of("number42 boilers zurich").expect("words");
+        let near = memory.find_vectors("minilm", &[1.0, 1.5, -0.25], 3).expect("found").expect("a model");
+        memory.check().expect("the words are those of the texts");
+        let size = memory.size().expect("read");
+        format!(
+            "{:?} {:?} {:?} {:?} {:?}",
+            ids(memory.find_words(&words, 1).expect("found")),
+            ids(near),
+            memory.known_below("/").expect("read"),
+            memory.passages(&[43], None).expect("read"),
+            (size.sources, size.chunks, size.tokens, size.vectors, size.models, size.last_indexed)
+        )
+    }
+
+    #[test]
+    fn searches_find_the_same_after_a_copy_to_postgresql_and_back() {
+        let file = |database: &Database| SqliteMemoryStore::new(database.clone()).expect("opened");
+        let source = Database::in_memory(&[MIGRATIONS]).expect("opened");
+        fill(&file(&source));
+        let expected = searches(&file(&source));
+
+        let created = PostgresServer::shared().create_database();
+        let server = connect(&created.url());
+        let request = CopyRequest {
+            tables: COPY_TABLES,
+            source: "here",
+            existing: ExistingRows::Continue,
+            listener: &|_| {},
+        };
+        copy_to_postgres(&source, &server, &request).expect("copied");
+        let store = PostgresMemoryStore::new(server.clone());
+        store.sync().expect("indexed");
+        assert_eq!(searches(&store), expected);
+
+        let back = Database::in_memory(&[MIGRATIONS]).expect("opened");
+        copy_to_sqlite(&server, &back, &request).expect("copied");
+        assert_eq!(searches(&file(&back)), expected);
+        // Ids continue, and what was copied can be replaced.
+        for memory in [&store as &dyn MemoryStore, &file(&back)] {
+            fill_again(memory);
+        }
+    }
+
+    fn fill_again(memory: &dyn MemoryStore) {
+        fill(memory);
+        let size = memory.size().expect("read");
+        assert_eq!((size.sources, size.chunks, size.vectors), (1, CHUNKS as u64, 0));
+        memory.check().expect("the words are those of the texts");
+    }
 
     #[test]
     fn halves_are_those_of_the_standard() {

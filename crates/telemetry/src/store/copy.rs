@@ -63,3 +63,90 @@ pub const COPY_TABLES: &[CopyTable] = &[
         ..CopyTable::new("telemetry_call", &["id"])
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use hob_core::{FinishReason, UtcDay};
+    use hob_db::Database;
+    use hob_db::copy::{CopyRequest, ExistingRows, copy_to_postgres, copy_to_sqlite};
+    use hob_testkit::PostgresServer;
+
+    use super::*;
+    use crate::inference::{Energy, Inference, InferenceEnd};
+    use crate::savings::Prices;
+    use crate::store::tests::{DAY, connect, inference, noon, rows};
+    use crate::store::{MIGRATIONS, PostgresTelemetryStore, SqliteTelemetryStore, TelemetryStore};
+
+    /// All that reports say.
+    fn figures(store: &Arc<dyn TelemetryStore>) -> String {
+        let today = UtcDay::of(noon());
+        let mut calls = rows(store);
+        calls.sort_by(|one, other| (one.started, &one.run).cmp(&(other.started, &other.run)));
+        format!(
+            "{calls:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+            store.overview(None),
+            store.top_models(None, 10),
+            store.engines(None),
+            store.agents(None),
+            store.per_day(14, noon()),
+            store.speeds(today.minus(14), 10),
+            store.served(today),
+        )
+    }
+
+    fn calls() -> Vec<Inference> {
+        let other = |number: u32, ending| Inference {
+            started: noon() - DAY * (number % 4) + Duration::from_micros(number.into()),
+            run: format!("run-{number}").into(),
+            model: format!("model-{}", number % 3),
+            agent: (number % 2 == 0).then(|| "react".to_owned()),
+            estimated: number % 5 == 0,
+            energy: (number % 7 == 0).then(|| Energy::from_microjoules(number.into())),
+            first_token: None,
+            ending,
+            ..inference()
+        };
+        (0..3_000)
+            .map(|number| match number % 4 {
+                0 => inference(),
+                1 => other(number, InferenceEnd::Cancelled),
+                2 => other(number, InferenceEnd::Failed(format!("\"{number}\" \\ \u{1}\nü"))),
+                _ => other(number, InferenceEnd::Complete(FinishReason::Other("rest".to_owned()))),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn reports_are_the_same_after_a_copy_to_postgresql_and_back() {
+        let file = |database: &Database| -> Arc<dyn TelemetryStore> {
+            Arc::new(SqliteTelemetryStore::new(database.clone()))
+        };
+        let source = Database::in_memory(&[MIGRATIONS]).expect("opened");
+        file(&source).record_batch(&calls(), &Prices::standard()).expect("recorded");
+        let expected = figures(&file(&source));
+
+        let created = PostgresServer::shared().create_database();
+        let server = connect(&created);
+        let request = CopyRequest {
+            tables: COPY_TABLES,
+            source: "here",
+            existing: ExistingRows::Continue,
+            listener: &|_| {},
+        };
+        copy_to_postgres(&source, &server, &request).expect("copied");
+        let store: Arc<dyn TelemetryStore> = Arc::new(PostgresTelemetryStore::new(server.clone()));
+        assert_eq!(figures(&store), expected);
+
+        let back = Database::in_memory(&[MIGRATIONS]).expect("opened");
+        copy_to_sqlite(&server, &back, &request).expect("copied");
+        assert_eq!(figures(&file(&back)), expected);
+        // What is recorded next adds up.
+        for store in [&store, &file(&back)] {
+            store.record_batch(&calls(), &Prices::standard()).expect("recorded");
+            assert_eq!(store.overview(None).expect("read").figures.calls, 6_000);
+        }
+    }
+}
