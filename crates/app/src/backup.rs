@@ -214,7 +214,7 @@ pub fn open_backup(path: &Path, scratch: &Path) -> Result<OpenedBackup, BackupEr
         let unwritable = |source| BackupError::Write { path: target.clone(), source };
         // Readable by its owner only.
         let mut output = NamedTempFile::new_in(directory.path()).map_err(unwritable)?;
-        let found = copy_hashed(&mut entry.by_ref().take(bytes + 1), &mut output)
+        let found = copy_hashed(&mut entry.by_ref().take(bytes.saturating_add(1)), &mut output)
             .map_err(|error| damaged(format!("{name}: {error}")))?;
         output.as_file().sync_all().map_err(unwritable)?;
         output.persist(&target).map_err(|error| unwritable(error.error))?;

@@ -63,8 +63,8 @@ async fn seen(home: &Home) -> Vec<String> {
     for command in [
         &["telemetry", "export"][..],
         &["telemetry", "stats", "--json"],
-        &["scheduler", "list"],
-        &["scheduler", "logs", "water-the-plants"],
+        &["scheduler", "list", "--json"],
+        &["scheduler", "logs", "water-the-plants", "--json"],
         &["router", "show", "--json"],
         &["memory", "search", "boiler", "--json"],
     ] {

@@ -191,3 +191,20 @@ fn a_source_that_changed_after_a_stop_is_noticed() {
     );
     assert_eq!(restarted.expect("copied").tables, everything());
 }
+
+#[test]
+fn a_target_that_has_rows_in_a_later_table_is_refused_every_time() {
+    let (source, server) = (filled(), server());
+    copy_to_postgres(&source, &server.opened, &request("one")).expect("copied");
+    let target = file();
+    let filled = target.write(|transaction| {
+        // The shelf is empty, so only the second table has rows.
+        transaction.execute_batch("INSERT INTO note VALUES (1, 'y', 0, NULL, NULL)")
+    });
+    filled.expect("written");
+    for _ in 0..2 {
+        let refused = copy_to_sqlite(&server.opened, &target, &request("a server"));
+        assert!(matches!(refused, Err(CopyError::Occupied { .. })), "{refused:?}");
+    }
+    assert_eq!(rows(&target).len(), 1);
+}

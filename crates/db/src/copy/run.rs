@@ -339,6 +339,8 @@ impl Writer for PostgresWriter<'_> {
                         return Ok(Err(CopyError::Occupied { target, table: table.name, rows }));
                     }
                 }
+            }
+            for table in request.tables {
                 state::begin_postgres(transaction, table.name, request.source)?;
             }
             Ok(Ok(Some(vec![0; request.tables.len()])))
@@ -425,6 +427,8 @@ impl Writer for SqliteWriter<'_> {
                     let target = target.clone();
                     return Ok(Err(CopyError::Occupied { target, table: table.name, rows }));
                 }
+            }
+            for table in request.tables {
                 state::begin_sqlite(transaction, table.name, request.source)?;
             }
             Ok(Ok(Some(vec![0; request.tables.len()])))

@@ -17,7 +17,7 @@ pub fn run(args: &BackupArgs) -> Result<ExitCode> {
     let from = configured(&config, &home)?;
     let manifest = {
         let _spinner = Spinner::start("Writing the backup");
-        let bar = CopyBar::start();
+        let bar = CopyBar::default();
         back_up(&from, &args.file, &|progress| bar.show(progress))?
     };
     let rows: u64 = manifest.files.iter().flat_map(|file| file.rows.values()).sum();

@@ -19,7 +19,7 @@ pub fn run(args: DatabaseCopyArgs) -> Result<()> {
     }
     let existing = if args.restart { ExistingRows::Restart } else { ExistingRows::Continue };
     let report = {
-        let bar = CopyBar::start();
+        let bar = CopyBar::default();
         copy_state(&from, &to, existing, &|progress| bar.show(progress))?
     };
     let (source, target) = (from.name(), to.name());

@@ -19,7 +19,7 @@ pub fn run(args: &RestoreArgs) -> Result<ExitCode> {
         let _spinner = Spinner::start("Checking the backup");
         let backup = open_backup(&args.file, &home)?;
         let created = backup.manifest.created.clone();
-        let bar = CopyBar::start();
+        let bar = CopyBar::default();
         let replace = if args.force { Replace::KeepingOld } else { Replace::Never };
         (created, restore(backup, &to, &home, replace, &|progress| bar.show(progress))?)
     };
