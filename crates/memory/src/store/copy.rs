@@ -79,9 +79,8 @@ pub const COPY_TABLES: &[CopyTable] = &[
 ];
 
 fn to_halves(row: CopyRow) -> Option<CopyRow> {
-    let [chunk, model, CopyValue::Real(scale), CopyValue::Bytes(numbers), _] = row.try_into().ok()? else {
-        return None;
-    };
+    let row: [CopyValue; 5] = row.try_into().ok()?;
+    let [chunk, model, CopyValue::Real(scale), CopyValue::Bytes(numbers), _] = row else { return None };
     let scale = scale as f32;
     let halves = numbers.iter().map(|number| half(f32::from(*number as i8) * scale));
     // pgvector's binary form: the count, an unused number, and the numbers.
@@ -92,7 +91,8 @@ fn to_halves(row: CopyRow) -> Option<CopyRow> {
 }
 
 fn to_quantised(row: CopyRow) -> Option<CopyRow> {
-    let [chunk, model, CopyValue::Bytes(bytes)] = row.try_into().ok()? else { return None };
+    let row: [CopyValue; 3] = row.try_into().ok()?;
+    let [chunk, model, CopyValue::Bytes(bytes)] = row else { return None };
     let halves = bytes.get(4..)?.as_chunks().0.iter();
     let numbers: Vec<f32> = halves.map(|half| single(u16::from_be_bytes(*half))).collect();
     let Quantised { scale, bytes } = quantise(&numbers);
@@ -104,20 +104,20 @@ fn to_quantised(row: CopyRow) -> Option<CopyRow> {
 fn half(number: f32) -> u16 {
     const SMALLEST_NORMAL: f32 = 6.103_515_6e-5;
     let (bits, size) = (number.to_bits(), number.abs());
-    let sign = (bits >> 16) as u16 & 0x8000;
+    let sign = ((bits >> 16) & 0x8000) as u16;
     if size < SMALLEST_NORMAL {
         return sign | (size * 16_777_216.0).round_ties_even() as u16;
     }
     // The exponent begins at -15 instead of -127. The lower 13 bits are rounded, to an even number in the middle.
     let rebased = (bits & 0x7fff_ffff) - (112 << 23);
-    sign | ((rebased + 0xfff + (rebased >> 13 & 1)) >> 13) as u16
+    sign | ((rebased + 0xfff + ((rebased >> 13) & 1)) >> 13) as u16
 }
 
 fn single(half: u16) -> f32 {
-    let (sign, exponent, fraction) = (half & 0x8000, half >> 10 & 0x1f, half & 0x3ff);
+    let (sign, exponent, fraction) = (half & 0x8000, (half >> 10) & 0x1f, half & 0x3ff);
     let size = match exponent {
         0 => f32::from(fraction) / 16_777_216.0,
-        _ => f32::from_bits((u32::from(exponent) + 112) << 23 | u32::from(fraction) << 13),
+        _ => f32::from_bits(((u32::from(exponent) + 112) << 23) | (u32::from(fraction) << 13)),
     };
     if sign == 0 { size } else { -size }
 }
@@ -159,15 +159,19 @@ mod tests {
             chunks: (0..CHUNKS).map(chunk).collect(),
         };
         memory.save(&source, SystemTime::now()).expect("saved");
-        let vector = |chunk: i64| NewVector { chunk, vector: vec![1.0, chunk as f32 / 100.0, -0.25] };
-        memory.add_vectors("minilm", &(1..=CHUNKS).map(vector).collect::<Vec<_>>()).expect("added");
+        // Apart by an eighth of the circle, because vectors are rounded.
+        let vector = |chunk: i64| {
+            let angle = chunk as f32 * std::f32::consts::FRAC_PI_4;
+            NewVector { chunk, vector: vec![angle.cos(), angle.sin()] }
+        };
+        memory.add_vectors("minilm", &(1..=8).map(vector).collect::<Vec<_>>()).expect("added");
     }
 
     /// The chunks that searches find, in order, and the state of the sources.
     fn searches(memory: &dyn MemoryStore) -> String {
         let ids = |hits: Vec<ChunkHit>| hits.iter().map(|hit| hit.chunk).collect::<Vec<_>>();
         let words = WordQuery::of("number42 boilers zurich").expect("words");
-        let near = memory.find_vectors("minilm", &[1.0, 1.5, -0.25], 3).expect("found").expect("a model");
+        let near = memory.find_vectors("minilm", &[1.0, 0.2], 3).expect("found").expect("a model");
         memory.check().expect("the words are those of the texts");
         let size = memory.size().expect("read");
         format!(
