@@ -170,7 +170,7 @@ fn open_model(
     Ok(Model { id: row.try_get(0)?, dimensions })
 }
 
-fn create_table(transaction: &mut PostgresTransaction<'_>) -> Result<(), QueryError> {
+pub(in crate::store) fn create_table(transaction: &mut PostgresTransaction<'_>) -> Result<(), QueryError> {
     const NAME: &str = "pgvector";
     let version = "SELECT extversion FROM pg_extension WHERE extname = 'vector'";
     if transaction.query_opt(version, &[])?.is_none() {
