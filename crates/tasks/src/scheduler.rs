@@ -23,6 +23,9 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How often it checks for changes of other processes. A check takes microseconds.
 const CHANGE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
+/// How soon it looks again after the database could not be read.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
 #[derive(Debug, Clone, Copy)]
 pub struct SchedulerOptions {
     /// The longest sleep. Changes of other processes are noticed earlier.
@@ -207,8 +210,8 @@ impl Shared {
             Ok::<_, TaskError>(NextPoll { time, expected: Expected::At(due) })
         };
         let rest = rest.await.unwrap_or_else(|error| {
-            tracing::warn!(error = %with_cause(&error), "cannot read the tasks; retrying later");
-            NextPoll { time: longest, expected: Expected::Nothing }
+            tracing::warn!(error = %with_cause(&error), "cannot read the tasks; retrying");
+            NextPoll { time: longest.min(RETRY_INTERVAL), expected: Expected::Nothing }
         });
         match clock.until_steady(Instant::now()) {
             Some(left) => NextPoll { time: rest.time.min(left.max(MIN_POLL_INTERVAL)), ..rest },
