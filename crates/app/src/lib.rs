@@ -5,6 +5,7 @@
 mod app;
 mod ask;
 pub mod bench;
+mod database_monitor;
 mod databases;
 #[cfg(test)]
 mod fallback_tests;
@@ -34,8 +35,8 @@ pub use ask::{
     AnswerStream, AskService, AskServiceParts, MediaAnswered, ModelAliases, Reranked, TextRequest, TokenCount,
 };
 pub use databases::{
-    DatabaseKind, DatabaseReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS, POSTGRES_MIGRATIONS, hob_database,
-    inspect_databases, postgres_options,
+    DatabaseKind, DatabaseReport, Databases, FileReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS,
+    POSTGRES_MIGRATIONS, ServerReport, StorageError, hob_database, inspect_databases, postgres_options,
 };
 pub use feedback::{FeedbackService, RatableAnswer, RateError, RatingResult};
 pub use model_library::{

@@ -262,8 +262,9 @@ impl SeenMessages for RecordedIds {
         Some(1)
     }
 
-    async fn settle(&self, _: EntryId) {
+    async fn settle(&self, _: EntryId) -> Settled {
         self.is_settled.store(true, Ordering::SeqCst);
+        Settled::Yes
     }
 
     async fn reopen(&self, _: EntryId, _: &ChannelMessage) {
@@ -327,8 +328,8 @@ impl SeenMessages for SlowStore {
         entry
     }
 
-    async fn settle(&self, entry: EntryId) {
-        self.inner.settle(entry).await;
+    async fn settle(&self, entry: EntryId) -> Settled {
+        self.inner.settle(entry).await
     }
 
     async fn reopen(&self, entry: EntryId, message: &ChannelMessage) {

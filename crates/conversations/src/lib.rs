@@ -8,7 +8,8 @@ mod types;
 
 pub use responses::{
     Appended, BufferedResponseStore, ConversationAppend, ConversationItem, FoundItems, ItemOrder, ItemPage,
-    ResponseChain, ResponseOwner, ResponseStore, SqliteResponseStore, StoredConversation, StoredResponse,
+    PostgresResponseStore, ResponseChain, ResponseOwner, ResponseStore, SqliteResponseStore,
+    StoredConversation, StoredResponse, response_store,
 };
 pub use store::{
     ConversationStore, MIGRATIONS, POSTGRES_MIGRATIONS, PostgresConversationStore, SqliteConversationStore,

@@ -29,12 +29,13 @@ pub(super) fn take(
     Ok(id)
 }
 
-/// Sets the text of a message, or deletes it.
-pub(super) fn set_message(
-    transaction: &Transaction<'_>,
-    id: i64,
-    message: Option<&str>,
-) -> rusqlite::Result<()> {
+pub(super) fn settle(transaction: &Transaction<'_>, id: i64) -> rusqlite::Result<bool> {
+    let mut statement = transaction
+        .prepare_cached("UPDATE channel_inbox SET message = NULL WHERE id = ?1 AND message IS NOT NULL")?;
+    Ok(statement.execute([id])? > 0)
+}
+
+pub(super) fn reopen(transaction: &Transaction<'_>, id: i64, message: &str) -> rusqlite::Result<()> {
     transaction
         .prepare_cached("UPDATE channel_inbox SET message = ?2 WHERE id = ?1")?
         .execute(params![id, message])
