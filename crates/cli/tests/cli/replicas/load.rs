@@ -138,6 +138,8 @@ impl Load {
         let Some(text) = self.post("/v1/responses", &body, Database::Needed).await else { return };
         let response: Value = serde_json::from_str(&text).expect("JSON");
         let id = response["id"].as_str().expect("an id").to_owned();
+        // Another replica finds it too.
+        self.get(&format!("/v1/responses/{id}")).await;
         lock(&self.acknowledged).responses.push((id, response["output"].to_string()));
     }
 
