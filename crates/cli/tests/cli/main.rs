@@ -53,6 +53,8 @@ mod packaging;
 #[cfg(test)]
 mod pool;
 #[cfg(test)]
+mod postgres;
+#[cfg(test)]
 mod probes;
 #[cfg(test)]
 mod real_engine;

@@ -97,6 +97,12 @@ impl PostgresDatabase {
         self.inner.pool.connector().server()
     }
 
+    /// Fails if the server was away when it was last asked. Asks nothing, so it is fast.
+    pub fn check_known_state(&self) -> Result<(), DatabaseError> {
+        let pool = &self.inner.pool;
+        if pool.is_away() { Err(pool.away()) } else { Ok(()) }
+    }
+
     /// Adds the server to an error, and what to do. Reads and writes do it themselves.
     pub fn explain(&self, error: QueryError) -> DatabaseError {
         explain(self.server(), error)

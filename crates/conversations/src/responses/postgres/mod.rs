@@ -59,6 +59,10 @@ impl PostgresResponseStore {
 }
 
 impl ResponseStore for PostgresResponseStore {
+    fn check_known_state(&self) -> Result<(), DatabaseError> {
+        self.database.check_known_state()
+    }
+
     fn save(
         &self,
         owner: &ResponseOwner,
