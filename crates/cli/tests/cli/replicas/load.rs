@@ -58,7 +58,11 @@ pub struct Load {
 }
 
 /// An answer with status 200 or 201.
-type Body = Option<String>;
+pub struct Answer {
+    pub text: String,
+    /// What of the request had no effect.
+    warnings: Vec<String>,
+}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Database {
@@ -102,7 +106,10 @@ impl Load {
     async fn chat(&self) {
         let subject = self.subject("chat");
         let body = json!({ "model": "default", "agent": "none", "messages": messages(&subject) });
-        let Some(text) = self.post("/v1/chat/completions", &body, Database::NotNeeded).await else { return };
+        let Some(Answer { text, .. }) = self.post("/v1/chat/completions", &body, Database::NotNeeded).await
+        else {
+            return;
+        };
         let answer: Value = serde_json::from_str(&text).expect("JSON");
         self.note_chat(answer["choices"][0]["message"]["content"].as_str().unwrap_or_default(), &subject);
     }
@@ -110,7 +117,10 @@ impl Load {
     async fn stream(&self) {
         let subject = self.subject("stream");
         let body = json!({ "model": "default", "stream": true, "messages": messages(&subject) });
-        let Some(text) = self.post("/v1/chat/completions", &body, Database::NotNeeded).await else { return };
+        let Some(Answer { text, .. }) = self.post("/v1/chat/completions", &body, Database::NotNeeded).await
+        else {
+            return;
+        };
         let events = text.lines().filter_map(|line| line.strip_prefix("data: {"));
         let contents = events.filter_map(|event| {
             let event: Value = serde_json::from_str(&format!("{{{event}")).expect("JSON");
@@ -135,9 +145,16 @@ impl Load {
     async fn store_response(&self) {
         let subject = self.subject("response");
         let body = json!({ "model": "default", "store": true, "input": prompt(&subject) });
-        let Some(text) = self.post("/v1/responses", &body, Database::Needed).await else { return };
+        let Some(Answer { text, warnings }) = self.post("/v1/responses", &body, Database::Needed).await
+        else {
+            return;
+        };
         let response: Value = serde_json::from_str(&text).expect("JSON");
         let id = response["id"].as_str().expect("an id").to_owned();
+        // The answer says so if the database was away for too long.
+        if warnings.iter().any(|warning| warning.ends_with("store")) {
+            return;
+        }
         // Another replica finds it too.
         self.get(&format!("/v1/responses/{id}")).await;
         lock(&self.acknowledged).responses.push((id, response["output"].to_string()));
@@ -159,7 +176,7 @@ impl Load {
             let mut body = schedule();
             body["prompt"] = json!(prompt(subject));
             match self.send(Method::POST, "/v1/tasks", Some(&body)).await {
-                Reply::Body(text) => {
+                Reply::Answer(Answer { text, .. }) => {
                     let task: Value = serde_json::from_str(&text).expect("JSON");
                     let id = task["id"].as_str().expect("an id").to_owned();
                     lock(&self.acknowledged).tasks.push((id.clone(), subject.to_owned()));
@@ -176,7 +193,10 @@ impl Load {
         let word = self.subject("heron");
         let words = format!("{NOTE}The {word} stands in the reeds.");
         let body = json!({ "model": "default", "agent": "orchestrator", "messages": messages(&words) });
-        let Some(text) = self.post("/v1/chat/completions", &body, Database::NotNeeded).await else { return };
+        let Some(Answer { text, .. }) = self.post("/v1/chat/completions", &body, Database::NotNeeded).await
+        else {
+            return;
+        };
         let answer: Value = serde_json::from_str(&text).expect("JSON");
         // Without the database the agent says that the tool failed.
         if answer["choices"][0]["message"]["content"] == SAVED {
@@ -198,7 +218,9 @@ impl Load {
     /// Searches for a word that must be found.
     pub async fn find(&self, word: &str) {
         let body = json!({ "query": word, "top_k": 5 });
-        let Some(text) = self.post("/v1/memory/search", &body, Database::Needed).await else { return };
+        let Some(Answer { text, .. }) = self.post("/v1/memory/search", &body, Database::Needed).await else {
+            return;
+        };
         if !text.contains(word) {
             self.fail(format!("the search for {word} found {text}"));
         }
@@ -216,10 +238,10 @@ impl Load {
         format!("{kind}{}q", self.numbers.fetch_add(1, Ordering::Relaxed))
     }
 
-    async fn post(&self, path: &str, body: &Value, database: Database) -> Body {
+    async fn post(&self, path: &str, body: &Value, database: Database) -> Option<Answer> {
         loop {
             match self.send(Method::POST, path, Some(body)).await {
-                Reply::Body(text) => return Some(text),
+                Reply::Answer(answer) => return Some(answer),
                 Reply::Failed => return None,
                 Reply::Refused { retry_after } if database == Database::Needed => {
                     self.wait(retry_after).await
@@ -233,14 +255,14 @@ impl Load {
     }
 
     /// A change that needs no more than its path.
-    pub async fn post_empty(&self, path: &str) -> Body {
+    pub async fn post_empty(&self, path: &str) -> Option<Answer> {
         self.post(path, &json!({}), Database::Needed).await
     }
 
-    pub async fn get(&self, path: &str) -> Body {
+    pub async fn get(&self, path: &str) -> Option<Answer> {
         loop {
             match self.send(Method::GET, path, None).await {
-                Reply::Body(text) => return Some(text),
+                Reply::Answer(answer) => return Some(answer),
                 Reply::Failed => return None,
                 Reply::Refused { retry_after } => self.wait(retry_after).await,
             }
@@ -260,7 +282,7 @@ impl Load {
             None => request,
         };
         let began = Instant::now();
-        let (mut replica, mut retry_after) = (None, None);
+        let (mut replica, mut retry_after, mut warnings) = (None, None, Vec::new());
         let answer: Result<(u16, String), reqwest::Error> = async {
             let response = request.send().await?;
             let header = |name: &str| {
@@ -270,12 +292,14 @@ impl Load {
             // The last one, if the first could not be reached.
             replica = header(REPLICA).and_then(|all| all.rsplit(", ").next().map(str::to_owned));
             retry_after = header("retry-after").and_then(|seconds| seconds.parse().ok());
+            let texts = response.headers().get_all("x-hob-warning").iter();
+            warnings = texts.filter_map(|text| text.to_str().ok().map(str::to_owned)).collect();
             Ok((response.status().as_u16(), response.text().await?))
         }
         .await;
         let ended = Instant::now();
         let (reply, failure) = match (answer, retry_after) {
-            (Ok((200 | 201, text)), _) => (Reply::Body(text), None),
+            (Ok((200 | 201, text)), _) => (Reply::Answer(Answer { text, warnings }), None),
             (Ok((503, _)), Some(seconds)) => {
                 (Reply::Refused { retry_after: Duration::from_secs(seconds) }, None)
             }
@@ -288,7 +312,7 @@ impl Load {
 }
 
 enum Reply {
-    Body(String),
+    Answer(Answer),
     /// With 503, until the database is back.
     Refused {
         retry_after: Duration,

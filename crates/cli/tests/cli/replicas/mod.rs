@@ -21,7 +21,7 @@ use checks::{Evidence, TaskRuns};
 use cluster::Cluster;
 use engine::EngineLog;
 use faults::Outage;
-use load::{Load, lock};
+use load::{Answer, Load, lock};
 
 /// Clients that work at the same time, and the least number of operations of each.
 const CLIENTS: usize = 6;
@@ -154,7 +154,7 @@ async fn settle(load: &Load, wrong: &mut Vec<String>) -> Vec<TaskRuns> {
     for (id, subject) in tasks {
         loop {
             let logs = load.get(&format!("/v1/tasks/{id}/logs?limit=10000")).await;
-            let Some(logs) = logs else {
+            let Some(Answer { text: logs, .. }) = logs else {
                 wrong.push(format!("the task of {subject} is lost"));
                 break;
             };
@@ -183,7 +183,7 @@ async fn check_acknowledged(load: &Load) -> Vec<String> {
     let mut wrong = Vec::new();
     for (id, output) in responses {
         let stored = load.get(&format!("/v1/responses/{id}")).await;
-        let stored = stored.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+        let stored = stored.and_then(|answer| serde_json::from_str::<Value>(&answer.text).ok());
         if stored.as_ref().map(|response| response["output"].to_string()).as_ref() != Some(&output) {
             wrong.push(format!("{id} is {stored:?} instead of {output}"));
         }
