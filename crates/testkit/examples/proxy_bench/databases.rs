@@ -1,6 +1,6 @@
 //! The cost of a request with PostgreSQL against SQLite: the same load on two Hobs that differ in nothing else, asked in turns.
 
-use hob_testkit::PostgresServer;
+use hob_testkit::{PostgresServer, TestDatabase};
 
 use crate::Options;
 use crate::gateway::{Gateway, Kind, Watch};
@@ -16,7 +16,7 @@ pub async fn measure(options: &Options) {
         Some(_) => None,
         None => Some(PostgresServer::shared().create_database()),
     };
-    let url = options.database_url.clone().or_else(|| test_database.as_ref().map(|database| database.url()));
+    let url = options.database_url.clone().or_else(|| test_database.as_ref().map(TestDatabase::url));
     let engine = Gateway::start(Kind::StandIn, 0).await;
     let hob = |database_url| Kind::Hob {
         binary: options.hob.clone(),
