@@ -63,6 +63,8 @@ mod real_engine;
 #[cfg(test)]
 mod recommended;
 #[cfg(test)]
+mod replicas;
+#[cfg(test)]
 mod routing;
 #[cfg(test)]
 mod running;
