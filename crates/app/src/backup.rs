@@ -345,3 +345,88 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.push(ending);
     name.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A home with both files, and its backup.
+    fn backed_up() -> (TempDir, PathBuf) {
+        let root = tempfile::tempdir().expect("a directory");
+        for (file, migrations) in [(DATABASE, HOB_MIGRATIONS), (MEMORY_DATABASE, MEMORY_MIGRATIONS)] {
+            drop(Database::open(&root.path().join(file), migrations).expect("made"));
+        }
+        let path = root.path().join("backup.zip");
+        back_up(&StateLocation::Files(root.path().to_owned()), &path, &|_| {}).expect("saved");
+        (root, path)
+    }
+
+    /// A backup with these files.
+    fn archive(path: &Path, entries: &[(&str, &[u8])]) {
+        let mut archive = ZipWriter::new(File::create(path).expect("a file"));
+        for (name, bytes) in entries {
+            archive.start_file(*name, SimpleFileOptions::default()).expect("begun");
+            archive.write_all(bytes).expect("written");
+        }
+        archive.finish().expect("written");
+    }
+
+    #[test]
+    fn a_backup_is_readable_by_its_owner_only_and_leaves_nothing_beside_it() {
+        let (root, path) = backed_up();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(path.metadata().expect("there").permissions().mode() & 0o777, 0o600);
+        }
+        let opened = open_backup(&path, root.path()).expect("good");
+        let names: Vec<&str> = opened.manifest.files.iter().map(|file| file.name.as_str()).collect();
+        assert_eq!(names, FILES);
+        drop(opened);
+        let hidden = fs::read_dir(root.path())
+            .expect("a directory")
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .filter(|name| name.starts_with('.'));
+        assert_eq!(hidden.collect::<Vec<_>>(), [""; 0]);
+    }
+
+    #[test]
+    fn a_backup_of_a_newer_hob_is_refused() {
+        let (root, path) = backed_up();
+        archive(&path, &[(MANIFEST, br#"{"format": 2, "hob": "9.0.0", "parts": []}"#)]);
+        let refused = open_backup(&path, root.path()).err().expect("refused").to_string();
+        assert_eq!(
+            refused,
+            format!(
+                "the backup {} was written by a newer Hob (9.0.0). Update Hob, and try again.",
+                path.display()
+            )
+        );
+
+        let newer = Database::open(&root.path().join(DATABASE), HOB_MIGRATIONS).expect("opened");
+        let later = "UPDATE schema_version SET version = version + 1";
+        newer.write(|transaction| transaction.execute(later, [])).expect("written");
+        drop(newer);
+        let path = root.path().join("newer.zip");
+        back_up(&StateLocation::Files(root.path().to_owned()), &path, &|_| {}).expect("saved");
+        assert!(matches!(open_backup(&path, root.path()), Err(BackupError::Newer { .. })));
+    }
+
+    #[test]
+    fn a_wrong_checksum_is_noticed() {
+        let (root, path) = backed_up();
+        let opened = open_backup(&path, root.path()).expect("good");
+        let manifest = serde_json::to_vec(&opened.manifest).expect("JSON");
+        let database = fs::read(opened.directory.path().join(DATABASE)).expect("there");
+        let mut other = database.clone();
+        if let Some(byte) = other.last_mut() {
+            *byte ^= 1;
+        }
+        archive(&path, &[(MANIFEST, &manifest), (DATABASE, &other)]);
+        let refused = open_backup(&path, root.path()).err().expect("refused").to_string();
+        assert!(refused.contains("the checksum of hob.db is wrong"), "{refused}");
+        archive(&path, &[(MANIFEST, &manifest), (DATABASE, &database)]);
+        let refused = open_backup(&path, root.path()).err().expect("refused").to_string();
+        assert!(refused.contains("memory.db"), "{refused}");
+    }
+}
