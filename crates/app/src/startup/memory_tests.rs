@@ -11,6 +11,7 @@ use hob_telemetry::NoInferenceLog;
 use hob_testkit::ScriptedEngine;
 
 use super::*;
+use crate::databases::MEMORY_DATABASE;
 use crate::{AskService, AskServiceParts, Databases};
 use hob_agents::ToolSet;
 
