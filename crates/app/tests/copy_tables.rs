@@ -1,6 +1,5 @@
 //! Every table is copied between databases, or is known to need no copy.
 
-
 use std::collections::BTreeSet;
 
 use hob_app::{HOB_MIGRATIONS, MEMORY_MIGRATIONS, POSTGRES_MIGRATIONS, hob_copy_tables, memory_copy_tables};

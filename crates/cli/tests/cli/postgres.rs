@@ -45,7 +45,7 @@ impl Private {
 fn home_on(engine: &FakeServer, database_url: &str) -> Home {
     let config = engines_config(&[("ollama", &engine.url())]);
     // Without an agent, so that one question is one call.
-    let config = config.replace("[server]\n", "[server]\nagent = \"none\"\n");
+    let config = config.replace("[server]\n", "[server]\nagent = \"\"\n");
     Home::with_config(&format!(
         "{config}[scheduler]\nenabled = true\npoll_interval = 1\n[telemetry]\nenergy = false\n[database]\nurl = \"{database_url}\"\n"
     ))
@@ -214,9 +214,7 @@ async fn without_the_database_chats_are_answered_and_what_must_be_stored_is_refu
     assert_away(&read(get(&address, "/v1/tasks").await).await);
     assert_away(&read(store_response(&address).await).await);
     assert_away(&read(post(&address, "/v1/conversations", "{}").await).await);
-    assert_away(
-        &read(post(&address, "/v1/memory", r#"{"content":"The key is under the mat."}"#).await).await,
-    );
+    assert_away(&read(post(&address, "/v1/memory/search", r#"{"query":"key"}"#).await).await);
     // All replicas share the database, so this server still takes requests.
     assert_eq!(read(ready(&address).await).await.status, "200");
     ask(&address).await;
