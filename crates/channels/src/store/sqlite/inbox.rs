@@ -14,10 +14,11 @@ pub(super) fn take(
     now: SystemTime,
 ) -> rusqlite::Result<Option<i64>> {
     let received = Moment::of(now).microseconds();
+    // A conflict would use up a number each time, and numbers decide which messages are forgotten.
     let id: Option<i64> = transaction
         .prepare_cached(
-            "INSERT INTO channel_inbox (identity, message, received) VALUES (?1, ?2, ?3)
-             ON CONFLICT (identity) DO NOTHING RETURNING id",
+            "INSERT INTO channel_inbox (identity, message, received)
+             SELECT ?1, ?2, ?3 WHERE NOT EXISTS (SELECT 1 FROM channel_inbox WHERE identity = ?1) RETURNING id",
         )?
         .query_row(params![identity, message, received], |row| row.get(0))
         .optional()?;
