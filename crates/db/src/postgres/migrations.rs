@@ -16,6 +16,11 @@ const CREATE_VERSIONS: &str = "
         usable_from BIGINT NOT NULL
     )";
 
+/// Not `to_regclass`: a session may remember from before it waited for the lock that there is no such table. A query of a table
+/// makes it look again.
+const HAS_VERSIONS: &str = "
+    SELECT EXISTS (SELECT 1 FROM pg_class WHERE relname = 'schema_version' AND pg_table_is_visible(oid))";
+
 const SET_VERSION: &str = "
     INSERT INTO schema_version (capability, version, usable_from) VALUES ($1, $2, $3)
     ON CONFLICT (capability) DO UPDATE SET version = excluded.version, usable_from = excluded.usable_from";
@@ -86,11 +91,7 @@ pub(super) fn migrate(
 type Versions = BTreeMap<String, (i64, i64)>;
 
 fn versions(transaction: &mut PostgresTransaction<'_>) -> Result<Versions, QueryError> {
-    // Not `to_regclass`: it answers from a cache, in which a table that another process has just created may be missing.
-    let counted = transaction.query_one(
-        "SELECT EXISTS (SELECT FROM pg_class WHERE relname = 'schema_version' AND pg_table_is_visible(oid))",
-        &[],
-    )?;
+    let counted = transaction.query_one(HAS_VERSIONS, &[])?;
     if !counted.try_get::<_, bool>(0)? {
         return Ok(Versions::new());
     }

@@ -14,19 +14,19 @@ use crate::task::{RunOutcome, TaskRun};
 const HAS_EXPIRED: &str =
     "SELECT EXISTS (SELECT 1 FROM task_run WHERE finished_at IS NULL AND (lease < $1 OR lease > $2))";
 
-/// Another process may record the same ones now, so those are skipped. The tasks are locked first, as everywhere.
+/// Another process may record the same ones now, so those are skipped.
 const EXPIRED: &str = "
     SELECT task_run.id FROM task JOIN task_run ON task_id = task.id
     WHERE finished_at IS NULL AND (lease < $1 OR lease > $2) LIMIT 1000 FOR UPDATE SKIP LOCKED";
 
-const OWN: &str = "
-    SELECT task_run.id FROM task JOIN task_run ON task_id = task.id
-    WHERE task_run.id = $1 AND owner = $2 AND finished_at IS NULL FOR UPDATE";
-
+/// Runs that have ended, or belong to another process, are not in the result. Tasks are locked first, as everywhere.
 const RECORD: &str = "
-    UPDATE task_run SET finished_at = $2, outcome = $3, result = $4, error = $5 FROM task
-    WHERE task_run.id = ANY($1) AND task.id = task_id
-    RETURNING task_run.id, task_id, slot, attempt, started_at, cause, retries";
+    WITH own AS MATERIALIZED (
+        SELECT task_run.id AS run, retries FROM task JOIN task_run ON task_id = task.id
+        WHERE task_run.id = ANY($1) AND finished_at IS NULL AND ($6::text IS NULL OR owner = $6) FOR UPDATE
+    )
+    UPDATE task_run SET finished_at = $2, outcome = $3, result = $4, error = $5 FROM own WHERE id = run
+    RETURNING id, task_id, slot, attempt, started_at, cause, retries";
 
 /// The task is due at its retry or its next slot; with neither, it is completed. Only tasks that are not done get a retry.
 const RELEASE: &str = "
@@ -52,11 +52,7 @@ pub(super) fn finish(
     now: Timestamp,
     claimant: &Claimant,
 ) -> Result<bool, QueryError> {
-    if transaction.query_opt(OWN, &[&run, &claimant.owner])?.is_none() {
-        return Ok(false);
-    }
-    record(transaction, &[run], result, now)?;
-    Ok(true)
+    Ok(!record(transaction, &[run], Some(&claimant.owner), result, now)?.is_empty())
 }
 
 /// Whether any lease has expired.
@@ -84,12 +80,13 @@ pub(super) fn expire_leases(
     let expired = transaction.query(EXPIRED, &[&first, &last])?;
     let expired: Vec<i64> =
         expired.iter().map(|row| Ok(row.try_get(0)?)).collect::<Result<_, QueryError>>()?;
-    record(transaction, &expired, &result, now)
+    record(transaction, &expired, None, &result, now)
 }
 
 fn record(
     transaction: &mut PostgresTransaction<'_>,
     runs: &[i64],
+    owner: Option<&str>,
     result: &RunResult,
     now: Timestamp,
 ) -> Result<Vec<TaskRun>, QueryError> {
@@ -97,8 +94,18 @@ fn record(
     let error = result.error.as_deref().map(storable);
     let rows = transaction.query(
         RECORD,
-        &[&runs, &now.as_microsecond(), &result.outcome.as_str(), &text.as_deref(), &error.as_deref()],
+        &[
+            &runs,
+            &now.as_microsecond(),
+            &result.outcome.as_str(),
+            &text.as_deref(),
+            &error.as_deref(),
+            &owner,
+        ],
     )?;
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
     let (mut ended, mut retries) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
     for row in &rows {
         let run = TaskRun {
