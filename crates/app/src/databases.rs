@@ -32,16 +32,14 @@ pub const POSTGRES_MIGRATIONS: &[PostgresMigrations] =
 pub fn postgres_options(config: &Config) -> Result<Option<PostgresOptions>, InvalidUrl> {
     let settings = &config.database;
     let Some(url) = settings.exposed_url() else { return Ok(None) };
-    let options: PostgresOptions = url.parse()?;
-    Ok(Some(PostgresOptions {
-        password_file: settings.password_file.clone(),
-        // One in the URL overrides the one of the environment.
-        passfile: options.passfile.clone().or_else(|| config.passfile.clone()),
-        max_connections: settings.max_connections,
-        connect_timeout: settings.connect_timeout,
-        statement_timeout: settings.statement_timeout,
-        ..options
-    }))
+    let mut options: PostgresOptions = url.parse()?;
+    options.password_file = settings.password_file.clone();
+    // One in the URL overrides the one of the environment.
+    options.passfile = options.passfile.or_else(|| config.passfile.clone());
+    options.max_connections = settings.max_connections;
+    options.connect_timeout = settings.connect_timeout;
+    options.statement_timeout = settings.statement_timeout;
+    Ok(Some(options))
 }
 
 /// The database of the calls, tasks and conversations in `home`. Opens and creates nothing yet.
