@@ -4,7 +4,9 @@
 
 mod app;
 mod ask;
+mod backup;
 pub mod bench;
+mod database_copy;
 mod database_monitor;
 mod databases;
 #[cfg(test)]
@@ -33,6 +35,12 @@ pub use ask::documents::DocumentReader;
 pub use ask::images::{ImageFetcher, picture_url};
 pub use ask::{
     AnswerStream, AskService, AskServiceParts, MediaAnswered, ModelAliases, Reranked, TextRequest, TokenCount,
+};
+pub use backup::{
+    BackupError, BackupFile, BackupManifest, OpenedBackup, Replace, Restored, back_up, open_backup, restore,
+};
+pub use database_copy::{
+    CopyListener, StateCopyError, StateLocation, copy_state, hob_copy_tables, memory_copy_tables,
 };
 pub use databases::{
     DatabaseKind, DatabaseReport, Databases, FileReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS,

@@ -32,7 +32,7 @@ pub use seen_messages::{EntryId, RecentMessages, SeenMessages, Settled, identity
 pub use service::{ChannelOptions, ChannelService};
 pub use sharing::{ChannelSharing, SharingTimes};
 pub use store::{
-    ChannelStore, MIGRATIONS, OpenedChannelStore, POSTGRES_MIGRATIONS, PostgresChannelStore,
+    COPY_TABLES, ChannelStore, MIGRATIONS, OpenedChannelStore, POSTGRES_MIGRATIONS, PostgresChannelStore,
     SharedChannelStore, SqliteChannelStore, open_channel_store,
 };
 pub use tools::channel_tools;

@@ -12,7 +12,7 @@ pub use responses::{
     StoredConversation, StoredResponse, response_store,
 };
 pub use store::{
-    ConversationStore, MIGRATIONS, POSTGRES_MIGRATIONS, PostgresConversationStore, SqliteConversationStore,
-    open_conversation_store,
+    COPY_TABLES, ConversationStore, MIGRATIONS, POSTGRES_MIGRATIONS, PostgresConversationStore,
+    SqliteConversationStore, open_conversation_store,
 };
 pub use types::{ChatId, ChatSummary, ChatTurn, Conversation, SavedTurn, TurnEnding, TurnNumber};

@@ -7,6 +7,7 @@
 
 mod batch_writer;
 mod change_watch;
+pub mod copy;
 mod error;
 mod lazy;
 pub mod postgres;
@@ -18,6 +19,7 @@ pub use change_watch::ChangeWatch;
 pub use error::DatabaseError;
 pub use lazy::LazyDatabase;
 pub use sqlite::database::{Database, Durability};
+pub use sqlite::file_copy::{copy_file, count_rows, settle_file};
 pub use sqlite::inspect::{DatabaseState, inspect, peek};
 pub use sqlite::migrations::Migrations;
 pub use storage::Storage;

@@ -34,7 +34,8 @@ pub use read::{Document, ReadError, ReadLimits, read_file};
 pub use search::SearchPurpose;
 pub use service::{IndexRequest, MemoryOptions, MemoryService, ProgressListener};
 pub use store::{
-    MIGRATIONS, MemoryStore, POSTGRES_MIGRATIONS, PostgresMemoryStore, RemovedSources, SqliteMemoryStore,
+    COPY_TABLES, MIGRATIONS, MemoryStore, POSTGRES_MIGRATIONS, PostgresMemoryStore, RemovedSources,
+    SqliteMemoryStore,
 };
 pub use tools::memory_tools;
 pub use types::{

@@ -58,7 +58,7 @@ pub use records::{ClassRecord, Knowledge, ModelRecord, Rating, RoutingDecision};
 pub use router::{DrawFn, PolicyName, RoutedModel, Router};
 pub use service::RoutingService;
 pub use store::{
-    MIGRATIONS, NewRating, POSTGRES_MIGRATIONS, PostgresRoutingStore, Ratings, RoutingStore,
+    COPY_TABLES, MIGRATIONS, NewRating, POSTGRES_MIGRATIONS, PostgresRoutingStore, Ratings, RoutingStore,
     SqliteRoutingStore, StoredDecision,
 };
 pub use types::{ModelCandidate, ModelSpecialty, PolicyChoice, QuestionProfile, RandomDraw, RouterPolicy};

@@ -52,8 +52,8 @@ pub use recorder::Recorder;
 pub use savings::{Dollars, Price, Prices, Savings, savings};
 pub use service::{TelemetryOptions, TelemetryService};
 pub use store::{
-    MIGRATIONS, POSTGRES_MIGRATIONS, PostgresTelemetryStore, SqliteTelemetryStore, TelemetryStore,
-    find_telemetry_store, has_answered,
+    COPY_TABLES, MIGRATIONS, POSTGRES_MIGRATIONS, PostgresTelemetryStore, SqliteTelemetryStore,
+    TelemetryStore, find_telemetry_store, has_answered,
 };
 pub use timings::{CallTimings, LatencySummary, ModelSpeed};
 pub use trace::{TraceExporter, Tracer};

@@ -5,6 +5,7 @@
 //!
 //! A database that several processes share has more: which of them is connected to a channel, and the requests of the others to it.
 
+mod copy;
 mod postgres;
 mod sqlite;
 
@@ -13,6 +14,7 @@ use std::time::{Duration, SystemTime};
 
 use hob_db::{ChangeWatch, DatabaseError, Storage};
 
+pub use copy::COPY_TABLES;
 pub use postgres::{POSTGRES_MIGRATIONS, PostgresChannelStore};
 pub use sqlite::{MIGRATIONS, SqliteChannelStore};
 

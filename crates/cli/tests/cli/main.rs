@@ -14,6 +14,8 @@ mod bench;
 mod channel;
 #[cfg(test)]
 mod chat;
+#[cfg(test)]
+mod database;
 // Only Linux has all of 127.0.0.0/8.
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -60,6 +62,8 @@ mod probes;
 mod real_engine;
 #[cfg(test)]
 mod recommended;
+#[cfg(test)]
+mod replicas;
 #[cfg(test)]
 mod routing;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! Every call blocks.
 
+mod copy;
 mod limits;
 mod postgres;
 mod sqlite;
@@ -13,6 +14,7 @@ use hob_db::{DatabaseError, Storage};
 
 use crate::types::{ChatId, ChatSummary, ChatTurn, Conversation, SavedTurn};
 
+pub use copy::COPY_TABLES;
 pub use postgres::{POSTGRES_MIGRATIONS, PostgresConversationStore};
 pub use sqlite::{MIGRATIONS, SqliteConversationStore};
 

@@ -139,6 +139,16 @@ impl PostgresDatabase {
         self.run(Mode::Write(durability), work)
     }
 
+    /// How many other connections with the name of this application use the database.
+    pub fn count_others(&self) -> Result<u64, DatabaseError> {
+        self.read(|transaction| {
+            let sql = "
+                SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+                    AND application_name = current_setting('application_name')";
+            Ok(transaction.query_one(sql, &[])?.try_get::<_, i64>(0)?.unsigned_abs())
+        })
+    }
+
     /// A watch for changes that transactions announce with `notify`.
     pub fn watch(&self, topic: &str) -> Result<ChangeWatch, DatabaseError> {
         self.migrate()?;

@@ -67,15 +67,13 @@ pub(super) fn migrate(
 ) -> Result<Result<(), NewerSchema>, QueryError> {
     transaction.wait_without_limit()?;
     transaction.lock(LOCK)?;
-    // Before the versions are read: the server may remember from before the lock that the table does not exist, until a statement
-    // locks a table.
-    transaction.run_script(CREATE_VERSIONS)?;
     let versions = versions(transaction)?;
     match missing(&versions, migrations) {
         Err(newer) => return Ok(Err(newer)),
         Ok(0) => return Ok(Ok(())),
         Ok(_) => {}
     }
+    transaction.run_script(CREATE_VERSIONS)?;
     for list in migrations {
         let taken = version_of(&versions, list);
         if taken >= list.latest() {

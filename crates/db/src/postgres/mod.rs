@@ -41,6 +41,7 @@ pub use text::SqlText;
 pub use transaction::{PostgresTransaction, storable};
 
 pub(crate) use listener::Topic;
+pub(crate) use text::{escape, unescape};
 
 pub use tokio_postgres::Row;
 pub use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};

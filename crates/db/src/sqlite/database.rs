@@ -87,6 +87,11 @@ impl Database {
         Ok(Database { inner: Arc::new(inner) })
     }
 
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.inner.path
+    }
+
     /// Reads a consistent snapshot. `work` must not use the database again.
     pub fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, DatabaseError> {
         let Some(idle) = &self.inner.idle_readers else {

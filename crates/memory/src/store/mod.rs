@@ -3,6 +3,7 @@
 //! Every call blocks. Knows nothing of files, embedding models or rank fusion.
 
 mod columns;
+mod copy;
 mod marks;
 mod postgres;
 mod sqlite;
@@ -17,6 +18,7 @@ use hob_db::DatabaseError;
 use crate::types::PositionUnit;
 use crate::word_query::WordQuery;
 
+pub use copy::COPY_TABLES;
 pub use postgres::{POSTGRES_MIGRATIONS, PostgresMemoryStore};
 pub use sqlite::{MIGRATIONS, SqliteMemoryStore};
 

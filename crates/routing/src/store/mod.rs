@@ -1,6 +1,7 @@
 //! Stores choices, knowledge and ratings. Does not know how learning works: the caller changes what was read, and the store
 //! writes it back in the same transaction.
 
+mod copy;
 mod postgres;
 mod sqlite;
 
@@ -13,6 +14,7 @@ use serde::Serialize;
 
 use crate::records::{ClassRecord, Knowledge, Rating, RoutingDecision};
 
+pub use copy::COPY_TABLES;
 pub use postgres::{POSTGRES_MIGRATIONS, PostgresRoutingStore};
 pub use sqlite::{MIGRATIONS, SqliteRoutingStore};
 

@@ -3,6 +3,7 @@
 //! Every call blocks. A store gets `now` from its callers, and does not know what a run does.
 
 mod columns;
+mod copy;
 mod postgres;
 mod sqlite;
 
@@ -15,6 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::task::{RunOutcome, Task, TaskRun};
 use crate::types::{TaskChange, TaskError, TaskId, TaskStatus};
 
+pub use copy::COPY_TABLES;
 pub use postgres::{POSTGRES_MIGRATIONS, PostgresTaskStore};
 pub use sqlite::{MIGRATIONS, SqliteTaskStore};
 

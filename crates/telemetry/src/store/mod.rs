@@ -1,5 +1,6 @@
 //! Stores calls, and reads them for reports. Every call blocks.
 
+mod copy;
 pub(crate) mod postgres;
 #[cfg(test)]
 mod recount_tests;
@@ -21,6 +22,7 @@ use crate::inference::Inference;
 use crate::savings::{Prices, ServedTotals};
 use crate::timings::ModelSpeed;
 
+pub use copy::COPY_TABLES;
 pub use postgres::{POSTGRES_MIGRATIONS, PostgresTelemetryStore};
 pub use sqlite::{MIGRATIONS, SqliteTelemetryStore};
 

@@ -32,6 +32,9 @@ use super::{
 use crate::word_query::WordQuery;
 use memory_database::PostgresSnapshot;
 
+pub(super) use sources::add_words;
+pub(super) use vectors::create_table as create_vector_table;
+
 pub use memory_database::{POSTGRES_MIGRATIONS, PostgresMemoryStore};
 
 impl MemoryStore for PostgresMemoryStore {

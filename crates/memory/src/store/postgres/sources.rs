@@ -11,6 +11,7 @@ use hob_db::postgres::{PostgresTransaction, QueryError, Row, ToSql, Type};
 use hob_db::{DatabaseError, Durability};
 
 use super::memory_database::PostgresMemoryStore;
+use super::tokenizer::Tokenizer;
 use super::word_vector::word_vector;
 use crate::store::columns::{range_below, stored_size, unit_name};
 use crate::store::marks::storable;
@@ -140,6 +141,34 @@ pub(super) fn replace(
         )?;
         Ok(())
     })
+}
+
+/// Adds the words of chunks that were copied from another database, given with title and text.
+pub(in crate::store) fn add_words(
+    transaction: &mut PostgresTransaction<'_>,
+    chunks: &[(i64, String, String)],
+) -> Result<(), QueryError> {
+    let texts: Vec<(&str, &str)> = chunks.iter().map(|(_, title, text)| (&**title, &**text)).collect();
+    let words = Tokenizer::default().tokenize(&texts)?;
+    let rows: Vec<(i64, i64, Vec<u8>)> = chunks
+        .iter()
+        .zip(&words)
+        .map(|((chunk, ..), words)| (*chunk, words.length as i64, word_vector(words)))
+        .collect();
+    transaction.copy_in(
+        COPY_WORDS,
+        &WORDS_TYPES,
+        rows.iter().map(|(chunk, length, words)| -> Vec<&(dyn ToSql + Sync)> { vec![chunk, length, words] }),
+    )?;
+    let ids: Vec<i64> = rows.iter().map(|(chunk, ..)| *chunk).collect();
+    transaction.execute(
+        "UPDATE memory_source SET words = words + new.length FROM ( \
+             SELECT source, sum(length)::bigint AS length FROM memory_words JOIN memory_chunk ON id = chunk \
+             WHERE chunk = ANY($1) GROUP BY source \
+         ) AS new WHERE memory_source.id = new.source",
+        &[&ids],
+    )?;
+    Ok(())
 }
 
 /// The ids of the sources, in their order.
