@@ -364,9 +364,8 @@ async fn llm_tool(pool: &EnginePool, default: &DefaultModel, recorder: &Recorder
 pub fn is_default_missed(config: &Config, database: &Storage) -> bool {
     let engine = &config.engine;
     // Without records, an unnecessary warning is better than none.
-    let has_answered = |key: EngineName| {
-        !config.telemetry.enabled || has_answered(database, key.as_str()).unwrap_or(true)
-    };
+    let has_answered =
+        |key: EngineName| !config.telemetry.enabled || has_answered(database, key.as_str()).unwrap_or(true);
     engine.is_chosen() || engine.default.is_some_and(has_answered)
 }
 

@@ -105,7 +105,9 @@ impl Watch {
                     self.never_usable.store(Some(Arc::new(error.to_string())));
                 }
                 if was_usable {
-                    tracing::warn!("{error} Requests that must store something are refused; others are answered.");
+                    tracing::warn!(
+                        "{error} Requests that must store something are refused; others are answered."
+                    );
                 }
             }
         }

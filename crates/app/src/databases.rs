@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use hob_config::Config;
-use hob_db::postgres::{
-    InvalidUrl, PostgresDatabase, PostgresMigrations, PostgresOptions, PostgresState,
-};
+use hob_db::postgres::{InvalidUrl, PostgresDatabase, PostgresMigrations, PostgresOptions, PostgresState};
 use hob_db::{DatabaseError, DatabaseState, LazyDatabase, Migrations, Storage, inspect};
 use thiserror::Error;
 

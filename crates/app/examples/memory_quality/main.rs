@@ -13,8 +13,8 @@ mod set;
 use std::path::Path;
 use std::sync::Arc;
 
-use hob_app::{Databases, FirstRun};
 use hob_app::startup::memory::{MemoryWiring, open_memory};
+use hob_app::{Databases, FirstRun};
 use hob_config::Config;
 use hob_memory::{IndexRequest, MemoryBackend, MemoryService};
 use serde::Serialize;

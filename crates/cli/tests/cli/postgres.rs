@@ -119,7 +119,9 @@ async fn json_of(home: &Home, arguments: &[&str]) -> Value {
 
 /// Waits until so many calls are recorded.
 async fn recorded(home: &Home, calls: u64) {
-    let count = async || json_of(home, &["telemetry", "stats", "--json"]).await["overview"]["figures"]["calls"].clone();
+    let count = async || {
+        json_of(home, &["telemetry", "stats", "--json"]).await["overview"]["figures"]["calls"].clone()
+    };
     loop {
         let found = count().await;
         if found == json!(calls) {
@@ -242,7 +244,9 @@ async fn a_database_that_becomes_read_only_refuses_what_must_be_stored_until_it_
     assert_eq!(read(get(&address, "/v1/tasks").await).await.status, "200", "it is still read");
     let doctor = home.run(&["doctor"]).await;
     assert!(doctor.stdout.contains("it is read-only"), "{}", doctor.stdout);
-    postgres.server.run_sql("SET default_transaction_read_only = off; ALTER SYSTEM RESET default_transaction_read_only");
+    postgres
+        .server
+        .run_sql("SET default_transaction_read_only = off; ALTER SYSTEM RESET default_transaction_read_only");
     postgres.server.run_sql("SELECT pg_reload_conf()");
     eventually(&address, "201", create_task).await;
     recorded(&home, 1).await;
@@ -254,7 +258,8 @@ async fn a_database_of_a_newer_hob_is_refused_with_words() {
     let postgres = PostgresServer::shared().create_database();
     let ollama = fakes::ollama().await;
     let home = home_on(&ollama, &postgres.url());
-    let database = PostgresDatabase::new(postgres.url().parse().expect("a URL"), POSTGRES_MIGRATIONS).expect("opened");
+    let database =
+        PostgresDatabase::new(postgres.url().parse().expect("a URL"), POSTGRES_MIGRATIONS).expect("opened");
     let newer = "UPDATE schema_version SET version = 900, usable_from = 900 WHERE capability = 'tasks'";
     database.write(|transaction| transaction.execute(newer, &[])).expect("changed");
     drop(database);
@@ -276,7 +281,9 @@ async fn the_doctor_shows_the_database_or_why_it_cannot_be_used_and_never_the_pa
     let doctor = home.run(&["doctor"]).await;
     assert_secret(&doctor);
     assert_eq!((doctor.code, doctor.stderr.as_str()), (Some(0), ""));
-    for needle in ["✓ database  PostgreSQL ", " ms\n", "pending migration", "at most 10 of this process", "✓ pgvector"] {
+    for needle in
+        ["✓ database  PostgreSQL ", " ms\n", "pending migration", "at most 10 of this process", "✓ pgvector"]
+    {
         assert!(doctor.stdout.contains(needle), "'{needle}' is missing:\n{}", doctor.stdout);
     }
     assert!(!doctor.stdout.contains("hob.db") && !doctor.stdout.contains("memory.db"), "{}", doctor.stdout);
@@ -316,13 +323,25 @@ async fn two_servers_on_one_database_share_everything_and_run_a_task_once() {
     for home in &homes {
         recorded(home, 3).await;
     }
-    let arguments = ["scheduler", "create", "Capital?", "--type", "interval", "--value", "1", "--agent", "none", "--json"];
+    let arguments = [
+        "scheduler",
+        "create",
+        "Capital?",
+        "--type",
+        "interval",
+        "--value",
+        "1",
+        "--agent",
+        "none",
+        "--json",
+    ];
     let task = json_of(&homes[0], &arguments).await;
     let task = task["id"].as_str().expect("an id");
     let slots = async || {
         let logs = json_of(&homes[1], &["scheduler", "logs", task, "--json"]).await;
         let runs = logs.as_array().expect("a list").clone();
-        let slots: Vec<String> = runs.iter().map(|run| run["slot"].as_str().expect("a time").to_owned()).collect();
+        let slots: Vec<String> =
+            runs.iter().map(|run| run["slot"].as_str().expect("a time").to_owned()).collect();
         slots
     };
     while slots().await.len() < 5 {

@@ -13,7 +13,8 @@ const RETRY_AFTER: u64 = 5;
 impl ApiError {
     /// What cannot be stored or read now, but later. The reason can name machines, so it is only logged.
     fn database_away() -> Self {
-        let message = "the database cannot be used at the moment, so the request cannot be stored. Try again later";
+        let message =
+            "the database cannot be used at the moment, so the request cannot be stored. Try again later";
         let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
         ApiError { code: Some("database_unavailable"), retry_after: Some(RETRY_AFTER), ..error }
     }

@@ -57,7 +57,10 @@ impl Stored {
     }
 
     fn items_of_response(&self, id: &str) -> Result<Vec<Value>, ApiError> {
-        let chain = self.store.chain(&self.owner, id, SystemTime::now()).map_err(|error| ApiError::store_failed(&error))?;
+        let chain = self
+            .store
+            .chain(&self.owner, id, SystemTime::now())
+            .map_err(|error| ApiError::store_failed(&error))?;
         let responses = match chain {
             ResponseChain::Whole(responses) => responses,
             ResponseChain::Missing(missing) => return Err(ApiError::no_previous_response(id, &missing)),
@@ -123,7 +126,8 @@ impl Stored {
     fn find_item(&self, id: &str, loaded: &mut LoadedItems) -> Result<Option<Value>, ApiError> {
         let Some(response) = response_of(id) else { return Ok(None) };
         if !loaded.responses.contains(&response) {
-            let found = self.store.find(&self.owner, &response).map_err(|error| ApiError::store_failed(&error))?;
+            let found =
+                self.store.find(&self.owner, &response).map_err(|error| ApiError::store_failed(&error))?;
             loaded.responses.insert(response);
             if let Some(found) = found {
                 loaded.bytes += found.body.len() + found.input.len();

@@ -140,8 +140,11 @@ async fn show(
 async fn find(state: &ServerState, stored: CallerStore, id: String) -> Result<Json<Value>, ApiError> {
     let CallerStore { store, owner, .. } = stored;
     let wanted = id.clone();
-    let found =
-        state.blocking.run(move || store.conversation(&owner, &wanted)).await.map_err(|error| ApiError::store_failed(&error))?;
+    let found = state
+        .blocking
+        .run(move || store.conversation(&owner, &wanted))
+        .await
+        .map_err(|error| ApiError::store_failed(&error))?;
     object(&found.ok_or_else(|| ApiError::no_such_conversation(&id))?).map(Json)
 }
 

@@ -129,7 +129,11 @@ pub(crate) async fn delete(
         state.background.forget(&id);
     }
     let deleted = id.clone();
-    let was_there = state.blocking.run(move || store.delete(&owner, &deleted)).await.map_err(|error| ApiError::store_failed(&error))?;
+    let was_there = state
+        .blocking
+        .run(move || store.delete(&owner, &deleted))
+        .await
+        .map_err(|error| ApiError::store_failed(&error))?;
     match was_there {
         true => Ok(Json(json!({ "id": id, "object": "response", "deleted": true }))),
         false => Err(ApiError::no_such_response(&id)),
@@ -164,7 +168,9 @@ impl CallerStore {
         if is_running(&response) {
             object["status"] = json!("cancelled");
             let cancelled = StoredResponse { body: object.to_string(), lease: None, ..response };
-            self.store.update(&self.owner, &cancelled, None, SystemTime::now()).map_err(|error| ApiError::store_failed(&error))?;
+            self.store
+                .update(&self.owner, &cancelled, None, SystemTime::now())
+                .map_err(|error| ApiError::store_failed(&error))?;
         }
         Ok(())
     }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::{Context, Error, Result, anyhow};
-use hob_conversations::{ChatId, ChatSummary, Conversation, ConversationStore, SavedTurn, open_conversation_store};
+use hob_conversations::{
+    ChatId, ChatSummary, Conversation, ConversationStore, SavedTurn, open_conversation_store,
+};
 use hob_db::{DatabaseError, Storage};
 
 use super::session::{SaveTarget, SaveTurn};

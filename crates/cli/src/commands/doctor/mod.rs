@@ -93,7 +93,8 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
         energy::check(config),
     );
     // A database that cannot be used is reported elsewhere.
-    let is_default_missed = Databases::open(config, home).map_or(true, |databases| is_default_missed(config, &databases.hob));
+    let is_default_missed =
+        Databases::open(config, home).map_or(true, |databases| is_default_missed(config, &databases.hob));
     // Hob downloads a model only if no engine answers.
     let can_fetch = chosen.is_err() && !is_default_missed && local::can_fetch_starter(config, home).await;
     let expectations = engines::EngineExpectations { config, is_default_missed, can_fetch };

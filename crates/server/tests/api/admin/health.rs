@@ -77,7 +77,8 @@ async fn a_server_that_drains_is_not_ready_and_still_accepts_requests() {
     let server = TestServer::start_with(Arc::new(ScriptedEngine::saying(&["hi"])), config).await;
     assert_eq!(probe(&server, "/health/ready").await, ok());
     server.shutdown.cancel();
-    let drained = async { while probe(&server, "/health/ready").await != not_ready("the server is stopping") {} };
+    let drained =
+        async { while probe(&server, "/health/ready").await != not_ready("the server is stopping") {} };
     tokio::time::timeout(WAIT_LIMIT, drained).await.expect("it is not ready");
     assert_eq!(probe(&server, "/health/live").await, ok());
     let mut fresh = RawConnection::connect(&server).await;

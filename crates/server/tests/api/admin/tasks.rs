@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use hob_app::{AskService, hob_database};
 use hob_app::startup::tasks::{task_options, task_service};
+use hob_app::{AskService, hob_database};
 use hob_channels::{ChannelOptions, ChannelService, GatewayOptions};
 use hob_config::ServerConfig;
 use hob_core::{Ask, Engine, Zone};

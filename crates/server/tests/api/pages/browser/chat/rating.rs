@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use hob_app::{AskService, hob_database};
 use hob_app::startup::routing::open_routing_service;
+use hob_app::{AskService, hob_database};
 use hob_config::ServerConfig;
 use hob_core::Engine;
 use hob_engines::Style;
