@@ -102,9 +102,9 @@ mod tests {
             started: noon() - DAY * (number % 4) + Duration::from_micros(number.into()),
             run: format!("run-{number}").into(),
             model: format!("model-{}", number % 3),
-            agent: (number % 2 == 0).then(|| "react".to_owned()),
-            estimated: number % 5 == 0,
-            energy: (number % 7 == 0).then(|| Energy::from_microjoules(number.into())),
+            agent: (number.is_multiple_of(2)).then(|| "react".to_owned()),
+            estimated: number.is_multiple_of(5),
+            energy: (number.is_multiple_of(7)).then(|| Energy::from_microjoules(number.into())),
             first_token: None,
             ending,
             ..inference()
