@@ -124,6 +124,9 @@ def run_shared(server):
         os.close(writer)
         sys.exit(0 if os.read(reader, 1) else 1)
     os.setsid()
+    # Files of the test that started it, such as the lock of a build, would otherwise stay open as long as the server.
+    os.closerange(3, writer)
+    os.closerange(writer + 1, 1024)
     server.create()
     server.start()
     ready = server.directory / "ready"

@@ -2,6 +2,7 @@ use hob_core::model::AUTO;
 use hob_testkit::ScriptedEngine;
 
 use super::*;
+use crate::databases::hob_database;
 
 #[tokio::test(start_paused = true)]
 async fn the_tool_llm_asks_the_engine_that_has_its_model() {

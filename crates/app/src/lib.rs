@@ -7,6 +7,7 @@ mod ask;
 mod backup;
 pub mod bench;
 mod database_copy;
+mod database_monitor;
 mod databases;
 #[cfg(test)]
 mod fallback_tests;
@@ -42,8 +43,8 @@ pub use database_copy::{
     CopyListener, StateCopyError, StateLocation, copy_state, hob_copy_tables, memory_copy_tables,
 };
 pub use databases::{
-    DatabaseKind, DatabaseReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS, POSTGRES_MIGRATIONS, hob_database,
-    inspect_databases, postgres_options,
+    DatabaseKind, DatabaseReport, Databases, FileReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS,
+    POSTGRES_MIGRATIONS, ServerReport, StorageError, hob_database, inspect_databases, postgres_options,
 };
 pub use feedback::{FeedbackService, RatableAnswer, RateError, RatingResult};
 pub use model_library::{

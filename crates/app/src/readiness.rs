@@ -8,7 +8,7 @@ pub trait ReadinessCheck: Send + Sync {
     /// The part, for the log.
     fn name(&self) -> &'static str;
 
-    /// Whether the part works, as far as is known. Anyone may ask at any rate, so this reads a state that other code keeps up to date,
-    /// and sends no request itself.
-    fn is_ready(&self) -> bool;
+    /// Why the part does not work, as far as is known; `None` if it works. Only the owner sees it. Anyone may ask at any rate, so this
+    /// reads a state that other code keeps up to date, and sends no request itself.
+    fn problem(&self) -> Option<String>;
 }

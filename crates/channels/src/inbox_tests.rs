@@ -233,8 +233,7 @@ async fn a_reply_waits_for_a_disconnected_channel_and_is_never_sent_twice() {
         inbox.on_message(Arc::new(Echo));
         *post.failures.lock().unwrap() = failures.clone();
         inbox.accept(message("a", 1)).await;
-        inbox.shared.tasks.close();
-        inbox.shared.tasks.wait().await;
+        inbox.shared.answering().ended().await;
         assert_eq!(post.contents(), expected, "{failures:?}");
     }
 }

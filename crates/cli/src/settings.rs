@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use hob_app::Databases;
 use hob_config::{Config, Environment};
 
 use crate::output;
@@ -19,4 +20,9 @@ pub fn load() -> Result<Config> {
         output::warning(warning);
     }
     Ok(loaded.config)
+}
+
+/// The databases that the configuration names. A process opens them once.
+pub fn databases(config: &Config) -> Result<Databases> {
+    Ok(Databases::open(config, &home()?)?)
 }

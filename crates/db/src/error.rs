@@ -84,8 +84,8 @@ pub enum DatabaseError {
     ServerFull { server: String, source: Box<QueryError> },
 
     #[error(
-        "PostgreSQL at {server} is read-only ({source}): it is a standby. Name all servers in database.url, so that Hob finds the \
-         primary."
+        "PostgreSQL at {server} is read-only ({source}). If it is a standby, name all servers in database.url, so that Hob finds the \
+         primary; else allow changes again."
     )]
     Standby { server: String, source: Box<QueryError> },
 

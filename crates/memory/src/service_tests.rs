@@ -253,7 +253,7 @@ async fn a_memory_in_postgresql_is_empty_until_something_is_saved_and_then_searc
 
     let report = fixture.memory.index(&fixture.notes()).await.unwrap();
     assert_eq!((report.indexed, report.vectors), (2, 2));
-    let car = format!("{}:3", fixture.file("car.md"));
+    let car = format!("{}:1", fixture.file("car.md"));
     assert_eq!(fixture.ask("automobile", MemoryBackend::Vector).await.unwrap(), [car.as_str()]);
     assert_eq!(fixture.ask("tyre", MemoryBackend::Sqlite).await.unwrap(), [car.as_str()]);
     assert_eq!(fixture.ask("a tyre of an automobile", MemoryBackend::Hybrid).await.unwrap(), [car.as_str()]);

@@ -56,9 +56,9 @@ impl Guard {
         }
     }
 
-    /// Whether requests need a key.
-    pub(crate) fn is_keyed(&self) -> bool {
-        self.api_key.is_some()
+    /// Whether a request that was accepted has sent the key.
+    pub(crate) fn has_checked_key<B>(&self, request: &Request<B>) -> bool {
+        self.api_key.is_some() && needs_key(request)
     }
 
     /// Accepts a request of `peer`, or returns why not.
@@ -67,9 +67,7 @@ impl Guard {
         let host = named_host(request)?;
         let host_kind = self.check_host(host)?;
         let origin = self.check_origin(headers, host)?;
-        // A preflight request has no key.
-        let is_preflight = request.method() == Method::OPTIONS && headers.contains_key(header::ORIGIN);
-        if !is_preflight && !PATHS_WITHOUT_KEY.contains(&request.uri().path()) {
+        if needs_key(request) {
             self.check_key(headers, peer)?;
         }
         let is_forwarded = || {
@@ -176,6 +174,13 @@ impl Guard {
     fn is_our_name(&self, name: &str) -> bool {
         is_localhost(name) || self.allowed_hosts.iter().any(|allowed| allowed == name)
     }
+}
+
+/// Whether a server with a key asks for it.
+fn needs_key<B>(request: &Request<B>) -> bool {
+    // A preflight request has no key.
+    let is_preflight = request.method() == Method::OPTIONS && request.headers().contains_key(header::ORIGIN);
+    !is_preflight && !PATHS_WITHOUT_KEY.contains(&request.uri().path())
 }
 
 /// The key of a request: the bearer token, or Anthropic's header.

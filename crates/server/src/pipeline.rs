@@ -61,7 +61,7 @@ impl Pipeline {
         let response = match guard.check(&request, peer) {
             Ok(origin) => {
                 context.origin = origin;
-                context.is_keyed = guard.is_keyed();
+                context.is_keyed = guard.has_checked_key(&request);
                 request.extensions_mut().insert(context);
                 self.routed(request, format).await
             }

@@ -24,22 +24,25 @@ impl Readiness {
         Readiness { checks: checks.into_iter().map(part).collect(), draining }
     }
 
-    pub(crate) fn is_ready(&self) -> bool {
+    /// Why it should get none; `None` if it should.
+    pub(crate) fn problem(&self) -> Option<String> {
         // All parts are asked, so that the log names each of them.
-        let ready_parts = self.checks.iter().filter(|part| part.is_ready()).count();
-        ready_parts == self.checks.len() && !self.draining.is_cancelled()
+        let problems: Vec<String> = self.checks.iter().filter_map(CheckedPart::problem).collect();
+        let is_draining = self.draining.is_cancelled().then(|| "the server is stopping".to_owned());
+        is_draining.or_else(|| (!problems.is_empty()).then(|| problems.join(" ")))
     }
 }
 
 impl CheckedPart {
-    fn is_ready(&self) -> bool {
-        let is_ready = self.check.is_ready();
+    fn problem(&self) -> Option<String> {
+        let problem = self.check.problem();
+        let is_ready = problem.is_none();
         if self.was_ready.swap(is_ready, Ordering::Relaxed) != is_ready {
             match is_ready {
                 true => tracing::info!(part = self.check.name(), "ready for requests again"),
                 false => tracing::warn!(part = self.check.name(), "not ready for requests"),
             }
         }
-        is_ready
+        problem
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct RequestContext {
     pub(crate) id: RequestId,
     pub(crate) peer: IpAddr,
     pub(crate) origin: RequestOrigin,
-    /// Whether the guard asks for a key. If so, every request that reaches a handler has sent it.
+    /// Whether the guard has checked a key.
     pub(crate) is_keyed: bool,
     pub(crate) connection: Arc<ConnectionState>,
 }

@@ -33,3 +33,6 @@ pub use store::{COPY_TABLES, MIGRATIONS, POSTGRES_MIGRATIONS};
 pub use task::{DeliverTo, Missed, NewTask, RunOutcome, Task, TaskLimits, TaskRun};
 pub use tools::task_tools;
 pub use types::{TaskChange, TaskError, TaskField, TaskId, TaskStatus};
+
+#[cfg(test)]
+mod outage_tests;

@@ -76,6 +76,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "config",
             "conversations",
             "core",
+            // Its error, which becomes an HTTP status.
+            "db",
             "engines",
             "memory",
             "routing",

@@ -127,7 +127,6 @@ fn open_store(storage: &Storage) -> Option<OpenedChannelStore> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::databases::hob_database;
 
     #[test]
     fn channels_that_are_off_do_not_exist() {

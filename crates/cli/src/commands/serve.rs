@@ -40,6 +40,7 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
     // Before the search for an engine, or a download.
     block_on(port_check::check(&config.server))?;
     open_app::with_app(&config, &wishes, async |app, signals| {
+        app.watch_database().await?;
         app.listen();
         serve(app, &config, args, signals).await
     })

@@ -55,11 +55,15 @@ mod packaging;
 #[cfg(test)]
 mod pool;
 #[cfg(test)]
+mod postgres;
+#[cfg(test)]
 mod probes;
 #[cfg(test)]
 mod real_engine;
 #[cfg(test)]
 mod recommended;
+#[cfg(test)]
+mod replicas;
 #[cfg(test)]
 mod routing;
 #[cfg(test)]

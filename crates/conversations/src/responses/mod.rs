@@ -169,6 +169,11 @@ pub trait ResponseStore: Send + Sync {
         Err(response)
     }
 
+    /// Fails if the database was away when it was last used. Asks nothing, so it is fast.
+    fn check_known_state(&self) -> Result<(), DatabaseError> {
+        Ok(())
+    }
+
     /// Writes what waits to be written.
     fn flush(&self) -> Result<(), DatabaseError> {
         Ok(())

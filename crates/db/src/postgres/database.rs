@@ -46,7 +46,7 @@ struct Inner {
 
 /// How a transaction begins and ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
+pub(super) enum Mode {
     Read,
     Write(Durability),
 }
@@ -55,9 +55,10 @@ impl Mode {
     fn begin(self) -> &'static str {
         match self {
             Mode::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-            Mode::Write(Durability::PowerCut) => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+            // Without READ WRITE, so that an administrator can make the database read-only.
+            Mode::Write(Durability::PowerCut) => "BEGIN ISOLATION LEVEL READ COMMITTED",
             Mode::Write(Durability::ProcessEnd) => {
-                "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL synchronous_commit = off"
+                "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = off"
             }
         }
     }
@@ -94,6 +95,12 @@ impl PostgresDatabase {
     /// The hosts and the name of the database, for messages.
     pub fn server(&self) -> &str {
         self.inner.pool.connector().server()
+    }
+
+    /// Fails if the server was away when it was last asked. Asks nothing, so it is fast.
+    pub fn check_known_state(&self) -> Result<(), DatabaseError> {
+        let pool = &self.inner.pool;
+        if pool.is_away() { Err(pool.away()) } else { Ok(()) }
     }
 
     /// Adds the server to an error, and what to do. Reads and writes do it themselves.
@@ -151,6 +158,18 @@ impl PostgresDatabase {
         Ok(ChangeWatch::of_topic(listener.watch(topic, pool.connector(), runtime)))
     }
 
+    pub(super) fn migrations(&self) -> &'static [PostgresMigrations] {
+        self.inner.migrations
+    }
+
+    pub(super) fn max_connections(&self) -> usize {
+        self.inner.pool.connector().options().max_connections
+    }
+
+    pub(super) fn newer(&self, NewerSchema { found, known }: NewerSchema) -> DatabaseError {
+        DatabaseError::NewerSchema { server: self.server().to_owned(), found, known }
+    }
+
     /// Creates the tables, if that has not been done. Every use does it first.
     pub fn migrate(&self) -> Result<(), DatabaseError> {
         let Inner { migrations, is_migrated, migrating, .. } = &*self.inner;
@@ -161,15 +180,11 @@ impl PostgresDatabase {
         if is_migrated.load(Ordering::Acquire) {
             return Ok(());
         }
-        let newer = |NewerSchema { found, known }| DatabaseError::NewerSchema {
-            server: self.server().to_owned(),
-            found,
-            known,
-        };
-        let is_behind =
-            |transaction: &mut PostgresTransaction<'_>| migrations::is_behind(transaction, migrations);
+        let newer = |newer| self.newer(newer);
+        let steps_behind =
+            |transaction: &mut PostgresTransaction<'_>| migrations::steps_behind(transaction, migrations);
         // A database that is up to date needs no lock.
-        if self.run(Mode::Read, is_behind)?.map_err(newer)? {
+        if self.run(Mode::Read, steps_behind)?.map_err(newer)? > 0 {
             let migrate =
                 |transaction: &mut PostgresTransaction<'_>| migrations::migrate(transaction, migrations);
             self.run(Mode::Write(Durability::PowerCut), migrate)?.map_err(newer)?;
@@ -178,7 +193,7 @@ impl PostgresDatabase {
         Ok(())
     }
 
-    fn run<T>(
+    pub(super) fn run<T>(
         &self,
         mode: Mode,
         mut work: impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,

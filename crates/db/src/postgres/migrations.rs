@@ -52,11 +52,11 @@ pub(super) struct NewerSchema {
     pub(super) known: i64,
 }
 
-/// Whether steps are missing. Changes nothing.
-pub(super) fn is_behind(
+/// How many steps are missing. Changes nothing.
+pub(super) fn steps_behind(
     transaction: &mut PostgresTransaction<'_>,
     migrations: &[PostgresMigrations],
-) -> Result<Result<bool, NewerSchema>, QueryError> {
+) -> Result<Result<usize, NewerSchema>, QueryError> {
     Ok(missing(&versions(transaction)?, migrations))
 }
 
@@ -67,15 +67,13 @@ pub(super) fn migrate(
 ) -> Result<Result<(), NewerSchema>, QueryError> {
     transaction.wait_without_limit()?;
     transaction.lock(LOCK)?;
-    // Before the versions are read: the server may remember from before the lock that the table does not exist, until a statement
-    // locks a table.
-    transaction.run_script(CREATE_VERSIONS)?;
     let versions = versions(transaction)?;
     match missing(&versions, migrations) {
         Err(newer) => return Ok(Err(newer)),
-        Ok(false) => return Ok(Ok(())),
-        Ok(true) => {}
+        Ok(0) => return Ok(Ok(())),
+        Ok(_) => {}
     }
+    transaction.run_script(CREATE_VERSIONS)?;
     for list in migrations {
         let taken = version_of(&versions, list);
         if taken >= list.latest() {
@@ -105,7 +103,7 @@ fn version_of(versions: &Versions, list: &PostgresMigrations) -> i64 {
     versions.get(list.capability).map_or(0, |(version, _)| *version)
 }
 
-fn missing(versions: &Versions, migrations: &[PostgresMigrations]) -> Result<bool, NewerSchema> {
+fn missing(versions: &Versions, migrations: &[PostgresMigrations]) -> Result<usize, NewerSchema> {
     for list in migrations {
         if let Some(&(found, usable_from)) = versions.get(list.capability)
             && usable_from > list.latest()
@@ -113,5 +111,6 @@ fn missing(versions: &Versions, migrations: &[PostgresMigrations]) -> Result<boo
             return Err(NewerSchema { found, known: list.latest() });
         }
     }
-    Ok(migrations.iter().any(|list| version_of(versions, list) < list.latest()))
+    let steps = |list: &PostgresMigrations| list.latest().saturating_sub(version_of(versions, list)).max(0);
+    Ok(usize::try_from(migrations.iter().map(steps).sum::<i64>()).unwrap_or_default())
 }

@@ -12,12 +12,14 @@
 //! | `database` | reads and writes, with retries |
 //! | `migrations` | the steps that make the tables, by capability |
 //! | `listener` | changes by other processes |
+//! | `inspect` | the state of the server, for `hob doctor` |
 //! | `query_error` | errors of statements |
 //! | `explain` | what they mean, and what to do |
 
 mod connection;
 mod database;
 mod explain;
+mod inspect;
 mod listener;
 mod migrations;
 mod options;
@@ -29,6 +31,7 @@ mod tls;
 mod transaction;
 
 pub use database::PostgresDatabase;
+pub use inspect::{ConnectionCounts, ExtensionState, PostgresState};
 pub use migrations::PostgresMigrations;
 pub use options::{
     DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_CONNECTIONS, DEFAULT_STATEMENT_TIMEOUT, InvalidUrl, PostgresOptions,

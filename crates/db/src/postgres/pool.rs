@@ -18,6 +18,10 @@ use crate::DatabaseError;
 /// A session that holds locks and does nothing is ended by the server, so that a process that hangs does not stop the others.
 const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(60);
 
+/// How long a caller waits for another one that connects to a server that was away. It fails then, so that a server that does not
+/// answer at all holds one caller at a time.
+const SHORT_WAIT: Duration = Duration::from_millis(500);
+
 /// Makes connections.
 #[derive(Clone)]
 pub(super) struct Connector {
@@ -89,6 +93,10 @@ struct State {
     /// Idle or in use.
     open: usize,
     generation: u64,
+    /// Callers that connect.
+    connecting: usize,
+    /// The last attempt to connect failed.
+    is_away: bool,
 }
 
 impl Pool {
@@ -113,6 +121,7 @@ impl Pool {
     /// A connection that is free, or a new one. Waits for a bounded time while all are in use.
     pub(super) fn take(&self) -> Result<Lent<'_>, DatabaseError> {
         let deadline = Instant::now() + self.connector.options.connect_timeout;
+        let short_deadline = Instant::now() + SHORT_WAIT;
         let mut state = self.state.lock();
         let generation = loop {
             if let Some(connection) = state.idle.pop() {
@@ -122,8 +131,15 @@ impl Pool {
                 }
                 return Ok(Lent { pool: self, connection: Some(connection) });
             }
+            if state.is_away && state.connecting > 0 {
+                if self.freed.wait_until(&mut state, short_deadline).timed_out() {
+                    return Err(self.away());
+                }
+                continue;
+            }
             if state.open < self.connector.options.max_connections.max(1) {
                 state.open += 1;
+                state.connecting += 1;
                 break state.generation;
             }
             if self.freed.wait_until(&mut state, deadline).timed_out() {
@@ -136,8 +152,21 @@ impl Pool {
         drop(state);
         // Gives the place back if connecting fails or panics.
         let mut lent = Lent { pool: self, connection: None };
+        let mut attempt = Attempt { pool: self, has_failed: true };
         lent.connection = Some(Connection::new(self.open()?, generation));
+        attempt.has_failed = false;
+        drop(attempt);
         Ok(lent)
+    }
+
+    /// Whether the last attempt to connect failed. Asks nothing.
+    pub(super) fn is_away(&self) -> bool {
+        self.state.lock().is_away
+    }
+
+    pub(super) fn away(&self) -> DatabaseError {
+        let server = self.connector.server().to_owned();
+        DatabaseError::Unreachable { server, source: Box::new(QueryError::NoAnswer) }
     }
 
     fn open(&self) -> Result<Client, DatabaseError> {
@@ -179,6 +208,22 @@ impl Drop for Pool {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
+    }
+}
+
+/// A caller that connects.
+struct Attempt<'a> {
+    pool: &'a Pool,
+    has_failed: bool,
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        let mut state = self.pool.state.lock();
+        state.connecting -= 1;
+        state.is_away = self.has_failed;
+        drop(state);
+        self.pool.freed.notify_all();
     }
 }
 

@@ -301,7 +301,11 @@ fn the_nearest_vector_is_found_among_few_and_among_many(new: NewMemory) {
         let hits = memory.find_vectors("m", &towards(42), 3).unwrap().unwrap();
         let ids: Vec<i64> = hits.iter().map(|hit| hit.chunk).collect();
         let passages = memory.passages(&ids, None).unwrap();
-        assert_eq!(passages[0].text, "number 42");
+        // All of this direction are as near.
+        let directions = passages.iter().map(|passage| passage.text.trim_start_matches("number "));
+        let directions: Vec<usize> =
+            directions.map(|number| number.parse::<usize>().unwrap() % 128).collect();
+        assert_eq!(directions[0], 42, "{passages:?}");
         assert!((hits[0].score - 1.0).abs() < 0.01, "{hits:?}");
         assert!(memory.without_vector("m", 0, 10).unwrap().is_empty());
     }

@@ -24,7 +24,7 @@ use crate::timings::ModelSpeed;
 
 pub use copy::COPY_TABLES;
 pub use postgres::{POSTGRES_MIGRATIONS, PostgresTelemetryStore};
-pub use sqlite::{MIGRATIONS, SqliteTelemetryStore, has_answered};
+pub use sqlite::{MIGRATIONS, SqliteTelemetryStore};
 
 /// In all reports, `since` is the first day; `None` is the beginning.
 pub trait TelemetryStore: Send + Sync {
@@ -92,6 +92,14 @@ pub(crate) fn open(storage: &Storage) -> Result<Arc<dyn TelemetryStore>, Databas
 /// The store in an existing database. Creates nothing.
 pub fn find_telemetry_store(storage: &Storage) -> Result<Option<Arc<dyn TelemetryStore>>, DatabaseError> {
     if storage.exists() { open(storage).map(Some) } else { Ok(None) }
+}
+
+/// Whether an answer of an engine was ever recorded. Creates and migrates no file.
+pub fn has_answered(storage: &Storage, engine: &str) -> Result<bool, DatabaseError> {
+    match storage {
+        Storage::Sqlite(database) => sqlite::has_answered(database.path(), engine),
+        Storage::Postgres(database) => PostgresTelemetryStore::new(database.clone()).has_answered(engine),
+    }
 }
 
 /// What became of the oldest day.

@@ -33,8 +33,16 @@ impl PostgresResponseStore {
         }
     }
 
-    /// A response is written for every answer, so it need not survive a crash of the server.
+    /// An answer names its response, and other processes use it, so it must survive a crash of the server.
     fn write<T>(
+        &self,
+        work: impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,
+    ) -> Result<T, DatabaseError> {
+        self.database.write(work)
+    }
+
+    /// Reads, and notes the time of the last use, which may be lost with the server.
+    fn read_and_touch<T>(
         &self,
         work: impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,
     ) -> Result<T, DatabaseError> {
@@ -59,6 +67,10 @@ impl PostgresResponseStore {
 }
 
 impl ResponseStore for PostgresResponseStore {
+    fn check_known_state(&self) -> Result<(), DatabaseError> {
+        self.database.check_known_state()
+    }
+
     fn save(
         &self,
         owner: &ResponseOwner,
@@ -90,7 +102,8 @@ impl ResponseStore for PostgresResponseStore {
     }
 
     fn renew(&self, owner: &ResponseOwner, id: &str, lease: Moment) -> Result<bool, DatabaseError> {
-        self.write(|transaction| {
+        // A lease that is lost with the server is renewed a moment later.
+        self.database.write_with(Durability::ProcessEnd, |transaction| {
             let renewed = transaction.execute(
                 "UPDATE stored_response SET lease = $3 WHERE owner = $1 AND id = $2 AND lease IS NOT NULL",
                 &[&SqlText(owner.as_str()), &SqlText(id), &lease.microseconds()],
@@ -109,7 +122,7 @@ impl ResponseStore for PostgresResponseStore {
         id: &str,
         now: SystemTime,
     ) -> Result<ResponseChain, DatabaseError> {
-        self.write(|transaction| responses::chain(transaction, owner, id, now))
+        self.read_and_touch(|transaction| responses::chain(transaction, owner, id, now))
     }
 
     fn delete(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError> {
@@ -187,7 +200,7 @@ impl ResponseStore for PostgresResponseStore {
         page: &ItemPage,
         now: SystemTime,
     ) -> Result<FoundItems, DatabaseError> {
-        self.write(|transaction| items::page(transaction, owner, id, page, now))
+        self.read_and_touch(|transaction| items::page(transaction, owner, id, page, now))
     }
 
     fn item(

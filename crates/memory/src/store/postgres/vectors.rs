@@ -34,6 +34,10 @@ const LEAST_CANDIDATES: usize = 200;
 const CANDIDATES_PER_WANTED: usize = 4;
 const MAX_CANDIDATES: usize = 1_000;
 
+/// An index may miss a vector among many that were deleted, until the server has repaired it. So the newest are compared in full: what
+/// was just saved is found.
+const NEWEST: i64 = 1_000;
+
 /// The memory for building an index. A graph that is larger takes much longer.
 const BUILD_MEMORY: &str = "512MB";
 
@@ -261,17 +265,25 @@ pub(super) fn nearest(
         &[&candidates.to_string()],
     )?;
     let (expression, dimensions, id) = (model.vector(), model.dimensions, model.id);
-    let rows = transaction.query(
-        &format!(
-            "SELECT chunk, -({expression} <#> $1::real[]::halfvec({dimensions})) FROM memory_vector \
-             WHERE model = {id} ORDER BY {expression} <#> $1::real[]::halfvec({dimensions}) LIMIT $2"
-        ),
-        &[&normal, &(count as i64)],
-    )?;
-    let hit = |row: &Row| -> Result<ChunkHit, QueryError> {
-        Ok(ChunkHit { chunk: row.try_get(0)?, score: row.try_get(1)? })
-    };
-    let mut hits = rows.iter().map(hit).collect::<Result<Vec<_>, _>>()?;
+    let distance = format!("{expression} <#> $1::real[]::halfvec({dimensions})");
+    let by_index = format!(
+        "SELECT chunk, -({distance}) FROM memory_vector WHERE model = {id} ORDER BY {distance} LIMIT $2"
+    );
+    let newest = format!(
+        "SELECT chunk, -({distance}) FROM (\
+             SELECT chunk, vector FROM memory_vector WHERE model = {id} ORDER BY chunk DESC LIMIT {NEWEST}) AS newest \
+         ORDER BY {distance}, chunk LIMIT $2"
+    );
+    let mut hits: Vec<ChunkHit> = Vec::new();
+    for statement in [by_index, newest] {
+        for row in transaction.query(&statement, &[&normal, &(count as i64)])? {
+            let hit = ChunkHit { chunk: row.try_get(0)?, score: row.try_get(1)? };
+            if hits.iter().all(|known| known.chunk != hit.chunk) {
+                hits.push(hit);
+            }
+        }
+    }
     hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.chunk.cmp(&other.chunk)));
+    hits.truncate(count);
     Ok(Some(hits))
 }

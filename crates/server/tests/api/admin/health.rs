@@ -24,8 +24,9 @@ fn ok() -> (u16, String) {
     (200, r#"{"status":"ok"}"#.to_owned())
 }
 
-fn not_ready() -> (u16, String) {
-    (503, r#"{"status":"not ready"}"#.to_owned())
+/// What the owner sees.
+fn not_ready(reason: &str) -> (u16, String) {
+    (503, format!(r#"{{"reason":"{reason}","status":"not ready"}}"#))
 }
 
 /// A part that a test switches off.
@@ -36,8 +37,8 @@ impl ReadinessCheck for Part {
         "database"
     }
 
-    fn is_ready(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+    fn problem(&self) -> Option<String> {
+        (!self.0.load(Ordering::Relaxed)).then(|| "the database is away".to_owned())
     }
 }
 
@@ -61,7 +62,9 @@ async fn a_part_that_does_not_work_makes_the_server_not_ready_until_it_works_aga
         ..ServerParts::from(system)
     };
     let server = TestServer::start_parts(parts, loopback_config()).await;
-    assert_eq!(probe(&server, "/health/ready").await, not_ready());
+    assert_eq!(probe(&server, "/health/ready").await, not_ready("the database is away"));
+    let forwarded = server.client.get(server.url("/health/ready")).header("x-forwarded-for", "8.8.8.8");
+    assert_eq!(forwarded.send().await.unwrap().text().await.unwrap(), r#"{"status":"not ready"}"#);
     assert_eq!(probe(&server, "/health/live").await, ok());
     part.0.store(true, Ordering::Relaxed);
     assert_eq!(probe(&server, "/health/ready").await, ok());
@@ -74,7 +77,7 @@ async fn a_server_that_drains_is_not_ready_and_still_accepts_requests() {
     let server = TestServer::start_with(Arc::new(ScriptedEngine::saying(&["hi"])), config).await;
     assert_eq!(probe(&server, "/health/ready").await, ok());
     server.shutdown.cancel();
-    let drained = async { while probe(&server, "/health/ready").await != not_ready() {} };
+    let drained = async { while probe(&server, "/health/ready").await != not_ready("the server is stopping") {} };
     tokio::time::timeout(WAIT_LIMIT, drained).await.expect("it is not ready");
     assert_eq!(probe(&server, "/health/live").await, ok());
     let mut fresh = RawConnection::connect(&server).await;

@@ -29,7 +29,7 @@ use std::time::SystemTime;
 use hob_core::{Moment, RequestSource, UtcDay};
 use hob_db::{Database, DatabaseError, Migrations};
 
-pub use answered::has_answered;
+pub(super) use answered::has_answered;
 
 use crate::call_record::CallRecord;
 use crate::figures::{AgentFigures, CallOverview, DayFigures, EngineFigures, ModelFigures};
