@@ -65,6 +65,13 @@ pub struct Answer {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Client {
+    /// Only chats, which continue without the database. The others then wait for it.
+    Talker,
+    Any,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Database {
     Needed,
     /// It must be answered without the database too.
@@ -88,11 +95,15 @@ impl Load {
     }
 
     /// Works until at least `count` operations are done and the faults are over.
-    pub async fn work(&self, count: usize, mut rng: Rng) {
+    pub async fn work(&self, count: usize, client: Client, mut rng: Rng) {
         let mut done = 0;
         while done < count || !self.is_over.load(Ordering::Relaxed) {
             done += 1;
-            match rng.u8(..100) {
+            let operations = match client {
+                Client::Talker => 60,
+                Client::Any => 100,
+            };
+            match rng.u8(..operations) {
                 0..35 => self.chat().await,
                 35..60 => self.stream().await,
                 60..75 => self.store_response().await,

@@ -21,10 +21,9 @@ use checks::{Evidence, TaskRuns};
 use cluster::Cluster;
 use engine::EngineLog;
 use faults::Outage;
-use load::{Answer, Load, lock};
+use load::{Answer, Client, Load, lock};
 
-/// Clients that work at the same time, and the least number of operations of each.
-const CLIENTS: usize = 6;
+/// The least number of operations of a client.
 const OPERATIONS: usize = 40;
 
 /// Tasks that run every second.
@@ -68,7 +67,8 @@ async fn survive(rounds: usize) {
         assert!(created.is_some(), "nothing has failed yet:\n{}", cluster.logs());
     }
 
-    let clients = futures::future::join_all((0..CLIENTS).map(|_| load.work(OPERATIONS, rng.fork())));
+    let kinds = [Client::Talker, Client::Talker, Client::Any, Client::Any, Client::Any, Client::Any];
+    let clients = futures::future::join_all(kinds.map(|kind| load.work(OPERATIONS, kind, rng.fork())));
     let indexing = index_files(cluster.command_line(), &load, documents.path());
     let talking = messages::converse(&gateway, &load, MESSAGES);
     let injecting = async {

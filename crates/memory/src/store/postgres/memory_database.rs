@@ -8,7 +8,6 @@ use hob_db::postgres::{PostgresDatabase, PostgresMigrations, PostgresTransaction
 use parking_lot::Mutex;
 
 use super::tokenizer::Tokenizer;
-use super::words::Statistics;
 use crate::store::SnapshotWork;
 
 /// The migrations of its tables.
@@ -24,6 +23,15 @@ pub struct PostgresMemoryStore {
     pub(super) tokenizer: Tokenizer,
     /// The last statistics of a large memory, and when they were read.
     pub(super) statistics: Mutex<Option<(Instant, Statistics)>>,
+}
+
+/// What the rank of a word depends on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Statistics {
+    pub(super) chunks: u64,
+    /// Words of a chunk.
+    pub(super) average_length: f64,
+    pub(super) last_chunk: i64,
 }
 
 impl PostgresMemoryStore {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use hob_db::DatabaseError;
 use hob_db::postgres::{PostgresTransaction, QueryError};
 
-use super::memory_database::{PostgresMemoryStore, PostgresSnapshot};
+use super::memory_database::{PostgresMemoryStore, PostgresSnapshot, Statistics};
 use super::word_vector::QueryTerm;
 use crate::store::ChunkHit;
 use crate::word_plan::{CountedTerm, MAX_RANKED, plan};
@@ -54,15 +54,6 @@ const RANK: &str = "
 const COVERING: &str = "
     SELECT chunk FROM memory_words JOIN unnest($2::text[]::tsquery[]) AS asked (term) ON words @@ term
     WHERE chunk = ANY($1) GROUP BY chunk HAVING count(*) >= $3";
-
-/// What the rank of a word depends on.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Statistics {
-    chunks: u64,
-    /// Words of a chunk.
-    average_length: f64,
-    last_chunk: i64,
-}
 
 pub(super) fn find_words(
     snapshot: &PostgresSnapshot<'_, '_>,
