@@ -7,11 +7,13 @@
 //! | file | what |
 //! |---|---|
 //! | `value` | values, and their form in both databases |
+//! | `page` | the columns of a table, and a batch of its rows |
 //! | `sqlite_side` | rows of a file |
 //! | `postgres_side` | rows of a server |
 //! | `state` | how far a copy is, in its target |
 //! | `run` | the order of the work, and the comparison at the end |
 
+mod page;
 mod postgres_side;
 mod run;
 mod sqlite_side;

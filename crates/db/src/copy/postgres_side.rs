@@ -1,6 +1,6 @@
 //! Rows of a server.
 
-use super::run::{Described, Page, Position};
+use super::page::{Described, Page, Position};
 use super::value::{ColumnKind, CopyRow, CopyValue, escaped};
 use super::{CopyTable, CopyTexts};
 use crate::postgres::{PostgresTransaction, QueryError, ToSql, Type};

@@ -2,8 +2,9 @@
 
 use rusqlite::Connection;
 
+use super::page::{Described, Page, Position};
 use super::state::{self, TableState};
-use super::value::{ColumnKind, CopyRow, CopyValue, Tally};
+use super::value::{CopyRow, CopyValue, Tally};
 use super::{
     CopyError, CopyProgress, CopyReport, CopyRequest, CopyStep, CopyTable, ExistingRows, postgres_side,
     sqlite_side,
@@ -17,26 +18,6 @@ const MAX_BYTES: usize = 4 << 20;
 
 /// Rows of the first batch of a table, whose size is not known yet.
 const FIRST_ROWS: usize = 64;
-
-/// The columns that are copied, in the order of PostgreSQL.
-#[derive(Debug, Default)]
-pub(super) struct Described {
-    pub(super) columns: Vec<(String, ColumnKind)>,
-    /// The column that the server counts.
-    pub(super) identity: Option<String>,
-}
-
-pub(super) enum Position {
-    Offset(u64),
-    After(CopyRow),
-}
-
-#[derive(Default)]
-pub(super) struct Page {
-    pub(super) rows: Vec<CopyRow>,
-    /// The key of the last row.
-    pub(super) last: CopyRow,
-}
 
 /// A snapshot of a database.
 trait Reader {

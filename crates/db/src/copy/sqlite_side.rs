@@ -4,7 +4,7 @@ use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, Row, Transaction, params_from_iter};
 
 use super::CopyTable;
-use super::run::{Described, Page, Position};
+use super::page::{Described, Page, Position};
 use super::value::{CopyRow, CopyValue};
 
 pub(super) fn count(connection: &Connection, table: &CopyTable) -> rusqlite::Result<u64> {
