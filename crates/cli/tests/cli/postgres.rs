@@ -244,9 +244,7 @@ async fn a_database_that_becomes_read_only_refuses_what_must_be_stored_until_it_
     assert_eq!(read(get(&address, "/v1/tasks").await).await.status, "200", "it is still read");
     let doctor = home.run(&["doctor"]).await;
     assert!(doctor.stdout.contains("it is read-only"), "{}", doctor.stdout);
-    postgres
-        .server
-        .run_sql("SET default_transaction_read_only = off; ALTER SYSTEM RESET default_transaction_read_only");
+    postgres.server.run_sql("ALTER SYSTEM RESET default_transaction_read_only");
     postgres.server.run_sql("SELECT pg_reload_conf()");
     eventually(&address, "201", create_task).await;
     recorded(&home, 1).await;
@@ -358,7 +356,7 @@ async fn two_servers_on_one_database_share_everything_and_run_a_task_once() {
     assert_eq!(slots.len() as u64, runs, "each slot ran once");
     recorded(&homes[0], 3 + runs).await;
     for home in &homes {
-        // The choice of a default model speaks of the engines of one machine.
-        assert_eq!(files(home), ["default_models.json"]);
+        // Both speak of one machine.
+        assert_eq!(files(home), ["default_models.json", "server.address"]);
     }
 }
