@@ -26,7 +26,7 @@ fn ok() -> (u16, String) {
 
 /// What the owner sees.
 fn not_ready(reason: &str) -> (u16, String) {
-    (503, format!(r#"{{"reason":"{reason}","status":"not ready"}}"#))
+    (503, format!(r#"{{"status":"not ready","reason":"{reason}"}}"#))
 }
 
 /// A part that a test switches off.
