@@ -356,7 +356,7 @@ async fn two_servers_on_one_database_share_everything_and_run_a_task_once() {
     assert_eq!(slots.len() as u64, runs, "each slot ran once");
     recorded(&homes[0], 3 + runs).await;
     for home in &homes {
-        // The choice of a default model speaks of the engines of one machine, the address of its server.
+        // Both speak of one machine.
         assert_eq!(files(home), ["default_models.json", "server.address"]);
     }
 }
