@@ -97,7 +97,7 @@ impl PostgresDatabase {
         self.inner.pool.connector().server()
     }
 
-    /// Fails if the server was away when it was last asked. Asks nothing, so it is fast.
+    /// Fails if the last attempt to connect found no server. Asks nothing, so it is fast.
     pub fn check_known_state(&self) -> Result<(), DatabaseError> {
         let pool = &self.inner.pool;
         if pool.is_away() { Err(pool.away()) } else { Ok(()) }
@@ -176,6 +176,8 @@ impl PostgresDatabase {
         if is_migrated.load(Ordering::Acquire) {
             return Ok(());
         }
+        // Before the lock, so that a server that does not answer holds one caller at a time.
+        drop(self.inner.pool.take()?);
         let _migrating = migrating.lock();
         if is_migrated.load(Ordering::Acquire) {
             return Ok(());

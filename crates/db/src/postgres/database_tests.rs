@@ -1,12 +1,14 @@
 //! Transactions on a real server: seen by others, retried, refused with words.
 
+use std::net::TcpListener;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use hob_testkit::{PostgresServer, TestDatabase};
+use hob_testkit::{PostgresServer, TestDatabase, free_port};
 
+use super::super::inspect::ExtensionState;
 use super::*;
 
 const MIGRATIONS: &[PostgresMigrations] = &[PostgresMigrations {
@@ -237,6 +239,44 @@ fn a_server_that_restarts_is_found_again() {
     server.stop();
     server.start_again();
     assert_eq!(insert(&database, 100, "at once").expect("written"), 1, "the first use after a restart works");
+}
+
+#[test]
+fn a_server_that_does_not_answer_holds_one_caller_at_a_time() {
+    let port = free_port();
+    let mut options = options(&format!("postgres://hob@127.0.0.1:{port}/hob"));
+    options.connect_timeout = Duration::from_secs(600);
+    let database = PostgresDatabase::new(options, MIGRATIONS).expect("made");
+    database.check_known_state().expect("nothing is known yet");
+    let is_away = |result| matches!(result, Err(DatabaseError::Unreachable { .. }));
+    assert!(is_away(texts(&database).map(drop)), "nothing listens");
+    assert!(is_away(database.check_known_state()), "that is known now");
+    let silent = TcpListener::bind(("127.0.0.1", port)).expect("free");
+    let held = thread::spawn({
+        let database = database.clone();
+        move || texts(&database).map(drop)
+    });
+    let (socket, _) = silent.accept().expect("it connects");
+    assert!(is_away(texts(&database).map(drop)));
+    assert!(!held.is_finished());
+    drop((socket, silent));
+    assert!(is_away(held.join().expect("ended")));
+}
+
+#[test]
+fn the_state_of_a_server_is_read_without_a_change() {
+    let (database, test) = database();
+    let state = database.inspect().expect("it answers");
+    assert_eq!((state.steps_behind, state.is_read_only, state.connections.own_max), (1, false, 10));
+    assert!(state.version.starts_with(|digit: char| digit.is_ascii_digit()), "{state:?}");
+    assert!(
+        state.connections.in_use > 0 && state.connections.in_use <= state.connections.server_max,
+        "{state:?}"
+    );
+    assert_eq!(state.pgvector, ExtensionState::Available);
+    assert_eq!(at(&test.url()).inspect().expect("it answers").steps_behind, 1, "nothing was migrated");
+    insert(&database, 1, "hello").expect("written");
+    assert_eq!(database.inspect().expect("it answers").steps_behind, 0);
 }
 
 #[test]

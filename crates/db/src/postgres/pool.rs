@@ -95,7 +95,7 @@ struct State {
     generation: u64,
     /// Callers that connect.
     connecting: usize,
-    /// The last attempt to connect failed.
+    /// The last attempt to connect found no server.
     is_away: bool,
 }
 
@@ -152,14 +152,15 @@ impl Pool {
         drop(state);
         // Gives the place back if connecting fails or panics.
         let mut lent = Lent { pool: self, connection: None };
-        let mut attempt = Attempt { pool: self, has_failed: true };
-        lent.connection = Some(Connection::new(self.open()?, generation));
-        attempt.has_failed = false;
+        let mut attempt = Attempt { pool: self, found_none: false };
+        let opened = self.open();
+        attempt.found_none = opened.as_ref().is_err_and(is_absence);
         drop(attempt);
+        lent.connection = Some(Connection::new(opened?, generation));
         Ok(lent)
     }
 
-    /// Whether the last attempt to connect failed. Asks nothing.
+    /// Whether the last attempt to connect found no server. Asks nothing.
     pub(super) fn is_away(&self) -> bool {
         self.state.lock().is_away
     }
@@ -193,6 +194,7 @@ impl Pool {
         let mut state = self.state.lock();
         match connection {
             Some(connection) if connection.generation == state.generation && !connection.is_closed() => {
+                state.is_away = false;
                 state.idle.push(connection);
             }
             _ => state.open -= 1,
@@ -211,17 +213,26 @@ impl Drop for Pool {
     }
 }
 
+/// Whether there is no server, rather than one that refuses.
+fn is_absence(error: &DatabaseError) -> bool {
+    match error {
+        DatabaseError::Unreachable { .. } => true,
+        DatabaseError::Overloaded { source, .. } => matches!(**source, QueryError::NoAnswer),
+        _ => false,
+    }
+}
+
 /// A caller that connects.
 struct Attempt<'a> {
     pool: &'a Pool,
-    has_failed: bool,
+    found_none: bool,
 }
 
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
         let mut state = self.pool.state.lock();
         state.connecting -= 1;
-        state.is_away = self.has_failed;
+        state.is_away = self.found_none;
         drop(state);
         self.pool.freed.notify_all();
     }
