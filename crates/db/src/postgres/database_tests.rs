@@ -311,7 +311,7 @@ fn a_login_that_is_refused_is_said_without_the_password() {
 fn of_several_hosts_the_first_that_answers_is_used() {
     let server = PostgresServer::start();
     let test = server.create_database();
-    let dead = format!("127.0.0.1:{},127.0.0.1", hob_testkit::free_port());
+    let dead = format!("127.0.0.1:{},127.0.0.1", free_port());
     let database = at(&server.tcp_url(&test).replacen("127.0.0.1", &dead, 1));
     assert_eq!(insert(&database, 1, "hello").expect("written"), 1);
 }
