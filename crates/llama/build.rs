@@ -139,6 +139,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=native");
     let sources = llama_cpp()?;
+    // Saved states of a model belong to one version.
+    let version = sources.parent().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    println!("cargo:rustc-env=HOB_LLAMA_CPP={}", version.ok_or("the sources of llama.cpp have no version")?);
     compile_chat(&sources)?;
     compile_media(&sources)?;
     if std::env::var_os("CARGO_FEATURE_DYNAMIC_BACKENDS").is_some() {

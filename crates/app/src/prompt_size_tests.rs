@@ -14,8 +14,9 @@ use hob_telemetry::NoInferenceLog;
 use hob_testkit::ScriptedEngine;
 use serde_json::json;
 
+use crate::databases::Databases;
 use crate::startup::memory::{MemoryWiring, open_memory};
-use crate::startup::tasks::open_tasks;
+use crate::startup::tasks::task_service;
 use crate::{AskService, AskServiceParts, ToolRegistry, ToolRegistryParts};
 
 /// The largest prompt of the agent for complete answers, with every built-in tool.
@@ -32,13 +33,14 @@ async fn prompt(agent: &str) -> GenerateRequest {
         model: Arc::new(|| None),
         defaults: AnswerDefaults::default(),
     };
-    let memory = open_memory(&config, home.path(), MemoryWiring::default()).unwrap();
+    let databases = Databases::in_files(home.path());
+    let memory = open_memory(&config, home.path(), databases.memory, MemoryWiring::default()).unwrap();
     let parts = ToolRegistryParts {
         home: Some(home.path().to_owned()),
         llm: Some(llm),
         memory: Some(memory),
         channels: Some(Arc::new(ChannelService::new(ChannelOptions::default()).unwrap())),
-        tasks: Some(open_tasks(home.path(), TaskOptions::default())),
+        tasks: Some(task_service(databases.hob, TaskOptions::default())),
     };
     let registry = ToolRegistry::open(&config, parts);
     let tools = registry.tools().unwrap();

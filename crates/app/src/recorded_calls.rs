@@ -4,24 +4,24 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use hob_core::{Moment, RequestSource, Usage, UtcDay};
-use hob_db::{DatabaseError, LazyDatabase};
+use hob_db::{DatabaseError, Storage};
 use hob_routing::{MeasuredSpeed, Measurements};
-use hob_telemetry::{CallRecord, SqliteTelemetryStore, TelemetryService, TelemetryStore};
+use hob_telemetry::{CallRecord, TelemetryService, TelemetryStore, find_telemetry_store};
 
 /// The recorded calls. Cheap to clone.
 #[derive(Clone)]
 pub struct RecordedCalls {
     record: TelemetryService,
     /// Also has the calls from before recording was disabled.
-    database: LazyDatabase,
+    database: Storage,
 }
 
 impl RecordedCalls {
-    pub(crate) fn new(database: LazyDatabase, record: TelemetryService) -> Self {
-        RecordedCalls { record, database }
+    pub(crate) fn new(database: impl Into<Storage>, record: TelemetryService) -> Self {
+        RecordedCalls { record, database: database.into() }
     }
 
-    pub(crate) fn database(&self) -> &LazyDatabase {
+    pub(crate) fn database(&self) -> &Storage {
         &self.database
     }
 
@@ -52,8 +52,7 @@ impl RecordedCalls {
         if let Some(store) = self.record.store() {
             return Ok(Some(Arc::clone(store)));
         }
-        let database = self.database.find()?;
-        Ok(database.map(|database| Arc::new(SqliteTelemetryStore::new(database)) as Arc<dyn TelemetryStore>))
+        find_telemetry_store(&self.database)
     }
 }
 

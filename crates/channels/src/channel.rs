@@ -3,14 +3,15 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use hob_core::EventBus;
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::inbox::{Inbox, InboxParts, MessageHandler};
+use crate::listener::Listener;
 use crate::outgoing::{MessageSender, Outgoing, deliver};
+use crate::sharing::{ChannelSharing, Lease, LeasedListener, SharedSender};
 use crate::status::StatusCell;
 use crate::status_transitions::Trigger;
 use crate::types::{ChannelError, ChannelReport, ChannelStatus};
@@ -32,15 +33,12 @@ struct Listening {
     task: JoinHandle<()>,
 }
 
-/// Receives messages.
-#[async_trait]
-pub(crate) trait Listener: Send + Sync + 'static {
-    /// Puts messages into the inbox until `stop` is cancelled. Reconnects after every failure.
-    async fn listen(&self, stop: CancellationToken);
-}
-
 /// What a channel consists of.
 pub(crate) struct ChannelParts {
+    /// The same in all processes that connect to it.
+    pub name: String,
+    /// `None` if no other process connects to it.
+    pub sharing: Option<ChannelSharing>,
     pub gateway_url: String,
     pub inbox: InboxParts,
     pub status: StatusCell,
@@ -48,10 +46,25 @@ pub(crate) struct ChannelParts {
 
 impl Channel {
     pub(crate) fn new<L: Listener>(parts: ChannelParts, listener: impl FnOnce(Inbox) -> L) -> Self {
-        let ChannelParts { gateway_url, inbox: parts, status } = parts;
+        let ChannelParts { name, sharing, gateway_url, inbox: mut parts, status } = parts;
+        let direct = Arc::clone(&parts.sender);
+        let lease = sharing.map(|sharing| Arc::new(Lease::new(sharing, name)));
+        if let Some(lease) = &lease {
+            parts.sender = Arc::new(SharedSender::new(Arc::clone(&direct), Arc::clone(lease)));
+        }
         let (sender, events) = (Arc::clone(&parts.sender), parts.events.clone());
         let inbox = Inbox::new(parts);
-        let listener = Arc::new(listener(inbox.clone()));
+        let listener: Arc<dyn Listener> = Arc::new(listener(inbox.clone()));
+        let listener: Arc<dyn Listener> = match lease {
+            Some(lease) => Arc::new(LeasedListener {
+                listener,
+                lease,
+                direct,
+                inbox: inbox.clone(),
+                status: status.clone(),
+            }),
+            None => listener,
+        };
         Channel { gateway_url, listener, sender, inbox, events, status, listening: Mutex::default() }
     }
 

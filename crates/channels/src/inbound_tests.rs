@@ -337,6 +337,7 @@ fn channel_options(gateway: &Gateway, home: &Path) -> ChannelOptions {
         whatsapp: None,
         inbound: Some(some_rules()),
         store: Some(Arc::new(SqliteChannelStore::new(database))),
+        sharing: None,
         lock: Some(home.join("channels.lock")),
         events: EventBus::new(),
     }

@@ -13,14 +13,14 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::join_all;
 use hob_core::{Event, EventBus};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::outgoing::{MessageSender, Outgoing, SendFailure, deliver};
-use crate::seen_messages::{EntryId, SeenMessages, identity};
+use crate::seen_messages::{EntryId, SeenMessages, Settled, identity};
 use crate::types::{ChannelError, ChannelMessage};
 pub use queues::InboxLimits;
 use queues::{Admission, ConversationKey, Queues, Waiting};
@@ -67,19 +67,38 @@ struct Shared {
     /// Whether the messages of an earlier process were queued.
     resumed: AtomicBool,
     stop: CancellationToken,
+    answering: Mutex<Answering>,
+}
+
+/// The tasks that answer, until the inbox stops or pauses.
+#[derive(Clone)]
+struct Answering {
+    stop: CancellationToken,
     tasks: TaskTracker,
+}
+
+impl Answering {
+    fn new(stop: &CancellationToken) -> Self {
+        Answering { stop: stop.child_token(), tasks: TaskTracker::new() }
+    }
+
+    async fn ended(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
 }
 
 impl Inbox {
     pub fn new(parts: InboxParts) -> Self {
+        let stop = CancellationToken::new();
         let shared = Shared {
             queues: Queues::new(parts.limits),
             answer_slots: Semaphore::new(parts.limits.concurrent),
             parts,
             handlers: RwLock::default(),
             resumed: AtomicBool::new(false),
-            stop: CancellationToken::new(),
-            tasks: TaskTracker::new(),
+            answering: Mutex::new(Answering::new(&stop)),
+            stop,
         };
         Inbox { shared: Arc::new(shared) }
     }
@@ -88,8 +107,8 @@ impl Inbox {
         self.shared.handlers.write().push(handler);
     }
 
-    /// Queues the messages that an earlier process did not answer, if they are `ours`. Only the first call does it: later,
-    /// unanswered messages are in the queues.
+    /// Queues the messages that an earlier process did not answer, if they are `ours`. Only the first call does it, and the first one
+    /// after a pause: later, unanswered messages are in the queues.
     pub async fn resume(&self, ours: impl Fn(&ChannelMessage) -> bool) {
         if self.shared.resumed.swap(true, Ordering::Relaxed) {
             return;
@@ -117,7 +136,8 @@ impl Inbox {
         // In a separate task, because a lost connection drops this future, and a message that is in the store must get into a
         // queue.
         let inbox = self.clone();
-        let taking = self.shared.tasks.spawn(async move { inbox.take_in(message).await });
+        let tasks = self.shared.answering().tasks;
+        let taking = tasks.spawn(async move { inbox.take_in(message).await });
         // It fails only when the runtime ends, or after a panic, which is logged.
         let _ = taking.await;
     }
@@ -141,15 +161,15 @@ impl Inbox {
     fn enqueue(&self, entry: EntryId, message: ChannelMessage) {
         let conversation = ConversationKey::of(&message);
         if self.shared.queues.push(&conversation, entry, message) {
-            let shared = Arc::clone(&self.shared);
-            self.shared.tasks.spawn(async move { shared.attend(&conversation).await });
+            let (shared, Answering { stop, tasks }) = (Arc::clone(&self.shared), self.shared.answering());
+            tasks.spawn(async move { shared.attend(&conversation, &stop).await });
         }
     }
 
     /// The number of tasks that answer or wait.
     #[cfg(test)]
     pub fn tasks(&self) -> usize {
-        self.shared.tasks.len()
+        self.shared.answering().tasks.len()
     }
 
     /// Stops answering. Unanswered messages stay in the store.
@@ -160,35 +180,58 @@ impl Inbox {
     /// Stops answering, and waits until all tasks have ended.
     pub async fn close(&self) {
         self.stop();
-        self.shared.tasks.close();
-        self.shared.tasks.wait().await;
+        self.shared.answering().ended().await;
+    }
+
+    /// Stops answering for now: another process answers what is in the store.
+    pub fn interrupt(&self) {
+        self.shared.answering().stop.cancel();
+    }
+
+    /// Waits until nothing is answered, and empties the queues. Nothing may be accepted meanwhile.
+    pub async fn pause(&self) {
+        self.interrupt();
+        let before = std::mem::replace(&mut *self.shared.answering.lock(), Answering::new(&self.shared.stop));
+        before.ended().await;
+        self.shared.queues.clear();
+        self.shared.resumed.store(false, Ordering::Relaxed);
     }
 }
 
 impl Shared {
+    fn answering(&self) -> Answering {
+        self.answering.lock().clone()
+    }
+
     /// Answers the messages of one conversation until none waits.
-    async fn attend(&self, conversation: &ConversationKey) {
+    async fn attend(&self, conversation: &ConversationKey, stop: &CancellationToken) {
         loop {
             // The slot is released after each message, so that one long conversation does not block the others.
-            let slot = self.stop.run_until_cancelled(self.answer_slots.acquire()).await;
+            let slot = stop.run_until_cancelled(self.answer_slots.acquire()).await;
             let Some(Ok(_slot)) = slot else { return };
             match self.queues.pop(conversation) {
-                Some(Waiting::Message { entry, message }) => self.answer(entry, &message).await,
-                Some(Waiting::Dropped { like }) => self.reply(&like, DROPPED_NOTE, "-dropped", None).await,
+                Some(Waiting::Message { entry, message }) => self.answer(entry, &message, stop).await,
+                Some(Waiting::Dropped { like }) => {
+                    self.reply(&like, Reply { content: DROPPED_NOTE, suffix: "-dropped", entry: None }, stop)
+                        .await;
+                }
                 None => return,
             }
         }
     }
 
     /// Answers a message. After a stop, a message without a reply stays in the store.
-    async fn answer(&self, entry: EntryId, message: &ChannelMessage) {
-        let Some(replies) = self.stop.run_until_cancelled(self.replies(message)).await else { return };
+    async fn answer(&self, entry: EntryId, message: &ChannelMessage, stop: &CancellationToken) {
+        let Some(replies) = stop.run_until_cancelled(self.replies(message)).await else { return };
         if replies.is_empty() {
             self.parts.seen_messages.settle(entry).await;
         }
-        for (number, reply) in replies.iter().enumerate() {
-            let entry = (number == 0).then_some(entry);
-            self.reply(message, reply, &format!("-{number}"), entry).await;
+        for (number, content) in replies.iter().enumerate() {
+            let suffix = format!("-{number}");
+            let reply = Reply { content, suffix: &suffix, entry: (number == 0).then_some(entry) };
+            if !self.reply(message, reply, stop).await {
+                return;
+            }
         }
     }
 
@@ -212,48 +255,68 @@ impl Shared {
     }
 
     /// Sends a reply, and retries while the channel is not connected. The message is settled before each attempt, not after it: a
-    /// process that ends in between must not answer again.
-    async fn reply(&self, message: &ChannelMessage, content: &str, suffix: &str, entry: Option<EntryId>) {
+    /// process that ends in between must not answer again. Returns `false` if another process answers the message.
+    async fn reply(&self, message: &ChannelMessage, reply: Reply<'_>, stop: &CancellationToken) -> bool {
+        let Reply { content, suffix, entry } = reply;
         let outgoing = match outgoing(message, content, suffix) {
             Ok(outgoing) => outgoing,
             Err(error) => {
                 tracing::warn!(channel = %message.channel, %error, "cannot send a reply");
                 // It would fail again after a restart.
-                if let Some(entry) = entry {
-                    self.parts.seen_messages.settle(entry).await;
-                }
-                return;
+                return match entry {
+                    Some(entry) => self.parts.seen_messages.settle(entry).await != Settled::ByOther,
+                    None => true,
+                };
             }
         };
         let deadline = Instant::now() + self.parts.limits.reply_timeout;
         loop {
-            if let Some(entry) = entry {
-                self.parts.seen_messages.settle(entry).await;
-            }
-            let failed = tokio::select! {
-                attempt = deliver(self.parts.sender.as_ref(), &self.parts.events, &outgoing) => match attempt {
-                    Ok(()) => return,
-                    Err(failed) => failed,
+            let settled = match entry {
+                Some(entry) => self.parts.seen_messages.settle(entry).await,
+                None => Settled::Yes,
+            };
+            let failed = match settled {
+                Settled::ByOther => {
+                    tracing::debug!(channel = %message.channel, "another process answers this message");
+                    return false;
+                }
+                Settled::Failed => SendFailure::NotSent("the database does not answer".to_owned()),
+                Settled::Yes => tokio::select! {
+                    attempt = deliver(self.parts.sender.as_ref(), &self.parts.events, &outgoing) => match attempt {
+                        Ok(()) => return true,
+                        Err(failed) => failed,
+                    },
+                    () = grace_ended(stop) => SendFailure::Unknown("Hob stopped".to_owned()),
                 },
-                () = self.grace_ended() => SendFailure::Unknown("Hob stopped".to_owned()),
             };
             if !matches!(failed, SendFailure::NotSent(_)) || Instant::now() >= deadline {
-                return tracing::warn!(channel = %message.channel, error = %failed, "cannot deliver a reply");
+                tracing::warn!(channel = %message.channel, error = %failed, "cannot deliver a reply");
+                return true;
             }
-            if let Some(entry) = entry {
+            if let Some(entry) = entry.filter(|_| settled == Settled::Yes) {
                 self.parts.seen_messages.reopen(entry, message).await;
             }
-            if self.stop.run_until_cancelled(sleep(REPLY_PAUSE)).await.is_none() {
-                return;
+            if stop.run_until_cancelled(sleep(REPLY_PAUSE)).await.is_none() {
+                return true;
             }
         }
     }
+}
 
-    /// Ends shortly after the stop, so that a reply that is being sent may still arrive.
-    async fn grace_ended(&self) {
-        self.stop.cancelled().await;
-        sleep(STOP_GRACE).await;
-    }
+/// What is sent for a message.
+#[derive(Clone, Copy)]
+struct Reply<'a> {
+    content: &'a str,
+    /// Distinguishes the replies to one message.
+    suffix: &'a str,
+    /// The message that is answered with it.
+    entry: Option<EntryId>,
+}
+
+/// Ends shortly after the stop, so that a reply that is being sent may still arrive.
+async fn grace_ended(stop: &CancellationToken) {
+    stop.cancelled().await;
+    sleep(STOP_GRACE).await;
 }
 
 fn outgoing(message: &ChannelMessage, content: &str, suffix: &str) -> Result<Outgoing, ChannelError> {

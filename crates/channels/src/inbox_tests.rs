@@ -233,8 +233,7 @@ async fn a_reply_waits_for_a_disconnected_channel_and_is_never_sent_twice() {
         inbox.on_message(Arc::new(Echo));
         *post.failures.lock().unwrap() = failures.clone();
         inbox.accept(message("a", 1)).await;
-        inbox.shared.tasks.close();
-        inbox.shared.tasks.wait().await;
+        inbox.shared.answering().ended().await;
         assert_eq!(post.contents(), expected, "{failures:?}");
     }
 }
@@ -262,8 +261,9 @@ impl SeenMessages for RecordedIds {
         Some(1)
     }
 
-    async fn settle(&self, _: EntryId) {
+    async fn settle(&self, _: EntryId) -> Settled {
         self.is_settled.store(true, Ordering::SeqCst);
+        Settled::Yes
     }
 
     async fn reopen(&self, _: EntryId, _: &ChannelMessage) {
@@ -327,8 +327,8 @@ impl SeenMessages for SlowStore {
         entry
     }
 
-    async fn settle(&self, entry: EntryId) {
-        self.inner.settle(entry).await;
+    async fn settle(&self, entry: EntryId) -> Settled {
+        self.inner.settle(entry).await
     }
 
     async fn reopen(&self, entry: EntryId, message: &ChannelMessage) {

@@ -9,10 +9,12 @@ mod channel;
 mod gateway;
 mod inbound;
 mod inbox;
+mod listener;
 mod outgoing;
 mod rate_limiter;
 mod seen_messages;
 mod service;
+mod sharing;
 mod status;
 mod status_transitions;
 pub mod store;
@@ -26,9 +28,13 @@ pub use gateway::client::GatewayOptions;
 pub use gateway::shared::GatewayTimeouts;
 pub use inbound::InboundRules;
 pub use inbox::{HandlerResult, InboxLimits, MessageHandler};
-pub use seen_messages::{EntryId, RecentMessages, SeenMessages, identity};
+pub use seen_messages::{EntryId, RecentMessages, SeenMessages, Settled, identity};
 pub use service::{ChannelOptions, ChannelService};
-pub use store::{ChannelStore, MIGRATIONS, SqliteChannelStore};
+pub use sharing::{ChannelSharing, SharingTimes};
+pub use store::{
+    COPY_TABLES, ChannelStore, MIGRATIONS, OpenedChannelStore, POSTGRES_MIGRATIONS, PostgresChannelStore,
+    SharedChannelStore, SqliteChannelStore, open_channel_store,
+};
 pub use tools::channel_tools;
 pub use types::{ChannelError, ChannelMessage, ChannelReport, ChannelStatus};
 pub use whatsapp::WhatsappOptions;

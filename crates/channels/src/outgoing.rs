@@ -2,12 +2,13 @@
 
 use async_trait::async_trait;
 use hob_core::{Event, EventBus, random_id};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::types::ChannelError;
 
 /// A message to send.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Outgoing {
     pub channel: String,
     pub content: String,
@@ -44,7 +45,7 @@ impl Outgoing {
 const MAX_CONTENT_BYTES: usize = 256 << 10;
 
 /// Why a message was not sent.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
 pub(crate) enum SendFailure {
     /// It certainly was not sent: it may be tried again.
     #[error("{0}")]

@@ -17,13 +17,23 @@ pub trait SeenMessages: Send + Sync {
     async fn take(&self, message: &ChannelMessage) -> Option<EntryId>;
 
     /// Marks a message as answered. [`Self::unsettled`] does not return it anymore.
-    async fn settle(&self, entry: EntryId);
+    async fn settle(&self, entry: EntryId) -> Settled;
 
     /// Marks a message as not answered, because its reply was not sent.
     async fn reopen(&self, entry: EntryId, message: &ChannelMessage);
 
     /// The messages that were not settled when the last process ended, oldest first.
     async fn unsettled(&self) -> Vec<(EntryId, ChannelMessage)>;
+}
+
+/// Whether a message may be answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    Yes,
+    /// Another process answers it.
+    ByOther,
+    /// The database that processes share does not answer. Another process may answer the message.
+    Failed,
 }
 
 const REMEMBERED: usize = 10_000;
@@ -68,7 +78,9 @@ impl SeenMessages for RecentMessages {
         Some(seen.next)
     }
 
-    async fn settle(&self, _entry: EntryId) {}
+    async fn settle(&self, _entry: EntryId) -> Settled {
+        Settled::Yes
+    }
 
     async fn reopen(&self, _entry: EntryId, _message: &ChannelMessage) {}
 

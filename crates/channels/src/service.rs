@@ -14,6 +14,7 @@ use crate::gateway::client::GatewayOptions;
 use crate::inbound::{InboundHandler, InboundRules};
 use crate::inbox::MessageHandler;
 use crate::seen_messages::{RecentMessages, SeenMessages};
+use crate::sharing::ChannelSharing;
 use crate::store::ChannelStore;
 use crate::stored_messages::StoredMessages;
 use crate::types::{ChannelError, ChannelReport, ChannelStatus};
@@ -30,7 +31,9 @@ pub struct ChannelOptions {
     pub inbound: Option<InboundRules>,
     /// `None` if nothing can be saved.
     pub store: Option<Arc<dyn ChannelStore>>,
-    /// The file that the one process that answers messages locks. `None` if there is only one process.
+    /// What the processes that share the database have in common. `None` if only one process uses it at a time.
+    pub sharing: Option<ChannelSharing>,
+    /// The file that the one process that answers messages locks. `None` if there is only one process, or `sharing` decides.
     pub lock: Option<PathBuf>,
     /// Gets the events of the channels.
     pub events: EventBus,
@@ -50,18 +53,18 @@ pub struct ChannelService {
 impl ChannelService {
     /// Creates the channels. Connects none.
     pub fn new(options: ChannelOptions) -> Result<Self, ChannelError> {
-        let ChannelOptions { gateway, whatsapp, inbound, store, lock, events } = options;
+        let ChannelOptions { gateway, whatsapp, inbound, store, sharing, lock, events } = options;
         let seen_messages: Arc<dyn SeenMessages> = match store.clone() {
-            Some(store) => Arc::new(StoredMessages::new(store)),
+            Some(store) => Arc::new(StoredMessages::new(store, sharing.is_some())),
             None => Arc::new(RecentMessages::default()),
         };
         let gateway = gateway.map(|options| {
             let (events, seen_messages) = (events.clone(), Arc::clone(&seen_messages));
-            Channel::gateway(GatewayOptions { events, seen_messages, ..options })
+            Channel::gateway(GatewayOptions { events, seen_messages, sharing: sharing.clone(), ..options })
         });
         let whatsapp = whatsapp.map(|options| {
             let (events, seen_messages) = (events.clone(), Arc::clone(&seen_messages));
-            Channel::whatsapp(WhatsappOptions { events, seen_messages, ..options })
+            Channel::whatsapp(WhatsappOptions { events, seen_messages, sharing: sharing.clone(), ..options })
         });
         Ok(ChannelService {
             gateway: gateway.transpose()?,

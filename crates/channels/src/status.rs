@@ -48,6 +48,15 @@ impl StatusCell {
         })
     }
 
+    /// Shows the status of the process that is connected instead of this one.
+    pub fn mirror(&self, other: CurrentStatus) {
+        self.now.send_if_modified(|current| {
+            let is_new = *current != other;
+            *current = other;
+            is_new
+        });
+    }
+
     pub fn get(&self) -> CurrentStatus {
         self.now.borrow().clone()
     }

@@ -7,19 +7,21 @@ use async_trait::async_trait;
 use hob_db::DatabaseError;
 
 use crate::inbound::blocking;
-use crate::seen_messages::{EntryId, RecentMessages, SeenMessages, identity};
+use crate::seen_messages::{EntryId, RecentMessages, SeenMessages, Settled, identity};
 use crate::store::ChannelStore;
 use crate::types::ChannelMessage;
 
 /// Remembers messages after the end of the process. While the database fails, it remembers them in memory.
 pub(crate) struct StoredMessages {
     store: Arc<dyn ChannelStore>,
+    /// Whether other processes answer messages of this database too.
+    is_shared: bool,
     recent: RecentMessages,
 }
 
 impl StoredMessages {
-    pub fn new(store: Arc<dyn ChannelStore>) -> Self {
-        StoredMessages { store, recent: RecentMessages::default() }
+    pub fn new(store: Arc<dyn ChannelStore>, is_shared: bool) -> Self {
+        StoredMessages { store, is_shared, recent: RecentMessages::default() }
     }
 
     async fn try_take(&self, message: &ChannelMessage) -> Result<Option<EntryId>, DatabaseError> {
@@ -46,13 +48,25 @@ impl SeenMessages for StoredMessages {
         }
     }
 
-    async fn settle(&self, entry: EntryId) {
+    async fn settle(&self, entry: EntryId) -> Settled {
         if entry <= 0 {
-            return;
+            return Settled::Yes;
         }
         let store = Arc::clone(&self.store);
-        if let Some(Err(error)) = blocking(move || store.settle(entry)).await {
-            tracing::warn!(%error, "cannot mark a message as answered; it may be answered again after a restart");
+        match blocking(move || store.settle(entry)).await {
+            Some(Ok(true)) => Settled::Yes,
+            // A row that was deleted since, because there are many others, is not answered by another process.
+            Some(Ok(false)) if !self.is_shared => Settled::Yes,
+            Some(Ok(false)) => Settled::ByOther,
+            Some(Err(error)) if self.is_shared => {
+                tracing::warn!(%error, "cannot mark a message as answered; trying again");
+                Settled::Failed
+            }
+            Some(Err(error)) => {
+                tracing::warn!(%error, "cannot mark a message as answered; it may be answered again after a restart");
+                Settled::Yes
+            }
+            None => Settled::Yes,
         }
     }
 

@@ -46,6 +46,20 @@ impl ChannelStatus {
     }
 }
 
+impl ChannelStatus {
+    /// The status of this name, as another process wrote it.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        let all = [
+            ChannelStatus::Connected,
+            ChannelStatus::Disconnected,
+            ChannelStatus::Connecting,
+            ChannelStatus::Error,
+            ChannelStatus::NotConfigured,
+        ];
+        all.into_iter().find(|status| status.as_str() == name)
+    }
+}
+
 impl fmt::Display for ChannelStatus {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.as_str())

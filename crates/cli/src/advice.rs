@@ -1,6 +1,7 @@
 //! Hints for engines that do not answer.
 
 use hob_config::{Config, EngineConfig};
+use hob_core::HostDiscovery;
 use hob_engines::selection::{RejectedEngine, RejectionReason};
 use hob_net::{BindAddress, is_own_address};
 use url::{Host, Url};
@@ -15,6 +16,9 @@ pub fn place(key: &str, address: &str) -> String {
 
 /// How to start an engine, as a sentence without a full stop.
 pub fn how_to_start(key: &str, address: &str) -> String {
+    if let Ok(HostDiscovery { name, .. }) = address.parse() {
+        return format!("Check that its hosts are running, and that DNS lists them under {name}");
+    }
     let place = EngineAddress::of(address);
     let port = place.port;
     if let (Some(usual), Some(host), None) = (usual_port(key), &place.host, place.written_port) {

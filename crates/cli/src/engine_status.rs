@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use hob_config::Config;
-use hob_core::{Engine, EngineError, ModelInfo};
+use hob_core::{Engine, EngineError, HostDiscovery, ModelInfo};
 use hob_engines::selection::{points_to_self, probe_all};
 use hob_net::BindAddress;
 
@@ -47,9 +47,13 @@ pub async fn check_engines(engines: &[Arc<dyn Engine>], config: &Config) -> Vec<
     let bind = BindAddress { host: config.server.host.clone(), port: config.server.port };
     join_all(engines.iter().map(|engine| async {
         let address = engine.address();
-        let hosts = engine.members();
         let silent_hosts = async {
-            let answered = probe_all(hosts).await;
+            if is_discovered(engine.as_ref()) {
+                // Waits until the hosts have been looked up.
+                engine.health().await;
+            }
+            let hosts = engine.members();
+            let answered = probe_all(&hosts).await;
             let silent = hosts.iter().zip(answered).filter(|(_, answers)| !answers);
             silent.map(|(host, _)| host.address().to_owned()).collect()
         };
@@ -91,8 +95,19 @@ async fn list(engine: &dyn Engine) -> EngineState {
 async fn retry(engine: &dyn Engine) -> EngineState {
     match tokio::time::timeout(RETRY_TIMEOUT, engine.list_models()).await {
         Ok(Err(error @ (EngineError::Refused { .. } | EngineError::Malformed { .. }))) => failing(error),
+        // The name is not the address of a server that could be started.
+        Ok(Err(error @ EngineError::Unreachable { .. }))
+            if is_discovered(engine) && engine.members().is_empty() =>
+        {
+            failing(error)
+        }
         _ => EngineState::NotResponding,
     }
+}
+
+/// Whether the hosts of the engine are listed in DNS.
+pub fn is_discovered(engine: &dyn Engine) -> bool {
+    engine.address().parse::<HostDiscovery>().is_ok()
 }
 
 fn failing(error: EngineError) -> EngineState {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use hob_app::Databases;
 use hob_config::{Config, Environment};
 
 use crate::output;
@@ -38,4 +39,9 @@ pub fn load_for_server() -> Result<Config> {
         );
     }
     Ok(loaded.config)
+}
+
+/// The databases that the configuration names. A process opens them once.
+pub fn databases(config: &Config) -> Result<Databases> {
+    Ok(Databases::open(config, &home()?)?)
 }

@@ -23,6 +23,8 @@ const EXPLAINED: &[(&str, &str)] = &[
     ("HF_ENDPOINT", "Model hub to download models from, such as a mirror."),
     ("HF_TOKEN", "Token for models with restricted access on the hub."),
     ("HOB_BACKENDS", "Another directory with libraries for graphics cards, as an absolute path."),
+    ("HOB_DATABASE_URL", "URL of a PostgreSQL database; overrides `[database] url`."),
+    ("PGPASSFILE", "Password file of PostgreSQL's clients. The default is `~/.pgpass`."),
     ("HOME", "Home directory, for `~/.hob` and other paths with `~`."),
 ];
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::agent::AgentConfig;
 use crate::channel::ChannelConfig;
+use crate::database::DatabaseConfig;
 use crate::engine::EngineConfig;
 use crate::env::{Hub, ProviderKeys};
 use crate::intelligence::IntelligenceConfig;
@@ -34,12 +35,15 @@ pub struct Config {
     pub mcp: McpConfig,
     pub telemetry: TelemetryConfig,
     pub savings: SavingsConfig,
+    pub database: DatabaseConfig,
     /// The cloud providers' keys. They come from the environment only.
     pub provider_keys: ProviderKeys,
     /// The model hub, from the environment too.
     pub hub: Hub,
     /// Another directory for libraries of the embedded engine, from the environment too.
     pub backends: Option<PathBuf>,
+    /// The password file of PostgreSQL's clients, from the environment too.
+    pub passfile: Option<PathBuf>,
 }
 
 /// The name that means the default model in a request.
@@ -78,9 +82,11 @@ impl Section for Config {
             mcp,
             telemetry,
             savings,
+            database,
             provider_keys: _,
             hub: _,
             backends: _,
+            passfile: _,
         } = self;
         keys.section("server", server, "The HTTP server that 'hob serve' starts.");
         keys.section(
@@ -103,6 +109,11 @@ impl Section for Config {
         keys.section("mcp", mcp, "MCP servers (Model Context Protocol), whose tools agents may use.");
         keys.section("telemetry", telemetry, "The record of calls, and traces.");
         keys.section("savings", savings, "Prices for the estimate of what the cloud would have cost.");
+        keys.section(
+            "database",
+            database,
+            "Where Hob stores its state: files, or PostgreSQL for several Hobs.",
+        );
     }
 }
 

@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hob_core::HostDiscovery;
 use secrecy::SecretString;
 
 use crate::engine_name::{ENGINE, ENGINES, EngineName};
 use crate::kind::{
-    COUNT, COUNT_OR_NONE, FLAG, HTTP_URL, HTTP_URLS, LAYERS, OPTIONAL_PATH, SECONDS, SECRET, TEXTS,
+    COUNT, COUNT_OR_NONE, DISCOVERY, FLAG, HTTP_URL, HTTP_URLS, LAYERS, OPTIONAL_PATH, SECONDS, SECRET,
+    TEXTS, quote,
 };
-use crate::section_keys::{Keys, Section, keys_of};
+use crate::section_keys::{Exposure, Keys, Kind, Section, keys_of};
 
 /// How long an engine may take to answer by default.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -60,12 +62,15 @@ impl EngineConfig {
         }
     }
 
-    /// Where all of the engine's servers listen. A server that Hob starts is used in addition to those in `hosts`.
+    /// Where the engine's servers listen, without those that `discover` finds. A server that Hob starts is used in addition to those in
+    /// `hosts` and in DNS.
     pub fn addresses(&self, key: EngineName) -> Vec<&str> {
         let Some(server) = self.server(key) else { return Vec::new() };
         let is_started = key == EngineName::Llamacpp && self.llamacpp.binary_path.is_some();
-        let mut addresses: Vec<&str> = server.hosts.iter().map(String::as_str).collect();
-        if addresses.is_empty() || (is_started && !addresses.contains(&server.host.as_str())) {
+        let hosts = if server.discover.is_some() { &[] } else { server.hosts.as_slice() };
+        let mut addresses: Vec<&str> = hosts.iter().map(String::as_str).collect();
+        let is_alone = addresses.is_empty() && server.discover.is_none();
+        if is_alone || (is_started && !addresses.contains(&server.host.as_str())) {
             addresses.insert(0, &server.host);
         }
         addresses
@@ -150,6 +155,8 @@ pub struct EngineServer {
     pub host: String,
     /// Several interchangeable servers; replaces `host`. See [`EngineConfig::addresses`].
     pub hosts: Vec<String>,
+    /// Where interchangeable servers are listed in DNS; replaces `host` and `hosts`.
+    pub discover: Option<HostDiscovery>,
     /// How long it may take to answer.
     pub timeout: Duration,
     /// The bearer token to send, if the server requires one.
@@ -158,7 +165,13 @@ pub struct EngineServer {
 
 impl EngineServer {
     fn at(host: &str) -> Self {
-        EngineServer { host: host.to_owned(), hosts: Vec::new(), timeout: TIMEOUT, api_key: None }
+        EngineServer {
+            host: host.to_owned(),
+            hosts: Vec::new(),
+            discover: None,
+            timeout: TIMEOUT,
+            api_key: None,
+        }
     }
 }
 
@@ -166,6 +179,7 @@ keys_of! {
     EngineServer {
         host: HTTP_URL, "Address of the server; http:// is optional.";
         hosts: HTTP_URLS, "Several servers that share the load; replaces host.";
+        discover: DISCOVERY, "Name in DNS that lists the servers, such as \"dns://vllm.svc:8000\" or \"dns+srv://_http._tcp.vllm.svc\"; replaces host and hosts.";
         timeout: SECONDS, "Seconds the server may take to answer.";
         api_key: SECRET, "API key to send; \"\" for none.";
     }
@@ -224,9 +238,9 @@ impl Section for LlamacppConfig {
 pub struct EmbeddedConfig {
     /// Compute threads; 0 uses one for each physical core.
     pub threads: usize,
-    /// Context size of one conversation in tokens; 0 uses the model's own, up to 8192.
+    /// Context size of one conversation in tokens; 0 chooses what fits, up to the training context.
     pub context: usize,
-    /// Conversations that one model processes at the same time.
+    /// Conversations that one model processes at the same time; 0 chooses what fits.
     pub parallel: usize,
     /// Requests that may wait for one model.
     pub queue: usize,
@@ -238,19 +252,78 @@ pub struct EmbeddedConfig {
     pub prompt_lookup: bool,
     /// Layers of a model on graphics cards; `None` for as many as fit.
     pub gpu_layers: Option<usize>,
+    pub kv_cache: KvCacheSetting,
+    pub flash_attention: FlashAttentionSetting,
+    /// Limit for prompts that are saved between runs in MiB; 0 saves none.
+    pub prefix_cache_mb: usize,
 }
+
+/// The numbers of the KV cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KvCacheSetting {
+    #[default]
+    F16,
+    Q8,
+}
+
+const KV_CACHE: Kind<KvCacheSetting> = Kind {
+    expected: "f16 or q8_0",
+    read: |typed| match typed.text()?.trim() {
+        "f16" => Some(KvCacheSetting::F16),
+        "q8_0" => Some(KvCacheSetting::Q8),
+        _ => None,
+    },
+    write: |setting| {
+        quote(match setting {
+            KvCacheSetting::F16 => "f16",
+            KvCacheSetting::Q8 => "q8_0",
+        })
+    },
+    exposure: Exposure::OneOf(&["f16", "q8_0"]),
+};
+
+/// Whether the attention is computed in one operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FlashAttentionSetting {
+    /// If the device supports it.
+    #[default]
+    Auto,
+    On,
+    Off,
+}
+
+const FLASH_ATTENTION: Kind<FlashAttentionSetting> = Kind {
+    expected: "auto, on or off",
+    read: |typed| match typed.text()?.trim() {
+        "auto" => Some(FlashAttentionSetting::Auto),
+        "on" => Some(FlashAttentionSetting::On),
+        "off" => Some(FlashAttentionSetting::Off),
+        _ => None,
+    },
+    write: |setting| {
+        quote(match setting {
+            FlashAttentionSetting::Auto => "auto",
+            FlashAttentionSetting::On => "on",
+            FlashAttentionSetting::Off => "off",
+        })
+    },
+    exposure: Exposure::OneOf(&["auto", "on", "off"]),
+};
 
 impl Default for EmbeddedConfig {
     fn default() -> Self {
         EmbeddedConfig {
             threads: 0,
             context: 0,
-            parallel: 8,
+            parallel: 0,
             queue: 64,
             keep_alive: Duration::from_secs(300),
             memory_mb: 0,
             prompt_lookup: false,
             gpu_layers: None,
+            kv_cache: KvCacheSetting::default(),
+            flash_attention: FlashAttentionSetting::default(),
+            prefix_cache_mb: 512,
         }
     }
 }
@@ -258,13 +331,16 @@ impl Default for EmbeddedConfig {
 keys_of! {
     EmbeddedConfig {
         threads: COUNT_OR_NONE, "Compute threads; 0 uses one for each physical core.";
-        context: COUNT_OR_NONE, "Context size of one conversation in tokens; 0 uses the model's own, up to 8192.";
-        parallel: COUNT, "Conversations that one model processes at the same time.";
+        context: COUNT_OR_NONE, "Context size of one conversation in tokens; 0 chooses what fits into the memory, up to the context that the model was trained for and 32768.";
+        parallel: COUNT_OR_NONE, "Conversations that one model processes at the same time; 0 chooses what fits into the memory, up to 64.";
         queue: COUNT, "Requests that may wait for one model.";
         keep_alive: SECONDS, "Seconds that an unused model stays in memory.";
         memory_mb: COUNT_OR_NONE, "Memory limit for all loaded models together in MiB; 0 is 70 % of the machine's memory.";
         prompt_lookup: FLAG, "Guess the next tokens of answers that repeat earlier text, such as code that is edited; the answers stay the same.";
         gpu_layers: LAYERS, "Layers of a model on graphics cards: \"auto\" for as many as fit, or a number; 0 does not use the cards.";
+        kv_cache: KV_CACHE, "Numbers of the KV cache: f16, or q8_0 for about half the memory and a small loss of quality.";
+        flash_attention: FLASH_ATTENTION, "Flash attention: auto, on or off. kv_cache = \"q8_0\" requires it.";
+        prefix_cache_mb: COUNT_OR_NONE, "Disk space for prompts that a model need not read again after a restart, in MiB; 0 saves none.";
         !tune;
     }
 }
@@ -312,11 +388,12 @@ mod tests {
         engine.recommended = Some(EngineName::Llamacpp);
         assert!(!engine.is_chosen());
 
-        let changes: [fn(&mut EngineConfig); 6] = [
+        let changes: [fn(&mut EngineConfig); 7] = [
             |engine| engine.default = Some(EngineName::Ollama),
             |engine| engine.pool = vec![EngineName::Vllm],
             |engine| engine.llamacpp.server.host = "http://gpu.lan:8080".into(),
             |engine| engine.llamacpp.server.hosts = vec!["http://gpu.lan:8080".into()],
+            |engine| engine.llamacpp.server.discover = "dns://gpu.lan:8080".parse().ok(),
             |engine| engine.llamacpp.server.api_key = Some("k".to_owned().into()),
             |engine| engine.llamacpp.binary_path = Some("llama-server".into()),
         ];
@@ -349,5 +426,10 @@ mod tests {
         assert_eq!(engine.addresses(EngineName::Llamacpp), ["http://c:1"]);
         engine.llamacpp.binary_path = Some("llama-server".into());
         assert_eq!(engine.addresses(EngineName::Llamacpp), ["http://localhost:8080", "http://c:1"]);
+
+        engine.llamacpp.server.discover = "dns://llamacpp.lan:8080".parse().ok();
+        assert_eq!(engine.addresses(EngineName::Llamacpp), ["http://localhost:8080"]);
+        engine.llamacpp.binary_path = None;
+        assert_eq!(engine.addresses(EngineName::Llamacpp), [""; 0]);
     }
 }

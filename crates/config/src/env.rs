@@ -10,7 +10,7 @@ use secrecy::SecretString;
 use crate::error::ConfigError;
 
 /// Every variable that is read.
-pub(crate) const VARIABLES: [&str; 11] = [
+pub(crate) const VARIABLES: [&str; 13] = [
     "HOME",
     "HOB_HOME",
     "HOB_CONFIG",
@@ -22,6 +22,8 @@ pub(crate) const VARIABLES: [&str; 11] = [
     "HF_ENDPOINT",
     "HF_TOKEN",
     "HOB_BACKENDS",
+    "HOB_DATABASE_URL",
+    "PGPASSFILE",
 ];
 
 /// The variables Hob reads, as they were at one moment. An empty variable counts as unset.
@@ -111,6 +113,17 @@ impl Environment {
             Some(path) if path.is_relative() => Err(ConfigError::RelativeVariable { variable }),
             path => Ok(path),
         }
+    }
+
+    /// `$HOB_DATABASE_URL`, which may contain a password.
+    pub(crate) fn database_url(&self) -> Result<Option<SecretString>, ConfigError> {
+        self.secret("HOB_DATABASE_URL")
+    }
+
+    /// `$PGPASSFILE`, else `~/.pgpass`: where clients of PostgreSQL look for passwords.
+    pub(crate) fn passfile(&self) -> Option<PathBuf> {
+        let named = self.values.get("PGPASSFILE").map(PathBuf::from);
+        named.or_else(|| self.home().map(|home| home.join(".pgpass")))
     }
 
     /// A key without the newline that reading it from a file often leaves behind. One that is no text is an error: to

@@ -16,6 +16,7 @@ mod api_key_format;
 mod book_tests;
 mod channel;
 mod config;
+mod database;
 mod edit;
 mod engine;
 mod engine_name;
@@ -48,7 +49,11 @@ pub use agent::{AgentConfig, AgentName, UnknownAgent};
 pub use api_key_format::SuspiciousKey;
 pub use channel::{ChannelConfig, WhatsappConfig};
 pub use config::Config;
-pub use engine::{CloudConfig, EmbeddedConfig, EngineConfig, EngineServer, LlamacppConfig};
+pub use database::DatabaseConfig;
+pub use engine::{
+    CloudConfig, EmbeddedConfig, EngineConfig, EngineServer, FlashAttentionSetting, KvCacheSetting,
+    LlamacppConfig,
+};
 pub use engine_name::{EngineName, UnknownEngine};
 pub use env::{Environment, Hub, ProviderKeys};
 pub use error::{BadValue, ConfigError};

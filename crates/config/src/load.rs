@@ -43,6 +43,10 @@ pub fn load(environment: &Environment) -> Result<Loaded, ConfigError> {
     if let Some(key) = environment.api_key()? {
         loaded.config.server.api_key = Some(key);
     }
+    if let Some(url) = environment.database_url()? {
+        loaded.config.database.url = Some(url);
+    }
+    loaded.config.passfile = environment.passfile();
     loaded.config.provider_keys = environment.provider_keys()?;
     loaded.config.hub = environment.hub()?;
     loaded.config.backends = environment.backends()?;

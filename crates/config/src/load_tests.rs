@@ -84,6 +84,24 @@ fn the_environments_key_goes_before_the_files() {
 }
 
 #[test]
+fn the_database_may_be_named_by_the_environment_and_is_never_shown() {
+    let home = home_with(b"[database]\nurl = 'postgres://hob:secret-one@file/x'");
+    let url = |loaded: &Loaded| {
+        loaded.config.database.url.as_ref().map(|url| url.expose_secret().to_owned()).expect("a URL")
+    };
+    let loaded = load(&environment(&home, &[])).expect("a good file");
+    assert_eq!(url(&loaded), "postgres://hob:secret-one@file/x");
+    assert_eq!(loaded.config.passfile, Some(home.path().join(".pgpass")));
+    assert!(!format!("{:?}", loaded.config).contains("secret-one"));
+    let variables =
+        [("HOB_DATABASE_URL", "postgres://hob:secret-two@environment/x"), ("PGPASSFILE", "/etc/pgpass")];
+    let loaded = load(&environment(&home, &variables)).expect("a good file");
+    assert_eq!(url(&loaded), "postgres://hob:secret-two@environment/x");
+    assert_eq!(loaded.config.passfile, Some("/etc/pgpass".into()));
+    assert!(!format!("{:?}", loaded.config).contains("secret-two"));
+}
+
+#[test]
 fn the_providers_keys_come_from_the_environment() {
     let loaded =
         load(&environment(&empty_home(), &[("ANTHROPIC_API_KEY", "sk-ant")])).expect("no file is fine");

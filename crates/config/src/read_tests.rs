@@ -59,24 +59,29 @@ fn the_defaults_are_the_documented_ones() {
     server.header_timeout = 30.0
     server.body_timeout = 60.0
     server.write_timeout = 60.0
+    server.drain_seconds = 0.0
     server.shutdown_grace = 30.0
     engine.default = ""
     engine.recommended = ""
     engine.pool = []
     engine.ollama.host = "http://localhost:11434"
     engine.ollama.hosts = []
+    engine.ollama.discover = ""
     engine.ollama.timeout = 120.0
     engine.ollama.api_key = ""
     engine.vllm.host = "http://localhost:8000"
     engine.vllm.hosts = []
+    engine.vllm.discover = ""
     engine.vllm.timeout = 120.0
     engine.vllm.api_key = ""
     engine.sglang.host = "http://localhost:30000"
     engine.sglang.hosts = []
+    engine.sglang.discover = ""
     engine.sglang.timeout = 120.0
     engine.sglang.api_key = ""
     engine.llamacpp.host = "http://localhost:8080"
     engine.llamacpp.hosts = []
+    engine.llamacpp.discover = ""
     engine.llamacpp.timeout = 120.0
     engine.llamacpp.api_key = ""
     engine.llamacpp.binary_path = ""
@@ -84,6 +89,7 @@ fn the_defaults_are_the_documented_ones() {
     engine.llamacpp.args = []
     engine.litellm.host = "http://localhost:4000"
     engine.litellm.hosts = []
+    engine.litellm.discover = ""
     engine.litellm.timeout = 120.0
     engine.litellm.api_key = ""
     engine.cloud.openai_host = "https://api.openai.com/v1"
@@ -92,12 +98,15 @@ fn the_defaults_are_the_documented_ones() {
     engine.cloud.timeout = 120.0
     engine.embedded.threads = 0
     engine.embedded.context = 0
-    engine.embedded.parallel = 8
+    engine.embedded.parallel = 0
     engine.embedded.queue = 64
     engine.embedded.keep_alive = 300.0
     engine.embedded.memory_mb = 0
     engine.embedded.prompt_lookup = false
     engine.embedded.gpu_layers = "auto"
+    engine.embedded.kv_cache = "f16"
+    engine.embedded.flash_attention = "auto"
+    engine.embedded.prefix_cache_mb = 512
     intelligence.default_model = ""
     intelligence.router = "heuristic"
     intelligence.fallback_model = ""
@@ -145,6 +154,11 @@ fn the_defaults_are_the_documented_ones() {
     telemetry.energy = true
     telemetry.otlp_endpoint = ""
     savings.prices = {}
+    database.url = ""
+    database.password_file = ""
+    database.max_connections = 10
+    database.connect_timeout = 5.0
+    database.statement_timeout = 30.0
     "#);
 }
 

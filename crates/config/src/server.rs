@@ -47,6 +47,8 @@ pub struct ServerConfig {
     pub body_timeout: Duration,
     /// How long a client may leave an answer unread.
     pub write_timeout: Duration,
+    /// How long the server still accepts requests after the signal to stop, while it reports that it is not ready.
+    pub drain_seconds: Duration,
     /// How long running answers may continue after the server begins to stop.
     pub shutdown_grace: Duration,
 }
@@ -132,6 +134,7 @@ impl Default for ServerConfig {
             header_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(60),
+            drain_seconds: Duration::ZERO,
             shutdown_grace: Duration::from_secs(30),
         }
     }
@@ -156,6 +159,7 @@ keys_of! {
         header_timeout: SECONDS, "Seconds a client may take to send the head of a request, or keep an idle connection open.";
         body_timeout: SECONDS, "Seconds without data of a request body before the server gives up.";
         write_timeout: SECONDS, "Seconds a client may stop reading its answer before the server disconnects it.";
+        drain_seconds: SECONDS_OR_NONE, "Seconds that the server still accepts requests after the signal to stop, while GET /health/ready answers 503; for servers behind a load balancer.";
         shutdown_grace: SECONDS_OR_NONE, "Seconds that running answers have to finish when the server stops.";
     }
 }

@@ -125,9 +125,11 @@ fn every_setting_is_in_the_template_and_the_template_has_no_other() {
         mcp,
         telemetry,
         savings,
+        database,
         provider_keys: _,
         hub: _,
         backends: _,
+        passfile: _,
     } = Config::default();
     let fields = [
         ("server", field_names(server)),
@@ -143,6 +145,7 @@ fn every_setting_is_in_the_template_and_the_template_has_no_other() {
         ("mcp", field_names(mcp)),
         ("telemetry", field_names(telemetry)),
         ("savings", field_names(savings)),
+        ("database", field_names(database)),
     ];
     let text: toml::Table = uncommented(&template(EngineName::Ollama, None)).parse().expect("it is TOML");
     let sections: BTreeSet<&str> = text.keys().map(String::as_str).collect();

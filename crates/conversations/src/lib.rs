@@ -8,7 +8,11 @@ mod types;
 
 pub use responses::{
     Appended, BufferedResponseStore, ConversationAppend, ConversationItem, FoundItems, ItemOrder, ItemPage,
-    ResponseChain, ResponseOwner, ResponseStore, SqliteResponseStore, StoredConversation, StoredResponse,
+    PostgresResponseStore, ResponseChain, ResponseOwner, ResponseStore, SqliteResponseStore,
+    StoredConversation, StoredResponse, response_store,
 };
-pub use store::{ConversationStore, MIGRATIONS, SqliteConversationStore};
+pub use store::{
+    COPY_TABLES, ConversationStore, MIGRATIONS, POSTGRES_MIGRATIONS, PostgresConversationStore,
+    SqliteConversationStore, open_conversation_store,
+};
 pub use types::{ChatId, ChatSummary, ChatTurn, Conversation, SavedTurn, TurnEnding, TurnNumber};

@@ -45,6 +45,11 @@ impl BackoffDelays {
         self.backoff.delay(self.failures)
     }
 
+    /// Whether the last attempt failed.
+    pub fn has_failed(&self) -> bool {
+        self.failures > 0
+    }
+
     pub fn reset(&mut self) {
         self.failures = 0;
     }

@@ -29,9 +29,9 @@ pub trait Engine: Send + Sync {
     /// Where it listens, for people to read; empty when it has no address.
     fn address(&self) -> &str;
 
-    /// The engines behind this one, if it is several servers under one key.
-    fn members(&self) -> &[Arc<dyn Engine>] {
-        &[]
+    /// The engines behind this one, if it is several servers under one key. The list can change.
+    fn members(&self) -> Vec<Arc<dyn Engine>> {
+        Vec::new()
     }
 
     /// The whole answer at once.

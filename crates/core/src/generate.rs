@@ -325,6 +325,8 @@ pub enum AnswerWarning {
     RerankedByEmbeddings,
     /// The answer ends after this many tokens at the latest, which is less than the caller allows.
     LengthLimited(u32),
+    /// The request waited for its turn: its place in the queue when it came, and the expected wait then.
+    Queued { position: usize, seconds: u64 },
     /// A field of the request that has no effect on this answer, by its name.
     Ignored(String),
 }
@@ -341,6 +343,9 @@ impl AnswerWarning {
             AnswerWarning::Estimated => "estimated",
             AnswerWarning::RerankedByEmbeddings => "reranked-by-embeddings",
             AnswerWarning::LengthLimited(tokens) => return Cow::Owned(format!("max-tokens={tokens}")),
+            AnswerWarning::Queued { position, seconds } => {
+                return Cow::Owned(format!("position={position}, seconds={seconds}"));
+            }
             AnswerWarning::Ignored(field) => return Cow::Owned(format!("ignored={field}")),
         })
     }

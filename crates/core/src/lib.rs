@@ -18,6 +18,7 @@ pub mod engine;
 pub mod engine_error;
 pub mod event;
 pub mod generate;
+mod host_discovery;
 pub mod key;
 pub mod limit;
 pub mod media;
@@ -60,6 +61,7 @@ pub use generate::{
     JsonSchema, MaxTokens, ReplyMode, ResponseFormat, Sampling, Temperature, ToolChoice, ToolDefinition,
     Usage, is_annotation, is_documented_field, is_documented_message_field,
 };
+pub use host_discovery::{HostDiscovery, HostRecords, NotDiscovery};
 pub use key::{
     CallReservation, CallerRights, EmptyKeyRing, KeyGrant, KeyRing, ModelPatterns, PlannedCall,
     RunningRequest, Spending,

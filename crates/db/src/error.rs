@@ -1,10 +1,12 @@
-//! Errors of the database. Every message names the file and says what to do.
+//! Errors of the database. Every message names the file or the server and says what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 use thiserror::Error;
+
+use crate::postgres::QueryError;
 
 #[derive(Debug, Error)]
 pub enum DatabaseError {
@@ -46,9 +48,91 @@ pub enum DatabaseError {
 
     #[error("the database {} failed ({source}). Run 'hob doctor' to check it.", path.display())]
     Failed { path: PathBuf, source: rusqlite::Error },
+
+    #[error("cannot read the password of the database from {}", path.display())]
+    PasswordFile { path: PathBuf, source: io::Error },
+
+    #[error(
+        "cannot set up TLS for PostgreSQL at {server} ({source}). Check sslmode and sslrootcert in the URL of the database."
+    )]
+    Tls { server: String, source: io::Error },
+
+    #[error("cannot start the thread for PostgreSQL at {server}")]
+    ClientThread { server: String, source: io::Error },
+
+    #[error(
+        "PostgreSQL at {server} cannot be reached ({source}). Hob tries again by itself; check that the server runs and that its \
+         address is right."
+    )]
+    Unreachable { server: String, source: Box<QueryError> },
+
+    #[error(
+        "PostgreSQL at {server} refused the login ({source}). Check the user, the password and the name of the database in the \
+         setting database.url."
+    )]
+    LoginRefused { server: String, source: Box<QueryError> },
+
+    #[error(
+        "all {max} connections to PostgreSQL at {server} are in use. Try again; if this happens often, raise database.max_connections."
+    )]
+    NoConnection { server: String, max: usize },
+
+    #[error("PostgreSQL at {server} is overloaded or blocked ({source}). Try again later.")]
+    Overloaded { server: String, source: Box<QueryError> },
+
+    #[error("PostgreSQL at {server} has no space left ({source}). Free some space on its disk.")]
+    ServerFull { server: String, source: Box<QueryError> },
+
+    #[error(
+        "PostgreSQL at {server} is read-only ({source}). If it is a standby, name all servers in database.url, so that Hob finds the \
+         primary; else allow changes again."
+    )]
+    Standby { server: String, source: Box<QueryError> },
+
+    #[error(
+        "the database at {server} was changed by a newer Hob: its version is {found}, and this Hob supports versions up to {known}. \
+         Update Hob, or use another database."
+    )]
+    NewerSchema { server: String, found: i64, known: i64 },
+
+    #[error(
+        "PostgreSQL at {server} cannot use {product} ({source}). Install {product} on the server, and run 'CREATE EXTENSION \
+         {extension}' in the database as a superuser; if an old version is there, run 'ALTER EXTENSION {extension} UPDATE'."
+    )]
+    NeedsExtension { server: String, product: &'static str, extension: &'static str, source: Box<QueryError> },
+
+    #[error("the database at {server} failed ({source}). Run 'hob doctor' to check it.")]
+    QueryFailed { server: String, source: Box<QueryError> },
 }
 
 impl DatabaseError {
+    /// Whether the same call may work later without a change by the user: the server is down, busy or full.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            DatabaseError::Busy { .. }
+            | DatabaseError::Full { .. }
+            | DatabaseError::Unreachable { .. }
+            | DatabaseError::NoConnection { .. }
+            | DatabaseError::Overloaded { .. }
+            | DatabaseError::ServerFull { .. }
+            | DatabaseError::Standby { .. } => true,
+            DatabaseError::Directory { .. }
+            | DatabaseError::Create { .. }
+            | DatabaseError::Open { .. }
+            | DatabaseError::Newer { .. }
+            | DatabaseError::Damaged { .. }
+            | DatabaseError::ReadOnly { .. }
+            | DatabaseError::Failed { .. }
+            | DatabaseError::PasswordFile { .. }
+            | DatabaseError::Tls { .. }
+            | DatabaseError::ClientThread { .. }
+            | DatabaseError::LoginRefused { .. }
+            | DatabaseError::NewerSchema { .. }
+            | DatabaseError::NeedsExtension { .. }
+            | DatabaseError::QueryFailed { .. } => false,
+        }
+    }
+
     /// Converts an error of SQLite.
     pub fn explain(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_owned();

@@ -29,6 +29,11 @@ impl LazyDatabase {
         LazyDatabase { inner: Arc::new(Inner { path, migrations, opened: Mutex::new(opened) }) }
     }
 
+    /// Its file; empty for a private database.
+    pub fn path(&self) -> &Path {
+        &self.inner.path
+    }
+
     /// Whether there is a database. Creates nothing.
     pub fn exists(&self) -> bool {
         self.opened().is_some() || self.inner.path.exists()

@@ -1,18 +1,25 @@
-//! SQLite files: opening, migrating, reading and writing. Has no tables except the one that counts migrations, and knows nothing
-//! of the tables of a capability.
+//! SQLite files and PostgreSQL: opening, migrating, reading and writing. Has no tables except the one that counts migrations, and
+//! knows nothing of the tables of a capability.
 //!
 //! Every call blocks, so asynchronous callers use `spawn_blocking`.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start this program again"))]
 
 mod batch_writer;
+mod change_watch;
+pub mod copy;
 mod error;
 mod lazy;
+pub mod postgres;
 mod sqlite;
+mod storage;
 
 pub use batch_writer::{BatchOptions, BatchSink, BatchWriter, FailureLog};
+pub use change_watch::ChangeWatch;
 pub use error::DatabaseError;
 pub use lazy::LazyDatabase;
-pub use sqlite::database::{ChangeWatch, Database, Durability};
+pub use sqlite::database::{Database, Durability};
+pub use sqlite::file_copy::{copy_file, count_rows, settle_file};
 pub use sqlite::inspect::{DatabaseState, inspect, peek};
 pub use sqlite::migrations::Migrations;
+pub use storage::Storage;

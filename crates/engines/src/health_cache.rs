@@ -48,12 +48,27 @@ impl HealthCache {
         self.engines.first()?.is_healthy().await
     }
 
+    /// The engines with several hosts, or with hosts that DNS lists.
+    pub fn hosts(&self) -> Vec<EngineHosts<'_>> {
+        let hosts = self.engines.iter().map(|health| EngineHosts {
+            engine: health.engine.key(),
+            hosts: health.engine.members().iter().map(|host| host.address().to_owned()).collect(),
+        });
+        hosts.filter(|engine| !engine.hosts.is_empty()).collect()
+    }
+
     /// The health of every engine that has a result, by its key.
     pub async fn all(&self) -> Vec<(&str, bool)> {
         let results = join_all(self.engines.iter().map(EngineHealth::is_healthy)).await;
         let keys = self.engines.iter().map(|health| health.engine.key());
         keys.zip(results).filter_map(|(key, healthy)| Some((key, healthy?))).collect()
     }
+}
+
+/// The addresses of the hosts of an engine that has several.
+pub struct EngineHosts<'a> {
+    pub engine: &'a str,
+    pub hosts: Vec<String>,
 }
 
 /// The last known health of one engine.

@@ -26,9 +26,9 @@ pub mod wire;
 #[cfg(feature = "cloud")]
 pub use cloud::{Cloud, CloudOptions, Provider};
 pub use fallback::Fallback;
-pub use health_cache::HealthCache;
+pub use health_cache::{EngineHosts, HealthCache};
 pub use managed::{ManagedError, ManagedOptions, ManagedServer};
-pub use multi_host::{MultiHost, MultiHostOptions};
+pub use multi_host::{DiscoveryOptions, FoundHost, MakeHost, MultiHost, MultiHostOptions, RefreshTimes};
 pub use ollama::Ollama;
 pub use openai_compat::{OpenAiCompat, Style};
 pub use pool::EnginePool;

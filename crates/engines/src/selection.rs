@@ -206,7 +206,7 @@ fn is_ourselves(engine: &Arc<dyn Engine>, wanted: &SelectionRules) -> bool {
 
 /// Whether requests to this engine reach the Hob server that listens on `bind`.
 pub fn points_to_self(engine: &dyn Engine, bind: &BindAddress) -> bool {
-    match engine.members() {
+    match engine.members().as_slice() {
         [] => is_own_address(engine.address(), bind),
         members => members.iter().all(|member| points_to_self(member.as_ref(), bind)),
     }

@@ -3,7 +3,8 @@
 // ggml looks at every cell for every head of every layer, converts its mask to a float, calls expf, and keeps the sum in halves
 // that it loads and stores for each cell. Half of the time of a token of a small model was spent there. Here the cells that the
 // token sees are found 32 at a time, which makes those of other conversations in the same memory cheap, and are then worked on
-// in blocks: scores, maximum, exponentials, sum. The result is that of ggml, with the sum in floats.
+// in blocks: scores, maximum, exponentials, sum. The result is that of ggml, with the sum in floats. For the tokens of a prompt,
+// ggml multiplies tiles of cells; the functions here choose the cells of a tile and fill it.
 #pragma once
 
 #include "ggml-cpu-impl.h"
@@ -38,6 +39,30 @@ static inline __m128 hob_quarter(hob_floats a) {
     const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
     return _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
 }
+static inline void hob_transpose(hob_floats * r) {
+    hob_floats t[16];
+    for (int i = 0; i < 16; i += 2) {
+        t[i]     = _mm512_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+    }
+    const auto low  = [](__m512 a, __m512 b) { return _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(b))); };
+    const auto high = [](__m512 a, __m512 b) { return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(b))); };
+    for (int i = 0; i < 16; i += 4) {
+        r[i]     = low(t[i], t[i + 2]);
+        r[i + 1] = high(t[i], t[i + 2]);
+        r[i + 2] = low(t[i + 1], t[i + 3]);
+        r[i + 3] = high(t[i + 1], t[i + 3]);
+    }
+    // Each quarter has four rows of one column now.
+    for (int j = 0; j < 4; j++) {
+        const __m512 even[2] = {_mm512_shuffle_f32x4(r[j], r[4 + j], 0x88), _mm512_shuffle_f32x4(r[8 + j], r[12 + j], 0x88)};
+        const __m512 odd[2]  = {_mm512_shuffle_f32x4(r[j], r[4 + j], 0xdd), _mm512_shuffle_f32x4(r[8 + j], r[12 + j], 0xdd)};
+        r[j]      = _mm512_shuffle_f32x4(even[0], even[1], 0x88);
+        r[4 + j]  = _mm512_shuffle_f32x4(odd[0], odd[1], 0x88);
+        r[8 + j]  = _mm512_shuffle_f32x4(even[0], even[1], 0xdd);
+        r[12 + j] = _mm512_shuffle_f32x4(odd[0], odd[1], 0xdd);
+    }
+}
 // A bit for each of the next cells that the mask shows.
 static constexpr int HOB_LOOKED_AT = 32;
 static inline uint32_t hob_shown(const ggml_fp16_t * mask) {
@@ -68,6 +93,24 @@ static inline float hob_peak(hob_floats a) {
     const __m128 pair    = _mm_max_ps(quarter, _mm_movehl_ps(quarter, quarter));
     return _mm_cvtss_f32(_mm_max_ss(pair, _mm_movehdup_ps(pair)));
 }
+static inline void hob_transpose(hob_floats * r) {
+    hob_floats t[8];
+    for (int i = 0; i < 8; i += 2) {
+        t[i]     = _mm256_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) {
+        r[i]     = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+        r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+        r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+    }
+    for (int j = 0; j < 4; j++) {
+        const __m256 low = r[j];
+        r[j]     = _mm256_permute2f128_ps(low, r[4 + j], 0x20);
+        r[4 + j] = _mm256_permute2f128_ps(low, r[4 + j], 0x31);
+    }
+}
 static constexpr int HOB_LOOKED_AT = 16;
 static inline uint32_t hob_shown(const ggml_fp16_t * mask) {
     const __m256i same = _mm256_cmpeq_epi16(_mm256_loadu_si256((const __m256i *) mask), _mm256_set1_epi16((short) HOB_HIDDEN));
@@ -91,6 +134,89 @@ static inline int64_t hob_next_cell(const ggml_fp16_t * mask, int64_t at, int64_
         at++;
     }
     return at;
+}
+
+// The next cells, from `at` on, that at least one of the rows of the mask shows: at most `most`. Moves `at` behind them.
+static inline int hob_collect_tile(const ggml_fp16_t * rows, size_t row_bytes, int row_count, int64_t & at, int64_t end, int32_t * cells, int most) {
+    int count = 0;
+    const auto row = [&](int r) { return (const ggml_fp16_t *) ((const char *) rows + r * row_bytes); };
+#if defined(HOB_ATTENTION)
+    for (; rows != nullptr && at + HOB_LOOKED_AT <= end; at += HOB_LOOKED_AT) {
+        uint32_t shown = 0;
+        for (int r = 0; r < row_count; r++) {
+            shown |= hob_shown(row(r) + at);
+        }
+        if (count + __builtin_popcount(shown) > most) {
+            return count;
+        }
+        for (; shown != 0; shown &= shown - 1) {
+            cells[count++] = (int32_t) at + __builtin_ctz(shown);
+        }
+    }
+#endif
+    for (; at < end && count < most; at++) {
+        bool is_shown = rows == nullptr;
+        for (int r = 0; r < row_count && !is_shown; r++) {
+            is_shown = row(r)[at] != HOB_HIDDEN;
+        }
+        if (is_shown) {
+            cells[count++] = (int32_t) at;
+        }
+    }
+    return count;
+}
+
+// The mask of cells of a tile, as floats.
+static inline void hob_mask_of(const ggml_fp16_t * row, const int32_t * cells, int count, float slope, float * out) {
+    int i = 0;
+#if defined(HOB_ATTENTION)
+    if (count > 0 && cells[count - 1] - cells[0] == count - 1) {
+        for (; i + HOB_LANES <= count; i += HOB_LANES) {
+            hob_store(out + i, hob_mul(hob_load(row + cells[i]), hob_all(slope)));
+        }
+    }
+#endif
+    for (; i < count; i++) {
+        out[i] = slope * GGML_CPU_FP16_TO_FP32(row[cells[i]]);
+    }
+}
+
+// Packs the keys of cells, so that a number of all of them lies together: how many were packed. The rest is left to the caller.
+static inline int hob_pack_keys(const char * keys, size_t key_bytes, int64_t size, const int32_t * cells, int count, float * out, int stride) {
+    int i = 0;
+#if defined(HOB_ATTENTION)
+    if (size % HOB_LANES != 0) {
+        return 0;
+    }
+    for (; i + HOB_LANES <= count; i += HOB_LANES) {
+        for (int64_t d = 0; d < size; d += HOB_LANES) {
+            hob_floats block[HOB_LANES];
+            for (int j = 0; j < HOB_LANES; j++) {
+                block[j] = hob_load((const ggml_fp16_t *) (keys + cells[i + j] * key_bytes) + d);
+            }
+            hob_transpose(block);
+            for (int j = 0; j < HOB_LANES; j++) {
+                hob_store(out + (d + j) * stride + i, block[j]);
+            }
+        }
+    }
+#endif
+    return i;
+}
+
+// The largest of some numbers.
+static inline void hob_max_of(int count, float * largest, const float * numbers) {
+#if defined(HOB_ATTENTION)
+    if (count % HOB_LANES == 0) {
+        hob_floats peaks = hob_all(-INFINITY);
+        for (int i = 0; i < count; i += HOB_LANES) {
+            peaks = hob_max(peaks, hob_load(numbers + i));
+        }
+        *largest = hob_peak(peaks);
+        return;
+    }
+#endif
+    ggml_vec_max_f32(count, largest, numbers);
 }
 
 #if defined(HOB_ATTENTION)

@@ -74,22 +74,64 @@ hob_patch(ggml-cpu/ops.cpp [==[
             for (int64_t d = 0; d < DV; ++d) {
                 VKQ32[d] = GGML_CPU_FP16_TO_FP32(VKQ16[d]);
 ]==])
-# Prompts are read in tiles, which are skipped if they are hidden; finding that out without a conversion takes less time.
+# Prompts are read in tiles of cells. A tile is made of the next cells that its tokens see, wherever they lie: the cells of a
+# conversation lie among those of others when many are answered together.
 hob_patch(ggml-cpu/ops.cpp [==[
-            if (mask) {
-                bool can_skip = true;
+        for (int64_t ic = 0; ic < nek1; ic += KV_TILE_SZ) {
+            const int kv_tile = (int)std::min((int64_t)KV_TILE_SZ, nek1 - ic);
 ]==] [==[
-            bool is_hidden = mask != nullptr;
-            for (int tq = 0; is_hidden && tq < tile_rows; tq++) {
-                const ggml_fp16_t * row = (const ggml_fp16_t *)((const char *) mask->data + (iq1 + tq)*mask->nb[1] + (iq2%mask->ne[2])*mask->nb[2] + (iq3%mask->ne[3])*mask->nb[3]);
-                is_hidden = hob_next_cell(row, ic, ic + kv_tile) == ic + kv_tile;
+        const ggml_fp16_t * rows = mask == nullptr ? nullptr : (const ggml_fp16_t *)((const char *) mask->data + iq1*mask->nb[1] + (iq2%mask->ne[2])*mask->nb[2] + (iq3%mask->ne[3])*mask->nb[3]);
+        for (int64_t next = 0; next < nek1;) {
+            int32_t cells[KV_TILE_SZ];
+            const int kv_tile = hob_collect_tile(rows, mask == nullptr ? 0 : mask->nb[1], tile_rows, next, nek1, cells, KV_TILE_SZ);
+            if (kv_tile == 0) {
+                break;
             }
-            if (is_hidden) {
-                continue;
-            }
-            if (mask) {
-                bool can_skip = true;
 ]==])
+# Half of the time was spent on the mask, on keys and on the maximum, one number at a time.
+hob_patch(ggml-cpu/ops.cpp [==[
+                bool can_skip = true;
+                for (int tq = 0; tq < tile_rows; tq++) {
+]==] [==[
+                for (int tq = 0; tq < tile_rows; tq++) {
+]==])
+hob_patch(ggml-cpu/ops.cpp [==[
+                    for (int tk = 0; tk < kv_tile; tk++) {
+                        mask32[tq * KV_TILE_SZ + tk] = slope * GGML_CPU_FP16_TO_FP32(mp_row[ic + tk]);
+                        if (mask32[tq * KV_TILE_SZ + tk] != -INFINITY) {
+                            can_skip = false;
+                        }
+                    }
+]==] [==[
+                    hob_mask_of(mp_row, cells, kv_tile, slope, mask32 + tq * KV_TILE_SZ);
+]==])
+hob_patch(ggml-cpu/ops.cpp [==[
+
+                if (can_skip) {
+                    continue;
+                }
+            }
+
+            // Pack K tile transposed]==] [==[
+
+            }
+
+            // Pack K tile transposed]==])
+hob_patch(ggml-cpu/ops.cpp [==[
+            for (int tk = 0; tk < kv_tile; tk++) {
+                const char * k_data = (const char *)k->data + (ic + tk)*nbk1 + ik2*nbk2 + ik3*nbk3;
+]==] [==[
+            const int packed = kv_type == GGML_TYPE_F16
+                ? hob_pack_keys((const char *)k->data + ik2*nbk2 + ik3*nbk3, nbk1, DK, cells, kv_tile, K_f32, KV_TILE_SZ) : 0;
+            for (int tk = packed; tk < kv_tile; tk++) {
+                const char * k_data = (const char *)k->data + cells[tk]*nbk1 + ik2*nbk2 + ik3*nbk3;
+]==])
+hob_patch(ggml-cpu/ops.cpp
+    "ggml_vec_max_f32(KV_TILE_SZ, &tile_max, kq_row);"
+    "hob_max_of(KV_TILE_SZ, &tile_max, kq_row);")
+hob_patch(ggml-cpu/ops.cpp
+    "const char * v_data = (const char *)v->data + (ic + tk)*nbv1 + iv2*nbv2 + iv3*nbv3;"
+    "const char * v_data = (const char *)v->data + cells[tk]*nbv1 + iv2*nbv2 + iv3*nbv3;")
 # The threads divide the cells of a single token evenly. Those of one conversation lie together, so that one thread had them
 # all. Attention sinks belong to the first cell.
 hob_patch(ggml-cpu/ops.cpp [==[

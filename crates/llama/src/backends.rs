@@ -137,9 +137,10 @@ mod libraries {
         let text = path.to_str().and_then(|text| CString::new(text).ok()).ok_or("its path is no text")?;
         // SAFETY: the path is a zero-terminated string that outlives the call. Loading runs code of the library, which lies in a
         // directory of the program or of the user's choice.
-        let (backend, errors) = log::with_errors(|| unsafe { sys::ggml_backend_load(text.as_ptr()) });
+        let (backend, said) = log::listen(|| unsafe { sys::ggml_backend_load(text.as_ptr()) });
         if backend.is_null() {
-            return Err(errors
+            return Err(said
+                .errors
                 .into_iter()
                 .next()
                 .unwrap_or_else(|| "it does not support this machine".to_owned()));

@@ -9,6 +9,21 @@ pub(crate) struct StepSize {
     pub(crate) beside: usize,
 }
 
+/// Prompt tokens per step. A step cannot be interrupted, so the next request waits for its end. More would be hardly faster on a
+/// processor.
+pub(crate) const STEP: StepSize = StepSize { alone: 128, beside: 64 };
+
+/// A graphics card is fast enough for more.
+pub(crate) const CARD_STEP: StepSize = StepSize { alone: 512, beside: 256 };
+
+impl StepSize {
+    /// The most tokens of a step over this many sequences: prompts alone, or one token of each sequence beside prompts. Guesses
+    /// use what is left.
+    pub(crate) fn tokens_of(self, sequences: usize) -> usize {
+        self.alone.max(self.beside + sequences)
+    }
+}
+
 /// The share of one sequence in a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Share {

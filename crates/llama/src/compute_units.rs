@@ -4,9 +4,9 @@ use hob_core::{ComputeUnits, DevicePlan};
 use hob_models::StoredModel;
 
 use crate::backends::{backend, problems};
-use crate::devices::{Offload, cards, processor_features};
+use crate::devices::{cards, processor_features};
 use crate::error::plain_message;
-use crate::loading::layer_sizes;
+use crate::loading::LoadPlan;
 use crate::options::LlamaOptions;
 
 /// What the engine computes with.
@@ -21,7 +21,6 @@ pub(crate) fn compute_units() -> ComputeUnits {
 
 /// Where the layers of a model would go now; `None` if its header cannot be read.
 pub(crate) fn device_plan(stored: &StoredModel, options: &LlamaOptions) -> Option<DevicePlan> {
-    let sizes = layer_sizes(stored, options)?;
-    let offload = Offload::plan(&sizes, &cards(), options.gpu_layers);
-    Some(DevicePlan { layers: sizes.all(), shares: offload.shares })
+    let plan = LoadPlan::new(stored, options)?;
+    Some(DevicePlan { layers: plan.sizes.all(), shares: plan.offload.shares })
 }

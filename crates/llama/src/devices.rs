@@ -74,12 +74,20 @@ pub(crate) fn cards() -> Vec<Card> {
     if cards.is_empty() { of(LlamaBackendDeviceType::IntegratedGpu) } else { cards }
 }
 
-/// Bytes of all cards for models.
-pub(crate) fn card_memory(wanted: GpuLayers) -> u64 {
+/// The cards for models.
+pub(crate) fn usable_cards(wanted: GpuLayers) -> Vec<Card> {
     match wanted {
-        GpuLayers::Count(0) => 0,
-        GpuLayers::Auto | GpuLayers::Count(_) => cards().iter().map(Card::room).sum(),
+        GpuLayers::Count(0) => Vec::new(),
+        GpuLayers::Auto | GpuLayers::Count(_) => cards(),
     }
+}
+
+/// Bytes of all cards for models. Several cards cannot be filled completely: layers are not divided, and each card has its own
+/// buffers. Never 0 with a card, because 0 means that there is none.
+pub(crate) fn room(cards: &[Card]) -> u64 {
+    let all: u64 = cards.iter().map(Card::room).sum();
+    let usable = if cards.len() > 1 { all / 8 * 7 } else { all };
+    usable.max(u64::from(!cards.is_empty()))
 }
 
 /// Where a card is in the machine, if its driver says so.
@@ -160,6 +168,8 @@ pub(crate) struct Offload {
     /// The numbers of the cards in llama.cpp's list.
     pub(crate) cards: Vec<usize>,
     pub(crate) shares: Vec<DeviceShare>,
+    /// Bytes that the cards had for models; 0 if no layer is there. The context depends on them.
+    pub(crate) room: u64,
 }
 
 impl Offload {
@@ -186,6 +196,7 @@ impl Offload {
             is_whole: layers >= sizes.all(),
             cards: cards.iter().map(|card| card.index).collect(),
             shares: shares.collect(),
+            room: room(cards),
         }
     }
 

@@ -6,26 +6,29 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
 use hob_core::{
-    Collector, CompletionRequest, ComputeDevice, ComputeUnits, Cut, Delta, DeltaStream, DetokenizeRequest,
-    DevicePlan, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream,
-    ModelCapabilities, ModelInfo, ModelKind, RerankRequest, Reranking, RunningModel, TokenizeInput,
-    TokenizeRequest, Tokenized, Usage,
+    AnswerWarning, Collector, CompletionRequest, ComputeDevice, ComputeUnits, Cut, Delta, DeltaStream,
+    DetokenizeRequest, DevicePlan, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest,
+    Generation, GenerationStream, ModelCapabilities, ModelInfo, ModelKind, RerankRequest, Reranking,
+    RunningModel, TokenizeInput, TokenizeRequest, Tokenized, Usage,
 };
 use hob_models::catalogue;
 use hob_models::tuned::{KeepTuned, TuneReport};
-use hob_models::{ContextPlan, StoredModel, StoredProjector};
+use hob_models::{CatalogueEntry, MemoryNeeds, ModelFootprint, StoredModel, StoredProjector};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use crate::backends::{backend, is_started, look_in};
 use crate::compute_units::{compute_units, device_plan};
 use crate::constraint::schema_field;
+use crate::context_size::footprint;
 use crate::devices::cards;
 use crate::error::{KEY, bad_request, busy, interrupted, unusable};
 use crate::grammar_thread;
 use crate::job::{EmbedJob, Job, VectorForm, WarmJob};
-use crate::loaded_model::{ContextSize, MAX_PARALLEL};
+use crate::load_queue::{QueuePlace, seconds};
+use crate::loading::LoadPlan;
 use crate::media;
-use crate::model_cache::{Handle, Lease, ModelCache};
+use crate::model_cache::{Lease, ModelCache};
+use crate::model_thread::Handle;
 use crate::options::LlamaOptions;
 use crate::prompt::{Prepared, prompt_of};
 use crate::question::{Question, blocking, encode_files, read};
@@ -72,20 +75,25 @@ impl LlamaEngine {
         self.cache.counted(|loaded| &loaded.guessed)
     }
 
-    /// How the memory of conversations is divided for a model that was trained for this context.
-    pub fn context_plan(&self, trained: Option<u64>) -> ContextPlan {
-        let options = self.cache.options();
-        let size = ContextSize::sized(trained, options);
-        ContextPlan {
-            context: size.context.into(),
-            cells: size.cells.into(),
-            slots: options.parallel.clamp(1, MAX_PARALLEL),
-        }
+    /// How often a model was loaded so far.
+    pub fn loads(&self) -> u64 {
+        self.cache.loads()
     }
 
     /// Bytes of memory for all models, those of graphics cards among them. Starts llama.cpp; blocks.
     pub fn memory_budget(&self) -> u64 {
         self.cache.memory_budget()
+    }
+
+    /// The memory of a model with its conversations. `None` if its header cannot be read. Starts llama.cpp; blocks.
+    pub fn footprint(&self, stored: &StoredModel) -> Option<ModelFootprint> {
+        LoadPlan::new(stored, self.cache.options()).map(|plan| plan.footprint)
+    }
+
+    /// The same for a model of the catalogue.
+    pub fn entry_footprint(&self, entry: &CatalogueEntry) -> ModelFootprint {
+        let needs = MemoryNeeds::of_entry(entry);
+        footprint(&needs, Some(entry.context), self.cache.options(), self.cache.card_memory())
     }
 
     /// What it computes with. Starts llama.cpp; blocks.
@@ -108,7 +116,7 @@ impl LlamaEngine {
     /// Sends a request to its model; the answer is a stream.
     async fn start(&self, question: Question) -> Result<GenerationStream, EngineError> {
         let began = Instant::now();
-        let (handle, lease) = self.cache.acquire(question.model()).await?;
+        let (handle, lease, waited) = self.cache.acquire(question.model()).await?;
         let load_time = began.elapsed();
         if handle.loaded.embeds_only {
             return Err(bad_request(
@@ -116,12 +124,19 @@ impl LlamaEngine {
                 Some("model"),
             ));
         }
+        let queued = waited.or_else(|| position_in_queue(&handle));
         let place = place_in_queue(&handle)?;
         let ignored = question.ignored();
         let (question, files) = question.encoded(&handle.loaded).await?;
         let mut prepared = read(&handle.loaded, question, files).await?;
         let mut warnings = std::mem::take(&mut prepared.ask.warnings);
         warnings.extend(ignored);
+        warnings.extend(
+            queued.map(|place| AnswerWarning::Queued {
+                position: place.position,
+                seconds: seconds(place.wait),
+            }),
+        );
         let deltas = if prepared.constraint.check.is_some() {
             checked(&handle, lease, prepared, place).await?
         } else {
@@ -246,8 +261,17 @@ async fn checked(
 
 fn place_in_queue(handle: &Handle) -> Result<OwnedSemaphorePermit, EngineError> {
     Arc::clone(&handle.queue).try_acquire_owned().map_err(|_| {
-        busy(format!("the queue of the model '{}' is full; try again in a moment", handle.loaded.id), 1)
+        let wait = handle.pace.answers(handle.places, handle.loaded.parallel);
+        busy(format!("the queue of the model '{}' is full; try again later", handle.loaded.id), seconds(wait))
     })
+}
+
+/// The place of the next request, if all slots are taken.
+fn position_in_queue(handle: &Handle) -> Option<QueuePlace> {
+    let slots = handle.loaded.parallel;
+    let taken = handle.places.saturating_sub(handle.queue.available_permits());
+    let position = (taken + 1).checked_sub(slots).filter(|position| *position > 0)?;
+    Some(QueuePlace { position, wait: handle.pace.answers(position, slots) })
 }
 
 fn send(handle: &Handle, order: Order) -> Result<(), EngineError> {
@@ -299,7 +323,7 @@ impl Engine for LlamaEngine {
     }
 
     async fn tokenize(&self, request: &TokenizeRequest) -> Result<Tokenized, EngineError> {
-        let (handle, _lease) = self.cache.acquire(&request.model).await?;
+        let (handle, _lease, _) = self.cache.acquire(&request.model).await?;
         let (loaded, mut request) = (Arc::clone(&handle.loaded), request.clone());
         let mut files = Vec::new();
         if let TokenizeInput::Conversation(conversation) = &mut request.input
@@ -313,13 +337,13 @@ impl Engine for LlamaEngine {
     }
 
     async fn detokenize(&self, request: &DetokenizeRequest) -> Result<String, EngineError> {
-        let (handle, _lease) = self.cache.acquire(&request.model).await?;
+        let (handle, _lease, _) = self.cache.acquire(&request.model).await?;
         let (loaded, request) = (Arc::clone(&handle.loaded), request.clone());
         blocking(move || tokens::join(&loaded, &request)).await
     }
 
     async fn rerank(&self, request: &RerankRequest) -> Result<Reranking, EngineError> {
-        let (handle, _lease) = self.cache.acquire(&request.model).await?;
+        let (handle, _lease, _) = self.cache.acquire(&request.model).await?;
         let place = place_in_queue(&handle)?;
         let (loaded, request) = (Arc::clone(&handle.loaded), request.clone());
         let inputs = blocking(move || rerank::pairs(&loaded, &request)).await?;
@@ -331,7 +355,7 @@ impl Engine for LlamaEngine {
     /// Vectors of length one.
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
         let began = Instant::now();
-        let (handle, _lease) = self.cache.acquire(&request.model).await?;
+        let (handle, _lease, _) = self.cache.acquire(&request.model).await?;
         let load_time = Some(began.elapsed());
         let place = place_in_queue(&handle)?;
         let (loaded, request) = (Arc::clone(&handle.loaded), request.clone());
@@ -404,7 +428,7 @@ impl Engine for LlamaEngine {
 
     /// Reads the prompt while the model is idle, until the next request. Dropping the future cancels it.
     async fn warm(&self, request: &GenerateRequest) -> Result<(), EngineError> {
-        let (handle, _lease) = self.cache.acquire(&request.model).await?;
+        let (handle, _lease, _) = self.cache.acquire(&request.model).await?;
         if handle.loaded.embeds_only {
             return Ok(());
         }

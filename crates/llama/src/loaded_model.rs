@@ -5,34 +5,25 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use hob_core::{EngineError, ModelCapabilities};
-use hob_models::{MemoryEstimate, StoredModel};
+use hob_models::{ContextShape, KvPrecision, MemoryEstimate, MemoryNeeds, StoredModel};
 use llama_cpp_2::context::LlamaContext;
-use llama_cpp_2::context::params::{LlamaContextParams, LlamaPoolingType};
+use llama_cpp_2::context::params::{KvCacheType, LlamaContextParams, LlamaPoolingType};
 use llama_cpp_2::model::{LlamaChatTemplate, LlamaModel};
 use llama_cpp_2::token::LlamaToken;
 use llama_cpp_2::token_type::LlamaTokenAttr;
 
 use crate::backends::backend;
-use crate::batch_plan::StepSize;
+use crate::batch_plan::{CARD_STEP, STEP, StepSize};
 use crate::chat::ChatTemplate;
+use crate::context_size::ContextSize;
 use crate::control_tokens::ControlTokens;
 use crate::devices::Offload;
 use crate::error::{bad_request, unusable};
 use crate::grammar::{GrammarError, Spelling, Vocabulary};
 use crate::log;
 use crate::media::{Projector, Senses, WHOLE_PICTURE};
-use crate::options::LlamaOptions;
+use crate::options::{FlashAttention, LlamaOptions};
 use crate::slots::Reuse;
-
-/// The default context.
-const DEFAULT_CONTEXT: u32 = 8192;
-
-/// Prompt tokens per step. A step cannot be interrupted, so the next request waits for its end. More would be hardly faster on a
-/// processor.
-pub(crate) const STEP: StepSize = StepSize { alone: 128, beside: 64 };
-
-/// A graphics card is fast enough for more.
-const CARD_STEP: StepSize = StepSize { alone: 512, beside: 256 };
 
 /// The longest text to embed.
 const MAX_EMBEDDED: u32 = 2048;
@@ -48,49 +39,6 @@ const RANK_POOLING: &str = "4";
 
 /// Short texts per batch.
 const EMBED_BATCH: usize = 64;
-
-/// The size of the context memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ContextSize {
-    /// Tokens of one conversation.
-    pub(crate) context: u32,
-    /// Tokens of all conversations. Less than `context` for each: few use all of it, and a request waits until enough is free.
-    /// The memory is allocated as needed.
-    pub(crate) cells: u32,
-}
-
-/// The most conversations that one model answers concurrently.
-pub(crate) const MAX_PARALLEL: usize = 64;
-
-/// The initial cells: for a few short conversations, or the prompt of an agent.
-const FIRST_CELLS: u32 = 1024;
-
-impl ContextSize {
-    pub(crate) fn of(stored: &StoredModel, options: &LlamaOptions) -> Self {
-        Self::sized(stored.header.as_ref().and_then(|header| header.context_length), options)
-    }
-
-    /// The size for a model that was trained for this context.
-    pub(crate) fn sized(trained: Option<u64>, options: &LlamaOptions) -> Self {
-        let trained = trained
-            .and_then(|length| u32::try_from(length).ok())
-            .filter(|length| *length > 0)
-            .unwrap_or(DEFAULT_CONTEXT);
-        let context = options.context.unwrap_or(DEFAULT_CONTEXT).clamp(1, trained);
-        let sharing = u32::try_from(options.parallel.clamp(1, 2)).unwrap_or(1);
-        // llama.cpp uses all cells as the longest conversation, which must not exceed the training.
-        ContextSize { context, cells: context.saturating_mul(sharing).min(trained) }
-    }
-
-    pub(crate) fn first_cells(&self) -> u32 {
-        self.cells.min(FIRST_CELLS)
-    }
-
-    /// The estimated memory of the model.
-    pub(crate) fn memory(&self, stored: &StoredModel) -> u64 {
-        stored.memory(self.cells.into()).as_ref().map_or(stored.size, MemoryEstimate::total)
-    }
-}
 
 /// The chat template.
 #[derive(Debug)]
@@ -128,6 +76,10 @@ pub(crate) struct LoadedModel {
     vocabulary: OnceLock<Result<Arc<Vocabulary>, GrammarError>>,
     pub(crate) context_size: ContextSize,
     pub(crate) parallel: usize,
+    /// What it needs, with the size of the weights as they are in memory.
+    needs: Option<MemoryNeeds>,
+    kv: KvPrecision,
+    flash_attention: FlashAttention,
     threads: i32,
     /// An embedding model, which cannot generate.
     pub(crate) embeds_only: bool,
@@ -145,15 +97,19 @@ pub(crate) struct LoadedModel {
 }
 
 impl LoadedModel {
-    /// A model that llama.cpp has loaded.
+    /// A model that llama.cpp has loaded, with the bytes of weights that it copied.
     pub(crate) fn new(
         stored: &StoredModel,
         options: &LlamaOptions,
         offload: &Offload,
-        model: LlamaModel,
+        (model, copied): (LlamaModel, u64),
     ) -> Result<Self, EngineError> {
         let name = &stored.id;
         let header = stored.header.as_deref();
+        let context_size = ContextSize::of(stored, options, offload.room);
+        if let Some(trained) = stored.trained().filter(|trained| u64::from(context_size.context) > *trained) {
+            tracing::warn!(model = %name, context = context_size.context, trained, "the context is longer than the model was trained for");
+        }
         let template = choose_template(&model, name)?;
         let marks = control_marks(&model, template.marks().chain(COMMON_MARKS));
         let architecture = header.and_then(|header| header.architecture.clone()).unwrap_or_default();
@@ -173,8 +129,11 @@ impl LoadedModel {
             control: control_tokens(&model),
             marks,
             vocabulary: OnceLock::new(),
-            context_size: ContextSize::of(stored, options),
-            parallel: options.parallel.clamp(1, MAX_PARALLEL),
+            context_size,
+            parallel: context_size.slots,
+            needs: stored.needs().map(|needs| needs.with_weights(needs.weights.max(copied))),
+            kv: options.kv,
+            flash_attention: options.flash_attention,
             threads,
             embeds_only: header.is_some_and(|header| header.is_embedding),
             pooling,
@@ -194,7 +153,7 @@ impl LoadedModel {
 
     /// The initial cells. A card has the memory for all of them, and a larger context takes longer to make than to fill.
     pub(crate) fn first_cells(&self) -> u32 {
-        if self.offload.layers > 0 { self.context_size.cells } else { self.context_size.first_cells() }
+        if self.offload.layers > 0 { self.context_size.cells } else { self.context_size.first_cells }
     }
 
     /// Prompt tokens per step.
@@ -202,16 +161,28 @@ impl LoadedModel {
         if self.offload.layers > 0 { CARD_STEP } else { STEP }
     }
 
-    /// The context to generate, with this many cells.
-    pub(crate) fn writing_context(&self, cells: u32) -> Result<LlamaContext<'_>, EngineError> {
+    /// The most tokens or vectors that are read at once.
+    fn batch(&self) -> usize {
         let reads_whole = self.projector.as_ref().is_some_and(|projector| projector.reads_whole);
         let largest = if reads_whole { WHOLE_PICTURE } else { 0 };
-        let batch = u32::try_from((self.step().alone + self.parallel).max(largest)).unwrap_or(1024);
+        self.step().tokens_of(self.parallel).max(largest)
+    }
+
+    /// The context to generate, with this many cells.
+    pub(crate) fn writing_context(&self, cells: u32) -> Result<LlamaContext<'_>, EngineError> {
+        let batch = u32::try_from(self.batch()).unwrap_or(1024);
+        let kv = match self.kv {
+            KvPrecision::F16 => KvCacheType::F16,
+            KvPrecision::Q8 => KvCacheType::Q8_0,
+        };
         let params = LlamaContextParams::default()
             .with_n_ctx(NonZeroU32::new(cells))
             .with_n_batch(batch)
             .with_n_ubatch(batch)
             .with_n_seq_max(u32::try_from(self.parallel).unwrap_or(1))
+            .with_type_k(kv)
+            .with_type_v(kv)
+            .with_flash_attention_policy(self.flash_attention.policy())
             // One pool for all sequences: they share common prefixes for free, a single one may use all of it, and a step over
             // prompts and single tokens stays one pass over the weights.
             .with_kv_unified(true)
@@ -280,10 +251,26 @@ impl LoadedModel {
 
     fn context(&self, params: LlamaContextParams) -> Result<LlamaContext<'_>, EngineError> {
         let backend = backend()?;
-        let (context, errors) = log::with_errors(|| self.model.new_context(backend, params));
+        let (context, said) = log::listen(|| self.model.new_context(backend, params));
         context.map_err(|_| {
-            unusable(format!("not enough memory for the model '{}': {}", self.id, errors.join("; ")))
+            unusable(format!("not enough memory for the model '{}': {}", self.id, said.errors.join("; ")))
         })
+    }
+
+    /// The memory of the model with this many cells, on graphics cards or not.
+    pub(crate) fn memory(&self, cells: u32) -> Option<MemoryEstimate> {
+        let batch = match self.embeds_only {
+            true => self.longest_embedded().into(),
+            false => self.batch() as u64,
+        };
+        let slots = if self.embeds_only { self.embedded_together() } else { self.parallel } as u64;
+        let shape = ContextShape { cells: cells.into(), slots, batch, kv: self.kv };
+        self.needs.map(|needs| needs.estimate(shape))
+    }
+
+    /// The part of it that is in the main memory.
+    pub(crate) fn main_memory(&self, cells: u32) -> Option<u64> {
+        self.memory(cells).map(|memory| memory.total().saturating_sub(self.offload.bytes()))
     }
 
     /// The text of tokens, with the names of control tokens.
@@ -426,21 +413,5 @@ fn read_template(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_conversation_exceeds_the_training_context() {
-        let size = |trained: u64, context: Option<u32>, parallel: usize| {
-            let size = ContextSize::sized(
-                Some(trained),
-                &LlamaOptions { context, parallel, ..LlamaOptions::new("") },
-            );
-            (size.context, size.cells, size.first_cells())
-        };
-        assert_eq!(size(8192, None, 8), (8192, 8192, 1024));
-        assert_eq!(size(2048, Some(100_000), 8), (2048, 2048, 1024));
-        assert_eq!(size(131_072, None, 8), (8192, 16_384, 1024));
-        assert_eq!(size(131_072, Some(512), 1), (512, 512, 512));
-    }
-}
+#[path = "loaded_model_tests.rs"]
+mod tests;

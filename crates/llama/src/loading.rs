@@ -1,20 +1,51 @@
 //! Loads models, with as many layers on graphics cards as fit there.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hob_core::EngineError;
-use hob_models::StoredModel;
 use hob_models::tuned::file_to_load;
+use hob_models::{ModelFootprint, StoredModel};
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::model::params::LlamaModelParams;
 use thiserror::Error;
 
 use crate::backends::backend;
-use crate::devices::{LayerSizes, Offload, cards, is_out_of_memory};
+use crate::context_size::footprint;
+use crate::devices::{Card, LayerSizes, Offload, is_out_of_memory, room, usable_cards};
 use crate::error::unusable;
-use crate::loaded_model::{ContextSize, LoadedModel};
+use crate::loaded_model::LoadedModel;
 use crate::log;
-use crate::options::{GpuLayers, LlamaOptions};
+use crate::options::LlamaOptions;
+use crate::resident;
+
+/// Where a model would go, with the graphics cards as they are now.
+#[derive(Debug)]
+pub(crate) struct LoadPlan {
+    cards: Vec<Card>,
+    /// What a card has to hold.
+    pub(crate) sizes: LayerSizes,
+    pub(crate) offload: Offload,
+    /// All of its memory, on cards or not.
+    pub(crate) footprint: ModelFootprint,
+}
+
+impl LoadPlan {
+    /// `None` if its header cannot be read. Starts llama.cpp; blocks.
+    pub(crate) fn new(stored: &StoredModel, options: &LlamaOptions) -> Option<Self> {
+        let (needs, header) = (stored.needs()?, stored.header.as_deref()?);
+        let cards = usable_cards(options.gpu_layers);
+        let with = |room: u64| footprint(&needs, stored.trained(), options, room);
+        let all = with(room(&cards)).at_most;
+        // The footprint counts a projector as weights, but it is no part of a layer. It goes to a card as a whole.
+        let projector = stored.projector.as_ref().map_or(0, |projector| projector.size);
+        let weights = all.weights.saturating_sub(projector);
+        let buffers = all.compute.saturating_add(all.library).saturating_add(projector);
+        let sizes = LayerSizes::new(header, weights, all.kv_cache, buffers);
+        let offload = Offload::plan(&sizes, &cards, options.gpu_layers);
+        let footprint = with(offload.room);
+        Some(LoadPlan { cards, sizes, offload, footprint })
+    }
+}
 
 impl LoadedModel {
     /// Loads a model, in its tuned form if there is one. Blocks.
@@ -33,10 +64,9 @@ impl LoadedModel {
             return Err(unusable(format!("the model '{name}' is not usable: {problem}")));
         }
         backend()?;
-        let cards = if options.gpu_layers == GpuLayers::Count(0) { Vec::new() } else { cards() };
-        let sizes = layer_sizes(stored, options);
-        let mut offload = match &sizes {
-            Some(sizes) => Offload::plan(sizes, &cards, options.gpu_layers),
+        let plan = LoadPlan::new(stored, options);
+        let mut offload = match &plan {
+            Some(plan) => plan.offload.clone(),
             None => Offload::default(),
         };
         loop {
@@ -44,10 +74,10 @@ impl LoadedModel {
                 Ok(loaded) => return Ok(loaded),
                 Err(error) => error,
             };
-            let (Some(sizes), true, LoadError::OutOfMemory(_)) = (&sizes, offload.layers > 0, &error) else {
+            let (Some(plan), true, LoadError::OutOfMemory(_)) = (&plan, offload.layers > 0, &error) else {
                 return Err(error.into());
             };
-            let smaller = offload.smaller(sizes, &cards);
+            let smaller = offload.smaller(&plan.sizes, &plan.cards);
             tracing::warn!(
                 model = name,
                 layers = offload.layers,
@@ -73,17 +103,26 @@ impl LoadedModel {
             // None of them means the processor alone, even for parts that are not layers.
             .with_devices(&offload.cards)
             .map_err(|error| LoadError::Other(unusable(error.to_string())))?;
-        let (loaded, errors) = log::with_errors(|| LlamaModel::load_from_file(backend, file, &params));
+        let (loaded, said) = log::listen(|| LlamaModel::load_from_file(backend, file, &params));
         let model = loaded.map_err(|_| {
-            let said = match errors.first() {
+            let reason = match said.errors.first() {
                 Some(first) => first.as_str(),
                 None => "llama.cpp gives no reason",
             };
-            let error = unusable(format!("cannot load the model '{name}': {said}"));
-            if is_out_of_memory(&errors) { LoadError::OutOfMemory(error) } else { LoadError::Other(error) }
+            let error = unusable(format!("cannot load the model '{name}': {reason}"));
+            if is_out_of_memory(&said.errors) {
+                LoadError::OutOfMemory(error)
+            } else {
+                LoadError::Other(error)
+            }
         })?;
-        let loaded = Self::new(stored, options, offload, model).map_err(LoadError::Other)?;
-        // Memory for conversations is allocated as needed, so that it could be missing in the middle of an answer.
+        let copied = said.buffers.copied_weights;
+        if copied > stored.size / 2 {
+            let parts = stored.files.iter().map(PathBuf::as_path).filter(|_| file == stored.path);
+            parts.chain([file]).for_each(resident::release_file);
+        }
+        let loaded = Self::new(stored, options, offload, (model, copied)).map_err(LoadError::Other)?;
+        // A card is given all memory for conversations at once, because it could be missing in the middle of an answer.
         if offload.layers > 0 {
             let trial = match loaded.embeds_only {
                 true => loaded.embedding_context(),
@@ -113,14 +152,4 @@ impl From<LoadError> for EngineError {
             LoadError::OutOfMemory(error) | LoadError::Other(error) => error,
         }
     }
-}
-
-/// What a card has to hold of a model; `None` if its header cannot be read.
-pub(crate) fn layer_sizes(stored: &StoredModel, options: &LlamaOptions) -> Option<LayerSizes> {
-    let estimate = stored.memory(ContextSize::of(stored, options).cells.into())?;
-    let header = stored.header.as_deref()?;
-    // The estimate counts a projector as weights, but it is no part of a layer. It goes to a card as a whole.
-    let projector = stored.projector.as_ref().map_or(0, |projector| projector.size);
-    let weights = estimate.weights.saturating_sub(projector);
-    Some(LayerSizes::new(header, weights, estimate.kv_cache, estimate.overhead.saturating_add(projector)))
 }

@@ -1,73 +1,56 @@
 //! The loaded models: loaded on demand, within a memory limit, unloaded when idle.
 //!
-//! A model in use is never unloaded. All decisions are made under one lock; models are loaded and unloaded on their own threads.
-//! Knows nothing of requests.
+//! A model in use is never unloaded. Requests for models that do not fit wait in the queue of `load_queue`. All decisions are made
+//! under one lock; models are loaded and unloaded on their own threads. Knows nothing of requests.
 
 use std::collections::HashMap;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc as orders;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use hob_core::{EngineError, RunningModel};
 use hob_models::catalogue::tagged_id;
 use hob_models::{ModelDirectory, StoredModel, find_by_name};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{oneshot, watch};
 
-use crate::devices::{Offload, card_memory};
-use crate::error::{KEY, busy, plain_message, unusable};
-use crate::loaded_model::{ContextSize, LoadedModel};
+use crate::cache_entry::Entry;
+use crate::devices::{room, usable_cards};
+use crate::error::{KEY, busy, unusable};
+use crate::load_queue::{
+    Group, LoadQueue, Pace, QueueFull, QueuePlace, Resident, Room, Turn, make_room, seconds,
+};
+use crate::loaded_model::LoadedModel;
+use crate::loading::LoadPlan;
+use crate::model_thread::{Handle, LoadedMemory, Loading, ModelThread, STACK, ThreadOwner};
 use crate::options::LlamaOptions;
-use crate::worker::{Idle, Order, Worker, serve};
+use crate::worker::GrowthNeed;
 
 /// How long a request waits for memory that other models use.
-const MEMORY_TIMEOUT: Duration = Duration::from_secs(60);
+const MEMORY_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The stack of a model's thread, which runs grammars of callers. It is address space until it is used.
-const STACK: usize = 64 << 20;
+/// What a waiting request gets.
+type Grant = Result<(Lease, watch::Receiver<Loading>), EngineError>;
 
-/// A loaded model.
-#[derive(Clone)]
-pub(crate) struct Handle {
-    pub(crate) loaded: Arc<LoadedModel>,
-    pub(crate) orders: orders::Sender<Order>,
-    /// Slots for active and waiting requests.
-    pub(crate) queue: Arc<Semaphore>,
-}
-
-#[derive(Clone)]
-enum Loading {
-    Pending,
-    Ready(Handle),
-    Failed(String),
-}
-
-struct Entry {
-    /// Distinguishes this loading from earlier ones.
-    number: u64,
-    /// The file that was loaded.
-    path: PathBuf,
-    bytes: u64,
-    users: usize,
-    last_used: Instant,
-    loading: watch::Receiver<Loading>,
-    thread: Option<JoinHandle<()>>,
+struct CacheState {
+    entries: HashMap<String, Entry>,
+    queue: LoadQueue<StoredModel, oneshot::Sender<Grant>>,
 }
 
 /// The loaded models.
 pub(crate) struct ModelCache {
     options: LlamaOptions,
     pub(crate) directory: ModelDirectory,
-    entries: Mutex<HashMap<String, Entry>>,
+    state: Mutex<CacheState>,
+    /// When an idle model may be unloaded for the first in the queue. The waiting requests watch it.
+    recheck: watch::Sender<Option<Instant>>,
     /// Bytes of graphics cards for models.
     card_memory: OnceLock<u64>,
-    /// Notified when a lease ends or a model is unloaded.
-    freed: Notify,
+    pace: Arc<Pace>,
+    /// Models that were loaded so far.
+    loads: AtomicU64,
     /// The function that starts the thread of a model.
     spawn: fn(thread::Builder, ModelThread, watch::Sender<Loading>) -> io::Result<JoinHandle<()>>,
 }
@@ -77,28 +60,42 @@ pub(crate) struct Lease {
     cache: Arc<ModelCache>,
     id: String,
     number: u64,
+    since: Instant,
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let Some(entry) = self.cache.entries.lock().get_mut(&self.id)
+        self.cache.pace.answered(self.since.elapsed());
+        if let Some(entry) = self.cache.state.lock().entries.get_mut(&self.id)
             && entry.number == self.number
         {
             entry.users = entry.users.saturating_sub(1);
             entry.last_used = Instant::now();
         }
-        self.cache.freed.notify_waiters();
+        self.cache.advance();
+    }
+}
+
+/// A request in the queue. The next one may be first when it gives up.
+struct Waiting<'a>(&'a Arc<ModelCache>);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.advance();
     }
 }
 
 impl ModelCache {
     pub(crate) fn new(options: LlamaOptions) -> Arc<Self> {
+        let queue = LoadQueue::new(options.queue.max(1));
         Arc::new(ModelCache {
             directory: ModelDirectory::new(&options.models_dir),
             options,
-            entries: Mutex::default(),
+            state: Mutex::new(CacheState { entries: HashMap::new(), queue }),
+            recheck: watch::Sender::new(None),
             card_memory: OnceLock::new(),
-            freed: Notify::new(),
+            pace: Arc::default(),
+            loads: AtomicU64::new(0),
             spawn: |builder, thread, state| builder.spawn(move || thread.run(state)),
         })
     }
@@ -107,71 +104,65 @@ impl ModelCache {
         &self.options
     }
 
-    /// Bytes for all models, in the memory and on graphics cards. The first call starts llama.cpp and blocks.
+    /// Bytes of graphics cards for models. The first call starts llama.cpp and blocks.
+    pub(crate) fn card_memory(&self) -> u64 {
+        *self.card_memory.get_or_init(|| room(&usable_cards(self.options.gpu_layers)))
+    }
+
+    /// Bytes for all models, in the memory and on graphics cards. Blocks as well.
     pub(crate) fn memory_budget(&self) -> u64 {
-        let cards = *self.card_memory.get_or_init(|| card_memory(self.options.gpu_layers));
-        self.options.memory_budget.saturating_add(cards)
+        self.options.memory_budget.saturating_add(self.card_memory())
+    }
+
+    /// How often a model was loaded.
+    pub(crate) fn loads(&self) -> u64 {
+        self.loads.load(Ordering::Relaxed)
     }
 
     pub(crate) fn loaded(&self) -> Vec<String> {
-        let mut ids: Vec<String> = self.entries.lock().keys().cloned().collect();
+        let mut ids: Vec<String> = self.state.lock().entries.keys().cloned().collect();
         ids.sort();
         ids
     }
 
     /// A model that is loaded and ready.
     pub(crate) fn loaded_model(&self, id: &str) -> Option<Arc<LoadedModel>> {
-        let entries = self.entries.lock();
-        match &*entries.get(id)?.loading.borrow() {
+        let state = self.state.lock();
+        match &*state.entries.get(id)?.loading.borrow() {
             Loading::Ready(handle) => Some(Arc::clone(&handle.loaded)),
             Loading::Pending | Loading::Failed(_) => None,
         }
     }
 
-    /// The loaded models with their size, and when they are unloaded if idle.
+    /// The loaded models with the memory that they use now, and when they are unloaded if idle.
     pub(crate) fn running(&self) -> Vec<RunningModel> {
-        let now = (Instant::now(), SystemTime::now());
-        let describe = |(id, entry): (&String, &Entry)| {
-            let idle = if entry.users > 0 { Duration::ZERO } else { now.0.duration_since(entry.last_used) };
-            let left = self.options.keep_alive.saturating_sub(idle);
-            let expires = now.1.checked_add(left).and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-            let offload = match &*entry.loading.borrow() {
-                Loading::Ready(handle) => handle.loaded.offload.clone(),
-                Loading::Pending | Loading::Failed(_) => Offload::default(),
-            };
-            RunningModel {
-                id: id.clone(),
-                size: Some(entry.bytes),
-                size_vram: (offload.layers > 0).then(|| offload.bytes()),
-                expires: expires.and_then(|since| i64::try_from(since.as_secs()).ok()),
-                devices: offload.shares,
-            }
-        };
-        let mut running: Vec<RunningModel> = self.entries.lock().iter().map(describe).collect();
+        let keep_alive = self.options.keep_alive;
+        let describe = |(id, entry): (&String, &Entry)| entry.running(id, keep_alive);
+        let mut running: Vec<RunningModel> = self.state.lock().entries.iter().map(describe).collect();
         running.sort_by(|one, other| one.id.cmp(&other.id));
         running
     }
 
     /// Unloads an idle model, and returns when its memory is free. Does nothing if it is not loaded.
-    pub(crate) async fn unload(&self, model: &str) -> Result<(), EngineError> {
+    pub(crate) async fn unload(self: &Arc<Self>, model: &str) -> Result<(), EngineError> {
         let id = tagged_id(model.strip_suffix(".gguf").unwrap_or(model));
         let entry = {
-            let mut entries = self.entries.lock();
-            match entries.get(id) {
+            let mut state = self.state.lock();
+            match state.entries.get(id) {
                 Some(entry) if entry.users > 0 => {
                     return Err(busy(format!("the model '{id}' is in use; unload it later"), 1));
                 }
-                _ => entries.remove(id),
+                _ => state.entries.remove(id),
             }
         };
         let Some(Entry { thread, loading, .. }) = entry else { return Ok(()) };
-        self.freed.notify_waiters();
         // The thread ends with the last sender of orders.
         drop(loading);
         if let Some(thread) = thread {
             // A panic is already logged.
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
+        self.advance();
         Ok(())
     }
 
@@ -181,20 +172,23 @@ impl ModelCache {
             Loading::Ready(handle) => counter(&handle.loaded).load(Ordering::Relaxed),
             Loading::Pending | Loading::Failed(_) => 0,
         };
-        self.entries.lock().values().map(of).sum()
+        self.state.lock().entries.values().map(of).sum()
     }
 
-    /// Returns the model, and loads it if necessary.
-    pub(crate) async fn acquire(self: &Arc<Self>, model: &str) -> Result<(Handle, Lease), EngineError> {
+    /// Returns the model, and loads it if necessary. Also returns the place in the queue if the request had to wait for memory.
+    pub(crate) async fn acquire(
+        self: &Arc<Self>,
+        model: &str,
+    ) -> Result<(Handle, Lease, Option<QueuePlace>), EngineError> {
         let id = tagged_id(model.strip_suffix(".gguf").unwrap_or(model));
-        let (lease, mut loading) = match self.join(id) {
-            Some(joined) => joined,
+        let ((lease, mut loading), place) = match self.join(id) {
+            Some(joined) => (joined, None),
             None => self.load(id).await?,
         };
         let state =
             loading.wait_for(|state| !matches!(state, Loading::Pending)).await.map(|state| state.clone());
         match state {
-            Ok(Loading::Ready(handle)) => Ok((handle, lease)),
+            Ok(Loading::Ready(handle)) => Ok((handle, lease, place)),
             Ok(Loading::Failed(message)) => Err(unusable(message)),
             Ok(Loading::Pending) | Err(_) => {
                 Err(unusable(format!("loading the model '{id}' was interrupted")))
@@ -202,56 +196,89 @@ impl ModelCache {
         }
     }
 
-    /// A lease of a model that is loaded or being loaded. A model whose file was deleted takes no more requests, and is unloaded
-    /// when the active ones have ended.
+    /// A lease of a model that is loaded or being loaded, unless its turn is over. A model whose file was deleted takes no more
+    /// requests, and is unloaded when the active ones have ended.
     fn join(self: &Arc<Self>, id: &str) -> Option<(Lease, watch::Receiver<Loading>)> {
-        let mut entries = self.entries.lock();
-        let entry = entries.get_mut(id).filter(|entry| entry.path.exists())?;
+        let mut state = self.state.lock();
+        let entry = state.entries.get_mut(id).filter(|entry| entry.path.exists())?;
+        if !entry.turn.admit(Instant::now()) {
+            return None;
+        }
         entry.users += 1;
         Some((self.lease(id, entry.number), entry.loading.clone()))
     }
 
     fn lease(self: &Arc<Self>, id: &str, number: u64) -> Lease {
-        Lease { cache: Arc::clone(self), id: id.to_owned(), number }
+        Lease { cache: Arc::clone(self), id: id.to_owned(), number, since: Instant::now() }
     }
 
-    async fn load(self: &Arc<Self>, id: &str) -> Result<(Lease, watch::Receiver<Loading>), EngineError> {
+    /// Waits for the memory of a model, and starts loading it.
+    async fn load(
+        self: &Arc<Self>,
+        id: &str,
+    ) -> Result<((Lease, watch::Receiver<Loading>), Option<QueuePlace>), EngineError> {
         let stored = self.find(id).await?;
-        let id = stored.id.as_str();
-        let size = ContextSize::of(&stored, &self.options);
-        let bytes = size.memory(&stored);
-        let cache = Arc::clone(self);
-        let budget = tokio::task::spawn_blocking(move || cache.memory_budget()).await;
-        let budget = budget.map_err(|error| unusable(error.to_string()))?;
-        if stored.problem.is_none() && bytes > budget {
+        let (cache, model) = (Arc::clone(self), stored.clone());
+        let needed = tokio::task::spawn_blocking(move || cache.needed(&model)).await;
+        let bytes = needed.map_err(|error| unusable(error.to_string()))??;
+        let id = stored.id.clone();
+        let (sender, mut receiver) = oneshot::channel();
+        let request = Group { id: id.clone(), model: stored, bytes, waiters: vec![sender] };
+        let place = self.state.lock().queue.enter(request, &self.pace).map_err(|QueueFull(wait)| {
+            busy(format!("too many requests wait for the model '{id}'; try again later"), seconds(wait))
+        })?;
+        let _waiting = Waiting(self);
+        self.advance();
+        if let Ok(granted) = receiver.try_recv() {
+            return granted.map(|granted| (granted, None));
+        }
+        let deadline = Instant::now() + MEMORY_TIMEOUT;
+        let mut recheck = self.recheck.subscribe();
+        loop {
+            let until = recheck.borrow_and_update().map_or(deadline, |recheck| recheck.min(deadline));
+            tokio::select! {
+                granted = &mut receiver => match granted {
+                    Ok(granted) => return granted.map(|granted| (granted, Some(place))),
+                    Err(_) => return Err(unusable(format!("loading the model '{id}' was interrupted"))),
+                },
+                Ok(()) = recheck.changed() => {}
+                () = tokio::time::sleep_until(until.into()) => {
+                    if Instant::now() >= deadline {
+                        break;
+                    }
+                    self.advance();
+                }
+            }
+        }
+        let message = format!(
+            "not enough memory for the model '{id}' ({}) while others are in use: {}",
+            megabytes(bytes),
+            self.loaded().join(", ")
+        );
+        Err(busy(message, seconds(place.wait)))
+    }
+
+    /// The main memory of a model when it is loaded, if the limits allow its context. The graphics cards have the rest; they may
+    /// have room for more of it when its turn comes. Blocks.
+    fn needed(&self, stored: &StoredModel) -> Result<u64, EngineError> {
+        let plan = match stored.problem {
+            // Loading it explains its problem.
+            Some(_) => None,
+            None => LoadPlan::new(stored, &self.options),
+        };
+        let Some(LoadPlan { footprint, offload, .. }) = plan else { return Ok(0) };
+        let least = if self.options.context.is_some() { footprint.memory } else { footprint.at_start };
+        let (bytes, budget) = (least.total(), self.memory_budget());
+        if bytes > budget {
             return Err(unusable(format!(
-                "the model '{id}' needs {} of memory, but the limit for models is {}. \
+                "the model '{}' needs {} of memory, but the limit for models is {}. \
                  Choose a smaller model or quantisation, or a smaller context.",
+                stored.id,
                 megabytes(bytes),
                 megabytes(budget)
             )));
         }
-        let started = Instant::now();
-        loop {
-            let freed = self.freed.notified();
-            tokio::pin!(freed);
-            // Enabled before the check, so that no notification is missed.
-            freed.as_mut().enable();
-            if let Some(joined) = self.try_start(id, &stored, bytes)? {
-                return Ok(joined);
-            }
-            let left = MEMORY_TIMEOUT.saturating_sub(started.elapsed());
-            if tokio::time::timeout(left, freed).await.is_err() {
-                return Err(busy(
-                    format!(
-                        "not enough memory for the model '{id}' ({}) while others are in use: {}",
-                        megabytes(bytes),
-                        self.loaded().join(", ")
-                    ),
-                    10,
-                ));
-            }
-        }
+        Ok(footprint.at_start.total().saturating_sub(offload.bytes()))
     }
 
     /// The files of a model.
@@ -270,92 +297,182 @@ impl ModelCache {
         })
     }
 
-    /// Starts loading if enough memory is free or can be freed; otherwise `None`.
-    fn try_start(
-        self: &Arc<Self>,
-        id: &str,
-        stored: &StoredModel,
-        bytes: u64,
-    ) -> Result<Option<(Lease, watch::Receiver<Loading>)>, EngineError> {
-        let mut entries = self.entries.lock();
-        if let Some(entry) = entries.get_mut(id) {
-            entry.users += 1;
-            return Ok(Some((self.lease(id, entry.number), entry.loading.clone())));
+    /// Starts the first models in the queue, as far as there is memory.
+    fn advance(self: &Arc<Self>) {
+        // Outside the lock, because a lease that is dropped locks again.
+        for (waiter, grant) in self.start_waiting() {
+            let _ = waiter.send(grant);
         }
-        let in_use: u64 = entries.values().filter(|entry| entry.users > 0).map(|entry| entry.bytes).sum();
-        let budget = self.memory_budget();
-        if in_use.saturating_add(bytes) > budget && !entries.is_empty() {
-            return Ok(None);
-        }
-        let mut leaving = Vec::new();
-        while entries.values().map(|entry| entry.bytes).sum::<u64>().saturating_add(bytes) > budget {
-            let oldest = entries
-                .iter()
-                .filter(|(_, entry)| entry.users == 0)
-                .min_by_key(|(_, entry)| entry.last_used)
-                .map(|(id, _)| id.clone());
-            let Some(entry) = oldest.and_then(|id| entries.remove(&id)) else {
-                break;
+    }
+
+    fn start_waiting(self: &Arc<Self>) -> Vec<(oneshot::Sender<Grant>, Grant)> {
+        let mut granted = Vec::new();
+        let mut next_check = None;
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        state.queue.retain(|waiter| !waiter.is_closed());
+        state.entries.values_mut().filter(|_| state.queue.is_empty()).for_each(|entry| entry.turn.reopen());
+        let now = Instant::now();
+        while let Some(first) = state.queue.first() {
+            let is_current = |entry: &&Entry| entry.path == first.model.path && entry.path.exists();
+            let mut leaving = Vec::new();
+            if !state.entries.get(&first.id).is_some_and(|entry| is_current(&entry)) {
+                let residents: Vec<Resident<'_>> =
+                    state.entries.iter().map(|(id, entry)| entry.resident(id)).collect();
+                match make_room(&residents, self.options.memory_budget, first.bytes, now) {
+                    Room::Now(ids) => leaving = ids,
+                    Room::Later { closing, recheck } => {
+                        next_check = recheck;
+                        for id in closing {
+                            if let Some(entry) = state.entries.get_mut(&id) {
+                                entry.turn.close(now);
+                            }
+                        }
+                        break;
+                    }
+                }
+            }
+            let Some(group) = state.queue.pop() else { break };
+            let leaving = leaving.iter().filter_map(|id| state.entries.remove(id)?.thread).collect();
+            let started = match state.entries.contains_key(&group.id) {
+                true => Ok(()),
+                false => self.spawn_thread(&group, leaving).map(|entry| {
+                    state.entries.insert(group.id.clone(), entry);
+                }),
             };
-            leaving.extend(entry.thread);
+            let entry = state.entries.get_mut(&group.id);
+            match (started, entry) {
+                (Ok(()), Some(entry)) => {
+                    entry.turn.reopen();
+                    entry.users += group.waiters.len();
+                    let lease = || Ok((self.lease(&group.id, entry.number), entry.loading.clone()));
+                    granted.extend(group.waiters.into_iter().map(|waiter| (waiter, lease())));
+                }
+                (Err(error), _) => {
+                    // Not recorded, so that the next request tries again.
+                    tracing::error!(model = group.id, %error, "cannot start the thread of a model");
+                    let message = format!("cannot start a thread for the model '{}': {error}", group.id);
+                    granted.extend(group.waiters.into_iter().map(|waiter| (waiter, Err(busy(&*message, 1)))));
+                }
+                (Ok(()), None) => {}
+            }
         }
+        self.recheck.send_if_modified(|recheck| std::mem::replace(recheck, next_check) != next_check);
+        granted
+    }
+
+    /// Starts loading a model, after the threads in `leaving` have ended.
+    fn spawn_thread(
+        self: &Arc<Self>,
+        group: &Group<StoredModel, oneshot::Sender<Grant>>,
+        leaving: Vec<JoinHandle<()>>,
+    ) -> io::Result<Entry> {
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let (sender, loading) = watch::channel(Loading::Pending);
         let thread = ModelThread {
-            cache: Arc::downgrade(self),
+            owner: Arc::<Self>::downgrade(self),
             options: self.options.clone(),
-            stored: stored.clone(),
+            stored: group.model.clone(),
             number,
             leaving,
+            pace: Arc::clone(&self.pace),
         };
-        let builder = thread::Builder::new().name(format!("model {id}")).stack_size(STACK);
-        let thread = (self.spawn)(builder, thread, sender).map_err(|error| {
-            // Not recorded, so that the next request tries again.
-            tracing::error!(model = id, %error, "cannot start the thread of a model");
-            busy(format!("cannot start a thread for the model '{id}': {error}"), 1)
-        })?;
-        let thread = Some(thread);
-        let entry = Entry {
+        let builder = thread::Builder::new().name(format!("model {}", group.id)).stack_size(STACK);
+        let thread = (self.spawn)(builder, thread, sender)?;
+        self.loads.fetch_add(1, Ordering::Relaxed);
+        let now = Instant::now();
+        Ok(Entry {
             number,
-            path: stored.path.clone(),
-            bytes,
-            users: 1,
-            last_used: Instant::now(),
-            loading: loading.clone(),
-            thread,
+            path: group.model.path.clone(),
+            bytes: group.bytes,
+            users: 0,
+            last_used: now,
+            loaded_at: now,
+            load_time: Duration::ZERO,
+            turn: Turn::default(),
+            loading,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl ThreadOwner for ModelCache {
+    /// A model was loaded.
+    fn has_loaded(&self, id: &str, number: u64, memory: LoadedMemory, took: Duration) {
+        let mut state = self.state.lock();
+        if let Some(entry) = state.entries.get_mut(id).filter(|entry| entry.number == number) {
+            entry.bytes = memory.main.unwrap_or(entry.bytes);
+            entry.load_time = took;
+            entry.last_used = Instant::now();
+            self.pace.loaded(entry.bytes.saturating_add(memory.cards), took);
+        }
+    }
+
+    /// Whether a model may use this much of the main memory. If it needs it now, idle models are unloaded for it.
+    fn resize(&self, id: &str, number: u64, bytes: u64, need: GrowthNeed) -> bool {
+        let leaving: Vec<Entry> = {
+            let mut state = self.state.lock();
+            if state.entries.get(id).is_none_or(|entry| entry.number != number) {
+                return true;
+            }
+            if bytes > self.options.memory_budget {
+                return false;
+            }
+            let others = state.entries.iter().filter(|(other, _)| *other != id);
+            let others: Vec<Resident<'_>> = others.map(|(id, entry)| entry.resident(id)).collect();
+            // An idle model that was just used leaves, too: this request cannot wait for anything else.
+            let later = Instant::now() + MEMORY_TIMEOUT;
+            let leaving = match make_room(&others, self.options.memory_budget, bytes, later) {
+                Room::Now(ids) if ids.is_empty() || need == GrowthNeed::Now => ids,
+                Room::Now(_) | Room::Later { .. } => return false,
+            };
+            if let Some(entry) = state.entries.get_mut(id) {
+                entry.bytes = bytes;
+            }
+            leaving.iter().filter_map(|id| state.entries.remove(id)).collect()
         };
-        entries.insert(id.to_owned(), entry);
-        Ok(Some((self.lease(id, number), loading)))
+        for Entry { thread, loading, .. } in leaving {
+            drop(loading);
+            if let Some(thread) = thread {
+                let _ = thread.join();
+            }
+        }
+        true
     }
 
     /// Removes a model, unless it is in use.
-    fn retire(&self, id: &str, number: u64) -> bool {
-        let mut entries = self.entries.lock();
-        let gone = match entries.get(id) {
-            Some(entry) if entry.number == number => entry.users == 0,
-            _ => return true,
+    fn retire(self: Arc<Self>, id: &str, number: u64) -> bool {
+        let gone = {
+            let mut state = self.state.lock();
+            let gone = match state.entries.get(id) {
+                Some(entry) if entry.number == number => entry.users == 0,
+                _ => return true,
+            };
+            if gone {
+                state.entries.remove(id);
+            }
+            gone
         };
-        if gone {
-            entries.remove(id);
-            self.freed.notify_waiters();
-        }
+        self.advance();
         gone
     }
 
     /// Removes a model, in use or not.
-    fn remove(&self, id: &str, number: u64) {
-        let mut entries = self.entries.lock();
-        if entries.get(id).is_some_and(|entry| entry.number == number) {
-            entries.remove(id);
+    fn remove(self: Arc<Self>, id: &str, number: u64) {
+        {
+            let mut state = self.state.lock();
+            if state.entries.get(id).is_some_and(|entry| entry.number == number) {
+                state.entries.remove(id);
+            }
         }
-        self.freed.notify_waiters();
+        self.advance();
     }
 }
 
 impl Drop for ModelCache {
     /// Waits for the threads: a process must not end while llama.cpp computes.
     fn drop(&mut self) {
-        let entries = std::mem::take(&mut *self.entries.lock());
+        let entries = std::mem::take(&mut self.state.lock().entries);
         for entry in entries.into_values() {
             drop(entry.loading);
             if let Some(thread) = entry.thread
@@ -370,106 +487,10 @@ impl Drop for ModelCache {
 
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
-/// The thread of one model, from loading to unloading.
-struct ModelThread {
-    cache: Weak<ModelCache>,
-    options: LlamaOptions,
-    stored: StoredModel,
-    number: u64,
-    /// The threads of models that are being unloaded.
-    leaving: Vec<JoinHandle<()>>,
-}
-
-impl ModelThread {
-    fn run(mut self, state: watch::Sender<Loading>) {
-        for thread in self.leaving.drain(..) {
-            let _ = thread.join();
-        }
-        let id = self.stored.id.clone();
-        let mut state = Some(state);
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.serve(&mut state)));
-        let failure = match outcome {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(plain_message(error)),
-            Err(_) => {
-                tracing::error!(model = %id, "the thread of a model panicked; the next request loads the model again");
-                Some(format!("the thread of the model '{id}' ended"))
-            }
-        };
-        if let Some(cache) = self.cache.upgrade() {
-            cache.remove(&id, self.number);
-        }
-        if let (Some(message), Some(state)) = (failure, state) {
-            state.send_replace(Loading::Failed(message));
-        }
-    }
-
-    /// Loads the model, reports it as ready, and serves. Drops `state` then: it has a sender of orders, and this thread ends with
-    /// the last sender.
-    fn serve(&self, state: &mut Option<watch::Sender<Loading>>) -> Result<(), EngineError> {
-        let id = &self.stored.id;
-        let started = Instant::now();
-        let loaded = Arc::new(LoadedModel::load(&self.stored, &self.options)?);
-        let worker = Worker::new(&loaded)?;
-        let (milliseconds, layers) = (started.elapsed().as_millis(), loaded.offload.layers);
-        match layers {
-            0 => tracing::info!(model = %id, milliseconds, "model loaded"),
-            _ => {
-                tracing::info!(model = %id, milliseconds, layers, "model loaded, with layers on graphics cards")
-            }
-        }
-        let (sender, receiver) = orders::channel();
-        let handle = Handle {
-            loaded: Arc::clone(&loaded),
-            orders: sender,
-            queue: Arc::new(Semaphore::new(loaded.parallel + self.options.queue)),
-        };
-        if let Some(state) = state.take() {
-            state.send_replace(Loading::Ready(handle));
-        }
-        let keep_alive = self.options.keep_alive.max(Duration::from_millis(10));
-        serve(&loaded, &receiver, worker, |idle_for| self.when_idle(idle_for, keep_alive));
-        tracing::info!(model = %id, "model unloaded");
-        Ok(())
-    }
-
-    /// Unloads the model once it has been idle for `keep_alive`.
-    fn when_idle(&self, idle_for: Duration, keep_alive: Duration) -> Idle {
-        if idle_for < keep_alive {
-            return Idle::Wait(keep_alive - idle_for);
-        }
-        let retired = self.cache.upgrade().is_none_or(|cache| cache.retire(&self.stored.id, self.number));
-        // A model with a new request, whose order has not arrived yet, stays.
-        if retired { Idle::Leave } else { Idle::Wait(keep_alive) }
-    }
-}
-
 fn megabytes(bytes: u64) -> String {
     format!("{} MB", bytes.div_ceil(1_000_000))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_model_whose_thread_could_not_start_is_tried_again() {
-        static TRIED: AtomicU64 = AtomicU64::new(0);
-        let dir = tempfile::TempDir::new().expect("a directory");
-        // No model, but enough of a file to be listed and tried.
-        std::fs::write(dir.path().join("model.gguf"), b"GGUF").expect("written");
-        let options = LlamaOptions::new(dir.path());
-        let mut cache = ModelCache::new(options);
-        Arc::get_mut(&mut cache).expect("the only owner").spawn =
-            |builder, thread, state| match TRIED.fetch_add(1, Ordering::Relaxed) {
-                0 => Err(io::Error::from(io::ErrorKind::WouldBlock)),
-                _ => builder.spawn(move || thread.run(state)),
-            };
-        let first = cache.acquire("model").await.map(|_| ()).expect_err("no thread");
-        assert!(matches!(first, EngineError::Refused { status: 429, .. }), "{first}");
-        assert_eq!(cache.loaded(), [""; 0]);
-        let second = cache.acquire("model").await.map(|_| ()).expect_err("no model").to_string();
-        assert!(second.contains("is not usable"), "{second}");
-        assert_eq!(TRIED.load(Ordering::Relaxed), 2);
-    }
-}
+#[path = "model_cache_tests.rs"]
+mod tests;

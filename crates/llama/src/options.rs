@@ -3,7 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hob_models::{ContextWish, KvPrecision, MAX_SLOTS};
+use llama_cpp_sys_2::{
+    LLAMA_FLASH_ATTN_TYPE_AUTO, LLAMA_FLASH_ATTN_TYPE_DISABLED, LLAMA_FLASH_ATTN_TYPE_ENABLED,
+    llama_flash_attn_type,
+};
 use sysinfo::System;
+
+use crate::batch_plan::{CARD_STEP, STEP, StepSize};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct LlamaOptions {
@@ -11,10 +18,10 @@ pub struct LlamaOptions {
     pub models_dir: PathBuf,
     /// Threads that compute. More than the cores is slower.
     pub threads: usize,
-    /// Tokens of one conversation. `None` for the training context of the model, up to 8192.
+    /// Tokens of one conversation; `None` for as many as fit, up to the training context.
     pub context: Option<u32>,
-    /// Conversations that one model answers concurrently.
-    pub parallel: usize,
+    /// Conversations that one model answers concurrently; `None` for as many as fit.
+    pub parallel: Option<usize>,
     /// Requests that may wait for one model; more are refused.
     pub queue: usize,
     /// How long an idle model stays in memory.
@@ -27,6 +34,11 @@ pub struct LlamaOptions {
     pub gpu_layers: GpuLayers,
     /// Another directory for libraries of backends. The first engine of a process decides.
     pub backends: Option<PathBuf>,
+    /// The numbers of the KV cache.
+    pub kv: KvPrecision,
+    pub flash_attention: FlashAttention,
+    /// Where prompts are saved when a model is unloaded; `None` saves none.
+    pub prefix_store: Option<PrefixStoreOptions>,
 }
 
 /// How many layers of a model go to graphics cards.
@@ -38,6 +50,34 @@ pub enum GpuLayers {
     Count(u32),
 }
 
+/// Whether attention is computed in one operation, without its matrix of scores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FlashAttention {
+    /// If the device supports it.
+    #[default]
+    Auto,
+    On,
+    Off,
+}
+
+impl FlashAttention {
+    pub(crate) fn policy(self) -> llama_flash_attn_type {
+        match self {
+            FlashAttention::Auto => LLAMA_FLASH_ATTN_TYPE_AUTO,
+            FlashAttention::On => LLAMA_FLASH_ATTN_TYPE_ENABLED,
+            FlashAttention::Off => LLAMA_FLASH_ATTN_TYPE_DISABLED,
+        }
+    }
+}
+
+/// Where prompts are saved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrefixStoreOptions {
+    pub directory: PathBuf,
+    /// Bytes of all saved prompts of all models.
+    pub bytes: u64,
+}
+
 impl LlamaOptions {
     /// The defaults for this machine.
     pub fn new(models_dir: impl Into<PathBuf>) -> Self {
@@ -45,13 +85,36 @@ impl LlamaOptions {
             models_dir: models_dir.into(),
             threads: cores(),
             context: None,
-            parallel: 8,
+            parallel: None,
             queue: 64,
             keep_alive: Duration::from_secs(5 * 60),
             memory_budget: memory() / 10 * 7,
             prompt_lookup: false,
             gpu_layers: GpuLayers::Auto,
             backends: None,
+            kv: KvPrecision::F16,
+            flash_attention: FlashAttention::Auto,
+            prefix_store: None,
+        }
+    }
+
+    /// What the settings ask for, with the main memory.
+    pub(crate) fn context_wish(&self) -> ContextWish {
+        self.wish_with(STEP)
+    }
+
+    /// The same for layers on graphics cards, which read more in a step.
+    pub(crate) fn card_wish(&self) -> ContextWish {
+        self.wish_with(CARD_STEP)
+    }
+
+    fn wish_with(&self, step: StepSize) -> ContextWish {
+        ContextWish {
+            context: self.context.map(u64::from),
+            slots: self.parallel,
+            kv: self.kv,
+            batch: step.tokens_of(self.parallel.unwrap_or(MAX_SLOTS)) as u64,
+            memory: self.memory_budget,
         }
     }
 }

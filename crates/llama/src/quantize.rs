@@ -15,7 +15,7 @@ pub(crate) fn to_q4_0(from: &Path, to: &Path, threads: i32) -> Result<(), String
         CString::new(text).map_err(|error| error.to_string())
     };
     let (from, to) = (c_path(from)?, c_path(to)?);
-    let (status, errors) = log::with_errors(|| {
+    let (status, said) = log::listen(|| {
         // SAFETY: both strings are zero-terminated and outlive the call, the parameters are llama.cpp's own defaults with plain
         // fields changed, and the function catches its C++ exceptions and reports them as a status.
         unsafe {
@@ -28,6 +28,6 @@ pub(crate) fn to_q4_0(from: &Path, to: &Path, threads: i32) -> Result<(), String
     });
     match status {
         0 => Ok(()),
-        _ => Err(errors.into_iter().next().unwrap_or_else(|| "llama.cpp gives no reason".to_owned())),
+        _ => Err(said.errors.into_iter().next().unwrap_or_else(|| "llama.cpp gives no reason".to_owned())),
     }
 }

@@ -19,6 +19,8 @@ struct Slot {
     tokens: Vec<Token>,
     /// Cells reserved for the active sequence, if any.
     reserved: Option<usize>,
+    /// How often its tokens were used again.
+    uses: usize,
     last_used: u64,
 }
 
@@ -73,10 +75,41 @@ impl Slots {
         self.cells = self.cells.max(cells);
     }
 
-    /// The capacity for `cells` more without clearing anything.
-    pub(crate) fn wanted(&self, cells: usize) -> usize {
+    /// The capacity for `cells` more: without clearing anything up to `cached`, and for active sequences beyond.
+    pub(crate) fn wanted(&self, cells: usize, cached: usize) -> usize {
         let taken = |slot: &Slot| slot.reserved.unwrap_or(slot.tokens.len());
-        self.slots.iter().map(taken).sum::<usize>() + cells
+        let all = self.slots.iter().map(taken).sum::<usize>() + cells;
+        all.min(cached.max(self.promised() + cells))
+    }
+
+    /// The longest beginning of a prompt that a slot has.
+    pub(crate) fn longest_match(&self, prompt: &[Token]) -> usize {
+        self.slots.iter().map(|slot| common_prefix(&slot.tokens, prompt)).max().unwrap_or(0)
+    }
+
+    /// Takes an idle slot for tokens whose state comes from elsewhere; `None` if there is none. They stay in the cache.
+    pub(crate) fn adopt(&mut self, tokens: &[Token]) -> Option<SlotAssignment> {
+        let place = self.follow(tokens.len())?;
+        let slot = self.slots.get_mut(place.slot)?;
+        slot.tokens.extend_from_slice(tokens);
+        // It proved useful before.
+        slot.uses = 1;
+        self.release(place.slot);
+        Some(place)
+    }
+
+    /// The idle slots with their tokens, the most used and then the most recent first. Those with pictures are not kept: their
+    /// positions are not those of the tokens.
+    pub(crate) fn kept(&self) -> Vec<(usize, &[Token])> {
+        if self.reuse == Reuse::Nothing {
+            return Vec::new();
+        }
+        let is_text = |slot: &Slot| !slot.tokens.iter().any(|token| media::is_stand_in(*token));
+        let idle =
+            |(_, slot): &(usize, &Slot)| slot.reserved.is_none() && !slot.tokens.is_empty() && is_text(slot);
+        let mut kept: Vec<(usize, &Slot)> = self.slots.iter().enumerate().filter(idle).collect();
+        kept.sort_by_key(|(_, slot)| std::cmp::Reverse((slot.uses, slot.last_used)));
+        kept.into_iter().map(|(at, slot)| (at, slot.tokens.as_slice())).collect()
     }
 
     pub(crate) fn idle(&self) -> usize {
@@ -96,8 +129,7 @@ impl Slots {
         if self.reuse == Reuse::Nothing || common < WORTH_WAITING {
             return false;
         }
-        let there = self.slots.iter().map(|slot| common_prefix(&slot.tokens, prompt)).max().unwrap_or(0);
-        common >= there + WORTH_WAITING
+        common >= self.longest_match(prompt) + WORTH_WAITING
     }
 
     /// Finds a slot for a prompt that needs `cells`, and reserves it; `None` if there is none.
@@ -131,12 +163,17 @@ impl Slots {
             }
         };
         let reused = if copy_from.is_some() || slot == best { reused } else { shared(&self.slots[slot]) };
+        let continues = copy_from.is_none() && reused > 0;
+        if let Some(from) = copy_from.and_then(|from| self.slots.get_mut(from)) {
+            from.uses += 1;
+        }
 
         self.clock += 1;
         let clock = self.clock;
         let chosen = self.slots.get_mut(slot)?;
         chosen.tokens.clear();
         chosen.tokens.extend_from_slice(&prompt[..reused]);
+        chosen.uses = if continues { chosen.uses + 1 } else { 0 };
         chosen.reserved = Some(cells);
         chosen.last_used = clock;
         let forget = self.make_room(copy_from);
@@ -264,7 +301,7 @@ impl Slots {
     }
 }
 
-fn common_prefix(a: &[Token], b: &[Token]) -> usize {
+pub(crate) fn common_prefix(a: &[Token], b: &[Token]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
@@ -354,6 +391,29 @@ mod tests {
         let place = slots.place(&tokens(2000..2100), 200).expect("room");
         assert_eq!(place.forget, [old.slot]);
         assert_eq!(slots.len(old.slot), 0);
+    }
+
+    #[test]
+    fn memory_grows_for_cached_tokens_only_up_to_a_limit() {
+        let mut slots = Slots::new(4, 1000, Reuse::Prefixes);
+        run(&mut slots, &tokens(0..300), &[]);
+        assert_eq!(slots.wanted(200, 1000), 500);
+        assert_eq!(slots.wanted(200, 400), 400);
+        assert_eq!(slots.wanted(600, 400), 600);
+        let _ = slots.place(&tokens(1000..1100), 300).expect("room");
+        assert_eq!(slots.wanted(200, 400), 500);
+    }
+
+    #[test]
+    fn adopted_tokens_are_found_and_the_most_used_are_kept_first() {
+        let mut slots = Slots::new(3, 10_000, Reuse::Prefixes);
+        run(&mut slots, &tokens(5000..5100), &[]);
+        let place = slots.adopt(&tokens(0..100)).expect("an idle slot");
+        run(&mut slots, &tokens(7000..7100), &[]);
+        assert_eq!(slots.kept().iter().map(|(_, kept)| kept[0]).collect::<Vec<_>>(), [0, 7000, 5000]);
+        assert_eq!(slots.longest_match(&tokens(0..120)), 100);
+        assert_eq!(run(&mut slots, &tokens(0..120), &[]), SlotAssignment { reused: 100, ..place });
+        assert_eq!(Slots::new(3, 10_000, Reuse::Nothing).kept(), []);
     }
 
     #[test]

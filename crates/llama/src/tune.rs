@@ -22,8 +22,9 @@ use llama_cpp_2::token::LlamaToken;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::backends::backend;
+use crate::batch_plan::STEP;
 use crate::error::{interrupted, unusable};
-use crate::loaded_model::{LoadedModel, STEP};
+use crate::loaded_model::LoadedModel;
 use crate::options::LlamaOptions;
 use crate::quantize;
 
@@ -148,7 +149,7 @@ fn compare(
     keep_going: KeepGoing<'_>,
 ) -> Result<(MeasuredForm, MeasuredForm, QualityCost), TuneError> {
     check(keep_going)?;
-    let options = LlamaOptions { context: Some(1024), ..options.clone() };
+    let options = LlamaOptions { context: Some(1024), parallel: Some(1), ..options.clone() };
     let (header, size) = GgufHeader::read_file(other).map_err(|error| unusable(error.to_string()))?;
     let (before, after) = (
         LoadedModel::load_file(stored, &stored.path, &options)?,

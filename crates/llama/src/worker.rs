@@ -4,6 +4,8 @@
 //! slot and enough memory are free. Cancelled requests are noticed before every step. While the model is idle, a prompt may be
 //! read ahead. Knows nothing of wire formats, files or other models.
 
+mod memory;
+
 use std::collections::VecDeque;
 use std::fmt::Display;
 use std::rc::Rc;
@@ -17,19 +19,23 @@ use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
 
 use crate::batch_plan::shares;
-use crate::context_memory::{copy, move_memory, remove, seq_id};
+use crate::context_memory::{copy, remove, seq_id};
 use crate::embed::Embedder;
-use crate::error::interrupted;
+use crate::error::{busy, interrupted};
 use crate::job::{EmbedJob, Job, WarmJob};
 use crate::loaded_model::LoadedModel;
 use crate::media::ReadPart;
 use crate::prompt_lookup::MAX_GUESSES;
+use crate::saved_prompts::SavedPrompts;
 use crate::sequence::{Outcome, Sequence, Stage};
-use crate::slots::{SlotAssignment, Slots, Token};
+use crate::slots::{Slots, Token};
 use crate::step_batch::{ScoredRow, fill};
 
 /// The most answers in progress for which tokens are guessed.
 const MAX_GUESSING: usize = 4;
+
+/// Seconds after which other models may have left their memory.
+const RETRY_AFTER: u64 = 10;
 
 /// Work for a model.
 pub(crate) enum Order {
@@ -51,7 +57,7 @@ pub(crate) enum Idle {
 pub(crate) fn serve(
     loaded: &LoadedModel,
     orders: &Receiver<Order>,
-    mut worker: Worker<'_>,
+    worker: &mut Worker<'_>,
     mut idle: impl FnMut(Duration) -> Idle,
 ) {
     let mut embedder = Embedder::new(loaded);
@@ -106,6 +112,24 @@ pub(crate) struct Worker<'model> {
     refused: Option<(usize, usize)>,
     turn: usize,
     picture_turn: usize,
+    /// Asks for the main memory of the model with this many cells.
+    claim: Box<dyn FnMut(u32, GrowthNeed) -> bool + 'model>,
+    saved: SavedPrompts,
+}
+
+/// What more memory is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GrowthNeed {
+    /// The request can wait until another one ends.
+    Later,
+    /// Nothing else can make room for the request.
+    Now,
+}
+
+/// What a worker gets from outside.
+pub(crate) struct WorkerParts<'model> {
+    pub(crate) claim: Box<dyn FnMut(u32, GrowthNeed) -> bool + 'model>,
+    pub(crate) saved: SavedPrompts,
 }
 
 /// A prompt that is read ahead.
@@ -117,11 +141,11 @@ struct Warming {
 
 impl<'model> Worker<'model> {
     /// Allocates the context, and runs the model once so that the first answer does not wait for the disk.
-    pub(crate) fn new(loaded: &'model LoadedModel) -> Result<Self, EngineError> {
+    pub(crate) fn new(loaded: &'model LoadedModel, parts: WorkerParts<'model>) -> Result<Self, EngineError> {
         let mut worker = Worker {
             loaded,
             context: None,
-            batch: LlamaBatch::new(loaded.step().alone + loaded.parallel, 1),
+            batch: LlamaBatch::new(loaded.step().tokens_of(loaded.parallel), 1),
             slots: Slots::new(loaded.parallel, loaded.first_cells() as usize, loaded.reuse()),
             waiting: VecDeque::new(),
             alive: Vec::new(),
@@ -131,6 +155,8 @@ impl<'model> Worker<'model> {
             warming: None,
             refused: None,
             turn: 0,
+            claim: parts.claim,
+            saved: parts.saved,
             picture_turn: 0,
         };
         if !loaded.embeds_only {
@@ -172,6 +198,7 @@ impl<'model> Worker<'model> {
         let slot = match warming.slot {
             Some(slot) => slot,
             None => {
+                self.restore(prompt);
                 self.grow(prompt.len());
                 let Some(place) = self.slots.place(prompt, prompt.len()) else { return };
                 self.settle(&place);
@@ -220,40 +247,6 @@ impl<'model> Worker<'model> {
         }
     }
 
-    /// Grows the memory for one more sequence, within the limit, so that nothing must be cleared.
-    fn grow(&mut self, cells: usize) {
-        let most = self.loaded.context_size.cells as usize;
-        let (now, wanted) = (self.slots.cells(), self.slots.wanted(cells));
-        let Some(context) = &self.context else { return };
-        if wanted <= now || now >= most {
-            return;
-        }
-        let mut cells = now.max(1);
-        while cells < wanted {
-            cells = cells.saturating_mul(2);
-        }
-        let cells = cells.min(most);
-        // A failed allocation is retried when an answer has ended.
-        let writing = self.alive.len();
-        if writing > 0 && self.refused.is_some_and(|(refused, then)| cells >= refused && writing >= then) {
-            return;
-        }
-        let made = u32::try_from(cells).ok().and_then(|cells| self.loaded.writing_context(cells).ok());
-        let moved = made.and_then(|mut larger| move_memory(context, &mut larger).then_some(larger));
-        match moved {
-            Some(larger) => {
-                tracing::debug!(model = %self.loaded.id, cells, "growing the memory of the model");
-                self.context = Some(larger);
-                self.slots.grow(cells);
-            }
-            // The others continue, and the new one waits.
-            None => {
-                tracing::warn!(model = %self.loaded.id, cells, "not enough memory for more conversations");
-                self.refused = Some((cells, writing));
-            }
-        }
-    }
-
     /// Ends cancelled sequences. Their tokens stay in the cache.
     fn drop_cancelled(&mut self) {
         self.waiting.retain(|job| !job.output.is_closed());
@@ -290,8 +283,16 @@ impl<'model> Worker<'model> {
                 }
                 // There is nothing to wait for.
                 if let Some(job) = self.waiting.remove(at) {
-                    let reason = "its prompt and answers need more memory than the model has";
-                    let _ = job.output.try_send(Err(interrupted(reason)));
+                    let error = match needed > self.loaded.context_size.cells as usize {
+                        true => interrupted("its prompt and answers need more memory than the model has"),
+                        false => busy(
+                            format!(
+                                "not enough memory for {needed} tokens now; ask later, or for a shorter answer"
+                            ),
+                            RETRY_AFTER,
+                        ),
+                    };
+                    let _ = job.output.try_send(Err(error));
                 }
                 continue;
             }
@@ -308,6 +309,7 @@ impl<'model> Worker<'model> {
     }
 
     fn start(&mut self, job: Box<Job>, lead: usize, follow: usize) {
+        self.restore(job.reusable());
         let Some(place) = self.slots.place(job.reusable(), lead) else { return };
         let leader = place.slot;
         self.settle(&place);
@@ -320,27 +322,6 @@ impl<'model> Worker<'model> {
             }
         }
         self.alive.extend(Sequence::all(*job, &slots, reused));
-    }
-
-    /// Applies a decision of the slots to the memory.
-    fn settle(&mut self, place: &SlotAssignment) {
-        let reused = self.slots.position(place.slot, place.reused);
-        let Some(context) = &mut self.context else { return };
-        for &slot in &place.forget {
-            remove(context, slot, 0);
-        }
-        match place.copy_from {
-            Some(from) => {
-                remove(context, place.slot, 0);
-                copy(context, from, place.slot, Some(reused));
-            }
-            None => {
-                if !remove(context, place.slot, reused) {
-                    remove(context, place.slot, 0);
-                    self.slots.clear(place.slot);
-                }
-            }
-        }
     }
 
     /// Reads a part of one picture, so that the others can continue after it. Requests with pictures take turns.
@@ -456,8 +437,8 @@ impl<'model> Worker<'model> {
             return;
         }
         let step = self.loaded.step();
-        // The batch has space for a step without prompts.
-        let most = ((step.alone - step.beside) / writing).min(MAX_GUESSES);
+        // The batch has space for a token and the guesses of each answer beside the prompts.
+        let most = ((step.alone - step.beside).saturating_sub(writing) / writing).min(MAX_GUESSES);
         for sequence in &mut self.alive {
             sequence.guess(self.slots.tokens(sequence.slot), most);
         }

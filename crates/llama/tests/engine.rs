@@ -209,7 +209,7 @@ async fn eight_streams_at_once_each_get_their_own_answer() {
 #[tokio::test]
 async fn a_disconnect_frees_the_slot_within_a_step() {
     let dir = models_dir();
-    let engine = LlamaEngine::new(LlamaOptions { parallel: 1, ..options(&dir) });
+    let engine = LlamaEngine::new(LlamaOptions { parallel: Some(1), ..options(&dir) });
     let endless = GenerateRequest {
         extra: Map::from_iter([("ignore_eos".to_owned(), json!(true))]),
         ..ask("Count forever.", 900)
@@ -457,7 +457,7 @@ async fn emoji_arrive_whole() {
 #[tokio::test]
 async fn a_full_queue_refuses_with_retry_after() {
     let dir = models_dir();
-    let engine = Arc::new(LlamaEngine::new(LlamaOptions { parallel: 1, queue: 1, ..options(&dir) }));
+    let engine = Arc::new(LlamaEngine::new(LlamaOptions { parallel: Some(1), queue: 1, ..options(&dir) }));
     let endless = GenerateRequest {
         extra: Map::from_iter([("ignore_eos".to_owned(), json!(true))]),
         ..ask("Count forever.", 900)
@@ -466,7 +466,7 @@ async fn a_full_queue_refuses_with_retry_after() {
     assert!(first.next().await.expect("a piece").is_ok());
     let second = engine.stream(&endless).await.expect("a place in the queue");
     let error = engine.stream(&endless).await.err().expect("no third place");
-    assert!(matches!(error, EngineError::Refused { status: 429, retry_after: Some(1), .. }), "{error}");
+    assert!(matches!(error, EngineError::Refused { status: 429, retry_after: Some(1..=600), .. }), "{error}");
     drop(first);
     let mut second = second.deltas;
     assert!(second.next().await.expect("a piece").is_ok());
@@ -491,7 +491,7 @@ async fn a_second_model_takes_the_place_of_an_idle_one_but_not_of_a_busy_one() {
     std::os::unix::fs::symlink(model_file(), dir.path().join("other.gguf")).expect("a link");
     let options = options(&dir);
     // Room for one and a half.
-    let one = std::fs::metadata(model_file()).expect("a size").len() + 350_000_000;
+    let one = std::fs::metadata(model_file()).expect("a size").len() + 200_000_000;
     let engine = LlamaEngine::new(LlamaOptions { memory_budget: one, ..options });
     let endless = GenerateRequest {
         extra: Map::from_iter([("ignore_eos".to_owned(), json!(true))]),

@@ -23,7 +23,7 @@ const LONG: usize = 7_000;
 fn engine_with(parallel: usize) -> (TempDir, LlamaEngine) {
     let dir = TempDir::new().expect("a directory for models");
     std::os::unix::fs::symlink(part("HOB_TEST_MODEL"), dir.path().join("model.gguf")).expect("a link");
-    let options = LlamaOptions { parallel, threads: 1, ..LlamaOptions::new(dir.path()) };
+    let options = LlamaOptions { parallel: Some(parallel), threads: 1, ..LlamaOptions::new(dir.path()) };
     let engine = LlamaEngine::new(options);
     (dir, engine)
 }

@@ -33,7 +33,10 @@ pub use read::ReaderProcess;
 pub use read::{Document, ReadError, ReadLimits, read_file};
 pub use search::SearchPurpose;
 pub use service::{IndexRequest, MemoryOptions, MemoryService, ProgressListener};
-pub use store::{MIGRATIONS, MemoryStore, RemovedSources, SqliteMemoryStore};
+pub use store::{
+    COPY_TABLES, MIGRATIONS, MemoryStore, POSTGRES_MIGRATIONS, PostgresMemoryStore, RemovedSources,
+    SqliteMemoryStore,
+};
 pub use tools::memory_tools;
 pub use types::{
     IndexReport, IndexWarning, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note, Passage,

@@ -1,12 +1,12 @@
 //! Opens the database on first use, and runs its blocking calls on blocking threads.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use hob_db::DatabaseError;
+use hob_db::{DatabaseError, Storage};
 use parking_lot::Mutex;
 
-use crate::store::{MemoryStore, SqliteMemoryStore};
+use crate::store::{MemoryStore, PostgresMemoryStore, SqliteMemoryStore};
 use crate::types::MemoryError;
 
 #[derive(Clone)]
@@ -15,59 +15,80 @@ pub(crate) struct LazyStore {
 }
 
 struct Inner {
-    path: PathBuf,
+    storage: Storage,
     open: OnceLock<Arc<dyn MemoryStore>>,
     /// Held by the thread that opens it.
     opening: Mutex<()>,
 }
 
+/// Whether an empty memory is created.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Create,
+    Leave,
+}
+
 impl LazyStore {
-    pub(crate) fn new(path: PathBuf) -> Self {
-        LazyStore { inner: Arc::new(Inner { path, open: OnceLock::new(), opening: Mutex::new(()) }) }
+    pub(crate) fn new(storage: Storage) -> Self {
+        LazyStore { inner: Arc::new(Inner { storage, open: OnceLock::new(), opening: Mutex::new(()) }) }
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.inner.path
+    /// The file of the database, if it is one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match &self.inner.storage {
+            Storage::Sqlite(database) => Some(database.path()),
+            Storage::Postgres(_) => None,
+        }
     }
 
-    /// The database, if there is one.
+    /// The database, if there is one. A server with no source has none.
     pub(crate) async fn find(&self) -> Result<Option<Arc<dyn MemoryStore>>, MemoryError> {
         // Every question of an agent comes here, and most users have no memory. Checking for the file is faster than a blocking
         // thread.
-        if self.inner.open.get().is_none() && matches!(self.inner.path.try_exists(), Ok(false)) {
+        if self.inner.open.get().is_none() && !self.inner.storage.exists() {
             return Ok(None);
         }
-        self.get(SqliteMemoryStore::find).await
+        self.get(Missing::Leave).await
     }
 
     /// The database, which is created if necessary.
     pub(crate) async fn open(&self) -> Result<Arc<dyn MemoryStore>, MemoryError> {
-        let open = self.get(|path| SqliteMemoryStore::open(path).map(Some)).await?;
-        open.ok_or(MemoryError::Empty)
+        self.get(Missing::Create).await?.ok_or(MemoryError::Empty)
     }
 
-    async fn get(
-        &self,
-        open: fn(&Path) -> Result<Option<SqliteMemoryStore>, DatabaseError>,
-    ) -> Result<Option<Arc<dyn MemoryStore>>, MemoryError> {
+    async fn get(&self, missing: Missing) -> Result<Option<Arc<dyn MemoryStore>>, MemoryError> {
         if let Some(store) = self.inner.open.get() {
             return Ok(Some(Arc::clone(store)));
         }
         let inner = Arc::clone(&self.inner);
-        blocking(move || inner.get(open)).await?.map_err(store_failed)
+        blocking(move || inner.get(missing)).await?.map_err(store_failed)
     }
 }
 
 impl Inner {
-    fn get(
-        &self,
-        open: fn(&Path) -> Result<Option<SqliteMemoryStore>, DatabaseError>,
-    ) -> Result<Option<Arc<dyn MemoryStore>>, DatabaseError> {
+    fn get(&self, missing: Missing) -> Result<Option<Arc<dyn MemoryStore>>, DatabaseError> {
         let _turn = self.opening.lock();
         if let Some(store) = self.open.get() {
             return Ok(Some(Arc::clone(store)));
         }
-        Ok(open(&self.path)?.map(|store| Arc::clone(self.open.get_or_init(|| Arc::new(store)))))
+        let store: Arc<dyn MemoryStore> = match &self.storage {
+            Storage::Sqlite(database) => {
+                let database = match missing {
+                    Missing::Create => Some(database.open()?),
+                    Missing::Leave => database.find()?,
+                };
+                let Some(database) = database else { return Ok(None) };
+                Arc::new(SqliteMemoryStore::new(database)?)
+            }
+            Storage::Postgres(database) => {
+                let store = PostgresMemoryStore::new(database.clone());
+                if missing == Missing::Leave && !store.has_sources()? {
+                    return Ok(None);
+                }
+                Arc::new(store)
+            }
+        };
+        Ok(Some(Arc::clone(self.open.get_or_init(|| store))))
     }
 }
 

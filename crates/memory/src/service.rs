@@ -1,11 +1,12 @@
 //! The service of the memory: index, search, notes, forget, and context for a question. The first call that needs the database
 //! opens it; only indexing and storing a note create it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hob_core::{Event, EventBus, GenerateRequest, Message, Role, RunEvents};
+use hob_db::Storage;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -32,7 +33,7 @@ pub type ProgressListener = Arc<dyn Fn(IndexProgress<'_>) + Send + Sync>;
 
 pub struct MemoryOptions {
     /// The database, which may not exist yet.
-    pub database: PathBuf,
+    pub database: Storage,
     /// The default kind of search.
     pub backend: MemoryBackend,
     pub index: IndexOptions,

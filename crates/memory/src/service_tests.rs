@@ -1,14 +1,17 @@
 //! The memory as its callers see it.
 
 use std::fs;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use hob_db::LazyDatabase;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::NoEmbedder;
+use crate::store::tests::connect;
 use crate::testing::{Given, WordVectors};
+use crate::{MIGRATIONS, NoEmbedder};
 
 struct Fixture {
     root: tempfile::TempDir,
@@ -20,10 +23,15 @@ struct Fixture {
 impl Fixture {
     fn new(backend: MemoryBackend) -> Self {
         let root = tempfile::tempdir().unwrap();
+        let database = LazyDatabase::at(&root.path().join("memory.db"), &[MIGRATIONS]);
+        Fixture::on(database.into(), root, backend)
+    }
+
+    fn on(database: Storage, root: tempfile::TempDir, backend: MemoryBackend) -> Self {
         fs::create_dir(root.path().join("notes")).unwrap();
         let (vectors, bus) = (Arc::new(WordVectors::default()), EventBus::new());
         let memory = MemoryService::new(MemoryOptions {
-            database: root.path().join("memory.db"),
+            database,
             backend,
             index: IndexOptions::default(),
             context: None,
@@ -147,7 +155,7 @@ async fn reading_creates_nothing() {
 async fn without_a_model_nothing_is_started_that_needs_one() {
     let fixture = Fixture::new(MemoryBackend::Sqlite);
     let options = MemoryOptions {
-        database: fixture.root.path().join("memory.db"),
+        database: LazyDatabase::at(&fixture.root.path().join("memory.db"), &[MIGRATIONS]).into(),
         backend: MemoryBackend::Vector,
         index: IndexOptions::default(),
         context: None,
@@ -233,4 +241,23 @@ async fn watched_changes_are_found_and_deleted_files_are_not() {
     assert_eq!(fixture.ask("roses", MemoryBackend::Sqlite).await.unwrap(), [""; 0]);
     stop.cancel();
     watching.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_memory_in_postgresql_is_empty_until_something_is_saved_and_then_searched_in_every_way() {
+    let database = hob_testkit::PostgresServer::shared().create_database();
+    let storage = connect(&database.url()).into();
+    let fixture = Fixture::on(storage, tempfile::tempdir().unwrap(), MemoryBackend::Hybrid);
+    assert!(matches!(fixture.ask("car", MemoryBackend::Sqlite).await, Err(MemoryError::Empty)));
+    assert_eq!(fixture.memory.stats().await.unwrap().sources, 0);
+
+    let report = fixture.memory.index(&fixture.notes()).await.unwrap();
+    assert_eq!((report.indexed, report.vectors), (2, 2));
+    let car = format!("{}:1", fixture.file("car.md"));
+    assert_eq!(fixture.ask("automobile", MemoryBackend::Vector).await.unwrap(), [car.as_str()]);
+    assert_eq!(fixture.ask("tyre", MemoryBackend::Sqlite).await.unwrap(), [car.as_str()]);
+    assert_eq!(fixture.ask("a tyre of an automobile", MemoryBackend::Hybrid).await.unwrap(), [car.as_str()]);
+    let forgotten = fixture.memory.forget(fixture.notes().to_str().unwrap()).await.unwrap();
+    assert_eq!(forgotten.sources, 2);
+    assert_eq!(fixture.ask("tyre", MemoryBackend::Sqlite).await.unwrap(), [""; 0]);
 }

@@ -7,66 +7,77 @@ pub(crate) const MAX_RANKED: u64 = 5_000;
 /// The number of chunks that are counted for words that only help to rank.
 const MAX_COUNTED: u64 = 64_000;
 
+/// A word or a phrase in the syntax of the index, and about the number of chunks that have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CountedTerm {
+    pub(crate) term: String,
+    pub(crate) chunks: u64,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WordPlan {
-    /// In the syntax of the index.
-    pub(crate) expression: String,
+    /// A selected chunk has a word of each list.
+    pub(crate) selecting: Vec<Vec<CountedTerm>>,
+    /// Words that count for the rank of a selected chunk, and select none.
+    pub(crate) helping: Vec<CountedTerm>,
     /// About the number of matching chunks if there are too many; then only the newest are ranked.
     pub(crate) too_many: Option<u64>,
     /// The words that selected no chunk, for a second attempt.
-    pub(crate) left: Vec<String>,
+    pub(crate) left: Vec<CountedTerm>,
 }
 
-/// `rows` returns about the number of matching chunks.
-pub(crate) fn plan<E>(terms: &[String], mut rows: impl FnMut(&str) -> Result<u64, E>) -> Result<WordPlan, E> {
-    let mut counted = Vec::with_capacity(terms.len());
-    for term in terms {
-        counted.push((rows(term)?, term.as_str()));
-    }
-    counted.sort_by_key(|(count, _)| *count);
-
-    let (choosing, others) = counted.split_at(within(&counted, MAX_RANKED));
+/// `rows` returns about the number of chunks that have a word of each list.
+pub(crate) fn plan<E>(
+    mut terms: Vec<CountedTerm>,
+    rows: impl FnOnce(&[Vec<CountedTerm>]) -> Result<u64, E>,
+) -> Result<WordPlan, E> {
+    terms.sort_by_key(|term| term.chunks);
+    let (choosing, others) = terms.split_at(within(&terms, MAX_RANKED));
     if choosing.is_empty() {
-        return together(&counted, rows);
+        return together(&terms, rows);
     }
-    let helping = &others[..within(others, MAX_COUNTED)];
-    let expression = match helping {
-        [] => any(choosing),
-        helping => format!("({} OR {}) AND ({})", any(choosing), any(helping), any(choosing)),
-    };
-    let left = others.iter().map(|(_, term)| (*term).to_owned()).collect();
-    Ok(WordPlan { expression, too_many: None, left })
+    Ok(WordPlan {
+        selecting: vec![choosing.to_vec()],
+        helping: others[..within(others, MAX_COUNTED)].to_vec(),
+        too_many: None,
+        left: others.to_vec(),
+    })
 }
 
 /// The number of rarest words that are in at most `most` chunks together.
-fn within(counted: &[(u64, &str)], most: u64) -> usize {
+fn within(terms: &[CountedTerm], most: u64) -> usize {
     let mut sum = 0;
-    let fitting = counted.iter().take_while(|(count, _)| {
-        sum += count;
+    let fitting = terms.iter().take_while(|term| {
+        sum += term.chunks;
         sum <= most
     });
     fitting.count()
 }
 
-fn any(words: &[(u64, &str)]) -> String {
-    words.iter().map(|(_, term)| *term).collect::<Vec<_>>().join(" OR ")
-}
-
 /// All words are common: selects chunks with the rarest and another one.
-fn together<E>(counted: &[(u64, &str)], mut rows: impl FnMut(&str) -> Result<u64, E>) -> Result<WordPlan, E> {
-    let Some(((rarest_count, rarest), others)) = counted.split_first() else {
-        return Ok(WordPlan { expression: String::new(), too_many: None, left: Vec::new() });
+fn together<E>(
+    terms: &[CountedTerm],
+    rows: impl FnOnce(&[Vec<CountedTerm>]) -> Result<u64, E>,
+) -> Result<WordPlan, E> {
+    let Some((rarest, others)) = terms.split_first() else {
+        return Ok(WordPlan { selecting: Vec::new(), helping: Vec::new(), too_many: None, left: Vec::new() });
     };
     let others = &others[..within(others, MAX_COUNTED).max(1).min(others.len())];
+    let only_rarest = vec![rarest.clone()];
     if !others.is_empty() {
-        let expression = format!("{rarest} AND ({})", any(others));
-        let count = rows(&expression)?;
+        let selecting = vec![only_rarest.clone(), others.to_vec()];
+        let count = rows(&selecting)?;
         if count > 0 {
             let too_many = (count > MAX_RANKED).then_some(count);
-            return Ok(WordPlan { expression, too_many, left: vec![(*rarest).to_owned()] });
+            return Ok(WordPlan { selecting, helping: Vec::new(), too_many, left: only_rarest });
         }
     }
-    Ok(WordPlan { expression: (*rarest).to_owned(), too_many: Some(*rarest_count), left: Vec::new() })
+    Ok(WordPlan {
+        selecting: vec![only_rarest],
+        helping: Vec::new(),
+        too_many: Some(rarest.chunks),
+        left: Vec::new(),
+    })
 }
 
 #[cfg(test)]
@@ -76,36 +87,35 @@ mod tests {
     use super::*;
 
     fn planned(counts: &[(&str, u64)], of_pairs: u64) -> WordPlan {
-        let terms: Vec<String> = counts.iter().map(|(term, _)| (*term).to_owned()).collect();
-        let rows = |expression: &str| {
-            let known = counts.iter().find(|(term, _)| *term == expression);
-            Ok::<_, Infallible>(known.map_or(of_pairs, |(_, count)| *count))
-        };
-        let Ok(plan) = plan(&terms, rows);
+        let term = |(term, chunks): &(&str, u64)| CountedTerm { term: (*term).to_owned(), chunks: *chunks };
+        let Ok(plan) = plan(counts.iter().map(term).collect(), |_| Ok::<_, Infallible>(of_pairs));
         plan
+    }
+
+    fn names(terms: &[CountedTerm]) -> String {
+        terms.iter().map(|term| term.term.as_str()).collect::<Vec<_>>().join(" ")
+    }
+
+    fn selecting(plan: &WordPlan) -> Vec<String> {
+        plan.selecting.iter().map(|terms| names(terms)).collect()
     }
 
     #[test]
     fn rare_words_select_and_common_ones_rank() {
         let plan = planned(&[("the", 900_000), ("boiler", 300), ("winter", 20_000), ("valve", 90)], 0);
-        assert_eq!(
-            plan,
-            WordPlan {
-                expression: "(valve OR boiler OR winter) AND (valve OR boiler)".to_owned(),
-                too_many: None,
-                left: vec!["winter".to_owned(), "the".to_owned()],
-            }
-        );
-        assert_eq!(planned(&[("a", 1), ("b", 2)], 0).expression, "a OR b");
+        assert_eq!(selecting(&plan), ["valve boiler"]);
+        let WordPlan { helping, too_many, left, .. } = &plan;
+        assert_eq!((names(helping), *too_many, names(left)), ("winter".into(), None, "winter the".into()));
+        assert_eq!(selecting(&planned(&[("a", 1), ("b", 2)], 0)), ["a b"]);
     }
 
     #[test]
     fn common_words_are_searched_together() {
         let common = [("house", 40_000), ("water", 30_000), ("time", 20_000), ("the", 900_000)];
         let plan = planned(&common, 4_000);
-        assert_eq!(plan.expression, "time AND (water)");
+        assert_eq!(selecting(&plan), ["time", "water"]);
         let rarer = [("house", 30_000), ("water", 30_000), ("time", 20_000)];
-        assert_eq!(planned(&rarer, 4_000).expression, "time AND (house OR water)");
+        assert_eq!(selecting(&planned(&rarer, 4_000)), ["time", "house water"]);
         assert_eq!(plan.too_many, None);
         assert_eq!(planned(&common, 400_000).too_many, Some(400_000));
     }
@@ -113,6 +123,6 @@ mod tests {
     #[test]
     fn a_common_word_by_itself_is_ranked_in_part() {
         let plan = planned(&[("water", 300_000)], 0);
-        assert_eq!((plan.expression.as_str(), plan.too_many), ("water", Some(300_000)));
+        assert_eq!((selecting(&plan), plan.too_many), (vec!["water".to_owned()], Some(300_000)));
     }
 }

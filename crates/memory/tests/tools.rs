@@ -9,7 +9,10 @@ use hob_agents::ToolSet;
 use hob_core::{
     AllowedRoots, Event, EventBus, Permit, Reach, RunEvents, Subscription, ToolCall, ToolResult, ToolRunner,
 };
-use hob_memory::{IndexOptions, MemoryBackend, MemoryOptions, MemoryService, NoEmbedder, Note, memory_tools};
+use hob_db::LazyDatabase;
+use hob_memory::{
+    IndexOptions, MIGRATIONS, MemoryBackend, MemoryOptions, MemoryService, NoEmbedder, Note, memory_tools,
+};
 use serde_json::{Value, json};
 
 /// A memory in its own directory, and its events.
@@ -29,7 +32,7 @@ impl Fixture {
         let subscription =
             bus.subscribe(move |happening| writer.lock().unwrap().push(happening.event.clone()));
         let memory = MemoryService::new(MemoryOptions {
-            database: root.path().join("memory.db"),
+            database: LazyDatabase::at(&root.path().join("memory.db"), &[MIGRATIONS]).into(),
             backend: MemoryBackend::Sqlite,
             index: IndexOptions::default(),
             context: None,

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use parking_lot::Mutex;
 
 use crate::catalogue;
-use crate::gguf::{GgufHeader, MemoryEstimate};
+use crate::gguf::{GgufHeader, MemoryNeeds};
 use crate::lock::ModelLock;
 use crate::names::{self, Shard};
 use crate::projector::{self, NameFit, StoredProjector};
@@ -56,10 +56,15 @@ pub struct StoredModel {
 }
 
 impl StoredModel {
-    /// The memory for a context of `context` tokens.
-    pub fn memory(&self, context: u64) -> Option<MemoryEstimate> {
+    /// The memory that it needs; `None` if its header cannot be read.
+    pub fn needs(&self) -> Option<MemoryNeeds> {
         let header = self.header.as_ref()?;
-        Some(MemoryEstimate::of(header, self.size, context))
+        Some(MemoryNeeds::of(header, self.size))
+    }
+
+    /// Tokens that it was trained for.
+    pub fn trained(&self) -> Option<u64> {
+        self.header.as_ref()?.context_length
     }
 }
 

@@ -1,11 +1,35 @@
-//! Whether a model fits this machine, and how fast it is expected to be. Both are estimates, and are shown as estimates.
+//! Whether a model fits this machine, which context it gets, and how fast it is expected to be. All are estimates, and are shown
+//! as estimates. Pure.
 
 use crate::catalogue::{CatalogueEntry, catalogue};
-use crate::directory::StoredModel;
-use crate::gguf::MemoryEstimate;
+use crate::gguf::{CELL_PADDING, ContextShape, KvPrecision, MemoryEstimate, MemoryNeeds};
 
-/// Buffers and vocabulary of a model that is not here yet: those of a vocabulary of 150,000 tokens.
-const USUAL_OVERHEAD: u64 = 400 << 20;
+/// The most conversations that one model answers concurrently.
+pub const MAX_SLOTS: usize = 64;
+
+/// The longest context that is chosen automatically. A request without a limit for its answer reserves all of it.
+const MAX_AUTOMATIC_CONTEXT: u64 = 32_768;
+
+/// The context of a model that does not say what it was trained for.
+const UNKNOWN_CONTEXT: u64 = 8192;
+
+/// A context that is enough for most conversations. A model that has no room for it does not fit.
+const USUAL_CONTEXT: u64 = 8192;
+
+/// A model gets no shorter context to make it fit.
+const LEAST_CONTEXT: u64 = 512;
+
+/// No more conversations than the memory has room for with this many tokens each.
+const LEAST_TOKENS_PER_SLOT: u64 = 512;
+
+/// The part of the free memory that the states of recurrent layers may have.
+const STATE_SHARE: u64 = 4;
+
+/// The first cells that are allocated: for a few short conversations, or the prompt of an agent.
+const FIRST_CELLS: u64 = 1024;
+
+/// Conversations of full length that graphics cards have memory for. It is allocated at once, and other models need some, too.
+const CONVERSATIONS_ON_CARDS: u64 = 2;
 
 /// The part of the memory's bandwidth that generation reaches.
 const BANDWIDTH_USED: f64 = 0.7;
@@ -19,43 +43,140 @@ const LEAST_OFFERED_SPEED: f64 = 8.0;
 /// Disk space that stays free after a download.
 const DISK_RESERVE: u64 = 2 << 30;
 
+/// What the settings ask for, and what the machine has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContextWish {
+    /// Tokens of one conversation; `None` for as many as fit, up to the training context.
+    pub context: Option<u64>,
+    /// Conversations at a time; `None` for as many as fit.
+    pub slots: Option<usize>,
+    pub kv: KvPrecision,
+    /// Tokens of one batch.
+    pub batch: u64,
+    /// Bytes of the main memory for all models.
+    pub memory: u64,
+}
+
+impl ContextWish {
+    /// The context of a usual conversation with a model that was trained for this many tokens.
+    fn usual(&self, trained: Option<u64>) -> u64 {
+        let trained = trained.filter(|length| *length > 0).unwrap_or(USUAL_CONTEXT);
+        self.context.unwrap_or(trained.min(USUAL_CONTEXT))
+    }
+}
+
 /// How an engine divides the memory of conversations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContextPlan {
     /// Tokens of one conversation.
     pub context: u64,
-    /// Tokens of all conversations together.
+    /// Tokens of all conversations together, at most. Less than `context` for each: few use all of it.
     pub cells: u64,
     /// Conversations at a time.
     pub slots: usize,
+    pub batch: u64,
+    pub kv: KvPrecision,
+}
+
+impl ContextPlan {
+    /// The plan for a model that was trained for this many tokens. A context that was asked for is kept, whether it fits or not.
+    pub fn new(needs: &MemoryNeeds, trained: Option<u64>, wish: &ContextWish) -> Self {
+        let trained = trained.filter(|length| *length > 0).unwrap_or(UNKNOWN_CONTEXT);
+        let longest = wish.context.unwrap_or(trained.min(MAX_AUTOMATIC_CONTEXT)).max(1);
+        let mut slots = wish.slots.unwrap_or(MAX_SLOTS).clamp(1, MAX_SLOTS);
+        let fixed = |slots: usize| {
+            let shape = ContextShape { cells: 0, slots: slots as u64, batch: wish.batch, kv: wish.kv };
+            needs.estimate(shape).total()
+        };
+        let free = wish.memory.saturating_sub(fixed(1));
+        if wish.slots.is_none()
+            && let Some(most) = (free / STATE_SHARE).checked_div(needs.state())
+        {
+            slots = slots.min(usize::try_from(most).unwrap_or(MAX_SLOTS)).max(1);
+        }
+        let room = wish.memory.saturating_sub(fixed(slots));
+        let affordable = room.checked_div(needs.per_cell(wish.batch, wish.kv)).unwrap_or(u64::MAX);
+        let affordable = affordable / CELL_PADDING * CELL_PADDING;
+        let context = match wish.context {
+            Some(_) => longest,
+            None => longest.min(affordable.max(LEAST_CONTEXT)),
+        };
+        let cells = context.saturating_mul(slots as u64).min(affordable).max(context);
+        if wish.slots.is_none() {
+            let most = usize::try_from(cells / LEAST_TOKENS_PER_SLOT).unwrap_or(MAX_SLOTS);
+            slots = slots.min(most).max(1);
+        }
+        ContextPlan { context, cells, slots, batch: wish.batch, kv: wish.kv }
+    }
+
+    /// The plan for layers on graphics cards that have `cards` bytes for models. The context is what fits there beside the whole
+    /// model. A model that does not fit gets the usual context, so that more of its layers do.
+    pub fn on_cards(needs: &MemoryNeeds, trained: Option<u64>, wish: &ContextWish, cards: u64) -> Self {
+        let usual = wish.usual(trained);
+        let alone = ContextShape { cells: usual, slots: 1, batch: wish.batch, kv: wish.kv };
+        let wish = match needs.estimate(alone).total() <= cards {
+            true => ContextWish { memory: cards, ..*wish },
+            false => ContextWish { context: Some(usual), memory: wish.memory.saturating_add(cards), ..*wish },
+        };
+        let plan = Self::new(needs, trained, &wish);
+        let cells = plan.cells.min(plan.context.saturating_mul(CONVERSATIONS_ON_CARDS));
+        let most = match wish.slots {
+            Some(_) => MAX_SLOTS,
+            None => usize::try_from(cells / LEAST_TOKENS_PER_SLOT).unwrap_or(MAX_SLOTS).max(1),
+        };
+        ContextPlan { cells, slots: plan.slots.min(most), ..plan }
+    }
+
+    /// The cells that are allocated when the model is loaded into the main memory.
+    pub fn first_cells(&self) -> u64 {
+        self.cells.min(FIRST_CELLS)
+    }
+
+    pub fn shape(&self, cells: u64) -> ContextShape {
+        ContextShape { cells, slots: self.slots as u64, batch: self.batch, kv: self.kv }
+    }
 }
 
 /// The memory of a model with its conversations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelFootprint {
-    /// With all conversations.
+    /// After it is loaded.
+    pub at_start: MemoryEstimate,
+    /// With one conversation that uses its whole context.
     pub memory: MemoryEstimate,
+    /// With all conversations.
+    pub at_most: MemoryEstimate,
+    /// With one conversation of the usual length, on any machine.
+    pub usual: MemoryEstimate,
     /// The cache of one conversation that uses its whole context.
     pub kv_per_slot: u64,
     pub plan: ContextPlan,
 }
 
 impl ModelFootprint {
-    /// Of a model on the disk; `None` if its header cannot be read.
-    pub fn of_stored(model: &StoredModel, plan: ContextPlan) -> Option<Self> {
-        let kv_per_slot = model.memory(plan.context)?.kv_cache;
-        Some(ModelFootprint { memory: model.memory(plan.cells)?, kv_per_slot, plan })
+    /// In the main memory.
+    pub fn new(needs: &MemoryNeeds, trained: Option<u64>, wish: &ContextWish) -> Self {
+        let plan = ContextPlan::new(needs, trained, wish);
+        Self::planned(needs, plan, plan.first_cells(), wish.usual(trained))
     }
 
-    /// Of a model of the catalogue.
-    pub fn of_entry(entry: &CatalogueEntry, plan: ContextPlan) -> Self {
-        let per_token = entry.kv.map_or(0, |kv| kv.bytes_per_token());
-        let memory = MemoryEstimate {
-            weights: entry.total_size(),
-            kv_cache: per_token * plan.cells,
-            overhead: USUAL_OVERHEAD.min(entry.size),
-        };
-        ModelFootprint { memory, kv_per_slot: per_token * plan.context, plan }
+    /// On graphics cards that have `cards` bytes for models, and in the main memory as far as it does not fit there. The cards
+    /// have all conversations from the start.
+    pub fn on_cards(needs: &MemoryNeeds, trained: Option<u64>, wish: &ContextWish, cards: u64) -> Self {
+        let plan = ContextPlan::on_cards(needs, trained, wish, cards);
+        Self::planned(needs, plan, plan.cells, wish.usual(trained))
+    }
+
+    fn planned(needs: &MemoryNeeds, plan: ContextPlan, first_cells: u64, usual: u64) -> Self {
+        let with = |cells: u64| needs.estimate(plan.shape(cells));
+        ModelFootprint {
+            at_start: with(first_cells),
+            memory: with(plan.context),
+            at_most: with(plan.cells),
+            usual: needs.estimate(ContextShape { slots: 1, ..plan.shape(usual) }),
+            kv_per_slot: needs.conversation(plan.context, plan.kv),
+            plan,
+        }
     }
 }
 
@@ -88,7 +209,7 @@ impl MachineSpeed {
 
 impl MachineRoom {
     pub fn fits(&self, footprint: &ModelFootprint) -> bool {
-        footprint.memory.total() <= self.memory
+        footprint.usual.total() <= self.memory
     }
 
     /// The best model to offer a new user: the largest that fits and is fast enough to be used; on a slow machine the smallest.
@@ -119,9 +240,12 @@ mod tests {
 
     const GB: u64 = 1 << 30;
 
-    fn plan(trained: u64) -> ContextPlan {
-        let context = trained.min(8192);
-        ContextPlan { context, cells: trained.min(2 * context), slots: 8 }
+    fn wish(memory: u64) -> ContextWish {
+        ContextWish { context: None, slots: None, kv: KvPrecision::F16, batch: 128, memory }
+    }
+
+    fn footprint(entry: &CatalogueEntry, memory: u64) -> ModelFootprint {
+        ModelFootprint::new(&MemoryNeeds::of_entry(entry), Some(entry.context), &wish(memory))
     }
 
     fn machine(memory: u64, bandwidth: u64, cores: usize) -> MachineRoom {
@@ -129,8 +253,7 @@ mod tests {
     }
 
     fn offered(room: &MachineRoom) -> Option<&'static str> {
-        let footprint = |entry: &CatalogueEntry| Some(ModelFootprint::of_entry(entry, plan(entry.context)));
-        room.best_offer(footprint).map(|entry| entry.short_name)
+        room.best_offer(|entry| Some(footprint(entry, room.memory))).map(|entry| entry.short_name)
     }
 
     #[test]
@@ -155,12 +278,72 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_of_all_conversations_counts() {
+    fn a_model_fits_if_a_usual_conversation_does() {
         let entry = find("qwen3:8b").unwrap();
-        let footprint = ModelFootprint::of_entry(entry, plan(entry.context));
-        assert_eq!((footprint.kv_per_slot, footprint.memory.kv_cache), (147_456 * 8192, 147_456 * 16_384));
-        let total = footprint.memory.total();
-        assert!(machine(total, 1, 1).fits(&footprint) && !machine(total - 1, 1, 1).fits(&footprint));
+        let usual = footprint(entry, 90 * GB).usual;
+        assert_eq!(usual.kv_cache, 147_456 * 8192);
+        let fits = |memory: u64| machine(memory, 1, 1).fits(&footprint(entry, memory));
+        assert!(fits(usual.total()) && !fits(usual.total() - 1));
+    }
+
+    #[test]
+    fn the_context_is_what_fits_and_never_beyond_the_training() {
+        let entry = find("qwen3:8b").unwrap();
+        let needs = MemoryNeeds::of_entry(entry);
+        let plan = |memory: u64| ContextPlan::new(&needs, Some(entry.context), &wish(memory));
+        let large = plan(90 * GB);
+        assert_eq!((large.context, large.slots, large.first_cells()), (32_768, MAX_SLOTS, 1024));
+        let trained = ContextPlan::new(&needs, Some(2048), &wish(90 * GB));
+        assert_eq!((trained.context, trained.cells), (2048, 2048 * MAX_SLOTS as u64));
+        let small = plan(7 * GB);
+        assert!((4096..16_384).contains(&small.context) && small.cells == small.context, "{small:?}");
+        assert!((8..=32).contains(&small.slots), "{small:?}");
+        // What the plan allows fits, and hardly more would.
+        for memory in [6 * GB, 7 * GB, 12 * GB, 24 * GB] {
+            let plan = plan(memory);
+            assert!(needs.estimate(plan.shape(plan.cells)).total() <= memory + (64 << 20), "{plan:?}");
+        }
+        // Nothing fits, so a load is refused.
+        let none = plan(GB);
+        assert_eq!((none.context, none.slots), (512, 1));
+        assert!(needs.estimate(none.shape(none.first_cells())).total() > GB);
+    }
+
+    #[test]
+    fn graphics_cards_get_two_conversations_of_what_fits_beside_the_model() {
+        let entry = find("qwen3:8b").unwrap();
+        let needs = MemoryNeeds::of_entry(entry);
+        let plan = |cards: u64| ContextPlan::on_cards(&needs, Some(entry.context), &wish(90 * GB), cards);
+        let large = plan(80 * GB);
+        assert_eq!((large.context, large.cells, large.slots), (32_768, 65_536, MAX_SLOTS));
+        let small = plan(7 * GB);
+        assert!((4096..16_384).contains(&small.context), "{small:?}");
+        assert!(needs.estimate(small.shape(small.cells)).total() <= 7 * GB + (64 << 20), "{small:?}");
+        // The model does not fit, so its conversations are short.
+        let part = plan(3 * GB);
+        assert_eq!((part.context, part.cells, part.slots), (8192, 16_384, 32));
+    }
+
+    #[test]
+    fn what_was_asked_for_is_kept() {
+        let entry = find("qwen3:8b").unwrap();
+        let needs = MemoryNeeds::of_entry(entry);
+        let asked = ContextWish { context: Some(100_000), slots: Some(3), ..wish(7 * GB) };
+        let plan = ContextPlan::new(&needs, Some(entry.context), &asked);
+        assert_eq!((plan.context, plan.cells, plan.slots), (100_000, 100_000, 3));
+        let many = ContextWish { slots: Some(1000), ..wish(90 * GB) };
+        assert_eq!(ContextPlan::new(&needs, None, &many).slots, MAX_SLOTS);
+    }
+
+    #[test]
+    fn a_smaller_cache_has_room_for_more() {
+        let entry = find("qwen3:8b").unwrap();
+        let needs = MemoryNeeds::of_entry(entry);
+        let context = |kv: KvPrecision| {
+            ContextPlan::new(&needs, Some(entry.context), &ContextWish { kv, ..wish(7 * GB) }).context
+        };
+        let (exact, small) = (context(KvPrecision::F16), context(KvPrecision::Q8));
+        assert!(small * 10 > exact * 18 && small < exact * 2, "{exact} {small}");
     }
 
     #[test]

@@ -18,8 +18,8 @@ pub mod tuned;
 
 pub use catalogue::{CatalogueEntry, catalogue};
 pub use directory::{ModelDirectory, ModelDirectoryError, StoredModel, find_by_name};
-pub use fit::{ContextPlan, MachineRoom, MachineSpeed, ModelFootprint};
-pub use gguf::{GgufError, GgufHeader, MemoryEstimate};
+pub use fit::{ContextPlan, ContextWish, MAX_SLOTS, MachineRoom, MachineSpeed, ModelFootprint};
+pub use gguf::{ContextShape, GgufError, GgufHeader, KvPrecision, MemoryEstimate, MemoryNeeds};
 pub use lock::ModelLock;
 pub use projector::StoredProjector;
 pub use pull::{DownloadProgress, DownloadStep, PullError, PullOptions, PullSpec, pull};

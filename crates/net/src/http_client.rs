@@ -1,5 +1,6 @@
 //! The one builder of HTTP clients.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,6 +37,15 @@ pub struct HttpClientOptions {
     pub max_idle_per_host: usize,
     /// Resolves host names instead of the system.
     pub resolver: Option<Arc<CheckedResolver>>,
+    /// The address of one name, which is then not looked up.
+    pub fixed_address: Option<FixedAddress>,
+}
+
+/// A name whose address is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FixedAddress {
+    pub name: String,
+    pub address: SocketAddr,
 }
 
 impl Default for HttpClientOptions {
@@ -51,6 +61,7 @@ impl Default for HttpClientOptions {
             pool_idle_timeout: POOL_IDLE_TIMEOUT,
             max_idle_per_host: usize::MAX,
             resolver: None,
+            fixed_address: None,
         }
     }
 }
@@ -123,6 +134,9 @@ pub fn http_client(options: HttpClientOptions) -> reqwest::Result<Client> {
     }
     if let Some(resolver) = options.resolver {
         builder = builder.dns_resolver(resolver);
+    }
+    if let Some(FixedAddress { name, address }) = options.fixed_address {
+        builder = builder.resolve(&name, address);
     }
     if options.proxy == ProxyUse::Never {
         builder = builder.no_proxy();

@@ -1,11 +1,11 @@
 //! Caches what was last read from the store, so that a choice does not wait for the database.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::{RequestSource, Usage};
-use hob_db::{DatabaseError, LazyDatabase};
+use hob_db::{DatabaseError, Storage};
 use parking_lot::Mutex;
 
 use crate::learning::{learn_asked_again, learn_outcome, learn_rating};
@@ -34,7 +34,9 @@ const ASKED_AGAIN_WITHIN: Duration = Duration::from_secs(600);
 #[derive(Default)]
 pub(crate) struct RoutingCache {
     /// `None` if nothing is stored.
-    database: Option<LazyDatabase>,
+    database: Option<Storage>,
+    /// The store in the database, once it is used.
+    store: OnceLock<Arc<dyn RoutingStore>>,
     measurements: Option<Arc<dyn Measurements>>,
     last_read: Mutex<LastRead>,
 }
@@ -49,8 +51,8 @@ struct LastRead {
 }
 
 impl RoutingCache {
-    pub(crate) fn new(database: LazyDatabase, measurements: Option<Arc<dyn Measurements>>) -> Self {
-        RoutingCache { database: Some(database), measurements, last_read: Mutex::default() }
+    pub(crate) fn new(database: Storage, measurements: Option<Arc<dyn Measurements>>) -> Self {
+        RoutingCache { database: Some(database), measurements, ..RoutingCache::default() }
     }
 
     pub(crate) fn class_record(&self, class: QuestionClass) -> ClassRecord {
@@ -138,12 +140,20 @@ impl RoutingCache {
 
     /// The store, which is created if necessary; `None` if nothing is stored.
     fn open(&self) -> Result<Option<Arc<dyn RoutingStore>>, DatabaseError> {
-        self.database.as_ref().map(store::open).transpose()
+        let Some(database) = &self.database else { return Ok(None) };
+        let store = match self.store.get() {
+            Some(store) => store,
+            None => {
+                let store = store::open(database)?;
+                self.store.get_or_init(|| store)
+            }
+        };
+        Ok(Some(Arc::clone(store)))
     }
 
     /// The store if it exists. Creates nothing.
     pub(crate) fn find(&self) -> Result<Option<Arc<dyn RoutingStore>>, DatabaseError> {
-        self.database.as_ref().map_or(Ok(None), store::find)
+        if self.database.as_ref().is_some_and(Storage::exists) { self.open() } else { Ok(None) }
     }
 
     pub(crate) fn has_database(&self) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! The policies are pure functions of models, measurements and a random number. The [`Router`] supplies those and records every
 //! choice. [`RoutingService`] stores choices, outcomes and ratings, and learns from each in one transaction, so that all
-//! processes with one home directory learn together. No answer waits for the database: a thread writes, and a policy uses what
+//! processes with one database learn together. No answer waits for the database: a thread writes, and a policy uses what
 //! was read last.
 //!
 //! | file | content |
@@ -57,5 +57,8 @@ pub use question_hash::question_hash;
 pub use records::{ClassRecord, Knowledge, ModelRecord, Rating, RoutingDecision};
 pub use router::{DrawFn, PolicyName, RoutedModel, Router};
 pub use service::RoutingService;
-pub use store::{MIGRATIONS, NewRating, Ratings, RoutingStore, SqliteRoutingStore, StoredDecision};
+pub use store::{
+    COPY_TABLES, MIGRATIONS, NewRating, POSTGRES_MIGRATIONS, PostgresRoutingStore, Ratings, RoutingStore,
+    SqliteRoutingStore, StoredDecision,
+};
 pub use types::{ModelCandidate, ModelSpecialty, PolicyChoice, QuestionProfile, RandomDraw, RouterPolicy};

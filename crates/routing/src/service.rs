@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hob_core::Usage;
 use hob_core::engine::CLOUD;
-use hob_db::{BatchWriter, DatabaseError, LazyDatabase};
+use hob_db::{BatchWriter, DatabaseError, Storage};
 use tokio::sync::OnceCell;
 
 use crate::cache::RoutingCache;
@@ -40,7 +40,7 @@ struct Inner {
 
 impl RoutingService {
     /// Stores in a database, which is created on the first write. `measurements` is `None` if nothing is measured.
-    pub fn new(database: impl Into<LazyDatabase>, measurements: Option<Arc<dyn Measurements>>) -> Self {
+    pub fn new(database: impl Into<Storage>, measurements: Option<Arc<dyn Measurements>>) -> Self {
         let cache = RoutingCache::new(database.into(), measurements);
         RoutingService { inner: Arc::new(Inner { cache: Arc::new(cache), ..Inner::default() }) }
     }

@@ -22,6 +22,7 @@ pub(crate) fn cors(config: &ServerConfig) -> Option<CorsLayer> {
             HeaderName::from_static("x-hob-warning"),
             HeaderName::from_static("x-hob-model-reason"),
             HeaderName::from_static("x-hob-engine"),
+            HeaderName::from_static("x-hob-queue"),
             REQUEST_ID,
             header::RETRY_AFTER,
         ]);

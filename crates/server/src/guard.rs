@@ -23,7 +23,8 @@ use crate::limits::key_backoff::KeyBackoff;
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// Paths that need no key: load balancers have none, and the pages contain no data and ask for the key themselves.
-const PATHS_WITHOUT_KEY: [&str; 5] = ["/health", "/", "/dashboard", "/chat", "/chat/"];
+const PATHS_WITHOUT_KEY: [&str; 7] =
+    ["/health", "/health/live", "/health/ready", "/", "/dashboard", "/chat", "/chat/"];
 
 /// How a named key begins.
 const NAMED_KEY: &str = "hob_";
@@ -211,6 +212,13 @@ impl Guard {
     fn is_our_name(&self, name: &str) -> bool {
         is_localhost(name) || self.allowed_hosts.iter().any(|allowed| allowed == name)
     }
+}
+
+/// Whether a server with a key asks for it.
+fn needs_key<B>(request: &Request<B>) -> bool {
+    // A preflight request has no key.
+    let is_preflight = request.method() == Method::OPTIONS && request.headers().contains_key(header::ORIGIN);
+    !is_preflight && !PATHS_WITHOUT_KEY.contains(&request.uri().path())
 }
 
 /// The key of a request: the bearer token, or Anthropic's header.

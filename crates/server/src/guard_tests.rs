@@ -198,7 +198,9 @@ fn a_key_once_set_is_needed_everywhere_but_for_health() {
         assert_eq!(with(wrong), 401, "{wrong:?}");
     }
     assert_eq!(status(&guard, "GET", "/v1/models", &[("host", "localhost")]), 401);
-    assert_eq!(status(&guard, "GET", "/health", &[("host", "localhost")]), 200);
+    for path in ["/health", "/health/live", "/health/ready"] {
+        assert_eq!(status(&guard, "GET", path, &[("host", "localhost")]), 200);
+    }
     assert_eq!(
         status(
             &guard,

@@ -20,6 +20,7 @@ mod openai;
 mod pages;
 mod pipeline;
 mod poll_gate;
+mod readiness;
 mod reload;
 mod request_context;
 mod request_id;

@@ -37,7 +37,7 @@ use crate::request_context::RequestContext;
 use crate::request_id::{ANTHROPIC_REQUEST_ID, ANTHROPIC_VERSION, REQUEST_ID, RequestId};
 use crate::responses::BackgroundRuns;
 use crate::router::router;
-use crate::state::ServerParts;
+use crate::state::{ServerParts, ServerStop};
 use crate::worker_threads::WorkerThreads;
 
 /// The pause after a failed accept, which is mostly caused by too many open files.
@@ -82,9 +82,10 @@ pub struct Server {
     workers: WorkerThreads,
     shared: Arc<Shared>,
     max_connections: usize,
+    drain_delay: Duration,
     shutdown_grace: Duration,
-    /// Ends answers that would never end by themselves.
-    stopping: CancellationToken,
+    /// Says that the server is not ready, and later ends answers that would never end by themselves.
+    stop: ServerStop,
     /// Responses that no connection waits for.
     background: Arc<BackgroundRuns>,
 }
@@ -109,10 +110,10 @@ impl Server {
         let failed = |source| ServeError::Bind { host: config.host.clone(), port: config.port, source };
         let listener = TcpListener::bind((config.host.as_str(), config.port)).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let stopping = CancellationToken::new();
+        let stop = ServerStop::default();
         let background = Arc::new(BackgroundRuns::new());
         let shared = Shared {
-            pipeline: router(parts.into(), config, stopping.clone(), Arc::clone(&background)),
+            pipeline: router(parts.into(), config, stop.clone(), Arc::clone(&background)),
             header_timeout: config.header_timeout,
             write_timeout: config.write_timeout,
         };
@@ -127,8 +128,9 @@ impl Server {
                 .saturating_add(config.max_waiting)
                 .max(32)
                 .saturating_mul(2),
+            drain_delay: config.drain_seconds,
             shutdown_grace: config.shutdown_grace,
-            stopping,
+            stop,
             background,
         })
     }
@@ -142,7 +144,8 @@ impl Server {
         ServerControl { rules: Arc::clone(&self.shared.pipeline.rules) }
     }
 
-    /// Serves until `shutdown`. Then running answers have the grace period to end; the rest is cut.
+    /// Serves until `shutdown`. Then the server is not ready, and still accepts requests for the drain delay: a load balancer needs a
+    /// moment to notice. After that, running answers have the grace period to end; the rest is cut.
     pub async fn run(self, shutdown: CancellationToken) -> Stopped {
         let connections = TaskTracker::new();
         let cut = CancellationToken::new();
@@ -151,9 +154,16 @@ impl Server {
         let room = Arc::new(Semaphore::new(self.max_connections.min(Semaphore::MAX_PERMITS)));
         let shares = ConnectionShares::new(self.max_connections);
         let refusal_log = LogLimit::new();
+        let closing = CancellationToken::new();
+        let drained = async {
+            shutdown.cancelled().await;
+            self.stop.draining.cancel();
+            tokio::time::sleep(self.drain_delay).await;
+        };
+        let mut drained = pin!(drained);
         loop {
             let accepted = tokio::select! {
-                () = shutdown.cancelled() => break,
+                () = drained.as_mut() => break,
                 accepted = accept(&self.listener, &room) => accepted,
             };
             match accepted {
@@ -162,7 +172,7 @@ impl Server {
                         refuse_connection(socket, peer, &refusal_log);
                         continue;
                     };
-                    let stop = StopSignals { shutdown: shutdown.clone(), cut: cut.clone() };
+                    let stop = StopSignals { closing: closing.clone(), cut: cut.clone() };
                     let connection = serve(socket, peer, Arc::clone(&self.shared), stop);
                     self.workers.spawn(&connections, counted(connection, permit, share));
                 }
@@ -173,7 +183,8 @@ impl Server {
             }
         }
         drop(self.listener);
-        self.stopping.cancel();
+        closing.cancel();
+        self.stop.stopping.cancel();
         connections.close();
         let ended = || async { tokio::join!(connections.wait(), self.background.drain()) };
         match tokio::time::timeout(self.shutdown_grace, ended()).await {
@@ -197,7 +208,7 @@ impl Server {
 /// Signals a connection to stop.
 struct StopSignals {
     /// Accept no further requests.
-    shutdown: CancellationToken,
+    closing: CancellationToken,
     /// End unfinished answers.
     cut: CancellationToken,
 }
@@ -246,7 +257,7 @@ async fn serve(socket: std::net::TcpStream, peer: IpAddr, shared: Arc<Shared>, s
     builder.timer(TokioTimer::new()).header_read_timeout(shared.header_timeout);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(Box::pin(socket)), service));
     let stopped = async {
-        PollGate::wait(stop.shutdown.cancelled()).await;
+        PollGate::wait(stop.closing.cancelled()).await;
         None
     };
     let cut = async {

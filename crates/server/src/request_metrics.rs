@@ -57,14 +57,15 @@ impl RouteMetrics {
 }
 
 impl RequestMetrics {
-    /// Takes the patterns of all routes.
-    pub(crate) fn new(patterns: impl Iterator<Item = &'static str>) -> Self {
+    /// Takes the patterns of all routes, and those that are not reported.
+    pub(crate) fn new(patterns: impl Iterator<Item = &'static str>, unreported: &[&str]) -> Self {
         let mut routes = matchit::Router::new();
         let mut by_name = Vec::new();
         for pattern in patterns {
             let route = Arc::new(RouteMetrics::default());
             // The router accepted the same patterns, and refuses duplicates.
-            if routes.insert(pattern, Arc::clone(&route)).is_ok() {
+            let is_new = routes.insert(pattern, Arc::clone(&route)).is_ok();
+            if is_new && !unreported.contains(&pattern) {
                 by_name.push((name_of(pattern), route));
             }
         }

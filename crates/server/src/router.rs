@@ -9,7 +9,6 @@ use axum::extract::Request;
 use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, delete, get, post};
 use hob_config::ServerConfig;
-use tokio_util::sync::CancellationToken;
 
 use crate::access_log::AccessLogWriter;
 use crate::admin::{channels, events, feedback, health, keys, memory, metrics, openapi, savings, tasks};
@@ -25,7 +24,7 @@ use crate::request_metrics::RequestMetrics;
 use crate::responses::{self, BackgroundRuns, conversations};
 use crate::route_access::RouteAccess;
 use crate::route_suggestions::RouteSuggestions;
-use crate::state::{ServerParts, ServerState};
+use crate::state::{ServerParts, ServerState, ServerStop};
 
 /// Every path with who may use it, and its handlers.
 fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> {
@@ -96,6 +95,8 @@ fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> 
         ("/dashboard", Open, get(dashboard::show)),
         ("/pages/markdown", Open, post(markdown::create)),
         ("/health", Open, get(health::show)),
+        ("/health/live", Open, get(health::live)),
+        ("/health/ready", Open, get(health::ready)),
         ("/metrics", Owner, get(metrics::show)),
         ("/openapi.json", Open, get(openapi::show)),
     ]
@@ -104,15 +105,15 @@ fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> 
 pub(crate) fn router(
     parts: ServerParts,
     config: &ServerConfig,
-    stopping: CancellationToken,
+    stop: ServerStop,
     background: Arc<BackgroundRuns>,
 ) -> Pipeline {
     let routes = routes();
     let patterns = || routes.iter().map(|(pattern, ..)| *pattern);
     let suggestions = Arc::new(RouteSuggestions::new(patterns()));
-    let metrics = parts.system.metrics().map(|_| Arc::new(RequestMetrics::new(patterns())));
+    let metrics = parts.system.metrics().map(|_| Arc::new(RequestMetrics::new(patterns(), &health::PROBES)));
     let keys = parts.keys.clone();
-    let state = Arc::new(ServerState::new(parts, config, metrics.clone(), stopping, background));
+    let state = Arc::new(ServerState::new(parts, config, metrics.clone(), stop, background));
     let router = routes
         .into_iter()
         .fold(Router::new(), |router, (pattern, access, methods)| {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hob_app::{AskService, ModelLibrary};
+use hob_app::{AskService, ModelLibrary, ReadinessCheck};
 use hob_config::ServerConfig;
 use hob_conversations::ResponseStore;
 use hob_engines::HealthCache;
@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::blocking_pool::BlockingPool;
 use crate::limits::body::BodyReader;
 use crate::limits::concurrency_limit::ConcurrencyLimit;
+use crate::readiness::Readiness;
 use crate::request_metrics::RequestMetrics;
 use crate::responses::{BackgroundRuns, ConversationLocks};
 
@@ -37,6 +38,8 @@ pub struct ServerParts {
     pub library: Option<Arc<ModelLibrary>>,
     /// The named API keys. Without them `/v1/keys` answers 503.
     pub keys: Option<Arc<KeyService>>,
+    /// What must work before `/health/ready` answers 200.
+    pub readiness: Vec<Arc<dyn ReadinessCheck>>,
 }
 
 impl From<Arc<AskService>> for ServerParts {
@@ -49,8 +52,18 @@ impl From<Arc<AskService>> for ServerParts {
             responses: None,
             library: None,
             keys: None,
+            readiness: Vec::new(),
         }
     }
+}
+
+/// The steps in which a server stops.
+#[derive(Clone, Default)]
+pub(crate) struct ServerStop {
+    /// The server is asked to stop, and still accepts requests.
+    pub(crate) draining: CancellationToken,
+    /// The server accepts no more requests.
+    pub(crate) stopping: CancellationToken,
 }
 
 /// What handlers share.
@@ -65,6 +78,7 @@ pub(crate) struct ServerState {
     pub(crate) keys: Option<Arc<KeyService>>,
     pub(crate) pull_slots: Arc<Semaphore>,
     pub(crate) health: HealthCache,
+    pub(crate) readiness: Readiness,
     /// `None` if `[telemetry] metrics` is off.
     pub(crate) metrics: Option<Arc<RequestMetrics>>,
     pub(crate) report_slots: Semaphore,
@@ -80,11 +94,13 @@ impl ServerState {
         parts: ServerParts,
         config: &ServerConfig,
         metrics: Option<Arc<RequestMetrics>>,
-        stopping: CancellationToken,
+        stop: ServerStop,
         background: Arc<BackgroundRuns>,
     ) -> Self {
-        let ServerParts { system, record, scheduler, responses, library, keys } = parts;
+        let ServerParts { system, record, scheduler, responses, library, keys, readiness } = parts;
+        let ServerStop { draining, stopping } = stop;
         ServerState {
+            readiness: Readiness::new(readiness, draining),
             health: HealthCache::new(system.pool().engines(), &stopping),
             system,
             record,

@@ -1,10 +1,12 @@
-//! The header `x-hob-warning`: what of a request had no effect, or what is wrong with the server although it answers.
+//! The header `x-hob-warning`: what of a request had no effect, or what is wrong with the server although it answers. And
+//! `x-hob-queue`: the place of a request that waited for its turn.
 
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use hob_core::AnswerWarning;
 
 pub(crate) const WARNING: HeaderName = HeaderName::from_static("x-hob-warning");
+const QUEUE: HeaderName = HeaderName::from_static("x-hob-queue");
 
 /// Limits on what goes with an answer: some warnings repeat names that the caller chose.
 const MAX_WARNINGS: usize = 48;
@@ -18,7 +20,14 @@ pub(crate) fn with_warnings<'a>(
     for warning in warnings.take(MAX_WARNINGS) {
         let text: String = warning.text().chars().take(MAX_WARNING_CHARS).map(header_char).collect();
         if let Ok(value) = HeaderValue::try_from(text) {
-            response.headers_mut().append(WARNING, value);
+            match warning {
+                AnswerWarning::Queued { .. } => {
+                    response.headers_mut().insert(QUEUE, value);
+                }
+                _ => {
+                    response.headers_mut().append(WARNING, value);
+                }
+            }
         }
     }
     response

@@ -29,7 +29,10 @@ pub use deliver::{Deliver, DeliverError, NoDelivery};
 pub use schedule::{Schedule, ScheduleSpec, ScheduleType, parse_zone};
 pub use scheduler::{Scheduler, SchedulerOptions, SchedulerParts};
 pub use service::{TaskOptions, TaskService};
-pub use store::MIGRATIONS;
+pub use store::{COPY_TABLES, MIGRATIONS, POSTGRES_MIGRATIONS};
 pub use task::{DeliverTo, Missed, NewTask, RunOutcome, Task, TaskLimits, TaskRun};
 pub use tools::task_tools;
 pub use types::{TaskChange, TaskError, TaskField, TaskId, TaskStatus};
+
+#[cfg(test)]
+mod outage_tests;

@@ -22,6 +22,9 @@ const DELIVERY: Duration = Duration::from_secs(60);
 /// The number of renewals before a lease expires.
 const RENEWALS_PER_LEASE: u32 = 5;
 
+/// How soon a result is stored again after the database was away.
+const RECORD_RETRY_INTERVAL: Duration = Duration::from_millis(500);
+
 pub(crate) struct Runner {
     pub(crate) ask: Arc<dyn Ask>,
     /// Gets events when runs start and end.
@@ -138,15 +141,26 @@ impl Runner {
         }
     }
 
+    /// Stores the result, also if the database is away for a while: a lost result looks like an interrupted run, which may be
+    /// repeated. After a lease without the database, another process has recorded the run as interrupted.
     async fn record_result(&self, run: &TaskRun, end: &RunResult, now: jiff::Timestamp) {
-        let (id, end, claimant) = (run.id, end.clone(), self.claimant.clone());
-        match self.service.work(move |store| store.finish(id, &end, now, &claimant)).await {
-            Ok(true) => {}
-            Ok(false) => {
-                tracing::warn!(task = %run.task_id, "the result of a run is not stored: its lease expired, or its task was deleted")
-            }
-            Err(error) => {
-                tracing::error!(task = %run.task_id, %error, "cannot store the result of a run")
+        let began = tokio::time::Instant::now();
+        loop {
+            let (id, end, claimant) = (run.id, end.clone(), self.claimant.clone());
+            match self.service.work(move |store| store.finish(id, &end, now, &claimant)).await {
+                Ok(true) => return,
+                Ok(false) => {
+                    tracing::warn!(task = %run.task_id, "the result of a run is not stored: its lease expired, or its task was deleted");
+                    return;
+                }
+                Err(error) if error.is_temporary() && began.elapsed() < self.claimant.lease => {
+                    tracing::warn!(task = %run.task_id, %error, "cannot store the result of a run; retrying");
+                    tokio::time::sleep(RECORD_RETRY_INTERVAL).await;
+                }
+                Err(error) => {
+                    tracing::error!(task = %run.task_id, %error, "cannot store the result of a run");
+                    return;
+                }
             }
         }
     }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_core::{Ask, EventBus};
+use hob_core::backoff::BackoffDelays;
+use hob_core::{Ask, Backoff, EventBus};
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -22,6 +23,9 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How often it checks for changes of other processes. A check takes microseconds.
 const CHANGE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How soon a poll that failed is tried again.
+const RETRY: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(5) };
 
 #[derive(Debug, Clone, Copy)]
 pub struct SchedulerOptions {
@@ -116,8 +120,10 @@ impl Scheduler {
         let (stopping, abort) = (self.stopping.clone(), self.abort.clone());
         self.active.spawn(async move {
             let mut clock = ClockCheck::new(shared.options.lease);
+            let mut failures = RETRY.delays();
             loop {
-                let NextPoll { time, expected } = shared.poll(&mut clock, &active, &abort).await;
+                let polled = shared.poll(&mut clock, &active, &abort).await;
+                let NextPoll { time, expected } = shared.after_failure(polled, &mut failures);
                 tokio::select! {
                     biased;
                     () = stopping.cancelled() => return,
@@ -174,7 +180,7 @@ impl Shared {
         clock: &mut ClockCheck,
         active: &TaskTracker,
         abort: &CancellationToken,
-    ) -> NextPoll {
+    ) -> Result<NextPoll, TaskError> {
         let longest = self.options.poll_interval;
         let rest = async {
             let service = &self.runner.service;
@@ -206,13 +212,30 @@ impl Shared {
             let time = time.map_or(longest, |time| time.min(longest));
             Ok::<_, TaskError>(NextPoll { time, expected: Expected::At(due) })
         };
-        let rest = rest.await.unwrap_or_else(|error| {
-            tracing::warn!(error = %with_cause(&error), "cannot read the tasks; retrying later");
-            NextPoll { time: longest, expected: Expected::Nothing }
-        });
-        match clock.until_steady(Instant::now()) {
+        let rest = rest.await?;
+        Ok(match clock.until_steady(Instant::now()) {
             Some(left) => NextPoll { time: rest.time.min(left.max(MIN_POLL_INTERVAL)), ..rest },
             None => rest,
+        })
+    }
+
+    /// A poll that failed is tried again soon. The log says when polls begin to fail, and when they work again.
+    fn after_failure(&self, polled: Result<NextPoll, TaskError>, failures: &mut BackoffDelays) -> NextPoll {
+        match polled {
+            Ok(next) => {
+                if failures.has_failed() {
+                    tracing::info!("the tasks can be read again");
+                }
+                failures.reset();
+                next
+            }
+            Err(error) => {
+                if !failures.has_failed() {
+                    tracing::warn!(error = %with_cause(&error), "cannot read the tasks; Hob keeps trying");
+                }
+                let time = failures.next_delay().min(self.options.poll_interval);
+                NextPoll { time, expected: Expected::Nothing }
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use hob_db::DatabaseError;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -148,6 +149,19 @@ pub enum TaskError {
 impl TaskError {
     pub fn invalid(field: TaskField, reason: impl Into<String>) -> Self {
         TaskError::Invalid { field, reason: reason.into() }
+    }
+
+    /// Whether the same call may work later without a change by the user: the database is down, busy or full.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            TaskError::Unavailable(source) => {
+                source.downcast_ref::<DatabaseError>().is_some_and(DatabaseError::is_temporary)
+            }
+            TaskError::Invalid { .. }
+            | TaskError::NotFound { .. }
+            | TaskError::Refused { .. }
+            | TaskError::Running { .. } => false,
+        }
     }
 }
 

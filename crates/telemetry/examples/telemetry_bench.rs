@@ -1,5 +1,6 @@
 //! Measures reports over a million rows: `cargo run -p hob-telemetry --example telemetry_bench [rows]`. `telemetry_bench fill
-//! FILE [rows]` only writes them, for other measurements such as `./dev bench telemetry`.
+//! FILE [rows]` only writes them, for other measurements such as `./dev bench telemetry`. `telemetry_bench postgres URL [rows]`
+//! measures with an empty database of PostgreSQL.
 
 use std::error::Error;
 use std::path::Path;
@@ -8,8 +9,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::{FinishReason, RequestSource, Usage};
 use hob_core::{Moment, UtcDay, Zone};
+use hob_db::postgres::PostgresDatabase;
 use hob_db::{Database, DatabaseError};
-use hob_telemetry::store::{MIGRATIONS, SqliteTelemetryStore, TelemetryStore};
+use hob_telemetry::store::{
+    MIGRATIONS, POSTGRES_MIGRATIONS, PostgresTelemetryStore, SqliteTelemetryStore, TelemetryStore,
+};
 use hob_telemetry::{CallExport, Inference, InferenceEnd, Prices, savings};
 
 const DAYS: u64 = 365;
@@ -30,15 +34,30 @@ fn main() -> Result<(), Box<dyn Error>> {
     match arguments.first().map(String::as_str) {
         Some("fill") => {
             let path = arguments.get(1).ok_or("say which file: telemetry_bench fill FILE [rows]")?;
-            fill(Path::new(path), rows(2)?, SystemTime::now()).map(drop)
+            fill_file(Path::new(path), rows(2)?, SystemTime::now()).map(drop)
         }
-        _ => measure(rows(0)?),
+        Some("postgres") => {
+            let url = arguments.get(1).ok_or("say which database: telemetry_bench postgres URL [rows]")?;
+            let database = PostgresDatabase::new(url.parse()?, &[POSTGRES_MIGRATIONS])?;
+            let (telemetry, now) = (Arc::new(PostgresTelemetryStore::new(database)), SystemTime::now());
+            fill(telemetry.as_ref(), rows(2)?, now)?;
+            measure(telemetry, now)
+        }
+        _ => {
+            let (directory, now) = (tempfile::tempdir()?, SystemTime::now());
+            measure(fill_file(&directory.path().join("hob.db"), rows(0)?, now)?, now)
+        }
     }
 }
 
-fn fill(path: &Path, rows: u64, now: SystemTime) -> Result<Arc<dyn TelemetryStore>, Box<dyn Error>> {
-    let telemetry: Arc<dyn TelemetryStore> =
-        Arc::new(SqliteTelemetryStore::new(Database::open(path, &[MIGRATIONS])?));
+fn fill_file(path: &Path, rows: u64, now: SystemTime) -> Result<Arc<dyn TelemetryStore>, Box<dyn Error>> {
+    let telemetry = Arc::new(SqliteTelemetryStore::new(Database::open(path, &[MIGRATIONS])?));
+    fill(telemetry.as_ref(), rows, now)?;
+    println!("{} MB", std::fs::metadata(path)?.len() / 1_000_000);
+    Ok(telemetry)
+}
+
+fn fill(telemetry: &dyn TelemetryStore, rows: u64, now: SystemTime) -> Result<(), DatabaseError> {
     let prices = Prices::standard();
     let filling = Instant::now();
     let mut next = 0;
@@ -49,19 +68,11 @@ fn fill(path: &Path, rows: u64, now: SystemTime) -> Result<Arc<dyn TelemetryStor
         next = end;
     }
     let filled = filling.elapsed();
-    let bytes = std::fs::metadata(path)?.len();
-    println!(
-        "{rows} rows over {DAYS} days: {filled:.1?} to write ({:.1?} each), {} MB",
-        filled / rows as u32,
-        bytes / 1_000_000
-    );
-    Ok(telemetry)
+    println!("{rows} rows over {DAYS} days: {filled:.1?} to write ({:.1?} each)", filled / rows as u32);
+    Ok(())
 }
 
-fn measure(rows: u64) -> Result<(), Box<dyn Error>> {
-    let directory = tempfile::tempdir()?;
-    let now = SystemTime::now();
-    let telemetry = fill(&directory.path().join("hob.db"), rows, now)?;
+fn measure(telemetry: Arc<dyn TelemetryStore>, now: SystemTime) -> Result<(), Box<dyn Error>> {
     let month = Some(UtcDay::of(now).minus(30));
     time("overview", || telemetry.overview(None))?;
     time("overview of 30 days", || telemetry.overview(month))?;
@@ -70,6 +81,7 @@ fn measure(rows: u64) -> Result<(), Box<dyn Error>> {
     time("agents", || telemetry.agents(None))?;
     time("per_day(30)", || telemetry.per_day(30, now))?;
     time("recent(10)", || telemetry.recent(10))?;
+    time("find_run", || telemetry.find_run("chatcmpl-7", Moment::of(now - Duration::from_secs(86_400))))?;
     time("savings", || {
         let served = telemetry.served(UtcDay::of(now))?;
         Ok::<_, DatabaseError>(savings(served, &Prices::standard(), Moment::of(now), &Zone::UTC))

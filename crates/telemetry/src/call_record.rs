@@ -18,6 +18,12 @@ pub enum CallOutcome {
 }
 
 impl CallOutcome {
+    const ALL: [CallOutcome; 3] = [CallOutcome::Complete, CallOutcome::Cancelled, CallOutcome::Failed];
+
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        CallOutcome::ALL.into_iter().find(|outcome| outcome.as_str() == word)
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             CallOutcome::Complete => "complete",
@@ -60,6 +66,16 @@ pub struct CallRecord {
     /// `None` if it was not measured.
     #[serde(rename = "energy_joules", serialize_with = "as_joules_if_known")]
     pub energy: Option<Energy>,
+}
+
+/// The speed of a completed call that wrote something.
+pub(crate) fn tokens_per_second(
+    outcome: CallOutcome,
+    completion_tokens: u64,
+    latency: Duration,
+) -> Option<f64> {
+    let measurable = outcome == CallOutcome::Complete && completion_tokens > 0 && !latency.is_zero();
+    measurable.then(|| completion_tokens as f64 / latency.as_secs_f64())
 }
 
 /// Writes energy in joules, for `serialize_with`.

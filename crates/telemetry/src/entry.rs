@@ -18,7 +18,7 @@ const MAX_ERROR_BYTES: usize = 2000;
 const MAX_TOKENS: i64 = 1_000_000_000;
 
 /// The common key of calls that are summed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Series<'a> {
     pub(crate) engine: &'a str,
     pub(crate) model: &'a str,

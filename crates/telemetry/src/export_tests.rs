@@ -6,14 +6,22 @@ use std::time::Duration;
 use super::*;
 use crate::inference::Inference;
 use crate::savings::Prices;
-use crate::store::SqliteTelemetryStore;
 use crate::store::sqlite::export::MIN_CALLS;
 use crate::store::sqlite::pages::MAX_INFERENCES;
-use crate::store::tests::{DAY, export, inference, noon, telemetry};
+use crate::store::tests::{DAY, NewStore, TestStore, inference, noon, postgres, sqlite};
+
+hob_testkit::on_both_databases!(
+    sqlite, postgres:
+    a_hundred_thousand_rows_are_exported_some_pages_at_a_time,
+    a_long_call_is_ordered_by_its_start,
+    long_calls_do_not_fill_the_memory,
+    records_during_an_export_are_not_part_of_it_and_do_not_wait,
+    an_export_of_nothing_is_empty_and_an_error_ends_it,
+);
 
 /// So many rows, several of them in each millisecond, with their number for a name.
-fn filled(rows: u64) -> SqliteTelemetryStore {
-    let telemetry = telemetry();
+fn filled(new: NewStore, rows: u64) -> TestStore {
+    let telemetry = new();
     let numbered = |number: u64| Inference {
         started: noon() + Duration::from_millis(number / 7),
         run: Arc::from(number.to_string()),
@@ -24,10 +32,9 @@ fn filled(rows: u64) -> SqliteTelemetryStore {
     telemetry
 }
 
-#[test]
-fn a_hundred_thousand_rows_are_exported_some_pages_at_a_time() {
-    let telemetry = filled(100_000);
-    let mut export = export(&telemetry, None);
+fn a_hundred_thousand_rows_are_exported_some_pages_at_a_time(new: NewStore) {
+    let telemetry = filled(new, 100_000);
+    let mut export = telemetry.export(None);
     let mut exported = 0;
     while let Some(row) = export.next() {
         assert_eq!(row.expect("readable").run, exported.to_string());
@@ -37,23 +44,21 @@ fn a_hundred_thousand_rows_are_exported_some_pages_at_a_time() {
     assert_eq!(exported, 100_000);
 }
 
-#[test]
-fn a_long_call_is_ordered_by_its_start() {
-    let telemetry = telemetry();
+fn a_long_call_is_ordered_by_its_start(new: NewStore) {
+    let telemetry = new();
     let began = |second: u64| Inference { started: noon() + Duration::from_secs(second), ..inference() };
     for batch in 1..=30 {
         let mut ended: Vec<Inference> = (0..100).map(|number| began(100 * batch + number)).collect();
         ended.push(began(batch));
         telemetry.record_batch(&ended, &Prices::standard()).expect("recorded");
     }
-    let rows: Vec<CallRecord> = export(&telemetry, None).collect::<Result<_, _>>().expect("readable");
+    let rows: Vec<CallRecord> = telemetry.export(None).collect::<Result<_, _>>().expect("readable");
     assert_eq!(rows.len(), 30 * 101);
     assert!(rows.is_sorted_by_key(|row| row.started));
 }
 
-#[test]
-fn long_calls_do_not_fill_the_memory() {
-    let telemetry = telemetry();
+fn long_calls_do_not_fill_the_memory(new: NewStore) {
+    let telemetry = new();
     let began = |milliseconds: u64| Inference {
         started: noon() + Duration::from_millis(milliseconds),
         ..inference()
@@ -64,7 +69,7 @@ fn long_calls_do_not_fill_the_memory() {
         ended.push(began(batch));
         telemetry.record_batch(&ended, &Prices::standard()).expect("recorded");
     }
-    let mut export = export(&telemetry, None);
+    let mut export = telemetry.export(None);
     let mut exported = 0;
     while let Some(row) = export.next() {
         row.expect("readable");
@@ -74,25 +79,29 @@ fn long_calls_do_not_fill_the_memory() {
     assert_eq!(exported, 20 * MAX_INFERENCES);
 }
 
-#[test]
-fn records_during_an_export_are_not_part_of_it_and_do_not_wait() {
-    let telemetry = filled(2500);
+fn records_during_an_export_are_not_part_of_it_and_do_not_wait(new: NewStore) {
+    let telemetry = filled(new, 2500);
+    let earlier = Inference { started: noon() - DAY, ..inference() };
     let later = Inference { started: noon() + DAY, ..inference() };
     let mut exported = 0;
-    for row in export(&telemetry, None) {
+    for row in telemetry.export(None) {
         row.expect("readable");
-        telemetry.record_batch(std::slice::from_ref(&later), &Prices::standard()).expect("recorded");
+        if exported % 50 == 0 {
+            telemetry.record_batch(&[earlier.clone(), later.clone()], &Prices::standard()).expect("recorded");
+        }
         exported += 1;
     }
     assert_eq!(exported, 2500);
-    assert_eq!(export(&telemetry, Some(UtcDay::of(noon()).next())).count(), 2500);
+    assert_eq!(telemetry.export(Some(UtcDay::of(noon()).next())).count(), 50);
 }
 
-#[test]
-fn an_export_of_nothing_is_empty_and_an_error_ends_it() {
-    let telemetry = telemetry();
-    assert_eq!(export(&telemetry, None).count(), 0);
-    telemetry.database.writer().execute_batch("DROP TABLE telemetry_page").expect("spoilt");
-    let rows: Vec<Result<CallRecord, DatabaseError>> = export(&telemetry, None).collect();
-    assert!(matches!(rows[..], [Err(DatabaseError::Failed { .. })]), "{rows:?}");
+fn an_export_of_nothing_is_empty_and_an_error_ends_it(new: NewStore) {
+    let telemetry = new();
+    assert_eq!(telemetry.export(None).count(), 0);
+    telemetry.run_sql("DROP TABLE telemetry_page", "DROP TABLE telemetry_call");
+    let rows: Vec<Result<CallRecord, DatabaseError>> = telemetry.export(None).collect();
+    assert!(
+        matches!(rows[..], [Err(DatabaseError::Failed { .. } | DatabaseError::QueryFailed { .. })]),
+        "{rows:?}"
+    );
 }

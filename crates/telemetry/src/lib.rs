@@ -53,7 +53,10 @@ pub use recorded_engine::{RecordContext, RecordedEngine};
 pub use recorder::Recorder;
 pub use savings::{Dollars, Price, Prices, Savings, savings};
 pub use service::{TelemetryOptions, TelemetryService};
-pub use store::{MIGRATIONS, SqliteTelemetryStore, TelemetryStore, has_answered};
+pub use store::{
+    COPY_TABLES, MIGRATIONS, POSTGRES_MIGRATIONS, PostgresTelemetryStore, SqliteTelemetryStore,
+    TelemetryStore, find_telemetry_store, has_answered,
+};
 pub use timings::{CallTimings, LatencySummary, ModelSpeed};
 pub use trace::{TraceExporter, Tracer};
 pub use writer::{TelemetryWriter, WriterOptions};

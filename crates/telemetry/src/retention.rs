@@ -5,9 +5,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::UtcDay;
 
-use crate::store::TelemetryStore;
+use crate::store::{DayDeletion, TelemetryStore};
 
-/// The wait after a failed deletion.
+/// The wait after a failed deletion, or while another process deletes.
 const RETRY_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// Deletes old records at the start, and whenever a day has passed.
@@ -16,7 +16,7 @@ pub(crate) struct Retention {
     days: u32,
     /// The last day for which all old records were deleted.
     done: Option<UtcDay>,
-    /// When the last attempt failed.
+    /// When the last attempt failed, or another process was deleting.
     refused: Option<Instant>,
 }
 
@@ -40,13 +40,18 @@ impl Retention {
             return Pruning::Rests;
         }
         match store.delete_oldest(today.minus(self.days)) {
-            Ok(Some(deleted)) => {
+            Ok(DayDeletion::Deleted(deleted)) => {
                 tracing::debug!(deleted, "deleted the oldest day of call records");
                 self.refused = None;
                 Pruning::Continues
             }
-            Ok(None) => {
+            Ok(DayDeletion::NothingOld) => {
                 (self.done, self.refused) = (Some(today), None);
+                Pruning::Rests
+            }
+            // The other process may end before it is done, so this one looks again.
+            Ok(DayDeletion::Busy) => {
+                self.refused = Some(clock);
                 Pruning::Rests
             }
             Err(error) => {

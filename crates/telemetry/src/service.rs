@@ -5,11 +5,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use hob_core::{Moment, UtcDay, Zone};
-use hob_db::{DatabaseError, LazyDatabase};
+use hob_db::{DatabaseError, Storage};
 
 use crate::inference::{Inference, InferenceLog};
 use crate::savings::{Prices, Savings, ServedTotals, savings};
-use crate::store::{SqliteTelemetryStore, TelemetryStore};
+use crate::store::{self, TelemetryStore};
 use crate::writer::{TelemetryWriter, WriterOptions};
 
 /// How long a report waits for records that are not written yet.
@@ -50,8 +50,8 @@ impl Default for TelemetryService {
 
 impl TelemetryService {
     /// Opens the records in `database`. If that fails, it is logged and retried, and records wait in the bounded queue.
-    pub fn open(options: &TelemetryOptions, database: &LazyDatabase) -> Self {
-        let kept = options.enabled.then(|| Kept::open(options, database)).transpose();
+    pub fn open(options: &TelemetryOptions, database: impl Into<Storage>) -> Self {
+        let kept = options.enabled.then(|| Kept::open(options, database.into())).transpose();
         let kept = kept.unwrap_or_else(|error| {
             tracing::error!(%error, "calls are not recorded: cannot start a thread");
             None
@@ -130,15 +130,15 @@ impl TelemetryService {
 }
 
 impl Kept {
-    fn open(options: &TelemetryOptions, database: &LazyDatabase) -> io::Result<Self> {
+    fn open(options: &TelemetryOptions, database: Storage) -> io::Result<Self> {
         let writing = WriterOptions {
             prices: Arc::new(options.prices.clone()),
             retention_days: options.retention_days,
         };
         let store = Arc::new(OnceLock::new());
-        let (opened, database) = (Arc::clone(&store), database.clone());
+        let opened = Arc::clone(&store);
         let open = move || {
-            let store: Arc<dyn TelemetryStore> = Arc::new(SqliteTelemetryStore::new(database.open()?));
+            let store = store::open(&database)?;
             Ok(Arc::clone(opened.get_or_init(|| store)))
         };
         if let Err(error) = open() {
@@ -164,9 +164,11 @@ mod tests {
 
     use hob_core::{FinishReason, RequestSource, Usage};
 
+    use hob_db::LazyDatabase;
+
     use super::*;
     use crate::inference::InferenceEnd;
-    use crate::store::MIGRATIONS;
+    use crate::store::{MIGRATIONS, SqliteTelemetryStore};
 
     fn database(directory: &tempfile::TempDir) -> LazyDatabase {
         LazyDatabase::at(&directory.path().join("hob.db"), &[MIGRATIONS])
@@ -221,7 +223,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("hob.db");
         fs::create_dir(&path).unwrap();
-        let record = TelemetryService::open(&options(), &database(&home));
+        let record = TelemetryService::open(&options(), database(&home));
         record.record(inference());
         assert!(record.store().is_none() && record.is_losing());
         assert!(record.why_not().unwrap().contains("cannot be opened. Hob retries"));
@@ -242,7 +244,7 @@ mod tests {
     async fn calls_of_a_database_that_can_never_be_opened_are_counted_as_lost() {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir(home.path().join("hob.db")).unwrap();
-        let record = TelemetryService::open(&options(), &database(&home));
+        let record = TelemetryService::open(&options(), database(&home));
         for _ in 0..7 {
             record.record(inference());
         }
@@ -254,7 +256,7 @@ mod tests {
     #[tokio::test]
     async fn after_the_end_the_database_itself_has_everything() {
         let home = tempfile::tempdir().unwrap();
-        let record = TelemetryService::open(&options(), &database(&home));
+        let record = TelemetryService::open(&options(), database(&home));
         // A second connection keeps the database from being closed.
         let another = store(&home);
         record.record(inference());

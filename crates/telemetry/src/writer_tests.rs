@@ -7,8 +7,14 @@ use hob_db::Database;
 
 use super::*;
 use crate::inference::InferenceEnd;
-use crate::store::tests::{DAY, inference};
+use crate::store::tests::{DAY, NewStore, inference, postgres, sqlite};
 use crate::store::{MIGRATIONS, SqliteTelemetryStore};
+
+hob_testkit::on_both_databases!(
+    sqlite, postgres:
+    records_are_on_disk_after_a_flush,
+    old_records_are_deleted_by_the_writer_thread,
+);
 
 /// Longer than any of these tests takes on a busy machine; none of them waits for it to pass.
 const LONG: Duration = Duration::from_secs(60);
@@ -18,7 +24,10 @@ fn keeping(retention_days: u32) -> WriterOptions {
 }
 
 fn started(telemetry: &SqliteTelemetryStore, retention_days: u32) -> TelemetryWriter {
-    let store: Arc<dyn TelemetryStore> = Arc::new(telemetry.clone());
+    writes_to(Arc::new(telemetry.clone()), retention_days)
+}
+
+fn writes_to(store: Arc<dyn TelemetryStore>, retention_days: u32) -> TelemetryWriter {
     TelemetryWriter::start(move || Ok(Arc::clone(&store)), keeping(retention_days)).expect("started")
 }
 
@@ -27,7 +36,7 @@ fn in_memory() -> (Database, SqliteTelemetryStore) {
     (database.clone(), SqliteTelemetryStore::new(database))
 }
 
-fn calls(telemetry: &SqliteTelemetryStore) -> u64 {
+fn calls(telemetry: &dyn TelemetryStore) -> u64 {
     telemetry.overview(None).expect("readable").figures.calls
 }
 
@@ -41,27 +50,25 @@ fn flush_in_the_end(writer: &TelemetryWriter) {
     assert!((0..100).any(|_| writer.flush(LONG)), "it never wrote");
 }
 
-#[test]
-fn records_are_on_disk_after_a_flush() {
-    let (_, telemetry) = in_memory();
-    let writer = started(&telemetry, 0);
+fn records_are_on_disk_after_a_flush(new: NewStore) {
+    let telemetry = new();
+    let writer = writes_to(Arc::clone(&telemetry.store), 0);
     assert!(writer.flush(LONG), "nothing to do");
     for _ in 0..1500 {
         writer.record(inference());
     }
     assert!(writer.flush(LONG));
-    assert_eq!((calls(&telemetry), writer.dropped()), (1500, 0));
+    assert_eq!((calls(&*telemetry), writer.dropped()), (1500, 0));
 }
 
-#[test]
-fn old_records_are_deleted_by_the_writer_thread() {
-    let (_, telemetry) = in_memory();
+fn old_records_are_deleted_by_the_writer_thread(new: NewStore) {
+    let telemetry = new();
     let ago = |days: u32| Inference { started: SystemTime::now() - days * DAY, ..inference() };
     telemetry.record_batch(&[ago(40), ago(3)], &Prices::standard()).expect("recorded");
-    let writer = started(&telemetry, 30);
+    let writer = writes_to(Arc::clone(&telemetry.store), 30);
     writer.record(ago(0));
     assert!(writer.flush(LONG));
-    assert_eq!(calls(&telemetry), 2);
+    assert_eq!(calls(&*telemetry), 2);
 }
 
 #[test]

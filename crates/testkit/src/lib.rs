@@ -5,6 +5,7 @@
 
 mod brief_engine;
 mod closing_server;
+mod dns_server;
 mod engine_ask;
 mod fake_server;
 mod free_port;
@@ -14,6 +15,8 @@ mod llama_server;
 #[cfg(unix)]
 pub mod old_database;
 mod outside;
+#[cfg(unix)]
+mod postgres_server;
 pub mod repository;
 mod scripted_engine;
 pub mod tiny_projector;
@@ -21,6 +24,7 @@ mod transcript;
 
 pub use brief_engine::BriefEngine;
 pub use closing_server::{Closing, ClosingServer};
+pub use dns_server::{DnsAnswer, DnsRecord, DnsServer};
 pub use engine_ask::EngineAsk;
 pub use fake_server::{FakeServer, Hold, Recorded, Reply};
 pub use free_port::free_port;
@@ -28,5 +32,7 @@ pub use gateway::{Gateway, GatewayScript};
 pub use llama_server::{LlamaServer, part};
 #[cfg(unix)]
 pub use outside::{Namespace, Outside};
+#[cfg(unix)]
+pub use postgres_server::{PostgresServer, TestDatabase};
 pub use scripted_engine::ScriptedEngine;
 pub use transcript::Transcript;

@@ -79,6 +79,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "config",
             "conversations",
             "core",
+            // Its error, which becomes an HTTP status.
+            "db",
             "engines",
             "keys",
             "memory",
@@ -106,7 +108,8 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("anyhow", &["cli"]),
     ("toml", &["config"]),
     ("rusqlite", &["channels", "conversations", "db", "keys", "memory", "routing", "tasks", "telemetry"]),
-    ("rustls", &["net"]),
+    ("rustls", &["db", "net"]),
+    ("tokio-postgres", &["db"]),
 ];
 
 /// Words in product code that only these crates may contain.

@@ -54,7 +54,8 @@ fn every_test_the_map_names_exists() {
             let (file, name) = test.split_once("::").unwrap_or((&test, ""));
             let text = std::fs::read_to_string(root().join(file))
                 .unwrap_or_else(|error| panic!("'{}' names {file}: {error}", row.feature));
-            let tests = text.contains("#[test]") || text.contains("#[tokio::test") || file.ends_with(".py");
+            let marks = ["#[test]", "#[tokio::test", "on_both_databases!"];
+            let tests = marks.iter().any(|mark| text.contains(mark)) || file.ends_with(".py");
             assert!(tests, "'{}' names {file}, which has no tests", row.feature);
             let there = name.is_empty()
                 || text.contains(&format!("fn {name}("))

@@ -13,8 +13,8 @@ mod set;
 use std::path::Path;
 use std::sync::Arc;
 
-use hob_app::FirstRun;
 use hob_app::startup::memory::{MemoryWiring, open_memory};
+use hob_app::{Databases, FirstRun};
 use hob_config::Config;
 use hob_memory::{IndexRequest, MemoryBackend, MemoryService};
 use serde::Serialize;
@@ -74,7 +74,7 @@ fn arguments() -> Result<Arguments> {
 fn memory(home: &Path) -> Result<Arc<MemoryService>> {
     let first_use = FirstRun::Fetch(Arc::new(|_| {}));
     let wiring = MemoryWiring { first_use, ..MemoryWiring::default() };
-    Ok(open_memory(&Config::default(), home, wiring)?)
+    Ok(open_memory(&Config::default(), home, Databases::in_files(home).memory, wiring)?)
 }
 
 /// Indexes the files of the set, runs its questions on each backend, and removes the files again.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use hob_channels::whatsapp::{WhatsappInstaller, WhatsappProgram};
 use hob_channels::{
-    Channel, ChannelError, ChannelOptions, ChannelService, ChannelStore, GatewayOptions, InboundRules,
-    SqliteChannelStore, WhatsappOptions,
+    Channel, ChannelError, ChannelOptions, ChannelService, ChannelSharing, GatewayOptions, InboundRules,
+    OpenedChannelStore, WhatsappOptions, open_channel_store,
 };
 use hob_config::{ChannelConfig, Config};
 use hob_core::{AgentPreference, EventBus};
-use hob_db::LazyDatabase;
+use hob_db::Storage;
 
 /// The file that is locked by the one process that answers messages.
 const LOCK: &str = "channels.lock";
@@ -18,7 +18,7 @@ const LOCK: &str = "channels.lock";
 /// What the channels share with the rest of the program.
 pub struct ChannelParts {
     /// Saves messages and conversations.
-    pub database: LazyDatabase,
+    pub storage: Storage,
     /// Gets the events of the channels.
     pub events: EventBus,
 }
@@ -33,12 +33,16 @@ pub fn open_channels(
     if !channel.enabled && !channel.whatsapp.enabled {
         return Ok(None);
     }
+    let opened = open_store(&parts.storage);
+    let sharing = opened.as_ref().and_then(|opened| opened.shared.clone()).map(ChannelSharing::new);
     let service = ChannelService::new(ChannelOptions {
         gateway: channel.enabled.then(|| gateway_options(channel, &channel.gateway_url)),
         whatsapp: channel.whatsapp.enabled.then(|| whatsapp_options(config, home)),
         inbound: channel.reply.then(|| rules(channel)),
-        store: open_store(&parts.database),
-        lock: Some(home.join(LOCK)),
+        store: opened.map(|opened| opened.store),
+        // With a shared database, a lease decides which process is connected.
+        lock: sharing.is_none().then(|| home.join(LOCK)),
+        sharing,
         events: parts.events,
     })?;
     Ok(Some(Arc::new(service)))
@@ -110,9 +114,9 @@ fn rules(config: &ChannelConfig) -> InboundRules {
 }
 
 /// A database that cannot be opened is a warning only: messages are answered without it.
-fn open_store(database: &LazyDatabase) -> Option<Arc<dyn ChannelStore>> {
-    match database.open() {
-        Ok(database) => Some(Arc::new(SqliteChannelStore::new(database))),
+fn open_store(storage: &Storage) -> Option<OpenedChannelStore> {
+    match open_channel_store(storage) {
+        Ok(opened) => Some(opened),
         Err(error) => {
             tracing::warn!(%error, "conversations are not remembered");
             None
@@ -128,7 +132,7 @@ mod tests {
     #[test]
     fn channels_that_are_off_do_not_exist() {
         let home = tempfile::tempdir().unwrap();
-        let parts = ChannelParts { database: hob_database(home.path()), events: EventBus::new() };
+        let parts = ChannelParts { storage: hob_database(home.path()).into(), events: EventBus::new() };
         let channels = open_channels(&Config::default(), home.path(), parts).unwrap();
         assert!(channels.is_none());
         assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0, "and leave nothing behind");

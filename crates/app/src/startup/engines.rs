@@ -8,7 +8,8 @@ use hob_core::{Engine, EngineError};
 use hob_engines::selection::{NoEngine, SelectedEngine, SelectionRules, points_to_self, select};
 use hob_engines::wire::client::KeyHeader;
 use hob_engines::{
-    Endpoint, EndpointOptions, MultiHost, MultiHostOptions, Ollama, OpenAiCompat, Resend, Style,
+    DiscoveryOptions, Endpoint, EndpointOptions, FoundHost, MultiHost, MultiHostOptions, Ollama,
+    OpenAiCompat, RefreshTimes, Resend, Style,
 };
 use hob_net::{BindAddress, is_own_address};
 
@@ -26,7 +27,8 @@ fn resend(key: EngineName) -> Resend {
     }
 }
 
-/// All engines, in the order in which they are tried if none is configured. `home` is Hob's home directory.
+/// All engines, in the order in which they are tried if none is configured. `home` is Hob's home directory. Must be called in a
+/// runtime, which looks up hosts in DNS.
 pub fn engines(config: &Config, home: &Path) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
     let mut engines: Vec<Arc<dyn Engine>> = Vec::new();
     engines.extend(served(config, EngineName::Ollama, Ollama::new)?);
@@ -83,7 +85,12 @@ pub fn ollama(config: &Config) -> Result<Ollama, EngineError> {
     let own = BindAddress { host: config.server.host.clone(), port: config.server.port };
     let addresses = config.engine.addresses(EngineName::Ollama);
     let other = addresses.iter().find(|address| !is_own_address(address, &own));
-    let address = other.or(addresses.first()).copied().unwrap_or_default();
+    let Some(address) = other.or(addresses.first()) else {
+        return Err(EngineError::NotConfigured {
+            engine: EngineName::Ollama.to_string(),
+            reason: "its hosts are listed in DNS, so models are managed on the hosts themselves".to_owned(),
+        });
+    };
     Ok(Ollama::new(endpoint(EngineName::Ollama, &config.engine.ollama, address)?))
 }
 
@@ -97,7 +104,7 @@ pub fn running_server(config: &Config, url: &str) -> Result<Ollama, EngineError>
 fn served<E: Engine + 'static>(
     config: &Config,
     key: EngineName,
-    engine: impl Fn(Endpoint) -> E,
+    engine: impl Fn(Endpoint) -> E + Send + Sync + 'static,
 ) -> Result<Option<Arc<dyn Engine>>, EngineError> {
     let Some(server) = config.engine.server(key) else { return Ok(None) };
     let own = BindAddress { host: config.server.host.clone(), port: config.server.port };
@@ -119,16 +126,42 @@ fn served<E: Engine + 'static>(
     for address in addresses {
         hosts.push(Arc::new(engine(endpoint(key, server, address)?)));
     }
-    Ok(MultiHost::of(hosts, MultiHostOptions { resend: resend(key), ..MultiHostOptions::default() }))
+    let options = MultiHostOptions { resend: resend(key), ..MultiHostOptions::default() };
+    let Some(dns) = &server.discover else { return Ok(MultiHost::of(hosts, options)) };
+    let server = server.clone();
+    let make = move |host: &FoundHost| -> Result<Option<Arc<dyn Engine>>, EngineError> {
+        if is_own_address(&host.url(), &own) {
+            return Ok(None);
+        }
+        let endpoint = Endpoint::new(EndpointOptions {
+            tls_name: host.tls_name.clone(),
+            // The address was looked up here. A proxy may know others.
+            connects_directly: true,
+            ..endpoint_options(key, &server, &host.url())
+        })?;
+        Ok(Some(Arc::new(engine(endpoint))))
+    };
+    let discovery = DiscoveryOptions {
+        engine: key.as_str().to_owned(),
+        dns: dns.clone(),
+        fixed: hosts,
+        make: Box::new(make),
+        refresh: RefreshTimes::default(),
+    };
+    Ok(Some(MultiHost::discovered(discovery, options)))
 }
 
 fn endpoint(key: EngineName, server: &EngineServer, address: &str) -> Result<Endpoint, EngineError> {
-    Endpoint::new(EndpointOptions {
+    Endpoint::new(endpoint_options(key, server, address))
+}
+
+fn endpoint_options(key: EngineName, server: &EngineServer, address: &str) -> EndpointOptions {
+    EndpointOptions {
         timeout: server.timeout,
         key: server.api_key.clone().map(KeyHeader::bearer),
         resend: resend(key),
         ..EndpointOptions::new(key.as_str(), address)
-    })
+    }
 }
 
 #[cfg(feature = "cloud")]

@@ -7,21 +7,29 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hob_config::{Config, EngineName};
+#[cfg(feature = "embedded")]
+use hob_config::{FlashAttentionSetting, KvCacheSetting};
 use hob_core::{ComputeUnits, DevicePlan, Engine, EngineError};
 #[cfg(feature = "embedded")]
-use hob_llama::{GpuLayers, LlamaEngine, LlamaOptions};
+use hob_llama::{FlashAttention, GpuLayers, LlamaEngine, LlamaOptions, PrefixStoreOptions};
 use hob_memory::Embedder;
+#[cfg(feature = "embedded")]
+use hob_models::KvPrecision;
 use hob_models::catalogue::{CatalogueEntry, EMBEDDING, STARTER};
 use hob_models::machine::{free_disk, measure_speed};
 use hob_models::pull::{DownloadPolicy, FoundRepository, is_within_reach, search};
 use hob_models::tuned::{KeepTuned, TuneReport};
 use hob_models::{
-    ContextPlan, DownloadProgress, MachineRoom, ModelDirectory, ModelDirectoryError, ModelFootprint,
-    PullError, PullOptions, PullSpec, StoredModel, pull,
+    DownloadProgress, MachineRoom, ModelDirectory, ModelDirectoryError, ModelFootprint, PullError,
+    PullOptions, PullSpec, StoredModel, pull,
 };
 
 /// The directory in the configuration directory.
 const DIRECTORY: &str = "models";
+
+/// The directory of saved prompts in it.
+#[cfg(feature = "embedded")]
+const PREFIXES: &str = "prefixes";
 
 /// Receives the progress of a download. Called from any thread.
 pub type DownloadProgressFn = Arc<dyn Fn(DownloadProgress) + Send + Sync>;
@@ -177,14 +185,27 @@ impl LocalModels {
     }
 
     /// The memory of a model with its conversations; `None` in a build without the engine, or if the model is broken.
-    pub fn footprint(&self, model: &StoredModel) -> Option<ModelFootprint> {
-        let trained = model.header.as_ref().and_then(|header| header.context_length);
-        ModelFootprint::of_stored(model, self.context_plan(trained)?)
+    /// Takes a moment with a graphics card.
+    #[cfg(feature = "embedded")]
+    pub async fn footprint(&self, model: &StoredModel) -> Option<ModelFootprint> {
+        let (engine, model) = (Arc::clone(&self.engine), model.clone());
+        tokio::task::spawn_blocking(move || engine.footprint(&model)).await.ok()?
     }
 
-    /// The same for a model of the catalogue.
+    #[cfg(not(feature = "embedded"))]
+    pub async fn footprint(&self, _model: &StoredModel) -> Option<ModelFootprint> {
+        None
+    }
+
+    /// The same for a model of the catalogue. The first call blocks for a moment with a graphics card.
+    #[cfg(feature = "embedded")]
     pub fn entry_footprint(&self, entry: &CatalogueEntry) -> Option<ModelFootprint> {
-        Some(ModelFootprint::of_entry(entry, self.context_plan(Some(entry.context))?))
+        Some(self.engine.entry_footprint(entry))
+    }
+
+    #[cfg(not(feature = "embedded"))]
+    pub fn entry_footprint(&self, _entry: &CatalogueEntry) -> Option<ModelFootprint> {
+        None
     }
 
     /// What this machine has for models; `None` in a build without the engine. Measures for some tenths of a second.
@@ -207,16 +228,6 @@ impl LocalModels {
         let entry = room.best_offer(|entry| self.entry_footprint(entry))?;
         let tokens_per_second = room.speed.tokens_per_second(entry.bytes_per_token());
         is_within_reach(entry, &self.pull_options).await.then_some(ModelOffer { entry, tokens_per_second })
-    }
-
-    #[cfg(feature = "embedded")]
-    fn context_plan(&self, trained: Option<u64>) -> Option<ContextPlan> {
-        Some(self.engine.context_plan(trained))
-    }
-
-    #[cfg(not(feature = "embedded"))]
-    fn context_plan(&self, _trained: Option<u64>) -> Option<ContextPlan> {
-        None
     }
 
     #[cfg(feature = "embedded")]
@@ -281,7 +292,7 @@ impl LocalModels {
 fn engine_options(config: &Config, directory: &Path) -> LlamaOptions {
     let settings = &config.engine.embedded;
     let mut options = LlamaOptions::new(directory);
-    options.parallel = settings.parallel;
+    options.parallel = Some(settings.parallel).filter(|slots| *slots > 0);
     options.queue = settings.queue;
     options.keep_alive = settings.keep_alive;
     options.prompt_lookup = settings.prompt_lookup;
@@ -298,5 +309,18 @@ fn engine_options(config: &Config, directory: &Path) -> LlamaOptions {
         options.gpu_layers = GpuLayers::Count(u32::try_from(layers).unwrap_or(u32::MAX));
     }
     options.backends = config.backends.clone();
+    options.kv = match settings.kv_cache {
+        KvCacheSetting::F16 => KvPrecision::F16,
+        KvCacheSetting::Q8 => KvPrecision::Q8,
+    };
+    options.flash_attention = match settings.flash_attention {
+        FlashAttentionSetting::Auto => FlashAttention::Auto,
+        FlashAttentionSetting::On => FlashAttention::On,
+        FlashAttentionSetting::Off => FlashAttention::Off,
+    };
+    if settings.prefix_cache_mb > 0 {
+        let bytes = (settings.prefix_cache_mb as u64) << 20;
+        options.prefix_store = Some(PrefixStoreOptions { directory: directory.join(PREFIXES), bytes });
+    }
     options
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hob_config::{Config, EngineName, MemoryBackendName};
 use hob_core::{Engine, EventBus};
+use hob_db::Storage;
 use hob_memory::ReaderProcess;
 use hob_memory::{
     ChunkOptions, ChunkOptionsError, ContextBudget, Embedder, EmbedderSource, IndexOptions, MemoryBackend,
@@ -13,7 +14,6 @@ use hob_memory::{
 };
 use tokio::sync::OnceCell;
 
-use crate::databases::MEMORY_DATABASE;
 use crate::startup::embedder::open_embedder;
 use crate::startup::engines::{choose, engines};
 use crate::startup::local_models::FirstRun;
@@ -30,16 +30,17 @@ pub struct MemoryWiring {
     pub reader: Option<ReaderProcess>,
 }
 
-/// The memory according to the configuration. Opens nothing yet. `home` is Hob's home directory.
+/// The memory in a database, according to the configuration. Opens nothing yet. `home` is Hob's home directory.
 pub fn open_memory(
     config: &Config,
     home: &Path,
+    database: impl Into<Storage>,
     wiring: MemoryWiring,
 ) -> Result<Arc<MemoryService>, ChunkOptionsError> {
     let settings = &config.memory;
     let budget = ContextBudget { passages: settings.context_passages, tokens: settings.context_tokens };
     Ok(Arc::new(MemoryService::new(MemoryOptions {
-        database: home.join(MEMORY_DATABASE),
+        database: database.into(),
         backend: backend(settings.backend),
         index: IndexOptions {
             chunks: ChunkOptions::new(settings.chunk_size, settings.chunk_overlap)?,

@@ -11,7 +11,8 @@ use hob_telemetry::NoInferenceLog;
 use hob_testkit::ScriptedEngine;
 
 use super::*;
-use crate::{AskService, AskServiceParts};
+use crate::databases::MEMORY_DATABASE;
+use crate::{AskService, AskServiceParts, Databases};
 use hob_agents::ToolSet;
 
 /// Hob's home directory, and the notes beside it.
@@ -32,6 +33,7 @@ impl TestSetup {
         let memory = open_memory(
             config,
             &root.path().join(HOME),
+            Databases::in_files(&root.path().join(HOME)).memory,
             MemoryWiring { bus: bus.clone(), ..MemoryWiring::default() },
         )
         .unwrap();

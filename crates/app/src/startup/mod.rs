@@ -1,7 +1,6 @@
 //! Translates the configuration into the options of each part, and connects parts that do not know each other.
 
 pub mod channels;
-pub mod conversations;
 pub mod embedder;
 pub mod engines;
 pub mod keys;

@@ -1,13 +1,12 @@
 //! The router according to the configuration, with measurements from the recorded calls.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use hob_config::{Config, RouterName};
+use hob_db::Storage;
 use hob_routing::{PolicyName, Router, RoutingService};
 use hob_telemetry::TelemetryService;
 
-use crate::databases::hob_database;
 use crate::feedback::FeedbackService;
 use crate::recorded_calls::RecordedCalls;
 
@@ -21,14 +20,14 @@ pub(crate) fn open_router(config: &Config, calls: &RecordedCalls) -> Router {
     Router::new(policy, service)
 }
 
-/// The choices in `home`, and what was learned from them.
-pub fn open_routing_service(home: &Path, record: TelemetryService) -> RoutingService {
-    routing_service(RecordedCalls::new(hob_database(home), record))
+/// The choices in a database, and what was learned from them.
+pub fn open_routing_service(storage: impl Into<Storage>, record: TelemetryService) -> RoutingService {
+    routing_service(RecordedCalls::new(storage, record))
 }
 
-/// Rates the answers in `home`.
-pub fn open_feedback(home: &Path, record: TelemetryService) -> FeedbackService {
-    let calls = RecordedCalls::new(hob_database(home), record);
+/// Rates the answers in a database.
+pub fn open_feedback(storage: impl Into<Storage>, record: TelemetryService) -> FeedbackService {
+    let calls = RecordedCalls::new(storage, record);
     FeedbackService::new(routing_service(calls.clone()), Some(calls))
 }
 

@@ -1,16 +1,14 @@
 //! The tasks of a home directory: the agents that answer them, and the channels that deliver their results.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use hob_channels::{ChannelError, ChannelService};
-use hob_db::LazyDatabase;
-use hob_tasks::store::SqliteTaskStore;
+use hob_db::Storage;
+use hob_tasks::store::task_store;
 use hob_tasks::{Deliver, DeliverError, DeliverTo, TaskOptions, TaskService};
 
-use crate::databases::hob_database;
 use crate::startup::channels::is_whatsapp;
 
 /// How long a gateway may take to list its channels.
@@ -19,14 +17,9 @@ const LISTING: Duration = Duration::from_secs(5);
 /// The name under which WhatsApp is listed.
 const WHATSAPP: &str = "whatsapp";
 
-/// The tasks in `home`. Creates nothing until a task is created.
-pub fn open_tasks(home: &Path, options: TaskOptions) -> TaskService {
-    task_service(hob_database(home), options)
-}
-
-/// The tasks in a database.
-pub fn task_service(database: impl Into<LazyDatabase>, options: TaskOptions) -> TaskService {
-    TaskService::new(Arc::new(SqliteTaskStore::new(database)), options)
+/// The tasks in a database. Creates nothing until a task is created.
+pub fn task_service(storage: impl Into<Storage>, options: TaskOptions) -> TaskService {
+    TaskService::new(task_store(storage), options)
 }
 
 /// Tasks that all agents can answer, and whose results go to `channels`, if there are any.

@@ -1,26 +1,7 @@
 //! The recorded calls, according to the configuration.
 
-use std::path::Path;
-use std::sync::Arc;
-
 use hob_config::Config;
-use hob_db::DatabaseError;
-use hob_telemetry::{
-    Price, Prices, SqliteTelemetryStore, TelemetryOptions, TelemetryService, TelemetryStore,
-};
-
-use crate::databases::hob_database;
-
-/// Opens the database in `home` that calls are recorded in.
-pub fn open_record(config: &Config, home: &Path) -> TelemetryService {
-    TelemetryService::open(&telemetry_options(config), &hob_database(home))
-}
-
-/// The records in `home`, for reading only; `None` if nothing was ever recorded. Creates nothing.
-pub fn find_telemetry(home: &Path) -> Result<Option<Arc<dyn TelemetryStore>>, DatabaseError> {
-    let database = hob_database(home).find()?;
-    Ok(database.map(|database| Arc::new(SqliteTelemetryStore::new(database)) as Arc<dyn TelemetryStore>))
-}
+use hob_telemetry::{Price, Prices, TelemetryOptions};
 
 pub fn telemetry_options(config: &Config) -> TelemetryOptions {
     let telemetry = &config.telemetry;

@@ -8,13 +8,15 @@ use hob_core::EventBus;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
-use crate::channel::{Channel, ChannelParts, Listener};
+use crate::channel::{Channel, ChannelParts};
 use crate::gateway::address::Address;
 use crate::gateway::sender::{GatewayConnector, GatewaySender};
 use crate::gateway::shared::GatewayTimeouts;
 use crate::inbox::{Inbox, InboxLimits, InboxParts};
+use crate::listener::Listener;
 use crate::outgoing::MessageSender;
 use crate::seen_messages::{RecentMessages, SeenMessages};
+use crate::sharing::ChannelSharing;
 use crate::status::StatusCell;
 use crate::status_transitions::Trigger;
 use crate::types::ChannelError;
@@ -32,6 +34,8 @@ pub struct GatewayOptions {
     pub limits: InboxLimits,
     pub events: EventBus,
     pub seen_messages: Arc<dyn SeenMessages>,
+    /// `None` if no other process connects to this gateway.
+    pub sharing: Option<ChannelSharing>,
 }
 
 impl GatewayOptions {
@@ -44,6 +48,7 @@ impl GatewayOptions {
             limits: InboxLimits::default(),
             events: EventBus::new(),
             seen_messages: Arc::new(RecentMessages::default()),
+            sharing: None,
         }
     }
 }
@@ -63,7 +68,13 @@ impl Channel {
             events: options.events,
             limits: options.limits,
         };
-        let parts = ChannelParts { gateway_url: options.url, inbox, status: status.clone() };
+        let parts = ChannelParts {
+            name: format!("gateway {}", options.url),
+            sharing: options.sharing,
+            gateway_url: options.url,
+            inbox,
+            status: status.clone(),
+        };
         let interval = options.reconnect_interval;
         Ok(Channel::new(parts, |inbox| GatewayListener { connector, interval, status, sender, inbox }))
     }

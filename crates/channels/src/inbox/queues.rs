@@ -159,6 +159,12 @@ impl Queues {
         next
     }
 
+    /// Forgets all that waits.
+    pub fn clear(&self) {
+        let mut held = self.held.lock();
+        *held = Held { dropped: held.dropped, ..Held::default() };
+    }
+
     #[cfg(test)]
     pub fn conversations(&self) -> usize {
         self.held.lock().conversations.len()

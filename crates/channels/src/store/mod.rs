@@ -2,14 +2,42 @@
 //! anyone can write.
 //!
 //! Every call blocks. A message is a text with an identity: a store knows nothing of channels.
+//!
+//! A database that several processes share has more: which of them is connected to a channel, and the requests of the others to it.
 
+mod copy;
+mod postgres;
 mod sqlite;
 
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
-use hob_db::DatabaseError;
+use hob_db::{ChangeWatch, DatabaseError, Storage};
 
+pub use copy::COPY_TABLES;
+pub use postgres::{POSTGRES_MIGRATIONS, PostgresChannelStore};
 pub use sqlite::{MIGRATIONS, SqliteChannelStore};
+
+/// The store of a database, and what the processes that share the database have in common.
+#[derive(Clone)]
+pub struct OpenedChannelStore {
+    pub store: Arc<dyn ChannelStore>,
+    /// `None` if only one process uses the database at a time.
+    pub shared: Option<Arc<dyn SharedChannelStore>>,
+}
+
+/// Opens a file, and asks no server.
+pub fn open_channel_store(storage: &Storage) -> Result<OpenedChannelStore, DatabaseError> {
+    Ok(match storage {
+        Storage::Sqlite(database) => {
+            OpenedChannelStore { store: Arc::new(SqliteChannelStore::new(database.open()?)), shared: None }
+        }
+        Storage::Postgres(database) => {
+            let store = Arc::new(PostgresChannelStore::new(database.clone()));
+            OpenedChannelStore { store: Arc::clone(&store) as Arc<dyn ChannelStore>, shared: Some(store) }
+        }
+    })
+}
 
 /// The number of remembered messages. A message that is repeated after more others counts as new.
 pub(crate) const MAX_REMEMBERED: i64 = 20_000;
@@ -30,8 +58,9 @@ pub trait ChannelStore: Send + Sync {
         now: SystemTime,
     ) -> Result<Option<i64>, DatabaseError>;
 
-    /// Marks a message as answered. Its text is deleted, its identity stays.
-    fn settle(&self, id: i64) -> Result<(), DatabaseError>;
+    /// Marks a message as answered. Its text is deleted, its identity stays. Returns whether it was not answered before: of several
+    /// processes, one gets `true`.
+    fn settle(&self, id: i64) -> Result<bool, DatabaseError>;
 
     /// Marks a message as not answered.
     fn reopen(&self, id: i64, message: &str) -> Result<(), DatabaseError>;
@@ -49,6 +78,88 @@ pub trait ChannelStore: Send + Sync {
         exchange: Exchange<'_>,
         now: SystemTime,
     ) -> Result<(), DatabaseError>;
+}
+
+/// The requests that wait for the process that is connected to one channel.
+pub(crate) const MAX_WAITING_REQUESTS: i64 = 1_000;
+
+/// What processes that share a database have in common. Times are those of the server, so clocks that differ do no harm.
+pub trait SharedChannelStore: Send + Sync {
+    /// Takes or renews the lease of a channel, unless another process has it.
+    fn hold(&self, claim: &LeaseClaim<'_>) -> Result<LeaseOutcome, DatabaseError>;
+
+    /// Gives the lease back, if `holder` has it.
+    fn release(&self, channel: &str, holder: &str) -> Result<(), DatabaseError>;
+
+    /// Puts down a request to the process that is connected to a channel; `false` if too many wait. A request whose key is there
+    /// already is not put down again.
+    fn ask_holder(&self, channel: &str, request: NewRequest<'_>) -> Result<bool, DatabaseError>;
+
+    /// What became of a request. One that is answered is deleted with that.
+    fn request_state(&self, key: &str) -> Result<RequestState, DatabaseError>;
+
+    /// Deletes a request that was not taken; `false` if it was taken.
+    fn withdraw(&self, key: &str) -> Result<bool, DatabaseError>;
+
+    /// Takes requests for `holder`, oldest first: new ones, and those of a holder before it that did not answer them. Deletes those
+    /// that nothing waits for any more.
+    fn take_requests(
+        &self,
+        channel: &str,
+        holder: &str,
+        most: usize,
+    ) -> Result<Vec<TakenRequest>, DatabaseError>;
+
+    /// Answers a request.
+    fn answer(&self, id: i64, reply: &str) -> Result<(), DatabaseError>;
+
+    /// Reports new requests and answers.
+    fn watch_requests(&self) -> Result<ChangeWatch, DatabaseError>;
+}
+
+/// Asks for the lease of a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeaseClaim<'a> {
+    pub channel: &'a str,
+    /// The process.
+    pub holder: &'a str,
+    pub lease: Duration,
+    /// The state of the connection, for the other processes.
+    pub status: &'a str,
+    pub problem: Option<&'a str>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LeaseOutcome {
+    Held,
+    /// Another process has it, and says this of its connection.
+    HeldByOther {
+        status: String,
+        problem: Option<String>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewRequest<'a> {
+    /// The same for every attempt.
+    pub key: &'a str,
+    pub request: &'a str,
+    /// How long the asking process waits for the answer.
+    pub wait: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequestState {
+    Waiting,
+    Taken,
+    Answered(String),
+    Gone,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TakenRequest {
+    pub id: i64,
+    pub request: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

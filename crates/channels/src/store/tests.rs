@@ -1,29 +1,94 @@
 //! Messages are taken in once and remembered; conversations keep to themselves and to the limits.
 
-use std::time::SystemTime;
+use std::ops::Deref;
+use std::thread;
+use std::time::{Instant, SystemTime};
 
 use hob_db::Database;
+use hob_db::postgres::PostgresDatabase;
+use hob_testkit::{PostgresServer, TestDatabase, on_both_databases};
 
 use super::*;
 
-fn store() -> SqliteChannelStore {
-    SqliteChannelStore::new(Database::in_memory(&[MIGRATIONS]).expect("opened"))
+/// A database, and what opens it once more, as another process does.
+struct TestChannels {
+    store: Arc<dyn ChannelStore>,
+    open: Box<dyn Fn() -> Arc<dyn ChannelStore>>,
+    /// Makes the next message the one after this number.
+    skip_to: Box<dyn Fn(i64)>,
+    _database: Option<TestDatabase>,
 }
+
+impl Deref for TestChannels {
+    type Target = dyn ChannelStore;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.store
+    }
+}
+
+type NewChannels = fn() -> TestChannels;
+
+fn sqlite() -> TestChannels {
+    let database = Database::in_memory(&[MIGRATIONS]).expect("opened");
+    let opened = database.clone();
+    let open = move || -> Arc<dyn ChannelStore> { Arc::new(SqliteChannelStore::new(opened.clone())) };
+    let skip_to = move |number| {
+        let skip = format!("UPDATE sqlite_sequence SET seq = {number} WHERE name = 'channel_inbox'");
+        database.writer().execute_batch(&skip).expect("written");
+    };
+    TestChannels { store: open(), open: Box::new(open), skip_to: Box::new(skip_to), _database: None }
+}
+
+fn opened(database: &TestDatabase) -> PostgresDatabase {
+    PostgresDatabase::new(database.url().parse().expect("a URL"), &[POSTGRES_MIGRATIONS]).expect("opened")
+}
+
+fn postgres() -> TestChannels {
+    let database = PostgresServer::shared().create_database();
+    let (url, skipping) = (database.url(), opened(&database));
+    let open = move || -> Arc<dyn ChannelStore> {
+        let options = url.parse().expect("a URL");
+        let database = PostgresDatabase::new(options, &[POSTGRES_MIGRATIONS]).expect("opened");
+        Arc::new(PostgresChannelStore::new(database))
+    };
+    let skip_to = move |number: i64| {
+        let skip = "SELECT setval(pg_get_serial_sequence('channel_inbox', 'id'), $1)";
+        skipping.write(|transaction| transaction.execute(skip, &[&number])).expect("written");
+    };
+    TestChannels {
+        store: open(),
+        open: Box::new(open),
+        skip_to: Box::new(skip_to),
+        _database: Some(database),
+    }
+}
+
+on_both_databases!(sqlite, postgres:
+    a_message_is_accepted_once_and_saved_until_it_is_settled,
+    a_message_without_an_identity_is_always_new,
+    old_messages_are_forgotten,
+    a_message_that_comes_again_and_again_displaces_no_other,
+    several_processes_take_and_settle_each_message_once,
+    a_history_ends_with_the_newest_line_and_has_one_conversation,
+    a_conversation_has_a_limited_length,
+    an_exchange_of_several_processes_stays_together,
+    any_character_of_a_message_is_found_again,
+);
 
 const NOW: SystemTime = SystemTime::UNIX_EPOCH;
 
-fn thread(conversation: &str) -> ThreadKey<'_> {
+fn of(conversation: &str) -> ThreadKey<'_> {
     ThreadKey { channel: "telegram", conversation }
 }
 
 fn said(store: &dyn ChannelStore, conversation: &str, sender: &str, question: &str) {
     let exchange = Exchange { sender, question, answer: &format!("re: {question}") };
-    store.remember(thread(conversation), exchange, NOW).expect("written");
+    store.remember(of(conversation), exchange, NOW).expect("written");
 }
 
-#[test]
-fn a_message_is_accepted_once_and_saved_until_it_is_settled() {
-    let store = store();
+fn a_message_is_accepted_once_and_saved_until_it_is_settled(new: NewChannels) {
+    let store = new();
     let first = store.take(Some("a"), "hello", NOW).expect("written").expect("new");
     assert_eq!(store.take(Some("a"), "hello", NOW).expect("written"), None);
     let second = store.take(Some("b"), "again", NOW).expect("written").expect("new");
@@ -34,16 +99,16 @@ fn a_message_is_accepted_once_and_saved_until_it_is_settled() {
             UnsettledMessage { id: second, message: "again".into() }
         ]
     );
-    store.settle(first).expect("written");
+    assert!(store.settle(first).expect("written"));
+    assert!(!store.settle(first).expect("written"), "it is answered already");
     assert_eq!(store.unsettled().expect("read"), [UnsettledMessage { id: second, message: "again".into() }]);
     assert_eq!(store.take(Some("a"), "hello", NOW).expect("written"), None, "still known");
     store.reopen(first, "hello").expect("written");
     assert_eq!(store.unsettled().expect("read").len(), 2);
 }
 
-#[test]
-fn a_message_without_an_identity_is_always_new() {
-    let store = store();
+fn a_message_without_an_identity_is_always_new(new: NewChannels) {
+    let store = new();
     for _ in 0..2 {
         assert!(store.take(None, "x", NOW).expect("written").is_some());
     }
@@ -59,17 +124,16 @@ fn accepted_messages_survive_the_end_of_the_process() {
     let store = open();
     assert_eq!(store.unsettled().expect("read"), [UnsettledMessage { id, message: "hello".into() }]);
     assert_eq!(store.take(Some("a"), "hello", NOW).expect("written"), None);
-    assert_eq!(store.history(thread("t1"), 10).expect("read").len(), 2);
+    assert_eq!(store.history(of("t1"), 10).expect("read").len(), 2);
 }
 
-#[test]
-fn a_history_ends_with_the_newest_line_and_has_one_conversation() {
-    let store = store();
-    said(&store, "t1", "ann", "one");
-    said(&store, "t2", "bob", "elsewhere");
-    said(&store, "t1", "ann", "two");
+fn a_history_ends_with_the_newest_line_and_has_one_conversation(new: NewChannels) {
+    let store = new();
+    said(&*store, "t1", "ann", "one");
+    said(&*store, "t2", "bob", "elsewhere");
+    said(&*store, "t1", "ann", "two");
     let lines: Vec<(Speaker, String)> = store
-        .history(thread("t1"), 3)
+        .history(of("t1"), 3)
         .expect("read")
         .into_iter()
         .map(|line| (line.speaker, line.content))
@@ -82,20 +146,160 @@ fn a_history_ends_with_the_newest_line_and_has_one_conversation() {
             (Speaker::Hob, "re: two".to_owned())
         ]
     );
-    assert_eq!(store.history(thread("t1"), 0).expect("read"), []);
+    assert_eq!(store.history(of("t1"), 0).expect("read"), []);
     let elsewhere = ThreadKey { channel: "slack", conversation: "t1" };
     assert_eq!(store.history(elsewhere, 3).expect("read"), []);
 }
 
-#[test]
-fn a_conversation_has_a_limited_length() {
-    let store = store();
-    said(&store, "other", "bob", "x");
+fn a_conversation_has_a_limited_length(new: NewChannels) {
+    let store = new();
+    said(&*store, "other", "bob", "x");
     for number in 0..MAX_THREAD_LINES {
-        said(&store, "t1", "ann", &number.to_string());
+        said(&*store, "t1", "ann", &number.to_string());
     }
-    let lines = store.history(thread("t1"), usize::MAX).expect("read");
+    let lines = store.history(of("t1"), usize::MAX).expect("read");
     assert_eq!(lines.len() as i64, MAX_THREAD_LINES);
     assert_eq!(lines.last().map(|line| line.content.clone()), Some(format!("re: {}", MAX_THREAD_LINES - 1)));
-    assert_eq!(store.history(thread("other"), 9).expect("read").len(), 2, "others are not touched");
+    assert_eq!(store.history(of("other"), 9).expect("read").len(), 2, "others are not touched");
+}
+
+fn old_messages_are_forgotten(new: NewChannels) {
+    let store = new();
+    let first = store.take(Some("a"), "hello", NOW).expect("written").expect("new");
+    // As if as many others had come since.
+    (store.skip_to)(first + MAX_REMEMBERED - 1);
+    store.take(Some("b"), "x", NOW).expect("written").expect("new");
+    assert_eq!(store.unsettled().expect("read").len(), 1);
+    assert!(store.take(Some("a"), "hello", NOW).expect("written").is_some());
+}
+
+fn a_message_that_comes_again_and_again_displaces_no_other(new: NewChannels) {
+    let store = new();
+    let first = store.take(Some("a"), "hello", NOW).expect("written").expect("new");
+    for _ in 0..50 {
+        assert_eq!(store.take(Some("a"), "hello", NOW).expect("written"), None);
+    }
+    assert_eq!(store.take(Some("b"), "x", NOW).expect("written"), Some(first + 1));
+}
+
+fn several_processes_take_and_settle_each_message_once(new: NewChannels) {
+    let store = new();
+    let stores: Vec<_> = (0..4).map(|_| (store.open)()).collect();
+    for round in 0..20 {
+        let identity = round.to_string();
+        let taken: Vec<i64> = thread::scope(|scope| {
+            let running: Vec<_> = stores
+                .iter()
+                .map(|store| scope.spawn(|| store.take(Some(&identity), "x", NOW).expect("written")))
+                .collect();
+            running.into_iter().filter_map(|one| one.join().expect("no panic")).collect()
+        });
+        let [id] = taken.try_into().expect("one process takes it");
+        let settled: usize = thread::scope(|scope| {
+            let running: Vec<_> =
+                stores.iter().map(|store| scope.spawn(move || store.settle(id).expect("written"))).collect();
+            running.into_iter().map(|one| usize::from(one.join().expect("no panic"))).sum()
+        });
+        assert_eq!(settled, 1, "one process answers it");
+    }
+}
+
+fn an_exchange_of_several_processes_stays_together(new: NewChannels) {
+    let store = new();
+    thread::scope(|scope| {
+        for process in 0..4 {
+            let store = (store.open)();
+            scope.spawn(move || {
+                (0..10).for_each(|round| said(&*store, "t1", "ann", &format!("{process} {round}")))
+            });
+        }
+    });
+    let lines = store.history(of("t1"), usize::MAX).expect("read");
+    assert_eq!(lines.len(), 80);
+    for pair in lines.chunks(2) {
+        assert_eq!((pair[0].speaker, pair[1].speaker), (Speaker::Person, Speaker::Hob));
+        assert_eq!(pair[1].content, format!("re: {}", pair[0].content));
+    }
+}
+
+fn any_character_of_a_message_is_found_again(new: NewChannels) {
+    let store = new();
+    let odd = "\0 \u{1a} \u{1a}0";
+    let id = store.take(Some(odd), odd, NOW).expect("written").expect("new");
+    assert_eq!(store.take(Some(odd), odd, NOW).expect("written"), None);
+    assert_eq!(store.unsettled().expect("read"), [UnsettledMessage { id, message: odd.into() }]);
+    let thread = ThreadKey { channel: odd, conversation: odd };
+    store.remember(thread, Exchange { sender: odd, question: odd, answer: odd }, NOW).expect("written");
+    let line = |speaker| HistoryLine { speaker, sender: odd.into(), content: odd.into() };
+    assert_eq!(store.history(thread, 9).expect("read"), [line(Speaker::Person), line(Speaker::Hob)]);
+}
+
+/// Two processes of one database.
+fn processes() -> (TestDatabase, [PostgresChannelStore; 2]) {
+    let database = PostgresServer::shared().create_database();
+    let stores = [(); 2].map(|()| PostgresChannelStore::new(opened(&database)));
+    (database, stores)
+}
+
+fn claim<'a>(holder: &'a str, lease: Duration) -> LeaseClaim<'a> {
+    LeaseClaim { channel: "gateway", holder, lease, status: "connected", problem: Some("p") }
+}
+
+const LONG: Duration = Duration::from_secs(3_600);
+
+#[test]
+fn one_process_has_the_lease_until_it_ends_or_is_given_back() {
+    let (_database, [a, b]) = processes();
+    let other = LeaseOutcome::HeldByOther { status: "connected".into(), problem: Some("p".into()) };
+    assert_eq!(a.hold(&claim("a", LONG)).expect("written"), LeaseOutcome::Held);
+    assert_eq!(b.hold(&claim("b", LONG)).expect("written"), other);
+    assert_eq!(a.hold(&claim("a", LONG)).expect("written"), LeaseOutcome::Held, "renewed");
+    b.release("gateway", "b").expect("written");
+    assert_eq!(b.hold(&claim("b", LONG)).expect("written"), other, "only its holder gives it back");
+    a.release("gateway", "a").expect("written");
+    assert_eq!(b.hold(&claim("b", Duration::ZERO)).expect("written"), LeaseOutcome::Held);
+    let since = Instant::now();
+    while a.hold(&claim("a", LONG)).expect("written") != LeaseOutcome::Held {
+        assert!(since.elapsed() < Duration::from_secs(60), "a lease that has ended is free");
+    }
+    let elsewhere = LeaseClaim { channel: "whatsapp", ..claim("b", LONG) };
+    assert_eq!(b.hold(&elsewhere).expect("written"), LeaseOutcome::Held, "each channel has its own");
+}
+
+#[test]
+fn a_request_is_taken_once_answered_and_gone() {
+    let (_database, [a, b]) = processes();
+    let request = NewRequest { key: "k\0", request: "say \0", wait: LONG };
+    assert!(b.ask_holder("gateway", request).expect("written"));
+    assert!(b.ask_holder("gateway", request).expect("written"), "the same key is the same request");
+    assert_eq!(b.request_state("k\0").expect("read"), RequestState::Waiting);
+    assert_eq!(a.take_requests("whatsapp", "a", 9).expect("written"), []);
+    let taken = a.take_requests("gateway", "a", 9).expect("written");
+    assert_eq!(taken.iter().map(|taken| taken.request.as_str()).collect::<Vec<_>>(), ["say \0"]);
+    assert_eq!(a.take_requests("gateway", "a", 9).expect("written"), []);
+    assert_eq!(b.request_state("k\0").expect("read"), RequestState::Taken);
+    assert!(!b.withdraw("k\0").expect("written"), "it may be sent already");
+    assert_eq!(a.take_requests("gateway", "next", 9).expect("written"), taken, "the next holder continues");
+    a.answer(taken[0].id, "done \0").expect("written");
+    assert_eq!(b.request_state("k\0").expect("read"), RequestState::Answered("done \0".into()));
+    assert_eq!(b.request_state("k\0").expect("read"), RequestState::Gone);
+}
+
+#[test]
+fn requests_end_and_are_limited() {
+    let (_database, [a, b]) = processes();
+    let ask =
+        |key: &str, wait| b.ask_holder("gateway", NewRequest { key, request: "x", wait }).expect("written");
+    assert!(ask("withdrawn", LONG));
+    assert!(b.withdraw("withdrawn").expect("written"));
+    assert!(ask("late", Duration::ZERO));
+    let since = Instant::now();
+    while b.request_state("late").expect("read") != RequestState::Gone {
+        assert_eq!(a.take_requests("gateway", "a", 0).expect("written"), []);
+        assert!(since.elapsed() < Duration::from_secs(60), "nothing waits for it any more");
+    }
+    for number in 0..MAX_WAITING_REQUESTS {
+        assert!(ask(&number.to_string(), LONG));
+    }
+    assert!(!ask("one more", LONG));
 }

@@ -18,6 +18,7 @@ use crate::channel::{Channel, ChannelParts};
 use crate::inbox::{InboxLimits, InboxParts};
 use crate::outgoing::MessageSender;
 use crate::seen_messages::{RecentMessages, SeenMessages};
+use crate::sharing::ChannelSharing;
 use crate::status::StatusCell;
 use mention::MentionRule;
 use sender::WhatsappSender;
@@ -41,6 +42,8 @@ pub struct WhatsappOptions {
     pub limits: InboxLimits,
     pub events: EventBus,
     pub seen_messages: Arc<dyn SeenMessages>,
+    /// `None` if no other process connects to this account.
+    pub sharing: Option<ChannelSharing>,
 }
 
 impl WhatsappOptions {
@@ -54,6 +57,7 @@ impl WhatsappOptions {
             limits: InboxLimits::default(),
             events: EventBus::new(),
             seen_messages: Arc::new(RecentMessages::default()),
+            sharing: None,
         }
     }
 }
@@ -72,7 +76,13 @@ impl Channel {
             events: options.events,
             limits: options.limits,
         };
-        let parts = ChannelParts { gateway_url: String::new(), inbox, status: status.clone() };
+        let parts = ChannelParts {
+            name: CHANNEL.to_owned(),
+            sharing: options.sharing,
+            gateway_url: String::new(),
+            inbox,
+            status: status.clone(),
+        };
         let (program, restart_delay) = (options.program, options.restart_delay);
         Channel::new(parts, |inbox| WhatsappSupervisor {
             program,

@@ -9,5 +9,7 @@
 mod flood;
 mod openclaw;
 mod reconnect;
+#[cfg(unix)]
+mod replicas;
 mod simple;
 mod support;

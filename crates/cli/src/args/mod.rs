@@ -17,6 +17,7 @@ mod bench;
 mod channel;
 mod chat;
 mod completions;
+mod database;
 mod doctor;
 mod feedback;
 mod health;
@@ -41,6 +42,7 @@ pub use bench::{BenchCommand, BenchRunArgs, Benchmark};
 pub use channel::{ChannelCommand, ChannelSendArgs};
 pub use chat::ChatArgs;
 pub use completions::CompletionsArgs;
+pub use database::{BackupArgs, DatabaseAddress, DatabaseCommand, DatabaseCopyArgs, RestoreArgs};
 pub use doctor::DoctorArgs;
 pub use feedback::FeedbackArgs;
 pub use health::HealthArgs;
@@ -170,6 +172,14 @@ pub enum CliCommand {
         "hob channel login whatsapp            link a WhatsApp account"
     })]
     Channel(ChannelCommand),
+    /// Copy all data between SQLite and PostgreSQL
+    #[command(subcommand, after_help = examples! {
+        "hob database copy --from sqlite --to postgres"
+        "hob database copy --from postgres --to sqlite"
+    })]
+    Database(DatabaseCommand),
+    Backup(BackupArgs),
+    Restore(RestoreArgs),
     Init(InitArgs),
     Doctor(DoctorArgs),
     Health(HealthArgs),

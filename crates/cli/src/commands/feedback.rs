@@ -17,7 +17,8 @@ use crate::output::time::span;
 use crate::settings;
 
 pub fn run(args: &FeedbackArgs) -> Result<ExitCode> {
-    let feedback = open_feedback(&settings::home()?, TelemetryService::default());
+    let databases = settings::databases(&settings::load()?)?;
+    let feedback = open_feedback(databases.hob, TelemetryService::default());
     let rated = feedback.rate(args.id.as_deref(), args.rating).map_err(explain)?;
     if args.json {
         let RatingResult { answer, rating, learnt } = &rated;

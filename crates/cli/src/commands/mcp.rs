@@ -12,7 +12,7 @@ use crate::signals::Signals;
 
 pub fn run(McpArgs {}: &McpArgs) -> Result<ExitCode> {
     let config = settings::load()?;
-    let parts = memory::registry_parts(&config)?;
+    let parts = memory::registry_parts(&config, settings::databases(&config)?)?;
     block_on(async {
         let mut signals = Signals::listen()?;
         // Dropping the service stops running tools.

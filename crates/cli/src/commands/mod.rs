@@ -7,6 +7,7 @@ mod channel;
 mod chat;
 mod completions;
 mod confirm;
+mod database;
 mod doctor;
 mod feedback;
 mod health;
@@ -62,6 +63,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
         CliCommand::Audit(audit) => audit::run(audit),
         CliCommand::Telemetry(telemetry) => telemetry::run(telemetry),
         CliCommand::Bench(bench) => bench::run(bench),
+        CliCommand::Database(database) => database::run(database),
+        CliCommand::Backup(backup) => database::run_backup(&backup),
+        CliCommand::Restore(restore) => database::run_restore(&restore),
         CliCommand::Init(init) => init::run(&init),
         CliCommand::Doctor(doctor) => doctor::run(&doctor),
         CliCommand::Health(health) => health::run(health),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use futures::future::join_all;
-use hob_app::{beside, choose, default_model, is_default_missed};
+use hob_app::{Databases, beside, choose, default_model, is_default_missed};
 use hob_config::Config;
 use hob_core::model::AUTO;
 use hob_core::{Engine, EngineError};
@@ -107,7 +107,7 @@ async fn find_answering_engine(config: &Config, home: &Path) -> Result<Answering
         .map(|(engine, _)| Arc::clone(engine))
         .collect();
     let Ok(chosen) = choose(&engines, config, None).await else {
-        return Ok(match is_default_missed(config, home) {
+        return Ok(match is_default_missed(config, &Databases::open(config, home)?.hob) {
             true => AnsweringEngine::ConfiguredSilent,
             false => AnsweringEngine::None { is_set_up: config.engine.default.is_some() },
         });

@@ -40,6 +40,7 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
     // Before the search for an engine, or a download.
     block_on(port_check::check(&config.server))?;
     open_app::with_app(&config, &wishes, async |app, signals| {
+        app.watch_database().await?;
         app.listen();
         serve(app, &config, args, signals).await
     })
@@ -56,6 +57,7 @@ async fn serve(app: &App, config: &Config, args: ServeArgs, signals: &mut Signal
         responses: Some(app.responses.clone()),
         library: Some(app.library.clone()),
         keys: Some(app.keys.clone()),
+        readiness: app.readiness.clone(),
     };
     raise_open_files();
     let server = Server::bind(parts, &config.server).await?;
@@ -81,6 +83,7 @@ async fn serve(app: &App, config: &Config, args: ServeArgs, signals: &mut Signal
     let shutdown = CancellationToken::new();
     let scheduler = &app.scheduler;
     let grace = config.server.shutdown_grace;
+    let longest = config.server.drain_seconds.saturating_add(grace);
     let mut settings = RunningSettings::new(&server, config, args);
     let mut running = Box::pin(run_both(server, scheduler, shutdown.clone(), grace));
     readiness::ready();
@@ -98,7 +101,7 @@ async fn serve(app: &App, config: &Config, args: ServeArgs, signals: &mut Signal
             }
             Ok(ExitCode::SUCCESS)
         }
-        stop = open_app::second_signal("answers", grace, signals) => Ok(stop.exit_code()),
+        stop = open_app::second_signal("answers", longest, signals) => Ok(stop.exit_code()),
     }
 }
 

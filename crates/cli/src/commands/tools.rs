@@ -34,7 +34,8 @@ pub fn run(command: ToolsCommand) -> Result<ExitCode> {
             }
             accept_mcp_tools(&settings::home()?, server)?;
         }
-        let registry = ToolRegistry::open(&config, memory::registry_parts(&config)?);
+        let registry =
+            ToolRegistry::open(&config, memory::registry_parts(&config, settings::databases(&config)?)?);
         // Dropping a call stops the tool.
         let outcome = tokio::select! {
             outcome = execute(&registry, &command) => outcome.map(|()| ExitCode::SUCCESS),

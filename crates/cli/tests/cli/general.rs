@@ -25,6 +25,9 @@ async fn help_lists_commands_and_examples() {
       telemetry    Show, export or delete recorded calls
       bench        Measure how fast an engine answers
       channel      Send messages through a gateway or WhatsApp
+      database     Copy all data between SQLite and PostgreSQL
+      backup       Save all data to one file, while Hob may run
+      restore      Bring back the data of a backup
       init         Detect the hardware and write a configuration file
       doctor       Diagnose problems and suggest fixes
       health       Check whether the server is healthy

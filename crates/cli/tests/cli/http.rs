@@ -16,9 +16,17 @@ pub async fn chat(address: &str, body: &str) -> Answer {
 
 /// The same with another header.
 pub async fn chat_with(address: &str, header: &str, body: &str) -> Answer {
-    let head = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n{header}\r\n"
-    );
+    post_with(address, "/v1/chat/completions", header, body).await
+}
+
+/// Sends JSON.
+pub async fn post(address: &str, path: &str, body: &str) -> Answer {
+    post_with(address, path, "connection: close", body).await
+}
+
+async fn post_with(address: &str, path: &str, header: &str, body: &str) -> Answer {
+    let head =
+        format!("POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n{header}\r\n");
     send(address, &format!("{head}content-length: {}\r\n\r\n{body}", body.len())).await
 }
 

@@ -15,6 +15,12 @@ mod channel;
 #[cfg(test)]
 mod chat;
 #[cfg(test)]
+mod database;
+// Only Linux has all of 127.0.0.0/8.
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod discovery;
+#[cfg(test)]
 mod docs;
 #[cfg(test)]
 mod doctor;
@@ -35,6 +41,8 @@ mod init;
 #[cfg(test)]
 mod key;
 #[cfg(test)]
+mod manifests;
+#[cfg(test)]
 mod mcp;
 #[cfg(test)]
 mod memory;
@@ -49,9 +57,15 @@ mod packaging;
 #[cfg(test)]
 mod pool;
 #[cfg(test)]
+mod postgres;
+#[cfg(test)]
+mod probes;
+#[cfg(test)]
 mod real_engine;
 #[cfg(test)]
 mod recommended;
+#[cfg(test)]
+mod replicas;
 #[cfg(test)]
 mod routing;
 #[cfg(test)]

@@ -80,18 +80,19 @@ async fn a_short_name_works_without_ollama_from_the_download_to_the_end() {
 
     let shown = home.run(&["show", "qwen3:8b"]).await;
     insta::assert_snapshot!(shown.stdout, @r"
-    Model         qwen3-8b
-    Engine        embedded
-    Family        llama
-    Parameters    134.5M
-    Quantisation  Q4_1
-    Context       8k tokens, as it is trained for
-    Weights       94 MB
-    KV cache      up to 180 MB for each conversation, 180 MB for all of them
-    Slots         8 conversations at a time
-    Memory        about 411 MB in total, at most
-    Capabilities  chat, tools, reasoning
-    Licence       apache-2.0
+    Model           qwen3-8b
+    Engine          embedded
+    Family          llama
+    Parameters      134.5M
+    Quantisation    Q4_1
+    Context         8k tokens, as it is trained for
+    Weights         94 MB
+    KV cache        180 MB for a conversation of 8k tokens, in f16
+    Compute buffer  39 MB
+    Slots           64 conversations at a time, 172544 tokens together
+    Memory          about 184 MB at the start, 344 MB with one full conversation, 3.9 GB at most
+    Capabilities    chat, tools, reasoning
+    Licence         apache-2.0
     ");
 
     let used = home.run(&["model", "use", "qwen3:8b"]).await;
@@ -189,7 +190,8 @@ async fn the_list_of_available_models_says_what_fits() {
         "parameters": 8_190_000_000_u64,
         "context": 40960,
         "capabilities": ["chat", "tools", "reasoning"],
-        "memory": 5_030_000_000_u64 + 147_456 * 16_384 + (400 << 20),
+        // Weights, a usual conversation, buffers and the library.
+        "memory": 5_030_000_000_u64 + 147_456 * 8192 + 87_885_760 + 72_582_912,
         "fits": true,
         "downloaded": false,
     });
@@ -215,18 +217,19 @@ async fn a_model_that_is_not_here_is_described_and_can_be_chosen() {
     let shown = home.run(&["model", "info", "gemma3:4b"]).await;
     assert_eq!(shown.code, Some(0), "{}", shown.stderr);
     insta::assert_snapshot!(shown.stdout, @r"
-    Model         gemma3:4b
-    Engine        none yet: 'hob model pull gemma3:4b' downloads it (about 3.1 GB)
-    Use           many languages; pictures
-    Parameters    3.9B
-    Source        hf:ggml-org/gemma-3-4b-it-GGUF:gemma-3-4b-it-Q4_K_M.gguf
-    Context       8k tokens; the model is trained for 128k
-    Weights       3.1 GB
-    KV cache      up to 1.1 GB for each conversation, 2.1 GB for all of them
-    Slots         8 conversations at a time
-    Memory        about 5.6 GB in total, at most
-    Capabilities  chat, vision
-    Licence       gemma
+    Model           gemma3:4b
+    Engine          none yet: 'hob model pull gemma3:4b' downloads it (about 3.1 GB)
+    Use             many languages; pictures
+    Parameters      3.9B
+    Source          hf:ggml-org/gemma-3-4b-it-GGUF:gemma-3-4b-it-Q4_K_M.gguf
+    Context         4608 tokens; the model is trained for 128k
+    Weights         3.1 GB
+    KV cache        612 MB for a conversation of 4608 tokens, in f16
+    Compute buffer  88 MB
+    Slots           9 conversations at a time, 4608 tokens together
+    Memory          about 3.4 GB at the start, 3.9 GB with one full conversation, 3.9 GB at most
+    Capabilities    chat, vision
+    Licence         gemma
     ");
     let used = home.run(&["model", "use", "gemma3:4b"]).await;
     assert!(used.stdout.starts_with("The default model is now gemma-3-4b-it ("), "{}", used.stdout);

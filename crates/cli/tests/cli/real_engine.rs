@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio::process::Command;
 
 use crate::home::{Home, engines_config, free_port};
-use crate::http::chat;
+use crate::http::{chat, get};
 use crate::running::Running;
 
 /// The model's name.
@@ -277,4 +277,52 @@ fn child_of(parent: Pid) -> Pid {
     let children: Vec<i32> = pids.filter(is_child).collect();
     let [child] = children[..] else { panic!("not one child: {children:?}") };
     Pid::from_raw(child).expect("not zero")
+}
+
+/// The bytes of a process that are in memory, except those of its program file.
+#[cfg(target_os = "linux")]
+fn resident_without_program(pid: Pid) -> u64 {
+    let pid = pid.as_raw_nonzero();
+    let program = std::fs::read_link(format!("/proc/{pid}/exe")).expect("it runs").display().to_string();
+    let mappings = std::fs::read_to_string(format!("/proc/{pid}/smaps")).expect("it runs");
+    let mut is_program = false;
+    let mut kilobytes = 0;
+    for line in mappings.lines() {
+        if let Some(size) = line.strip_prefix("Rss:") {
+            let size: u64 = size.trim().trim_end_matches(" kB").parse().expect("a number");
+            kilobytes += if is_program { 0 } else { size };
+        } else if !line.split(' ').next().is_some_and(|word| word.ends_with(':')) {
+            is_program = line.ends_with(&program);
+        }
+    }
+    kilobytes * 1024
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_starter_model_uses_less_than_300_megabytes() {
+    let home = Home::with_engines(&[]);
+    let models = home.directory().join("models");
+    std::fs::create_dir(&models).expect("a directory");
+    std::os::unix::fs::symlink(part("HOB_TEST_MODEL"), models.join("smollm2.gguf")).expect("a link");
+    let mut command = home.hob(&["serve", "--port", "0"]);
+    command.env("HOB_LOG", "hob_app=debug");
+    let mut server = Running::of(command).await;
+    server.says("the prompt of the agent is ready").await;
+    let answer = chat(server.address(), QUESTION).await.all().await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+
+    // Without the program itself, which is several times as large with the information for debuggers.
+    let resident = resident_without_program(server.pid());
+    assert!(resident <= 280_000_000, "{resident}");
+    let shown = get(server.address(), "/api/ps").await.all().await;
+    let shown: serde_json::Value =
+        serde_json::from_str(shown.split_once("\r\n\r\n").expect("a body").1).expect("JSON");
+    let size = shown["models"][0]["size"].as_u64().expect("a size");
+    assert!((resident / 2..=resident).contains(&size), "{size} of {resident}");
+
+    // Its prompts are saved for the next start.
+    assert_eq!(server.terminate().await.code, Some(0));
+    let saved = std::fs::read_dir(models.join("prefixes")).expect("a directory").count();
+    assert!((1..=4).contains(&saved), "{saved}");
 }

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use hob_core::HostDiscovery;
 use url::{Host, Url};
 
 use crate::kind::{quote, quote_all};
@@ -34,6 +35,17 @@ pub(crate) const HTTP_URLS: Kind<Vec<String>> = Kind {
         (urls.len() <= MOST_HOSTS).then_some(urls)
     },
     write: |urls| quote_all(urls),
+    exposure: Exposure::Open,
+};
+
+/// A name in DNS that lists the servers; empty is none.
+pub(crate) const DISCOVERY: Kind<Option<HostDiscovery>> = Kind {
+    expected: "a name in DNS such as \"dns://vllm.svc:8000\" or \"dns+srv://_http._tcp.vllm.svc\", or \"\" for none",
+    read: |typed| match typed.text()?.trim() {
+        "" => Some(None),
+        text => text.parse().ok().map(Some),
+    },
+    write: |discovery| quote(&discovery.as_ref().map(HostDiscovery::to_string).unwrap_or_default()),
     exposure: Exposure::Open,
 };
 

@@ -8,7 +8,7 @@ mod reach;
 mod sender;
 mod text;
 
-pub(crate) use address::{BIND_ADDRESS, HOST_NAMES, HTTP_URL, HTTP_URLS, ORIGINS, WEBSOCKET_URL};
+pub(crate) use address::{BIND_ADDRESS, DISCOVERY, HOST_NAMES, HTTP_URL, HTTP_URLS, ORIGINS, WEBSOCKET_URL};
 pub(crate) use answer::{MAX_TOKENS, TEMPERATURE};
 pub(crate) use number::{COUNT, COUNT_OR_NONE, FLAG, LAYERS, PORT, SECONDS, SECONDS_OR_NONE};
 pub(crate) use path::{ABSOLUTE_PATHS, OPTIONAL_PATH, expand};

@@ -5,16 +5,30 @@
 
 mod buffered;
 pub mod limits;
+mod postgres;
 mod prune;
 mod sqlite;
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use hob_core::Moment;
-use hob_db::DatabaseError;
+use hob_db::{DatabaseError, Storage};
 
 pub use buffered::BufferedResponseStore;
+pub use postgres::PostgresResponseStore;
 pub use sqlite::SqliteResponseStore;
+
+/// The responses and conversations in a database. Opens nothing yet.
+///
+/// In SQLite, a response is written a moment later. In PostgreSQL it is written before its caller gets its end, because the next
+/// request may reach another process, which must find it.
+pub fn response_store(storage: impl Into<Storage>) -> Arc<dyn ResponseStore> {
+    match storage.into() {
+        Storage::Sqlite(database) => Arc::new(BufferedResponseStore::new(SqliteResponseStore::new(database))),
+        Storage::Postgres(database) => Arc::new(PostgresResponseStore::new(database)),
+    }
+}
 
 /// The caller that a response belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -168,6 +182,11 @@ pub trait ResponseStore: Send + Sync {
     ) -> Result<(), StoredResponse> {
         let _ = (owner, now);
         Err(response)
+    }
+
+    /// Fails if the database was away when it was last used. Asks nothing, so it is fast.
+    fn check_known_state(&self) -> Result<(), DatabaseError> {
+        Ok(())
     }
 
     /// Writes what waits to be written.

@@ -2,16 +2,29 @@
 //!
 //! Every call blocks.
 
+mod copy;
 mod limits;
+mod postgres;
 mod sqlite;
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use hob_db::DatabaseError;
+use hob_db::{DatabaseError, Storage};
 
 use crate::types::{ChatId, ChatSummary, ChatTurn, Conversation, SavedTurn};
 
+pub use copy::COPY_TABLES;
+pub use postgres::{POSTGRES_MIGRATIONS, PostgresConversationStore};
 pub use sqlite::{MIGRATIONS, SqliteConversationStore};
+
+/// The conversations in a database. Opens a file, and asks no server.
+pub fn open_conversation_store(storage: &Storage) -> Result<Arc<dyn ConversationStore>, DatabaseError> {
+    Ok(match storage {
+        Storage::Sqlite(database) => Arc::new(SqliteConversationStore::new(database.open()?)),
+        Storage::Postgres(database) => Arc::new(PostgresConversationStore::new(database.clone())),
+    })
+}
 
 /// Saves conversations.
 pub trait ConversationStore: Send + Sync {

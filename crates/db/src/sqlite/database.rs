@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
+use crate::change_watch::ChangeWatch;
 use crate::error::DatabaseError;
 use crate::sqlite::migrations::{Migrations, migrate, user_version};
 use crate::sqlite::private_file;
@@ -58,24 +59,6 @@ impl Durability {
     }
 }
 
-/// Detects changes by other connections, of this or another process.
-pub struct ChangeWatch {
-    path: PathBuf,
-    connection: Connection,
-    last: Option<i64>,
-}
-
-impl ChangeWatch {
-    /// Whether anything was committed since the last call. The first call returns true. Reads no page of the database.
-    pub fn has_changed(&mut self) -> Result<bool, DatabaseError> {
-        let version = self
-            .connection
-            .pragma_query_value(None, "data_version", |row| row.get(0))
-            .map_err(|error| DatabaseError::explain(&self.path, error))?;
-        Ok(self.last.replace(version) != Some(version))
-    }
-}
-
 impl Database {
     /// Opens the database at `path`, creates it if it does not exist, and migrates it.
     pub fn open(path: &Path, migrations: &[Migrations]) -> Result<Database, DatabaseError> {
@@ -102,6 +85,11 @@ impl Database {
         migrate(&mut writer, migrations, path)?;
         let inner = Inner { path: path.to_owned(), idle_readers, writer: Mutex::new(writer) };
         Ok(Database { inner: Arc::new(inner) })
+    }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.inner.path
     }
 
     /// Reads a consistent snapshot. `work` must not use the database again.
@@ -173,7 +161,7 @@ impl Database {
         }
         let connection = connect(&self.inner.path, OpenFlags::SQLITE_OPEN_READ_ONLY)
             .map_err(|error| self.explain(error))?;
-        Ok(Some(ChangeWatch { path: self.inner.path.clone(), connection, last: None }))
+        Ok(Some(ChangeWatch::of_file(self.inner.path.clone(), connection)))
     }
 
     /// The write connection, for settings of SQLite. No other write runs while it is held.

@@ -5,13 +5,18 @@
 //! and the passages that were retrieved for a turn do not count. Every host has a weight for every conversation
 //! (rendezvous hashing), and the host with the highest weight is the conversation's home. When a host is added or
 //! removed, only the conversations of that host move.
+//!
+//! Several Hobs with the same hosts choose the same home without talking to each other. So a weight depends only on
+//! the address of the host and on the request: not on the order of the hosts, and not on the process, its version or
+//! its machine.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::Hasher;
 
 use hob_core::{
     CompletionRequest, Content, ContentPart, GenerateRequest, Message, PASSAGES_BEGIN, Prompt, Role,
     without_passages,
 };
+use siphasher::sip::SipHasher13;
 
 /// This many bytes of each message identify the conversation.
 const HASHED_BYTES: usize = 16 << 10;
@@ -19,12 +24,36 @@ const HASHED_BYTES: usize = 16 << 10;
 /// OpenAI's field with which callers mark requests that share a prefix.
 const CACHE_KEY: &str = "prompt_cache_key";
 
+/// A hash that is the same in every process. The standard library's hasher may change with the compiler, and its
+/// `Hash` implementations with the machine.
+struct StableHasher(SipHasher13);
+
+impl StableHasher {
+    fn new() -> Self {
+        StableHasher(SipHasher13::new_with_keys(0, 0))
+    }
+
+    fn number(&mut self, number: u64) {
+        self.0.write(&number.to_le_bytes());
+    }
+
+    /// The first bytes of a text, and its length, so that two texts in a row are not the same as other two.
+    fn text(&mut self, text: &str, most: usize) {
+        self.number(text.len() as u64);
+        self.0.write(&text.as_bytes()[..text.len().min(most)]);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.finish()
+    }
+}
+
 /// A hash that all turns of a conversation share.
 pub(super) fn conversation(request: &GenerateRequest) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    request.model.hash(&mut hasher);
+    let mut hasher = StableHasher::new();
+    hasher.text(&request.model, HASHED_BYTES);
     match request.extra.get(CACHE_KEY).and_then(|key| key.as_str()) {
-        Some(key) => hash_text(key, &mut hasher),
+        Some(key) => hasher.text(key, HASHED_BYTES),
         None => {
             beginning(&request.messages).into_iter().for_each(|message| hash_message(message, &mut hasher))
         }
@@ -37,19 +66,22 @@ const PROMPT_BYTES: usize = 1 << 10;
 
 /// A hash that all versions of a text share while its beginning stays.
 pub(super) fn prompt(request: &CompletionRequest) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    request.model.hash(&mut hasher);
+    let mut hasher = StableHasher::new();
+    hasher.text(&request.model, HASHED_BYTES);
     match &request.prompt {
-        Prompt::Text(text) => hasher.write(&text.as_bytes()[..text.len().min(PROMPT_BYTES)]),
-        Prompt::Tokens(tokens) => tokens[..tokens.len().min(PROMPT_BYTES / 4)].hash(&mut hasher),
+        // Without its length: a text that grows keeps its host.
+        Prompt::Text(text) => hasher.0.write(&text.as_bytes()[..text.len().min(PROMPT_BYTES)]),
+        Prompt::Tokens(tokens) => {
+            tokens.iter().take(PROMPT_BYTES / 4).for_each(|token| hasher.number(u64::from(*token)));
+        }
     }
     hasher.finish()
 }
 
 /// A hash of an address.
 pub(super) fn host(address: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    address.hash(&mut hasher);
+    let mut hasher = StableHasher::new();
+    hasher.text(address, usize::MAX);
     hasher.finish()
 }
 
@@ -66,23 +98,18 @@ fn beginning(messages: &[Message]) -> Option<&Message> {
     messages.iter().find(|message| message.role == Role::User).or(messages.first())
 }
 
-fn hash_message(message: &Message, hasher: &mut DefaultHasher) {
-    message.role.hash(hasher);
+fn hash_message(message: &Message, hasher: &mut StableHasher) {
+    hasher.text(message.role.as_str(), HASHED_BYTES);
     match &message.content {
         Content::Empty => {}
-        Content::Text(text) => hash_text(without_passages(text), hasher),
+        Content::Text(text) => hasher.text(without_passages(text), HASHED_BYTES),
         Content::Parts(parts) => parts.iter().for_each(|part| match part {
             ContentPart::Text(text) if text.starts_with(PASSAGES_BEGIN) => {}
-            ContentPart::Text(text) => hash_text(text, hasher),
-            ContentPart::Image(image) => hash_text(&image.url, hasher),
-            ContentPart::Other(part) => hash_text(&part.to_string(), hasher),
+            ContentPart::Text(text) => hasher.text(text, HASHED_BYTES),
+            ContentPart::Image(image) => hasher.text(&image.url, HASHED_BYTES),
+            ContentPart::Other(part) => hasher.text(&part.to_string(), HASHED_BYTES),
         }),
     }
-}
-
-fn hash_text(text: &str, hasher: &mut DefaultHasher) {
-    text.len().hash(hasher);
-    hasher.write(&text.as_bytes()[..text.len().min(HASHED_BYTES)]);
 }
 
 #[cfg(test)]
@@ -167,5 +194,34 @@ mod tests {
                 assert_eq!(home(conversation, &hosts[..2]), before, "it moved for no reason");
             }
         }
+    }
+
+    /// Two Hobs of different versions, or on different machines, run side by side: a change here moves every conversation.
+    #[test]
+    fn hashes_are_the_same_in_every_process() {
+        let request = talk(&[(Role::System, "Be brief."), (Role::User, "Hello?")]);
+        let text = CompletionRequest {
+            model: "m".into(),
+            prompt: Prompt::Text("fn main".into()),
+            ..CompletionRequest::default()
+        };
+        let tokens = CompletionRequest { prompt: Prompt::Tokens(vec![1, 2, 3]), ..text.clone() };
+        let hashes = [
+            conversation(&request),
+            prompt(&text),
+            prompt(&tokens),
+            host("http://10.0.0.5:8000"),
+            weight(conversation(&request), host("http://10.0.0.5:8000")),
+        ];
+        assert_eq!(
+            hashes,
+            [
+                16_190_288_979_806_257_506,
+                2_678_224_216_253_483_895,
+                4_123_285_607_288_399_775,
+                5_641_040_983_730_411_426,
+                3_613_942_189_871_338_395
+            ]
+        );
     }
 }

@@ -1,9 +1,12 @@
 //! What is known about each host, and the slots of active requests.
 //!
-//! One lock guards everything. It is held for a few comparisons, and never across an `.await`. The table has one
-//! entry per host; conversations are not stored.
+//! The list of hosts can change while requests run. A host that is no longer listed gets no new request; the requests
+//! that it has hold it until they end.
+//!
+//! One lock guards the list and is held while a host is chosen; each host has a lock of its own for what is known about
+//! it. Neither is held across an `.await`. Conversations are not stored.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use hob_core::{Engine, ModelInfo};
@@ -22,7 +25,16 @@ pub(super) struct HostRequest<'a> {
     pub(super) loyalty: CacheAffinity,
 }
 
-/// What is known about one host.
+/// One host, and what is known about it.
+pub(super) struct TableHost {
+    engine: Arc<dyn Engine>,
+    /// Its hash for [`affinity::weight`].
+    hash: u64,
+    entry: Mutex<HostEntry>,
+    /// Its latest health check. The lock is held during a check, so that concurrent requests share it.
+    health_check: tokio::sync::Mutex<Option<HealthCheck>>,
+}
+
 struct HostEntry {
     breaker: CircuitBreaker,
     in_flight: usize,
@@ -46,97 +58,178 @@ struct HealthCheck {
 }
 
 pub(super) struct HostTable {
-    hosts: Vec<Arc<dyn Engine>>,
-    /// The hosts' hashes for [`affinity::weight`].
-    host_hashes: Vec<u64>,
-    entries: Mutex<Vec<HostEntry>>,
-    /// The latest health check of each host. The lock is held during a check, so that concurrent requests share it.
-    health_checks: Vec<tokio::sync::Mutex<Option<HealthCheck>>>,
+    hosts: Mutex<Hosts>,
+    options: BreakerOptions,
 }
 
-impl HostTable {
-    pub(super) fn new(hosts: Vec<Arc<dyn Engine>>, options: BreakerOptions, now: Instant) -> Self {
-        let entry = |_: &Arc<dyn Engine>| HostEntry {
-            breaker: CircuitBreaker::new(options, now),
-            in_flight: 0,
-            models: HostModels::Unknown,
-        };
-        HostTable {
-            entries: Mutex::new(hosts.iter().map(entry).collect()),
-            health_checks: hosts.iter().map(|_| tokio::sync::Mutex::default()).collect(),
-            host_hashes: hosts.iter().map(|host| affinity::host(host.address())).collect(),
-            hosts,
+#[derive(Default)]
+struct Hosts {
+    listed: Vec<Arc<TableHost>>,
+    /// Hosts that are no longer listed, while requests hold them. One that is listed again continues with what is known about it.
+    gone: Vec<Weak<TableHost>>,
+}
+
+/// What a new list changed, by address.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct ListChange {
+    pub(super) added: Vec<String>,
+    pub(super) removed: Vec<String>,
+}
+
+impl TableHost {
+    fn new(engine: Arc<dyn Engine>, options: BreakerOptions, now: Instant) -> Self {
+        TableHost {
+            hash: affinity::host(engine.address()),
+            engine,
+            entry: Mutex::new(HostEntry {
+                breaker: CircuitBreaker::new(options, now),
+                in_flight: 0,
+                models: HostModels::Unknown,
+            }),
+            health_check: tokio::sync::Mutex::default(),
         }
     }
 
-    pub(super) fn hosts(&self) -> &[Arc<dyn Engine>] {
-        &self.hosts
+    pub(super) fn engine(&self) -> &Arc<dyn Engine> {
+        &self.engine
     }
 
-    /// A slot on the best host that was not tried yet and may have the model. If the breakers of all such hosts are
-    /// open, the slot is on the host whose breaker closes first: a likely failure is better than a certain one.
-    pub(super) fn take(
-        self: &Arc<Self>,
-        need: HostRequest<'_>,
-        tried: &[usize],
-        now: Instant,
-    ) -> Option<HostSlot> {
-        let mut entries = self.entries.lock();
-        let mut candidates = Vec::with_capacity(entries.len());
-        let mut open_breakers = Vec::new();
-        for (index, entry) in entries.iter().enumerate() {
-            if tried.contains(&index) || !self.may_have(index, entry, need.model) {
-                continue;
-            }
-            match entry.breaker.state_at(now) {
-                BreakerState::Closed | BreakerState::HalfOpen => candidates.push(HostCandidate {
-                    index,
-                    in_flight: entry.in_flight,
-                    weight: affinity::weight(need.conversation, self.host_hashes[index]),
-                }),
-                BreakerState::Open { until } => open_breakers.push((until, index)),
-            }
-        }
-        let next_to_close = || open_breakers.iter().min().map(|(_, index)| *index);
-        let index = choose(&candidates, need.loyalty).or_else(next_to_close)?;
-        Some(self.slot(&mut entries[index], index, now))
-    }
-
-    /// Whether another host with a closed breaker could be tried.
-    pub(super) fn has_another(&self, need: HostRequest<'_>, tried: &[usize], now: Instant) -> bool {
-        self.entries.lock().iter().enumerate().any(|(index, entry)| {
-            let is_available = !matches!(entry.breaker.state_at(now), BreakerState::Open { .. });
-            is_available && !tried.contains(&index) && self.may_have(index, entry, need.model)
-        })
-    }
-
-    /// Whether a host is healthy, by a check that is no older than `recent`.
-    pub(super) async fn is_healthy(&self, index: usize, recent: Duration) -> bool {
-        let mut last = self.health_checks[index].lock().await;
+    /// Whether the host is healthy, by a check that is no older than `recent`.
+    pub(super) async fn is_healthy(&self, recent: Duration) -> bool {
+        let mut last = self.health_check.lock().await;
         if let Some(look) = &*last
             && look.at.elapsed() < recent
         {
             return look.well;
         }
         let at = Instant::now();
-        let well = self.hosts[index].health().await;
+        let well = self.engine.health().await;
         *last = Some(HealthCheck { at, well });
         well
     }
 
+    fn may_have(&self, entry: &HostEntry, model: &str) -> bool {
+        match &entry.models {
+            HostModels::Listed(models) if self.engine.lists_every_model() => {
+                models.iter().any(|listed| self.engine.means(model, listed))
+            }
+            HostModels::Listed(_) | HostModels::Unknown | HostModels::NotListed => true,
+        }
+    }
+
+    fn slot(self: &Arc<Self>, now: Instant) -> HostSlot {
+        let mut entry = self.entry.lock();
+        entry.in_flight += 1;
+        let attempt = entry.breaker.begin(now);
+        let is_known = !matches!(entry.models, HostModels::Unknown) || !self.engine.lists_every_model();
+        HostSlot {
+            host: Arc::clone(self),
+            attempt,
+            trusted: attempt.is_trusted() && is_known,
+            reported: false,
+        }
+    }
+}
+
+impl HostTable {
+    pub(super) fn new(hosts: Vec<Arc<dyn Engine>>, options: BreakerOptions, now: Instant) -> Self {
+        let host = |engine| Arc::new(TableHost::new(engine, options, now));
+        let listed = hosts.into_iter().map(host).collect();
+        HostTable { hosts: Mutex::new(Hosts { listed, gone: Vec::new() }), options }
+    }
+
+    pub(super) fn hosts(&self) -> Vec<Arc<dyn Engine>> {
+        self.hosts.lock().listed.iter().map(|host| Arc::clone(&host.engine)).collect()
+    }
+
+    /// Whether this is true of any host.
+    pub(super) fn any(&self, is: impl Fn(&dyn Engine) -> bool) -> bool {
+        self.hosts.lock().listed.iter().any(|host| is(host.engine.as_ref()))
+    }
+
+    /// The host at this address, if it is listed, or if it still has requests from when it was.
+    pub(super) fn known(&self, address: &str) -> Option<Arc<TableHost>> {
+        let hosts = self.hosts.lock();
+        let gone = hosts.gone.iter().filter_map(Weak::upgrade);
+        hosts.listed.iter().map(Arc::clone).chain(gone).find(|host| host.engine.address() == address)
+    }
+
+    /// A host that is not listed yet.
+    pub(super) fn unlisted(&self, engine: Arc<dyn Engine>, now: Instant) -> Arc<TableHost> {
+        Arc::new(TableHost::new(engine, self.options, now))
+    }
+
+    /// Replaces the list.
+    pub(super) fn replace(&self, list: Vec<Arc<TableHost>>) -> ListChange {
+        let mut hosts = self.hosts.lock();
+        let before = std::mem::replace(&mut hosts.listed, list);
+        let is_listed = |host: &Arc<TableHost>| is_among(&hosts.listed, host);
+        let addresses = |hosts: Vec<&Arc<TableHost>>| -> Vec<String> {
+            hosts.into_iter().map(|host| host.engine.address().to_owned()).collect()
+        };
+        let removed: Vec<&Arc<TableHost>> = before.iter().filter(|host| !is_listed(host)).collect();
+        let gone = hosts.gone.iter().filter(|gone| gone.upgrade().is_some_and(|host| !is_listed(&host)));
+        let gone = gone.cloned().chain(removed.iter().map(|host| Arc::downgrade(host))).collect();
+        let added = hosts.listed.iter().filter(|host| !is_among(&before, host)).collect();
+        let change = ListChange { added: addresses(added), removed: addresses(removed) };
+        hosts.gone = gone;
+        change
+    }
+
+    /// A slot on the best host that was not tried yet and may have the model. If the breakers of all such hosts are
+    /// open, the slot is on the host whose breaker closes first: a likely failure is better than a certain one.
+    pub(super) fn take(
+        &self,
+        need: HostRequest<'_>,
+        tried: &[Arc<TableHost>],
+        now: Instant,
+    ) -> Option<HostSlot> {
+        let hosts = self.hosts.lock();
+        let mut candidates = Vec::with_capacity(hosts.listed.len());
+        let mut open_breakers = Vec::new();
+        for (index, host) in hosts.listed.iter().enumerate() {
+            let entry = host.entry.lock();
+            if is_among(tried, host) || !host.may_have(&entry, need.model) {
+                continue;
+            }
+            match entry.breaker.state_at(now) {
+                BreakerState::Closed | BreakerState::HalfOpen => candidates.push(HostCandidate {
+                    index,
+                    in_flight: entry.in_flight,
+                    weight: affinity::weight(need.conversation, host.hash),
+                }),
+                BreakerState::Open { until } => open_breakers.push((until, index)),
+            }
+        }
+        let next_to_close = || open_breakers.iter().min().map(|(_, index)| *index);
+        let index = choose(&candidates, need.loyalty).or_else(next_to_close)?;
+        Some(hosts.listed[index].slot(now))
+    }
+
+    /// Whether another host with a closed breaker could be tried.
+    pub(super) fn has_another(&self, need: HostRequest<'_>, tried: &[Arc<TableHost>], now: Instant) -> bool {
+        self.hosts.lock().listed.iter().any(|host| {
+            let entry = host.entry.lock();
+            let is_available = !matches!(entry.breaker.state_at(now), BreakerState::Open { .. });
+            is_available && !is_among(tried, host) && host.may_have(&entry, need.model)
+        })
+    }
+
     /// A slot on every host whose breaker is not open, or on all hosts if all are open, to list their models.
-    pub(super) fn take_all(self: &Arc<Self>, now: Instant) -> Vec<HostSlot> {
-        let mut entries = self.entries.lock();
-        let is_open = |entry: &HostEntry| matches!(entry.breaker.state_at(now), BreakerState::Open { .. });
-        let all_open = entries.iter().all(is_open);
-        let open = entries.iter_mut().enumerate().filter(|(_, entry)| all_open || !is_open(entry));
-        open.map(|(index, entry)| self.slot(entry, index, now)).collect()
+    pub(super) fn take_all(&self, now: Instant) -> Vec<HostSlot> {
+        let hosts = self.hosts.lock();
+        let is_open =
+            |host: &TableHost| matches!(host.entry.lock().breaker.state_at(now), BreakerState::Open { .. });
+        let all_open = hosts.listed.iter().all(|host| is_open(host));
+        let usable = hosts.listed.iter().filter(|host| all_open || !is_open(host));
+        usable.map(|host| host.slot(now)).collect()
     }
 
     /// Every model of every list, without duplicates.
     pub(super) fn listed(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
-        for entry in self.entries.lock().iter() {
+        for host in &self.hosts.lock().listed {
+            let entry = host.entry.lock();
             let HostModels::Listed(models) = &entry.models else { continue };
             for id in models {
                 if !all.contains(id) {
@@ -150,37 +243,17 @@ impl HostTable {
     /// The number of active requests of each host.
     #[cfg(test)]
     pub(super) fn in_flight(&self) -> Vec<usize> {
-        self.entries.lock().iter().map(|entry| entry.in_flight).collect()
+        self.hosts.lock().listed.iter().map(|host| host.entry.lock().in_flight).collect()
     }
+}
 
-    fn slot(self: &Arc<Self>, entry: &mut HostEntry, index: usize, now: Instant) -> HostSlot {
-        entry.in_flight += 1;
-        let attempt = entry.breaker.begin(now);
-        let is_known = !matches!(entry.models, HostModels::Unknown) || !self.hosts[index].lists_every_model();
-        HostSlot {
-            table: Arc::clone(self),
-            index,
-            attempt,
-            trusted: attempt.is_trusted() && is_known,
-            reported: false,
-        }
-    }
-
-    fn may_have(&self, index: usize, entry: &HostEntry, model: &str) -> bool {
-        let host = &self.hosts[index];
-        match &entry.models {
-            HostModels::Listed(models) if host.lists_every_model() => {
-                models.iter().any(|listed| host.means(model, listed))
-            }
-            HostModels::Listed(_) | HostModels::Unknown | HostModels::NotListed => true,
-        }
-    }
+fn is_among(tried: &[Arc<TableHost>], host: &Arc<TableHost>) -> bool {
+    tried.iter().any(|other| Arc::ptr_eq(other, host))
 }
 
 /// A request's slot on a host. The request counts as active until the slot is dropped.
 pub(super) struct HostSlot {
-    table: Arc<HostTable>,
-    index: usize,
+    host: Arc<TableHost>,
     attempt: Attempt,
     trusted: bool,
     /// Whether the result was reported to the breaker.
@@ -188,12 +261,12 @@ pub(super) struct HostSlot {
 }
 
 impl HostSlot {
-    pub(super) fn index(&self) -> usize {
-        self.index
+    pub(super) fn table_host(&self) -> &Arc<TableHost> {
+        &self.host
     }
 
     pub(super) fn host(&self) -> &Arc<dyn Engine> {
-        &self.table.hosts[self.index]
+        &self.host.engine
     }
 
     /// Whether the host can be used without a check.
@@ -204,21 +277,20 @@ impl HostSlot {
     /// Stores the host's list. Whether it contains `model`.
     pub(super) fn set_models(&mut self, models: &[ModelInfo], model: &str) -> bool {
         let ids: Vec<String> = models.iter().map(|model| model.id.clone()).collect();
-        let mut entries = self.table.entries.lock();
-        let entry = &mut entries[self.index];
+        let mut entry = self.host.entry.lock();
         entry.models = HostModels::Listed(ids);
-        self.table.may_have(self.index, entry, model)
+        self.host.may_have(&entry, model)
     }
 
     /// The host does not list its models.
     pub(super) fn hide_models(&self) {
-        self.table.entries.lock()[self.index].models = HostModels::NotListed;
+        self.host.entry.lock().models = HostModels::NotListed;
     }
 
     /// The host reports that it does not have this model, even if it listed it.
     pub(super) fn remove_model(&self, model: &str) {
         let host = self.host();
-        if let HostModels::Listed(models) = &mut self.table.entries.lock()[self.index].models {
+        if let HostModels::Listed(models) = &mut self.host.entry.lock().models {
             models.retain(|listed| !host.means(model, listed));
         }
     }
@@ -241,8 +313,7 @@ impl HostSlot {
     fn report(&mut self, tell: impl FnOnce(&mut CircuitBreaker, Attempt) -> BreakerChange) {
         self.reported = true;
         let change = {
-            let mut entries = self.table.entries.lock();
-            let entry = &mut entries[self.index];
+            let mut entry = self.host.entry.lock();
             let change = tell(&mut entry.breaker, self.attempt);
             if let BreakerChange::Opened { .. } = change {
                 entry.models = HostModels::Unknown;
@@ -267,8 +338,7 @@ impl HostSlot {
 
 impl Drop for HostSlot {
     fn drop(&mut self) {
-        let mut entries = self.table.entries.lock();
-        let entry = &mut entries[self.index];
+        let mut entry = self.host.entry.lock();
         entry.in_flight = entry.in_flight.saturating_sub(1);
         if !self.reported {
             entry.breaker.abandoned(self.attempt, Instant::now());

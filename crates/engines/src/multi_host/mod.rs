@@ -2,14 +2,17 @@
 //!
 //! Knows hosts only by the trait `Engine`. The rules are pure and have their own files: which host gets a request
 //! (`host_choice`, `affinity`), which host is skipped for a while (`circuit_breaker`), and what a failure means
-//! (`failure_class`).
+//! (`failure_class`). `discovery` keeps the list of hosts up to date where it comes from DNS.
 //!
 //! A request is sent to another host only while no part of an answer has reached the caller, and only if the first
 //! host did not process it, or its work is lost and a second request costs nothing but time.
 
 mod affinity;
 mod circuit_breaker;
+mod discovery;
+mod dns_lookup;
 mod failure_class;
+mod host_check;
 mod host_choice;
 mod host_table;
 mod tracked_stream;
@@ -25,16 +28,18 @@ use hob_core::{
     Generation, GenerationStream, MediaAnswer, MediaRequest, ModelInfo, RerankRequest, Reranking,
     RunningModel, TokenizeRequest, Tokenized,
 };
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 pub use self::circuit_breaker::BreakerOptions;
 use self::circuit_breaker::Failure;
+use self::discovery::Discovery;
+pub use self::discovery::{DiscoveryOptions, FoundHost, MakeHost, RefreshTimes};
 use self::failure_class::{FailureClass, RequestKind, RetryRule, classify};
+use self::host_check::{check_host, list, more_informative};
 use self::host_choice::CacheAffinity;
-use self::host_table::{HostRequest, HostSlot, HostTable};
+use self::host_table::{HostRequest, HostSlot, HostTable, TableHost};
 use self::tracked_stream::{StartedStream, TrackedStream};
 use crate::health_cache::is_any_healthy;
-use crate::wire::client::PROBE_TIMEOUT;
 use crate::wire::remote::Resend;
 
 #[derive(Debug, Clone, Copy)]
@@ -65,10 +70,11 @@ struct Hung;
 /// Several servers of one engine.
 pub struct MultiHost {
     key: String,
-    /// The addresses of all hosts.
+    /// The addresses of all hosts, or the name in DNS that lists them.
     address: String,
-    lists_every_model: bool,
     table: Arc<HostTable>,
+    /// Finds the hosts, if they are not fixed.
+    discovery: Option<Discovery>,
     options: MultiHostOptions,
     /// Distributes requests without affinity over the hosts.
     next: AtomicU64,
@@ -84,13 +90,50 @@ impl MultiHost {
                 let multi_host = MultiHost {
                     key: hosts[0].key().to_owned(),
                     address: addresses.join(", "),
-                    lists_every_model: hosts[0].lists_every_model(),
                     table: Arc::new(HostTable::new(hosts, options.breaker, Instant::now())),
+                    discovery: None,
                     options,
                     next: AtomicU64::new(0),
                 };
                 Some(Arc::new(multi_host))
             }
+        }
+    }
+
+    /// One engine over the hosts that DNS lists, looked up from now on until it is dropped. Must be called in a runtime.
+    pub fn discovered(discovery: DiscoveryOptions, options: MultiHostOptions) -> Arc<dyn Engine> {
+        let table = Arc::new(HostTable::new(discovery.fixed.clone(), options.breaker, Instant::now()));
+        Arc::new(MultiHost {
+            key: discovery.engine.clone(),
+            address: discovery.dns.to_string(),
+            discovery: Some(Discovery::start(discovery, Arc::clone(&table))),
+            table,
+            options,
+            next: AtomicU64::new(0),
+        })
+    }
+
+    /// The hosts, once they have been looked up. An error says why there are none.
+    async fn hosts(&self) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
+        self.looked_up().await;
+        match self.table.hosts() {
+            hosts if hosts.is_empty() => Err(self.no_hosts_error()),
+            hosts => Ok(hosts),
+        }
+    }
+
+    /// Waits for the first lookup.
+    async fn looked_up(&self) {
+        if let Some(discovery) = &self.discovery {
+            discovery.looked_up().await;
+        }
+    }
+
+    fn no_hosts_error(&self) -> EngineError {
+        EngineError::Unreachable {
+            engine: self.key.clone(),
+            address: self.address.clone(),
+            reason: self.discovery.as_ref().map(Discovery::why_empty).unwrap_or_default(),
         }
     }
 
@@ -104,8 +147,9 @@ impl MultiHost {
         let mut tried = Vec::new();
         let mut has_retried = false;
         let mut last_error = None;
+        self.looked_up().await;
         while let Some(mut slot) = self.table.take(need, &tried, Instant::now()) {
-            tried.push(slot.index());
+            tried.push(Arc::clone(slot.table_host()));
             if !slot.is_trusted() {
                 match check_host(&mut slot, need.model).await {
                     Ok(true) => {}
@@ -119,7 +163,7 @@ impl MultiHost {
             let may_retry = self.options.resend == Resend::Unanswered && !has_retried;
             let answer = question(Arc::clone(slot.host()));
             let answer = match may_retry {
-                true => self.unless_hung(need, &tried, slot.index(), answer).await,
+                true => self.unless_hung(need, &tried, slot.table_host(), answer).await,
                 false => Ok(answer.await),
             };
             let (error, FailureClass { failure, retry }) = match answer {
@@ -155,8 +199,8 @@ impl MultiHost {
     async fn unless_hung<T>(
         &self,
         need: HostRequest<'_>,
-        tried: &[usize],
-        host: usize,
+        tried: &[Arc<TableHost>],
+        host: &TableHost,
         answer: BoxFuture<'_, T>,
     ) -> Result<T, Hung> {
         let pause = self.options.health_check_after;
@@ -164,7 +208,7 @@ impl MultiHost {
             let mut failed_checks = 0;
             while failed_checks < MAX_FAILED_CHECKS || !self.table.has_another(need, tried, Instant::now()) {
                 tokio::time::sleep(pause).await;
-                failed_checks = if self.table.is_healthy(host, pause).await { 0 } else { failed_checks + 1 };
+                failed_checks = if host.is_healthy(pause).await { 0 } else { failed_checks + 1 };
             }
         };
         tokio::select! {
@@ -186,18 +230,20 @@ impl MultiHost {
     }
 
     /// The error when no host answered.
-    fn no_answer_error(&self, model: &str, last_error: Option<EngineError>, tried: &[usize]) -> EngineError {
+    fn no_answer_error(
+        &self,
+        model: &str,
+        last_error: Option<EngineError>,
+        tried: &[Arc<TableHost>],
+    ) -> EngineError {
         match last_error {
             Some(EngineError::Unreachable { reason, .. }) if tried.len() > 1 => EngineError::Unreachable {
                 engine: self.key.clone(),
-                address: tried
-                    .iter()
-                    .map(|index| self.table.hosts()[*index].address())
-                    .collect::<Vec<_>>()
-                    .join(", "),
+                address: tried.iter().map(|host| host.engine().address()).collect::<Vec<_>>().join(", "),
                 reason,
             },
             Some(last_error) => last_error,
+            None if tried.is_empty() && self.table.hosts().is_empty() => self.no_hosts_error(),
             None => EngineError::ModelNotFound {
                 engine: self.key.clone(),
                 model: model.to_owned(),
@@ -244,52 +290,6 @@ fn completion_affinity(request: &CompletionRequest) -> HostRequest<'_> {
     }
 }
 
-/// Lists the models of a host that has not answered yet, so that no request is lost on it. Whether it has the model.
-async fn check_host(slot: &mut HostSlot, model: &str) -> Result<bool, EngineError> {
-    match list(slot).await {
-        Ok(models) => Ok(slot.set_models(&models, model)),
-        Err(error) if only_hides_models(&error) => Ok(true),
-        Err(error) => Err(error),
-    }
-}
-
-/// Whether the host works and only does not list its models. Such a host can be used.
-fn only_hides_models(error: &EngineError) -> bool {
-    classify(error, RequestKind::List) == FailureClass { failure: Failure::None, retry: RetryRule::Never }
-}
-
-/// A host's models, within the time limit of a probe. Reports the result to its breaker.
-async fn list(slot: &mut HostSlot) -> Result<Vec<ModelInfo>, EngineError> {
-    let host = Arc::clone(slot.host());
-    let too_slow = || EngineError::Timeout { engine: host.key().to_owned(), after: PROBE_TIMEOUT };
-    let listed = timeout(PROBE_TIMEOUT, host.list_models()).await.unwrap_or_else(|_| Err(too_slow()));
-    match &listed {
-        Ok(_) => slot.responded(),
-        Err(error) if only_hides_models(error) => {
-            slot.responded();
-            slot.hide_models();
-        }
-        Err(error) => slot.failed(classify(error, RequestKind::List).failure, Instant::now()),
-    }
-    listed
-}
-
-/// The more informative of two errors, or the later of equals. An error from a host says more than an unreachable
-/// host, and an error after which the request may have been processed is never hidden.
-fn more_informative(earlier: Option<EngineError>, later: EngineError) -> EngineError {
-    let weight = |error: &EngineError| match error {
-        EngineError::Unreachable { .. } => 0,
-        EngineError::ModelNotFound { .. } => 1,
-        // This part is the same for every kind of request.
-        error if classify(error, RequestKind::Stream).retry == RetryRule::Once => 3,
-        _ => 2,
-    };
-    match earlier {
-        Some(earlier) if weight(&earlier) > weight(&later) => earlier,
-        _ => later,
-    }
-}
-
 #[async_trait]
 impl Engine for MultiHost {
     fn key(&self) -> &str {
@@ -300,7 +300,7 @@ impl Engine for MultiHost {
         &self.address
     }
 
-    fn members(&self) -> &[Arc<dyn Engine>] {
+    fn members(&self) -> Vec<Arc<dyn Engine>> {
         self.table.hosts()
     }
 
@@ -365,8 +365,9 @@ impl Engine for MultiHost {
 
     /// The models of all hosts that answer, without duplicates.
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        self.looked_up().await;
         let slots = self.table.take_all(Instant::now());
-        let tried: Vec<usize> = slots.iter().map(HostSlot::index).collect();
+        let tried: Vec<_> = slots.iter().map(|slot| Arc::clone(slot.table_host())).collect();
         let lists = join_all(slots.into_iter().map(|mut slot| async move {
             let listed = list(&mut slot).await;
             if let Ok(models) = &listed {
@@ -406,20 +407,24 @@ impl Engine for MultiHost {
 
     /// Whether any host answers.
     async fn health(&self) -> bool {
-        is_any_healthy(self.table.hosts().iter().map(|host| host.as_ref())).await
+        match self.hosts().await {
+            Ok(hosts) => is_any_healthy(hosts.iter().map(|host| host.as_ref())).await,
+            Err(_) => false,
+        }
     }
 
     fn lists_every_model(&self) -> bool {
-        self.lists_every_model
+        !self.table.any(|host| !host.lists_every_model())
     }
 
     fn means(&self, asked: &str, listed: &str) -> bool {
-        self.table.hosts().iter().any(|host| host.means(asked, listed))
+        self.table.any(|host| host.means(asked, listed))
     }
 
     /// On every host, so that each is ready. One success is enough.
     async fn prepare(&self, model: &str) -> Result<(), EngineError> {
-        let prepared = join_all(self.table.hosts().iter().map(|host| host.prepare(model))).await;
+        let hosts = self.hosts().await?;
+        let prepared = join_all(hosts.iter().map(|host| host.prepare(model))).await;
         let mut last_error = None;
         for outcome in prepared {
             match outcome {
@@ -432,7 +437,8 @@ impl Engine for MultiHost {
 
     /// On every host. A host that cannot be reached has nothing in memory that anyone could use.
     async fn unload(&self, model: &str) -> Result<(), EngineError> {
-        let unloaded = join_all(self.table.hosts().iter().map(|host| host.unload(model))).await;
+        let hosts = self.hosts().await?;
+        let unloaded = join_all(hosts.iter().map(|host| host.unload(model))).await;
         let mut last_error = None;
         for outcome in unloaded {
             match outcome {
@@ -445,7 +451,8 @@ impl Engine for MultiHost {
 
     /// The models of all hosts that answer, each once.
     async fn running_models(&self) -> Result<Vec<RunningModel>, EngineError> {
-        let lists = join_all(self.table.hosts().iter().map(|host| host.running_models())).await;
+        let hosts = self.hosts().await?;
+        let lists = join_all(hosts.iter().map(|host| host.running_models())).await;
         let mut union: Vec<RunningModel> = Vec::new();
         let (mut answered, mut last_error) = (false, None);
         for listed in lists {

@@ -3,7 +3,9 @@ use std::sync::atomic::AtomicUsize;
 
 use futures::{StreamExt, stream};
 use hob_core::{Delta, FinishReason, Message, Role};
+use tokio::time::timeout;
 
+use super::host_table::ListChange;
 use super::*;
 
 /// How a host behaves.
@@ -487,8 +489,8 @@ async fn a_stream_counts_until_it_ends_or_is_dropped() {
     let multi_host = MultiHost {
         key: "vllm".into(),
         address: String::new(),
-        lists_every_model: true,
         table: Arc::clone(&table),
+        discovery: None,
         options: MultiHostOptions::default(),
         next: AtomicU64::new(0),
     };
@@ -518,6 +520,60 @@ async fn a_crowd_on_one_host_flows_over_to_the_others() {
     }
     let asked = asked(&hosts);
     assert!(asked[0] >= 5 && asked[1] > 0 && asked[2] > 0, "{asked:?}");
+}
+
+/// Two Hobs that found the same hosts in another order.
+#[tokio::test(start_paused = true)]
+async fn two_tables_over_the_same_hosts_choose_alike_and_a_lost_host_moves_only_its_share() {
+    let (_, hosts) = three(MultiHostOptions::default());
+    let table = |order: &[usize]| {
+        let engines = order.iter().map(|index| Arc::clone(&hosts[*index]) as Arc<dyn Engine>).collect();
+        HostTable::new(engines, BreakerOptions::default(), Instant::now())
+    };
+    let home = |table: &HostTable, request: &GenerateRequest| {
+        let slot = table.take(with_affinity(request), &[], Instant::now()).unwrap();
+        slot.host().address().to_owned()
+    };
+    let (one, other, fewer) = (table(&[0, 1, 2]), table(&[2, 0, 1]), table(&[1, 0]));
+    let (mut moved, mut stayed) = (0, 0);
+    for number in 0..300 {
+        let request = asking("m", &format!("question {number}"));
+        let chosen = home(&one, &request);
+        assert_eq!(home(&other, &request), chosen);
+        if chosen == hosts[2].address {
+            moved += 1;
+        } else {
+            assert_eq!(home(&fewer, &request), chosen, "it moved for no reason");
+            stayed += 1;
+        }
+    }
+    assert!((70..130).contains(&moved) && moved + stayed == 300, "{moved}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_is_listed_again_while_it_answers_is_the_same_host() {
+    let (_, hosts) = three(MultiHostOptions::default());
+    let engines: Vec<Arc<dyn Engine>> = hosts.iter().map(|host| Arc::clone(host) as _).collect();
+    let table = HostTable::new(engines, BreakerOptions::default(), Instant::now());
+    let request = question_for(0, &hosts);
+    let slot = table.take(with_affinity(&request), &[], Instant::now()).unwrap();
+    assert_eq!(slot.host().address(), hosts[0].address);
+    let known = |host: &Host| table.known(&host.address).unwrap();
+
+    let change = table.replace(vec![known(&hosts[1]), known(&hosts[2])]);
+    let expected = ListChange { added: Vec::new(), removed: vec![hosts[0].address.clone()] };
+    assert_eq!(change, expected);
+    let elsewhere = table.take(with_affinity(&request), &[], Instant::now()).unwrap();
+    assert_ne!(elsewhere.host().address(), hosts[0].address);
+    drop(elsewhere);
+
+    let change = table.replace(vec![known(&hosts[0]), known(&hosts[1]), known(&hosts[2])]);
+    assert_eq!(change, ListChange { added: vec![hosts[0].address.clone()], removed: Vec::new() });
+    assert_eq!(table.in_flight(), [1, 0, 0]);
+    drop(slot);
+    assert_eq!(table.in_flight(), [0, 0, 0]);
+    table.replace(vec![known(&hosts[1])]);
+    assert!(table.known(&hosts[0].address).is_none(), "no request holds it");
 }
 
 #[test]

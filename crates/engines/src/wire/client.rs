@@ -1,14 +1,15 @@
 //! The HTTP endpoint of one engine: transport, timeouts, API key, and the errors.
 
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hob_core::EngineError;
-use hob_net::{DEFAULT_CONNECT_TIMEOUT, ProxyUse, is_loopback, trace_context};
+use hob_net::{DEFAULT_CONNECT_TIMEOUT, FixedAddress, ProxyUse, is_loopback, trace_context};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
-use url::Url;
+use url::{Host, Url};
 
 use super::direct::{Direct, DirectOptions};
 use super::engine_error::EngineErrorBody;
@@ -52,8 +53,12 @@ pub struct EndpointOptions {
     pub engine: String,
     /// Base URL without a trailing slash.
     pub host: String,
+    /// The name in the server's certificate and in `Host`, if `host` has the address of the server in its place.
+    pub tls_name: Option<String>,
     /// The longest wait for the next bytes of a connection, including the head of the response.
     pub timeout: Duration,
+    /// Whether no proxy is used, whatever the environment says.
+    pub connects_directly: bool,
     pub key: Option<KeyHeader>,
     /// Headers sent with every request.
     pub headers: HeaderMap,
@@ -65,7 +70,9 @@ impl EndpointOptions {
         EndpointOptions {
             engine: engine.into(),
             host: host.into(),
+            tls_name: None,
             timeout: Duration::from_secs(120),
+            connects_directly: false,
             key: None,
             headers: HeaderMap::new(),
             resend: Resend::Unanswered,
@@ -78,6 +85,8 @@ impl EndpointOptions {
 pub struct Endpoint {
     engine: String,
     host: String,
+    /// The base URL of requests: `host`, or the same with the name of the certificate.
+    base_url: String,
     timeout: Duration,
     transport: Transport,
 }
@@ -87,7 +96,7 @@ pub struct Endpoint {
 enum Transport {
     /// Plain HTTP on this machine, as for most engines.
     Direct(Direct),
-    Remote(RemoteClient),
+    Remote(Box<RemoteClient>),
 }
 
 impl Endpoint {
@@ -97,6 +106,24 @@ impl Endpoint {
         let host = options.host.trim_end_matches('/').to_owned();
         let url = Url::parse(&host)
             .map_err(|error| not_configured(format!("'{host}' is not a valid URL ({error})")))?;
+
+        let mut base_url = host.clone();
+        let mut fixed_address = None;
+        if let Some(name) = &options.tls_name {
+            let port = url.port_or_known_default().unwrap_or_default();
+            let ip: Option<IpAddr> = match url.host() {
+                Some(Host::Ipv4(ip)) => Some(ip.into()),
+                Some(Host::Ipv6(ip)) => Some(ip.into()),
+                Some(Host::Domain(_)) | None => None,
+            };
+            let ip = ip.ok_or_else(|| not_configured(format!("'{host}' has no IP address")))?;
+            let mut named = url.clone();
+            named
+                .set_host(Some(name))
+                .map_err(|error| not_configured(format!("'{name}' is not a valid name ({error})")))?;
+            base_url = named.as_str().trim_end_matches('/').to_owned();
+            fixed_address = Some(FixedAddress { name: name.clone(), address: SocketAddr::new(ip, port) });
+        }
 
         let mut headers = options.headers.clone();
         if let Some(KeyHeader { name, prefix, key }) = &options.key {
@@ -127,15 +154,15 @@ impl Endpoint {
                     connect_timeout,
                     read_timeout: options.timeout,
                     idle_timeout: POOL_IDLE_TIMEOUT,
-                    proxy: ProxyUse::towards(&url),
+                    proxy: if options.connects_directly { ProxyUse::Never } else { ProxyUse::towards(&url) },
+                    fixed_address,
                     resend: options.resend,
                 };
-                Transport::Remote(
-                    RemoteClient::new(options).map_err(|error| not_configured(error.to_string()))?,
-                )
+                let remote = RemoteClient::new(options).map_err(|error| not_configured(error.to_string()))?;
+                Transport::Remote(Box::new(remote))
             }
         };
-        Ok(Endpoint { engine: options.engine, host, timeout: options.timeout, transport })
+        Ok(Endpoint { engine: options.engine, host, base_url, timeout: options.timeout, transport })
     }
 
     pub fn engine(&self) -> &str {
@@ -194,7 +221,7 @@ impl Endpoint {
     ) -> Result<Response, TransportError> {
         let mut request = remote
             .client
-            .request(method, format!("{}{path}", self.host))
+            .request(method, format!("{}{path}", self.base_url))
             .header(reqwest::header::CONTENT_TYPE, content_type)
             .body(body);
         if let Some(parent) = trace_context::header() {
@@ -209,10 +236,12 @@ impl Endpoint {
     pub async fn get(&self, path: &str) -> Result<Response, EngineError> {
         let sent = match &self.transport {
             Transport::Direct(direct) => direct.get(path).await.map(Response::from),
-            Transport::Remote(remote) => match remote.client.get(format!("{}{path}", self.host)).build() {
-                Ok(request) => remote.send(request).await,
-                Err(error) => Err(error.into()),
-            },
+            Transport::Remote(remote) => {
+                match remote.client.get(format!("{}{path}", self.base_url)).build() {
+                    Ok(request) => remote.send(request).await,
+                    Err(error) => Err(error.into()),
+                }
+            }
         };
         sent.map_err(|broken| self.failure(broken))
     }

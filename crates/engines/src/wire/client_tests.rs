@@ -20,10 +20,11 @@ fn remote(server: &ClosingServer, resend: Resend) -> Endpoint {
         read_timeout: options.timeout,
         idle_timeout: POOL_IDLE_TIMEOUT,
         proxy: ProxyUse::Never,
+        fixed_address: None,
         resend,
     };
     Endpoint {
-        transport: Transport::Remote(RemoteClient::new(remote).unwrap()),
+        transport: Transport::Remote(Box::new(RemoteClient::new(remote).unwrap())),
         ..Endpoint::new(options).unwrap()
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use hob_net::{HttpClientOptions, ProxyUse, http_client};
+use hob_net::{FixedAddress, HttpClientOptions, ProxyUse, http_client};
 use reqwest::header::HeaderMap;
 use tokio::time::Instant;
 
@@ -43,6 +43,7 @@ pub(super) struct RemoteClientOptions {
     pub(super) read_timeout: Duration,
     pub(super) idle_timeout: Duration,
     pub(super) proxy: ProxyUse,
+    pub(super) fixed_address: Option<FixedAddress>,
     pub(super) resend: Resend,
 }
 
@@ -51,6 +52,7 @@ impl RemoteClientOptions {
         http_client(HttpClientOptions {
             headers: self.headers.clone(),
             proxy: self.proxy,
+            fixed_address: self.fixed_address.clone(),
             connect_timeout: self.connect_timeout,
             read_timeout: Some(self.read_timeout),
             pool_idle_timeout: self.idle_timeout,

@@ -3,6 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
 
+// Only Linux has all of 127.0.0.0/8.
+#[cfg(target_os = "linux")]
+mod discovery;
 mod memory;
 #[cfg(unix)]
 mod processes;

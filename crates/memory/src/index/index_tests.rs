@@ -234,7 +234,7 @@ fn a_missing_path_is_an_error_with_its_name() {
 #[test]
 fn changes_and_stops_are_noticed() {
     let folder = Folder::with(&[("a.md", "apples")]);
-    let watch = DirectoryWatch::start(folder.path(), &folder.path().join("memory.db")).unwrap();
+    let watch = DirectoryWatch::start(folder.path(), Some(&folder.path().join("memory.db"))).unwrap();
     let stop = CancellationToken::new();
     let (noticed, heard) = channel();
     thread::scope(|scope| {

@@ -25,15 +25,15 @@ pub struct DirectoryWatch {
 }
 
 impl DirectoryWatch {
-    /// `ours` is the memory's own database, whose changes are ignored.
-    pub fn start(root: &Path, ours: &Path) -> Result<Self, MemoryError> {
+    /// `ours` is the file of the memory's own database, if it is one. Its changes are ignored.
+    pub fn start(root: &Path, ours: Option<&Path>) -> Result<Self, MemoryError> {
         let root = super::resolve(root)?;
         // Only that something changed matters, so one change is enough.
         let (sender, changes) = sync_channel(1);
-        let (below, ours) = (root.clone(), ours.to_owned());
+        let (below, ours) = (root.clone(), ours.map(Path::to_owned));
         let heard = move |event: notify::Result<Event>| {
             let is_news = match event {
-                Ok(event) => is_news(&event, &below, &ours),
+                Ok(event) => is_news(&event, &below, ours.as_deref()),
                 // Changes were lost, so everything is checked.
                 Err(_) => true,
             };
@@ -78,11 +78,12 @@ fn explain(error: &notify::Error) -> String {
 }
 
 /// Whether indexed files may have changed.
-fn is_news(event: &Event, root: &Path, ours: &Path) -> bool {
+fn is_news(event: &Event, root: &Path, ours: Option<&Path>) -> bool {
     if matches!(event.kind, EventKind::Access(_)) {
         return false;
     }
-    event.need_rescan() || event.paths.iter().any(|path| !is_hidden(path, root) && !is_ours(path, ours))
+    let is_ours = |path: &Path| ours.is_some_and(|ours| is_ours(path, ours));
+    event.need_rescan() || event.paths.iter().any(|path| !is_hidden(path, root) && !is_ours(path))
 }
 
 fn is_hidden(path: &Path, root: &Path) -> bool {
@@ -107,7 +108,7 @@ mod tests {
 
     fn news(kind: EventKind, path: &str) -> bool {
         let event = Event::new(kind).add_path(path.into());
-        is_news(&event, Path::new("/home/me"), Path::new("/home/me/hob/memory.db"))
+        is_news(&event, Path::new("/home/me"), Some(Path::new("/home/me/hob/memory.db")))
     }
 
     #[test]

@@ -2,6 +2,10 @@
 //!
 //! Every call blocks. Knows nothing of files, embedding models or rank fusion.
 
+mod columns;
+mod copy;
+mod marks;
+mod postgres;
 mod sqlite;
 
 use std::collections::HashMap;
@@ -14,6 +18,8 @@ use hob_db::DatabaseError;
 use crate::types::PositionUnit;
 use crate::word_query::WordQuery;
 
+pub use copy::COPY_TABLES;
+pub use postgres::{POSTGRES_MIGRATIONS, PostgresMemoryStore};
 pub use sqlite::{MIGRATIONS, SqliteMemoryStore};
 
 /// The chunks of a source are written and deleted in one transaction.
@@ -49,10 +55,11 @@ pub trait MemoryStore: Send + Sync {
     /// Compares the word index with the chunks, which takes as long as building it. Fails if they differ.
     fn check(&self) -> Result<(), DatabaseError>;
 
-    /// Flushes the index to the disk.
+    /// Flushes the index to the disk, and makes search as fast as it gets. Called after much was written.
     fn sync(&self) -> Result<(), DatabaseError>;
 
-    /// Calls `work` once with a consistent snapshot. `work` must not write through this store.
+    /// Calls `work` with a consistent snapshot, and again if the connection to a server broke. `work` must not write through this
+    /// store.
     fn snapshot(&self, work: SnapshotWork<'_>) -> Result<(), DatabaseError>;
 
     /// In a new snapshot.
@@ -216,4 +223,4 @@ pub struct MemorySize {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -72,11 +72,16 @@ pub struct KvShape {
 }
 
 impl KvShape {
-    /// Bytes of one token, in 16 bits each. Models with a window need less.
-    pub fn bytes_per_token(self) -> u64 {
+    /// Numbers of one token in the keys and values of all layers.
+    pub fn numbers_per_token(self) -> u64 {
         const KEY_AND_VALUE: u64 = 2;
+        self.layers * self.heads * self.head_size * KEY_AND_VALUE
+    }
+
+    /// Bytes of one token, in 16 bits each.
+    pub fn bytes_per_token(self) -> u64 {
         const F16: u64 = 2;
-        self.layers * self.heads * self.head_size * KEY_AND_VALUE * F16
+        self.numbers_per_token() * F16
     }
 }
 

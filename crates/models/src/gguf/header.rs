@@ -15,13 +15,24 @@ impl PerLayer {
         }
     }
 
-    /// Over `layers` layers.
-    pub fn sum(&self, layers: u64) -> u64 {
+    /// Of one layer.
+    pub fn get(&self, layer: u64) -> u64 {
         match self {
-            PerLayer::Same(number) => number.saturating_mul(layers),
-            PerLayer::Each(numbers) => numbers.iter().fold(0, |sum, number| sum.saturating_add(*number)),
+            PerLayer::Same(number) => *number,
+            PerLayer::Each(numbers) => {
+                usize::try_from(layer).ok().and_then(|layer| numbers.get(layer)).copied().unwrap_or(0)
+            }
         }
     }
+}
+
+/// The state of recurrent layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recurrence {
+    /// Numbers of one layer and one conversation.
+    pub numbers: u64,
+    /// Every layer of this number has a cache and no state. Otherwise those without heads for a cache have a state.
+    pub attention_interval: Option<u64>,
 }
 
 /// The part of a model in several files.
@@ -62,6 +73,13 @@ pub struct GgufHeader {
     /// The length of the key of a head, if it is not `embedding_length / head_count`.
     pub key_length: Option<u64>,
     pub value_length: Option<u64>,
+    /// Whether the cache has one compressed vector per token in the place of keys and values.
+    pub has_latent_cache: bool,
+    /// Layers at the end that use the cache of earlier layers.
+    pub shared_kv_layers: u64,
+    pub feed_forward_length: Option<PerLayer>,
+    /// Of layers that have a state in the place of a cache: one for each conversation, whatever its length.
+    pub recurrence: Option<Recurrence>,
     pub expert_count: Option<u64>,
     /// The size of the vocabulary.
     pub vocabulary: Option<u64>,

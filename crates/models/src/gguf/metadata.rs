@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use super::error::GgufError;
-use super::header::{GgufHeader, GgufSplit, PerLayer, ProjectorHeader};
+use super::header::{GgufHeader, GgufSplit, PerLayer, ProjectorHeader, Recurrence};
 use super::input::Input;
 
 /// Real models have about fifty.
@@ -135,6 +135,10 @@ impl Metadata {
             head_count_kv: self.per_layer(&key("attention.head_count_kv")),
             key_length: number("attention.key_length"),
             value_length: number("attention.value_length"),
+            has_latent_cache: number("attention.key_length_mla").is_some_and(|length| length > 0),
+            shared_kv_layers: number("attention.shared_kv_layers").unwrap_or(0),
+            feed_forward_length: self.per_layer(&key("feed_forward_length")),
+            recurrence: recurrence(number),
             expert_count: number("expert_count"),
             vocabulary,
             has_chat_template: matches!(
@@ -152,6 +156,30 @@ impl Metadata {
             architecture,
         }
     }
+}
+
+/// The state of recurrent layers, as llama.cpp sizes it for each family of models.
+fn recurrence(number: impl Fn(&str) -> Option<u64>) -> Option<Recurrence> {
+    let of = |name: &str| number(name).unwrap_or(0);
+    let (width, heads) = (of("embedding_length"), of("attention.head_count"));
+    let (head, short, kda) = (of("wkv.head_size"), of("shortconv.l_cache"), of("kda.head_dim"));
+    let (inner, state) = (of("ssm.inner_size"), of("ssm.state_size"));
+    let conv = of("ssm.conv_kernel").saturating_sub(1);
+    let numbers = if head > 0 {
+        width.saturating_mul(of("token_shift_count").saturating_add(head))
+    } else if short > 0 {
+        width.saturating_mul(short - 1)
+    } else if kda > 0 {
+        let row = heads.saturating_mul(kda);
+        row.saturating_mul(kda).saturating_add(row.saturating_mul(3).saturating_mul(conv))
+    } else {
+        let groups = of("ssm.group_count").saturating_mul(state).saturating_mul(2);
+        inner.saturating_mul(state).saturating_add(conv.saturating_mul(inner.saturating_add(groups)))
+    };
+    (numbers > 0).then(|| Recurrence {
+        numbers,
+        attention_interval: number("full_attention_interval").filter(|interval| *interval > 0),
+    })
 }
 
 impl Value {

@@ -15,10 +15,11 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 pub use self::error::GgufError;
-pub use self::header::{GgufHeader, GgufSplit, PerLayer, ProjectorHeader};
+pub use self::header::{GgufHeader, GgufSplit, PerLayer, ProjectorHeader, Recurrence};
 use self::input::Input;
 pub use self::input::MAX_HEADER_BYTES;
-pub use self::memory::MemoryEstimate;
+pub(crate) use self::memory::CELL_PADDING;
+pub use self::memory::{ContextShape, KvPrecision, MemoryEstimate, MemoryNeeds};
 use self::metadata::Metadata;
 pub(crate) use self::metadata::kind;
 use self::types::TensorTypes;

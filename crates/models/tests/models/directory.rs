@@ -51,7 +51,7 @@ fn models_are_listed_with_their_properties() {
         }]
     );
     assert_eq!(models[0].header.as_ref().unwrap().name.as_deref(), Some("Tiny"));
-    assert_eq!(models[0].memory(0).unwrap().weights, bytes.len() as u64);
+    assert_eq!(models[0].needs().unwrap().weights, bytes.len() as u64);
     assert_eq!(directory.find("tiny-Q4.gguf").unwrap().as_ref(), Some(&models[0]));
     assert_eq!(directory.find("tiny").unwrap(), None);
 }

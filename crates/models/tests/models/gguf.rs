@@ -3,10 +3,16 @@
 use std::time::{Duration, Instant};
 
 use hob_models::gguf::{GgufSplit, PerLayer};
-use hob_models::{GgufError, GgufHeader, MemoryEstimate};
+use hob_models::{ContextShape, GgufError, GgufHeader, KvPrecision, MemoryEstimate, MemoryNeeds};
 use proptest::prelude::*;
 
 use crate::files::{ARRAY, Entry, Gguf, TEXT, Tensor, U32, llama, real_model, shard, words};
+
+/// For this many tokens in four conversations.
+fn estimate(header: &GgufHeader, cells: u64) -> MemoryEstimate {
+    let shape = ContextShape { cells, slots: 4, batch: 128, kv: KvPrecision::F16 };
+    MemoryNeeds::of(header, 1_000_000).estimate(shape)
+}
 
 fn read(bytes: &[u8]) -> Result<GgufHeader, GgufError> {
     GgufHeader::read(bytes)
@@ -33,6 +39,10 @@ fn a_header_reads_back() {
             head_count_kv: Some(PerLayer::Same(3)),
             key_length: None,
             value_length: None,
+            has_latent_cache: false,
+            shared_kv_layers: 0,
+            feed_forward_length: None,
+            recurrence: None,
             expert_count: None,
             vocabulary: Some(3),
             has_chat_template: true,
@@ -72,22 +82,78 @@ fn numbers_may_differ_from_layer_to_layer() {
         .with("x.attention.head_count_kv", Entry::Numbers(vec![4, 2, 0]));
     let header = read(&file.write()).unwrap();
     assert_eq!(header.head_count_kv, Some(PerLayer::Each(vec![4, 2, 0])));
-    // Six heads in all, 16 numbers each for key and value, two bytes a number, 10 tokens.
-    assert_eq!(MemoryEstimate::of(&header, 0, 10).kv_cache, 6 * (16 + 16) * 2 * 10);
+    // Six heads in all, 16 numbers each for key and value, two bytes a number, 10 tokens rounded up.
+    assert_eq!(estimate(&header, 10).kv_cache, 6 * (16 + 16) * 2 * 256);
 }
 
 #[test]
-fn memory_is_weights_and_cache_and_overhead() {
+fn memory_is_weights_and_cache_and_buffers() {
     let header = read(&llama().write()).unwrap();
-    let estimate = MemoryEstimate::of(&header, 1_000_000, 8192);
-    assert_eq!(estimate.weights, 1_000_000);
+    let short = estimate(&header, 8192);
+    assert_eq!(short.weights, 1_000_000);
     // 30 layers, 3 heads of 64 for key and for value, f16.
-    assert_eq!(estimate.kv_cache, 30 * 3 * (64 + 64) * 2 * 8192);
-    assert!(estimate.overhead > 0);
-    assert_eq!(estimate.total(), estimate.weights + estimate.kv_cache + estimate.overhead);
-    let longer = MemoryEstimate::of(&header, 1_000_000, 16384);
-    assert_eq!(longer.kv_cache, 2 * estimate.kv_cache);
-    assert_eq!(longer.overhead, estimate.overhead);
+    assert_eq!(short.kv_cache, 30 * 3 * (64 + 64) * 2 * 8192);
+    assert!(short.compute > 0 && short.library > 0);
+    assert_eq!(short.total(), short.weights + short.kv_cache + short.compute + short.library);
+    let longer = estimate(&header, 16384);
+    assert_eq!((longer.kv_cache, longer.library), (2 * short.kv_cache, short.library));
+    let needs = MemoryNeeds::of(&header, 0);
+    assert_eq!(needs.conversation(8192, KvPrecision::F16), short.kv_cache);
+    // 34 bytes for 32 numbers.
+    assert_eq!(needs.conversation(8192, KvPrecision::Q8) * 64, short.kv_cache * 34);
+}
+
+#[test]
+fn recurrent_layers_have_a_state_for_each_conversation() {
+    let model = |kind: &str| {
+        Gguf::new()
+            .with("general.architecture", words(kind))
+            .with(&format!("{kind}.block_count"), Entry::U32(4))
+            .with(&format!("{kind}.embedding_length"), Entry::U32(64))
+            .with(&format!("{kind}.attention.head_count"), Entry::U32(4))
+    };
+    let state = |inner: u64, state: u64, conv: u64, groups: u64| {
+        (inner * state + (conv - 1) * (inner + 2 * groups * state)) * 4
+    };
+    let with_ssm = |file: Gguf, kind: &str| {
+        file.with(&format!("{kind}.ssm.inner_size"), Entry::U32(128))
+            .with(&format!("{kind}.ssm.state_size"), Entry::U32(16))
+            .with(&format!("{kind}.ssm.conv_kernel"), Entry::U32(4))
+            .with(&format!("{kind}.ssm.group_count"), Entry::U32(2))
+    };
+    // Layers without heads have the state.
+    let hybrid = model("jamba").with("jamba.attention.head_count_kv", Entry::Numbers(vec![0, 2, 0, 0]));
+    let header = read(&with_ssm(hybrid, "jamba").write()).unwrap();
+    let expected = 2 * (16 + 16) * 2 * 256 + 4 * 3 * state(128, 16, 4, 2);
+    assert_eq!(estimate(&header, 100).kv_cache, expected);
+    // Every second layer has a cache.
+    let hybrid = model("qwen3next")
+        .with("qwen3next.attention.head_count_kv", Entry::U32(2))
+        .with("qwen3next.full_attention_interval", Entry::U32(2));
+    let header = read(&with_ssm(hybrid, "qwen3next").write()).unwrap();
+    let expected = 2 * 2 * (16 + 16) * 2 * 256 + 4 * 2 * state(128, 16, 4, 2);
+    assert_eq!(estimate(&header, 100).kv_cache, expected);
+    // No cache at all.
+    let header = read(&with_ssm(model("mamba"), "mamba").write()).unwrap();
+    assert!(header.recurrence.is_some());
+}
+
+#[test]
+fn compressed_and_shared_caches_are_smaller() {
+    let model = || {
+        Gguf::new()
+            .with("general.architecture", words("x"))
+            .with("x.block_count", Entry::U32(4))
+            .with("x.embedding_length", Entry::U32(64))
+            .with("x.attention.head_count", Entry::U32(4))
+            .with("x.attention.head_count_kv", Entry::U32(1))
+            .with("x.attention.key_length", Entry::U32(24))
+            .with("x.attention.value_length", Entry::U32(16))
+    };
+    let cache = |file: Gguf| estimate(&read(&file.write()).unwrap(), 256).kv_cache;
+    assert_eq!(cache(model()), 4 * (24 + 16) * 2 * 256);
+    assert_eq!(cache(model().with("x.attention.key_length_mla", Entry::U32(12))), 4 * 24 * 2 * 256);
+    assert_eq!(cache(model().with("x.attention.shared_kv_layers", Entry::U32(3))), (24 + 16) * 2 * 256);
 }
 
 #[test]
@@ -100,7 +166,7 @@ fn an_embedding_model_has_no_cache() {
         .with("nomic-bert.attention.causal", Entry::Flag(false));
     let header = read(&file.write()).unwrap();
     assert!(header.is_embedding && !header.is_causal);
-    assert_eq!(MemoryEstimate::of(&header, 0, 2048).kv_cache, 0);
+    assert_eq!(estimate(&header, 2048).kv_cache, 0);
 }
 
 #[test]
@@ -276,7 +342,8 @@ proptest! {
         }
         if let Ok(header) = read(&bytes) {
             // Arithmetic over hostile numbers must not overflow either.
-            let _ = MemoryEstimate::of(&header, u64::MAX, u64::MAX).total();
+            let shape = ContextShape { cells: u64::MAX, slots: u64::MAX, batch: u64::MAX, kv: KvPrecision::Q8 };
+            let _ = MemoryNeeds::of(&header, u64::MAX).estimate(shape).total();
         }
     }
 }

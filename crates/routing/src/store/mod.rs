@@ -1,18 +1,28 @@
 //! Stores choices, knowledge and ratings. Does not know how learning works: the caller changes what was read, and the store
 //! writes it back in the same transaction.
 
+mod copy;
+mod postgres;
 mod sqlite;
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use hob_core::{Moment, RequestSource};
-use hob_db::{DatabaseError, LazyDatabase};
+use hob_db::{DatabaseError, Storage};
 use serde::Serialize;
 
 use crate::records::{ClassRecord, Knowledge, Rating, RoutingDecision};
 
+pub use copy::COPY_TABLES;
+pub use postgres::{POSTGRES_MIGRATIONS, PostgresRoutingStore};
 pub use sqlite::{MIGRATIONS, SqliteRoutingStore};
+
+/// Choices that are stored.
+const MAX_DECISIONS: i64 = 10_000;
+
+/// Ratings that are stored.
+const MAX_RATINGS: i64 = 10_000;
 
 /// Changes a stored choice and the record of its class.
 pub type LearnFn<'a> = &'a mut dyn FnMut(&mut StoredDecision, &mut ClassRecord);
@@ -51,7 +61,7 @@ pub struct Ratings {
 
 /// Every call blocks.
 pub trait RoutingStore: Send + Sync {
-    /// Saves a choice, and counts it as a try of the model. Only the last ten thousand are stored.
+    /// Saves a choice, and counts it as a try of the model. Only the last ten thousand are stored; old ones may be deleted later.
     fn save(&self, decision: &RoutingDecision) -> Result<(), DatabaseError>;
 
     /// Deletes a choice, because another model has answered. It stays a try.
@@ -94,14 +104,11 @@ pub trait RoutingStore: Send + Sync {
 }
 
 /// The store in a database, which is created if necessary.
-pub(crate) fn open(database: &LazyDatabase) -> Result<Arc<dyn RoutingStore>, DatabaseError> {
-    Ok(Arc::new(SqliteRoutingStore::new(database.open()?)))
-}
-
-/// The store in an existing database. Creates nothing.
-pub(crate) fn find(database: &LazyDatabase) -> Result<Option<Arc<dyn RoutingStore>>, DatabaseError> {
-    let found = database.find()?;
-    Ok(found.map(|database| Arc::new(SqliteRoutingStore::new(database)) as Arc<dyn RoutingStore>))
+pub(crate) fn open(storage: &Storage) -> Result<Arc<dyn RoutingStore>, DatabaseError> {
+    Ok(match storage {
+        Storage::Sqlite(database) => Arc::new(SqliteRoutingStore::new(database.open()?)),
+        Storage::Postgres(database) => Arc::new(PostgresRoutingStore::new(database.clone())),
+    })
 }
 
 #[cfg(test)]

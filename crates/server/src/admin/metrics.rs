@@ -8,6 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use hob_core::{CallerRole, ComputeDevice, DeviceShare, RunningModel};
+use hob_engines::EngineHosts;
 use hob_telemetry::metrics::{Histogram, ModelMetrics};
 
 use super::prometheus_text::MetricsText;
@@ -49,6 +50,15 @@ fn engines_and_build(out: &mut MetricsText, state: &ServerState, engines: &[(&st
     out.gauge("hob_engine_up", "Whether the engine answered the last health check.");
     for (engine, healthy) in engines {
         out.sample(&[("engine", engine)], u8::from(*healthy));
+    }
+    let listed = state.health.hosts();
+    if !listed.is_empty() {
+        out.gauge("hob_engine_host_info", "A host that Hob sends requests of this engine to.");
+        for EngineHosts { engine, hosts } in &listed {
+            for host in hosts {
+                out.sample(&[("engine", engine), ("host", host)], 1);
+            }
+        }
     }
     out.counter(
         "hob_telemetry_dropped_total",

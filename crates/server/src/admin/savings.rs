@@ -104,7 +104,7 @@ async fn compute_savings(state: &ServerState, zone: Zone) -> Result<Savings, Api
     let report = state.blocking.run(move || record.savings(SystemTime::now(), &zone)).await;
     report.map_err(|error| {
         tracing::warn!(error = &error as &(dyn std::error::Error + 'static), "savings report failed");
-        ApiError::record_unreadable()
+        ApiError::of_store(&error, ApiError::record_unreadable())
     })
 }
 

@@ -12,14 +12,13 @@ use hob_core::EventBus;
 use hob_telemetry::NoInferenceLog;
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::blocking_pool::MAX_THREADS;
 use crate::limits::body_limit::SMALL_BODY;
 use crate::openai::{chat, completions, embeddings};
 use crate::responses::BackgroundRuns;
-use crate::state::ServerParts;
+use crate::state::{ServerParts, ServerStop};
 
 type Handler = fn(Arc<ServerState>, Request) -> BoxFuture<'static, Result<Response, ApiError>>;
 
@@ -38,7 +37,7 @@ fn state() -> Arc<ServerState> {
     });
     let background = Arc::new(BackgroundRuns::new());
     let parts = ServerParts::from(Arc::new(system));
-    Arc::new(ServerState::new(parts, &ServerConfig::default(), None, CancellationToken::new(), background))
+    Arc::new(ServerState::new(parts, &ServerConfig::default(), None, ServerStop::default(), background))
 }
 
 fn request(body: &Value) -> Request {

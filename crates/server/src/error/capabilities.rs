@@ -131,12 +131,17 @@ impl From<MemoryError> for ApiError {
             MemoryError::Empty | MemoryError::Path { .. } | MemoryError::EmptyNote => {
                 Self::malformed(message)
             }
-            MemoryError::Stopped | MemoryError::Store(_) => {
-                tracing::warn!(error = %message, "memory request failed");
-                let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
-                ApiError { code: Some("memory_failed"), ..error }
-            }
+            MemoryError::Stopped => Self::memory_failed(message),
+            MemoryError::Store(cause) => Self::of_store(cause.as_ref(), Self::memory_failed(message)),
         }
+    }
+}
+
+impl ApiError {
+    fn memory_failed(message: String) -> Self {
+        tracing::warn!(error = %message, "memory request failed");
+        let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
+        ApiError { code: Some("memory_failed"), ..error }
     }
 }
 
@@ -149,12 +154,12 @@ impl From<RateError> for ApiError {
                 code: Some("answer_not_found"),
                 ..Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
             },
-            RateError::Store(_) => {
+            RateError::Store(cause) => {
                 // The reason can name files, so it is only logged.
                 tracing::warn!(error = %message, "rating was not saved");
                 let message = "the rating cannot be saved. The server's log has the reason";
                 let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
-                ApiError { code: Some("rating_lost"), ..error }
+                Self::of_store(&cause, ApiError { code: Some("rating_lost"), ..error })
             }
         }
     }
@@ -176,7 +181,7 @@ impl From<TaskError> for ApiError {
                 // The reason can name files, so it is only logged.
                 tracing::warn!(error = %message, %cause, "task request failed");
                 let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
-                ApiError { code: Some("tasks_unavailable"), ..error }
+                Self::of_store(cause.as_ref(), ApiError { code: Some("tasks_unavailable"), ..error })
             }
         }
     }

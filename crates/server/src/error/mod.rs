@@ -5,6 +5,7 @@
 
 mod access;
 mod capabilities;
+mod database;
 mod engine;
 mod format;
 mod load;

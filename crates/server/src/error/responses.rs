@@ -1,6 +1,7 @@
 //! Errors of stored responses and conversations.
 
 use axum::http::StatusCode;
+use hob_db::DatabaseError;
 
 use super::ApiError;
 
@@ -11,7 +12,12 @@ impl ApiError {
         ApiError { code: Some("no_response_store"), ..error }
     }
 
-    /// The reason can name files, so it is only logged.
+    /// A response or a conversation cannot be read or written. The reason can name files, so it is only logged.
+    pub(crate) fn store_failed(error: &DatabaseError) -> Self {
+        tracing::warn!(%error, "stored responses cannot be used");
+        Self::of_store(error, Self::store_unavailable())
+    }
+
     pub(crate) fn store_unavailable() -> Self {
         let message = "stored responses cannot be used. The server's log has the reason";
         let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);

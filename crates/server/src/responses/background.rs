@@ -15,7 +15,6 @@ use tracing::Instrument;
 
 use super::attempt::Attempt;
 use super::background_runs::BackgroundRun;
-use super::context::store_failed;
 use super::event_log::EventsGone;
 use super::events::ResponseEvents;
 use super::numbered_events::push_error_event;
@@ -207,7 +206,7 @@ async fn save(keeper: &Arc<Keeper>, queued: Vec<u8>) -> Result<(), ApiError> {
         let queued: StoredResponse = writer.response(queued, Some(lease()));
         writer.store.save(&writer.owner, &queued, None, SystemTime::now())
     };
-    keeper.state.blocking.run(work).await.map(drop).map_err(store_failed)
+    keeper.state.blocking.run(work).await.map(drop).map_err(|error| ApiError::store_failed(&error))
 }
 
 /// Stores that the response is being written, with a new lease. Whether it is still to be written.

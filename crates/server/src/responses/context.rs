@@ -2,7 +2,6 @@
 //! stored items that an input refers to.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -58,7 +57,10 @@ impl Stored {
     }
 
     fn items_of_response(&self, id: &str) -> Result<Vec<Value>, ApiError> {
-        let chain = self.store.chain(&self.owner, id, SystemTime::now()).map_err(store_failed)?;
+        let chain = self
+            .store
+            .chain(&self.owner, id, SystemTime::now())
+            .map_err(|error| ApiError::store_failed(&error))?;
         let responses = match chain {
             ResponseChain::Whole(responses) => responses,
             ResponseChain::Missing(missing) => return Err(ApiError::no_previous_response(id, &missing)),
@@ -84,7 +86,7 @@ impl Stored {
 
     fn items_of_conversation(&self, id: &str) -> Result<Vec<Value>, ApiError> {
         let found = self.store.items(&self.owner, id, &ItemPage::ALL, SystemTime::now());
-        let FoundItems::Items { items, .. } = found.map_err(store_failed)? else {
+        let FoundItems::Items { items, .. } = found.map_err(|error| ApiError::store_failed(&error))? else {
             return Err(ApiError::no_such_conversation(id));
         };
         let bytes: usize = items.iter().map(|item| item.item.len()).sum();
@@ -124,7 +126,8 @@ impl Stored {
     fn find_item(&self, id: &str, loaded: &mut LoadedItems) -> Result<Option<Value>, ApiError> {
         let Some(response) = response_of(id) else { return Ok(None) };
         if !loaded.responses.contains(&response) {
-            let found = self.store.find(&self.owner, &response).map_err(store_failed)?;
+            let found =
+                self.store.find(&self.owner, &response).map_err(|error| ApiError::store_failed(&error))?;
             loaded.responses.insert(response);
             if let Some(found) = found {
                 loaded.bytes += found.body.len() + found.input.len();
@@ -171,11 +174,5 @@ pub(super) fn parse(json: &str) -> Result<Value, ApiError> {
 /// Only another program than Hob can have written it.
 fn unreadable() -> ApiError {
     tracing::warn!("a stored response or conversation is not valid JSON");
-    ApiError::store_unavailable()
-}
-
-/// The store failed. The reason can name files, so it is only logged.
-pub(super) fn store_failed(error: impl fmt::Display) -> ApiError {
-    tracing::warn!(%error, "stored responses cannot be used");
     ApiError::store_unavailable()
 }

@@ -14,7 +14,7 @@ use hob_core::Moment;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::context::{parse, store_failed};
+use super::context::parse;
 use super::input::Item;
 use super::item_ids::{conversation_items, identified};
 use super::item_pages::{PageQuery, item_list, nothing_after, parse_page};
@@ -104,7 +104,7 @@ pub(crate) async fn create(
         }
         appended
     };
-    let appended = state.blocking.run(work).await.map_err(store_failed)?;
+    let appended = state.blocking.run(work).await.map_err(|error| ApiError::store_failed(&error))?;
     check_appended(appended, shown["id"].as_str().unwrap_or_default())?;
     Ok(with_warnings(Json(shown).into_response(), ignored.into_warnings().iter()))
 }
@@ -140,8 +140,11 @@ async fn show(
 async fn find(state: &ServerState, stored: CallerStore, id: String) -> Result<Json<Value>, ApiError> {
     let CallerStore { store, owner, .. } = stored;
     let wanted = id.clone();
-    let found =
-        state.blocking.run(move || store.conversation(&owner, &wanted)).await.map_err(store_failed)?;
+    let found = state
+        .blocking
+        .run(move || store.conversation(&owner, &wanted))
+        .await
+        .map_err(|error| ApiError::store_failed(&error))?;
     object(&found.ok_or_else(|| ApiError::no_such_conversation(&id))?).map(Json)
 }
 
@@ -166,7 +169,7 @@ async fn update(
     let (store, owner, wanted) = (Arc::clone(&stored.store), stored.owner.clone(), id.clone());
     let metadata = json!(metadata).to_string();
     let work = move || store.set_metadata(&owner, &wanted, &metadata);
-    match state.blocking.run(work).await.map_err(store_failed)? {
+    match state.blocking.run(work).await.map_err(|error| ApiError::store_failed(&error))? {
         true => {
             let shown = find(&state, stored, id).await?.into_response();
             Ok(with_warnings(shown, ignored.into_warnings().iter()))
@@ -184,7 +187,7 @@ async fn delete(
     let id = read_id(id)?;
     let deleted = id.clone();
     let work = move || store.delete_conversation(&owner, &deleted);
-    match state.blocking.run(work).await.map_err(store_failed)? {
+    match state.blocking.run(work).await.map_err(|error| ApiError::store_failed(&error))? {
         true => Ok(Json(json!({ "id": id, "object": "conversation.deleted", "deleted": true }))),
         false => Err(ApiError::no_such_conversation(&id)),
     }
@@ -201,7 +204,7 @@ pub(crate) async fn list_items(
     let id = read_id(id)?;
     let render = move |CallerStore { store, owner, .. }: &CallerStore| match store
         .items(owner, &id, &page, SystemTime::now())
-        .map_err(store_failed)?
+        .map_err(|error| ApiError::store_failed(&error))?
     {
         FoundItems::Items { items, has_more } => Ok(item_list(&items, has_more)),
         FoundItems::NoSuchConversation => Err(ApiError::no_such_conversation(&id)),
@@ -230,7 +233,7 @@ pub(crate) async fn add_items(
         let appended = store.append(&owner, &append, SystemTime::now());
         appended.map(|appended| (appended, item_list(&append.items, false)))
     };
-    let (appended, list) = state.blocking.run(work).await.map_err(store_failed)?;
+    let (appended, list) = state.blocking.run(work).await.map_err(|error| ApiError::store_failed(&error))?;
     check_appended(appended, &id)?;
     Ok(with_warnings(json_response(counted(list, permit)), ignored.into_warnings().iter()))
 }
@@ -251,7 +254,7 @@ async fn show_item(
     let stored = CallerStore::of(&state, &request)?;
     let (id, wanted) = read_item_path(path)?;
     let render = move |CallerStore { store, owner, .. }: &CallerStore| {
-        let found = store.item(owner, &id, &wanted).map_err(store_failed)?;
+        let found = store.item(owner, &id, &wanted).map_err(|error| ApiError::store_failed(&error))?;
         found.map(|item| item.item.into_bytes()).ok_or_else(|| ApiError::no_such_item(&wanted))
     };
     stored.answer(&state, render).await
@@ -268,7 +271,7 @@ async fn delete_item(
     let (store, owner) = (Arc::clone(&stored.store), stored.owner.clone());
     let (conversation, deleted) = (id.clone(), item.clone());
     let work = move || store.delete_item(&owner, &conversation, &deleted);
-    match state.blocking.run(work).await.map_err(store_failed)? {
+    match state.blocking.run(work).await.map_err(|error| ApiError::store_failed(&error))? {
         true => find(&state, stored, id).await,
         false => Err(ApiError::no_such_item(&item)),
     }

@@ -109,6 +109,10 @@ async fn answer(state: Arc<ServerState>, request: Request) -> Result<Response, A
         })),
         _ => None,
     };
+    if let Some(keeper) = &keeper {
+        // Before the model works for it.
+        keeper.store.check_known_state().map_err(|error| ApiError::store_failed(&error))?;
+    }
     let attempt = Attempt::new(request, options.truncation, warnings);
     if options.background {
         let keeper = keeper.ok_or_else(ApiError::no_response_store)?;

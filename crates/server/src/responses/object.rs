@@ -88,7 +88,8 @@ impl ResponseObject {
 
     /// Says in the object what of the request had no effect.
     pub(super) fn set_warnings<'a>(&mut self, warnings: impl Iterator<Item = &'a AnswerWarning>) {
-        self.warnings = warnings.map(|warning| warning.text().into_owned()).collect();
+        let shown = warnings.filter(|warning| !matches!(warning, AnswerWarning::Queued { .. }));
+        self.warnings = shown.map(|warning| warning.text().into_owned()).collect();
     }
 
     /// The model that answers, where it is known only later.

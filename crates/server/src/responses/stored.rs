@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::background;
-use super::context::{is_running, parse, parse_items, store_failed};
+use super::context::{is_running, parse, parse_items};
 use super::item_ids::conversation_items;
 use super::item_pages::{PageQuery, item_list, nothing_after, page_of, parse_page};
 use super::owner_of;
@@ -56,7 +56,7 @@ impl CallerStore {
 
     /// Blocks.
     fn find(&self, id: &str) -> Result<StoredResponse, ApiError> {
-        let found = self.store.find(&self.owner, id).map_err(store_failed)?;
+        let found = self.store.find(&self.owner, id).map_err(|error| ApiError::store_failed(&error))?;
         found.ok_or_else(|| ApiError::no_such_response(id))
     }
 
@@ -129,7 +129,11 @@ pub(crate) async fn delete(
         state.background.forget(&id);
     }
     let deleted = id.clone();
-    let was_there = state.blocking.run(move || store.delete(&owner, &deleted)).await.map_err(store_failed)?;
+    let was_there = state
+        .blocking
+        .run(move || store.delete(&owner, &deleted))
+        .await
+        .map_err(|error| ApiError::store_failed(&error))?;
     match was_there {
         true => Ok(Json(json!({ "id": id, "object": "response", "deleted": true }))),
         false => Err(ApiError::no_such_response(&id)),
@@ -164,7 +168,9 @@ impl CallerStore {
         if is_running(&response) {
             object["status"] = json!("cancelled");
             let cancelled = StoredResponse { body: object.to_string(), lease: None, ..response };
-            self.store.update(&self.owner, &cancelled, None, SystemTime::now()).map_err(store_failed)?;
+            self.store
+                .update(&self.owner, &cancelled, None, SystemTime::now())
+                .map_err(|error| ApiError::store_failed(&error))?;
         }
         Ok(())
     }

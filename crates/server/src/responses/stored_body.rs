@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -13,7 +13,8 @@ use hob_conversations::responses::limits::MAX_RESPONSE_BYTES;
 use hob_conversations::{
     Appended, ConversationAppend, ConversationItem, ResponseOwner, ResponseStore, StoredResponse,
 };
-use hob_core::{AnswerWarning, Moment};
+use hob_core::{AnswerWarning, Backoff, Moment};
+use hob_db::DatabaseError;
 use http_body::{Body, Frame};
 
 use super::conversation_lock::ConversationLock;
@@ -24,6 +25,10 @@ use crate::answer::stream::AnswerBody;
 use crate::json::push_json;
 use crate::limits::body_limit::SMALL_BODY;
 use crate::state::ServerState;
+
+/// How long, and how often, Hob tries to store a response that is complete.
+const PATIENCE: Duration = Duration::from_secs(10);
+const RETRY: Backoff = Backoff { first: Duration::from_millis(250), longest: Duration::from_secs(2) };
 
 /// Where a response goes when it is complete.
 pub(super) struct Keeper {
@@ -64,9 +69,31 @@ impl Keeper {
         self.write(finished, Place::Existing).await
     }
 
+    /// Tries again for a while if the database is away: the answer is complete, and a server that restarts is soon back.
     async fn write(self: Arc<Self>, finished: Finished, place: Place) -> Vec<AnswerWarning> {
-        let keeper = Arc::clone(&self);
-        self.state.blocking.run(move || keeper.write_now(finished, place)).await
+        let mut parts = self.parts(finished, place);
+        let mut delays = RETRY.delays();
+        let begin = Instant::now();
+        loop {
+            let keeper = Arc::clone(&self);
+            let (tried, written) = self
+                .state
+                .blocking
+                .run(move || {
+                    let written = keeper.write_now(&parts);
+                    (parts, written)
+                })
+                .await;
+            parts = tried;
+            let delay = delays.next_delay();
+            match &written {
+                Err(error) if error.is_temporary() && begin.elapsed() + delay < PATIENCE => {
+                    parts.is_repeated = true;
+                    tokio::time::sleep(delay).await;
+                }
+                _ => return self.lost(&parts, written),
+            }
+        }
     }
 
     /// Whether a response is small enough to be stored.
@@ -74,8 +101,7 @@ impl Keeper {
         finished.body.len() + self.input.json.len() <= MAX_RESPONSE_BYTES
     }
 
-    fn write_now(&self, finished: Finished, place: Place) -> Vec<AnswerWarning> {
-        let now = SystemTime::now();
+    fn parts(&self, finished: Finished, place: Place) -> StoredParts {
         let is_answer = matches!(finished.status, Status::Completed | Status::Incomplete);
         let append = self.conversation.as_ref().filter(|_| is_answer).map(|conversation| {
             let output = finished.output.iter().map(|item| ConversationItem {
@@ -87,20 +113,39 @@ impl Keeper {
                 items: self.input.items.iter().cloned().chain(output).collect(),
             }
         });
-        let append = append.as_ref();
         let stores = self.stores_response && self.fits(&finished);
-        let mut is_stored = stores == self.stores_response;
         let response = self.response(finished.body, None);
-        let written = match (stores, place) {
-            (true, Place::New) => self.store.save(&self.owner, &response, append, now),
+        StoredParts { response, append, stores, place, is_repeated: false }
+    }
+
+    fn write_now(&self, parts: &StoredParts) -> Result<Appended, DatabaseError> {
+        let now = SystemTime::now();
+        let StoredParts { response, append, .. } = parts;
+        let append = append.as_ref();
+        let written = match (parts.stores, parts.place) {
+            (true, Place::New) => self.store.save(&self.owner, response, append, now),
             (true, Place::Existing) => self
                 .store
-                .update(&self.owner, &response, append, now)
+                .update(&self.owner, response, append, now)
                 .map(|updated| updated.unwrap_or(Appended::Yes)),
             (false, _) => {
                 append.map_or(Ok(Appended::Yes), |append| self.store.append(&self.owner, append, now))
             }
         };
+        match (written, append) {
+            // The attempt before was written, although its end was not confirmed.
+            (Ok(Appended::IdTaken(id)), Some(append))
+                if parts.is_repeated && append.items.iter().any(|item| item.id == id) =>
+            {
+                Ok(Appended::Yes)
+            }
+            (written, _) => written,
+        }
+    }
+
+    /// What was not stored.
+    fn lost(&self, parts: &StoredParts, written: Result<Appended, DatabaseError>) -> Vec<AnswerWarning> {
+        let mut is_stored = parts.stores == self.stores_response;
         let mut is_added = true;
         match written {
             Ok(Appended::Yes) => {}
@@ -109,7 +154,7 @@ impl Keeper {
                 tracing::warn!(?refused, response = self.id, "a response was not added to its conversation");
             }
             Err(error) => {
-                (is_stored, is_added) = (!stores, append.is_none());
+                (is_stored, is_added) = (!parts.stores, parts.append.is_none());
                 tracing::warn!(%error, response = self.id, "a response was not stored");
             }
         }
@@ -128,6 +173,17 @@ impl Keeper {
             lease,
         }
     }
+}
+
+/// What is written when a response is complete.
+struct StoredParts {
+    response: StoredResponse,
+    append: Option<ConversationAppend>,
+    /// Whether the response itself is written.
+    stores: bool,
+    place: Place,
+    /// Whether an attempt has failed.
+    is_repeated: bool,
 }
 
 /// Whether the response is in the store.

@@ -2,17 +2,31 @@
 //!
 //! Every call blocks. A store gets `now` from its callers, and does not know what a run does.
 
+mod columns;
+mod copy;
+mod postgres;
 mod sqlite;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use hob_db::{ChangeWatch, DatabaseError};
+use hob_db::{ChangeWatch, DatabaseError, Storage};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::task::{RunOutcome, Task, TaskRun};
 use crate::types::{TaskChange, TaskError, TaskId, TaskStatus};
 
+pub use copy::COPY_TABLES;
+pub use postgres::{POSTGRES_MIGRATIONS, PostgresTaskStore};
 pub use sqlite::{MIGRATIONS, SqliteTaskStore};
+
+/// The tasks in a database.
+pub fn task_store(storage: impl Into<Storage>) -> Arc<dyn TaskStore> {
+    match storage.into() {
+        Storage::Sqlite(database) => Arc::new(SqliteTaskStore::new(database)),
+        Storage::Postgres(database) => Arc::new(PostgresTaskStore::new(database)),
+    }
+}
 
 pub trait TaskStore: Send + Sync {
     /// Whether there is anything to read. Creates nothing.

@@ -1,57 +1,81 @@
-//! Real processes on one file, and some that are killed. The test program starts itself as the other processes.
+//! Real processes on one database, and some that are killed. The test program starts itself as the other processes.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hob_db::{Database, DatabaseError};
+use hob_testkit::{PostgresServer, TestDatabase};
 use jiff::SignedDuration;
 
 use super::simulation_tests::{check, log};
-use super::tests::{after, asked, claimant, planned, success};
-use super::{Claimed, MIGRATIONS, SqliteTaskStore, TaskStore};
+use super::tests::{after, asked, claimant, open_postgres, planned, success};
+use super::{Claimed, MIGRATIONS, TaskStore, task_store};
 use crate::schedule::ScheduleType;
 use crate::task::{RunOutcome, Task};
 
-/// The file and the owner for the other process, and how many processes start together.
-const FILE: &str = "HOB_TEST_STORE";
+/// The place and the owner for the other process, and how many processes start together.
+const PLACE: &str = "HOB_TEST_STORE";
 const OWNER: &str = "HOB_TEST_OWNER";
 const TOGETHER: &str = "HOB_TEST_TOGETHER";
+const STARTED: &str = "HOB_TEST_STARTED";
 
 /// The other processes end when every slot up to here has run.
 const UNTIL: i64 = 3000;
 
-fn open(path: &Path) -> SqliteTaskStore {
-    SqliteTaskStore::new(Database::open(path, &[MIGRATIONS]).expect("opened"))
+/// A database that several processes use.
+struct Place {
+    /// A path or a URL.
+    name: String,
+    root: tempfile::TempDir,
+    _database: Option<TestDatabase>,
 }
 
-fn file() -> (tempfile::TempDir, PathBuf) {
+type NewPlace = fn() -> Place;
+
+fn sqlite() -> Place {
     let root = tempfile::tempdir().expect("a directory");
-    let path = root.path().join("hob.db");
-    (root, path)
+    let name = root.path().join("hob.db").to_str().expect("text").to_owned();
+    Place { name, root, _database: None }
 }
 
-fn start(what: &str, path: &Path, owner: &str, together: usize) -> Child {
-    Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", &format!("store::processes_tests::{what}"), "--ignored"])
-        .env(FILE, path)
-        .env(OWNER, owner)
-        .env(TOGETHER, together.to_string())
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("started")
+fn postgres() -> Place {
+    let database = PostgresServer::shared().create_database();
+    let root = tempfile::tempdir().expect("a directory");
+    Place { name: database.url(), root, _database: Some(database) }
 }
 
-fn of_this_process() -> (SqliteTaskStore, String) {
-    let path = PathBuf::from(std::env::var_os(FILE).expect("only started by another test"));
-    (open(&path), std::env::var(OWNER).expect("a name"))
+fn open(place: &str) -> Arc<dyn TaskStore> {
+    if place.starts_with("postgres://") {
+        return open_postgres(place);
+    }
+    task_store(Database::open(Path::new(place), &[MIGRATIONS]).expect("opened"))
+}
+
+impl Place {
+    fn start(&self, what: &str, owner: &str, together: usize) -> Child {
+        Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", &format!("store::processes_tests::{what}"), "--ignored"])
+            .env(PLACE, &self.name)
+            .env(STARTED, self.root.path().join("started"))
+            .env(OWNER, owner)
+            .env(TOGETHER, together.to_string())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("started")
+    }
+}
+
+fn of_this_process() -> (Arc<dyn TaskStore>, String) {
+    let place = std::env::var(PLACE).expect("only started by another test");
+    (open(&place), std::env::var(OWNER).expect("a name"))
 }
 
 /// Waits until all processes that work together have started: a quick one would otherwise leave nothing to the others.
 fn wait_for_all(owner: &str) {
-    let file = PathBuf::from(std::env::var_os(FILE).expect("only started by another test"));
+    let started = PathBuf::from(std::env::var_os(STARTED).expect("only started by another test"));
     let together: usize = std::env::var(TOGETHER).expect("a number").parse().expect("a number");
-    let started = file.parent().expect("a directory").join("started");
     std::fs::create_dir_all(&started).expect("made");
     std::fs::write(started.join(owner), "").expect("written");
     while std::fs::read_dir(&started).expect("listed").count() < together {
@@ -69,6 +93,13 @@ fn once_free<T>(work: impl Fn() -> Result<T, DatabaseError>) -> T {
         }
     }
 }
+
+hob_testkit::on_both_databases!(
+    sqlite, postgres:
+    two_processes_on_one_store_run_every_slot_once,
+    a_process_that_is_killed_at_any_moment_costs_no_slot,
+    a_run_that_is_killed_with_its_process_is_logged_as_interrupted,
+);
 
 /// Ten tasks that run every ten seconds or so.
 fn fill(tasks: &dyn TaskStore) -> Vec<Task> {
@@ -112,27 +143,25 @@ fn claims_and_then_hangs() {
     }
 }
 
-#[test]
-fn two_processes_on_one_store_run_every_slot_once() {
-    let (_root, path) = file();
-    let tasks = open(&path);
-    let planned = fill(&tasks);
-    let children: Vec<Child> = ["one", "two"].map(|owner| start("runs_due_tasks", &path, owner, 2)).into();
+fn two_processes_on_one_store_run_every_slot_once(new: NewPlace) {
+    let place = new();
+    let tasks = open(&place.name);
+    let planned = fill(tasks.as_ref());
+    let children: Vec<Child> = ["one", "two"].map(|owner| place.start("runs_due_tasks", owner, 2)).into();
     for mut child in children {
         assert!(child.wait().expect("it ends").success());
     }
     for task in &planned {
-        check(task, &log(&tasks, task), after(UNTIL));
+        check(task, &log(tasks.as_ref(), task), after(UNTIL));
     }
 }
 
-#[test]
-fn a_process_that_is_killed_at_any_moment_costs_no_slot() {
-    let (_root, path) = file();
-    let tasks = open(&path);
-    let planned = fill(&tasks);
+fn a_process_that_is_killed_at_any_moment_costs_no_slot(new: NewPlace) {
+    let place = new();
+    let tasks = open(&place.name);
+    let planned = fill(tasks.as_ref());
     for (number, milliseconds) in [40, 90, 20, 150, 60, 110].into_iter().enumerate() {
-        let mut child = start("runs_due_tasks", &path, &format!("victim-{number}"), 1);
+        let mut child = place.start("runs_due_tasks", &format!("victim-{number}"), 1);
         // Killed in the midst of whatever it does: this is no wait for anything to happen.
         std::thread::sleep(Duration::from_millis(milliseconds));
         child.kill().expect("killed");
@@ -140,19 +169,18 @@ fn a_process_that_is_killed_at_any_moment_costs_no_slot() {
         let gone = tasks.expire_leases(after(UNTIL + 3600), Duration::from_secs(30)).expect("looked");
         assert!(gone.len() <= 3, "no more than it had claimed");
     }
-    assert!(start("runs_due_tasks", &path, "last", 1).wait().expect("it ends").success());
+    assert!(place.start("runs_due_tasks", "last", 1).wait().expect("it ends").success());
     for task in &planned {
-        check(task, &log(&tasks, task), after(UNTIL));
+        check(task, &log(tasks.as_ref(), task), after(UNTIL));
     }
 }
 
-#[test]
-fn a_run_that_is_killed_with_its_process_is_logged_as_interrupted() {
-    let (_root, path) = file();
-    let tasks = open(&path);
+fn a_run_that_is_killed_with_its_process_is_logged_as_interrupted(new: NewPlace) {
+    let place = new();
+    let tasks = open(&place.name);
     let task = planned("t", asked(ScheduleType::Interval, "60"));
     tasks.insert(&task).expect("kept");
-    let mut child = start("claims_and_then_hangs", &path, "victim", 1);
+    let mut child = place.start("claims_and_then_hangs", "victim", 1);
     while tasks.runs(&task.id, 1).expect("read").is_empty() {
         assert!(child.try_wait().expect("a process").is_none(), "it hangs");
         std::thread::yield_now();

@@ -1,9 +1,12 @@
 //! Tasks in the database: kept whole, changed as allowed, claimed once.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::{Permit, Reach, Zone};
 use hob_db::Database;
+use hob_db::postgres::PostgresDatabase;
+use hob_testkit::{PostgresServer, TestDatabase};
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
@@ -24,8 +27,36 @@ pub(in crate::store) fn after(seconds: i64) -> Timestamp {
     noon() + SignedDuration::from_secs(seconds)
 }
 
-pub(in crate::store) fn tasks() -> SqliteTaskStore {
-    SqliteTaskStore::new(Database::in_memory(&[MIGRATIONS]).expect("opened"))
+/// A store of its own for one test.
+pub(in crate::store) struct TestStore {
+    store: Arc<dyn TaskStore>,
+    /// Dropped after the store.
+    _database: Option<TestDatabase>,
+}
+
+impl std::ops::Deref for TestStore {
+    type Target = dyn TaskStore;
+
+    fn deref(&self) -> &Self::Target {
+        self.store.as_ref()
+    }
+}
+
+pub(in crate::store) type NewStore = fn() -> TestStore;
+
+pub(in crate::store) fn sqlite() -> TestStore {
+    let database = Database::in_memory(&[MIGRATIONS]).expect("opened");
+    TestStore { store: task_store(database), _database: None }
+}
+
+pub(in crate::store) fn postgres() -> TestStore {
+    let database = PostgresServer::shared().create_database();
+    TestStore { store: open_postgres(&database.url()), _database: Some(database) }
+}
+
+pub(in crate::store) fn open_postgres(url: &str) -> Arc<dyn TaskStore> {
+    let options = url.parse().expect("a URL");
+    task_store(PostgresDatabase::new(options, &[POSTGRES_MIGRATIONS]).expect("made"))
 }
 
 pub(in crate::store) fn claimant(owner: &str) -> Claimant {
@@ -40,8 +71,8 @@ pub(in crate::store) fn planned(id: &str, task: NewTask) -> Task {
     task.plan(TaskId::parse(id).expect("an id"), noon()).expect("a good task")
 }
 
-fn kept(id: &str, task: NewTask) -> (SqliteTaskStore, TaskId) {
-    let (tasks, task) = (tasks(), planned(id, task));
+fn kept(new: NewStore, id: &str, task: NewTask) -> (TestStore, TaskId) {
+    let (tasks, task) = (new(), planned(id, task));
     tasks.insert(&task).expect("kept");
     (tasks, task.id)
 }
@@ -85,8 +116,32 @@ fn status(tasks: &dyn TaskStore, id: &TaskId) -> (TaskStatus, Option<Timestamp>)
     (task.status, task.next_run)
 }
 
-#[test]
-fn a_task_is_read_as_it_was_saved() {
+hob_testkit::on_both_databases!(
+    sqlite, postgres:
+    a_task_is_read_as_it_was_saved,
+    a_slot_is_claimed_once_and_the_task_advances,
+    slots_that_were_missed_are_made_up_for_by_one_run_or_by_none,
+    once_ends_completed_when_it_has_run,
+    a_clock_that_is_put_back_a_little_runs_no_slot_again,
+    a_clock_that_was_ahead_once_does_not_stop_a_task,
+    resuming_a_task_uses_the_current_time,
+    a_task_created_or_retried_by_a_wrong_clock_still_runs,
+    an_active_run_is_not_started_again_by_a_corrected_clock,
+    a_run_of_an_ended_process_is_logged_as_interrupted_and_not_repeated,
+    a_lease_from_before_the_clock_was_put_back_expires,
+    only_its_owner_ends_a_run,
+    failed_runs_are_retried_within_the_limit_with_growing_delays,
+    runs_that_must_not_be_repeated_are_not_retried,
+    a_paused_task_waits_and_a_resumed_one_continues_from_then,
+    a_cancelled_task_stays_cancelled_and_its_run_is_notified,
+    a_pause_during_a_run_lets_the_run_end,
+    a_manual_run_does_not_change_the_schedule,
+    a_deleted_task_is_gone_with_its_runs,
+    the_log_of_a_task_is_limited,
+    a_clock_may_show_anything,
+);
+
+fn a_task_is_read_as_it_was_saved(new: NewStore) {
     let zone = Zone::named("Europe/Berlin").expect("a zone");
     let full = NewTask {
         timezone: Some(zone),
@@ -106,7 +161,7 @@ fn a_task_is_read_as_it_was_saved() {
         },
         ..asked(ScheduleType::Cron, "30 2 * * MON-FRI")
     };
-    let tasks = tasks();
+    let tasks = new();
     for (id, task) in [
         ("full", full),
         ("plain", often()),
@@ -123,20 +178,19 @@ fn a_task_is_read_as_it_was_saved() {
     assert_eq!(tasks.list(Some(TaskStatus::Paused)).expect("listed"), []);
 }
 
-#[test]
-fn a_slot_is_claimed_once_and_the_task_advances() {
-    let (tasks, id) = kept("t", often());
-    assert_eq!(claim(&tasks, after(599)), None);
+fn a_slot_is_claimed_once_and_the_task_advances(new: NewStore) {
+    let (tasks, id) = kept(new, "t", often());
+    assert_eq!(claim(&*tasks, after(599)), None);
     assert_eq!(tasks.next_due().expect("read"), Some(after(600)));
-    let claimed = claim(&tasks, after(601)).expect("due");
+    let claimed = claim(&*tasks, after(601)).expect("due");
     assert_eq!(
         (claimed.run.slot, claimed.run.attempt, claimed.task.next_run),
         (after(600), 1, Some(after(1200)))
     );
-    assert_eq!(claim(&tasks, after(602)), None, "it is taken");
-    assert_eq!(claim(&tasks, after(5000)), None, "a task never overlaps itself");
+    assert_eq!(claim(&*tasks, after(602)), None, "it is taken");
+    assert_eq!(claim(&*tasks, after(5000)), None, "a task never overlaps itself");
     assert_eq!(tasks.next_due().expect("read"), None);
-    finish(&tasks, &claimed, &success(), after(610));
+    finish(&*tasks, &claimed, &success(), after(610));
     assert_eq!(tasks.next_due().expect("read"), Some(after(1200)));
     let runs = tasks.runs(&id, 10).expect("read");
     assert_eq!(
@@ -150,123 +204,115 @@ fn a_slot_is_claimed_once_and_the_task_advances() {
     );
 }
 
-#[test]
-fn slots_that_were_missed_are_made_up_for_by_one_run_or_by_none() {
-    let (tasks, id) = kept("t", often());
-    let claimed = claim(&tasks, after(10_000)).expect("due");
+fn slots_that_were_missed_are_made_up_for_by_one_run_or_by_none(new: NewStore) {
+    let (tasks, id) = kept(new, "t", often());
+    let claimed = claim(&*tasks, after(10_000)).expect("due");
     assert_eq!((claimed.run.slot, claimed.task.next_run), (after(600), Some(after(10_200))));
-    finish(&tasks, &claimed, &success(), after(10_001));
-    assert_eq!(claim(&tasks, after(10_100)), None);
+    finish(&*tasks, &claimed, &success(), after(10_001));
+    assert_eq!(claim(&*tasks, after(10_100)), None);
     assert_eq!(tasks.runs(&id, 10).expect("read").len(), 1);
 
-    let (tasks, id) = kept("t", NewTask { missed: Missed::Skip, ..often() });
-    assert_eq!(claim(&tasks, after(10_000)), None);
-    assert_eq!(status(&tasks, &id), (TaskStatus::Active, Some(after(10_200))));
-    assert!(claim(&tasks, after(10_230)).is_some(), "a little late is not missed");
+    let (tasks, id) = kept(new, "t", NewTask { missed: Missed::Skip, ..often() });
+    assert_eq!(claim(&*tasks, after(10_000)), None);
+    assert_eq!(status(&*tasks, &id), (TaskStatus::Active, Some(after(10_200))));
+    assert!(claim(&*tasks, after(10_230)).is_some(), "a little late is not missed");
 
     let date = NewTask { missed: Missed::Skip, ..asked(ScheduleType::Once, "2026-11-15T13:00Z") };
-    let (tasks, id) = kept("t", date);
-    assert_eq!(claim(&tasks, after(36_000)), None);
-    assert_eq!(status(&tasks, &id), (TaskStatus::Completed, None));
+    let (tasks, id) = kept(new, "t", date);
+    assert_eq!(claim(&*tasks, after(36_000)), None);
+    assert_eq!(status(&*tasks, &id), (TaskStatus::Completed, None));
 }
 
-#[test]
-fn once_ends_completed_when_it_has_run() {
-    let (tasks, id) = kept("t", asked(ScheduleType::Once, "2026-11-15T13:00Z"));
-    let claimed = claim(&tasks, after(3600)).expect("due");
-    assert_eq!(status(&tasks, &id), (TaskStatus::Active, None));
-    finish(&tasks, &claimed, &failure(), after(3610));
-    assert_eq!(status(&tasks, &id), (TaskStatus::Completed, None));
-    assert_eq!(claim(&tasks, after(100_000)), None);
+fn once_ends_completed_when_it_has_run(new: NewStore) {
+    let (tasks, id) = kept(new, "t", asked(ScheduleType::Once, "2026-11-15T13:00Z"));
+    let claimed = claim(&*tasks, after(3600)).expect("due");
+    assert_eq!(status(&*tasks, &id), (TaskStatus::Active, None));
+    finish(&*tasks, &claimed, &failure(), after(3610));
+    assert_eq!(status(&*tasks, &id), (TaskStatus::Completed, None));
+    assert_eq!(claim(&*tasks, after(100_000)), None);
 }
 
 /// The task runs once while the clock is ahead by so many seconds.
-fn ran_ahead(seconds: i64) -> (SqliteTaskStore, TaskId) {
-    let (tasks, id) = kept("t", often());
-    let claimed = claim(&tasks, after(seconds)).expect("due");
+fn ran_ahead(new: NewStore, seconds: i64) -> (TestStore, TaskId) {
+    let (tasks, id) = kept(new, "t", often());
+    let claimed = claim(&*tasks, after(seconds)).expect("due");
     assert_eq!(claimed.run.slot, after(600));
-    finish(&tasks, &claimed, &success(), after(seconds + 1));
+    finish(&*tasks, &claimed, &success(), after(seconds + 1));
     (tasks, id)
 }
 
-#[test]
-fn a_clock_that_is_put_back_a_little_runs_no_slot_again() {
-    let (tasks, id) = kept("t", often());
-    let claimed = claim(&tasks, after(1210)).expect("due");
+fn a_clock_that_is_put_back_a_little_runs_no_slot_again(new: NewStore) {
+    let (tasks, id) = kept(new, "t", often());
+    let claimed = claim(&*tasks, after(1210)).expect("due");
     assert_eq!(claimed.run.slot, after(600), "it makes up for 1200, too");
-    finish(&tasks, &claimed, &success(), after(1211));
+    finish(&*tasks, &claimed, &success(), after(1211));
     for seconds in [1209, 1190, 1150, 1000, 950] {
         assert_eq!(tasks.recalculate_carried_ahead(after(seconds)).expect("looked"), []);
     }
-    assert_eq!(claim(&tasks, after(1205)), None);
+    assert_eq!(claim(&*tasks, after(1205)), None);
     assert!(tasks.change(&id, TaskChange::Pause, after(1190)).expect("changed").is_ok());
     let resumed = tasks.change(&id, TaskChange::Resume, after(1190)).expect("changed").expect("allowed");
     assert_eq!(resumed.next_run, Some(after(1800)), "not even after a pause");
-    assert_eq!(claim(&tasks, after(1799)), None);
-    assert_eq!(claim(&tasks, after(1800)).expect("due").run.slot, after(1800));
+    assert_eq!(claim(&*tasks, after(1799)), None);
+    assert_eq!(claim(&*tasks, after(1800)).expect("due").run.slot, after(1800));
 }
 
-#[test]
-fn a_clock_that_was_ahead_once_does_not_stop_a_task() {
+fn a_clock_that_was_ahead_once_does_not_stop_a_task(new: NewStore) {
     const YEAR: i64 = 365 * 86_400;
-    let (tasks, id) = ran_ahead(YEAR);
+    let (tasks, id) = ran_ahead(new, YEAR);
     // While the clock cannot be believed, nothing is undone.
-    assert_eq!(claim(&tasks, after(1300)), None);
+    assert_eq!(claim(&*tasks, after(1300)), None);
     let recalculated = tasks.recalculate_carried_ahead(after(590)).expect("looked");
     let expected =
         Recalculated { task: id, ahead: SignedDuration::from_secs(YEAR - 590), next_run: Some(after(1200)) };
     assert_eq!(recalculated, [expected], "the slot of 600 has run already");
     assert_eq!(tasks.recalculate_carried_ahead(after(591)).expect("looked"), [], "once is enough");
-    assert_eq!(claim(&tasks, after(700)), None);
+    assert_eq!(claim(&*tasks, after(700)), None);
     for slot in [1200, 1800, 2400] {
-        let claimed = claim(&tasks, after(slot)).expect("due");
+        let claimed = claim(&*tasks, after(slot)).expect("due");
         assert_eq!(claimed.run.slot, after(slot));
-        finish(&tasks, &claimed, &success(), after(slot + 1));
+        finish(&*tasks, &claimed, &success(), after(slot + 1));
     }
 }
 
-#[test]
-fn resuming_a_task_uses_the_current_time() {
-    let (tasks, id) = ran_ahead(365 * 86_400);
+fn resuming_a_task_uses_the_current_time(new: NewStore) {
+    let (tasks, id) = ran_ahead(new, 365 * 86_400);
     assert!(tasks.change(&id, TaskChange::Pause, after(500)).expect("changed").is_ok());
     let resumed = tasks.change(&id, TaskChange::Resume, after(510)).expect("changed").expect("allowed");
     assert_eq!(resumed.next_run, Some(after(1200)), "the slot of 600 has run already");
-    let claimed = claim(&tasks, after(1200)).expect("due");
-    finish(&tasks, &claimed, &success(), after(1201));
-    assert_eq!(status(&tasks, &id).1, Some(after(1800)));
+    let claimed = claim(&*tasks, after(1200)).expect("due");
+    finish(&*tasks, &claimed, &success(), after(1201));
+    assert_eq!(status(&*tasks, &id).1, Some(after(1800)));
 }
 
-#[test]
-fn a_task_created_or_retried_by_a_wrong_clock_still_runs() {
+fn a_task_created_or_retried_by_a_wrong_clock_still_runs(new: NewStore) {
     let limits = TaskLimits { retries: 1, ..TaskLimits::default() };
-    let (tasks, _) = kept("t", NewTask { limits, ..asked(ScheduleType::Once, "2026-11-15T13:00Z") });
-    let claimed = claim(&tasks, after(90 * 86_400)).expect("due");
-    finish(&tasks, &claimed, &failure(), after(90 * 86_400));
-    assert_eq!(claim(&tasks, after(4000)), None);
+    let (tasks, _) = kept(new, "t", NewTask { limits, ..asked(ScheduleType::Once, "2026-11-15T13:00Z") });
+    let claimed = claim(&*tasks, after(90 * 86_400)).expect("due");
+    finish(&*tasks, &claimed, &failure(), after(90 * 86_400));
+    assert_eq!(claim(&*tasks, after(4000)), None);
     assert_eq!(tasks.recalculate_carried_ahead(after(4000)).expect("looked").len(), 1);
-    assert_eq!(claim(&tasks, after(4000)).expect("its second try").run.attempt, 2);
+    assert_eq!(claim(&*tasks, after(4000)).expect("its second try").run.attempt, 2);
 
-    let tasks = self::tasks();
+    let tasks = new();
     let ahead = often().plan(TaskId::parse("t").expect("an id"), after(86_400)).expect("a good task");
     tasks.insert(&ahead).expect("kept");
     assert_eq!(tasks.recalculate_carried_ahead(noon()).expect("looked")[0].next_run, Some(after(600)));
-    assert_eq!(claim(&tasks, after(600)).expect("due").run.slot, after(600));
+    assert_eq!(claim(&*tasks, after(600)).expect("due").run.slot, after(600));
 }
 
-#[test]
-fn an_active_run_is_not_started_again_by_a_corrected_clock() {
-    let (tasks, _) = kept("t", often());
-    let claimed = claim(&tasks, after(86_400)).expect("due");
+fn an_active_run_is_not_started_again_by_a_corrected_clock(new: NewStore) {
+    let (tasks, _) = kept(new, "t", often());
+    let claimed = claim(&*tasks, after(86_400)).expect("due");
     assert_eq!(tasks.recalculate_carried_ahead(after(700)).expect("looked").len(), 1);
-    assert_eq!(claim(&tasks, after(1200)), None, "it still runs");
-    finish(&tasks, &claimed, &success(), after(1210));
-    assert_eq!(claim(&tasks, after(1211)).expect("due").run.slot, after(1200));
+    assert_eq!(claim(&*tasks, after(1200)), None, "it still runs");
+    finish(&*tasks, &claimed, &success(), after(1210));
+    assert_eq!(claim(&*tasks, after(1211)).expect("due").run.slot, after(1200));
 }
 
-#[test]
-fn a_run_of_an_ended_process_is_logged_as_interrupted_and_not_repeated() {
-    let (tasks, id) = kept("t", often());
-    let claimed = claim(&tasks, after(600)).expect("due");
+fn a_run_of_an_ended_process_is_logged_as_interrupted_and_not_repeated(new: NewStore) {
+    let (tasks, id) = kept(new, "t", often());
+    let claimed = claim(&*tasks, after(600)).expect("due");
     let lease = Duration::from_secs(30);
     assert_eq!(tasks.expire_leases(after(629), lease).expect("looked"), []);
     assert_eq!(tasks.renew(claimed.run.id, after(620), &claimant("a")).expect("renewed"), Renewal::Held);
@@ -279,42 +325,39 @@ fn a_run_of_an_ended_process_is_logged_as_interrupted_and_not_repeated() {
         !tasks.finish(claimed.run.id, &success(), after(653), &claimant("a")).expect("finished"),
         "too late"
     );
-    assert_eq!(claim(&tasks, after(700)), None);
-    assert_eq!(claim(&tasks, after(1200)).expect("due").run.slot, after(1200));
+    assert_eq!(claim(&*tasks, after(700)), None);
+    assert_eq!(claim(&*tasks, after(1200)).expect("due").run.slot, after(1200));
 }
 
-#[test]
-fn a_lease_from_before_the_clock_was_put_back_expires() {
-    let (tasks, _) = kept("t", often());
-    claim(&tasks, after(86_400)).expect("due");
+fn a_lease_from_before_the_clock_was_put_back_expires(new: NewStore) {
+    let (tasks, _) = kept(new, "t", often());
+    claim(&*tasks, after(86_400)).expect("due");
     let gone = tasks.expire_leases(after(700), Duration::from_secs(30)).expect("looked");
     assert_eq!(gone.len(), 1);
 }
 
-#[test]
-fn only_its_owner_ends_a_run() {
-    let (tasks, _) = kept("t", often());
-    let claimed = claim(&tasks, after(600)).expect("due");
+fn only_its_owner_ends_a_run(new: NewStore) {
+    let (tasks, _) = kept(new, "t", often());
+    let claimed = claim(&*tasks, after(600)).expect("due");
     assert!(!tasks.finish(claimed.run.id, &success(), after(601), &claimant("b")).expect("finished"));
     assert_eq!(tasks.renew(claimed.run.id, after(601), &claimant("b")).expect("renewed"), Renewal::Lost);
 }
 
-#[test]
-fn failed_runs_are_retried_within_the_limit_with_growing_delays() {
+fn failed_runs_are_retried_within_the_limit_with_growing_delays(new: NewStore) {
     let (tasks, id) =
-        kept("t", NewTask { limits: TaskLimits { retries: 2, ..TaskLimits::default() }, ..often() });
-    let first = claim(&tasks, after(600)).expect("due");
-    finish(&tasks, &first, &failure(), after(605));
-    assert_eq!(claim(&tasks, after(634)), None);
-    let second = claim(&tasks, after(635)).expect("due");
+        kept(new, "t", NewTask { limits: TaskLimits { retries: 2, ..TaskLimits::default() }, ..often() });
+    let first = claim(&*tasks, after(600)).expect("due");
+    finish(&*tasks, &first, &failure(), after(605));
+    assert_eq!(claim(&*tasks, after(634)), None);
+    let second = claim(&*tasks, after(635)).expect("due");
     assert_eq!((second.run.slot, second.run.attempt), (after(600), 2));
     // Interrupted counts as failed.
     assert_eq!(tasks.expire_leases(after(700), Duration::from_secs(30)).expect("looked").len(), 1);
-    let third = claim(&tasks, after(760)).expect("due");
+    let third = claim(&*tasks, after(760)).expect("due");
     assert_eq!((third.run.slot, third.run.attempt), (after(600), 3));
-    finish(&tasks, &third, &failure(), after(770));
-    assert_eq!(claim(&tasks, after(1199)), None, "no tries are left");
-    let next = claim(&tasks, after(1200)).expect("due");
+    finish(&*tasks, &third, &failure(), after(770));
+    assert_eq!(claim(&*tasks, after(1199)), None, "no tries are left");
+    let next = claim(&*tasks, after(1200)).expect("due");
     assert_eq!((next.run.slot, next.run.attempt), (after(1200), 1));
     let outcomes: Vec<_> = tasks.runs(&id, 10).expect("read").into_iter().map(|run| run.outcome).collect();
     use RunOutcome::{Failed, Interrupted};
@@ -322,53 +365,50 @@ fn failed_runs_are_retried_within_the_limit_with_growing_delays() {
     assert_eq!([1, 2, 3, 30].map(|attempt| RETRY_BACKOFF.delay(attempt).as_secs()), [30, 60, 120, 3600]);
 }
 
-#[test]
-fn runs_that_must_not_be_repeated_are_not_retried() {
+fn runs_that_must_not_be_repeated_are_not_retried(new: NewStore) {
     let (tasks, _) =
-        kept("t", NewTask { limits: TaskLimits { retries: 2, ..TaskLimits::default() }, ..often() });
-    let claimed = claim(&tasks, after(600)).expect("due");
-    finish(&tasks, &claimed, &RunResult { retry: RetryPolicy::Never, ..failure() }, after(605));
-    assert_eq!(claim(&tasks, after(1199)), None);
+        kept(new, "t", NewTask { limits: TaskLimits { retries: 2, ..TaskLimits::default() }, ..often() });
+    let claimed = claim(&*tasks, after(600)).expect("due");
+    finish(&*tasks, &claimed, &RunResult { retry: RetryPolicy::Never, ..failure() }, after(605));
+    assert_eq!(claim(&*tasks, after(1199)), None);
 }
 
-#[test]
-fn a_paused_task_waits_and_a_resumed_one_continues_from_then() {
-    let (tasks, id) = kept("t", often());
+fn a_paused_task_waits_and_a_resumed_one_continues_from_then(new: NewStore) {
+    let (tasks, id) = kept(new, "t", often());
     let paused = tasks.change(&id, TaskChange::Pause, after(10)).expect("changed").expect("allowed");
     assert_eq!(paused.status, TaskStatus::Paused);
-    assert_eq!(claim(&tasks, after(5000)), None);
+    assert_eq!(claim(&*tasks, after(5000)), None);
     assert_eq!(tasks.next_due().expect("read"), None);
     let resumed = tasks.change(&id, TaskChange::Resume, after(5000)).expect("changed").expect("allowed");
     assert_eq!((resumed.status, resumed.next_run), (TaskStatus::Active, Some(after(5400))));
-    assert_eq!(claim(&tasks, after(5399)), None);
-    assert!(claim(&tasks, after(5400)).is_some());
+    assert_eq!(claim(&*tasks, after(5399)), None);
+    assert!(claim(&*tasks, after(5400)).is_some());
 
-    let (tasks, id) = kept("t", asked(ScheduleType::Once, "2026-11-15T13:00Z"));
+    let (tasks, id) = kept(new, "t", asked(ScheduleType::Once, "2026-11-15T13:00Z"));
     tasks.change(&id, TaskChange::Pause, after(10)).expect("changed").expect("allowed");
     tasks.change(&id, TaskChange::Resume, after(7200)).expect("changed").expect("allowed");
-    assert_eq!(claim(&tasks, after(7200)).expect("a date is not lost").run.slot, after(3600));
+    assert_eq!(claim(&*tasks, after(7200)).expect("a date is not lost").run.slot, after(3600));
 
     let limits = TaskLimits { retries: 1, ..TaskLimits::default() };
-    let (tasks, id) = kept("t", NewTask { limits, ..asked(ScheduleType::Once, "2026-11-15T13:00Z") });
-    let first = claim(&tasks, after(3600)).expect("due");
-    finish(&tasks, &first, &failure(), after(3601));
+    let (tasks, id) = kept(new, "t", NewTask { limits, ..asked(ScheduleType::Once, "2026-11-15T13:00Z") });
+    let first = claim(&*tasks, after(3600)).expect("due");
+    finish(&*tasks, &first, &failure(), after(3601));
     tasks.change(&id, TaskChange::Pause, after(3602)).expect("changed").expect("allowed");
-    assert_eq!(claim(&tasks, after(7200)), None);
+    assert_eq!(claim(&*tasks, after(7200)), None);
     tasks.change(&id, TaskChange::Resume, after(7200)).expect("changed").expect("allowed");
-    let second = claim(&tasks, after(7200)).expect("nor is its second try");
-    finish(&tasks, &second, &success(), after(7201));
-    assert_eq!(status(&tasks, &id).0, TaskStatus::Completed);
+    let second = claim(&*tasks, after(7200)).expect("nor is its second try");
+    finish(&*tasks, &second, &success(), after(7201));
+    assert_eq!(status(&*tasks, &id).0, TaskStatus::Completed);
 }
 
-#[test]
-fn a_cancelled_task_stays_cancelled_and_its_run_is_notified() {
-    let (tasks, id) = kept("t", often());
-    let claimed = claim(&tasks, after(600)).expect("due");
+fn a_cancelled_task_stays_cancelled_and_its_run_is_notified(new: NewStore) {
+    let (tasks, id) = kept(new, "t", often());
+    let claimed = claim(&*tasks, after(600)).expect("due");
     tasks.change(&id, TaskChange::Cancel, after(610)).expect("changed").expect("allowed");
     assert_eq!(tasks.renew(claimed.run.id, after(611), &claimant("a")).expect("renewed"), Renewal::Cancelled);
-    finish(&tasks, &claimed, &RunResult { outcome: RunOutcome::Cancelled, ..failure() }, after(612));
-    assert_eq!(status(&tasks, &id), (TaskStatus::Cancelled, None));
-    assert_eq!(claim(&tasks, after(100_000)), None);
+    finish(&*tasks, &claimed, &RunResult { outcome: RunOutcome::Cancelled, ..failure() }, after(612));
+    assert_eq!(status(&*tasks, &id), (TaskStatus::Cancelled, None));
+    assert_eq!(claim(&*tasks, after(100_000)), None);
     for change in [TaskChange::Pause, TaskChange::Resume] {
         let refused = tasks.change(&id, change, after(700)).expect("asked").expect_err("refused");
         assert_eq!(refused.to_string(), "a cancelled task cannot be changed");
@@ -377,66 +417,61 @@ fn a_cancelled_task_stays_cancelled_and_its_run_is_notified() {
     assert_eq!(refused.to_string(), "a cancelled task cannot be changed");
 }
 
-#[test]
-fn a_pause_during_a_run_lets_the_run_end() {
-    let (tasks, id) = kept("t", often());
-    let claimed = claim(&tasks, after(600)).expect("due");
+fn a_pause_during_a_run_lets_the_run_end(new: NewStore) {
+    let (tasks, id) = kept(new, "t", often());
+    let claimed = claim(&*tasks, after(600)).expect("due");
     tasks.change(&id, TaskChange::Pause, after(601)).expect("changed").expect("allowed");
     let resumed = tasks.change(&id, TaskChange::Resume, after(1300)).expect("changed").expect("allowed");
     assert_eq!(resumed.next_run, Some(after(1800)));
-    assert_eq!(claim(&tasks, after(1900)), None, "it still runs");
-    finish(&tasks, &claimed, &success(), after(1901));
-    assert_eq!(claim(&tasks, after(1902)).expect("due").run.slot, after(1800));
+    assert_eq!(claim(&*tasks, after(1900)), None, "it still runs");
+    finish(&*tasks, &claimed, &success(), after(1901));
+    assert_eq!(claim(&*tasks, after(1902)).expect("due").run.slot, after(1800));
 }
 
-#[test]
-fn a_manual_run_does_not_change_the_schedule() {
-    let (tasks, id) = kept("t", often());
+fn a_manual_run_does_not_change_the_schedule(new: NewStore) {
+    let (tasks, id) = kept(new, "t", often());
     let claimed = tasks.claim_now(&id, after(10), &claimant("a")).expect("asked").expect("allowed");
     assert_eq!((claimed.run.slot, claimed.task.next_run), (after(10), Some(after(600))));
     let again = tasks.claim_now(&id, after(11), &claimant("b")).expect("asked").expect_err("refused");
     assert_eq!(again.to_string(), "the task 't' is already running");
-    assert_eq!(claim(&tasks, after(605)), None, "never beside itself");
-    finish(&tasks, &claimed, &failure(), after(606));
-    let on_schedule = claim(&tasks, after(607)).expect("due");
+    assert_eq!(claim(&*tasks, after(605)), None, "never beside itself");
+    finish(&*tasks, &claimed, &failure(), after(606));
+    let on_schedule = claim(&*tasks, after(607)).expect("due");
     assert_eq!(on_schedule.run.slot, after(600));
-    finish(&tasks, &on_schedule, &success(), after(608));
+    finish(&*tasks, &on_schedule, &success(), after(608));
     // A second one at the moment of a slot gets another slot.
     let at_once = tasks.claim_now(&id, after(600), &claimant("a")).expect("asked").expect("allowed");
     assert!(at_once.run.slot > after(600));
-    finish(&tasks, &at_once, &success(), after(609));
-    assert_eq!(status(&tasks, &id).1, Some(after(1200)));
+    finish(&*tasks, &at_once, &success(), after(609));
+    assert_eq!(status(&*tasks, &id).1, Some(after(1200)));
 }
 
-#[test]
-fn a_deleted_task_is_gone_with_its_runs() {
-    let (tasks, id) = kept("t", often());
-    let claimed = claim(&tasks, after(600)).expect("due");
+fn a_deleted_task_is_gone_with_its_runs(new: NewStore) {
+    let (tasks, id) = kept(new, "t", often());
+    let claimed = claim(&*tasks, after(600)).expect("due");
     assert!(tasks.delete(&id).expect("deleted"));
     assert!(!tasks.delete(&id).expect("nothing to do"));
     assert_eq!(tasks.renew(claimed.run.id, after(601), &claimant("a")).expect("renewed"), Renewal::Lost);
     assert_eq!(tasks.runs(&id, 10).expect("read"), []);
 }
 
-#[test]
-fn the_log_of_a_task_is_limited() {
-    let (tasks, id) = kept("t", asked(ScheduleType::Interval, "1"));
+fn the_log_of_a_task_is_limited(new: NewStore) {
+    let (tasks, id) = kept(new, "t", asked(ScheduleType::Interval, "1"));
     for second in 1..=1200 {
-        let claimed = claim(&tasks, after(second)).expect("due");
-        finish(&tasks, &claimed, &success(), after(second));
+        let claimed = claim(&*tasks, after(second)).expect("due");
+        finish(&*tasks, &claimed, &success(), after(second));
     }
     let runs = tasks.runs(&id, 5000).expect("read");
     assert_eq!((runs.len(), runs[0].slot), (1000, after(1200)));
     assert_eq!(tasks.runs(&id, 3).expect("read").len(), 3);
 }
 
-#[test]
-fn a_clock_may_show_anything() {
+fn a_clock_may_show_anything(new: NewStore) {
     let far = at("9999-12-30T00:00:00Z");
     let moments = [Timestamp::MIN, Timestamp::UNIX_EPOCH, noon(), far];
     for made in moments {
         for shown in moments {
-            let tasks = tasks();
+            let tasks = new();
             for (id, kind, value) in [
                 ("cron", ScheduleType::Cron, "*/10 * * * *"),
                 ("interval", ScheduleType::Interval, "600"),

@@ -313,8 +313,8 @@ impl Engine for EngineAt {
         &self.address
     }
 
-    fn members(&self) -> &[Arc<dyn Engine>] {
-        &self.members
+    fn members(&self) -> Vec<Arc<dyn Engine>> {
+        self.members.clone()
     }
 
     async fn generate(&self, _request: &GenerateRequest) -> Result<Generation, EngineError> {

@@ -108,8 +108,9 @@ impl EnergyMeters {
 /// Whether the engine runs on this machine. The embedded engine has no address; for several servers under one name, it is unknown
 /// which will answer.
 fn works_here(engine: &dyn Engine) -> bool {
-    if !engine.members().is_empty() {
-        return engine.members().iter().all(|member| works_here(member.as_ref()));
+    let members = engine.members();
+    if !members.is_empty() {
+        return members.iter().all(|member| works_here(member.as_ref()));
     }
     let address = engine.address();
     !FORWARDING_ENGINES.contains(&engine.key()) && (address.is_empty() || is_on_this_machine(address))

@@ -1,15 +1,20 @@
 //! Stores calls, and reads them for reports. Every call blocks.
 
+mod copy;
+pub(crate) mod postgres;
 #[cfg(test)]
 mod recount_tests;
+mod report;
 pub(crate) mod sqlite;
+mod sums;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use hob_core::{Moment, RequestSource, UtcDay};
-use hob_db::DatabaseError;
+use hob_db::{DatabaseError, Storage};
 
 use crate::call_record::CallRecord;
 use crate::figures::{AgentFigures, CallOverview, DayFigures, EngineFigures, KeyFigures, ModelFigures};
@@ -17,7 +22,9 @@ use crate::inference::Inference;
 use crate::savings::{Prices, ServedTotals};
 use crate::timings::ModelSpeed;
 
-pub use sqlite::{MIGRATIONS, SqliteTelemetryStore, has_answered};
+pub use copy::COPY_TABLES;
+pub use postgres::{POSTGRES_MIGRATIONS, PostgresTelemetryStore};
+pub use sqlite::{MIGRATIONS, SqliteTelemetryStore};
 
 /// In all reports, `since` is the first day; `None` is the beginning.
 pub trait TelemetryStore: Send + Sync {
@@ -64,9 +71,8 @@ pub trait TelemetryStore: Send + Sync {
     /// The next calls after `position`.
     fn page_after(&self, position: ExportPosition) -> Result<ExportPage, DatabaseError>;
 
-    /// Deletes the oldest day before `oldest_kept`, and returns its number of calls, if there is one. One day at a time, so that
-    /// other writers do not wait.
-    fn delete_oldest(&self, oldest_kept: UtcDay) -> Result<Option<u64>, DatabaseError>;
+    /// Deletes the oldest day before `oldest_kept`. One day at a time, so that other writers do not wait.
+    fn delete_oldest(&self, oldest_kept: UtcDay) -> Result<DayDeletion, DatabaseError>;
 
     /// Deletes all calls, and returns their number.
     fn clear(&self) -> Result<u64, DatabaseError>;
@@ -78,12 +84,44 @@ pub trait TelemetryStore: Send + Sync {
     fn checkpoint(&self) -> Result<(), DatabaseError>;
 }
 
-/// The position of an export. Pages are ordered by their first call.
+/// The store in a database, which is created if necessary.
+pub(crate) fn open(storage: &Storage) -> Result<Arc<dyn TelemetryStore>, DatabaseError> {
+    Ok(match storage {
+        Storage::Sqlite(database) => Arc::new(SqliteTelemetryStore::new(database.open()?)),
+        Storage::Postgres(database) => Arc::new(PostgresTelemetryStore::new(database.clone())),
+    })
+}
+
+/// The store in an existing database. Creates nothing.
+pub fn find_telemetry_store(storage: &Storage) -> Result<Option<Arc<dyn TelemetryStore>>, DatabaseError> {
+    if storage.exists() { open(storage).map(Some) } else { Ok(None) }
+}
+
+/// Whether an answer of an engine was ever recorded. Creates and migrates no file.
+pub fn has_answered(storage: &Storage, engine: &str) -> Result<bool, DatabaseError> {
+    match storage {
+        Storage::Sqlite(database) => sqlite::has_answered(database.path(), engine),
+        Storage::Postgres(database) => PostgresTelemetryStore::new(database.clone()).has_answered(engine),
+    }
+}
+
+/// What became of the oldest day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DayDeletion {
+    /// It is deleted, with this number of calls.
+    Deleted(u64),
+    /// No day is old enough.
+    NothingOld,
+    /// Another process is deleting.
+    Busy,
+}
+
+/// The position of an export. SQLite returns whole pages of calls, ordered by their first call; PostgreSQL returns calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExportPosition {
     pub(crate) first_started: i64,
     pub(crate) id: i64,
-    /// Later pages were written after the export began, and are skipped so that it ends. `None` before the first page.
+    /// What has a later id was written after the export began, and is skipped so that it ends. `None` before the first page.
     pub(crate) newest: Option<i64>,
 }
 

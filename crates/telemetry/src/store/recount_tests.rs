@@ -1,12 +1,13 @@
-//! Reports against a count over the recorded rows, for generated calls.
+//! Reports against a count over the recorded rows, for generated calls, in both databases.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::{FinishReason, Usage, Zone};
 use proptest::prelude::*;
 
-use super::tests::{inference, noon, rows, savings_at, telemetry, with};
+use super::tests::{NewStore, inference, noon, postgres, rows, savings_at, sqlite};
 use super::*;
 use crate::call_record::{CallOutcome, CallRecord};
 use crate::figures::CallFigures;
@@ -14,10 +15,16 @@ use crate::inference::{Energy, Inference, InferenceEnd};
 use crate::savings::{Prices, TimeSlice};
 use crate::timings::LatencySummary;
 
+hob_testkit::on_both_databases!(sqlite, postgres: every_report_matches_the_rows, savings_match_the_rows);
+
 /// Deletes what is older than so many days, 0 for nothing, and says how many calls that were.
-fn prune(telemetry: &SqliteTelemetryStore, days: u32) -> u64 {
+fn prune(telemetry: &dyn TelemetryStore, days: u32) -> u64 {
     let oldest_kept = UtcDay::of(noon()).minus(days);
-    let days_gone = std::iter::from_fn(|| telemetry.delete_oldest(oldest_kept).expect("pruned"));
+    let days_gone = std::iter::from_fn(|| match telemetry.delete_oldest(oldest_kept).expect("pruned") {
+        DayDeletion::Deleted(calls) => Some(calls),
+        DayDeletion::NothingOld => None,
+        DayDeletion::Busy => panic!("only this test uses the database"),
+    });
     if days == 0 { 0 } else { days_gone.sum() }
 }
 
@@ -79,7 +86,7 @@ fn assert_figures<'a>(told: &CallFigures, rows: impl Iterator<Item = &'a CallRec
 }
 
 /// That every report says what a count over the rows says.
-fn assert_reports_match_rows(telemetry: &SqliteTelemetryStore) {
+pub(in crate::store) fn assert_reports_match_rows(telemetry: &Arc<dyn TelemetryStore>) {
     let rows = rows(telemetry);
     let overview = telemetry.overview(None).expect("readable");
     assert_figures(&overview.figures, rows.iter());
@@ -147,40 +154,41 @@ prop_compose! {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
-
-    #[test]
-    fn every_report_matches_the_rows(
+fn every_report_matches_the_rows(new: NewStore) {
+    let telemetry = new();
+    proptest!(ProptestConfig::with_cases(48), |(
         batches in prop::collection::vec(prop::collection::vec(any_inference(), 0..30), 1..5),
         retention in 1u32..32,
-    ) {
-        let telemetry = telemetry();
+    )| {
+        telemetry.clear().expect("cleared");
         for batch in &batches {
             telemetry.record_batch(batch, &Prices::standard()).expect("recorded");
         }
-        assert_reports_match_rows(&telemetry);
-        let before = rows(&telemetry);
+        assert_reports_match_rows(&telemetry.store);
+        let before = telemetry.rows();
         let oldest_kept = UtcDay::of(noon()).minus(retention);
-        let deleted = prune(&telemetry, retention);
+        let deleted = prune(&*telemetry, retention);
         let kept: Vec<CallRecord> = before.iter().filter(|row| row.started.day() >= oldest_kept).cloned().collect();
         prop_assert_eq!(deleted as usize, before.len() - kept.len());
-        prop_assert_eq!(rows(&telemetry), kept);
-        assert_reports_match_rows(&telemetry);
-    }
+        prop_assert_eq!(telemetry.rows(), kept);
+        assert_reports_match_rows(&telemetry.store);
+    });
+}
 
-    #[test]
-    fn savings_match_the_rows(
+fn savings_match_the_rows(new: NewStore) {
+    let telemetry = new();
+    proptest!(ProptestConfig::with_cases(48), |(
         batch in prop::collection::vec(any_inference(), 0..60),
         retention in 0u32..40,
-    ) {
-        let telemetry = with(&batch);
-        prune(&telemetry, retention);
-        let rows = rows(&telemetry);
+    )| {
+        telemetry.clear().expect("cleared");
+        telemetry.record_batch(&batch, &Prices::standard()).expect("recorded");
+        prune(&*telemetry, retention);
+        let rows = telemetry.rows();
         let local = |row: &&CallRecord| {
             row.engine != "cloud" && row.source != "bench" && row.outcome != CallOutcome::Failed
         };
-        let savings = savings_at(&telemetry, noon(), &Zone::UTC);
+        let savings = savings_at(&*telemetry, noon(), &Zone::UTC);
         let prompt: u64 = rows.iter().filter(local).map(|row| row.prompt_tokens).sum();
         let completion: u64 = rows.iter().filter(local).map(|row| row.completion_tokens).sum();
         prop_assert_eq!(savings.total_calls as usize, rows.iter().filter(local).count());
@@ -213,5 +221,37 @@ proptest! {
         prop_assert_eq!(charted(&savings.over_time.today), of_rows(today));
         let latencies = recount(rows.iter().filter(local).filter(|row| row.started.day() >= today.minus(29))).1;
         assert_timing(savings.latency, &latencies);
-    }
+    });
+}
+
+/// All that a store reports on some days.
+fn reports(store: &Arc<dyn TelemetryStore>, since: UtcDay) -> impl PartialEq + std::fmt::Debug {
+    (
+        (store.overview(None).expect("readable"), store.overview(Some(since)).expect("readable")),
+        store.top_models(Some(since), 5).expect("readable"),
+        store.engines(None).expect("readable"),
+        store.agents(Some(since)).expect("readable"),
+        store.per_day(31, noon()).expect("readable"),
+        store.speeds(since, 3).expect("readable"),
+        store.served(UtcDay::of(noon())).expect("readable"),
+        (store.recent(7).expect("readable"), rows(store)),
+    )
+}
+
+#[test]
+fn both_databases_report_the_same() {
+    let (one, other) = (sqlite(), postgres());
+    proptest!(ProptestConfig::with_cases(24), |(
+        batches in prop::collection::vec(prop::collection::vec(any_inference(), 0..30), 1..4),
+        ago in 0u32..32,
+    )| {
+        for telemetry in [&one, &other] {
+            telemetry.clear().expect("cleared");
+            for batch in &batches {
+                telemetry.record_batch(batch, &Prices::standard()).expect("recorded");
+            }
+        }
+        let since = UtcDay::of(noon()).minus(ago);
+        prop_assert_eq!(reports(&one.store, since), reports(&other.store, since));
+    });
 }

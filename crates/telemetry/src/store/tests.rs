@@ -1,10 +1,14 @@
-//! What is recorded is what reports say.
+//! What is recorded is what reports say, in both databases.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hob_core::{FinishReason, Usage, Zone};
 use hob_db::Database;
+use hob_db::postgres::PostgresDatabase;
+use hob_testkit::{PostgresServer, TestDatabase};
+use proptest::prelude::*;
 
 use super::*;
 use crate::call_record::CallRecord;
@@ -48,31 +52,117 @@ pub(crate) fn inference() -> Inference {
     }
 }
 
-pub(crate) fn telemetry() -> SqliteTelemetryStore {
-    SqliteTelemetryStore::new(Database::in_memory(&[MIGRATIONS]).expect("opened"))
+/// A store in an empty database.
+pub(crate) struct TestStore {
+    pub(crate) store: Arc<dyn TelemetryStore>,
+    connected: Connected,
 }
 
-pub(crate) fn export(store: &SqliteTelemetryStore, since: Option<UtcDay>) -> CallExport {
-    CallExport::new(Arc::new(store.clone()), since)
+enum Connected {
+    Sqlite(Database),
+    Postgres { database: PostgresDatabase, _created: TestDatabase },
 }
 
-pub(crate) fn savings_at(store: &SqliteTelemetryStore, now: SystemTime, zone: &Zone) -> Savings {
+pub(crate) type NewStore = fn() -> TestStore;
+
+pub(crate) fn sqlite() -> TestStore {
+    let database = Database::in_memory(&[MIGRATIONS]).expect("opened");
+    let store = Arc::new(SqliteTelemetryStore::new(database.clone()));
+    TestStore { store, connected: Connected::Sqlite(database) }
+}
+
+pub(crate) fn postgres() -> TestStore {
+    let created = PostgresServer::shared().create_database();
+    let database = connect(&created);
+    let store = Arc::new(PostgresTelemetryStore::new(database.clone()));
+    TestStore { store, connected: Connected::Postgres { database, _created: created } }
+}
+
+/// A process of its own, as far as the server knows.
+pub(crate) fn connect(created: &TestDatabase) -> PostgresDatabase {
+    let options = created.url().parse().expect("a URL");
+    PostgresDatabase::new(options, &[POSTGRES_MIGRATIONS]).expect("opened")
+}
+
+impl Deref for TestStore {
+    type Target = dyn TelemetryStore;
+
+    fn deref(&self) -> &Self::Target {
+        self.store.as_ref()
+    }
+}
+
+impl TestStore {
+    pub(crate) fn with(new: NewStore, records: &[Inference]) -> Self {
+        let telemetry = new();
+        telemetry.record_batch(records, &Prices::standard()).expect("recorded");
+        telemetry
+    }
+
+    pub(crate) fn export(&self, since: Option<UtcDay>) -> CallExport {
+        CallExport::new(Arc::clone(&self.store), since)
+    }
+
+    pub(crate) fn rows(&self) -> Vec<CallRecord> {
+        rows(&self.store)
+    }
+
+    /// The savings, with the days of `zone`.
+    fn savings(&self, now: SystemTime, zone: &Zone) -> Savings {
+        savings_at(self.store.as_ref(), now, zone)
+    }
+
+    pub(crate) fn run_sql(&self, sqlite: &str, postgres: &str) {
+        match &self.connected {
+            Connected::Sqlite(database) => database.writer().execute_batch(sqlite).expect("run"),
+            Connected::Postgres { database, .. } => {
+                database.write(|transaction| transaction.run_script(postgres)).expect("run");
+            }
+        }
+    }
+
+    fn series(&self) -> i64 {
+        let sql = "SELECT count(*) FROM telemetry_series";
+        let counted = match &self.connected {
+            Connected::Sqlite(database) => {
+                database.read(|connection| connection.query_row(sql, [], |row| row.get(0)))
+            }
+            Connected::Postgres { database, .. } => {
+                database.read(|transaction| Ok(transaction.query_one(sql, &[])?.try_get(0)?))
+            }
+        };
+        counted.expect("counted")
+    }
+}
+
+pub(crate) fn rows(store: &Arc<dyn TelemetryStore>) -> Vec<CallRecord> {
+    CallExport::new(Arc::clone(store), None).collect::<Result<_, _>>().expect("readable")
+}
+
+pub(crate) fn savings_at(store: &dyn TelemetryStore, now: SystemTime, zone: &Zone) -> Savings {
     let served = store.served(UtcDay::of(now)).expect("readable");
     savings(served, &Prices::standard(), Moment::of(now), zone)
 }
 
-pub(crate) fn with(records: &[Inference]) -> SqliteTelemetryStore {
-    let telemetry = telemetry();
-    telemetry.record_batch(records, &Prices::standard()).expect("recorded");
-    telemetry
-}
+hob_testkit::on_both_databases!(
+    sqlite, postgres:
+    a_row_has_all_values_of_a_call,
+    a_failed_call_counts_as_a_failure_with_its_energy_and_in_nothing_else,
+    a_cancelled_call_has_used_tokens_but_has_no_latency,
+    a_call_to_the_cloud_costs_what_its_model_costs,
+    a_broken_cloud_stream_costs_what_was_sent,
+    the_speed_of_a_model_is_calculated_from_completed_calls_only,
+    a_single_call_is_its_own_percentile,
+    reports_rank_by_calls,
+    days_without_calls_are_days_too,
+    an_engine_with_wrong_counts_does_not_falsify_the_sums,
+    clearing_leaves_nothing,
+    a_day_that_is_deleted_takes_its_series_along,
+    the_last_complete_call_excludes_sources_and_runs,
+    the_last_calls_are_the_last_however_batches_overlap,
+);
 
-pub(crate) fn rows(telemetry: &SqliteTelemetryStore) -> Vec<CallRecord> {
-    export(telemetry, None).collect::<Result<_, _>>().expect("readable")
-}
-
-#[test]
-fn a_row_has_all_values_of_a_call() {
+fn a_row_has_all_values_of_a_call(new: NewStore) {
     let agents_turn = Inference {
         key: Some("ana".into()),
         end_user: Some("u-1".into()),
@@ -82,7 +172,7 @@ fn a_row_has_all_values_of_a_call() {
         energy: Some(Energy::from_microjoules(12_500_000)),
         ..inference()
     };
-    let row = with(&[agents_turn]).recent(5).expect("readable").remove(0);
+    let row = TestStore::with(new, &[agents_turn]).recent(5).expect("readable").remove(0);
     insta::assert_json_snapshot!(row, @r#"
     {
       "started": "2026-11-15T12:00:00.000000Z",
@@ -110,21 +200,19 @@ fn a_row_has_all_values_of_a_call() {
     "#);
 }
 
-#[test]
-fn a_failed_call_counts_as_a_failure_with_its_energy_and_in_nothing_else() {
+fn a_failed_call_counts_as_a_failure_with_its_energy_and_in_nothing_else(new: NewStore) {
     let energy = Some(Energy::from_microjoules(7));
     let failed =
         Inference { ending: InferenceEnd::Failed("out of memory".to_owned()), energy, ..inference() };
-    let telemetry = with(&[failed]);
+    let telemetry = TestStore::with(new, &[failed]);
     let figures = telemetry.overview(None).expect("readable").figures;
     assert_eq!(figures, CallFigures { calls: 1, failures: 1, energy, measured: 1, ..CallFigures::default() });
     let row = telemetry.recent(1).expect("readable").remove(0);
     assert_eq!((row.prompt_tokens, row.error.as_deref()), (100, Some("out of memory")));
 }
 
-#[test]
-fn a_cancelled_call_has_used_tokens_but_has_no_latency() {
-    let figures = with(&[Inference { ending: InferenceEnd::Cancelled, ..inference() }])
+fn a_cancelled_call_has_used_tokens_but_has_no_latency(new: NewStore) {
+    let figures = TestStore::with(new, &[Inference { ending: InferenceEnd::Cancelled, ..inference() }])
         .overview(None)
         .expect("readable")
         .figures;
@@ -139,8 +227,7 @@ fn a_cancelled_call_has_used_tokens_but_has_no_latency() {
     assert_eq!(figures, expected);
 }
 
-#[test]
-fn a_call_to_the_cloud_costs_what_its_model_costs() {
+fn a_call_to_the_cloud_costs_what_its_model_costs(new: NewStore) {
     let to = |model: &str, ending: InferenceEnd| Inference {
         engine: "cloud".to_owned(),
         model: model.to_owned(),
@@ -155,22 +242,24 @@ fn a_call_to_the_cloud_costs_what_its_model_costs() {
         ..inference()
     };
     let done = InferenceEnd::Complete(FinishReason::Stop);
-    let telemetry = with(&[
-        to("claude-opus-4-6", done.clone()),
-        to("gpt-5.2", InferenceEnd::Cancelled),
-        Inference { first_token: None, ..to("gpt-5.2", InferenceEnd::Failed("overloaded".to_owned())) },
-        to("gpt-7", done),
-        inference(),
-    ]);
+    let telemetry = TestStore::with(
+        new,
+        &[
+            to("claude-opus-4-6", done.clone()),
+            to("gpt-5.2", InferenceEnd::Cancelled),
+            Inference { first_token: None, ..to("gpt-5.2", InferenceEnd::Failed("overloaded".to_owned())) },
+            to("gpt-7", done),
+            inference(),
+        ],
+    );
     let figures = telemetry.overview(None).expect("readable").figures;
     assert_eq!((figures.cost.pico(), figures.unpriced), (30_000_000 + 15_750_000, 1));
     let costs: Vec<Option<u128>> =
-        rows(&telemetry).iter().map(|row| row.cost.map(|cost| cost.pico())).collect();
+        telemetry.rows().iter().map(|row| row.cost.map(|cost| cost.pico())).collect();
     assert_eq!(costs, [Some(30_000_000), Some(15_750_000), None, None, None]);
 }
 
-#[test]
-fn a_broken_cloud_stream_costs_what_was_sent() {
+fn a_broken_cloud_stream_costs_what_was_sent(new: NewStore) {
     let broken = Inference {
         engine: "cloud".to_owned(),
         model: "gpt-5.2".to_owned(),
@@ -184,17 +273,16 @@ fn a_broken_cloud_stream_costs_what_was_sent() {
         ending: InferenceEnd::Failed("it hung up".to_owned()),
         ..inference()
     };
-    let telemetry = with(&[broken]);
+    let telemetry = TestStore::with(new, &[broken]);
     let figures = telemetry.overview(None).expect("readable").figures;
     assert_eq!((figures.calls, figures.failures, figures.latency), (1, 1, None));
     assert_eq!((figures.prompt_tokens, figures.completion_tokens), (1, 1));
     assert_eq!(figures.cost.pico(), 15_750_000);
-    let savings = savings_at(&telemetry, noon(), &Zone::UTC);
+    let savings = telemetry.savings(noon(), &Zone::UTC);
     assert_eq!((savings.local_cost.pico(), savings.total_calls), (15_750_000, 0));
 }
 
-#[test]
-fn the_speed_of_a_model_is_calculated_from_completed_calls_only() {
+fn the_speed_of_a_model_is_calculated_from_completed_calls_only(new: NewStore) {
     let (done, started) = (InferenceEnd::Complete(FinishReason::Stop), noon());
     let wrote = |tokens, seconds, ending: &InferenceEnd| Inference {
         usage: Usage {
@@ -209,39 +297,46 @@ fn the_speed_of_a_model_is_calculated_from_completed_calls_only() {
         started,
         ..inference()
     };
-    let telemetry = with(&[
-        wrote(100, 2, &done),
-        wrote(20, 4, &done),
-        wrote(1_000, 3, &InferenceEnd::Cancelled),
-        Inference { engine: "cloud".to_owned(), ..wrote(50, 1, &InferenceEnd::Failed("no".to_owned())) },
-    ]);
+    let telemetry = TestStore::with(
+        new,
+        &[
+            wrote(100, 2, &done),
+            wrote(20, 4, &done),
+            wrote(1_000, 3, &InferenceEnd::Cancelled),
+            Inference { engine: "cloud".to_owned(), ..wrote(50, 1, &InferenceEnd::Failed("no".to_owned())) },
+        ],
+    );
     let speeds = telemetry.speeds(UtcDay::of(noon()), 10).expect("readable");
     let Inference { engine, model, .. } = inference();
     assert_eq!(speeds, [ModelSpeed { engine, model, tokens_per_second: 20.0 }]);
     assert_eq!(telemetry.speeds(UtcDay::of(noon()).next(), 10).expect("readable"), []);
 }
 
-#[test]
-fn a_single_call_is_its_own_percentile() {
+fn a_single_call_is_its_own_percentile(new: NewStore) {
     let latency = Duration::from_micros(1_234_567);
-    let figures = with(&[Inference { latency, ..inference() }]).overview(None).expect("readable").figures;
+    let figures = TestStore::with(new, &[Inference { latency, ..inference() }])
+        .overview(None)
+        .expect("readable")
+        .figures;
     assert_eq!(figures.latency, Some(LatencySummary { mean: latency, p50: latency, p95: latency }));
 }
 
-#[test]
-fn reports_rank_by_calls() {
+fn reports_rank_by_calls(new: NewStore) {
     let on = |engine: &str, model: &str, agent: Option<&str>| Inference {
         engine: engine.to_owned(),
         model: model.to_owned(),
         agent: agent.map(str::to_owned),
         ..inference()
     };
-    let telemetry = with(&[
-        on("vllm", "llama", None),
-        on("ollama", "qwen", Some("react")),
-        on("ollama", "llama", None),
-        on("ollama", "qwen", None),
-    ]);
+    let telemetry = TestStore::with(
+        new,
+        &[
+            on("vllm", "llama", None),
+            on("ollama", "qwen", Some("react")),
+            on("ollama", "llama", None),
+            on("ollama", "qwen", None),
+        ],
+    );
     let models: Vec<(String, String, u64)> = telemetry
         .top_models(None, 2)
         .expect("readable")
@@ -265,13 +360,15 @@ fn reports_rank_by_calls() {
     assert_eq!(agents, [(None, 3), (Some("react".into()), 1)]);
 }
 
-#[test]
-fn days_without_calls_are_days_too() {
-    let telemetry = with(&[
-        inference(),
-        Inference { started: noon() - 2 * DAY, ..inference() },
-        Inference { started: noon() - 9 * DAY, ..inference() },
-    ]);
+fn days_without_calls_are_days_too(new: NewStore) {
+    let telemetry = TestStore::with(
+        new,
+        &[
+            inference(),
+            Inference { started: noon() - 2 * DAY, ..inference() },
+            Inference { started: noon() - 9 * DAY, ..inference() },
+        ],
+    );
     let days: Vec<(String, u64)> = telemetry
         .per_day(4, noon())
         .expect("readable")
@@ -284,8 +381,7 @@ fn days_without_calls_are_days_too() {
     assert_eq!(telemetry.overview(since).expect("readable").figures.calls, 2);
 }
 
-#[test]
-fn an_engine_with_wrong_counts_does_not_falsify_the_sums() {
+fn an_engine_with_wrong_counts_does_not_falsify_the_sums(new: NewStore) {
     let absurd = Inference {
         engine: "cloud".to_owned(),
         model: "dear".to_owned(),
@@ -304,28 +400,95 @@ fn an_engine_with_wrong_counts_does_not_falsify_the_sums() {
     };
     let mut prices = Prices::standard();
     prices.set("dear", Price { input: u64::MAX, output: u64::MAX });
-    let telemetry = telemetry();
+    let telemetry = new();
     for _ in 0..3 {
         telemetry.record_batch(&[absurd.clone(), absurd.clone()], &prices).expect("recorded");
     }
     let figures = telemetry.overview(None).expect("readable").figures;
     assert_eq!((figures.calls, figures.prompt_tokens), (6, 6_000_000_000));
     assert_eq!(figures.cost.pico(), i64::MAX as u128);
-    assert_eq!(rows(&telemetry).len(), 6);
+    assert_eq!(telemetry.rows().len(), 6);
 }
 
-#[test]
-fn clearing_leaves_nothing() {
-    let telemetry = with(&[inference(), inference()]);
+fn clearing_leaves_nothing(new: NewStore) {
+    let telemetry = TestStore::with(new, &[inference(), inference()]);
     assert_eq!(telemetry.clear().expect("cleared"), 2);
-    assert_eq!(rows(&telemetry), []);
+    assert_eq!(telemetry.rows(), []);
     let overview = telemetry.overview(None).expect("readable");
     assert_eq!(overview, CallOverview { recorded_since: None, figures: CallFigures::default() });
-    let series: i64 = telemetry
-        .database
-        .read(|connection| {
-            connection.query_row("SELECT count(*) FROM telemetry_series", [], |row| row.get(0))
-        })
-        .expect("readable");
-    assert_eq!(series, 0);
+    assert_eq!(telemetry.series(), 0);
+}
+
+fn a_day_that_is_deleted_takes_its_series_along(new: NewStore) {
+    let old = Inference { started: noon() - 9 * DAY, model: "old".to_owned(), ..inference() };
+    let telemetry = TestStore::with(new, &[old.clone(), old, inference()]);
+    let today = UtcDay::of(noon());
+    assert_eq!(telemetry.delete_oldest(today).expect("deleted"), DayDeletion::Deleted(2));
+    assert_eq!(telemetry.delete_oldest(today).expect("looked"), DayDeletion::NothingOld);
+    assert_eq!((telemetry.series(), telemetry.rows().len()), (1, 1));
+}
+
+fn the_last_complete_call_excludes_sources_and_runs(new: NewStore) {
+    let began = |second: u64, run: &str, source| Inference {
+        started: noon() + Duration::from_secs(second),
+        run: run.into(),
+        source,
+        ..inference()
+    };
+    let telemetry = TestStore::with(
+        new,
+        &[
+            began(1, "first", RequestSource::Ask),
+            Inference { ending: InferenceEnd::Cancelled, ..began(2, "cancelled", RequestSource::Ask) },
+            began(3, "job", RequestSource::Scheduler),
+            began(4, "this", RequestSource::Ask),
+        ],
+    );
+    let last = |since: u64, sources: &[RequestSource], runs: &[&str]| {
+        let since = Moment::of(noon() + Duration::from_secs(since));
+        telemetry.last_complete(since, sources, runs).expect("readable").map(|call| call.run)
+    };
+    assert_eq!(last(0, &[], &[]).as_deref(), Some("this"));
+    assert_eq!(last(0, &[], &["", "this"]).as_deref(), Some("job"));
+    assert_eq!(
+        last(0, &[RequestSource::Scheduler, RequestSource::Bench], &["this"]).as_deref(),
+        Some("first")
+    );
+    assert_eq!(last(2, &[RequestSource::Scheduler], &["this"]), None);
+}
+
+fn the_last_calls_are_the_last_however_batches_overlap(new: NewStore) {
+    let telemetry = new();
+    let config = ProptestConfig::with_cases(48);
+    proptest!(config, |(
+        batches in prop::collection::vec(prop::collection::vec((0u64..200_000, 0u8..4), 0..20), 1..8),
+        most in 0usize..40,
+        run in 0u8..5,
+        ago in 0u64..200_000,
+    )| {
+        telemetry.clear().expect("cleared");
+        let began = |ago: u64| noon() - Duration::from_secs(ago);
+        for batch in &batches {
+            let call = |(ago, run): &(u64, u8)| Inference {
+                started: began(*ago),
+                run: Arc::from(format!("\"{run}\"")),
+                ..inference()
+            };
+            let calls: Vec<Inference> = batch.iter().map(call).collect();
+            telemetry.record_batch(&calls, &Prices::standard()).expect("recorded");
+        }
+        let mut all: Vec<(Moment, u8)> =
+            batches.iter().flatten().map(|(ago, run)| (Moment::of(began(*ago)), *run)).collect();
+        all.sort_by_key(|(started, _)| std::cmp::Reverse(*started));
+
+        let recent: Vec<Moment> =
+            telemetry.recent(most).expect("readable").into_iter().map(|row| row.started).collect();
+        let expected: Vec<Moment> = all.iter().take(most).map(|(started, _)| *started).collect();
+        prop_assert_eq!(recent, expected);
+
+        let (since, wanted) = (Moment::of(began(ago)), format!("\"{run}\""));
+        let found = telemetry.find_run(&wanted, since).expect("readable");
+        let expected = all.iter().find(|(started, its)| *its == run && *started >= since);
+        prop_assert_eq!(found.map(|row| row.started), expected.map(|(started, _)| *started));
+    });
 }

@@ -12,7 +12,7 @@ const MOST: f64 = 1.2;
 
 pub async fn measure(options: &Options) {
     let engine = Gateway::start(Kind::StandIn, 0).await;
-    let kind = Kind::Hob { binary: options.hob.clone(), agent: "", watch: Watch::Usual };
+    let kind = Kind::Hob { binary: options.hob.clone(), agent: "", watch: Watch::Usual, database_url: None };
     let hob = Gateway::start(kind, engine.port).await;
     let mut lines = Vec::new();
     let mut too_slow = Vec::new();

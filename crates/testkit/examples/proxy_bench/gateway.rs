@@ -19,6 +19,8 @@ pub enum Kind {
         binary: PathBuf,
         agent: &'static str,
         watch: Watch,
+        /// PostgreSQL instead of files.
+        database_url: Option<String>,
     },
     /// A name and a shell command.
     Peer(String, String),
@@ -67,13 +69,17 @@ impl Gateway {
                 command.arg("-p").arg(home).arg("-c").arg(file).args(["-e", "stderr"]);
                 ("nginx".to_owned(), port, command)
             }
-            Kind::Hob { binary, agent, watch } => {
+            Kind::Hob { binary, agent, watch, database_url } => {
                 let port = free_port();
                 fs::write(home.join("config.toml"), hob_conf(port, engine, agent, *watch)).expect("written");
                 let mut command = Command::new(binary);
                 command.arg("serve").env("HOB_HOME", home).env_remove("HOB_CONFIG").env_remove("HOB_LOG");
                 let mut name =
                     if agent.is_empty() { "hob".to_owned() } else { format!("hob, agent {agent}") };
+                match database_url {
+                    Some(url) => command.env("HOB_DATABASE_URL", url),
+                    None => command.env_remove("HOB_DATABASE_URL"),
+                };
                 match watch {
                     Watch::Usual => {}
                     Watch::Closely => {

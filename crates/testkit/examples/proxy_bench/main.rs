@@ -5,6 +5,7 @@
 //! `proxy_bench watching --hob PATH` measures instead what telemetry, metrics and logs cost; `./dev bench telemetry` calls it.
 //! `proxy_bench reports --hob PATH --record FILE` measures how long reports over a long record take; `./dev bench telemetry` calls it too.
 //! `proxy_bench apis --hob PATH --api NAME|all` compares the cost of other APIs with that of chat completions; `./dev bench proxy --api NAME` calls it.
+//! `proxy_bench databases --hob PATH [--url URL]` compares the cost with PostgreSQL to that with SQLite; `./dev bench database cost` calls it.
 //! The engine is a stand-in that answers at once, so all that is measured is the way. Everything runs on this machine, one
 //! gateway at a time; a number counts as a ratio to nginx's in the same run.
 
@@ -12,6 +13,7 @@
 #![expect(clippy::expect_used, reason = "a bench that cannot set itself up should fail loudly")]
 
 mod apis;
+mod databases;
 mod gateway;
 mod load;
 mod report;
@@ -38,6 +40,8 @@ pub struct Options {
     json: Option<PathBuf>,
     /// A database for `reports`.
     record: PathBuf,
+    /// A database for `databases`.
+    database_url: Option<String>,
     /// For `apis`: those to compare with chat completions.
     apis: Vec<Api>,
 }
@@ -53,6 +57,7 @@ fn main() {
         Some((first, rest)) if first == "watching" => runtime().block_on(watching::measure(&parse(rest))),
         Some((first, rest)) if first == "turns" => runtime().block_on(turns::measure(&parse(rest))),
         Some((first, rest)) if first == "apis" => runtime().block_on(apis::measure(&parse(rest))),
+        Some((first, rest)) if first == "databases" => runtime().block_on(databases::measure(&parse(rest))),
         Some((first, rest)) if first == "reports" => runtime().block_on(reports::measure(&parse(rest))),
         _ => runtime().block_on(measure(&parse(&arguments))),
     }
@@ -67,6 +72,7 @@ fn parse(arguments: &[String]) -> Options {
         time: Duration::from_secs(5),
         json: None,
         record: PathBuf::new(),
+        database_url: None,
         apis: Vec::new(),
     };
     for pair in arguments.chunks(2) {
@@ -81,6 +87,7 @@ fn parse(arguments: &[String]) -> Options {
             "--seconds" => options.time = Duration::from_secs_f64(value.parse().expect("--seconds N")),
             "--json" => options.json = Some(value.into()),
             "--api" => options.apis.extend(apis_named(value)),
+            "--url" => options.database_url = Some(value.clone()),
             "--record" => options.record = value.into(),
             _ => panic!("{usage}"),
         }
@@ -103,8 +110,8 @@ async fn measure(options: &Options) {
     let mut report = Report::new(Measured::of(&engine, options.time).await);
     let mut kinds = vec![
         Kind::Nginx(options.nginx.clone()),
-        Kind::Hob { binary: options.hob.clone(), agent: "", watch: Watch::Usual },
-        Kind::Hob { binary: options.hob.clone(), agent: "simple", watch: Watch::Usual },
+        Kind::Hob { binary: options.hob.clone(), agent: "", watch: Watch::Usual, database_url: None },
+        Kind::Hob { binary: options.hob.clone(), agent: "simple", watch: Watch::Usual, database_url: None },
     ];
     kinds.extend(options.peers.iter().map(|(name, command)| Kind::Peer(name.clone(), command.clone())));
     for kind in kinds {

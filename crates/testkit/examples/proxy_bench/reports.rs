@@ -36,7 +36,7 @@ pub async fn measure(options: &Options) {
     let engine = Gateway::start(Kind::StandIn, 0).await;
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::copy(&options.record, directory.path().join("hob.db")).expect("a record that can be copied");
-    let kind = Kind::Hob { binary: options.hob.clone(), agent: "", watch: Watch::Usual };
+    let kind = Kind::Hob { binary: options.hob.clone(), agent: "", watch: Watch::Usual, database_url: None };
     let hob = Gateway::start_in(directory, kind, engine.port).await;
 
     let all = [

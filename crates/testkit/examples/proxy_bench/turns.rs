@@ -39,7 +39,7 @@ pub async fn measure(options: &Options) {
     let engine = Gateway::start(Kind::StandIn, 0).await;
     let mut kinds = vec![
         Kind::Nginx(options.nginx.clone()),
-        Kind::Hob { binary: options.hob.clone(), agent: "", watch: Watch::Usual },
+        Kind::Hob { binary: options.hob.clone(), agent: "", watch: Watch::Usual, database_url: None },
     ];
     kinds.extend(options.peers.iter().map(|(name, command)| Kind::Peer(name.clone(), command.clone())));
     let mut gateways = Vec::new();

@@ -11,7 +11,7 @@ const MOST: f64 = 0.05;
 
 pub async fn measure(options: &Options) {
     let engine = Gateway::start(Kind::StandIn, 0).await;
-    let hob = |watch| Kind::Hob { binary: options.hob.clone(), agent: "", watch };
+    let hob = |watch| Kind::Hob { binary: options.hob.clone(), agent: "", watch, database_url: None };
     let unwatched = Gateway::start(hob(Watch::Nothing), engine.port).await;
     let watched = Gateway::start(hob(Watch::Closely), engine.port).await;
     let mut lines = Vec::new();

@@ -16,10 +16,11 @@ mod terminal;
 mod transcript;
 
 use std::io::{self, IsTerminal};
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use hob_app::AppOptions;
+use hob_db::Storage;
 
 use self::command::Switch;
 use self::interactive::InteractiveChat;
@@ -36,17 +37,18 @@ use crate::settings;
 
 pub fn run(args: ChatArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
     let home = settings::home()?;
+    let mut config = settings::load()?;
+    let databases = settings::databases(&config)?;
     if args.list {
         return block_on(async {
-            listing::print(&SavedChats::open(&home).await?.list().await?)?;
+            listing::print(&SavedChats::open(databases.hob).await?.list().await?)?;
             Ok(ExitCode::SUCCESS)
         });
     }
-    let mut config = settings::load()?;
     let recall = if config.memory.context && !args.no_context { Switch::On } else { Switch::Off };
     let mut session = ChatSession::new(initial_settings(&args.answering, recall));
     // First, so that a missing conversation fails immediately.
-    let saved_chats = block_on(find_conversation(&args, &home, &mut session))?;
+    let saved_chats = block_on(find_conversation(&args, databases.hob.clone(), &mut session))?;
     // Before anything listens for signals, so that Ctrl-C still ends a wait for stdin.
     let message = if io::stdin().is_terminal() { None } else { Some(question::read(Some("-"))?) };
     // The session switches the memory on and off for each question.
@@ -56,6 +58,7 @@ pub fn run(args: ChatArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
         config.use_model(model);
     }
     let wishes = open_app::open_options(answering.engine, answering.offline.into());
+    let wishes = AppOptions { databases: Some(databases), ..wishes };
     open_app::with_app(&config, &wishes, async |app, signals| {
         note_fallback(app, &config);
         let default_model = tokio::select! {
@@ -80,10 +83,10 @@ pub fn run(args: ChatArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
 /// Opens the saved conversations, and loads the one to continue. If that fails, a new chat still works.
 async fn find_conversation(
     args: &ChatArgs,
-    home: &Path,
+    database: Storage,
     session: &mut ChatSession,
 ) -> Result<Option<SavedChats>> {
-    let saved_chats = match SavedChats::open(home).await {
+    let saved_chats = match SavedChats::open(database).await {
         Ok(saved_chats) => saved_chats,
         Err(error) if args.go_on || args.resume.is_some() => return Err(error),
         Err(error) => {

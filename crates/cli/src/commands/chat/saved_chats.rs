@@ -1,13 +1,13 @@
 //! The store of saved conversations, used from async code.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::{Context, Error, Result, anyhow};
-use hob_app::startup::conversations::open_conversations;
-use hob_conversations::{ChatId, ChatSummary, Conversation, ConversationStore, SavedTurn};
-use hob_db::DatabaseError;
+use hob_conversations::{
+    ChatId, ChatSummary, Conversation, ConversationStore, SavedTurn, open_conversation_store,
+};
+use hob_db::{DatabaseError, Storage};
 
 use super::session::{SaveTarget, SaveTurn};
 
@@ -20,10 +20,8 @@ pub struct SavedChats {
 }
 
 impl SavedChats {
-    pub async fn open(home: &Path) -> Result<Self> {
-        let home = home.to_owned();
-        let store = blocking(move || open_conversations(&home)).await?;
-        Ok(SavedChats { store: Arc::new(store) })
+    pub async fn open(database: Storage) -> Result<Self> {
+        Ok(SavedChats { store: blocking(move || open_conversation_store(&database)).await? })
     }
 
     /// Saves a turn. Returns its place.

@@ -1,20 +1,94 @@
-//! The databases in Hob's directory: existing, intact, of a supported version, writable.
+//! The databases: existing or reachable, intact, of a supported version, writable.
 
 use std::path::{Path, PathBuf};
 
-use hob_app::{DatabaseKind, DatabaseReport, inspect_databases};
+use hob_app::{DatabaseKind, DatabaseReport, Databases, FileReport, ServerReport, inspect_databases};
+use hob_config::Config;
 use hob_db::DatabaseError;
+use hob_db::postgres::{ExtensionState, PostgresState};
 
 use super::report::{CheckStatus, DoctorCheck};
-use crate::output::number::memory;
+use crate::output::number::{counted, memory};
+
+const SERVER: &str = "database";
+const PGVECTOR: &str = "pgvector";
+
+const SET_URL: &str = "Correct [database] url in config.toml, or HOB_DATABASE_URL";
 
 /// Checks all databases. No answer needs them, so no result is worse than a warning. Blocks.
-pub fn check(home: &Path) -> Vec<DoctorCheck> {
-    inspect_databases(home).iter().map(check_one).collect()
+///
+/// Without a configuration, those in files are checked.
+pub fn check(config: Option<&Config>, home: &Path) -> Vec<DoctorCheck> {
+    let databases = match config.map(|config| Databases::open(config, home)) {
+        Some(Ok(databases)) => databases,
+        Some(Err(error)) => {
+            return vec![DoctorCheck::new(SERVER, CheckStatus::Warning, error.to_string()).advise(SET_URL)];
+        }
+        None => Databases::in_files(home),
+    };
+    match inspect_databases(&databases, home) {
+        DatabaseReport::Files(files) => files.iter().map(check_file).collect(),
+        DatabaseReport::Server(server) => check_server(&server),
+    }
 }
 
-fn check_one(database: &DatabaseReport) -> DoctorCheck {
-    let DatabaseReport { path, kind, state } = database;
+/// PostgreSQL, and its extension for vectors.
+fn check_server(report: &ServerReport) -> Vec<DoctorCheck> {
+    let ServerReport { server, state } = report;
+    let state = match state {
+        Ok(state) => state,
+        Err(error) => {
+            let advice = match error {
+                error if error.is_temporary() => "Start PostgreSQL, or correct its address in database.url",
+                DatabaseError::NewerSchema { .. } => "Update Hob, or use another database",
+                _ => SET_URL,
+            };
+            return vec![DoctorCheck::new(SERVER, CheckStatus::Warning, error.to_string()).advise(advice)];
+        }
+    };
+    vec![check_server_state(server, state), check_vectors(&state.pgvector)]
+}
+
+fn check_server_state(server: &str, state: &PostgresState) -> DoctorCheck {
+    let connections = state.connections;
+    let migrations = match state.steps_behind {
+        0 => "up to date".to_owned(),
+        steps => format!("{}, taken when it is next used", counted(steps, "pending migration")),
+    };
+    let message = format!(
+        "PostgreSQL {} at {server}, {}, answers in {:.1} ms\nschema: {migrations}\nconnections: at most {} of this process; the server has \
+         {} of {} in use",
+        state.version,
+        memory(state.bytes),
+        state.latency.as_secs_f64() * 1000.0,
+        connections.own_max,
+        connections.in_use,
+        connections.server_max,
+    );
+    if state.is_read_only {
+        let message = format!("{message}\nit is read-only, so nothing can be stored");
+        return DoctorCheck::new(SERVER, CheckStatus::Warning, message)
+            .advise("Name all servers in database.url, so that Hob finds the primary, or allow changes");
+    }
+    DoctorCheck::new(SERVER, CheckStatus::Good, message)
+}
+
+fn check_vectors(pgvector: &ExtensionState) -> DoctorCheck {
+    match pgvector {
+        ExtensionState::Installed(version) => DoctorCheck::new(PGVECTOR, CheckStatus::Good, version.clone()),
+        ExtensionState::Available => {
+            DoctorCheck::new(PGVECTOR, CheckStatus::Good, "available; created when the memory needs vectors")
+        }
+        ExtensionState::Missing => DoctorCheck::new(
+            PGVECTOR,
+            CheckStatus::Off,
+            "the server does not have it; only 'hob memory' with vectors needs it",
+        ),
+    }
+}
+
+fn check_file(database: &FileReport) -> DoctorCheck {
+    let FileReport { path, kind, state } = database;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let shown = path.display();
     let error = match state {
@@ -66,6 +140,8 @@ fn check_one(database: &DatabaseReport) -> DoctorCheck {
         DatabaseError::Failed { source, .. } => {
             (format!("it cannot be used: {source}"), move_away(path, "failed", "try again"))
         }
+        // A file has no errors of a server.
+        error => (error.to_string(), SET_URL.to_owned()),
     };
     DoctorCheck::new(name, CheckStatus::Warning, message).advise(advice)
 }

@@ -10,7 +10,7 @@ use hob_engines::selection::{NoEngine, RejectedEngine, SelectedEngine, Selection
 use super::executable::is_program;
 use super::report::{CheckStatus, DoctorCheck};
 use crate::advice;
-use crate::engine_status::{EngineState, EngineStatus};
+use crate::engine_status::{EngineState, EngineStatus, is_discovered};
 use crate::failure;
 use crate::local;
 use crate::output::number::counted;
@@ -48,7 +48,15 @@ pub fn check(status: &EngineStatus, expectations: EngineExpectations<'_>) -> Doc
     match &status.state {
         EngineState::Available { models } => {
             let models = counted(models.len(), "model");
-            let place = if address.is_empty() { "built in" } else { address };
+            let place = match address {
+                "" => "built in".to_owned(),
+                _ if is_discovered(status.engine.as_ref()) => {
+                    let hosts = status.engine.members();
+                    let addresses: Vec<&str> = hosts.iter().map(|host| host.address()).collect();
+                    format!("{address} → {}", addresses.join(", "))
+                }
+                _ => address.to_owned(),
+            };
             match status.silent_hosts.as_slice() {
                 [] => DoctorCheck::new(key, CheckStatus::Good, format!("{place}, {models}")),
                 [first, ..] => {
@@ -63,15 +71,16 @@ pub fn check(status: &EngineStatus, expectations: EngineExpectations<'_>) -> Doc
             }
         }
         EngineState::Failing { reason, refused } => {
-            let status = if is_default { CheckStatus::Bad } else { CheckStatus::Warning };
+            let severity = if is_default { CheckStatus::Bad } else { CheckStatus::Warning };
             let advice = match (refused, key) {
                 (Some(401 | 403), "cloud") => {
                     "Set a valid provider key: OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY".to_owned()
                 }
                 (Some(401 | 403), _) => format!("Set [engine.{key}] api_key to a valid key"),
+                _ if is_discovered(status.engine.as_ref()) => advice::how_to_start(key, address),
                 _ => format!("Check that {key} listens there, and read its log"),
             };
-            DoctorCheck::new(key, status, format!("{address}: {reason}")).advise(advice)
+            DoctorCheck::new(key, severity, format!("{address}: {reason}")).advise(advice)
         }
         EngineState::NotConfigured => {
             let message = match key {

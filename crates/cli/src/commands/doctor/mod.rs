@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use hob_app::startup::local_models::LocalModels;
-use hob_app::{choose, default_model, is_default_missed};
+use hob_app::{Databases, choose, default_model, is_default_missed};
 use hob_config::hardware::detect;
 use hob_config::{Config, Environment, Hardware};
 use hob_core::ComputeUnits;
@@ -42,7 +42,7 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
         let (hardware, units, kept, rest) = tokio::join!(
             detect(),
             compute_units(config.as_ref(), home.as_deref()),
-            check_home(home.clone()),
+            check_home(config.clone(), home.clone()),
             check_rest(config.as_ref(), home.as_deref())
         );
         let (can_answer, rest) = rest?;
@@ -60,11 +60,11 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
     Ok(if report.can_answer() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Hob's directory and its databases, on a thread that may wait for the disk.
-async fn check_home(home: Option<PathBuf>) -> Vec<DoctorCheck> {
+/// Hob's directory and its databases, on a thread that may wait for the disk or a server.
+async fn check_home(config: Option<Config>, home: Option<PathBuf>) -> Vec<DoctorCheck> {
     let Some(home) = home else { return Vec::new() };
     // The only possible failure is a panic, which was already reported.
-    let check = move || [vec![home::check(&home)], databases::check(&home)].concat();
+    let check = move || [vec![home::check(&home)], databases::check(config.as_ref(), &home)].concat();
     tokio::task::spawn_blocking(check).await.unwrap_or_default()
 }
 
@@ -92,7 +92,9 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
         channel::check(config, home),
         energy::check(config),
     );
-    let is_default_missed = is_default_missed(config, home);
+    // A database that cannot be used is reported elsewhere.
+    let is_default_missed =
+        Databases::open(config, home).map_or(true, |databases| is_default_missed(config, &databases.hob));
     // Hob downloads a model only if no engine answers.
     let can_fetch = chosen.is_err() && !is_default_missed && local::can_fetch_starter(config, home).await;
     let expectations = engines::EngineExpectations { config, is_default_missed, can_fetch };

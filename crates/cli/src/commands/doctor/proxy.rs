@@ -6,7 +6,7 @@ use hob_core::Engine;
 use url::{Host, Url};
 
 use super::report::{CheckStatus, DoctorCheck};
-use crate::engine_status::{EngineState, EngineStatus};
+use crate::engine_status::{EngineState, EngineStatus, is_discovered};
 
 const NAME: &str = "proxy";
 
@@ -49,9 +49,12 @@ fn joined(spared: &str, host: &str) -> String {
     if spared.is_empty() { host.to_owned() } else { format!("{spared},{host}") }
 }
 
-/// The first host of the engine that is reached through the proxy.
+/// The first host of the engine that is reached through the proxy. Hosts that DNS lists are reached directly.
 fn lost_behind_proxy(engine: &dyn Engine, spared: &str) -> Option<(String, String)> {
-    match engine.members() {
+    if is_discovered(engine) {
+        return None;
+    }
+    match engine.members().as_slice() {
         [] => behind_proxy(engine, spared),
         members => members.iter().find_map(|member| behind_proxy(member.as_ref(), spared)),
     }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use anyhow::Result;
 use hob_app::startup::channels::{ChannelParts, open_channels};
 use hob_app::startup::memory::{MemoryWiring, open_memory};
-use hob_app::startup::tasks::{open_tasks, task_options};
-use hob_app::{ToolRegistryParts, hob_database};
+use hob_app::startup::tasks::{task_options, task_service};
+use hob_app::{Databases, ToolRegistryParts};
 use hob_config::Config;
 use hob_core::EventBus;
 use hob_memory::MemoryService;
@@ -52,23 +52,27 @@ pub fn run(command: MemoryCommand, named: NamedFiles) -> Result<ExitCode> {
 
 /// The memory with the options of the command line.
 fn documents(config: &Config, network: NetworkAccess) -> Result<Arc<MemoryService>> {
+    memory_in(settings::databases(config)?, config, network)
+}
+
+fn memory_in(databases: Databases, config: &Config, network: NetworkAccess) -> Result<Arc<MemoryService>> {
     let first_use = local::first_vectors(network);
     let wiring = MemoryWiring { reader: reader(), first_use, ..MemoryWiring::default() };
-    Ok(open_memory(config, &settings::home()?, wiring)?)
+    Ok(open_memory(config, &settings::home()?, databases.memory, wiring)?)
 }
 
 /// What the built-in tools need without an engine.
-pub fn registry_parts(config: &Config) -> Result<ToolRegistryParts> {
-    let memory = documents(config, NetworkAccess::Offline)?;
+pub fn registry_parts(config: &Config, databases: Databases) -> Result<ToolRegistryParts> {
+    let memory = memory_in(databases.clone(), config, NetworkAccess::Offline)?;
     let home = settings::home()?;
     let channels = open_channels(
         config,
         &home,
-        ChannelParts { database: hob_database(&home), events: EventBus::new() },
+        ChannelParts { storage: databases.hob.clone(), events: EventBus::new() },
     )?;
-    let tasks = open_tasks(&home, task_options(channels.clone()));
+    let tasks = task_service(databases.hob, task_options(channels.clone()));
     Ok(ToolRegistryParts {
-        home: Some(settings::home()?),
+        home: Some(home),
         memory: Some(memory),
         tasks: Some(tasks),
         channels,

@@ -36,7 +36,7 @@ pub async fn run(config: &Config, format: OutputFormat) -> Result<ExitCode> {
         .map(|entry| AvailableModel {
             entry,
             is_here: stored.iter().any(|model| model.id == entry.name && model.problem.is_none()),
-            needs: models.entry_footprint(entry).map(|footprint| footprint.memory.total()),
+            needs: models.entry_footprint(entry).map(|footprint| footprint.usual.total()),
             room,
         })
         .collect();

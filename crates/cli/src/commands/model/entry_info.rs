@@ -51,26 +51,41 @@ fn facts(entry: &CatalogueEntry, footprint: Option<&ModelFootprint>) -> Vec<(&'s
 
 /// The memory of a model on the embedded engine.
 pub fn memory_facts(footprint: &ModelFootprint, trained: Option<u64>) -> Vec<(&'static str, String)> {
-    let ModelFootprint { memory: needs, kv_per_slot, plan } = footprint;
+    let ModelFootprint { at_start, at_most, memory: needs, kv_per_slot, plan, .. } = footprint;
     let context = match trained {
         Some(trained) if trained != plan.context => {
             format!("{} tokens; the model is trained for {}", tokens(plan.context), tokens(trained))
         }
         _ => format!("{} tokens, as it is trained for", tokens(plan.context)),
     };
-    let cache = match needs.kv_cache {
+    let cache = match kv_per_slot {
         0 => "none".to_owned(),
-        all => {
-            let (slot, all) = (memory(*kv_per_slot), memory(all));
-            format!("up to {slot} for each conversation, {all} for all of them")
-        }
+        slot => format!(
+            "{} for a conversation of {} tokens, in {}",
+            memory(*slot),
+            tokens(plan.context),
+            plan.kv.as_str()
+        ),
+    };
+    let slots = match (plan.slots, needs.kv_cache) {
+        (slots, 0) => format!("{slots} texts at a time"),
+        (slots, _) => format!("{slots} conversations at a time, {} tokens together", tokens(plan.cells)),
     };
     vec![
         ("Context", context),
         ("Weights", memory(needs.weights)),
         ("KV cache", cache),
-        ("Slots", format!("{} conversations at a time", plan.slots)),
-        ("Memory", format!("about {} in total, at most", memory(needs.total()))),
+        ("Compute buffer", memory(needs.compute)),
+        ("Slots", slots),
+        (
+            "Memory",
+            format!(
+                "about {} at the start, {} with one full conversation, {} at most",
+                memory(at_start.total()),
+                memory(needs.total()),
+                memory(at_most.total())
+            ),
+        ),
     ]
 }
 
@@ -92,10 +107,14 @@ pub fn memory_json(footprint: &ModelFootprint) -> Value {
     json!({
         "weights": footprint.memory.weights,
         "kv_per_slot": footprint.kv_per_slot,
-        "kv": footprint.memory.kv_cache,
-        "overhead": footprint.memory.overhead,
+        "kv_type": footprint.plan.kv.as_str(),
+        "compute": footprint.memory.compute,
+        "library": footprint.memory.library,
         "total": footprint.memory.total(),
+        "at_start": footprint.at_start.total(),
+        "at_most": footprint.at_most.total(),
         "slots": footprint.plan.slots,
         "context": footprint.plan.context,
+        "cells": footprint.plan.cells,
     })
 }

@@ -123,7 +123,7 @@ impl StoredFacts {
             (!can.is_empty()).then(|| can.join(", "))
         };
         Some(StoredFacts {
-            footprint: files.footprint(stored)?,
+            footprint: files.footprint(stored).await?,
             devices: files.device_plan(stored).await.filter(|plan| !plan.shares.is_empty()),
             family: header.architecture.clone(),
             trained: header.context_length,

@@ -15,7 +15,8 @@ use crate::settings;
 
 pub fn run(command: RouterCommand) -> Result<ExitCode> {
     let config = settings::load()?;
-    let store = open_routing_service(&settings::home()?, TelemetryService::default()).find()?;
+    let databases = settings::databases(&config)?;
+    let store = open_routing_service(databases.hob, TelemetryService::default()).find()?;
     match command {
         RouterCommand::Show { json } => show::run(store.as_deref(), config.intelligence.router, json.into())?,
         RouterCommand::Reset { yes } => reset::run(store.as_deref(), yes.into())?,

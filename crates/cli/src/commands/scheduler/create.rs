@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use hob_app::startup::channels::{ChannelParts, open_channels};
-use hob_app::startup::tasks::{open_tasks, task_options};
-use hob_app::{ToolRegistry, hob_database};
+use hob_app::startup::tasks::{task_options, task_service};
+use hob_app::{Databases, ToolRegistry};
 use hob_config::Config;
 use hob_core::{EventBus, Permit, Reach, RunEvents};
 use hob_tasks::{
@@ -32,8 +32,9 @@ pub fn run(args: SchedulerCreateArgs) -> Result<ExitCode> {
     let format = args.json.into();
     let task = wanted(args).map_err(with_advice)?;
     block_on(async {
-        let service = service(&config, &task)?;
-        check_tools(&config, &task).await?;
+        let databases = settings::databases(&config)?;
+        let service = service(&config, &databases, &task)?;
+        check_tools(&config, databases, &task).await?;
         let task = service.create(task).await.map_err(with_advice)?;
         audit::note("task.create", &task.id.to_string())?;
         print(&task, format)?;
@@ -47,17 +48,16 @@ pub fn run(args: SchedulerCreateArgs) -> Result<ExitCode> {
 }
 
 /// Opens the channels only if the task needs one.
-fn service(config: &Config, task: &NewTask) -> Result<TaskService> {
-    let home = settings::home()?;
+fn service(config: &Config, databases: &Databases, task: &NewTask) -> Result<TaskService> {
     let channels = match task.deliver_to {
         Some(_) => open_channels(
             config,
-            &home,
-            ChannelParts { database: hob_database(&home), events: EventBus::new() },
+            &settings::home()?,
+            ChannelParts { storage: databases.hob.clone(), events: EventBus::new() },
         )?,
         None => None,
     };
-    Ok(open_tasks(&home, task_options(channels)))
+    Ok(task_service(databases.hob.clone(), task_options(channels)))
 }
 
 /// As typed → as resolved. The local user may use all tools.
@@ -83,9 +83,9 @@ fn wanted(args: SchedulerCreateArgs) -> Result<NewTask, TaskError> {
 }
 
 /// Without this check, an unknown tool would fail only at the first run.
-async fn check_tools(config: &Config, task: &NewTask) -> Result<()> {
+async fn check_tools(config: &Config, databases: Databases, task: &NewTask) -> Result<()> {
     let Some(selected) = task.tools.as_ref().filter(|tools| !tools.is_empty()) else { return Ok(()) };
-    let registry = ToolRegistry::open(config, memory::registry_parts(config)?);
+    let registry = ToolRegistry::open(config, memory::registry_parts(config, databases)?);
     let permit = Permit { only: Some(selected.clone()), ..Permit::up_to(Reach::Act) };
     let mut found = registry.tools()?.for_run(permit.clone(), RunEvents::without_subscribers()).map(drop);
     if found.is_err() {

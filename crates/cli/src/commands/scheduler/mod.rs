@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use hob_app::AppOptions;
-use hob_app::startup::tasks::{open_tasks, task_options};
+use hob_app::startup::tasks::{task_options, task_service};
 use hob_config::Config;
 use hob_tasks::TaskService;
 
@@ -44,7 +44,8 @@ pub fn run(command: SchedulerCommand) -> Result<ExitCode> {
 }
 
 fn with_service(work: impl AsyncFnOnce(&TaskService) -> Result<()>) -> Result<ExitCode> {
-    let service = open_tasks(&settings::home()?, task_options(None));
+    let databases = settings::databases(&settings::load()?)?;
+    let service = task_service(databases.hob, task_options(None));
     block_on(async {
         work(&service).await?;
         Ok(ExitCode::SUCCESS)

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use hob_app::startup::tasks::{open_tasks, task_options};
+use hob_app::AppOptions;
+use hob_app::startup::tasks::{task_options, task_service};
 use hob_tasks::{RunOutcome, TaskRun};
 
 use super::errors::{read_id, with_advice};
@@ -20,7 +21,9 @@ pub fn run(args: SchedulerRunArgs) -> Result<ExitCode> {
     let SchedulerRunArgs { id, json, engine } = args;
     let id = read_id(&id)?;
     let (config, wishes) = run_settings(engine)?;
-    let service = open_tasks(&settings::home()?, task_options(None));
+    let databases = settings::databases(&config)?;
+    let service = task_service(databases.hob.clone(), task_options(None));
+    let wishes = AppOptions { databases: Some(databases), ..wishes };
     // Before the search for an engine, which takes time.
     block_on(async { service.get(&id).await.map_err(with_advice) })?;
     open_app::with_app(&config, &wishes, async |app, signals| {

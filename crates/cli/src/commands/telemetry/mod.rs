@@ -8,16 +8,15 @@ mod stats;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hob_app::startup::telemetry::find_telemetry;
+use hob_telemetry::find_telemetry_store;
 
 use crate::args::TelemetryCommand;
 use crate::output;
 use crate::settings;
 
 pub fn run(command: TelemetryCommand) -> Result<ExitCode> {
-    // A configuration that cannot be read is reported first, as by every command.
-    settings::load()?;
-    let telemetry = find_telemetry(&settings::home()?)?;
+    let config = settings::load()?;
+    let telemetry = find_telemetry_store(&settings::databases(&config)?.hob)?;
     match command {
         TelemetryCommand::Stats { top, json } => stats::run(telemetry.as_deref(), top, json.into())?,
         TelemetryCommand::Export { format, output } => {

@@ -1,18 +1,13 @@
 //! The text of chunks, with marked words of a question.
 
-use std::ops::Range;
-
 use hob_db::DatabaseError;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::memory_file::SqliteSnapshot;
 use crate::store::StoredPassage;
-use crate::types::PositionUnit;
+use crate::store::columns::unit_of;
+use crate::store::marks::{MARK_END, MARK_START, marks};
 use crate::word_query::WordQuery;
-
-/// The marks around a found word. No text in the database has these characters.
-pub(super) const MARK_START: char = '\u{2}';
-pub(super) const MARK_END: char = '\u{3}';
 
 /// The chunks with these ids, in order. Missing chunks are skipped.
 pub(super) fn passages(
@@ -63,51 +58,4 @@ fn read(
         .optional()?;
     found.marks = marked.map(|marked| marks(&marked)).unwrap_or_default();
     Ok(passage)
-}
-
-pub(super) fn unit_name(unit: PositionUnit) -> &'static str {
-    match unit {
-        PositionUnit::Line => "line",
-        PositionUnit::Page => "page",
-        PositionUnit::Paragraph => "paragraph",
-    }
-}
-
-fn unit_of(name: &str) -> PositionUnit {
-    match name {
-        "page" => PositionUnit::Page,
-        "paragraph" => PositionUnit::Paragraph,
-        _ => PositionUnit::Line,
-    }
-}
-
-/// The ranges between the marks, in the text without marks.
-fn marks(marked: &str) -> Vec<Range<usize>> {
-    let mut marks = Vec::new();
-    let (mut start, mut removed) = (0, 0);
-    for (at, character) in marked.char_indices() {
-        match character {
-            MARK_START => {
-                start = at - removed;
-                removed += MARK_START.len_utf8();
-            }
-            MARK_END => {
-                marks.push(start..at - removed);
-                removed += MARK_END.len_utf8();
-            }
-            _ => {}
-        }
-    }
-    marks
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn marks_are_ranges_of_the_text() {
-        assert_eq!(marks("ä \u{2}boiler\u{3}, \u{2}valve\u{3}."), [3..9, 11..16]);
-        assert_eq!(marks("nothing"), [0..0; 0]);
-    }
 }

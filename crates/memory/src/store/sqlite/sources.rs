@@ -1,6 +1,5 @@
 //! Sources and their chunks, which are written and deleted in one transaction.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::SystemTime;
 
@@ -9,16 +8,17 @@ use hob_db::{DatabaseError, Durability};
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::memory_file::SqliteMemoryStore;
-use super::passages::{MARK_END, MARK_START, unit_name};
 use super::vectors::shorten_deleted_list;
 use super::words;
+use crate::store::columns::{range_below, stored_size, unit_name};
+use crate::store::marks::storable;
 use crate::store::{NewChunk, NewSource, RemovedSources, SourceStamp};
 
 pub(super) fn known_below(
     store: &SqliteMemoryStore,
     path: &str,
 ) -> Result<HashMap<String, SourceStamp>, DatabaseError> {
-    let (exact, first, end) = range(path);
+    let (exact, first, end) = range_below(path);
     store.database.read(|connection| {
         let mut statement = connection.prepare_cached(
             "SELECT path, hash, modified, size, recipe FROM memory_source \
@@ -81,7 +81,7 @@ pub(super) fn restamp(
             "UPDATE memory_source SET modified = ?2, size = ?3 WHERE path = ?1 AND hash = ?4",
         )?;
         for (path, stamp) in stamps {
-            statement.execute(params![path, stamp.modified, stored(stamp.size), stamp.hash])?;
+            statement.execute(params![path, stamp.modified, stored_size(stamp.size), stamp.hash])?;
         }
         Ok(())
     })
@@ -106,7 +106,7 @@ pub(super) fn paths_below(
     path: &str,
     count: usize,
 ) -> Result<Vec<String>, DatabaseError> {
-    let (exact, first, end) = range(path);
+    let (exact, first, end) = range_below(path);
     store.database.read(|connection| {
         let mut statement = connection.prepare_cached(
             "SELECT path FROM memory_source WHERE path = ?1 OR (path >= ?2 AND path < ?3) LIMIT ?4",
@@ -114,15 +114,6 @@ pub(super) fn paths_below(
         let rows = statement.query_map(params![exact, first, end, count as i64], |row| row.get(0))?;
         rows.collect()
     })
-}
-
-/// The path itself, and the range of paths below it.
-fn range(path: &str) -> (&str, String, String) {
-    const SEPARATOR: char = std::path::MAIN_SEPARATOR;
-    let exact = if path.len() > 1 { path.trim_end_matches(SEPARATOR) } else { path };
-    let stem = exact.trim_end_matches(SEPARATOR);
-    let behind = char::from_u32(SEPARATOR as u32 + 1).unwrap_or(char::MAX);
-    (exact, format!("{stem}{SEPARATOR}"), format!("{stem}{behind}"))
 }
 
 /// The number of its chunks; `None` if it was not known.
@@ -151,7 +142,7 @@ fn insert_source(transaction: &Transaction<'_>, source: &NewSource, indexed: i64
             unit_name(*place),
             stamp.hash,
             stamp.modified,
-            stored(stamp.size),
+            stored_size(stamp.size),
             stamp.recipe,
             indexed,
             chunks.len() as i64,
@@ -163,20 +154,10 @@ fn insert_source(transaction: &Transaction<'_>, source: &NewSource, indexed: i64
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
     for (position, chunk) in chunks.iter().enumerate() {
-        let (title, text) = (unmarked(&chunk.title), unmarked(&chunk.text));
+        let (title, text) = (storable(&chunk.title), storable(&chunk.text));
         let NewChunk { line, end_line, tokens, .. } = chunk;
         statement.execute(params![id, position as i64, title, text, line, end_line, tokens])?;
         words::insert(transaction, transaction.last_insert_rowid(), &title, &text)?;
     }
     Ok(())
-}
-
-fn stored(size: u64) -> i64 {
-    i64::try_from(size).unwrap_or(i64::MAX)
-}
-
-/// The text without the two control characters of the marks.
-fn unmarked(text: &str) -> Cow<'_, str> {
-    const MARKS: [char; 2] = [MARK_START, MARK_END];
-    if text.contains(MARKS) { Cow::Owned(text.replace(MARKS, " ")) } else { Cow::Borrowed(text) }
 }

@@ -61,32 +61,6 @@ fn a_reader_that_has_missed_more_than_is_listed_reads_all_codes_again() {
     assert_eq!(codes_in_memory(&memory), 1);
 }
 
-#[test]
-fn a_source_that_is_replaced_during_a_search_is_found_in_its_old_form_or_in_its_new_one() {
-    let (root, memory) = many_in_a_file();
-    let topic = scattered(77_777);
-    add(&memory, "note:1", &[near(&topic, 0.01, 1)]);
-    let another = SqliteMemoryStore::open(&root.path().join("memory.db")).unwrap();
-    let words = WordQuery::of("note").unwrap();
-    let (mut by_words, mut by_meaning) = (Vec::new(), Vec::new());
-    let read = memory.snapshot(&mut |snapshot| {
-        let hits = snapshot.find_words(&words, 5)?;
-        // The note is saved again, and another search comes in between.
-        add(&another, "note:1", &[near(&topic, 0.01, 2)]);
-        assert_eq!(sources_near(&memory, &topic, 1), ["note:1"]);
-        let near = snapshot.find_vectors("m", &topic, 1)?.unwrap_or_default();
-        let read = |hits: &[ChunkHit]| {
-            snapshot.passages(&hits.iter().map(|hit| hit.chunk).collect::<Vec<_>>(), Some(&words))
-        };
-        (by_words, by_meaning) = (read(&hits)?, read(&near)?);
-        Ok(())
-    });
-    read.unwrap();
-    assert_eq!((by_words.len(), by_words[0].source.as_str()), (1, "note:1"));
-    assert_eq!(by_meaning, by_words, "both of the same moment");
-    assert_eq!(sources_near(&memory, &topic, 1), ["note:1"]);
-}
-
 /// A savepoint would make the index of words write down what it has, and many small pieces are merged at great cost.
 #[test]
 fn the_words_of_a_batch_are_written_together() {

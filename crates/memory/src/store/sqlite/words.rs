@@ -5,7 +5,7 @@ use rusqlite::{Connection, Transaction, params};
 
 use super::memory_file::SqliteSnapshot;
 use crate::store::ChunkHit;
-use crate::word_plan::{MAX_RANKED, plan};
+use crate::word_plan::{CountedTerm, MAX_RANKED, WordPlan, plan};
 use crate::word_query::WordQuery;
 
 /// One in this many chunks is in the sample.
@@ -81,17 +81,18 @@ fn find(connection: &Connection, query: &WordQuery, count: usize) -> rusqlite::R
     if last.unsigned_abs() <= MAX_RANKED {
         return rank(connection, &query.any(), 0, count);
     }
-    let mut terms = query.terms().to_vec();
+    let count_term = |term: &String| Ok(CountedTerm { term: term.clone(), chunks: about(connection, term)? });
+    let mut terms = query.terms().iter().map(count_term).collect::<rusqlite::Result<Vec<_>>>()?;
     let mut hits: Vec<ChunkHit> = Vec::new();
     while hits.len() < count && !terms.is_empty() {
-        let plan = plan(&terms, |expression| about(connection, expression))?;
+        let plan = plan(terms, |selecting| about(connection, &all(selecting)))?;
         let oldest = match plan.too_many {
             Some(rows) => last - share(last, rows),
             None => 0,
         };
         // Hits of common words rank below those of rare ones.
         let worst = hits.last().map_or(f64::INFINITY, |hit| hit.score);
-        for hit in rank(connection, &plan.expression, oldest, count)? {
+        for hit in rank(connection, &expression(&plan), oldest, count)? {
             if hits.len() < count && hits.iter().all(|known| known.chunk != hit.chunk) {
                 hits.push(ChunkHit { score: hit.score.min(worst), ..hit });
             }
@@ -99,6 +100,24 @@ fn find(connection: &Connection, query: &WordQuery, count: usize) -> rusqlite::R
         terms = plan.left;
     }
     Ok(hits)
+}
+
+/// The expression of a plan. Words that only help to rank must be in it, too: a rank counts the words of the expression.
+fn expression(plan: &WordPlan) -> String {
+    match (plan.selecting.as_slice(), plan.helping.as_slice()) {
+        ([choosing], helping @ [_, ..]) => {
+            format!("({} OR {}) AND ({})", any(choosing), any(helping), any(choosing))
+        }
+        (selecting, _) => all(selecting),
+    }
+}
+
+fn all(lists: &[Vec<CountedTerm>]) -> String {
+    lists.iter().map(|terms| format!("({})", any(terms))).collect::<Vec<_>>().join(" AND ")
+}
+
+fn any(terms: &[CountedTerm]) -> String {
+    terms.iter().map(|term| term.term.as_str()).collect::<Vec<_>>().join(" OR ")
 }
 
 /// The range of ids with about as many chunks as can be ranked.

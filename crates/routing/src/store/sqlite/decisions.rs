@@ -10,10 +10,7 @@ use serde_json::json;
 use super::knowledge::unexpected_value;
 use crate::question_class::QuestionClass;
 use crate::records::RoutingDecision;
-use crate::store::StoredDecision;
-
-/// Choices that are stored.
-const MAX_DECISIONS: i64 = 10_000;
+use crate::store::{MAX_DECISIONS, StoredDecision};
 
 const COLUMNS: &str = "run, decided, source, policy, class, engine, model, rivals, probability, question, answered, \
     retried, implicit, reward";

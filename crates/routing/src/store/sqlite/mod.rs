@@ -125,5 +125,3 @@ fn learn(transaction: &Connection, run: &str, learn_fn: LearnFn<'_>) -> rusqlite
 
 #[cfg(test)]
 mod migrations_tests;
-#[cfg(test)]
-mod sqlite_tests;

@@ -4,10 +4,7 @@ use hob_core::Moment;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::records::Rating;
-use crate::store::{NewRating, Ratings};
-
-/// Ratings that are stored.
-const MAX_RATINGS: i64 = 10_000;
+use crate::store::{MAX_RATINGS, NewRating, Ratings};
 
 /// Saves a rating, and returns the one that it replaces.
 pub(super) fn replace(connection: &Connection, new: &NewRating<'_>) -> rusqlite::Result<Option<String>> {

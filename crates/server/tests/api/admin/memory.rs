@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use hob_app::AskService;
 use hob_app::startup::memory::{MemoryWiring, open_memory};
+use hob_app::{AskService, Databases};
 use hob_config::{Config, ServerConfig};
 use serde_json::{Value, json};
 
@@ -20,7 +20,9 @@ pub struct MemoryServer {
 pub async fn memory_server(note: Option<&str>) -> MemoryServer {
     let root = tempfile::tempdir().unwrap();
     let wiring = MemoryWiring::default();
-    let memory = open_memory(&Config::default(), root.path(), wiring).unwrap();
+    let memory =
+        open_memory(&Config::default(), root.path(), Databases::in_files(root.path()).memory, wiring)
+            .unwrap();
     if let Some(note) = note {
         // Nothing in Hob's own directory is ever indexed.
         let documents = tempfile::tempdir().unwrap();

@@ -51,10 +51,12 @@ async fn requests_tokens_and_times_are_counted_once_each() {
     }
     assert_eq!(server.chat(&json!({})).await.status(), 400);
     assert_eq!(server.chat(&asking(json!({ "model": "nobody" }))).await.status(), 404);
-    for path in ["/nothing", "/nothing/else", "/v1/models/m"] {
+    // Probes are not counted.
+    for path in ["/nothing", "/nothing/else", "/v1/models/m", "/health/live", "/health/ready"] {
         server.client.get(server.url(path)).send().await.unwrap();
     }
     let page = page(&server).await;
+    assert!(!page.contains("/health"), "{page}");
     assert_has(
         &page,
         &[

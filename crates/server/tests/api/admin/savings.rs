@@ -4,7 +4,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use hob_app::startup::telemetry::open_record;
+use hob_app::hob_database;
+use hob_app::startup::telemetry::telemetry_options;
 use hob_app::{AskService, AskServiceParts};
 use hob_config::{Config, ServerConfig};
 use hob_core::{Engine, FinishReason, RequestSource, Usage};
@@ -30,7 +31,7 @@ async fn recording(
     let home = tempfile::tempdir().unwrap();
     let mut settings = Config::default();
     settings.telemetry.enabled = telemetry;
-    let record = open_record(&settings, home.path());
+    let record = TelemetryService::open(&telemetry_options(&settings), hob_database(home.path()));
     let config = ServerConfig { host: "127.0.0.1".into(), port: 0, ..config };
     let server = TestServer::start_parts(recorded_in(&record, engine), config).await;
     (home, record, server)
@@ -90,7 +91,7 @@ async fn answers_are_counted_and_priced() {
 async fn a_stranger_gets_the_totals_but_not_the_calls() {
     let network = Outside::find();
     let home = tempfile::tempdir().unwrap();
-    let record = open_record(&Config::default(), home.path());
+    let record = TelemetryService::open(&telemetry_options(&Config::default()), hob_database(home.path()));
     record.store().unwrap().record_batch(&[call(None, None)], record.prices()).unwrap();
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
     let config = ServerConfig { host: "0.0.0.0".into(), port: 0, ..ServerConfig::default() };

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use hob_app::AskService;
-use hob_app::startup::tasks::{open_tasks, task_options};
+use hob_app::startup::tasks::{task_options, task_service};
+use hob_app::{AskService, hob_database};
 use hob_channels::{ChannelOptions, ChannelService, GatewayOptions};
 use hob_config::ServerConfig;
 use hob_core::{Ask, Engine, Zone};
@@ -50,8 +50,8 @@ impl TaskServer {
         let engine = Arc::new(ScriptedEngine::saying(&["Hel", "lo"])) as Arc<dyn Engine>;
         let system = Arc::new(AskService::new(parts(engine)));
         let scheduler = Arc::new(Scheduler::new(SchedulerParts {
-            tasks: open_tasks(
-                home.path(),
+            tasks: task_service(
+                hob_database(home.path()),
                 TaskOptions { zone: Zone::UTC, ..task_options(Some(Arc::new(channels))) },
             ),
             ask: Arc::clone(&system) as Arc<dyn Ask>,
@@ -65,6 +65,7 @@ impl TaskServer {
             responses: None,
             library: None,
             keys: None,
+            readiness: Vec::new(),
         };
         TaskServer {
             _home: home,

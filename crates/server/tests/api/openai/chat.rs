@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hob_core::{Delta, FinishReason, TextDelta, ToolCallDelta, Usage};
+use hob_core::{AnswerWarning, Delta, FinishReason, TextDelta, ToolCallDelta, Usage};
 use hob_engines::Style;
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use serde_json::{Value, json};
@@ -37,6 +37,18 @@ pub async fn replaying(models: &'static str, answer: &'static str) -> FakeServer
         _ => Reply::transcript(answer),
     })
     .await
+}
+
+#[tokio::test]
+async fn an_answer_that_had_to_wait_names_its_place_in_the_queue() {
+    let queued = AnswerWarning::Queued { position: 3, seconds: 12 };
+    let engine = ScriptedEngine::saying(&["Hello"]).with_warnings(&[queued]);
+    let server = TestServer::start(Arc::new(engine)).await;
+    for request in [asking(json!({})), asking(json!({"stream": true}))] {
+        let response = server.chat(&request).await;
+        let header = |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap());
+        assert_eq!((header("x-hob-queue"), header("x-hob-warning")), (Some("position=3, seconds=12"), None));
+    }
 }
 
 #[tokio::test]

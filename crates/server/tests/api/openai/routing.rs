@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hob_app::startup::routing::open_routing_service;
-use hob_app::{AskService, AskServiceParts};
+use hob_app::{AskService, AskServiceParts, hob_database};
 use hob_config::ServerConfig;
 use hob_core::Engine;
 use hob_routing::{PolicyName, Router};
@@ -37,7 +37,7 @@ impl RoutingServer {
         let default_model = default_model.map(str::to_owned);
         let system =
             AskService::new(AskServiceParts { default_model, ..parts(Arc::new(engine) as Arc<dyn Engine>) });
-        let service = open_routing_service(home.path(), TelemetryService::default());
+        let service = open_routing_service(hob_database(home.path()), TelemetryService::default());
         let system = Arc::new(system.with_router(Router::new(PolicyName::Heuristic, service)));
         RoutingServer { _home: home, http: TestServer::start_parts(system, config).await }
     }

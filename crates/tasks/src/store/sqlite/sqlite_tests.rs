@@ -2,7 +2,11 @@
 
 use super::*;
 use crate::schedule::ScheduleType;
-use crate::store::tests::{after, asked, claimant, planned, tasks};
+use crate::store::tests::{after, asked, claimant, planned};
+
+fn tasks() -> SqliteTaskStore {
+    SqliteTaskStore::new(hob_db::Database::in_memory(&[MIGRATIONS]).expect("opened"))
+}
 
 #[test]
 fn a_task_that_cannot_be_read_does_not_hold_up_the_others() {

@@ -5,6 +5,7 @@ use hob_db::{Database, DatabaseError, Durability};
 use rusqlite::Connection;
 
 use super::report::first_moment;
+use crate::store::DayDeletion;
 
 /// Subtracts a day from the totals, except those that have reached their limit.
 const SUBTRACT_DAY: &str = "
@@ -28,10 +29,12 @@ pub(super) fn clear(database: &Database) -> Result<u64, DatabaseError> {
     })
 }
 
-pub(super) fn delete_oldest(database: &Database, oldest_kept: UtcDay) -> Result<Option<u64>, DatabaseError> {
+pub(super) fn delete_oldest(database: &Database, oldest_kept: UtcDay) -> Result<DayDeletion, DatabaseError> {
     match database.read(first_moment)? {
-        Some(first) if first.day() < oldest_kept => delete_day(database, first.day()).map(Some),
-        _ => Ok(None),
+        Some(first) if first.day() < oldest_kept => {
+            delete_day(database, first.day()).map(DayDeletion::Deleted)
+        }
+        _ => Ok(DayDeletion::NothingOld),
     }
 }
 

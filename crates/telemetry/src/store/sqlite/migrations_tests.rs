@@ -1,12 +1,13 @@
 //! Calls that an older Hob recorded.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use hob_db::{Database, Migrations};
 
-use crate::call_record::CallRecord;
+use crate::store::TelemetryStore;
 use crate::store::sqlite::{MIGRATIONS, SqliteTelemetryStore};
-use crate::store::tests::export;
+use crate::store::tests::rows;
 
 /// A database as a Hob that knew only the first `steps` left it.
 fn left_at(steps: usize, path: &Path) -> Database {
@@ -52,8 +53,9 @@ fn calls_of_an_older_hob_are_still_on_record() {
              VALUES (2000, 86400000000, 7, 'last', 0, 1, 0, NULL, 0, 2, NULL, 'failed', NULL, 'say "no"', NULL, NULL);"#,
         )
         .expect("recorded");
-    let telemetry = SqliteTelemetryStore::new(Database::open(&path, &[MIGRATIONS]).expect("opened"));
-    let rows: Vec<CallRecord> = export(&telemetry, None).collect::<Result<_, _>>().expect("readable");
+    let database = Database::open(&path, &[MIGRATIONS]).expect("opened");
+    let telemetry: Arc<dyn TelemetryStore> = Arc::new(SqliteTelemetryStore::new(database));
+    let rows = rows(&telemetry);
     let runs: Vec<&str> = rows.iter().map(|row| row.run.as_str()).collect();
     let expected: Vec<String> = (1..=1300).map(|n| format!("r{n}")).chain(["last".to_owned()]).collect();
     assert_eq!(runs, expected);

@@ -29,13 +29,14 @@ use std::time::SystemTime;
 use hob_core::{Moment, RequestSource, UtcDay};
 use hob_db::{Database, DatabaseError, Migrations};
 
-pub use answered::has_answered;
+pub(super) use answered::has_answered;
 
 use crate::call_record::CallRecord;
 use crate::figures::{AgentFigures, CallOverview, DayFigures, EngineFigures, KeyFigures, ModelFigures};
 use crate::inference::Inference;
 use crate::savings::{Prices, ServedTotals};
-use crate::store::{ExportPage, ExportPosition, TelemetryStore};
+use crate::store::report::{Grouping, Groups, agents, engines, first_day, per_day, together, top_models};
+use crate::store::{DayDeletion, ExportPage, ExportPosition, TelemetryStore};
 use crate::timings::ModelSpeed;
 
 /// The migrations of its tables.
@@ -61,6 +62,10 @@ impl SqliteTelemetryStore {
     pub fn new(database: Database) -> Self {
         SqliteTelemetryStore { database }
     }
+
+    fn groups(&self, grouping: Grouping, since: Option<UtcDay>) -> Result<Groups, DatabaseError> {
+        self.database.read(|connection| report::groups(connection, grouping, since))
+    }
 }
 
 impl TelemetryStore for SqliteTelemetryStore {
@@ -69,15 +74,18 @@ impl TelemetryStore for SqliteTelemetryStore {
     }
 
     fn overview(&self, since: Option<UtcDay>) -> Result<CallOverview, DatabaseError> {
-        self.database.read(|connection| report::overview(connection, since))
+        self.database.read(|connection| {
+            let figures = together(report::groups(connection, Grouping::Together, since)?);
+            Ok(CallOverview { recorded_since: report::first_moment(connection)?, figures })
+        })
     }
 
     fn top_models(&self, since: Option<UtcDay>, most: usize) -> Result<Vec<ModelFigures>, DatabaseError> {
-        self.database.read(|connection| report::top_models(connection, since, most))
+        Ok(top_models(self.groups(Grouping::Model, since)?, most))
     }
 
     fn engines(&self, since: Option<UtcDay>) -> Result<Vec<EngineFigures>, DatabaseError> {
-        self.database.read(|connection| report::engines(connection, since))
+        Ok(engines(self.groups(Grouping::Engine, since)?))
     }
 
     fn keys(&self, since: Option<UtcDay>) -> Result<Vec<KeyFigures>, DatabaseError> {
@@ -85,11 +93,11 @@ impl TelemetryStore for SqliteTelemetryStore {
     }
 
     fn agents(&self, since: Option<UtcDay>) -> Result<Vec<AgentFigures>, DatabaseError> {
-        self.database.read(|connection| report::agents(connection, since))
+        Ok(agents(self.groups(Grouping::Agent, since)?))
     }
 
     fn per_day(&self, days: u32, now: SystemTime) -> Result<Vec<DayFigures>, DatabaseError> {
-        self.database.read(|connection| report::per_day(connection, days, now))
+        Ok(per_day(self.groups(Grouping::Day, Some(first_day(days, now)))?, days, now))
     }
 
     fn speeds(&self, since: UtcDay, most: u32) -> Result<Vec<ModelSpeed>, DatabaseError> {
@@ -121,7 +129,7 @@ impl TelemetryStore for SqliteTelemetryStore {
         self.database.read(|connection| export::page_after(connection, position))
     }
 
-    fn delete_oldest(&self, oldest_kept: UtcDay) -> Result<Option<u64>, DatabaseError> {
+    fn delete_oldest(&self, oldest_kept: UtcDay) -> Result<DayDeletion, DatabaseError> {
         delete::delete_oldest(&self.database, oldest_kept)
     }
 

@@ -78,13 +78,21 @@ impl<'t> Pages<'t> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
+
+    use hob_db::Database;
 
     use super::*;
     use crate::inference::{Inference, InferenceEnd};
     use crate::savings::Prices;
-    use crate::store::tests::{DAY, export, inference, noon, telemetry};
+    use crate::store::sqlite::MIGRATIONS;
+    use crate::store::tests::{DAY, inference, noon, rows};
     use crate::store::{SqliteTelemetryStore, TelemetryStore};
+
+    fn telemetry() -> SqliteTelemetryStore {
+        SqliteTelemetryStore::new(Database::in_memory(&[MIGRATIONS]).expect("opened"))
+    }
 
     /// How many inferences each page has, and its bytes.
     fn pages(telemetry: &SqliteTelemetryStore) -> Vec<(usize, usize)> {
@@ -107,7 +115,8 @@ mod tests {
         telemetry.record_batch(&batch, &Prices::standard()).expect("recorded");
         let counts: Vec<usize> = pages(&telemetry).into_iter().map(|(count, _)| count).collect();
         assert_eq!(counts, [1, MAX_INFERENCES, 1, 1]);
-        assert_eq!(export(&telemetry, None).count(), MAX_INFERENCES + 3);
+        let store: Arc<dyn TelemetryStore> = Arc::new(telemetry);
+        assert_eq!(rows(&store).len(), MAX_INFERENCES + 3);
     }
 
     #[test]

@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 
-use hob_core::time::{Moment, UtcDay};
+use hob_core::time::UtcDay;
 use hob_db::{Database, DatabaseError, Durability};
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::pages::Pages;
-use crate::call_record::CallOutcome;
-use crate::entry::{Cost, Entry, Series};
+use crate::entry::{Entry, Series};
 use crate::inference::Inference;
 use crate::latency_histogram::Durations;
 use crate::savings::Prices;
+use crate::store::sums::{ServedSum, Sums, by_start};
 
 // SQLite turns a sum that overflows into a float; `min` limits it to the largest integer.
 const ADD_TO_DAY: &str = "
@@ -80,15 +80,8 @@ pub(super) fn record_batch(
             sums.add(id, &entry);
         }
         pages.finish()?;
-        sums.write(transaction)
+        write(sums, transaction)
     })
-}
-
-/// The batch is in the order of the ends.
-fn by_start(batch: &[Inference]) -> Vec<&Inference> {
-    let mut sorted: Vec<&Inference> = batch.iter().collect();
-    sorted.sort_by_key(|inference| Moment::of(inference.started));
-    sorted
 }
 
 /// The series of a batch by their ids.
@@ -124,97 +117,48 @@ fn series_id(transaction: &Transaction<'_>, series: &Series<'_>) -> rusqlite::Re
     }
 }
 
-/// The sums of a batch, gathered first because many calls have the same key.
-#[derive(Default)]
-struct Sums {
-    days: HashMap<(UtcDay, i64), DaySum>,
-    served: HashMap<i64, ServedSum>,
-}
-
-/// The sums of a quarter of an hour.
-#[derive(Default)]
-struct ServedSum {
-    calls: i64,
-    prompt_tokens: i64,
-    completion_tokens: i64,
-}
-
-#[derive(Default)]
-struct DaySum {
-    calls: i64,
-    failures: i64,
-    cancelled: i64,
-    estimated: i64,
-    prompt_tokens: i64,
-    completion_tokens: i64,
-    cached_tokens: i64,
-    latency_us: i64,
-    first_token_us: i64,
-    first_tokens: i64,
-    cost_pico: i64,
-    unpriced: i64,
-    energy_uj: i64,
-    measured: i64,
-    /// The `completion_tokens` of completed calls.
-    completed_tokens: i64,
-    /// Of completed calls; `None` without any.
-    durations: Option<Durations>,
-}
-
-impl Sums {
-    fn add(&mut self, series: i64, entry: &Entry<'_>) {
-        self.days.entry((entry.started.day(), series)).or_default().add(entry);
-        if entry.saves() {
-            let served = self.served.entry(entry.started.quarter()).or_default();
-            served.calls += 1;
-            served.prompt_tokens = served.prompt_tokens.saturating_add(entry.prompt_tokens);
-            served.completion_tokens = served.completion_tokens.saturating_add(entry.completion_tokens);
+fn write(sums: Sums<i64>, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    let mut add_to_day = transaction.prepare_cached(ADD_TO_DAY)?;
+    let mut add_to_series = transaction.prepare_cached(ADD_TO_SERIES)?;
+    for ((day, series), sum) in sums.days {
+        add_to_day.execute(params![
+            day.days(),
+            series,
+            sum.calls,
+            sum.failures,
+            sum.cancelled,
+            sum.estimated,
+            sum.prompt_tokens,
+            sum.completion_tokens,
+            sum.cached_tokens,
+            sum.latency_us,
+            sum.first_token_us,
+            sum.first_tokens,
+            sum.cost_pico,
+            sum.unpriced,
+            sum.energy_uj,
+            sum.measured,
+            sum.completed_tokens,
+        ])?;
+        add_to_series.execute([
+            series,
+            sum.calls - sum.failures,
+            sum.prompt_tokens,
+            sum.completion_tokens,
+            sum.cost_pico,
+            sum.energy_uj,
+            sum.measured,
+        ])?;
+        if let Some(durations) = sum.durations {
+            add_durations(transaction, day, series, durations)?;
         }
     }
-
-    fn write(self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-        let mut add_to_day = transaction.prepare_cached(ADD_TO_DAY)?;
-        let mut add_to_series = transaction.prepare_cached(ADD_TO_SERIES)?;
-        for ((day, series), sum) in self.days {
-            add_to_day.execute(params![
-                day.days(),
-                series,
-                sum.calls,
-                sum.failures,
-                sum.cancelled,
-                sum.estimated,
-                sum.prompt_tokens,
-                sum.completion_tokens,
-                sum.cached_tokens,
-                sum.latency_us,
-                sum.first_token_us,
-                sum.first_tokens,
-                sum.cost_pico,
-                sum.unpriced,
-                sum.energy_uj,
-                sum.measured,
-                sum.completed_tokens,
-            ])?;
-            add_to_series.execute([
-                series,
-                sum.calls - sum.failures,
-                sum.prompt_tokens,
-                sum.completion_tokens,
-                sum.cost_pico,
-                sum.energy_uj,
-                sum.measured,
-            ])?;
-            if let Some(durations) = sum.durations {
-                add_durations(transaction, day, series, durations)?;
-            }
-        }
-        let mut add_to_served = transaction.prepare_cached(ADD_TO_SERVED)?;
-        for (quarter, served) in self.served {
-            let ServedSum { calls, prompt_tokens, completion_tokens } = served;
-            add_to_served.execute([quarter, calls, prompt_tokens, completion_tokens])?;
-        }
-        Ok(())
+    let mut add_to_served = transaction.prepare_cached(ADD_TO_SERVED)?;
+    for (quarter, served) in sums.served {
+        let ServedSum { calls, prompt_tokens, completion_tokens } = served;
+        add_to_served.execute([quarter, calls, prompt_tokens, completion_tokens])?;
     }
+    Ok(())
 }
 
 fn add_durations(
@@ -233,43 +177,4 @@ fn add_durations(
     let mut replace = transaction.prepare_cached(REPLACE_DURATIONS)?;
     replace.execute(params![day.days(), series, latency, first_token])?;
     Ok(())
-}
-
-impl DaySum {
-    /// A failed call counts with its energy, and with its tokens only if they cost money. It has no speed. A cancelled call
-    /// counts with its tokens, but not with its time.
-    fn add(&mut self, entry: &Entry<'_>) {
-        self.calls += 1;
-        if let Some(energy) = entry.energy_uj {
-            self.energy_uj = self.energy_uj.saturating_add(energy);
-            self.measured += 1;
-        }
-        match entry.outcome {
-            CallOutcome::Failed => self.failures += 1,
-            CallOutcome::Cancelled => self.cancelled += 1,
-            CallOutcome::Complete => {
-                let durations = self.durations.get_or_insert_default();
-                durations.latency.count(entry.latency_us);
-                self.latency_us = self.latency_us.saturating_add(entry.latency_us);
-                self.completed_tokens = self.completed_tokens.saturating_add(entry.completion_tokens);
-                if let Some(first_token) = entry.first_token_us {
-                    durations.first_token.count(first_token);
-                    self.first_token_us = self.first_token_us.saturating_add(first_token);
-                    self.first_tokens += 1;
-                }
-            }
-        }
-        if !entry.used_tokens() {
-            return;
-        }
-        self.estimated += i64::from(entry.estimated);
-        self.prompt_tokens = self.prompt_tokens.saturating_add(entry.prompt_tokens);
-        self.completion_tokens = self.completion_tokens.saturating_add(entry.completion_tokens);
-        self.cached_tokens = self.cached_tokens.saturating_add(entry.cached_tokens.unwrap_or_default());
-        match entry.cost {
-            Cost::Free => {}
-            Cost::Pico(pico) => self.cost_pico = self.cost_pico.saturating_add(pico),
-            Cost::Unknown => self.unpriced += 1,
-        }
-    }
 }

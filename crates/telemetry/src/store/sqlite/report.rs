@@ -1,89 +1,11 @@
 //! Sums for reports, from the daily sums alone, so that their cost does not depend on the number of calls.
 
-use std::collections::BTreeMap;
-use std::time::SystemTime;
-
 use hob_core::{Moment, UtcDay};
 use rusqlite::Connection;
 
-use super::timing::{Group, Grouping, durations};
-use crate::figures::{
-    AgentFigures, CallFigures, CallOverview, DayFigures, EngineFigures, KeyFigures, ModelFigures,
-};
-use crate::inference::Energy;
-use crate::savings::Dollars;
-use crate::timings::{CallTimings, TimingSums};
-
-pub(super) fn overview(connection: &Connection, since: Option<UtcDay>) -> rusqlite::Result<CallOverview> {
-    let figures = groups(connection, Grouping::Together, since)?;
-    Ok(CallOverview {
-        recorded_since: first_moment(connection)?,
-        figures: figures.into_values().next().unwrap_or_default(),
-    })
-}
-
-pub(super) fn top_models(
-    connection: &Connection,
-    since: Option<UtcDay>,
-    most: usize,
-) -> rusqlite::Result<Vec<ModelFigures>> {
-    let models = ranked(connection, Grouping::Model, since)?;
-    let named = |(Group(model, engine), figures)| ModelFigures { model, engine, figures };
-    Ok(models.into_iter().take(most).map(named).collect())
-}
-
-pub(super) fn engines(
-    connection: &Connection,
-    since: Option<UtcDay>,
-) -> rusqlite::Result<Vec<EngineFigures>> {
-    let engines = ranked(connection, Grouping::Engine, since)?;
-    Ok(engines.into_iter().map(|(Group(engine, _), figures)| EngineFigures { engine, figures }).collect())
-}
-
-pub(super) fn agents(connection: &Connection, since: Option<UtcDay>) -> rusqlite::Result<Vec<AgentFigures>> {
-    let agents = ranked(connection, Grouping::Agent, since)?;
-    let named = |(Group(agent, _), figures)| {
-        let agent = Some(agent).filter(|agent: &String| !agent.is_empty());
-        AgentFigures { agent, figures }
-    };
-    Ok(agents.into_iter().map(named).collect())
-}
-
-pub(super) fn keys(connection: &Connection, since: Option<UtcDay>) -> rusqlite::Result<Vec<KeyFigures>> {
-    let keys = ranked(connection, Grouping::Key, since)?;
-    let named = |(Group(key, _), figures)| {
-        let key = Some(key).filter(|key: &String| !key.is_empty());
-        KeyFigures { key, figures }
-    };
-    Ok(keys.into_iter().map(named).collect())
-}
-
-pub(super) fn per_day(
-    connection: &Connection,
-    days: u32,
-    now: SystemTime,
-) -> rusqlite::Result<Vec<DayFigures>> {
-    let today = UtcDay::of(now);
-    let first = today.minus(days.saturating_sub(1));
-    let mut found = groups(connection, Grouping::Day, Some(first))?;
-    let of_day = |ago| {
-        let day = today.minus(ago);
-        let figures = found.remove(&Group(day.days().to_string(), String::new())).unwrap_or_default();
-        DayFigures { day, figures }
-    };
-    Ok((0..days).rev().map(of_day).collect())
-}
-
-fn ranked(
-    connection: &Connection,
-    grouping: Grouping,
-    since: Option<UtcDay>,
-) -> rusqlite::Result<Vec<(Group, CallFigures)>> {
-    // Sorted by name before, which decides between equals.
-    let mut ranked: Vec<_> = groups(connection, grouping, since)?.into_iter().collect();
-    ranked.sort_by_key(|(_, figures)| std::cmp::Reverse(figures.calls));
-    Ok(ranked)
-}
+use super::timing::{durations, read_group};
+use crate::store::report::{GroupSums, Grouping, Groups, dollars};
+use crate::timings::TimingSums;
 
 pub(super) fn first_moment(connection: &Connection) -> rusqlite::Result<Option<Moment>> {
     let first =
@@ -91,11 +13,11 @@ pub(super) fn first_moment(connection: &Connection) -> rusqlite::Result<Option<M
     Ok(Option::<i64>::map(first, Moment::from_microseconds))
 }
 
-fn groups(
+pub(super) fn groups(
     connection: &Connection,
     grouping: Grouping,
     since: Option<UtcDay>,
-) -> rusqlite::Result<BTreeMap<Group, CallFigures>> {
+) -> rusqlite::Result<Groups> {
     let columns = grouping.columns();
     let since = since.map_or(i64::MIN, UtcDay::days);
     let mut durations = durations(connection, columns, "TRUE", since)?;
@@ -108,45 +30,31 @@ fn groups(
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([since])?;
-    let mut groups = BTreeMap::new();
+    let mut groups = Groups::new();
     while let Some(row) = rows.next()? {
-        let group = Group::read(row)?;
+        let group = read_group(row)?;
         let count = |column: usize| row.get::<_, i64>(column).map(i64::unsigned_abs);
-        let (calls, failures, cancelled) = (count(2)?, count(3)?, count(4)?);
-        let times = TimingSums {
-            durations: durations.remove(&group).unwrap_or_default(),
-            latency_us: row.get(9)?,
-            completed: calls - failures - cancelled,
-            first_token_us: row.get(10)?,
-            streamed: count(11)?,
-        };
-        let CallTimings { latency, first_token } = times.timings();
-        let figures = CallFigures {
-            calls,
-            failures,
-            cancelled,
+        let sums = GroupSums {
+            calls: count(2)?,
+            failures: count(3)?,
+            cancelled: count(4)?,
             estimated: count(5)?,
             prompt_tokens: count(6)?,
             completion_tokens: count(7)?,
             cached_tokens: count(8)?,
-            latency,
-            first_token,
+            first_tokens: count(11)?,
             cost: dollars(count(12)?, count(13)?),
             unpriced: count(14)?,
-            energy: energy(row.get(15)?, count(16)?),
+            energy_uj: row.get(15)?,
             measured: count(16)?,
+            timings: TimingSums {
+                durations: durations.remove(&group).unwrap_or_default(),
+                latency_us: row.get(9)?,
+                first_token_us: row.get(10)?,
+                ..TimingSums::default()
+            },
         };
-        groups.insert(group, figures);
+        groups.insert(group, sums.figures());
     }
     Ok(groups)
-}
-
-/// An amount from millionths of a dollar and the remainder.
-pub(super) fn dollars(micro: u64, pico: u64) -> Dollars {
-    Dollars::from_pico(u128::from(micro) * 1_000_000 + u128::from(pico))
-}
-
-/// The energy of `measured` calls, if any.
-pub(super) fn energy(microjoules: f64, measured: u64) -> Option<Energy> {
-    (measured > 0).then(|| Energy::from_microjoules(microjoules as u64))
 }

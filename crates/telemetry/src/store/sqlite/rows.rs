@@ -8,7 +8,7 @@ use hob_core::{Moment, RequestSource};
 use rusqlite::types::FromSqlError;
 use rusqlite::{CachedStatement, Connection, params};
 
-use crate::call_record::{CallOutcome, CallRecord};
+use crate::call_record::{CallOutcome, CallRecord, tokens_per_second};
 use crate::inference::Energy;
 use crate::packed::{Packed, unpack};
 use crate::savings::Dollars;
@@ -131,7 +131,6 @@ impl<'c> Names<'c> {
         let name = self.of(inference.series)?;
         let Packed { completion_tokens, outcome, .. } = inference;
         let latency = from_microseconds(inference.latency_us);
-        let measurable = outcome == CallOutcome::Complete && completion_tokens > 0 && !latency.is_zero();
         Ok(CallRecord {
             started: Moment::from_microseconds(inference.started),
             run: inference.run.into_owned(),
@@ -148,7 +147,7 @@ impl<'c> Names<'c> {
             estimated: inference.estimated != 0,
             latency,
             first_token: inference.first_token_us.map(from_microseconds),
-            tokens_per_second: measurable.then(|| completion_tokens as f64 / latency.as_secs_f64()),
+            tokens_per_second: tokens_per_second(outcome, completion_tokens, latency),
             outcome,
             finish_reason: inference.finish_reason,
             error: inference.error,
@@ -172,7 +171,3 @@ fn read_name(row: &rusqlite::Row<'_>) -> rusqlite::Result<Name> {
     let key = Some(key).filter(|key| !key.is_empty());
     Ok(Name { source: row.get(0)?, engine: row.get(1)?, model: row.get(2)?, agent, key })
 }
-
-#[cfg(test)]
-#[path = "rows_tests.rs"]
-mod tests;

@@ -4,19 +4,14 @@ use hob_core::engine::CLOUD;
 use hob_core::{Moment, RequestSource, UtcDay};
 use rusqlite::{Connection, params};
 
-use super::report::{dollars, energy, first_moment};
+use super::report::first_moment;
 use super::rows::recent;
 use super::timing::served_timings;
 use crate::savings::{Dollars, MeasuredEnergy, Quarter, ServedModel, ServedTotals};
-
-/// The number of last calls in the savings.
-const RECENT: usize = 10;
-
-/// The days of the chart and the timings, including today.
-const DAYS: u32 = 30;
+use crate::store::report::{SERVED_DAYS, SERVED_RECENT, dollars, energy};
 
 pub(super) fn served(connection: &Connection, today: UtcDay) -> rusqlite::Result<ServedTotals> {
-    let timings = served_timings(connection, today.minus(DAYS - 1))?;
+    let timings = served_timings(connection, today.minus(SERVED_DAYS - 1))?;
     let mut models = local_models(connection)?;
     for model in &mut models {
         let name = (model.model.clone(), model.engine.clone());
@@ -28,10 +23,10 @@ pub(super) fn served(connection: &Connection, today: UtcDay) -> rusqlite::Result
         models,
         timings: timings.together,
         // One day more than the chart, because days in other zones begin up to a day earlier.
-        quarters: quarters(connection, today.minus(DAYS))?,
+        quarters: quarters(connection, today.minus(SERVED_DAYS))?,
         cloud_cost,
         energy,
-        recent: recent(connection, RECENT)?,
+        recent: recent(connection, SERVED_RECENT)?,
     })
 }
 

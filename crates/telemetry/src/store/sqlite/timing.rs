@@ -7,39 +7,11 @@ use hob_core::{RequestSource, UtcDay};
 use rusqlite::Connection;
 
 use crate::latency_histogram::Durations;
-use crate::timings::{CallTimings, ModelSpeed, TimingSums};
+use crate::store::report::{Group, Grouping, ServedTimings};
+use crate::timings::{ModelSpeed, TimingSums};
 
-#[derive(Clone, Copy)]
-pub(super) enum Grouping {
-    Together,
-    Model,
-    Engine,
-    Agent,
-    Key,
-    Day,
-}
-
-impl Grouping {
-    /// The two columns of a [`Group`].
-    pub(super) fn columns(self) -> &'static str {
-        match self {
-            Grouping::Together => "'', ''",
-            Grouping::Model => "model, engine",
-            Grouping::Engine => "engine, ''",
-            Grouping::Agent => "agent, ''",
-            Grouping::Key => "key, ''",
-            Grouping::Day => "cast(day AS TEXT), ''",
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Group(pub(super) String, pub(super) String);
-
-impl Group {
-    pub(super) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Group(row.get(0)?, row.get(1)?))
-    }
+pub(super) fn read_group(row: &rusqlite::Row<'_>) -> rusqlite::Result<Group> {
+    Ok(Group(row.get(0)?, row.get(1)?))
 }
 
 /// Only calls with a time count: a cancelled call has tokens, but no time. Days without the tokens of completed calls are
@@ -73,14 +45,14 @@ pub(super) fn durations(
     let mut rows = statement.query([since])?;
     let mut durations: HashMap<Group, Durations> = HashMap::new();
     while let Some(row) = rows.next()? {
-        let of_group = durations.entry(Group::read(row)?).or_default();
+        let of_group = durations.entry(read_group(row)?).or_default();
         of_group.latency.add_encoded(row.get_ref(2)?.as_blob()?);
         of_group.first_token.add_encoded(row.get_ref(3)?.as_blob()?);
     }
     Ok(durations)
 }
 
-/// The latencies of local answers since a day: in total, and by model and engine.
+/// The latencies of local answers since a day.
 pub(super) fn served_timings(connection: &Connection, since: UtcDay) -> rusqlite::Result<ServedTimings> {
     let columns = Grouping::Model.columns();
     // Local calls without benchmarks.
@@ -92,10 +64,9 @@ pub(super) fn served_timings(connection: &Connection, since: UtcDay) -> rusqlite
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([since.days()])?;
-    let mut together = TimingSums::default();
-    let mut by_model = HashMap::new();
+    let mut groups = Vec::new();
     while let Some(row) = rows.next()? {
-        let group = Group::read(row)?;
+        let group = read_group(row)?;
         let times = TimingSums {
             durations: durations.remove(&group).unwrap_or_default(),
             latency_us: row.get(2)?,
@@ -103,14 +74,7 @@ pub(super) fn served_timings(connection: &Connection, since: UtcDay) -> rusqlite
             first_token_us: row.get(4)?,
             streamed: row.get::<_, i64>(5)?.unsigned_abs(),
         };
-        together.add(&times);
-        let Group(model, engine) = group;
-        by_model.insert((model, engine), times.timings());
+        groups.push((group, times));
     }
-    Ok(ServedTimings { together: together.timings(), by_model })
-}
-
-pub(super) struct ServedTimings {
-    pub(super) together: CallTimings,
-    pub(super) by_model: HashMap<(String, String), CallTimings>,
+    Ok(ServedTimings::of(groups))
 }

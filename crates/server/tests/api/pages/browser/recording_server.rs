@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hob_app::startup::telemetry::open_record;
+use hob_app::hob_database;
+use hob_app::startup::telemetry::telemetry_options;
 use hob_config::{Config, ServerConfig};
 use hob_core::{Delta, FinishReason, Usage};
 use hob_telemetry::Inference;
@@ -89,7 +90,7 @@ impl Stopped {
 }
 
 async fn start(home: &Path, models: &[&str], config: &ServerConfig) -> (TelemetryService, TestServer) {
-    let record = open_record(&Config::default(), home);
+    let record = TelemetryService::open(&telemetry_options(&Config::default()), hob_database(home));
     let engine = ScriptedEngine::new(|_| {
         vec![
             Ok(Delta::text("Hello")),

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use hob_app::startup::telemetry::open_record;
+use hob_app::hob_database;
+use hob_app::startup::telemetry::telemetry_options;
 use hob_config::Config;
 use hob_core::{Delta, FinishReason, RequestSource, Usage};
 use hob_engines::Style;
-use hob_telemetry::{Inference, InferenceEnd};
+use hob_telemetry::{Inference, InferenceEnd, TelemetryService};
 use hob_testkit::{FakeServer, ScriptedEngine};
 
 use super::chromium::{Browser, Device};
@@ -60,7 +61,7 @@ fn month(now: SystemTime) -> Vec<Inference> {
 #[ignore = "writes the pictures of the documentation"]
 async fn picture_of_the_dashboard() {
     let home = tempfile::tempdir().unwrap();
-    let record = open_record(&Config::default(), home.path());
+    let record = TelemetryService::open(&telemetry_options(&Config::default()), hob_database(home.path()));
     record.store().unwrap().record_batch(&month(SystemTime::now()), record.prices()).unwrap();
     let fake = FakeServer::start(|_| models()).await;
     let engine = engine_at(&fake, Style::LLAMACPP);

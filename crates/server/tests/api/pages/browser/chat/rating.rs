@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use hob_app::AskService;
 use hob_app::startup::routing::open_routing_service;
+use hob_app::{AskService, hob_database};
 use hob_config::ServerConfig;
 use hob_core::Engine;
 use hob_engines::Style;
@@ -26,7 +26,7 @@ fn pressed(rating: &str) -> String {
 async fn a_button_rates_an_answer_and_the_router_learns_from_it() {
     let home = tempfile::tempdir().unwrap();
     let engine = ScriptedEngine::saying(&["hi"]).with_models(&["large:70b", "small:1b"]);
-    let service = open_routing_service(home.path(), TelemetryService::default());
+    let service = open_routing_service(hob_database(home.path()), TelemetryService::default());
     let system = AskService::new(parts(Arc::new(engine) as Arc<dyn Engine>));
     let system = system.with_router(Router::new(PolicyName::Heuristic, service.clone()));
     let server = TestServer::start_parts(Arc::new(system), loopback_config()).await;

@@ -1,5 +1,7 @@
 //! Stored responses and conversations in SQLite. Opens the database when something is first stored or looked up.
 
+mod prune;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -9,11 +11,13 @@ use hob_db::{Database, DatabaseError, Durability, LazyDatabase};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::limits::{MAX_CHAIN, MAX_CHAIN_BYTES, MAX_CONVERSATION_BYTES, MAX_CONVERSATION_ITEMS};
-use super::prune::{PruneSchedule, Stored, number, prune};
+use super::prune::{PruneSchedule, Stored, number};
 use super::{
     Appended, ConversationAppend, ConversationItem, FoundItems, ItemOrder, ItemPage, ResponseChain,
     ResponseOwner, ResponseStore, StoredConversation, StoredResponse,
 };
+
+use prune::prune;
 
 /// A response that waits to be written.
 pub(super) struct WaitingResponse {
@@ -25,12 +29,17 @@ pub(super) struct WaitingResponse {
 /// The responses and conversations in a database.
 pub struct SqliteResponseStore {
     database: LazyDatabase,
-    schedule: PruneSchedule,
+    responses: PruneSchedule,
+    conversations: PruneSchedule,
 }
 
 impl SqliteResponseStore {
     pub fn new(database: impl Into<LazyDatabase>) -> Self {
-        SqliteResponseStore { database: database.into(), schedule: PruneSchedule::default() }
+        SqliteResponseStore {
+            database: database.into(),
+            responses: PruneSchedule::of(Stored::Responses),
+            conversations: PruneSchedule::of(Stored::Conversations),
+        }
     }
 
     /// Stores new responses in one transaction.
@@ -48,10 +57,54 @@ impl SqliteResponseStore {
         now: SystemTime,
     ) -> rusqlite::Result<()> {
         write_response(transaction, owner, response, now)?;
-        match self.schedule.is_due(owner, response.body.len() + response.input.len()) {
+        match self.responses.is_due(owner, response.body.len() + response.input.len()) {
             true => prune(transaction, Stored::Responses, owner, &response.id, now),
             false => Ok(()),
         }
+    }
+
+    /// Adds items to a conversation: all of them or none.
+    fn append_items(
+        &self,
+        transaction: &Transaction<'_>,
+        owner: &ResponseOwner,
+        append: &ConversationAppend,
+        now: SystemTime,
+    ) -> rusqlite::Result<Appended> {
+        let ConversationAppend { conversation, items } = append;
+        if !touch_conversation(transaction, owner, conversation, now)? {
+            return Ok(Appended::NoSuchConversation);
+        }
+        let mut ids: HashSet<String> = transaction
+            .prepare_cached("SELECT id FROM conversation_item WHERE conversation = ?1")?
+            .query_map([conversation], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        let bytes: i64 = transaction
+            .prepare_cached("SELECT bytes FROM stored_conversation WHERE id = ?1")?
+            .query_row([conversation], |row| row.get(0))?;
+        let added: usize = items.iter().map(|item| item.item.len()).sum();
+        if ids.len() + items.len() > MAX_CONVERSATION_ITEMS
+            || bytes.saturating_add(number(added)) > number(MAX_CONVERSATION_BYTES)
+        {
+            return Ok(Appended::Full);
+        }
+        if let Some(taken) = items.iter().find(|item| !ids.insert(item.id.clone())) {
+            return Ok(Appended::IdTaken(taken.id.clone()));
+        }
+        let mut statement = transaction.prepare_cached(
+            "INSERT INTO conversation_item (conversation, number, id, item)
+             VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM conversation_item WHERE conversation = ?1), ?2, ?3)",
+        )?;
+        for ConversationItem { id, item } in items {
+            statement.execute([conversation, id, item])?;
+        }
+        transaction
+            .prepare_cached("UPDATE stored_conversation SET bytes = ?2 WHERE id = ?1")?
+            .execute(rusqlite::params![conversation, bytes.saturating_add(number(added))])?;
+        if self.conversations.is_due(owner, added) {
+            prune(transaction, Stored::Conversations, owner, conversation, now)?;
+        }
+        Ok(Appended::Yes)
     }
 
     /// A response is written for every answer, so it need not survive a power cut.
@@ -81,7 +134,7 @@ impl ResponseStore for SqliteResponseStore {
     ) -> Result<Appended, DatabaseError> {
         self.write(|transaction| {
             self.save_one(transaction, owner, response, now)?;
-            append.map_or(Ok(Appended::Yes), |append| append_items(transaction, owner, append, now))
+            append.map_or(Ok(Appended::Yes), |append| self.append_items(transaction, owner, append, now))
         })
     }
 
@@ -102,7 +155,9 @@ impl ResponseStore for SqliteResponseStore {
                 return Ok(None);
             }
             write_response(transaction, owner, response, now)?;
-            append.map_or(Ok(Appended::Yes), |append| append_items(transaction, owner, append, now)).map(Some)
+            append
+                .map_or(Ok(Appended::Yes), |append| self.append_items(transaction, owner, append, now))
+                .map(Some)
         })
     }
 
@@ -149,7 +204,10 @@ impl ResponseStore for SqliteResponseStore {
                      VALUES (?1, ?2, ?3, ?4, 0, ?3)",
                 )?
                 .execute(params![id, owner.as_str(), created.microseconds(), metadata])?;
-            prune(transaction, Stored::Conversations, owner, id, created.time())
+            match self.conversations.is_due(owner, metadata.len()) {
+                true => prune(transaction, Stored::Conversations, owner, id, created.time()),
+                false => Ok(()),
+            }
         })
     }
 
@@ -255,7 +313,7 @@ impl ResponseStore for SqliteResponseStore {
         append: &ConversationAppend,
         now: SystemTime,
     ) -> Result<Appended, DatabaseError> {
-        self.write(|transaction| append_items(transaction, owner, append, now))
+        self.write(|transaction| self.append_items(transaction, owner, append, now))
     }
 
     fn delete_item(&self, owner: &ResponseOwner, id: &str, item: &str) -> Result<bool, DatabaseError> {
@@ -360,47 +418,6 @@ fn touch_conversation(
     let mut statement = transaction
         .prepare_cached("UPDATE stored_conversation SET last_used = ?3 WHERE owner = ?1 AND id = ?2")?;
     Ok(statement.execute(params![owner.as_str(), id, Moment::of(now).microseconds()])? > 0)
-}
-
-/// Adds items to a conversation: all of them or none.
-fn append_items(
-    transaction: &Transaction<'_>,
-    owner: &ResponseOwner,
-    append: &ConversationAppend,
-    now: SystemTime,
-) -> rusqlite::Result<Appended> {
-    let ConversationAppend { conversation, items } = append;
-    if !touch_conversation(transaction, owner, conversation, now)? {
-        return Ok(Appended::NoSuchConversation);
-    }
-    let mut ids: HashSet<String> = transaction
-        .prepare_cached("SELECT id FROM conversation_item WHERE conversation = ?1")?
-        .query_map([conversation], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
-    let bytes: i64 = transaction
-        .prepare_cached("SELECT bytes FROM stored_conversation WHERE id = ?1")?
-        .query_row([conversation], |row| row.get(0))?;
-    let added: usize = items.iter().map(|item| item.item.len()).sum();
-    if ids.len() + items.len() > MAX_CONVERSATION_ITEMS
-        || bytes.saturating_add(number(added)) > number(MAX_CONVERSATION_BYTES)
-    {
-        return Ok(Appended::Full);
-    }
-    if let Some(taken) = items.iter().find(|item| !ids.insert(item.id.clone())) {
-        return Ok(Appended::IdTaken(taken.id.clone()));
-    }
-    let mut statement = transaction.prepare_cached(
-        "INSERT INTO conversation_item (conversation, number, id, item)
-         VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM conversation_item WHERE conversation = ?1), ?2, ?3)",
-    )?;
-    for ConversationItem { id, item } in items {
-        statement.execute([conversation, id, item])?;
-    }
-    transaction
-        .prepare_cached("UPDATE stored_conversation SET bytes = ?2 WHERE id = ?1")?
-        .execute(rusqlite::params![conversation, bytes.saturating_add(number(added))])?;
-    prune(transaction, Stored::Conversations, owner, conversation, now)?;
-    Ok(Appended::Yes)
 }
 
 fn count_bytes(transaction: &Transaction<'_>, conversation: &str) -> rusqlite::Result<()> {

@@ -1,17 +1,84 @@
 //! Stored responses: found again by their owner alone, continued, deleted, and kept within the limits.
 
+mod buffered;
+mod processes;
+
+use std::ops::Deref;
 use std::time::{Duration, SystemTime};
 
 use hob_db::Database;
+use hob_db::postgres::PostgresDatabase;
+use hob_testkit::{PostgresServer, TestDatabase, on_both_databases};
 
 use super::limits::{MAX_CHAIN, MAX_CONVERSATION_BYTES, MAX_CONVERSATION_ITEMS, StoredLimits};
 use super::prune::PRUNE_EVERY;
 use super::*;
-use crate::MIGRATIONS;
+use crate::{MIGRATIONS, POSTGRES_MIGRATIONS};
+use processes::{
+    a_background_response_is_renewed_cancelled_and_ended_by_any_process,
+    a_full_conversation_is_full_for_all_processes, an_id_is_taken_once_by_several_processes,
+    chains_and_limits_of_several_processes_do_not_block_each_other,
+    several_processes_add_to_a_conversation_without_gaps_or_doubles,
+};
+
+/// A database, and what opens it once more, as another process does.
+struct TestResponses {
+    store: Arc<dyn ResponseStore>,
+    open: Box<dyn Fn() -> Arc<dyn ResponseStore>>,
+    _database: Option<TestDatabase>,
+}
+
+impl Deref for TestResponses {
+    type Target = dyn ResponseStore;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.store
+    }
+}
+
+type NewResponses = fn() -> TestResponses;
+
+fn sqlite() -> TestResponses {
+    let database = Database::in_memory(&[MIGRATIONS]).expect("opened");
+    let open = move || -> Arc<dyn ResponseStore> { Arc::new(SqliteResponseStore::new(database.clone())) };
+    TestResponses { store: open(), open: Box::new(open), _database: None }
+}
+
+fn postgres() -> TestResponses {
+    let database = PostgresServer::shared().create_database();
+    let url = database.url();
+    let open = move || -> Arc<dyn ResponseStore> {
+        let options = url.parse().expect("a URL");
+        let database = PostgresDatabase::new(options, &[POSTGRES_MIGRATIONS]).expect("opened");
+        Arc::new(PostgresResponseStore::new(database))
+    };
+    TestResponses { store: open(), open: Box::new(open), _database: Some(database) }
+}
 
 fn store() -> SqliteResponseStore {
     SqliteResponseStore::new(Database::in_memory(&[MIGRATIONS]).expect("opened"))
 }
+
+on_both_databases!(sqlite, postgres:
+    what_belongs_to_one_caller_is_not_there_for_another,
+    a_chain_is_complete_or_says_what_is_missing,
+    a_chain_has_a_length_even_if_it_is_a_circle,
+    what_was_not_used_for_the_longest_time_makes_room,
+    what_is_old_or_large_makes_room,
+    a_response_that_was_deleted_while_it_was_written_stays_deleted,
+    a_conversation_has_its_items_in_order,
+    a_conversation_takes_so_many_items_and_bytes,
+    an_id_is_in_a_conversation_once,
+    a_stranger_displaces_its_own_before_those_of_others,
+    large_responses_make_room_before_they_are_many,
+    old_conversations_make_room,
+    several_processes_add_to_a_conversation_without_gaps_or_doubles,
+    an_id_is_taken_once_by_several_processes,
+    a_full_conversation_is_full_for_all_processes,
+    a_background_response_is_renewed_cancelled_and_ended_by_any_process,
+    chains_and_limits_of_several_processes_do_not_block_each_other,
+    any_character_of_a_response_is_found_again,
+);
 
 fn stranger() -> ResponseOwner {
     ResponseOwner::stranger("192.0.2.1")
@@ -69,9 +136,8 @@ fn nothing_is_created_by_looking() {
     assert!(!path.exists());
 }
 
-#[test]
-fn what_belongs_to_one_caller_is_not_there_for_another() {
-    let store = store();
+fn what_belongs_to_one_caller_is_not_there_for_another(new: NewResponses) {
+    let store = new();
     let callers = [ResponseOwner::owner(), stranger(), ResponseOwner::stranger("192.0.2.2")];
     for (index, owner) in callers.iter().enumerate() {
         let stranger = &callers[(index + 1) % callers.len()];
@@ -104,9 +170,8 @@ fn what_belongs_to_one_caller_is_not_there_for_another() {
     }
 }
 
-#[test]
-fn a_chain_is_complete_or_says_what_is_missing() {
-    let store = store();
+fn a_chain_is_complete_or_says_what_is_missing(new: NewResponses) {
+    let store = new();
     let owner = ResponseOwner::owner();
     let all = [response("a", None), response("b", Some("a")), response("c", Some("b"))];
     for response in &all {
@@ -117,9 +182,8 @@ fn a_chain_is_complete_or_says_what_is_missing() {
     assert_eq!(store.chain(&owner, "c", at(2)).expect("read"), ResponseChain::Missing("a".into()));
 }
 
-#[test]
-fn a_chain_has_a_length_even_if_it_is_a_circle() {
-    let store = store();
+fn a_chain_has_a_length_even_if_it_is_a_circle(new: NewResponses) {
+    let store = new();
     let owner = ResponseOwner::owner();
     store.save(&owner, &response("0", None), None, at(1)).expect("written");
     for number in 1..MAX_CHAIN {
@@ -133,9 +197,8 @@ fn a_chain_has_a_length_even_if_it_is_a_circle() {
     assert_eq!(store.chain(&owner, &last, at(1)).expect("read"), ResponseChain::TooLong);
 }
 
-#[test]
-fn what_was_not_used_for_the_longest_time_makes_room() {
-    let store = store();
+fn what_was_not_used_for_the_longest_time_makes_room(new: NewResponses) {
+    let store = new();
     let stranger = stranger();
     let owner = ResponseOwner::owner();
     let limits = StoredLimits::of(&stranger);
@@ -156,19 +219,18 @@ fn what_was_not_used_for_the_longest_time_makes_room() {
     assert!(store.find(&owner, "owners").expect("read").is_some(), "a caller displaces only its own");
 }
 
-#[test]
-fn what_is_old_or_large_makes_room() {
+fn what_is_old_or_large_makes_room(new: NewResponses) {
     let owner = stranger();
     let limits = StoredLimits::of(&owner);
     let later = limits.age.as_secs() + 100;
-    let aged = store();
+    let aged = new();
     aged.save(&owner, &response("old", None), None, at(1)).expect("written");
     for number in 0..PRUNE_EVERY {
         aged.save(&owner, &response(&number.to_string(), None), None, at(later)).expect("written");
     }
     assert_eq!(aged.find(&owner, "old").expect("read"), None);
 
-    let large = store();
+    let large = new();
     let body = "x".repeat(limits.response_bytes / PRUNE_EVERY as usize);
     for number in 0..2 * PRUNE_EVERY + 1 {
         let response = StoredResponse { body: body.clone(), ..response(&number.to_string(), None) };
@@ -178,9 +240,8 @@ fn what_is_old_or_large_makes_room() {
     assert!(large.find(&owner, &(2 * PRUNE_EVERY).to_string()).expect("read").is_some());
 }
 
-#[test]
-fn a_response_that_was_deleted_while_it_was_written_stays_deleted() {
-    let store = store();
+fn a_response_that_was_deleted_while_it_was_written_stays_deleted(new: NewResponses) {
+    let store = new();
     let owner = ResponseOwner::owner();
     let lease = Some(Moment::of(at(60)));
     let running = StoredResponse { lease, ..response("a", None) };
@@ -203,9 +264,8 @@ fn a_response_that_was_deleted_while_it_was_written_stays_deleted() {
     assert_eq!(store.find(&owner, "a").expect("read"), None);
 }
 
-#[test]
-fn a_conversation_has_its_items_in_order() {
-    let store = store();
+fn a_conversation_has_its_items_in_order(new: NewResponses) {
+    let store = new();
     let owner = ResponseOwner::owner();
     store.create_conversation(&owner, &conversation("c", 7)).expect("written");
     assert!(store.set_metadata(&owner, "c", "{\"a\":\"b\"}").expect("written"));
@@ -239,9 +299,8 @@ fn a_conversation_has_its_items_in_order() {
     assert_eq!(store.conversation(&owner, "c").expect("read"), None);
 }
 
-#[test]
-fn a_conversation_takes_so_many_items_and_bytes() {
-    let store = store();
+fn a_conversation_takes_so_many_items_and_bytes(new: NewResponses) {
+    let store = new();
     let owner = ResponseOwner::owner();
     for id in ["many", "large"] {
         store.create_conversation(&owner, &conversation(id, 1)).expect("written");
@@ -266,9 +325,8 @@ fn a_conversation_takes_so_many_items_and_bytes() {
     assert!(store.find(&owner, "r").expect("read").is_some(), "the response itself is stored");
 }
 
-#[test]
-fn an_id_is_in_a_conversation_once() {
-    let store = store();
+fn an_id_is_in_a_conversation_once(new: NewResponses) {
+    let store = new();
     let owner = ResponseOwner::owner();
     store.create_conversation(&owner, &conversation("c", 1)).expect("written");
     let added =
@@ -279,9 +337,8 @@ fn an_id_is_in_a_conversation_once() {
     assert_eq!(store.items(&owner, "c", &ItemPage::ALL, at(2)).expect("read"), all(&["a"]));
 }
 
-#[test]
-fn a_stranger_displaces_its_own_before_those_of_others() {
-    let store = store();
+fn a_stranger_displaces_its_own_before_those_of_others(new: NewResponses) {
+    let store = new();
     let (loud, quiet) = (stranger(), ResponseOwner::stranger("192.0.2.2"));
     let limits = StoredLimits::of(&loud);
     store.save(&quiet, &response("quiet", None), None, at(1)).expect("written");
@@ -290,7 +347,7 @@ fn a_stranger_displaces_its_own_before_those_of_others() {
     for number in 0..more {
         store.save(&loud, &response(&number.to_string(), None), None, at(2 + number)).expect("written");
     }
-    for number in 0..=limits.conversations as u64 {
+    for number in 0..=limits.conversations as u64 + PRUNE_EVERY {
         store.create_conversation(&loud, &conversation(&number.to_string(), 2 + number)).expect("written");
     }
     assert_eq!(store.find(&loud, "0").expect("read"), None);
@@ -307,103 +364,63 @@ fn a_stranger_displaces_its_own_before_those_of_others() {
     assert_eq!(store.find(&quiet, "quiet").expect("read"), None);
 }
 
-#[test]
-fn large_responses_make_room_before_they_are_many() {
-    let store = store();
+fn large_responses_make_room_before_they_are_many(new: NewResponses) {
+    let store = new();
     let stranger = stranger();
     let limits = StoredLimits::of(&stranger);
     let large = |number: u64| StoredResponse {
         body: "x".repeat(limits.response_bytes),
         ..response(&number.to_string(), None)
     };
-    for number in 0..PRUNE_EVERY {
+    // Fewer than those after which the limits are looked at anyway.
+    let most = PRUNE_EVERY / 4;
+    for number in 0..most {
         store.save(&stranger, &large(number), None, at(1 + number)).expect("written");
     }
     let stored =
-        (0..PRUNE_EVERY).filter(|number| store.find(&stranger, &number.to_string()).expect("read").is_some());
+        (0..most).filter(|number| store.find(&stranger, &number.to_string()).expect("read").is_some());
     assert!(stored.count() <= 2, "they were counted");
 }
 
-#[test]
-fn old_conversations_make_room() {
-    let store = store();
+fn old_conversations_make_room(new: NewResponses) {
+    let store = new();
     let owner = stranger();
     let limits = StoredLimits::of(&owner);
-    for number in 0..=limits.conversations as u64 {
+    let more = limits.conversations as u64 + PRUNE_EVERY;
+    for number in 0..=more {
         store.create_conversation(&owner, &conversation(&number.to_string(), number)).expect("written");
     }
+    let newest = more.to_string();
     assert_eq!(store.conversation(&owner, "0").expect("read"), None);
-    assert!(store.conversation(&owner, "1").expect("read").is_some());
+    assert!(store.conversation(&owner, &newest).expect("read").is_some());
     let later = limits.age.as_secs() + 10_000;
-    store.create_conversation(&owner, &conversation("new", later)).expect("written");
-    assert_eq!(store.conversation(&owner, "1").expect("read"), None);
+    for number in 0..PRUNE_EVERY {
+        store.create_conversation(&owner, &conversation(&format!("new {number}"), later)).expect("written");
+    }
+    assert_eq!(store.conversation(&owner, &newest).expect("read"), None);
 }
 
-fn buffered() -> BufferedResponseStore {
-    BufferedResponseStore::new(store())
-}
-
-#[test]
-fn a_response_that_waits_is_found_continued_and_deleted() {
-    let store = buffered();
-    let owner = ResponseOwner::owner();
-    store.save_soon(&owner, response("a", None), at(1)).expect("taken");
-    assert_eq!(store.find(&owner, "a").expect("read"), Some(response("a", None)));
-    assert_eq!(store.find(&stranger(), "a").expect("read"), None);
-    store.save_soon(&owner, response("b", Some("a")), at(2)).expect("taken");
-    let chain = ResponseChain::Whole(vec![response("a", None), response("b", Some("a"))]);
-    assert_eq!(store.chain(&owner, "b", at(3)).expect("read"), chain);
-    store.save_soon(&owner, response("c", None), at(4)).expect("taken");
-    assert!(store.delete(&owner, "c").expect("written"));
-    store.flush().expect("written");
-    assert_eq!(store.find(&owner, "c").expect("read"), None);
-}
-
-#[test]
-fn what_waits_is_written_when_the_store_is_closed_or_flushed() {
-    let root = tempfile::tempdir().expect("a directory");
-    let path = root.path().join("hob.db");
-    let open = || SqliteResponseStore::new(Database::open(&path, &[MIGRATIONS]).expect("opened"));
-    let owner = ResponseOwner::owner();
-    let closed = BufferedResponseStore::new(open());
-    closed.save_soon(&owner, response("a", None), at(1)).expect("taken");
-    drop(closed);
-    assert_eq!(open().find(&owner, "a").expect("read"), Some(response("a", None)));
-    let flushed = BufferedResponseStore::new(open());
-    flushed.save_soon(&owner, response("b", None), at(1)).expect("taken");
-    flushed.flush().expect("written");
-    assert_eq!(open().find(&owner, "b").expect("read"), Some(response("b", None)));
-}
-
-#[test]
-fn a_database_that_cannot_be_written_gets_what_waits_when_it_can() {
-    let root = tempfile::tempdir().expect("a directory");
-    let path = root.path().join("hob.db");
-    std::fs::create_dir(&path).expect("made");
-    let store =
-        BufferedResponseStore::new(SqliteResponseStore::new(hob_db::LazyDatabase::at(&path, &[MIGRATIONS])));
-    let owner = ResponseOwner::owner();
-    store.save_soon(&owner, response("a", None), at(1)).expect("taken");
-    assert!(store.flush().is_err());
-    assert_eq!(store.find(&owner, "a").expect("read"), Some(response("a", None)));
-    std::fs::remove_dir(&path).expect("removed");
-    store.flush().expect("written");
-    drop(store);
-    let reopened = SqliteResponseStore::new(Database::open(&path, &[MIGRATIONS]).expect("opened"));
-    assert_eq!(reopened.find(&owner, "a").expect("read"), Some(response("a", None)));
-}
-
-#[test]
-fn so_many_responses_wait_and_no_more() {
-    let root = tempfile::tempdir().expect("a directory");
-    let path = root.path().join("hob.db");
-    std::fs::create_dir(&path).expect("made");
-    let store =
-        BufferedResponseStore::new(SqliteResponseStore::new(hob_db::LazyDatabase::at(&path, &[MIGRATIONS])));
-    let owner = ResponseOwner::owner();
-    let large = StoredResponse { body: "x".repeat(17 << 20), ..response("large", None) };
-    assert_eq!(store.save_soon(&owner, large.clone(), at(1)), Err(large));
-    let taken = (0..2_000)
-        .take_while(|number| store.save_soon(&owner, response(&number.to_string(), None), at(1)).is_ok());
-    assert_eq!(taken.count(), 1_024);
+fn any_character_of_a_response_is_found_again(new: NewResponses) {
+    let store = new();
+    let owner = ResponseOwner::stranger("\0");
+    let odd = "\0 \u{1a} \u{1a}0 ü";
+    let response = StoredResponse {
+        id: odd.into(),
+        previous: Some(odd.into()),
+        body: format!("{{\"text\":\"{odd}\\u0000\"}}"),
+        input: odd.into(),
+        lease: None,
+    };
+    store.save(&owner, &response, None, at(1)).expect("written");
+    assert_eq!(store.find(&owner, odd).expect("read"), Some(response));
+    let conversation =
+        StoredConversation { id: odd.into(), created: Moment::of(at(1)), metadata: odd.into() };
+    store.create_conversation(&owner, &conversation).expect("written");
+    assert_eq!(store.conversation(&owner, odd).expect("read"), Some(conversation));
+    let added = ConversationItem { id: odd.into(), item: odd.into() };
+    store.append(&owner, &append(odd, vec![added.clone()]), at(1)).expect("written");
+    assert_eq!(store.item(&owner, odd, odd).expect("read"), Some(added));
+    assert!(store.delete_item(&owner, odd, odd).expect("written"));
+    assert!(store.delete(&owner, odd).expect("written"));
+    assert_eq!(store.find(&owner, "%00\0").expect("read"), None, "an id that cannot exist is not an error");
 }

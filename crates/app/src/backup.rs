@@ -1,0 +1,432 @@
+//! Backups of all databases in one file, from SQLite or PostgreSQL, and back into either. A backup is a ZIP archive of SQLite files
+//! and a manifest, so the migrations of Hob also apply to old backups.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use hob_core::time::Moment;
+use hob_db::copy::{CopyError, CopyReport, ExistingRows, forget_copy};
+use hob_db::postgres::PostgresDatabase;
+use hob_db::{Database, DatabaseError, copy_file, count_rows, inspect, settle_file};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tempfile::{NamedTempFile, TempDir};
+use thiserror::Error;
+use zip::result::ZipError;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipArchive, ZipWriter};
+
+use crate::database_copy::{
+    CopyListener, StateCopyError, StateLocation, check_unused, files_to_postgres, postgres_to_files,
+};
+use crate::databases::{DATABASE, HOB_MIGRATIONS, MEMORY_DATABASE, MEMORY_MIGRATIONS};
+
+/// The form of the archive. A new form gets the next number.
+const FORMAT: u32 = 1;
+
+const MANIFEST: &str = "manifest.json";
+
+/// The most bytes of a manifest.
+const MAX_MANIFEST: u64 = 1 << 20;
+
+const FILES: [&str; 2] = [DATABASE, MEMORY_DATABASE];
+
+/// What a backup contains.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackupManifest {
+    /// The form of the archive.
+    pub format: u32,
+    /// The version of the Hob that wrote it.
+    pub hob: String,
+    /// When, in UTC.
+    pub created: String,
+    /// `sqlite` or `postgres`.
+    pub database: String,
+    pub files: Vec<BackupFile>,
+}
+
+/// A SQLite file in a backup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackupFile {
+    pub name: String,
+    pub bytes: u64,
+    pub sha256: String,
+    /// The number of rows of each table.
+    pub rows: BTreeMap<String, u64>,
+}
+
+/// Where the data went that a restored backup replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Restored {
+    pub aside: Vec<PathBuf>,
+}
+
+#[derive(Debug, Error)]
+pub enum BackupError {
+    #[error("the file {} already exists. Use another name.", path.display())]
+    Exists { path: PathBuf },
+
+    #[error("cannot write {}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+
+    #[error("cannot read {}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+
+    #[error("{} is not a backup of Hob ({source})", path.display())]
+    NotABackup { path: PathBuf, source: ZipError },
+
+    #[error("the backup {} is damaged: {what}. Nothing was changed. Use another backup.", path.display())]
+    Damaged { path: PathBuf, what: String },
+
+    #[error("the backup {} was written by a newer Hob ({hob}). Update Hob, and try again.", path.display())]
+    Newer { path: PathBuf, hob: String },
+
+    #[error("{name} already has data. Add --force to replace it; the old data is kept.")]
+    Occupied { name: String },
+
+    #[error(transparent)]
+    Copy(#[from] StateCopyError),
+
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+}
+
+/// Writes everything in `from` to the new file `path`, while Hob may run. Blocks.
+pub fn back_up(
+    from: &StateLocation,
+    path: &Path,
+    listener: CopyListener<'_>,
+) -> Result<BackupManifest, BackupError> {
+    if path.exists() {
+        return Err(BackupError::Exists { path: path.to_owned() });
+    }
+    let unwritable = |source| BackupError::Write { path: path.to_owned(), source };
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let work = tempfile::Builder::new().prefix(".hob-backup-").tempdir_in(directory).map_err(unwritable)?;
+    let database = match from {
+        StateLocation::Files(home) => {
+            for file in FILES {
+                copy_file(&home.join(file), &work.path().join(file))?;
+            }
+            "sqlite"
+        }
+        StateLocation::Postgres(database) => {
+            postgres_to_files(database, work.path(), ExistingRows::Continue, listener)?;
+            for (file, migrations) in [(DATABASE, HOB_MIGRATIONS), (MEMORY_DATABASE, MEMORY_MIGRATIONS)] {
+                let path = work.path().join(file);
+                if path.exists() {
+                    forget_copy(&Database::open(&path, migrations)?)?;
+                    settle_file(&path)?;
+                }
+            }
+            "postgres"
+        }
+    };
+    let mut manifest = BackupManifest {
+        format: FORMAT,
+        hob: env!("CARGO_PKG_VERSION").to_owned(),
+        created: Moment::of(SystemTime::now()).timestamp().to_string(),
+        database: database.to_owned(),
+        files: Vec::new(),
+    };
+    let mut archive = ZipWriter::new(NamedTempFile::new_in(directory).map_err(unwritable)?);
+    let options = SimpleFileOptions::default()
+        .compression_method(CompressionMethod::Deflated)
+        .large_file(true)
+        .unix_permissions(0o600);
+    let mut write = || -> Result<(), BackupError> {
+        for file in FILES {
+            let source = work.path().join(file);
+            if !source.exists() {
+                continue;
+            }
+            let rows = count_rows(&source)?;
+            archive.start_file(file, options).map_err(|error| unwritable(error.into()))?;
+            let (bytes, sha256) = File::open(&source)
+                .and_then(|mut file| copy_hashed(&mut file, &mut archive))
+                .map_err(unwritable)?;
+            manifest.files.push(BackupFile { name: file.to_owned(), bytes, sha256, rows });
+        }
+        Ok(())
+    };
+    write()?;
+    if manifest.files.is_empty() {
+        return Err(StateCopyError::NothingThere { path: PathBuf::from(from.name()) }.into());
+    }
+    let text = serde_json::to_vec_pretty(&manifest).map_err(|error| unwritable(error.into()))?;
+    archive.start_file(MANIFEST, options).map_err(|error| unwritable(error.into()))?;
+    archive.write_all(&text).map_err(unwritable)?;
+    let file = archive.finish().map_err(|error| unwritable(error.into()))?;
+    file.as_file().sync_all().map_err(unwritable)?;
+    file.persist_noclobber(path).map_err(|error| unwritable(error.error))?;
+    Ok(manifest)
+}
+
+/// Reads `input` to its end, and returns its length and its SHA-256.
+fn copy_hashed(input: &mut dyn Read, output: &mut dyn Write) -> io::Result<(u64, String)> {
+    let (mut hash, mut bytes) = (Sha256::new(), 0);
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let count = input.read(&mut buffer)?;
+        if count == 0 {
+            let digest = hash.finalize();
+            return Ok((bytes, digest.iter().map(|byte| format!("{byte:02x}")).collect()));
+        }
+        hash.update(&buffer[..count]);
+        output.write_all(&buffer[..count])?;
+        bytes += count as u64;
+    }
+}
+
+/// A backup whose checksums are right, extracted.
+pub struct OpenedBackup {
+    pub manifest: BackupManifest,
+    directory: TempDir,
+    /// By which an unfinished restore of it is recognised.
+    name: String,
+}
+
+/// Checks the backup at `path`, and extracts it to a temporary directory in `scratch`. Blocks.
+pub fn open_backup(path: &Path, scratch: &Path) -> Result<OpenedBackup, BackupError> {
+    let unreadable = |source| BackupError::Read { path: path.to_owned(), source };
+    let damaged = |what: String| BackupError::Damaged { path: path.to_owned(), what };
+    let file = File::open(path).map_err(unreadable)?;
+    let mut archive =
+        ZipArchive::new(file).map_err(|source| BackupError::NotABackup { path: path.to_owned(), source })?;
+    let manifest = read_manifest(&mut archive, path)?;
+    fs::create_dir_all(scratch).map_err(|source| BackupError::Write { path: scratch.to_owned(), source })?;
+    let directory = tempfile::Builder::new()
+        .prefix(".hob-restore-")
+        .tempdir_in(scratch)
+        .map_err(|source| BackupError::Write { path: scratch.to_owned(), source })?;
+    for BackupFile { name, bytes, sha256, .. } in &manifest.files {
+        if !FILES.contains(&name.as_str()) {
+            return Err(BackupError::Newer { path: path.to_owned(), hob: manifest.hob.clone() });
+        }
+        let mut entry = archive.by_name(name).map_err(|error| damaged(format!("{name}: {error}")))?;
+        let target = directory.path().join(name);
+        let unwritable = |source| BackupError::Write { path: target.clone(), source };
+        // Readable by its owner only.
+        let mut output = NamedTempFile::new_in(directory.path()).map_err(unwritable)?;
+        let found = copy_hashed(&mut entry.by_ref().take(bytes.saturating_add(1)), &mut output)
+            .map_err(|error| damaged(format!("{name}: {error}")))?;
+        output.as_file().sync_all().map_err(unwritable)?;
+        output.persist(&target).map_err(|error| unwritable(error.error))?;
+        if found != (*bytes, sha256.clone()) {
+            return Err(damaged(format!("the checksum of {name} is wrong")));
+        }
+        let migrations = if name == DATABASE { HOB_MIGRATIONS } else { MEMORY_MIGRATIONS };
+        inspect(&target, migrations).map_err(|error| match error {
+            DatabaseError::Newer { .. } => {
+                BackupError::Newer { path: path.to_owned(), hob: manifest.hob.clone() }
+            }
+            other => damaged(format!("{name}: {other}")),
+        })?;
+        settle_file(&target)?;
+    }
+    let hashes: Vec<&str> =
+        manifest.files.iter().map(|file| &file.sha256[..16.min(file.sha256.len())]).collect();
+    let name = format!("the backup {}", hashes.join("-"));
+    Ok(OpenedBackup { manifest, directory, name })
+}
+
+fn read_manifest(archive: &mut ZipArchive<File>, path: &Path) -> Result<BackupManifest, BackupError> {
+    let damaged = |what: String| BackupError::Damaged { path: path.to_owned(), what };
+    let entry = archive
+        .by_name(MANIFEST)
+        .map_err(|source| BackupError::NotABackup { path: path.to_owned(), source })?;
+    let mut text = String::new();
+    entry.take(MAX_MANIFEST).read_to_string(&mut text).map_err(|error| damaged(error.to_string()))?;
+    let value: serde_json::Value =
+        serde_json::from_str(&text).map_err(|error| damaged(format!("{MANIFEST}: {error}")))?;
+    if value["format"].as_u64().is_none_or(|format| format > u64::from(FORMAT)) {
+        let hob = value["hob"].as_str().unwrap_or("of an unknown version").to_owned();
+        return Err(BackupError::Newer { path: path.to_owned(), hob });
+    }
+    serde_json::from_value(value).map_err(|error| damaged(format!("{MANIFEST}: {error}")))
+}
+
+/// Whether a restored backup may replace data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replace {
+    Never,
+    /// The old data is moved aside first.
+    KeepingOld,
+}
+
+/// Puts a backup in the place of what is in `to`. `home` gets what is moved aside. Nothing else may use `to`. Blocks.
+pub fn restore(
+    backup: OpenedBackup,
+    to: &StateLocation,
+    home: &Path,
+    replace: Replace,
+    listener: CopyListener<'_>,
+) -> Result<Restored, BackupError> {
+    match to {
+        StateLocation::Files(directory) => restore_files(&backup, directory, replace),
+        StateLocation::Postgres(database) => {
+            check_unused(to)?;
+            restore_to_server(&backup, database, home, replace, listener)
+        }
+    }
+}
+
+fn restore_files(backup: &OpenedBackup, home: &Path, replace: Replace) -> Result<Restored, BackupError> {
+    let existing: Vec<PathBuf> =
+        FILES.iter().map(|file| home.join(file)).filter(|path| path.exists()).collect();
+    if let (Some(path), Replace::Never) = (existing.first(), replace) {
+        return Err(BackupError::Occupied { name: path.display().to_string() });
+    }
+    match check_unused(&StateLocation::Files(home.to_owned())) {
+        // What is damaged is moved aside, too.
+        Ok(()) | Err(StateCopyError::Database(DatabaseError::Damaged { .. })) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let stamp = stamp();
+    let mut restored = Restored::default();
+    let rename = |from: &Path, to: &Path| {
+        fs::rename(from, to).map_err(|source| BackupError::Write { path: to.to_owned(), source })
+    };
+    for path in existing {
+        let aside = beside(&path, &format!(".before-restore-{stamp}"));
+        for ending in ["-wal", "-shm"] {
+            let log = beside(&path, ending);
+            if log.exists() {
+                rename(&log, &beside(&aside, ending))?;
+            }
+        }
+        rename(&path, &aside)?;
+        restored.aside.push(aside);
+    }
+    for file in &backup.manifest.files {
+        rename(&backup.directory.path().join(&file.name), &home.join(&file.name))?;
+    }
+    Ok(restored)
+}
+
+fn restore_to_server(
+    backup: &OpenedBackup,
+    database: &PostgresDatabase,
+    home: &Path,
+    replace: Replace,
+    listener: CopyListener<'_>,
+) -> Result<Restored, BackupError> {
+    let copy =
+        |existing| files_to_postgres(backup.directory.path(), database, &backup.name, existing, listener);
+    // An unfinished restore of the same backup continues.
+    match copy(ExistingRows::Continue) {
+        Ok(CopyReport { was_complete: false, .. }) => return Ok(Restored::default()),
+        Ok(_) | Err(StateCopyError::Copy(CopyError::Occupied { .. } | CopyError::OtherSource { .. })) => {}
+        Err(error) => return Err(error.into()),
+    }
+    if replace == Replace::Never {
+        return Err(BackupError::Occupied { name: format!("the database at {}", database.server()) });
+    }
+    let aside = home.join(format!("before-restore-{}.zip", stamp()));
+    back_up(&StateLocation::Postgres(database.clone()), &aside, listener)?;
+    copy(ExistingRows::Delete)?;
+    Ok(Restored { aside: vec![aside] })
+}
+
+/// Such as `20261116T131500`.
+fn stamp() -> String {
+    let now = Moment::of(SystemTime::now()).timestamp().to_string();
+    now.chars().filter(|character| !matches!(character, '-' | ':')).take(15).collect()
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A home with both files, and its backup.
+    fn backed_up() -> (TempDir, PathBuf) {
+        let root = tempfile::tempdir().expect("a directory");
+        for (file, migrations) in [(DATABASE, HOB_MIGRATIONS), (MEMORY_DATABASE, MEMORY_MIGRATIONS)] {
+            drop(Database::open(&root.path().join(file), migrations).expect("made"));
+        }
+        let path = root.path().join("backup.zip");
+        back_up(&StateLocation::Files(root.path().to_owned()), &path, &|_| {}).expect("saved");
+        (root, path)
+    }
+
+    /// A backup with these files.
+    fn archive(path: &Path, entries: &[(&str, &[u8])]) {
+        let mut archive = ZipWriter::new(File::create(path).expect("a file"));
+        for (name, bytes) in entries {
+            archive.start_file(*name, SimpleFileOptions::default()).expect("begun");
+            archive.write_all(bytes).expect("written");
+        }
+        archive.finish().expect("written");
+    }
+
+    #[test]
+    fn a_backup_is_readable_by_its_owner_only_and_leaves_nothing_beside_it() {
+        let (root, path) = backed_up();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(path.metadata().expect("there").permissions().mode() & 0o777, 0o600);
+        }
+        let opened = open_backup(&path, root.path()).expect("good");
+        let names: Vec<&str> = opened.manifest.files.iter().map(|file| file.name.as_str()).collect();
+        assert_eq!(names, FILES);
+        drop(opened);
+        let hidden = fs::read_dir(root.path())
+            .expect("a directory")
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .filter(|name| name.starts_with('.'));
+        assert_eq!(hidden.collect::<Vec<_>>(), [""; 0]);
+    }
+
+    #[test]
+    fn a_backup_of_a_newer_hob_is_refused() {
+        let (root, path) = backed_up();
+        archive(&path, &[(MANIFEST, br#"{"format": 2, "hob": "9.0.0", "parts": []}"#)]);
+        let refused = open_backup(&path, root.path()).err().expect("refused").to_string();
+        assert_eq!(
+            refused,
+            format!(
+                "the backup {} was written by a newer Hob (9.0.0). Update Hob, and try again.",
+                path.display()
+            )
+        );
+
+        let newer = Database::open(&root.path().join(DATABASE), HOB_MIGRATIONS).expect("opened");
+        let later = "UPDATE schema_version SET version = version + 1";
+        newer.write(|transaction| transaction.execute(later, [])).expect("written");
+        drop(newer);
+        let path = root.path().join("newer.zip");
+        back_up(&StateLocation::Files(root.path().to_owned()), &path, &|_| {}).expect("saved");
+        assert!(matches!(open_backup(&path, root.path()), Err(BackupError::Newer { .. })));
+    }
+
+    #[test]
+    fn a_wrong_checksum_is_noticed() {
+        let (root, path) = backed_up();
+        let opened = open_backup(&path, root.path()).expect("good");
+        let manifest = serde_json::to_vec(&opened.manifest).expect("JSON");
+        let database = fs::read(opened.directory.path().join(DATABASE)).expect("there");
+        let mut other = database.clone();
+        if let Some(byte) = other.last_mut() {
+            *byte ^= 1;
+        }
+        archive(&path, &[(MANIFEST, &manifest), (DATABASE, &other)]);
+        let refused = open_backup(&path, root.path()).err().expect("refused").to_string();
+        assert!(refused.contains("the checksum of hob.db is wrong"), "{refused}");
+        archive(&path, &[(MANIFEST, &manifest), (DATABASE, &database)]);
+        let refused = open_backup(&path, root.path()).err().expect("refused").to_string();
+        assert!(refused.contains("memory.db"), "{refused}");
+    }
+}

@@ -1,0 +1,49 @@
+//! Every table is copied between databases, or is known to need no copy.
+
+use std::collections::BTreeSet;
+
+use hob_app::{HOB_MIGRATIONS, MEMORY_MIGRATIONS, POSTGRES_MIGRATIONS, hob_copy_tables, memory_copy_tables};
+use hob_db::postgres::PostgresDatabase;
+use hob_db::{Database, count_rows};
+use hob_testkit::PostgresServer;
+
+/// Tables of SQLite that are made of others, or count versions.
+const NOT_COPIED_FROM_SQLITE: &[&str] = &["schema_version", "memory_code", "memory_vector_gone"];
+
+/// Tables of PostgreSQL that are made of others, count versions, or are of running processes.
+const NOT_COPIED_FROM_POSTGRES: &[&str] =
+    &["schema_version", "memory_words", "channel_lease", "channel_outbox"];
+
+fn names<'a>(tables: impl IntoIterator<Item = &'a str>) -> BTreeSet<String> {
+    tables.into_iter().map(str::to_owned).collect()
+}
+
+#[test]
+fn every_table_of_sqlite_is_copied() {
+    let root = tempfile::tempdir().expect("a directory");
+    let mut found = BTreeSet::new();
+    for (file, migrations) in [("hob.db", HOB_MIGRATIONS), ("memory.db", MEMORY_MIGRATIONS)] {
+        let path = root.path().join(file);
+        drop(Database::open(&path, migrations).expect("made"));
+        found.extend(count_rows(&path).expect("counted").into_keys());
+    }
+    let tables = [hob_copy_tables(), memory_copy_tables()].concat();
+    let copied = tables.iter().map(|table| table.sqlite.map_or(table.name, |form| form.table));
+    assert_eq!(found, names(copied.chain(NOT_COPIED_FROM_SQLITE.iter().copied())));
+}
+
+#[test]
+fn every_table_of_postgresql_is_copied() {
+    let created = PostgresServer::shared().create_database();
+    let database =
+        PostgresDatabase::new(created.url().parse().expect("a URL"), POSTGRES_MIGRATIONS).expect("opened");
+    let found = database.read(|transaction| {
+        let rows =
+            transaction.query("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'", &[])?;
+        rows.iter().map(|row| Ok(row.try_get(0)?)).collect::<Result<BTreeSet<String>, _>>()
+    });
+    let tables = [hob_copy_tables(), memory_copy_tables()].concat();
+    // The first vector creates its table.
+    let copied = tables.iter().map(|table| table.name).filter(|name| *name != "memory_vector");
+    assert_eq!(found.expect("read"), names(copied.chain(NOT_COPIED_FROM_POSTGRES.iter().copied())));
+}

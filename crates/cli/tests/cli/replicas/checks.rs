@@ -1,0 +1,145 @@
+//! What must be true after all faults. Each check returns what is wrong.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde_json::Value;
+
+use super::cluster::Life;
+use super::engine::{Call, mark_of};
+use super::load::{Answered, Exchange};
+use super::messages;
+
+/// Calls that may wait in a process for the database, as documented for `hob_telemetry_dropped_total`.
+const TELEMETRY_QUEUE: usize = 8192;
+
+/// Everything that is known about the calls of a test.
+pub struct Evidence {
+    pub calls: Vec<Call>,
+    pub lives: Vec<Life>,
+}
+
+impl Evidence {
+    fn was_killed(&self, call: &Call) -> bool {
+        self.lives[call.process].killed.is_some()
+    }
+
+    fn calls_about(&self, subject: &str) -> Vec<&Call> {
+        self.calls.iter().filter(|call| call.subject == subject).collect()
+    }
+
+    /// A request may fail only if its replica did not live from its start to its end.
+    pub fn failed_requests(&self, exchanges: &[Exchange]) -> (usize, Vec<String>) {
+        let (mut excused, mut wrong) = (0, Vec::new());
+        for exchange in exchanges {
+            let Some(failure) = &exchange.failure else { continue };
+            let lived = |life: &Life| {
+                Some(&life.address) == exchange.replica.as_ref()
+                    && life.began <= exchange.began
+                    && life.killed.is_none_or(|killed| killed > exchange.ended)
+            };
+            if exchange.replica.is_none() || self.lives.iter().any(lived) {
+                wrong.push(format!("{} at {:?}: {failure}", exchange.what, exchange.replica));
+            } else {
+                excused += 1;
+            }
+        }
+        (excused, wrong)
+    }
+
+    /// The runs of a task against the calls for it: every call belongs to one run, and a run without a result was interrupted with
+    /// its process.
+    pub fn runs(&self, task: &TaskRuns) -> Vec<String> {
+        let TaskRuns { subject, runs } = task;
+        let mut wrong = Vec::new();
+        let slots: BTreeSet<&str> = runs.iter().filter_map(|run| run["slot"].as_str()).collect();
+        if slots.len() != runs.len() {
+            wrong.push(format!("{subject} has two runs for a slot: {runs:?}"));
+        }
+        let mut results = BTreeSet::new();
+        let mut interrupted = 0;
+        for run in runs {
+            match (run["outcome"].as_str(), run["result"].as_str().and_then(|text| mark_of(text, subject))) {
+                (Some("succeeded"), Some(mark)) => {
+                    if !results.insert(mark) {
+                        wrong.push(format!("{subject} has the result {mark} twice"));
+                    }
+                }
+                (Some("interrupted"), _) => interrupted += 1,
+                _ => wrong.push(format!("{subject} has a run that did not succeed: {run}")),
+            }
+        }
+        let calls = self.calls_about(subject);
+        let without_result: Vec<&&Call> = calls.iter().filter(|call| !results.contains(&call.mark)).collect();
+        if results.len() + without_result.len() != calls.len() || without_result.len() > interrupted {
+            wrong.push(format!("{subject} ran {} times, but its log has {runs:?}", calls.len()));
+        }
+        for call in without_result {
+            if !self.was_killed(call) {
+                wrong.push(format!("{subject} lost the result of call {}, whose process lived", call.mark));
+            }
+        }
+        wrong
+    }
+
+    /// A message is answered once. It is asked again only if the process that asked was killed.
+    pub fn messages(&self, frames: &[Value], count: usize) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for number in 0..count {
+            let answers = messages::answers(frames, number);
+            let calls = self.calls_about(&messages::subject(number));
+            let living = calls.iter().filter(|call| !self.was_killed(call)).count();
+            let distinct: BTreeSet<&u64> = answers.iter().collect();
+            let is_repeated = distinct.len() != answers.len();
+            if answers.is_empty() || is_repeated || living > 1 {
+                wrong.push(format!("message {number} has the answers {answers:?} of the calls {calls:?}"));
+            }
+        }
+        wrong
+    }
+
+    /// Every call is recorded once, except the last ones of a process that was killed. Returns how many those are.
+    pub fn telemetry(&self, records: &[Value], answered: &[Answered]) -> (usize, Vec<String>) {
+        let mut wrong = Vec::new();
+        let mut recorded: HashMap<u64, usize> = HashMap::new();
+        for record in records {
+            *recorded.entry(record["prompt_tokens"].as_u64().unwrap_or_default()).or_default() += 1;
+        }
+        let ends: HashMap<u64, _> = answered.iter().map(|answer| (answer.mark, answer.ended)).collect();
+        // The latest start of a recorded call of each process.
+        let mut latest: BTreeMap<usize, _> = BTreeMap::new();
+        for call in self.calls.iter().filter(|call| recorded.contains_key(&call.mark)) {
+            let began = latest.entry(call.process).or_insert(call.began);
+            *began = call.began.max(*began);
+        }
+        let mut lost: BTreeMap<usize, usize> = BTreeMap::new();
+        for call in &self.calls {
+            match recorded.remove(&call.mark) {
+                Some(1) => {}
+                Some(times) => wrong.push(format!("{call:?} is recorded {times} times")),
+                None if !self.was_killed(call) => wrong.push(format!("{call:?} is not recorded")),
+                None => {
+                    *lost.entry(call.process).or_default() += 1;
+                    // Records are written in order: if a later one was, an earlier one was too.
+                    if let (Some(ended), Some(latest)) = (ends.get(&call.mark), latest.get(&call.process))
+                        && ended < latest
+                    {
+                        wrong.push(format!("{call:?} is not recorded, but a later call of its process is"));
+                    }
+                }
+            }
+        }
+        if !recorded.is_empty() {
+            wrong.push(format!("records without a call: {recorded:?}"));
+        }
+        if lost.values().any(|count| *count > TELEMETRY_QUEUE) {
+            wrong.push(format!("more records are lost than may wait: {lost:?}"));
+        }
+        (lost.values().sum(), wrong)
+    }
+}
+
+/// The log of a task.
+pub struct TaskRuns {
+    pub subject: String,
+    pub runs: Vec<Value>,
+}

@@ -1,0 +1,460 @@
+//! The order of the work, and the comparison at the end.
+
+use rusqlite::Connection;
+
+use super::page::{Described, Page, Position};
+use super::state::{self, TableState};
+use super::value::{CopyRow, CopyValue, Tally};
+use super::{
+    CopyError, CopyProgress, CopyReport, CopyRequest, CopyStep, CopyTable, ExistingRows, postgres_side,
+    sqlite_side,
+};
+use crate::postgres::{PostgresDatabase, PostgresTransaction};
+use crate::{Database, DatabaseError};
+
+/// The most rows and about the most bytes of a batch.
+const MAX_ROWS: usize = 2_048;
+const MAX_BYTES: usize = 4 << 20;
+
+/// Rows of the first batch of a table, whose size is not known yet.
+const FIRST_ROWS: usize = 64;
+
+/// A snapshot of a database.
+trait Reader {
+    fn count(&mut self, table: &CopyTable) -> Result<u64, DatabaseError>;
+
+    fn page(
+        &mut self,
+        table: &CopyTable,
+        described: &Described,
+        position: &Position,
+        limit: i64,
+    ) -> Result<Page, DatabaseError>;
+}
+
+/// A database that gets rows.
+trait Writer {
+    fn name(&self) -> String;
+
+    /// Checks what is there, and returns how many rows of each table an earlier run has copied; `None` if it is complete.
+    fn begin(&mut self, request: &CopyRequest<'_>) -> Result<Option<Vec<u64>>, CopyError>;
+
+    /// Creates a table that is only created when it is needed.
+    fn prepare(&mut self, table: &CopyTable) -> Result<Option<Described>, DatabaseError>;
+
+    /// Writes rows that follow the first `from` ones. Returns `false` if another copy has written meanwhile.
+    fn write(
+        &mut self,
+        table: &CopyTable,
+        described: &Described,
+        rows: &[CopyRow],
+        from: u64,
+    ) -> Result<bool, DatabaseError>;
+
+    /// Reads the table again.
+    fn tally(
+        &mut self,
+        table: &CopyTable,
+        described: &Described,
+        listener: &mut dyn FnMut(u64),
+    ) -> Result<Tally, DatabaseError>;
+
+    fn complete(&mut self, tables: &[CopyTable]) -> Result<(), DatabaseError>;
+}
+
+/// Copies from a file to a server. Blocks.
+pub fn copy_to_postgres(
+    source: &Database,
+    target: &PostgresDatabase,
+    request: &CopyRequest<'_>,
+) -> Result<CopyReport, CopyError> {
+    source.read(|connection| {
+        let mut reader = SqliteReader { database: source, connection };
+        Ok(copy(&mut reader, &mut PostgresWriter { database: target }, request))
+    })?
+}
+
+/// Copies from a server to a file, out of one snapshot. Blocks.
+pub fn copy_to_sqlite(
+    source: &PostgresDatabase,
+    target: &Database,
+    request: &CopyRequest<'_>,
+) -> Result<CopyReport, CopyError> {
+    source.read(|transaction| {
+        transaction.wait_without_limit()?;
+        let mut described = Vec::new();
+        for table in request.tables {
+            described.push((table.name, postgres_side::describe(transaction, table)?));
+        }
+        let mut reader = PostgresReader { database: source, transaction };
+        Ok(copy(&mut reader, &mut SqliteWriter { database: target, described }, request))
+    })?
+}
+
+fn copy(
+    reader: &mut dyn Reader,
+    writer: &mut dyn Writer,
+    request: &CopyRequest<'_>,
+) -> Result<CopyReport, CopyError> {
+    let Some(begun) = writer.begin(request)? else {
+        return Ok(CopyReport { was_complete: true, ..CopyReport::default() });
+    };
+    let mut report = CopyReport::default();
+    let mut copied = Vec::new();
+    for (table, done) in request.tables.iter().zip(begun) {
+        let total = reader.count(table)?;
+        report.tables.push((table.name.to_owned(), total));
+        if done > total {
+            return Err(CopyError::Differs {
+                table: table.name,
+                target: writer.name(),
+                expected: total,
+                found: done,
+            });
+        }
+        if total > 0 {
+            let Some(described) = writer.prepare(table)? else {
+                return Err(CopyError::MissingTable { table: table.name, target: writer.name() });
+            };
+            report.copied += copy_table(reader, writer, request, (table, &described), (done, total))?;
+            copied.push((table, described, total));
+        }
+    }
+    for (table, described, total) in &copied {
+        compare(reader, writer, request, (table, described), *total)?;
+    }
+    writer.complete(request.tables)?;
+    Ok(report)
+}
+
+/// Returns how many rows were copied.
+fn copy_table(
+    reader: &mut dyn Reader,
+    writer: &mut dyn Writer,
+    request: &CopyRequest<'_>,
+    (table, described): (&CopyTable, &Described),
+    (begin, total): (u64, u64),
+) -> Result<u64, CopyError> {
+    let (mut done, mut position, mut limit) = (begin, Position::Offset(begin), FIRST_ROWS);
+    loop {
+        let progress =
+            CopyProgress { table: table.name, rows: done, total: total.max(done), step: CopyStep::Copying };
+        (request.listener)(&progress);
+        let page = reader.page(table, described, &position, limit as i64)?;
+        if page.rows.is_empty() {
+            return Ok(done - begin);
+        }
+        if !writer.write(table, described, &page.rows, done)? {
+            return Err(CopyError::Concurrent { target: writer.name() });
+        }
+        done += page.rows.len() as u64;
+        limit = next_limit(&page.rows);
+        position = Position::After(page.last);
+    }
+}
+
+/// As many rows as fit, if they are like the last ones.
+fn next_limit(rows: &[CopyRow]) -> usize {
+    let bytes: usize = rows.iter().flatten().map(CopyValue::size).sum();
+    (MAX_BYTES / (bytes / rows.len().max(1)).max(1)).clamp(1, MAX_ROWS)
+}
+
+fn compare(
+    reader: &mut dyn Reader,
+    writer: &mut dyn Writer,
+    request: &CopyRequest<'_>,
+    (table, described): (&CopyTable, &Described),
+    total: u64,
+) -> Result<(), CopyError> {
+    let mut listener = |rows| {
+        let progress = CopyProgress { table: table.name, rows, total, step: CopyStep::Comparing };
+        (request.listener)(&progress);
+    };
+    let expected = tally(reader, table, described, &mut listener)?;
+    let found = writer.tally(table, described, &mut listener)?;
+    if expected == found {
+        return Ok(());
+    }
+    let target = writer.name();
+    Err(CopyError::Differs { table: table.name, target, expected: expected.rows, found: found.rows })
+}
+
+fn tally(
+    reader: &mut dyn Reader,
+    table: &CopyTable,
+    described: &Described,
+    listener: &mut dyn FnMut(u64),
+) -> Result<Tally, DatabaseError> {
+    let mut tally = Tally::default();
+    let (mut position, mut limit) = (Position::Offset(0), FIRST_ROWS);
+    loop {
+        listener(tally.rows);
+        let page = reader.page(table, described, &position, limit as i64)?;
+        if page.rows.is_empty() {
+            return Ok(tally);
+        }
+        for row in &page.rows {
+            let columns = row.iter().zip(&described.columns);
+            let compared = columns.filter(|(_, (name, _))| !table.not_compared.contains(&name.as_str()));
+            tally.add(compared.map(|(value, _)| value));
+        }
+        limit = next_limit(&page.rows);
+        position = Position::After(page.last);
+    }
+}
+
+/// What earlier runs have copied of each table, or why nothing may be written.
+enum Begin {
+    Complete,
+    Continue(Vec<u64>),
+    /// The target must be empty, or is emptied first.
+    New {
+        delete: bool,
+    },
+}
+
+fn decide(states: &[TableState], request: &CopyRequest<'_>, target: &str) -> Result<Begin, CopyError> {
+    let of = |table: &CopyTable| states.iter().find(|state| state.name == table.name);
+    let known: Vec<&TableState> = request.tables.iter().filter_map(of).collect();
+    let is_unfinished = known.iter().any(|state| !state.is_complete);
+    let other = known.iter().find(|state| state.source != request.source);
+    match request.existing {
+        ExistingRows::Delete => {
+            // An interrupted one has deleted what was there.
+            if is_unfinished && other.is_none() {
+                return Ok(Begin::Continue(copied(request, &of)));
+            }
+            Ok(Begin::New { delete: true })
+        }
+        ExistingRows::Restart if is_unfinished => Ok(Begin::New { delete: true }),
+        ExistingRows::Restart | ExistingRows::Continue => match other {
+            Some(other) if is_unfinished => {
+                Err(CopyError::OtherSource { target: target.to_owned(), source_name: other.source.clone() })
+            }
+            Some(_) => Ok(Begin::New { delete: false }),
+            None if is_unfinished => Ok(Begin::Continue(copied(request, &of))),
+            None if known.len() == request.tables.len() => Ok(Begin::Complete),
+            None => Ok(Begin::New { delete: false }),
+        },
+    }
+}
+
+fn copied<'s>(request: &CopyRequest<'_>, of: &dyn Fn(&CopyTable) -> Option<&'s TableState>) -> Vec<u64> {
+    request.tables.iter().map(|table| of(table).map_or(0, |state| state.copied)).collect()
+}
+
+struct SqliteReader<'a> {
+    database: &'a Database,
+    connection: &'a Connection,
+}
+
+impl Reader for SqliteReader<'_> {
+    fn count(&mut self, table: &CopyTable) -> Result<u64, DatabaseError> {
+        sqlite_side::count(self.connection, table).map_err(|error| self.database.explain(error))
+    }
+
+    fn page(
+        &mut self,
+        table: &CopyTable,
+        described: &Described,
+        position: &Position,
+        limit: i64,
+    ) -> Result<Page, DatabaseError> {
+        sqlite_side::page(self.connection, table, described, position, limit)
+            .map_err(|error| self.database.explain(error))
+    }
+}
+
+struct PostgresReader<'a, 'c> {
+    database: &'a PostgresDatabase,
+    transaction: &'a mut PostgresTransaction<'c>,
+}
+
+impl Reader for PostgresReader<'_, '_> {
+    fn count(&mut self, table: &CopyTable) -> Result<u64, DatabaseError> {
+        let counted = postgres_side::describe(self.transaction, table).and_then(|described| {
+            if described.is_some() { postgres_side::count(self.transaction, table) } else { Ok(0) }
+        });
+        counted.map_err(|error| self.database.explain(error))
+    }
+
+    fn page(
+        &mut self,
+        table: &CopyTable,
+        described: &Described,
+        position: &Position,
+        limit: i64,
+    ) -> Result<Page, DatabaseError> {
+        postgres_side::page(self.transaction, table, described, position, limit)
+            .map_err(|error| self.database.explain(error))
+    }
+}
+
+struct PostgresWriter<'a> {
+    database: &'a PostgresDatabase,
+}
+
+impl Writer for PostgresWriter<'_> {
+    fn name(&self) -> String {
+        format!("the database at {}", self.database.server())
+    }
+
+    fn begin(&mut self, request: &CopyRequest<'_>) -> Result<Option<Vec<u64>>, CopyError> {
+        let target = self.name();
+        self.database.write(|transaction| {
+            transaction.wait_without_limit()?;
+            let delete = match decide(&state::read_postgres(transaction)?, request, &target) {
+                Err(error) => return Ok(Err(error)),
+                Ok(Begin::Complete) => return Ok(Ok(None)),
+                Ok(Begin::Continue(copied)) => return Ok(Ok(Some(copied))),
+                Ok(Begin::New { delete }) => delete,
+            };
+            if delete {
+                postgres_side::clear(transaction, request.tables)?;
+            }
+            for table in request.tables {
+                if postgres_side::describe(transaction, table)?.is_some() {
+                    let rows = postgres_side::count(transaction, table)?;
+                    if rows > 0 {
+                        let target = target.clone();
+                        return Ok(Err(CopyError::Occupied { target, table: table.name, rows }));
+                    }
+                }
+            }
+            for table in request.tables {
+                state::begin_postgres(transaction, table.name, request.source)?;
+            }
+            Ok(Ok(Some(vec![0; request.tables.len()])))
+        })?
+    }
+
+    fn prepare(&mut self, table: &CopyTable) -> Result<Option<Described>, DatabaseError> {
+        self.database.write(|transaction| {
+            if let Some(prepare) = table.postgres.prepare {
+                prepare(transaction)?;
+            }
+            postgres_side::describe(transaction, table)
+        })
+    }
+
+    fn write(
+        &mut self,
+        table: &CopyTable,
+        described: &Described,
+        rows: &[CopyRow],
+        from: u64,
+    ) -> Result<bool, DatabaseError> {
+        self.database.write(|transaction| {
+            // First, because it locks out another copy.
+            if !state::advance_postgres(transaction, table.name, from, from + rows.len() as u64)? {
+                return Ok(false);
+            }
+            postgres_side::insert(transaction, table, described, rows)?;
+            Ok(true)
+        })
+    }
+
+    fn tally(
+        &mut self,
+        table: &CopyTable,
+        described: &Described,
+        listener: &mut dyn FnMut(u64),
+    ) -> Result<Tally, DatabaseError> {
+        self.database.read(|transaction| {
+            let mut reader = PostgresReader { database: self.database, transaction };
+            Ok(tally(&mut reader, table, described, listener))
+        })?
+    }
+
+    fn complete(&mut self, tables: &[CopyTable]) -> Result<(), DatabaseError> {
+        self.database.write(|transaction| {
+            transaction.wait_without_limit()?;
+            for table in tables {
+                if let Some(described) = postgres_side::describe(transaction, table)? {
+                    postgres_side::finish(transaction, table, &described)?;
+                }
+                state::complete_postgres(transaction, table.name)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+struct SqliteWriter<'a> {
+    database: &'a Database,
+    described: Vec<(&'static str, Option<Described>)>,
+}
+
+impl Writer for SqliteWriter<'_> {
+    fn name(&self) -> String {
+        self.database.path().display().to_string()
+    }
+
+    fn begin(&mut self, request: &CopyRequest<'_>) -> Result<Option<Vec<u64>>, CopyError> {
+        let target = self.name();
+        self.database.write(|transaction| {
+            let delete = match decide(&state::read_sqlite(transaction)?, request, &target) {
+                Err(error) => return Ok(Err(error)),
+                Ok(Begin::Complete) => return Ok(Ok(None)),
+                Ok(Begin::Continue(copied)) => return Ok(Ok(Some(copied))),
+                Ok(Begin::New { delete }) => delete,
+            };
+            if delete {
+                sqlite_side::clear(transaction, request.tables)?;
+            }
+            for table in request.tables {
+                let rows = sqlite_side::count(transaction, table)?;
+                if rows > 0 {
+                    let target = target.clone();
+                    return Ok(Err(CopyError::Occupied { target, table: table.name, rows }));
+                }
+            }
+            for table in request.tables {
+                state::begin_sqlite(transaction, table.name, request.source)?;
+            }
+            Ok(Ok(Some(vec![0; request.tables.len()])))
+        })?
+    }
+
+    fn prepare(&mut self, table: &CopyTable) -> Result<Option<Described>, DatabaseError> {
+        let described = self.described.iter_mut().find(|(name, _)| *name == table.name);
+        Ok(described.and_then(|(_, described)| described.take()))
+    }
+
+    fn write(
+        &mut self,
+        table: &CopyTable,
+        described: &Described,
+        rows: &[CopyRow],
+        from: u64,
+    ) -> Result<bool, DatabaseError> {
+        self.database.write(|transaction| {
+            if !state::advance_sqlite(transaction, table.name, from, from + rows.len() as u64)? {
+                return Ok(false);
+            }
+            sqlite_side::insert(transaction, table, described, rows)?;
+            Ok(true)
+        })
+    }
+
+    fn tally(
+        &mut self,
+        table: &CopyTable,
+        described: &Described,
+        listener: &mut dyn FnMut(u64),
+    ) -> Result<Tally, DatabaseError> {
+        self.database.read(|connection| {
+            let mut reader = SqliteReader { database: self.database, connection };
+            Ok(tally(&mut reader, table, described, listener))
+        })?
+    }
+
+    fn complete(&mut self, tables: &[CopyTable]) -> Result<(), DatabaseError> {
+        self.database.write(|transaction| {
+            for table in tables {
+                state::complete_sqlite(transaction, table.name)?;
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! How far a copy is: a table in its target, which changes in the transaction that writes the rows.
+
+use rusqlite::{Transaction, params};
+
+use crate::postgres::{PostgresTransaction, QueryError};
+use crate::{Database, DatabaseError};
+
+/// Its columns have the same names in both databases.
+const CREATE: &str = "
+    CREATE TABLE IF NOT EXISTS database_copy (
+        name TEXT PRIMARY KEY,
+        source TEXT NOT NULL,
+        copied BIGINT NOT NULL,
+        is_complete BOOLEAN NOT NULL
+    )";
+
+/// Deletes what is known of a copy, so that the file is like any other.
+pub fn forget_copy(target: &Database) -> Result<(), DatabaseError> {
+    target.write(|transaction| transaction.execute_batch("DROP TABLE IF EXISTS database_copy"))
+}
+
+/// How far one table is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TableState {
+    pub(super) name: String,
+    pub(super) source: String,
+    pub(super) copied: u64,
+    pub(super) is_complete: bool,
+}
+
+pub(super) fn read_sqlite(transaction: &Transaction<'_>) -> rusqlite::Result<Vec<TableState>> {
+    transaction.execute_batch(CREATE)?;
+    let mut statement =
+        transaction.prepare("SELECT name, source, copied, is_complete FROM database_copy ORDER BY name")?;
+    let rows = statement.query_map([], |row| {
+        Ok(TableState {
+            name: row.get(0)?,
+            source: row.get(1)?,
+            copied: row.get::<_, i64>(2)?.unsigned_abs(),
+            is_complete: row.get(3)?,
+        })
+    })?;
+    rows.collect()
+}
+
+pub(super) fn begin_sqlite(transaction: &Transaction<'_>, name: &str, source: &str) -> rusqlite::Result<()> {
+    transaction.execute("INSERT OR REPLACE INTO database_copy VALUES (?1, ?2, 0, FALSE)", [name, source])?;
+    Ok(())
+}
+
+/// Returns `false` if another copy has changed the table meanwhile.
+pub(super) fn advance_sqlite(
+    transaction: &Transaction<'_>,
+    name: &str,
+    from: u64,
+    to: u64,
+) -> rusqlite::Result<bool> {
+    let sql = "UPDATE database_copy SET copied = ?3 WHERE name = ?1 AND copied = ?2";
+    Ok(transaction.execute(sql, params![name, from as i64, to as i64])? == 1)
+}
+
+pub(super) fn complete_sqlite(transaction: &Transaction<'_>, name: &str) -> rusqlite::Result<()> {
+    transaction.execute("UPDATE database_copy SET is_complete = TRUE WHERE name = ?1", [name])?;
+    Ok(())
+}
+
+pub(super) fn read_postgres(
+    transaction: &mut PostgresTransaction<'_>,
+) -> Result<Vec<TableState>, QueryError> {
+    // Two processes that create a table at once would fail.
+    transaction.lock("hob.database_copy")?;
+    transaction.run_script(CREATE)?;
+    let rows = transaction
+        .query("SELECT name, source, copied, is_complete FROM database_copy ORDER BY name", &[])?;
+    let state = |row: &crate::postgres::Row| {
+        Ok(TableState {
+            name: row.try_get(0)?,
+            source: row.try_get(1)?,
+            copied: row.try_get::<_, i64>(2)?.unsigned_abs(),
+            is_complete: row.try_get(3)?,
+        })
+    };
+    rows.iter().map(state).collect()
+}
+
+pub(super) fn begin_postgres(
+    transaction: &mut PostgresTransaction<'_>,
+    name: &str,
+    source: &str,
+) -> Result<(), QueryError> {
+    let sql = "
+        INSERT INTO database_copy VALUES ($1, $2, 0, FALSE)
+        ON CONFLICT (name) DO UPDATE SET source = excluded.source, copied = 0, is_complete = FALSE";
+    transaction.execute(sql, &[&name, &source]).map(drop)
+}
+
+/// Returns `false` if another copy has changed the table meanwhile.
+pub(super) fn advance_postgres(
+    transaction: &mut PostgresTransaction<'_>,
+    name: &str,
+    from: u64,
+    to: u64,
+) -> Result<bool, QueryError> {
+    let sql = "UPDATE database_copy SET copied = $3 WHERE name = $1 AND copied = $2";
+    Ok(transaction.execute(sql, &[&name, &(from as i64), &(to as i64)])? == 1)
+}
+
+pub(super) fn complete_postgres(
+    transaction: &mut PostgresTransaction<'_>,
+    name: &str,
+) -> Result<(), QueryError> {
+    transaction.execute("UPDATE database_copy SET is_complete = TRUE WHERE name = $1", &[&name]).map(drop)
+}

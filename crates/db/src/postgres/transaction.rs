@@ -1,0 +1,174 @@
+//! What a store sends: statements of one transaction.
+
+use std::borrow::Cow;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use futures::future::join;
+use tokio_postgres::binary_copy::BinaryCopyInWriter;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Row, Statement};
+
+use super::connection::{Connection, send, wait_until};
+use super::listener::CHANNEL;
+use super::query_error::QueryError;
+
+/// The text without U+0000, which PostgreSQL cannot store. Text of users and models may contain it.
+pub fn storable(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
+}
+
+/// A transaction. Its statements are prepared once for each connection.
+pub struct PostgresTransaction<'a> {
+    connection: &'a mut Connection,
+    /// Sent together with the first statement, so that it costs no time.
+    begin: Option<&'static str>,
+    /// How long one statement may take, with the way there and back.
+    patience: Option<Duration>,
+}
+
+impl<'a> PostgresTransaction<'a> {
+    pub(super) fn new(
+        connection: &'a mut Connection,
+        begin: &'static str,
+        patience: Option<Duration>,
+    ) -> Self {
+        PostgresTransaction { connection, begin: Some(begin), patience }
+    }
+
+    /// All rows.
+    pub fn query(&mut self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, QueryError> {
+        let statement = self.prepare(sql)?;
+        let client = &self.connection.client;
+        let query = client.query(&statement, parameters);
+        let rows = match self.begin.take() {
+            Some(begin) => {
+                let (begun, rows) = self.wait(join(client.batch_execute(begin), query))?;
+                begun?;
+                rows?
+            }
+            None => self.wait(query)??,
+        };
+        Ok(rows)
+    }
+
+    /// The first row, if there is one.
+    pub fn query_opt(
+        &mut self,
+        sql: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Option<Row>, QueryError> {
+        Ok(self.query(sql, parameters)?.into_iter().next())
+    }
+
+    /// The first row of a statement that always returns one, such as an aggregate.
+    pub fn query_one(&mut self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Row, QueryError> {
+        let row = self.query_opt(sql, parameters)?;
+        row.ok_or_else(|| QueryError::unreadable("row", "the statement returned no row"))
+    }
+
+    /// Returns how many rows were changed.
+    pub fn execute(&mut self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<u64, QueryError> {
+        let statement = self.prepare(sql)?;
+        let client = &self.connection.client;
+        let execute = client.execute(&statement, parameters);
+        let changed = match self.begin.take() {
+            Some(begin) => {
+                let (begun, changed) = self.wait(join(client.batch_execute(begin), execute))?;
+                begun?;
+                changed?
+            }
+            None => self.wait(execute)??,
+        };
+        Ok(changed)
+    }
+
+    /// Several statements without parameters. Not prepared.
+    pub fn run_script(&mut self, sql: &str) -> Result<(), QueryError> {
+        self.begin()?;
+        Ok(self.wait(self.connection.client.batch_execute(sql))??)
+    }
+
+    /// Many rows at once: `COPY table (columns) FROM STDIN BINARY`, with the types of the columns. Returns how many there were.
+    pub fn copy_in<'r>(
+        &mut self,
+        sql: &str,
+        types: &[Type],
+        rows: impl IntoIterator<Item = Vec<&'r (dyn ToSql + Sync)>>,
+    ) -> Result<u64, QueryError> {
+        let statement = self.prepare(sql)?;
+        self.begin()?;
+        let copy = async {
+            let sink = self.connection.client.copy_in(&statement).await?;
+            let mut writer = pin!(BinaryCopyInWriter::new(sink, types));
+            for row in rows {
+                writer.as_mut().write(&row).await?;
+            }
+            writer.finish().await
+        };
+        Ok(self.wait(copy)??)
+    }
+
+    /// Tells all processes that the state of `topic` has changed, when this transaction is committed. See `ChangeWatch`.
+    pub fn notify(&mut self, topic: &str) -> Result<(), QueryError> {
+        self.execute("SELECT pg_notify($1, $2)", &[&CHANNEL, &topic]).map(|_| ())
+    }
+
+    /// Waits until no other transaction holds the lock of this name. The end of the transaction releases it.
+    pub fn lock(&mut self, name: &str) -> Result<(), QueryError> {
+        self.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", &[&name]).map(|_| ())
+    }
+
+    /// The same without waiting. Returns whether this transaction holds the lock now.
+    pub fn try_lock(&mut self, name: &str) -> Result<bool, QueryError> {
+        let row = self.query_one("SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))", &[&name])?;
+        Ok(row.try_get(0)?)
+    }
+
+    /// Lets the statements of this transaction take any time, for example while an index is built.
+    pub fn wait_without_limit(&mut self) -> Result<(), QueryError> {
+        self.run_script("SET LOCAL statement_timeout = 0")?;
+        self.patience = None;
+        Ok(())
+    }
+
+    /// Whether anything was sent.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begin.is_none()
+    }
+
+    pub(super) fn commit(self) -> Result<(), QueryError> {
+        if !self.has_begun() {
+            return Ok(());
+        }
+        Ok(self.wait(self.connection.client.batch_execute("COMMIT"))??)
+    }
+
+    /// Ends the transaction without its changes. Waits for nothing: what is sent next comes after it.
+    pub(super) fn roll_back(self) {
+        if self.has_begun() {
+            send(self.connection.client.batch_execute("ROLLBACK"));
+        }
+    }
+
+    fn begin(&mut self) -> Result<(), QueryError> {
+        if let Some(begin) = self.begin.take() {
+            self.wait(self.connection.client.batch_execute(begin))??;
+        }
+        Ok(())
+    }
+
+    fn prepare(&mut self, sql: &str) -> Result<Statement, QueryError> {
+        if let Some(statement) = self.connection.prepared(sql) {
+            return Ok(statement);
+        }
+        self.begin()?;
+        let statement = self.wait(self.connection.client.prepare(sql))??;
+        self.connection.keep(sql, &statement);
+        Ok(statement)
+    }
+
+    fn wait<T>(&self, answer: impl Future<Output = T>) -> Result<T, QueryError> {
+        wait_until(self.patience.map(|patience| Instant::now() + patience), answer)
+    }
+}

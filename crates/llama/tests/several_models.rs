@@ -1,0 +1,361 @@
+//! Several models, less memory than they need, and restarts, with a real model. `./dev test` fetches it and says where it is.
+#![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
+#![cfg(unix)]
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use hob_core::{
+    AnswerWarning, Delta, Engine, EngineError, GenerateRequest, Generation, MaxTokens, Message, Role,
+    Temperature,
+};
+use hob_llama::{FlashAttention, LlamaEngine, LlamaOptions, PrefixStoreOptions};
+use hob_models::KvPrecision;
+use serde_json::{Map, json};
+use tempfile::TempDir;
+
+fn model_file() -> PathBuf {
+    let path = std::env::var_os("HOB_TEST_MODEL")
+        .expect("HOB_TEST_MODEL is not set: these tests need a real model. Run them with './dev test'.");
+    PathBuf::from(path)
+}
+
+/// A directory with the same model under several names.
+fn models_dir(names: &[String]) -> TempDir {
+    let dir = TempDir::new().expect("a directory for models");
+    for name in names {
+        let link = dir.path().join(format!("{name}.gguf"));
+        std::os::unix::fs::symlink(model_file(), link).expect("a link to the model");
+    }
+    dir
+}
+
+fn names(count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("m{number}")).collect()
+}
+
+fn options(dir: &TempDir) -> LlamaOptions {
+    LlamaOptions { context: Some(1024), parallel: Some(4), threads: 1, ..LlamaOptions::new(dir.path()) }
+}
+
+fn ask(model: &str, question: &str, max_tokens: i64) -> GenerateRequest {
+    GenerateRequest {
+        model: model.into(),
+        messages: vec![Message::new(Role::User, question)],
+        temperature: Some(Temperature::new(0.0).expect("zero is allowed")),
+        max_tokens: Some(MaxTokens::new(max_tokens).expect("positive")),
+        ..GenerateRequest::default()
+    }
+}
+
+fn endless(model: &str) -> GenerateRequest {
+    GenerateRequest {
+        extra: Map::from_iter([("ignore_eos".to_owned(), json!(true))]),
+        ..ask(model, "Count forever.", 900)
+    }
+}
+
+/// The memory of one loaded model.
+async fn size_of_one(dir: &TempDir) -> u64 {
+    let engine = LlamaEngine::new(options(dir));
+    engine.prepare("m0").await.expect("loaded");
+    engine.running_models().await.expect("a list")[0].size.expect("a size")
+}
+
+/// An engine with memory for this many models, and a half.
+async fn engine_for(dir: &TempDir, models: u64) -> Arc<LlamaEngine> {
+    let one = size_of_one(dir).await;
+    Arc::new(LlamaEngine::new(LlamaOptions { memory_budget: one * models + one / 2, ..options(dir) }))
+}
+
+fn cached(generation: &Generation) -> u64 {
+    generation.usage.as_ref().and_then(|usage| usage.cached_tokens).unwrap_or(0)
+}
+
+#[tokio::test]
+async fn ten_models_with_memory_for_two_are_all_answered_with_few_loads() {
+    let names = names(10);
+    let dir = models_dir(&names);
+    let engine = engine_for(&dir, 2).await;
+    // Ten callers, each with its own order of models.
+    let requests = (0..10).flat_map(|caller| (0..10).map(move |turn| (caller * 3 + turn * 7) % 10));
+    let answered = stream::iter(requests.map(|model| {
+        let (engine, model) = (Arc::clone(&engine), names[model].clone());
+        async move {
+            let answer = engine.generate(&ask(&model, "Say hello.", 3)).await;
+            (model, answer.map(|generation| generation.warnings))
+        }
+    }))
+    .buffer_unordered(100)
+    .collect::<Vec<_>>()
+    .await;
+    let mut count = HashMap::new();
+    let mut queued = 0;
+    for (model, answer) in answered {
+        let warnings = answer.expect("an answer");
+        queued += warnings.iter().filter(|warning| matches!(warning, AnswerWarning::Queued { .. })).count();
+        *count.entry(model).or_insert(0) += 1;
+    }
+    assert_eq!(count, names.iter().map(|name| (name.clone(), 10)).collect());
+    // Each once, and a few again because their turn was over.
+    assert!((10..=20).contains(&engine.loads()), "{} loads", engine.loads());
+    assert!(queued >= 50, "{queued}");
+    assert!(engine.loaded_models().len() <= 2, "{:?}", engine.loaded_models());
+}
+
+#[tokio::test]
+async fn a_busy_model_does_not_starve_another() {
+    let names = names(2);
+    let dir = models_dir(&names);
+    let engine = engine_for(&dir, 1).await;
+    // Two callers that never pause.
+    let busy = |question: &'static str| {
+        let engine = Arc::clone(&engine);
+        tokio::spawn(async move {
+            loop {
+                engine.generate(&ask("m0", question, 2)).await.expect("an answer");
+            }
+        })
+    };
+    let callers = [busy("One?"), busy("Two?")];
+    engine.prepare("m0").await.expect("loaded");
+    let other = tokio::time::timeout(Duration::from_secs(120), engine.generate(&ask("m1", "Hello", 2))).await;
+    let other = other.expect("its turn").expect("an answer");
+    assert!(matches!(other.warnings[..], [AnswerWarning::Queued { position: 1, seconds: 1.. }]), "{other:?}");
+    callers.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test]
+async fn a_caller_with_several_requests_in_a_row_does_not_load_its_model_for_each() {
+    let names = names(3);
+    let dir = models_dir(&names);
+    let engine = engine_for(&dir, 1).await;
+    let callers = names.iter().map(|name| {
+        let engine = Arc::clone(&engine);
+        async move {
+            for _ in 0..8 {
+                engine.generate(&ask(name, "Hello", 2)).await.expect("an answer");
+            }
+        }
+    });
+    futures::future::join_all(callers).await;
+    assert!(engine.loads() <= 9, "{} loads for 24 requests", engine.loads());
+}
+
+#[tokio::test]
+async fn a_full_queue_for_memory_refuses_with_the_expected_wait() {
+    let dir = models_dir(&names(2));
+    let one = size_of_one(&dir).await;
+    let options = LlamaOptions { memory_budget: one * 3 / 2, queue: 1, ..options(&dir) };
+    let engine = Arc::new(LlamaEngine::new(options));
+    let mut busy = engine.stream(&endless("m0")).await.expect("a stream").deltas;
+    assert!(busy.next().await.expect("a piece").is_ok());
+    let request = ask("m1", "Hello", 1);
+    let mut waiting = engine.generate(&request);
+    let moment = Duration::from_millis(50);
+    let refused = loop {
+        let first = tokio::time::timeout(moment, waiting.as_mut()).await;
+        assert!(first.is_err(), "there is memory for one only: {first:?}");
+        match tokio::time::timeout(moment, engine.generate(&request)).await {
+            Ok(answer) => break answer.expect_err("there is memory for one only"),
+            // It was first in the queue itself.
+            Err(_) => continue,
+        }
+    };
+    assert!(
+        matches!(refused, EngineError::Refused { status: 429, retry_after: Some(1..=600), .. }),
+        "{refused}"
+    );
+    drop(busy);
+    waiting.await.expect("an answer");
+}
+
+#[tokio::test]
+async fn a_request_that_gives_up_leaves_the_queue() {
+    let dir = models_dir(&names(3));
+    let engine = engine_for(&dir, 1).await;
+    let mut busy = engine.stream(&endless("m0")).await.expect("a stream").deltas;
+    assert!(busy.next().await.expect("a piece").is_ok());
+    let gone =
+        tokio::time::timeout(Duration::from_millis(100), engine.generate(&ask("m1", "Hello", 1))).await;
+    assert!(gone.is_err(), "{gone:?}");
+    drop(busy);
+    engine.generate(&ask("m2", "Hello", 1)).await.expect("an answer");
+    assert_eq!((engine.loaded_models(), engine.loads()), (vec!["m2".to_owned()], 2));
+}
+
+#[tokio::test]
+async fn a_context_that_cannot_be_allocated_is_an_error_and_the_engine_continues() {
+    let dir = models_dir(&names(1));
+    // 770 GB. Our own limit would refuse it before the system does.
+    let huge = LlamaOptions { context: Some(1 << 25), memory_budget: u64::MAX, ..options(&dir) };
+    let engine = LlamaEngine::new(huge);
+    let request = ask("m0", "Hello", (1 << 25) - 100);
+    let error = engine.generate(&request).await.expect_err("no such memory").to_string();
+    assert!(error.contains("not enough memory for"), "{error}");
+    engine.generate(&ask("m0", "Hello", 4)).await.expect("an answer");
+    // Within our limit, it is refused before anything is loaded.
+    let engine = LlamaEngine::new(LlamaOptions { context: Some(1 << 25), ..options(&dir) });
+    let error = engine.generate(&ask("m0", "Hello", 4)).await.expect_err("too large").to_string();
+    assert!(error.contains("but the limit for models is"), "{error}");
+    assert_eq!(engine.loaded_models(), [""; 0]);
+}
+
+#[tokio::test]
+async fn the_context_is_smaller_on_a_small_machine() {
+    let dir = models_dir(&names(1));
+    let context_with = async |memory: u64| {
+        let options = LlamaOptions { context: None, parallel: None, memory_budget: memory, ..options(&dir) };
+        let engine = LlamaEngine::new(options);
+        engine.generate(&ask("m0", "Hello", 1)).await.expect("an answer");
+        let models = engine.list_models().await.expect("a list");
+        engine.describe(&models[0]).await.and_then(|model| model.context).expect("a context")
+    };
+    assert_eq!(context_with(4 << 30).await, 8192);
+    let small = context_with(300_000_000).await;
+    assert!((2000..8000).contains(&small), "{small}");
+}
+
+#[tokio::test]
+async fn a_cache_of_eight_bits_answers_with_half_the_memory() {
+    let dir = models_dir(&names(1));
+    let question = ask("m0", "What is the capital of France? Answer in one sentence.", 16);
+    let mut sizes = Vec::new();
+    for (kv, flash_attention) in [
+        (KvPrecision::F16, FlashAttention::Off),
+        (KvPrecision::F16, FlashAttention::On),
+        (KvPrecision::Q8, FlashAttention::Auto),
+    ] {
+        let engine = LlamaEngine::new(LlamaOptions { kv, flash_attention, ..options(&dir) });
+        let answer = engine.generate(&question).await.expect("an answer").answer.content;
+        assert!(answer.contains("Paris"), "{kv:?} {flash_attention:?}: {answer}");
+        sizes.push(engine.running_models().await.expect("a list")[0].size.expect("a size"));
+    }
+    // 1024 tokens of 23,040 bytes.
+    assert_eq!(sizes[1] - sizes[2], 1024 * 23_040 / 64 * 30);
+    let options = LlamaOptions { kv: KvPrecision::Q8, flash_attention: FlashAttention::Off, ..options(&dir) };
+    let error = LlamaEngine::new(options).generate(&question).await.expect_err("not possible").to_string();
+    assert!(error.contains("flash"), "{error}");
+}
+
+#[tokio::test]
+async fn a_prompt_need_not_be_read_again_after_a_restart() {
+    let dir = models_dir(&names(1));
+    let directory = dir.path().join("prefixes");
+    let options = LlamaOptions {
+        prefix_store: Some(PrefixStoreOptions { directory: directory.clone(), bytes: 64 << 20 }),
+        ..options(&dir)
+    };
+    let long = ask("m0", &"The quick brown fox jumps over the lazy dog. ".repeat(20), 4);
+    let first = {
+        let engine = LlamaEngine::new(options.clone());
+        engine.generate(&long).await.expect("an answer")
+    };
+    let prompt = first.usage.as_ref().expect("usage").prompt_tokens;
+    assert_eq!(cached(&first), 0);
+    let again = {
+        let engine = LlamaEngine::new(options.clone());
+        let again = engine.generate(&long).await.expect("an answer");
+        // Another prompt with the same beginning, too.
+        let mut other = long.clone();
+        other.messages.push(Message::new(Role::Assistant, "Yes."));
+        other.messages.push(Message::new(Role::User, "Why?"));
+        assert!(cached(&engine.generate(&other).await.expect("an answer")) > prompt / 2);
+        again
+    };
+    assert_eq!((cached(&again), again.answer), (prompt - 1, first.answer));
+    // A damaged file is ignored.
+    for file in std::fs::read_dir(&directory).expect("saved").map(|entry| entry.expect("a file").path()) {
+        let mut bytes = std::fs::read(&file).expect("a file");
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(&file, bytes).expect("written");
+    }
+    let damaged = LlamaEngine::new(options.clone()).generate(&long).await.expect("an answer");
+    assert_eq!(cached(&damaged), 0);
+    // Not with another kind of cache, and not without the setting.
+    let other = LlamaEngine::new(LlamaOptions { kv: KvPrecision::Q8, ..options.clone() });
+    assert_eq!(cached(&other.generate(&long).await.expect("an answer")), 0);
+    drop(other);
+    let off = LlamaEngine::new(LlamaOptions { prefix_store: None, ..options });
+    assert_eq!(cached(&off.generate(&long).await.expect("an answer")), 0);
+}
+
+/// Kilobytes of memory of this process.
+#[cfg(target_os = "linux")]
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("this process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+/// One of the mixed requests.
+#[cfg(target_os = "linux")]
+async fn request(engine: Arc<LlamaEngine>, number: usize) {
+    // The models change in blocks of different lengths.
+    let model = if (number / 7 + number / 11).is_multiple_of(2) { "m0" } else { "m1" };
+    let question = ask(model, &format!("Tell me about the number {number}."), 8);
+    match number % 4 {
+        0 => drop(engine.generate(&question).await.expect("an answer")),
+        1 => {
+            let mut deltas = engine.stream(&question).await.expect("a stream").deltas;
+            let mut ended = false;
+            while let Some(delta) = deltas.next().await {
+                ended = matches!(delta.expect("no error"), Delta::Done { .. });
+            }
+            assert!(ended);
+        }
+        2 => {
+            let mut deltas = engine.stream(&endless(model)).await.expect("a stream").deltas;
+            assert!(deltas.next().await.expect("a piece").is_ok());
+        }
+        _ => {
+            let wait = Duration::from_millis(number as u64 % 50);
+            let _ = tokio::time::timeout(wait, engine.generate(&endless(model))).await;
+        }
+    }
+}
+
+/// Mixed requests to two models with memory for one: whole answers, streams, and callers that leave in the middle.
+#[cfg(target_os = "linux")]
+async fn soak(requests: usize) {
+    let dir = models_dir(&names(2));
+    let engine = engine_for(&dir, 1).await;
+    let one = |number: usize| request(Arc::clone(&engine), number);
+    let part = requests / 5;
+    stream::iter(0..part).for_each_concurrent(6, one).await;
+    let before = resident();
+    stream::iter(part..requests).for_each_concurrent(6, one).await;
+    let after = resident();
+    assert!(after < before + 60_000, "{before} kB grew to {after} kB");
+    assert!(engine.loads() < requests as u64 / 2, "{} loads", engine.loads());
+    // All slots are free: as many requests as there are slots are answered together, and no model is in use.
+    for model in ["m0", "m1"] {
+        let endless = endless(model);
+        let together = (0..4).map(|_| engine.stream(&endless));
+        let mut streams: Vec<_> = futures::future::join_all(together).await;
+        for stream in &mut streams {
+            let deltas = &mut stream.as_mut().expect("a stream").deltas;
+            assert!(deltas.next().await.expect("a piece").is_ok());
+        }
+        drop(streams);
+        engine.unload(model).await.expect("not in use");
+    }
+    assert_eq!(engine.loaded_models(), [""; 0]);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn mixed_requests_leave_nothing_behind() {
+    soak(60).await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+#[ignore = "takes minutes: cargo nextest run --run-ignored only -E 'test(a_thousand_mixed_requests)'"]
+async fn a_thousand_mixed_requests_leave_nothing_behind() {
+    soak(1000).await;
+}

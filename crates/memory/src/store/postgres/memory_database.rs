@@ -1,0 +1,90 @@
+//! The store of the memory in PostgreSQL, and its snapshots.
+
+use std::cell::RefCell;
+use std::time::Instant;
+
+use hob_db::DatabaseError;
+use hob_db::postgres::{PostgresDatabase, PostgresMigrations, PostgresTransaction, QueryError};
+use parking_lot::Mutex;
+
+use super::tokenizer::Tokenizer;
+use crate::store::SnapshotWork;
+
+/// The migrations of its tables.
+pub const POSTGRES_MIGRATIONS: PostgresMigrations = PostgresMigrations {
+    capability: "memory",
+    steps: &[include_str!("../../../migrations/postgres/1_memory.sql")],
+    usable_from: 0,
+};
+
+/// The memory in PostgreSQL, for several processes.
+pub struct PostgresMemoryStore {
+    pub(super) database: PostgresDatabase,
+    pub(super) tokenizer: Tokenizer,
+    /// The last statistics of a large memory, and when they were read.
+    pub(super) statistics: Mutex<Option<(Instant, Statistics)>>,
+}
+
+/// What the rank of a word depends on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Statistics {
+    pub(super) chunks: u64,
+    /// Words of a chunk.
+    pub(super) average_length: f64,
+    pub(super) last_chunk: i64,
+}
+
+impl PostgresMemoryStore {
+    pub fn new(database: PostgresDatabase) -> Self {
+        PostgresMemoryStore { database, tokenizer: Tokenizer::default(), statistics: Mutex::new(None) }
+    }
+
+    /// Whether anything was ever indexed and is still there.
+    pub fn has_sources(&self) -> Result<bool, DatabaseError> {
+        self.database.read(|transaction| {
+            let row = transaction.query_one("SELECT EXISTS (SELECT FROM memory_source)", &[])?;
+            Ok(row.try_get(0)?)
+        })
+    }
+
+    pub(super) fn explained<T>(&self, done: Result<T, QueryError>) -> Result<T, DatabaseError> {
+        done.map_err(|error| self.database.explain(error))
+    }
+
+    /// `work` runs again after a broken connection.
+    pub(super) fn with_snapshot(&self, work: SnapshotWork<'_>) -> Result<(), DatabaseError> {
+        self.database.read(|transaction| {
+            let snapshot = PostgresSnapshot {
+                transaction: RefCell::new(transaction),
+                store: self,
+                failure: RefCell::new(None),
+            };
+            let done = work(&snapshot);
+            match snapshot.failure.into_inner() {
+                // The database tries again where that helps, and explains the error otherwise.
+                Some(error) => Err(error),
+                None => Ok(done),
+            }
+        })?
+    }
+}
+
+pub(super) struct PostgresSnapshot<'a, 'c> {
+    transaction: RefCell<&'a mut PostgresTransaction<'c>>,
+    pub(super) store: &'a PostgresMemoryStore,
+    /// The error of a statement, after which the transaction is of no use.
+    failure: RefCell<Option<QueryError>>,
+}
+
+impl<'c> PostgresSnapshot<'_, 'c> {
+    pub(super) fn run<T>(
+        &self,
+        work: impl FnOnce(&mut PostgresTransaction<'c>) -> Result<T, QueryError>,
+    ) -> Result<T, DatabaseError> {
+        work(&mut self.transaction.borrow_mut()).map_err(|error| {
+            self.failure.replace(Some(error));
+            // The caller of the snapshot gets the saved error instead.
+            self.store.database.explain(QueryError::NoAnswer)
+        })
+    }
+}

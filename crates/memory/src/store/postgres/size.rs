@@ -1,0 +1,86 @@
+//! How much there is, whether it is right, and when it is on the disk.
+
+use hob_core::time::Moment;
+use hob_db::DatabaseError;
+use hob_db::postgres::QueryError;
+
+use super::memory_database::PostgresMemoryStore;
+use super::vectors::count_vectors;
+use super::word_vector::word_vector;
+use crate::store::MemorySize;
+
+const SIZE: &str = "
+    SELECT count(*), count(*) FILTER (WHERE starts_with(path, 'note:')), coalesce(sum(chunks), 0)::bigint,
+        coalesce(sum(tokens), 0)::bigint, coalesce(sum(size), 0)::bigint, max(indexed),
+        (SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0)::bigint FROM unnest(ARRAY[
+            'memory_source', 'memory_chunk', 'memory_words', 'memory_model', 'memory_vector']) AS tables (name))
+    FROM memory_source";
+
+/// Chunks that are checked at once.
+const CHECKED: i64 = 1_000;
+
+pub(super) fn size(store: &PostgresMemoryStore) -> Result<MemorySize, DatabaseError> {
+    store.database.read(|transaction| {
+        let row = transaction.query_one(SIZE, &[])?;
+        let number = |column| row.try_get::<_, i64>(column).map(i64::unsigned_abs);
+        let models = transaction.query("SELECT name FROM memory_model ORDER BY name", &[])?;
+        Ok(MemorySize {
+            sources: number(0)?,
+            notes: number(1)?,
+            chunks: number(2)?,
+            tokens: number(3)?,
+            source_bytes: number(4)?,
+            database_bytes: number(6)?,
+            vectors: if models.is_empty() { 0 } else { count_vectors(transaction)? },
+            models: models.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?,
+            last_indexed: row.try_get::<_, Option<i64>>(5)?.map(Moment::from_microseconds),
+        })
+    })
+}
+
+/// The words of each chunk must be those of its text. The index over them is the server's.
+pub(super) fn check(store: &PostgresMemoryStore) -> Result<(), DatabaseError> {
+    let mut last = 0;
+    loop {
+        let checked = store.database.read(|transaction| {
+            let rows = transaction.query(
+                "SELECT id, title, text, length, tsvectorsend(words) FROM memory_chunk \
+                     LEFT JOIN memory_words ON memory_words.chunk = memory_chunk.id \
+                 WHERE id > $1 ORDER BY id LIMIT $2",
+                &[&last, &CHECKED],
+            )?;
+            let texts = rows
+                .iter()
+                .map(|row| Ok((row.try_get(1)?, row.try_get(2)?)))
+                .collect::<Result<Vec<(&str, &str)>, QueryError>>()?;
+            let mut newest = None;
+            for (row, words) in rows.iter().zip(store.tokenizer.tokenize(&texts)?) {
+                let chunk: i64 = row.try_get(0)?;
+                let stored = (row.try_get::<_, Option<i64>>(3)?, row.try_get::<_, Option<&[u8]>>(4)?);
+                if stored != (Some(words.length as i64), Some(word_vector(&words).as_slice())) {
+                    let reason = format!("the words of the chunk {chunk} are not those of its text");
+                    return Err(QueryError::unreadable("words", reason));
+                }
+                newest = Some(chunk);
+            }
+            Ok(newest)
+        })?;
+        match checked {
+            Some(newest) => last = newest,
+            None => return Ok(()),
+        }
+    }
+}
+
+/// A durable commit also makes all earlier ones durable. New words wait in a list that every search reads, until it is cleared.
+pub(super) fn sync(store: &PostgresMemoryStore) -> Result<(), DatabaseError> {
+    store.database.write(|transaction| {
+        transaction.wait_without_limit()?;
+        for index in ["memory_words_index", "memory_words_sample"] {
+            transaction.query("SELECT gin_clean_pending_list(to_regclass($1::text))", &[&index])?;
+        }
+        // A transaction that writes nothing waits for no disk.
+        transaction.query("SELECT pg_logical_emit_message(true, 'hob', 'sync')::text", &[])?;
+        Ok(())
+    })
+}

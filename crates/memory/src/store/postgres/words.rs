@@ -1,0 +1,245 @@
+//! Word search, best first.
+//!
+//! The score is BM25 with the constants of SQLite's full-text search, so that both databases rank alike. PostgreSQL's own ranks do
+//! not know how rare a word is. But the rank of one word is the sum of 1/1 + 1/4 + 1/9 ... over its occurrences, divided by the
+//! limit of that sum, and so it tells how often the word occurs.
+
+use std::time::{Duration, Instant};
+
+use hob_db::DatabaseError;
+use hob_db::postgres::{PostgresTransaction, QueryError};
+
+use super::memory_database::{PostgresMemoryStore, PostgresSnapshot, Statistics};
+use super::word_vector::QueryTerm;
+use crate::store::ChunkHit;
+use crate::word_plan::{CountedTerm, MAX_RANKED, plan};
+use crate::word_query::WordQuery;
+
+/// One in this many chunks is in the sample. The index of the sample has the same number.
+const SAMPLED: u64 = 64;
+
+/// A word that is in fewer sampled chunks is counted exactly.
+const LEAST_SAMPLED: u64 = 8;
+
+/// How long the statistics of a large memory are used.
+const STATISTICS_AGE: Duration = Duration::from_secs(10);
+
+/// The lowest weight of a word, which is in most chunks.
+const LEAST_WEIGHT: f64 = 1e-6;
+
+const COUNT: &str = "
+    SELECT (SELECT count(*) FROM memory_words WHERE words @@ term)
+    FROM unnest($1::text[]::tsquery[]) WITH ORDINALITY AS asked (term, place) ORDER BY place";
+
+const COUNT_SAMPLED: &str = "
+    SELECT (SELECT count(*) FROM memory_words WHERE words @@ term AND chunk % 64 = 0)
+    FROM unnest($1::text[]::tsquery[]) WITH ORDINALITY AS asked (term, place) ORDER BY place";
+
+/// A hit in the title counts four times. The occurrences of a phrase are not counted: one that is there is there once.
+const RANK: &str = "
+    WITH term AS MATERIALIZED (
+        SELECT * FROM unnest($1::text[]::tsquery[], $2::text[]::tsquery[], $3::text[]::tsquery[], $4::bool[], $5::float8[])
+            AS asked (anywhere, in_title, in_text, is_phrase, weight)
+    )
+    SELECT chunk, sum(weight * 2.2 / (1 + 1.2 * (0.25 + 0.75 * (length / $6::float8)) / frequency)) AS score
+    FROM (SELECT chunk, length, words FROM memory_words WHERE words @@ $7::text::tsquery AND chunk > $8) AS hit
+        JOIN term ON words @@ anywhere
+        CROSS JOIN LATERAL (SELECT CASE
+            WHEN is_phrase THEN greatest(4 * (words @@ in_title)::int + (words @@ in_text)::int, 1)
+            ELSE round(0.6079271 / (1 - ts_rank('{1, 1, 1, 1}', words, anywhere)::float8) - 0.5)
+                + 3 * round(0.6079271 / (1 - ts_rank('{0, 0, 0, 1}', words, anywhere)::float8) - 0.5)
+            END) AS counted (frequency)
+    GROUP BY chunk ORDER BY score DESC, chunk LIMIT $9";
+
+const COVERING: &str = "
+    SELECT chunk FROM memory_words JOIN unnest($2::text[]::tsquery[]) AS asked (term) ON words @@ term
+    WHERE chunk = ANY($1) GROUP BY chunk HAVING count(*) >= $3";
+
+pub(super) fn find_words(
+    snapshot: &PostgresSnapshot<'_, '_>,
+    query: &WordQuery,
+    count: usize,
+) -> Result<Vec<ChunkHit>, DatabaseError> {
+    snapshot.run(|transaction| {
+        let terms: Vec<QueryTerm> = terms(snapshot.store, query)?.into_iter().flatten().collect();
+        if terms.is_empty() {
+            return Ok(Vec::new());
+        }
+        let statistics = statistics(snapshot.store, transaction)?;
+        Search { transaction, terms, statistics, count }.find()
+    })
+}
+
+pub(super) fn covering(
+    snapshot: &PostgresSnapshot<'_, '_>,
+    query: &WordQuery,
+    hits: &[ChunkHit],
+    share: f64,
+) -> Result<Vec<ChunkHit>, DatabaseError> {
+    let least = ((query.terms().len() as f64 * share).ceil() as i64).max(1);
+    let chunks: Vec<i64> = hits.iter().map(|hit| hit.chunk).collect();
+    snapshot.run(|transaction| {
+        let terms: Vec<String> =
+            terms(snapshot.store, query)?.into_iter().flatten().map(|term| term.anywhere).collect();
+        let rows = transaction.query(COVERING, &[&chunks, &terms, &least])?;
+        let covering = rows.iter().map(|row| row.try_get(0)).collect::<Result<Vec<i64>, _>>()?;
+        Ok(hits.iter().filter(|hit| covering.contains(&hit.chunk)).copied().collect())
+    })
+}
+
+/// The terms of a question; `None` for one without a word of the index.
+fn terms(store: &PostgresMemoryStore, query: &WordQuery) -> Result<Vec<Option<QueryTerm>>, QueryError> {
+    let phrases = store.tokenizer.phrases(query.terms())?;
+    Ok(phrases.iter().map(|words| QueryTerm::of(words)).collect())
+}
+
+/// Those of a small memory are read each time.
+fn statistics(
+    store: &PostgresMemoryStore,
+    transaction: &mut PostgresTransaction<'_>,
+) -> Result<Statistics, QueryError> {
+    if let Some((read, statistics)) = *store.statistics.lock()
+        && read.elapsed() < STATISTICS_AGE
+    {
+        return Ok(statistics);
+    }
+    let row = transaction.query_one(
+        "SELECT coalesce(sum(chunks), 0)::bigint, coalesce(sum(words), 0)::float8, \
+             (SELECT coalesce(max(id), 0) FROM memory_chunk) FROM memory_source",
+        &[],
+    )?;
+    let chunks = row.try_get::<_, i64>(0)?.unsigned_abs();
+    let average_length = (row.try_get::<_, f64>(1)? / chunks.max(1) as f64).max(1.0);
+    let statistics = Statistics { chunks, average_length, last_chunk: row.try_get(2)? };
+    *store.statistics.lock() = (chunks > MAX_RANKED).then(|| (Instant::now(), statistics));
+    Ok(statistics)
+}
+
+struct Search<'a, 'c> {
+    transaction: &'a mut PostgresTransaction<'c>,
+    terms: Vec<QueryTerm>,
+    statistics: Statistics,
+    count: usize,
+}
+
+impl Search<'_, '_> {
+    fn find(mut self) -> Result<Vec<ChunkHit>, QueryError> {
+        let Statistics { chunks, last_chunk, .. } = self.statistics;
+        let mut terms = self.counted()?;
+        if chunks <= MAX_RANKED {
+            return self.rank(&terms, &any(&terms), 0);
+        }
+        let mut hits: Vec<ChunkHit> = Vec::new();
+        while hits.len() < self.count && !terms.is_empty() {
+            let plan = plan(terms, |selecting| self.about(&all(selecting)))?;
+            let oldest = match plan.too_many {
+                Some(rows) => last_chunk - share(last_chunk, rows),
+                None => 0,
+            };
+            // Hits of common words rank below those of rare ones.
+            let worst = hits.last().map_or(f64::INFINITY, |hit| hit.score);
+            let ranking: Vec<CountedTerm> =
+                plan.selecting.iter().flatten().chain(&plan.helping).cloned().collect();
+            for hit in self.rank(&ranking, &all(&plan.selecting), oldest)? {
+                if hits.len() < self.count && hits.iter().all(|known| known.chunk != hit.chunk) {
+                    hits.push(ChunkHit { score: hit.score.min(worst), ..hit });
+                }
+            }
+            terms = plan.left;
+        }
+        Ok(hits)
+    }
+
+    /// The terms, with about the number of chunks that have them.
+    fn counted(&mut self) -> Result<Vec<CountedTerm>, QueryError> {
+        let names: Vec<String> = self.terms.iter().map(|term| term.anywhere.clone()).collect();
+        let counts = match self.statistics.chunks {
+            0..=MAX_RANKED => self.counts(COUNT, &names)?,
+            _ => {
+                let sampled = self.counts(COUNT_SAMPLED, &names)?;
+                let is_rare = |count: &u64| *count < LEAST_SAMPLED;
+                let rare: Vec<String> = names
+                    .iter()
+                    .zip(&sampled)
+                    .filter(|(_, count)| is_rare(count))
+                    .map(|(name, _)| name.clone())
+                    .collect();
+                let mut exact = self.counts(COUNT, &rare)?.into_iter();
+                let better = |count: &u64| match is_rare(count) {
+                    true => exact.next().unwrap_or(0),
+                    false => count * SAMPLED,
+                };
+                sampled.iter().map(better).collect()
+            }
+        };
+        Ok(names.into_iter().zip(counts).map(|(term, chunks)| CountedTerm { term, chunks }).collect())
+    }
+
+    fn counts(&mut self, sql: &'static str, terms: &[String]) -> Result<Vec<u64>, QueryError> {
+        if terms.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows = self.transaction.query(sql, &[&terms])?;
+        rows.iter().map(|row| Ok(row.try_get::<_, i64>(0)?.unsigned_abs())).collect()
+    }
+
+    /// About the number of matching chunks.
+    fn about(&mut self, expression: &str) -> Result<u64, QueryError> {
+        let sampled = self.counts(COUNT_SAMPLED, &[expression.to_owned()])?;
+        Ok(sampled.first().copied().unwrap_or(0) * SAMPLED)
+    }
+
+    fn rank(
+        &mut self,
+        ranking: &[CountedTerm],
+        expression: &str,
+        oldest: i64,
+    ) -> Result<Vec<ChunkHit>, QueryError> {
+        let terms: Vec<&QueryTerm> = ranking
+            .iter()
+            .filter_map(|counted| self.terms.iter().find(|term| term.anywhere == counted.term))
+            .collect();
+        let strings = |field: fn(&QueryTerm) -> &str| {
+            terms.iter().map(|term| field(term).to_owned()).collect::<Vec<String>>()
+        };
+        let phrases: Vec<bool> = terms.iter().map(|term| term.is_phrase).collect();
+        let weights: Vec<f64> =
+            ranking.iter().map(|term| weight(self.statistics.chunks, term.chunks)).collect();
+        let rows = self.transaction.query(
+            RANK,
+            &[
+                &strings(|term| &term.anywhere),
+                &strings(|term| &term.in_title),
+                &strings(|term| &term.in_text),
+                &phrases,
+                &weights,
+                &self.statistics.average_length,
+                &expression,
+                &oldest,
+                &(self.count as i64),
+            ],
+        )?;
+        rows.iter().map(|row| Ok(ChunkHit { chunk: row.try_get(0)?, score: row.try_get(1)? })).collect()
+    }
+}
+
+/// The weight of a word: the rarer, the higher.
+fn weight(chunks: u64, with_word: u64) -> f64 {
+    let (chunks, with_word) = (chunks.max(with_word) as f64, with_word as f64);
+    let weight = ((chunks - with_word + 0.5) / (with_word + 0.5)).ln();
+    if weight > 0.0 { weight } else { LEAST_WEIGHT }
+}
+
+/// The range of ids with about as many chunks as can be ranked.
+fn share(last: i64, rows: u64) -> i64 {
+    let share = last.unsigned_abs() as f64 * MAX_RANKED as f64 / rows.max(1) as f64;
+    (share as i64).min(last)
+}
+
+fn all(lists: &[Vec<CountedTerm>]) -> String {
+    lists.iter().map(|terms| format!("({})", any(terms))).collect::<Vec<_>>().join(" & ")
+}
+
+fn any(terms: &[CountedTerm]) -> String {
+    terms.iter().map(|term| term.term.as_str()).collect::<Vec<_>>().join(" | ")
+}

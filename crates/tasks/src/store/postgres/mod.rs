@@ -1,0 +1,166 @@
+//! Tasks in PostgreSQL. Due tasks are locked while they are claimed, and locked ones are skipped, so that processes never claim the
+//! same slot and do not wait for each other.
+
+mod change;
+mod claim;
+mod clock;
+mod finish;
+mod rows;
+
+use std::time::Duration;
+
+use hob_db::postgres::{PostgresDatabase, PostgresMigrations};
+use hob_db::{ChangeWatch, DatabaseError};
+use jiff::Timestamp;
+
+use super::{Claimant, Claimed, Recalculated, Renewal, RunResult, TaskStore};
+use crate::task::{Task, TaskRun};
+use crate::types::{TaskChange, TaskError, TaskId, TaskStatus};
+
+/// The migrations of the tables of tasks in PostgreSQL.
+pub const POSTGRES_MIGRATIONS: PostgresMigrations = PostgresMigrations {
+    capability: "tasks",
+    steps: &[include_str!("../../../migrations/postgres/1_tasks.sql")],
+    usable_from: 0,
+};
+
+/// The longest list, which fits in memory.
+const MAX_LISTED: i64 = 100_000;
+
+/// Announced when a task may be due earlier than others know. Claims and ends of runs are not: their process knows what comes next,
+/// and the others look now and then in case it has ended.
+const TOPIC: &str = "tasks";
+
+const NEXT_DUE: &str = "SELECT min(due) FROM task WHERE status = 'active' AND due IS NOT NULL";
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct PostgresTaskStore {
+    database: PostgresDatabase,
+}
+
+impl PostgresTaskStore {
+    pub fn new(database: PostgresDatabase) -> Self {
+        PostgresTaskStore { database }
+    }
+}
+
+impl TaskStore for PostgresTaskStore {
+    fn exists(&self) -> bool {
+        true
+    }
+
+    fn insert_all(&self, tasks: &[Task]) -> Result<(), DatabaseError> {
+        self.database.write(|transaction| {
+            rows::insert_all(transaction, tasks)?;
+            transaction.notify(TOPIC)
+        })
+    }
+
+    fn get(&self, id: &TaskId) -> Result<Option<Task>, DatabaseError> {
+        self.database.read(|transaction| rows::find(transaction, id))
+    }
+
+    fn list(&self, status: Option<TaskStatus>) -> Result<Vec<Task>, DatabaseError> {
+        self.database.read(|transaction| rows::list(transaction, status, MAX_LISTED))
+    }
+
+    fn runs(&self, id: &TaskId, limit: usize) -> Result<Vec<TaskRun>, DatabaseError> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.database.read(|transaction| rows::runs(transaction, id, limit))
+    }
+
+    fn delete(&self, id: &TaskId) -> Result<bool, DatabaseError> {
+        self.database.write(|transaction| {
+            let deleted = transaction.execute("DELETE FROM task WHERE id = $1", &[&id.as_str()])?;
+            transaction.notify(TOPIC)?;
+            Ok(deleted > 0)
+        })
+    }
+
+    fn change(
+        &self,
+        id: &TaskId,
+        change: TaskChange,
+        now: Timestamp,
+    ) -> Result<Result<Task, TaskError>, DatabaseError> {
+        self.database.write(|transaction| {
+            let changed = change::change(transaction, id, change, now)?;
+            transaction.notify(TOPIC)?;
+            Ok(changed)
+        })
+    }
+
+    fn watch(&self) -> Result<Option<ChangeWatch>, DatabaseError> {
+        self.database.watch(TOPIC).map(Some)
+    }
+
+    fn next_due(&self) -> Result<Option<Timestamp>, DatabaseError> {
+        self.database.read(|transaction| {
+            let due = transaction.query_one(NEXT_DUE, &[])?.try_get(0)?;
+            rows::optional_moment("due", due)
+        })
+    }
+
+    fn claim_due(
+        &self,
+        now: Timestamp,
+        limit: usize,
+        claimant: &Claimant,
+    ) -> Result<Vec<Claimed>, DatabaseError> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        self.database.write(|transaction| claim::claim_due(transaction, now, limit, claimant))
+    }
+
+    fn claim_now(
+        &self,
+        id: &TaskId,
+        now: Timestamp,
+        claimant: &Claimant,
+    ) -> Result<Result<Claimed, TaskError>, DatabaseError> {
+        self.database.write(|transaction| claim::claim_now(transaction, id, now, claimant))
+    }
+
+    fn renew(&self, run: i64, now: Timestamp, claimant: &Claimant) -> Result<Renewal, DatabaseError> {
+        self.database.write(|transaction| claim::renew(transaction, run, now, claimant))
+    }
+
+    fn finish(
+        &self,
+        run: i64,
+        result: &RunResult,
+        now: Timestamp,
+        claimant: &Claimant,
+    ) -> Result<bool, DatabaseError> {
+        self.database.write(|transaction| finish::finish(transaction, run, result, now, claimant))
+    }
+
+    fn expire_leases(&self, now: Timestamp, longest_lease: Duration) -> Result<Vec<TaskRun>, DatabaseError> {
+        // Usually there are none, and then no lock is needed.
+        if !self.database.read(|transaction| finish::has_expired(transaction, now, longest_lease))? {
+            return Ok(Vec::new());
+        }
+        self.database.write(|transaction| {
+            let expired = finish::expire_leases(transaction, now, longest_lease)?;
+            transaction.notify(TOPIC)?;
+            Ok(expired)
+        })
+    }
+
+    fn recalculate_carried_ahead(&self, now: Timestamp) -> Result<Vec<Recalculated>, DatabaseError> {
+        if !self.database.read(|transaction| clock::is_any_carried_ahead(transaction, now))? {
+            return Ok(Vec::new());
+        }
+        self.database.write(|transaction| {
+            let recalculated = clock::recalculate_carried_ahead(transaction, now)?;
+            transaction.notify(TOPIC)?;
+            Ok(recalculated)
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "postgres_tests.rs"]
+mod tests;

@@ -1,0 +1,83 @@
+//! What only PostgreSQL can show: rows that another program spoilt, text that it cannot store, and the plans of queries.
+
+use hob_testkit::{PostgresServer, TestDatabase};
+
+use super::*;
+use crate::schedule::ScheduleType;
+use crate::store::tests::{after, asked, claimant, planned, success};
+use crate::task::RunOutcome;
+
+fn tasks() -> (PostgresTaskStore, TestDatabase) {
+    let test = PostgresServer::shared().create_database();
+    let options = test.url().parse().expect("a URL");
+    let database = PostgresDatabase::new(options, &[POSTGRES_MIGRATIONS]).expect("made");
+    (PostgresTaskStore::new(database), test)
+}
+
+#[test]
+fn a_task_that_cannot_be_read_does_not_hold_up_the_others() {
+    let (tasks, _test) = tasks();
+    for id in ["a", "b"] {
+        tasks.insert(&planned(id, asked(ScheduleType::Interval, "600"))).expect("kept");
+    }
+    let spoil = "UPDATE task SET timezone = 'Mars/Olympus' WHERE id = 'a'";
+    tasks.database.write(|transaction| transaction.run_script(spoil)).expect("spoilt");
+    let claimed = tasks.claim_due(after(600), 2, &claimant("x")).expect("claimed");
+    assert_eq!(claimed.iter().map(|claimed| claimed.task.id.as_str()).collect::<Vec<_>>(), ["b"]);
+    assert_eq!(tasks.next_due().expect("read"), None);
+}
+
+#[test]
+fn text_with_a_zero_is_saved_without_it() {
+    let (tasks, _test) = tasks();
+    let mut task = planned("t", asked(ScheduleType::Interval, "600"));
+    task.prompt = "say\0hello".to_owned();
+    tasks.insert(&task).expect("kept");
+    assert_eq!(tasks.get(&task.id).expect("read").expect("there").prompt, "say\u{fffd}hello");
+    let claimed = tasks.claim_due(after(600), 1, &claimant("x")).expect("claimed");
+    let result = RunResult { result: Some("a\0b".to_owned()), ..success() };
+    assert!(tasks.finish(claimed[0].run.id, &result, after(601), &claimant("x")).expect("finished"));
+    let run = tasks.runs(&task.id, 1).expect("read").remove(0);
+    assert_eq!((run.outcome, run.result.as_deref()), (Some(RunOutcome::Succeeded), Some("a\u{fffd}b")));
+}
+
+/// A poll costs what is due, not what there is.
+#[test]
+fn a_poll_reads_indexes_only() {
+    let (tasks, _test) = tasks();
+    let many = (0..5000).map(|number| planned(&format!("t{number}"), asked(ScheduleType::Interval, "600")));
+    tasks.insert_all(&many.collect::<Vec<_>>()).expect("kept");
+    let plan = |sql: &str, parameters: &str| {
+        let sql = sql.replace("$1", parameters).replace("$2", "10");
+        let explained = tasks.database.read(|transaction| {
+            transaction.query("SET LOCAL enable_seqscan = on", &[])?;
+            let rows = transaction
+                .query(&format!("EXPLAIN (COSTS OFF) {}", sql.replace("FOR UPDATE SKIP LOCKED", "")), &[])?;
+            rows.iter().map(|row| Ok(row.try_get::<_, String>(0)?)).collect::<Result<Vec<_>, _>>()
+        });
+        explained.expect("a plan").join("\n")
+    };
+    tasks.database.write(|transaction| transaction.run_script("ANALYZE task")).expect("counted");
+    for (sql, index) in [(claim::due(), "task_due"), (NEXT_DUE.to_owned(), "task_due")] {
+        let plan = plan(&sql, "0");
+        assert!(plan.contains(&format!("using {index}")) && !plan.contains("Seq Scan"), "{plan}");
+    }
+}
+
+#[test]
+fn claims_of_several_processes_do_not_wait_for_each_other() {
+    let (tasks, test) = tasks();
+    let other =
+        PostgresDatabase::new(test.url().parse().expect("a URL"), &[POSTGRES_MIGRATIONS]).expect("made");
+    let other = PostgresTaskStore::new(other);
+    let due = (0..4).map(|number| planned(&format!("t{number}"), asked(ScheduleType::Interval, "600")));
+    tasks.insert_all(&due.collect::<Vec<_>>()).expect("kept");
+    let now = after(600);
+    let both = tasks.database.write(|transaction| {
+        let first = claim::claim_due(transaction, now, 2, &claimant("a"))?;
+        // While the first transaction is open.
+        let second = other.claim_due(now, 4, &claimant("b")).expect("claimed");
+        Ok((first.len(), second.len()))
+    });
+    assert_eq!(both.expect("claimed"), (2, 2));
+}

@@ -1,0 +1,179 @@
+//! Tasks and runs as rows.
+
+use hob_db::postgres::{PostgresTransaction, QueryError, Row, ToSql, Type, storable};
+use jiff::Timestamp;
+
+use crate::store::columns::{self, RUN_COLUMNS, TASK_COLUMNS, TaskColumns, UnreadableColumn};
+use crate::task::{Task, TaskRun};
+use crate::types::{TaskId, TaskStatus};
+
+/// The types of `TASK_COLUMNS`, `settled` and `due`.
+const TASK_TYPES: [Type; 20] = [
+    Type::TEXT,
+    Type::TEXT,
+    Type::TEXT,
+    Type::TEXT,
+    Type::TEXT,
+    Type::TEXT,
+    Type::TEXT,
+    Type::TEXT,
+    Type::TEXT,
+    Type::TEXT,
+    Type::INT8,
+    Type::INT8,
+    Type::TEXT,
+    Type::TEXT,
+    Type::TEXT,
+    Type::INT8,
+    Type::INT8,
+    Type::INT8,
+    Type::INT8,
+    Type::INT8,
+];
+
+pub(super) fn insert_all(
+    transaction: &mut PostgresTransaction<'_>,
+    tasks: &[Task],
+) -> Result<(), QueryError> {
+    let rows: Vec<TaskColumns> = tasks.iter().map(storable_columns).collect();
+    let rows = rows.iter().map(|columns| -> Vec<&(dyn ToSql + Sync)> {
+        vec![
+            &columns.id,
+            &columns.prompt,
+            &columns.schedule_type,
+            &columns.schedule_value,
+            &columns.timezone,
+            &columns.agent,
+            &columns.tools,
+            &columns.permit,
+            &columns.channel,
+            &columns.conversation,
+            &columns.retries,
+            &columns.timeout_us,
+            &columns.missed,
+            &columns.metadata,
+            &columns.status,
+            &columns.next_run,
+            &columns.last_run,
+            &columns.created_at,
+            &columns.created_at,
+            &columns.next_run,
+        ]
+    });
+    let sql = format!("COPY task ({TASK_COLUMNS}, settled, due) FROM STDIN BINARY");
+    transaction.copy_in(&sql, &TASK_TYPES, rows).map(|_| ())
+}
+
+fn storable_columns(task: &Task) -> TaskColumns {
+    let mut columns = TaskColumns::of(task);
+    for text in [&mut columns.prompt, &mut columns.agent] {
+        *text = storable(text).into_owned();
+    }
+    for text in [&mut columns.channel, &mut columns.conversation].into_iter().flatten() {
+        *text = storable(text).into_owned();
+    }
+    columns
+}
+
+pub(super) fn find(
+    transaction: &mut PostgresTransaction<'_>,
+    id: &TaskId,
+) -> Result<Option<Task>, QueryError> {
+    let sql = format!("SELECT {TASK_COLUMNS} FROM task WHERE id = $1");
+    let row = transaction.query_opt(&sql, &[&id.as_str()])?;
+    row.as_ref().map(read_task).transpose()
+}
+
+/// The same, and no other transaction changes it until this one ends. Also returns up to when its slots are settled.
+pub(super) fn find_to_change(
+    transaction: &mut PostgresTransaction<'_>,
+    id: &TaskId,
+) -> Result<Option<(Task, Timestamp)>, QueryError> {
+    let sql = format!("SELECT {TASK_COLUMNS}, settled FROM task WHERE id = $1 FOR UPDATE");
+    let Some(row) = transaction.query_opt(&sql, &[&id.as_str()])? else { return Ok(None) };
+    Ok(Some((read_task(&row)?, moment("settled", row.try_get("settled")?)?)))
+}
+
+pub(super) fn list(
+    transaction: &mut PostgresTransaction<'_>,
+    status: Option<TaskStatus>,
+    limit: i64,
+) -> Result<Vec<Task>, QueryError> {
+    let sql = format!(
+        "SELECT {TASK_COLUMNS} FROM task WHERE $1::text IS NULL OR status = $1
+         ORDER BY next_run IS NULL, next_run, created_at DESC, id COLLATE \"C\" LIMIT $2"
+    );
+    let rows = transaction.query(&sql, &[&status.map(TaskStatus::as_str), &limit])?;
+    rows.iter().map(read_task).collect()
+}
+
+pub(super) fn runs(
+    transaction: &mut PostgresTransaction<'_>,
+    id: &TaskId,
+    limit: i64,
+) -> Result<Vec<TaskRun>, QueryError> {
+    let sql = format!("SELECT {RUN_COLUMNS} FROM task_run WHERE task_id = $1 ORDER BY id DESC LIMIT $2");
+    let rows = transaction.query(&sql, &[&id.as_str(), &limit])?;
+    rows.iter().map(read_run).collect()
+}
+
+pub(super) fn read_task(row: &Row) -> Result<Task, QueryError> {
+    let columns = TaskColumns {
+        id: row.try_get(0)?,
+        prompt: row.try_get(1)?,
+        schedule_type: row.try_get(2)?,
+        schedule_value: row.try_get(3)?,
+        timezone: row.try_get(4)?,
+        agent: row.try_get(5)?,
+        tools: row.try_get(6)?,
+        permit: row.try_get(7)?,
+        channel: row.try_get(8)?,
+        conversation: row.try_get(9)?,
+        retries: row.try_get(10)?,
+        timeout_us: row.try_get(11)?,
+        missed: row.try_get(12)?,
+        metadata: row.try_get(13)?,
+        status: row.try_get(14)?,
+        next_run: row.try_get(15)?,
+        last_run: row.try_get(16)?,
+        created_at: row.try_get(17)?,
+    };
+    columns.read().map_err(unreadable)
+}
+
+fn read_run(row: &Row) -> Result<TaskRun, QueryError> {
+    Ok(TaskRun {
+        id: row.try_get(0)?,
+        task_id: task_id(row.try_get(1)?)?,
+        slot: moment("slot", row.try_get(2)?)?,
+        attempt: number("attempt", row.try_get(3)?)?,
+        started_at: moment("started_at", row.try_get(4)?)?,
+        finished_at: optional_moment("finished_at", row.try_get(5)?)?,
+        outcome: columns::run_outcome(row.try_get(6)?),
+        result: row.try_get(7)?,
+        error: row.try_get(8)?,
+    })
+}
+
+pub(super) fn task_id(id: &str) -> Result<TaskId, QueryError> {
+    columns::task_id("id", id).map_err(unreadable)
+}
+
+pub(super) fn moment(column: &'static str, microseconds: i64) -> Result<Timestamp, QueryError> {
+    columns::moment(column, microseconds).map_err(unreadable)
+}
+
+pub(super) fn optional_moment(
+    column: &'static str,
+    microseconds: Option<i64>,
+) -> Result<Option<Timestamp>, QueryError> {
+    columns::optional_moment(column, microseconds).map_err(unreadable)
+}
+
+pub(super) fn number(column: &'static str, value: i64) -> Result<u32, QueryError> {
+    columns::number(column, value).map_err(unreadable)
+}
+
+fn unreadable(error: UnreadableColumn) -> QueryError {
+    QueryError::unreadable(error.column, error)
+}

@@ -1,0 +1,130 @@
+//! Single calls: the last ones, the last of a kind, and the next ones of an export.
+
+use hob_core::time::from_microseconds;
+use hob_core::{Moment, RequestSource};
+use hob_db::postgres::{PostgresTransaction, QueryError, Row, storable};
+
+use crate::call_record::{CallOutcome, CallRecord, tokens_per_second};
+use crate::inference::Energy;
+use crate::savings::Dollars;
+use crate::store::{ExportPage, ExportPosition};
+
+/// Calls that an export reads at once.
+const PAGE_CALLS: usize = 1000;
+
+const COLUMNS: &str = "started, run, source, engine, model, agent, streamed, prompt_tokens, completion_tokens, cached_tokens, \
+    estimated, latency_us, first_token_us, outcome, finish_reason, error, cost_pico, energy_uj, id";
+
+/// The column of the id.
+const ID: usize = 18;
+
+pub(super) fn first_moment(transaction: &mut PostgresTransaction<'_>) -> Result<Option<Moment>, QueryError> {
+    let row = transaction.query_one("SELECT min(started) FROM telemetry_call", &[])?;
+    Ok(row.try_get::<_, Option<i64>>(0)?.map(Moment::from_microseconds))
+}
+
+pub(super) fn recent(
+    transaction: &mut PostgresTransaction<'_>,
+    most: usize,
+) -> Result<Vec<CallRecord>, QueryError> {
+    let sql = format!("SELECT {COLUMNS} FROM telemetry_call ORDER BY started DESC, id DESC LIMIT $1");
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    transaction.query(&sql, &[&most])?.iter().map(read).collect()
+}
+
+pub(super) fn find_run(
+    transaction: &mut PostgresTransaction<'_>,
+    run: &str,
+    since: Moment,
+) -> Result<Option<CallRecord>, QueryError> {
+    // Calls of one run are few. They are found by its index, not by their start.
+    let sql = format!(
+        "SELECT {COLUMNS} FROM telemetry_call WHERE run = $1 AND started >= $2 ORDER BY started DESC, id DESC LIMIT 1"
+    );
+    let found = transaction.query_opt(&sql, &[&storable(run), &since.microseconds()])?;
+    found.as_ref().map(read).transpose()
+}
+
+pub(super) fn last_complete(
+    transaction: &mut PostgresTransaction<'_>,
+    since: Moment,
+    except_sources: &[RequestSource],
+    except_runs: &[&str],
+) -> Result<Option<CallRecord>, QueryError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM telemetry_call
+         WHERE started >= $1 AND outcome = 'complete' AND source <> ALL ($2::text[]) AND run <> ALL ($3::text[])
+         ORDER BY started DESC, id DESC LIMIT 1"
+    );
+    let sources: Vec<&str> = except_sources.iter().map(|source| source.as_str()).collect();
+    let runs: Vec<_> = except_runs.iter().map(|run| storable(run)).collect();
+    let found = transaction.query_opt(&sql, &[&since.microseconds(), &sources, &runs])?;
+    found.as_ref().map(read).transpose()
+}
+
+/// The next calls in the order of their starts.
+///
+/// Ids are given before a transaction commits, so a call may appear after another one with a larger id. No call is lost by that,
+/// because the position is a start and not an id: `newest` only says where an export ends. It is read from the snapshot of the
+/// first page, so every call that was recorded before the export has at most this id. A call that is committed later with a
+/// smaller id is either exported in its place or belongs to the next export.
+pub(super) fn page_after(
+    transaction: &mut PostgresTransaction<'_>,
+    mut position: ExportPosition,
+) -> Result<ExportPage, QueryError> {
+    let newest = match position.newest {
+        Some(newest) => newest,
+        None => {
+            let row = transaction.query_one("SELECT coalesce(max(id), 0) FROM telemetry_call", &[])?;
+            row.try_get(0)?
+        }
+    };
+    position.newest = Some(newest);
+    let sql = format!(
+        "SELECT {COLUMNS} FROM telemetry_call WHERE (started, id) > ($1, $2) AND id <= $3 ORDER BY started, id LIMIT $4"
+    );
+    // One more says whether there is another page.
+    let limit = PAGE_CALLS as i64 + 1;
+    let mut rows = transaction.query(&sql, &[&position.first_started, &position.id, &newest, &limit])?;
+    let next = match rows.len() > PAGE_CALLS {
+        true => rows.pop().map(|row| row.try_get(0).map(Moment::from_microseconds)).transpose()?,
+        false => None,
+    };
+    if let Some(last) = rows.last() {
+        position = ExportPosition { first_started: last.try_get(0)?, id: last.try_get(ID)?, ..position };
+    }
+    let calls = rows.iter().map(read).collect::<Result<_, _>>()?;
+    Ok(ExportPage { calls, position, next })
+}
+
+fn read(row: &Row) -> Result<CallRecord, QueryError> {
+    let count = |column: usize| row.try_get::<_, i64>(column).map(i64::unsigned_abs);
+    let count_if_known =
+        |column: usize| row.try_get::<_, Option<i64>>(column).map(|count| count.map(i64::unsigned_abs));
+    let outcome: &str = row.try_get(13)?;
+    let outcome = CallOutcome::parse(outcome)
+        .ok_or_else(|| QueryError::unreadable("outcome", format!("'{outcome}' is unknown")))?;
+    let (completion_tokens, latency) = (count(8)?, from_microseconds(row.try_get(11)?));
+    let agent: String = row.try_get(5)?;
+    Ok(CallRecord {
+        started: Moment::from_microseconds(row.try_get(0)?),
+        run: row.try_get(1)?,
+        source: row.try_get(2)?,
+        engine: row.try_get(3)?,
+        model: row.try_get(4)?,
+        agent: Some(agent).filter(|agent| !agent.is_empty()),
+        streamed: row.try_get(6)?,
+        prompt_tokens: count(7)?,
+        completion_tokens,
+        cached_tokens: count_if_known(9)?,
+        estimated: row.try_get(10)?,
+        latency,
+        first_token: row.try_get::<_, Option<i64>>(12)?.map(from_microseconds),
+        tokens_per_second: tokens_per_second(outcome, completion_tokens, latency),
+        outcome,
+        finish_reason: row.try_get(14)?,
+        error: row.try_get(15)?,
+        cost: count_if_known(16)?.map(|pico| Dollars::from_pico(u128::from(pico))),
+        energy: count_if_known(17)?.map(Energy::from_microjoules),
+    })
+}

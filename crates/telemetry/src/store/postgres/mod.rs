@@ -1,0 +1,140 @@
+//! Calls in PostgreSQL: a row each, with daily sums that keep reports fast. Several processes write at once.
+//!
+//! | file | what |
+//! |---|---|
+//! | `calls` | single calls: the last ones, the last of a kind, and the next ones of an export |
+//! | `delete` | deletes: everything, or the oldest day |
+//! | `record` | writes a batch: rows and sums in one transaction, once |
+//! | `report` | sums: overview, models, engines, agents, days, speeds |
+//! | `served` | the input of the savings |
+
+mod calls;
+mod delete;
+#[cfg(test)]
+mod postgres_tests;
+mod record;
+mod report;
+mod served;
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use hob_core::{Moment, RequestSource, UtcDay};
+use hob_db::DatabaseError;
+use hob_db::postgres::{PostgresDatabase, PostgresMigrations};
+use parking_lot::Mutex;
+
+use crate::call_record::CallRecord;
+use crate::figures::{AgentFigures, CallOverview, DayFigures, EngineFigures, ModelFigures};
+use crate::inference::Inference;
+use crate::savings::{Prices, ServedTotals};
+use crate::store::report::{Grouping, Groups, agents, engines, first_day, per_day, together, top_models};
+use crate::store::{DayDeletion, ExportPage, ExportPosition, TelemetryStore};
+use crate::timings::ModelSpeed;
+use record::UnknownEnd;
+
+/// The migrations of its tables.
+pub const POSTGRES_MIGRATIONS: PostgresMigrations = PostgresMigrations {
+    capability: "telemetry",
+    steps: &[include_str!("../../../migrations/postgres/1_telemetry.sql")],
+    usable_from: 0,
+};
+
+#[derive(Clone)]
+pub struct PostgresTelemetryStore {
+    database: PostgresDatabase,
+    /// The last batch of which it is not known whether it was recorded.
+    unknown: Arc<Mutex<Option<UnknownEnd>>>,
+}
+
+impl PostgresTelemetryStore {
+    pub fn new(database: PostgresDatabase) -> Self {
+        PostgresTelemetryStore { database, unknown: Arc::default() }
+    }
+
+    /// Whether there is an answer of `engine`. Blocks.
+    pub fn has_answered(&self, engine: &str) -> Result<bool, DatabaseError> {
+        self.database.read(|transaction| served::has_answered(transaction, engine))
+    }
+
+    fn groups(&self, grouping: Grouping, since: Option<UtcDay>) -> Result<Groups, DatabaseError> {
+        self.database.read(|transaction| report::groups(transaction, grouping, since))
+    }
+}
+
+impl TelemetryStore for PostgresTelemetryStore {
+    fn record_batch(&self, batch: &[Inference], prices: &Prices) -> Result<(), DatabaseError> {
+        record::record_batch(&self.database, &self.unknown, batch, prices)
+    }
+
+    fn overview(&self, since: Option<UtcDay>) -> Result<CallOverview, DatabaseError> {
+        self.database.read(|transaction| {
+            let figures = together(report::groups(transaction, Grouping::Together, since)?);
+            Ok(CallOverview { recorded_since: calls::first_moment(transaction)?, figures })
+        })
+    }
+
+    fn top_models(&self, since: Option<UtcDay>, most: usize) -> Result<Vec<ModelFigures>, DatabaseError> {
+        Ok(top_models(self.groups(Grouping::Model, since)?, most))
+    }
+
+    fn engines(&self, since: Option<UtcDay>) -> Result<Vec<EngineFigures>, DatabaseError> {
+        Ok(engines(self.groups(Grouping::Engine, since)?))
+    }
+
+    fn agents(&self, since: Option<UtcDay>) -> Result<Vec<AgentFigures>, DatabaseError> {
+        Ok(agents(self.groups(Grouping::Agent, since)?))
+    }
+
+    fn per_day(&self, days: u32, now: SystemTime) -> Result<Vec<DayFigures>, DatabaseError> {
+        Ok(per_day(self.groups(Grouping::Day, Some(first_day(days, now)))?, days, now))
+    }
+
+    fn speeds(&self, since: UtcDay, most: u32) -> Result<Vec<ModelSpeed>, DatabaseError> {
+        self.database.read(|transaction| report::speeds(transaction, since, most))
+    }
+
+    fn served(&self, today: UtcDay) -> Result<ServedTotals, DatabaseError> {
+        self.database.read(|transaction| served::served(transaction, today))
+    }
+
+    fn recent(&self, most: usize) -> Result<Vec<CallRecord>, DatabaseError> {
+        self.database.read(|transaction| calls::recent(transaction, most))
+    }
+
+    fn find_run(&self, run: &str, since: Moment) -> Result<Option<CallRecord>, DatabaseError> {
+        self.database.read(|transaction| calls::find_run(transaction, run, since))
+    }
+
+    fn last_complete(
+        &self,
+        since: Moment,
+        except_sources: &[RequestSource],
+        except_runs: &[&str],
+    ) -> Result<Option<CallRecord>, DatabaseError> {
+        self.database
+            .read(|transaction| calls::last_complete(transaction, since, except_sources, except_runs))
+    }
+
+    fn page_after(&self, position: ExportPosition) -> Result<ExportPage, DatabaseError> {
+        self.database.read(|transaction| calls::page_after(transaction, position))
+    }
+
+    fn delete_oldest(&self, oldest_kept: UtcDay) -> Result<DayDeletion, DatabaseError> {
+        self.database.write(|transaction| delete::delete_oldest(transaction, oldest_kept))
+    }
+
+    fn clear(&self) -> Result<u64, DatabaseError> {
+        self.database.write(delete::clear)
+    }
+
+    /// Every batch is on the disk of the server once it is recorded.
+    fn sync(&self) -> Result<(), DatabaseError> {
+        Ok(())
+    }
+
+    /// The server does it by itself.
+    fn checkpoint(&self) -> Result<(), DatabaseError> {
+        Ok(())
+    }
+}
