@@ -28,6 +28,7 @@ pub fn hob_copy_tables() -> Vec<CopyTable> {
         hob_channels::COPY_TABLES,
         hob_routing::COPY_TABLES,
         hob_conversations::COPY_TABLES,
+        hob_keys::COPY_TABLES,
     ];
     capabilities.concat()
 }

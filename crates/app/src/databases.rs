@@ -33,6 +33,7 @@ pub const POSTGRES_MIGRATIONS: &[PostgresMigrations] = &[
     hob_channels::POSTGRES_MIGRATIONS,
     hob_routing::POSTGRES_MIGRATIONS,
     hob_conversations::POSTGRES_MIGRATIONS,
+    hob_keys::POSTGRES_MIGRATIONS,
     hob_memory::POSTGRES_MIGRATIONS,
 ];
 
@@ -49,7 +50,7 @@ pub enum StorageError {
 /// their connections, so a process calls [`Databases::open`] once.
 #[derive(Clone)]
 pub struct Databases {
-    /// Calls, tasks, conversations and what the router learned.
+    /// Calls, tasks, conversations, keys and what the router learned.
     pub hob: Storage,
     /// The user's documents.
     pub memory: Storage,

@@ -7,12 +7,13 @@ use hob_db::postgres::PostgresDatabase;
 use hob_db::{Database, count_rows};
 use hob_testkit::PostgresServer;
 
-/// Tables of SQLite that are made of others, or count versions.
-const NOT_COPIED_FROM_SQLITE: &[&str] = &["schema_version", "memory_code", "memory_vector_gone"];
+/// Tables of SQLite that are made of others, or count versions or changes.
+const NOT_COPIED_FROM_SQLITE: &[&str] =
+    &["schema_version", "api_key_changes", "memory_code", "memory_vector_gone"];
 
-/// Tables of PostgreSQL that are made of others, count versions, or are of running processes.
+/// Tables of PostgreSQL that are made of others, count versions or changes, or are of running processes.
 const NOT_COPIED_FROM_POSTGRES: &[&str] =
-    &["schema_version", "memory_words", "channel_lease", "channel_outbox"];
+    &["schema_version", "api_key_changes", "memory_words", "channel_lease", "channel_outbox"];
 
 fn names<'a>(tables: impl IntoIterator<Item = &'a str>) -> BTreeSet<String> {
     tables.into_iter().map(str::to_owned).collect()

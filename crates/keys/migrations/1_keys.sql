@@ -13,14 +13,14 @@ CREATE TABLE api_key (
     expires_at INTEGER
 ) STRICT;
 
--- What servers have taken of a limit in one window of time, which begins at `window`, in seconds since 1970. A server takes a share before
+-- What servers have taken of a limit in one window of time, which begins at `begins_at`, in seconds since 1970. A server takes a share before
 -- it spends it, so a crash never lets a key spend more.
 CREATE TABLE api_key_quota (
     key TEXT NOT NULL REFERENCES api_key (id) ON DELETE CASCADE,
     quota TEXT NOT NULL,
-    window INTEGER NOT NULL,
+    begins_at INTEGER NOT NULL,
     taken INTEGER NOT NULL,
-    PRIMARY KEY (key, quota, window)
+    PRIMARY KEY (key, quota, begins_at)
 ) STRICT, WITHOUT ROWID;
 
 -- Counts the changes of keys, so that a server reads the keys only after a change.

@@ -195,7 +195,7 @@ impl Account {
                 if is_current {
                     meter.taken += amount;
                 }
-                self.overdrafts.push(Overdraft { quota: meter.quota, window, amount });
+                add_overdraft(&mut self.overdrafts, Overdraft { quota: meter.quota, window, amount });
             }
         }
     }
@@ -234,7 +234,9 @@ impl Account {
 
     /// Overdrafts that could not be written.
     pub(crate) fn put_back(&mut self, overdrafts: Vec<Overdraft>) {
-        self.overdrafts.extend(overdrafts);
+        for over in overdrafts {
+            add_overdraft(&mut self.overdrafts, over);
+        }
     }
 
     /// The leased shares that are not spent, to be given back. Later reservations need new ones.
@@ -280,6 +282,15 @@ impl Account {
             left: meter.left(),
             resets_in: seconds_between(now, meter.end),
         })
+    }
+}
+
+/// One for each limit and window, so that there are few, however long the store is away.
+fn add_overdraft(overdrafts: &mut Vec<Overdraft>, over: Overdraft) {
+    let is_same = |known: &&mut Overdraft| known.quota.id() == over.quota.id() && known.window == over.window;
+    match overdrafts.iter_mut().find(is_same) {
+        Some(known) => known.amount = known.amount.saturating_add(over.amount),
+        None => overdrafts.push(over),
     }
 }
 

@@ -82,7 +82,8 @@ fn what_a_call_uses_beyond_its_reservation_is_noted_for_the_store() {
     account.add_share(PER_DAY, day, 30, 30);
     account.reserve(tokens(10), noon()).expect("reserved");
     account.settle(tokens(10), noon(), tokens(45), after(1));
-    assert_eq!(account.take_overdrafts(), [Overdraft { quota: PER_DAY, window: day, amount: 15 }]);
+    account.settle(tokens(0), noon(), tokens(5), after(1));
+    assert_eq!(account.take_overdrafts(), [Overdraft { quota: PER_DAY, window: day, amount: 20 }]);
     assert_eq!(account.unsettled(PER_DAY, day), (0, 0));
 }
 

@@ -33,4 +33,6 @@ pub use metered::{CallCost, PriceFn, RateHeaders, StoreFailure};
 pub use ring::{ActiveKey, KeyCheck, KeySnapshot};
 pub use secret::KeySecret;
 pub use service::{CreatedKey, KeyOptions, KeyService, ROTATION_OVERLAP};
-pub use store::{KeyStore, MIGRATIONS, SqliteKeyStore};
+pub use store::{
+    COPY_TABLES, KeyStore, MIGRATIONS, POSTGRES_MIGRATIONS, PostgresKeyStore, SqliteKeyStore, key_store,
+};

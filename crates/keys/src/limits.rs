@@ -30,7 +30,10 @@ pub enum Period {
 }
 
 impl Period {
-    fn as_str(self) -> &'static str {
+    pub(crate) const ALL: [Period; 3] = [Period::Minute, Period::Day, Period::Month];
+
+    /// As the name of a quota ends.
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Period::Minute => "minute",
             Period::Day => "day",

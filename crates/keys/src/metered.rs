@@ -20,6 +20,12 @@ use crate::store::{KeyStore, Lease, QuotaWindow};
 /// The completion tokens that are reserved for a call without a limit of its own.
 const ASSUMED_COMPLETION: u64 = 1_024;
 
+/// How long a failure of the store counts. A store that does not answer must not hold every request for as long as it takes to fail.
+const FAILURE_COUNTS: Duration = Duration::from_secs(1);
+
+/// When a request may try again that was refused because the store failed.
+const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(5);
+
 /// No limit of requests at once.
 const UNLIMITED: u32 = u32::MAX;
 
@@ -76,6 +82,15 @@ pub(crate) struct Metered {
     has_dollars: AtomicBool,
     /// Held while the store is asked, so that many requests at once ask once.
     leasing: tokio::sync::Mutex<()>,
+    /// When the store last failed.
+    failed_at: Mutex<Option<Timestamp>>,
+}
+
+/// What a request or a call has taken from the limits.
+struct Taken {
+    at: Timestamp,
+    /// Nothing, if the store failed and the request was allowed: what it uses is then charged at its end.
+    amounts: Amounts,
 }
 
 impl Metered {
@@ -89,6 +104,7 @@ impl Metered {
             most_running: AtomicU32::new(UNLIMITED),
             has_dollars: AtomicBool::new(false),
             leasing: tokio::sync::Mutex::default(),
+            failed_at: Mutex::default(),
         }
     }
 
@@ -149,43 +165,59 @@ impl Metered {
         QuotaWindow { key: Arc::clone(&self.id), quota: quota.id(), window }
     }
 
-    /// Takes the amounts, with new shares where they are needed. Returns when they were taken.
-    async fn take(self: &Arc<Self>, amounts: Amounts) -> Result<Timestamp, LimitReached> {
-        let now = self.parts.clock.now();
-        let shortage = match self.account.lock().reserve(amounts, now) {
-            Ok(()) => return Ok(now),
+    /// Takes the amounts, with new shares where they are needed.
+    async fn take(self: &Arc<Self>, amounts: Amounts) -> Result<Taken, LimitReached> {
+        let at = self.parts.clock.now();
+        let shortage = match self.account.lock().reserve(amounts, at) {
+            Ok(()) => return Ok(Taken { at, amounts }),
             Err(shortage) => shortage,
         };
         match shortage.wanted {
             Some(_) => self.take_with_leases(amounts).await,
-            None => Err(self.reached(&shortage, now)),
+            None => Err(self.reached(&shortage, at)),
         }
     }
 
-    async fn take_with_leases(self: &Arc<Self>, amounts: Amounts) -> Result<Timestamp, LimitReached> {
+    async fn take_with_leases(self: &Arc<Self>, amounts: Amounts) -> Result<Taken, LimitReached> {
         let _leasing = self.leasing.lock().await;
         loop {
             // Another request may have leased a share in the meantime.
-            let now = self.parts.clock.now();
-            let shortage = match self.account.lock().reserve(amounts, now) {
-                Ok(()) => return Ok(now),
+            let at = self.parts.clock.now();
+            let shortage = match self.account.lock().reserve(amounts, at) {
+                Ok(()) => return Ok(Taken { at, amounts }),
                 Err(shortage) => shortage,
             };
-            let Some(wanted) = shortage.wanted else { return Err(self.reached(&shortage, now)) };
-            if let Err(error) = self.lease(&shortage, wanted, now).await {
-                tracing::error!(key = %self.name, %error, "the limits of a key cannot be read");
-                return match self.parts.on_failure {
-                    StoreFailure::Allow => Ok(now),
-                    StoreFailure::Refuse => Err(LimitReached {
-                        kind: LimitKind::Unknown,
-                        message: format!(
-                            "the limits of the key '{}' cannot be read now, so its requests are refused. Try again in a moment",
-                            self.name
-                        ),
-                        retry_after: Some(Duration::from_secs(5)),
-                    }),
-                };
+            let Some(wanted) = shortage.wanted else { return Err(self.reached(&shortage, at)) };
+            if self.has_just_failed(at) {
+                return self.take_without_store(at);
             }
+            if let Err(error) = self.lease(&shortage, wanted, at).await {
+                let then = match self.parts.on_failure {
+                    StoreFailure::Allow => "answered without limits",
+                    StoreFailure::Refuse => "refused",
+                };
+                tracing::warn!(key = %self.name, %error, "the limits of a key cannot be read; its requests are {then}");
+                *self.failed_at.lock() = Some(self.parts.clock.now());
+                return self.take_without_store(at);
+            }
+        }
+    }
+
+    fn has_just_failed(&self, now: Timestamp) -> bool {
+        self.failed_at.lock().is_some_and(|at| now.duration_since(at).unsigned_abs() < FAILURE_COUNTS)
+    }
+
+    fn take_without_store(&self, at: Timestamp) -> Result<Taken, LimitReached> {
+        match self.parts.on_failure {
+            StoreFailure::Allow => Ok(Taken { at, amounts: Amounts::default() }),
+            StoreFailure::Refuse => Err(LimitReached {
+                kind: LimitKind::Unknown,
+                message: format!(
+                    "the limits of the key '{}' cannot be read now, so its requests are refused. Try again in a moment",
+                    self.name
+                ),
+                retry_after: Some(RETRY_AFTER_FAILURE),
+            }),
         }
     }
 
@@ -328,12 +360,12 @@ impl Spending for KeySpending {
 
     async fn reserve(&self, call: PlannedCall<'_>) -> Result<Box<dyn CallReservation>, LimitReached> {
         let metered = &self.0;
-        let amounts = metered.estimate(&call)?;
-        let at = metered.take(amounts).await?;
+        let estimate = metered.estimate(&call)?;
+        let taken = metered.take(estimate).await?;
         Ok(Box::new(Reserved {
             metered: Arc::clone(metered),
-            amounts,
-            at,
+            taken,
+            estimated_cost: estimate.nano_dollars,
             engine: call.engine.to_owned(),
             model: call.model.to_owned(),
             is_settled: false,
@@ -344,8 +376,9 @@ impl Spending for KeySpending {
 /// What is reserved for one call.
 struct Reserved {
     metered: Arc<Metered>,
-    amounts: Amounts,
-    at: Timestamp,
+    taken: Taken,
+    /// What counts if the price is not known at the end.
+    estimated_cost: u64,
     engine: String,
     model: String,
     is_settled: bool,
@@ -355,7 +388,7 @@ impl Reserved {
     fn settle_with(&mut self, used: Amounts) {
         if !std::mem::replace(&mut self.is_settled, true) {
             let now = self.metered.parts.clock.now();
-            self.metered.account.lock().settle(self.amounts, self.at, used, now);
+            self.metered.account.lock().settle(self.taken.amounts, self.taken.at, used, now);
         }
     }
 }
@@ -367,7 +400,7 @@ impl CallReservation for Reserved {
         self.settle_with(Amounts {
             requests: 0,
             tokens: prompt_tokens.saturating_add(completion_tokens),
-            nano_dollars: nano_dollars.unwrap_or(self.amounts.nano_dollars),
+            nano_dollars: nano_dollars.unwrap_or(self.estimated_cost),
         });
     }
 }

@@ -51,6 +51,8 @@ pub enum KeyCheck {
     },
     /// No secret of a key.
     Unknown,
+    /// It may be one: the keys could not be read yet.
+    Unread,
 }
 
 /// All keys at one time.
@@ -61,9 +63,23 @@ pub struct KeySnapshot {
     /// The number of changes of the store when this was read.
     pub(crate) changes: i64,
     has_keys: bool,
+    is_unread: bool,
 }
 
+/// Unlike any number of changes, so that the keys are read as soon as that is possible.
+const NO_CHANGES_KNOWN: i64 = -1;
+
 impl KeySnapshot {
+    /// Before the keys could be read. There may be some, so callers from other machines need one.
+    pub(crate) fn unread() -> Self {
+        KeySnapshot {
+            changes: NO_CHANGES_KNOWN,
+            has_keys: true,
+            is_unread: true,
+            ..KeySnapshot::default()
+        }
+    }
+
     /// The keys of the store. The accounts of `old` continue.
     pub(crate) fn new(
         stored: Vec<StoredKey>,
@@ -88,14 +104,17 @@ impl KeySnapshot {
         snapshot
     }
 
-    /// Whether a key was ever created. Disabling or revoking the last one must not open the server to everyone.
+    /// Whether a key was ever created, as far as is known. Disabling or revoking the last one must not open the server to everyone.
     pub fn has_keys(&self) -> bool {
         self.has_keys
     }
 
     /// Checks the text that a client sent.
     pub fn check(&self, sent: &str, now: Timestamp) -> KeyCheck {
-        let Some(key) = id_of(sent).and_then(|id| self.by_id.get(id)) else { return KeyCheck::Unknown };
+        let Some(id) = id_of(sent) else { return KeyCheck::Unknown };
+        let Some(key) = self.by_id.get(id) else {
+            return if self.is_unread { KeyCheck::Unread } else { KeyCheck::Unknown };
+        };
         if !key.fits(sent, now) {
             return KeyCheck::Unknown;
         }

@@ -1,10 +1,10 @@
 //! What callers use: creates, changes and finds keys, and keeps the snapshot that requests read.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use hob_core::{Clock, KeyGrant, KeyRing, SystemClock};
+use hob_core::{Backoff, Clock, KeyGrant, KeyRing, SystemClock};
 use hob_db::{ChangeWatch, DatabaseError};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 use crate::audit::{AuditActor, AuditEvent};
 use crate::audit_service::AuditService;
 use crate::key::{ApiKey, KeyError, KeyName, KeyPatch, KeyRules, KeyStatus, NewKey};
-use crate::limits::QuotaUsage;
+use crate::limits::{Period, QuotaUsage};
 use crate::metered::{CallCost, MeterParts, PriceFn, StoreFailure};
 use crate::ring::{ActiveKey, KeyCheck, KeySnapshot};
 use crate::secret::{KeySecret, new_id};
@@ -23,8 +23,19 @@ use crate::store::{KeyStore, QuotaWindow, StoredKey};
 /// How often the keys of other processes are looked for, and overdrafts are written.
 const POLL: Duration = Duration::from_millis(500);
 
+/// The longest wait while the store fails.
+const LONGEST_POLL: Duration = Duration::from_secs(5);
+
+/// How often old windows are deleted.
+const CLEANING: Duration = Duration::from_secs(60 * 60);
+
 /// How long what was taken of a limit is kept, after the beginning of its window.
-const KEPT_WINDOWS: SignedDuration = SignedDuration::from_hours(24 * 400);
+fn kept(period: Period) -> SignedDuration {
+    match period {
+        Period::Minute => SignedDuration::from_hours(1),
+        Period::Day | Period::Month => SignedDuration::from_hours(24 * 400),
+    }
+}
 
 /// How long both secrets are valid after a rotation, if nothing else is said.
 pub const ROTATION_OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
@@ -75,9 +86,16 @@ impl KeyService {
         }
     }
 
-    /// Reads the keys, and follows their changes until `close`.
+    /// Reads the keys, and follows their changes until `close`. A database that is away now is not an error: until the keys can be read,
+    /// callers from other machines need a key, and no named key is valid.
     pub async fn start(self: &Arc<Self>) -> Result<(), KeyError> {
-        self.reload().await?;
+        match self.reload().await {
+            Err(KeyError::Database(error)) if error.is_temporary() => {
+                tracing::warn!(%error, "the keys cannot be read yet; requests with a named key are refused until they can");
+                self.snapshot.store(Arc::new(KeySnapshot::unread()));
+            }
+            read => read?,
+        }
         let this = Arc::clone(self);
         self.tasks.spawn(async move { this.follow().await });
         self.tasks.close();
@@ -112,26 +130,44 @@ impl KeyService {
         Ok(())
     }
 
-    /// Follows the changes of other processes, and writes overdrafts.
+    /// Follows the changes of other processes, writes overdrafts, and deletes old windows.
     async fn follow(self: &Arc<Self>) {
         let mut watch = None;
+        let mut failures = Backoff { first: POLL, longest: LONGEST_POLL }.delays();
+        let mut wait = POLL;
+        let mut cleaned_at: Option<Instant> = None;
         loop {
             tokio::select! {
                 () = self.stopping.cancelled() => return,
-                () = tokio::time::sleep(POLL) => {}
+                () = tokio::time::sleep(wait) => {}
             }
             let this = Arc::clone(self);
+            let cleans = cleaned_at.is_none_or(|at| at.elapsed() >= CLEANING);
             let looked = tokio::task::spawn_blocking(move || {
-                let looked = this.look(&mut watch);
+                let looked = this.look(&mut watch).and_then(|()| if cleans { this.clean() } else { Ok(()) });
                 (watch, looked)
             });
-            watch = match looked.await {
-                Ok((watch, Ok(()))) => watch,
-                Ok((_, Err(error))) => {
-                    tracing::warn!(%error, "the keys cannot be read; those that are known stay valid");
-                    None
+            let (seen, looked) = match looked.await {
+                Ok((seen, looked)) => (seen, looked.map_err(KeyError::from)),
+                Err(_) => (None, Err(KeyError::Panicked)),
+            };
+            (watch, wait) = match looked {
+                Ok(()) => {
+                    if failures.has_failed() {
+                        tracing::info!("the keys can be read again");
+                        failures.reset();
+                    }
+                    if cleans {
+                        cleaned_at = Some(Instant::now());
+                    }
+                    (seen, POLL)
                 }
-                Err(_) => None,
+                Err(error) => {
+                    if !failures.has_failed() {
+                        tracing::warn!(%error, "the keys cannot be read; those that are known stay valid");
+                    }
+                    (None, failures.next_delay())
+                }
             };
         }
     }
@@ -153,6 +189,14 @@ impl KeyService {
             self.load()?;
         }
         Ok(())
+    }
+
+    /// Blocks.
+    fn clean(&self) -> Result<(), DatabaseError> {
+        let now = self.parts.clock.now();
+        Period::ALL.into_iter().try_for_each(|period| {
+            self.parts.store.forget_windows(period, (now - kept(period)).as_second())
+        })
     }
 
     /// The keys as they are now.
@@ -239,7 +283,6 @@ impl KeyService {
             if !this.parts.store.insert(&stored, &event)? {
                 return Err(KeyError::NameTaken { name: stored.key.name.to_string() });
             }
-            this.parts.store.forget_windows((now - KEPT_WINDOWS).as_second())?;
             this.load()?;
             Ok(CreatedKey { key: stored.key, secret })
         })
@@ -255,10 +298,9 @@ impl KeyService {
     ) -> Result<ApiKey, KeyError> {
         let detail = json!({ "changed": format!("{patch:?}") });
         let now = self.now();
-        let mut patch = Some(patch);
         self.change(name, actor, "key.change", detail, move |stored| {
             let key = &mut stored.key;
-            patch.take().unwrap_or_default().apply(&mut key.rules, &mut key.expires_at, now)
+            patch.clone().apply(&mut key.rules, &mut key.expires_at, now)
         })
         .await
     }
@@ -356,6 +398,9 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.unwrap_or(Err(KeyError::Panicked))
 }
 
+#[cfg(test)]
+#[path = "service_postgres_tests.rs"]
+mod postgres_tests;
 #[cfg(test)]
 #[path = "service_tests.rs"]
 mod tests;

@@ -177,6 +177,7 @@ impl Guard {
                 return Ok(Proof::NamedKey(key));
             }
             Some(KeyCheck::Invalid { name, why }) => return Err(ApiError::invalid_key(&name, why)),
+            Some(KeyCheck::Unread) => return Err(ApiError::keys_unread()),
             Some(KeyCheck::Unknown) | None => {}
         }
         // Clients on this machine often send a key that means nothing. A wrong named key is a mistake.

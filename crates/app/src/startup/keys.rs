@@ -1,24 +1,17 @@
-//! The named API keys of a home directory, and what a call costs.
+//! The named API keys, and what a call costs.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use hob_config::{Config, LimitFailure};
 use hob_core::engine::CLOUD;
-use hob_db::LazyDatabase;
-use hob_keys::{CallCost, KeyOptions, KeyService, PriceFn, SqliteKeyStore, StoreFailure};
+use hob_db::Storage;
+use hob_keys::{CallCost, KeyOptions, KeyService, PriceFn, StoreFailure, key_store};
 use hob_telemetry::Prices;
 
-use crate::databases::hob_database;
 use crate::startup::telemetry::prices;
 
-/// The keys in `home`. Creates nothing until a key is created.
-pub fn open_keys(config: &Config, home: &Path) -> Arc<KeyService> {
-    key_service(config, hob_database(home))
-}
-
-/// The keys in a database.
-pub(crate) fn key_service(config: &Config, database: LazyDatabase) -> Arc<KeyService> {
+/// The keys in a database. Creates nothing until a key is created, and asks no server.
+pub fn key_service(config: &Config, storage: impl Into<Storage>) -> Arc<KeyService> {
     let on_failure = match config.server.limit_failure {
         LimitFailure::Refuse => StoreFailure::Refuse,
         LimitFailure::Allow => StoreFailure::Allow,
@@ -26,7 +19,7 @@ pub(crate) fn key_service(config: &Config, database: LazyDatabase) -> Arc<KeySer
     let options = KeyOptions {
         price: price_of(prices(config)),
         on_failure,
-        ..KeyOptions::new(Arc::new(SqliteKeyStore::new(database)))
+        ..KeyOptions::new(key_store(storage))
     };
     Arc::new(KeyService::new(options))
 }

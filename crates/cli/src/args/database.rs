@@ -40,7 +40,8 @@ pub struct DatabaseCopyArgs {
 /// Save all data to one file, while Hob may run
 ///
 /// The file is a ZIP archive with the databases, as SQLite files, and their checksums. It is the same for SQLite and PostgreSQL, so
-/// it can be restored to either. It does not contain config.toml, keys, the WhatsApp login and models.
+/// it can be restored to either. It does not contain config.toml with its keys, the
+/// WhatsApp login and models.
 #[derive(Debug, Args)]
 #[command(after_help = examples! {
     "hob backup hob-backup.zip"

@@ -6,10 +6,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Error, Result, bail};
-use hob_app::startup::keys::open_keys;
-use hob_config::Config;
+use hob_app::Databases;
 use hob_core::Zone;
-use hob_keys::{AuditActor, AuditEntry, AuditFault, AuditService};
+use hob_keys::{AuditActor, AuditEntry, AuditFault, AuditService, key_store};
 use serde_json::json;
 
 use crate::args::AuditCommand;
@@ -31,7 +30,7 @@ const COLUMNS: [Column; 6] = [
 ];
 
 pub fn run(command: AuditCommand) -> Result<ExitCode> {
-    let audit = open_keys(&settings::load()?, &settings::home()?).audit();
+    let audit = audit_log(&settings::databases(&settings::load()?)?);
     match command {
         AuditCommand::List { lines, json } => list(&audit, lines, json.into())?,
         AuditCommand::Export { output } => export(&audit, output.as_deref())?,
@@ -40,11 +39,13 @@ pub fn run(command: AuditCommand) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn audit_log(databases: &Databases) -> AuditService {
+    AuditService::new(key_store(databases.hob.clone()))
+}
+
 /// Notes a change that a command has made. Blocks.
-pub fn note(action: &str, subject: &str) -> Result<()> {
-    let audit = open_keys(&Config::default(), &settings::home()?).audit();
-    audit.note(AuditActor::terminal(), action, subject, &json!({}));
-    Ok(())
+pub fn note(databases: &Databases, action: &str, subject: &str) {
+    audit_log(databases).note(AuditActor::terminal(), action, subject, &json!({}));
 }
 
 fn list(audit: &AuditService, lines: usize, format: OutputFormat) -> Result<()> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use hob_app::startup::keys::open_keys;
+use hob_app::startup::keys::key_service;
 use hob_config::EngineName;
 use hob_core::Zone;
 use hob_keys::limits::dollars;
@@ -34,7 +34,8 @@ const COLUMNS: [Column; 6] = [
 ];
 
 pub fn run(command: KeyCommand) -> Result<ExitCode> {
-    let keys = open_keys(&settings::load()?, &settings::home()?);
+    let config = settings::load()?;
+    let keys = key_service(&config, settings::databases(&config)?.hob);
     block_on(async {
         match command {
             KeyCommand::Create(args) => create(&keys, args).await?,

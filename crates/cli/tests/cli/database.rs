@@ -34,8 +34,8 @@ const OLD: [&str; 10] = [
 const COPY: [&str; 6] = ["database", "copy", "--from", "sqlite", "--to", "postgres"];
 const COPY_BACK: [&str; 6] = ["database", "copy", "--from", "postgres", "--to", "sqlite"];
 
-/// A home with calls, tasks, messages, chats, learned routing, and a memory with vectors.
-fn filled() -> Home {
+/// A home with calls, tasks, messages, chats, learned routing, keys, an audit log, and a memory with vectors.
+async fn filled() -> Home {
     let home = Home::empty();
     drop(left_at(&OLD, OLD.len(), &home.directory().join("hob.db")));
     let memory = SqliteMemoryStore::open(&home.directory().join("memory.db")).expect("opened");
@@ -54,6 +54,15 @@ fn filled() -> Home {
     };
     memory.save(&source, SystemTime::UNIX_EPOCH).expect("saved");
     memory.add_vectors("minilm", &[NewVector { chunk: 1, vector: vec![0.6, -0.8] }]).expect("added");
+    drop(memory);
+    for command in [
+        &["key", "create", "ana", "--models", "qwen*", "--budget", "200k tokens/day"][..],
+        &["key", "create", "ben", "--expires", "2099-01-31"],
+        &["key", "disable", "ben"],
+    ] {
+        let ran = home.run(command).await;
+        assert_eq!(ran.code, Some(0), "{command:?}: {}", ran.stderr);
+    }
     home
 }
 
@@ -67,6 +76,9 @@ async fn seen(home: &Home) -> Vec<String> {
         &["scheduler", "logs", "water-the-plants", "--json"],
         &["router", "show", "--json"],
         &["memory", "search", "boiler", "--json"],
+        &["key", "list", "--json"],
+        &["audit", "list", "--json"],
+        &["audit", "verify"],
     ] {
         let Ran { code, stdout, stderr } = home.run(command).await;
         assert_eq!((code, stderr.as_str()), (Some(0), ""), "{command:?}");
@@ -104,7 +116,7 @@ fn failure(ran: &Ran) -> &str {
 
 #[tokio::test]
 async fn everything_moves_to_postgresql_and_back() {
-    let (home, database) = (filled(), database());
+    let (home, database) = (filled().await, database());
     let before = seen(&home).await;
     let there = finish(with(&database, &home, &COPY)).await;
     assert_eq!(there.code, Some(0), "{}", there.stderr);
@@ -113,6 +125,8 @@ async fn everything_moves_to_postgresql_and_back() {
         "chat ",
         "task_run ",
         "memory_vector                   1",
+        "api_key                         2",
+        "audit_entry                     3",
         "Both have the same",
     ] {
         assert!(there.stdout.contains(line), "'{line}' in\n{}", there.stdout);
@@ -131,7 +145,7 @@ async fn everything_moves_to_postgresql_and_back() {
 
 #[tokio::test]
 async fn a_copy_that_was_killed_continues() {
-    let (home, created) = (filled(), database());
+    let (home, created) = (filled().await, database());
     // Another name than Hob's, which would count as a user of the database.
     let url = format!("{}&application_name=test", created.url());
     let watched = PostgresDatabase::new(url.parse().expect("a URL"), POSTGRES_MIGRATIONS).expect("opened");
@@ -185,7 +199,7 @@ async fn a_copy_that_was_killed_continues() {
 
 #[tokio::test]
 async fn a_wrong_target_is_refused_and_unchanged() {
-    let (home, database) = (filled(), database());
+    let (home, database) = (filled().await, database());
     let same = home.run(&["database", "copy", "--from", "sqlite", "--to", "sqlite:/nowhere"]).await;
     assert!(failure(&same).contains("must be different kinds"), "{}", same.stderr);
     let unset = home.run(&COPY).await;
@@ -195,7 +209,7 @@ async fn a_wrong_target_is_refused_and_unchanged() {
     assert!(failure(&nothing).contains("there is nothing to copy"), "{}", nothing.stderr);
 
     assert_eq!(finish(with(&database, &home, &COPY)).await.code, Some(0));
-    let other = filled();
+    let other = filled().await;
     let occupied = finish(with(&database, &other, &COPY)).await;
     assert!(failure(&occupied).contains("already has data"), "{}", occupied.stderr);
     let before = rows(other.directory());
@@ -231,13 +245,13 @@ async fn a_copy_is_refused_while_a_server_runs_and_a_backup_is_not() {
 
 #[tokio::test]
 async fn a_backup_is_restored_in_either_database() {
-    let home = filled();
+    let home = filled().await;
     let before = seen(&home).await;
     let file = home.documents().join("backup.zip");
     let file = file.to_str().expect("text");
     let saved = home.run(&["backup", file]).await;
     assert_eq!(saved.code, Some(0), "{}", saved.stderr);
-    assert!(saved.stderr.contains("config.toml, keys"), "{}", saved.stderr);
+    assert!(saved.stderr.contains("config.toml with its keys"), "{}", saved.stderr);
     assert!(failure(&home.run(&["backup", file]).await).contains("already exists"));
 
     assert!(failure(&home.run(&["restore", file]).await).contains("Add --force"));
@@ -267,7 +281,7 @@ async fn a_backup_is_restored_in_either_database() {
 
 #[tokio::test]
 async fn a_damaged_backup_and_another_file_change_nothing() {
-    let home = filled();
+    let home = filled().await;
     let file = home.documents().join("backup.zip");
     let path = file.to_str().expect("text");
     assert_eq!(home.run(&["backup", path]).await.code, Some(0));

@@ -46,6 +46,8 @@ pub struct CopyTable {
     pub texts: CopyTexts,
     /// `None`: the table is equal in SQLite.
     pub sqlite: Option<SqliteForm>,
+    /// A script that deletes all rows in SQLite; `None`: `DELETE FROM`.
+    pub sqlite_clear: Option<&'static str>,
     pub postgres: PostgresForm,
 }
 
@@ -108,6 +110,7 @@ impl CopyTable {
             not_compared: &[],
             texts: CopyTexts::Plain,
             sqlite: None,
+            sqlite_clear: None,
             postgres: PostgresForm { prepare: None, expressions: &[], after_batch: None, clear: None },
         }
     }

@@ -99,7 +99,10 @@ pub(super) fn insert(
 pub(super) fn clear(transaction: &Transaction<'_>, tables: &[CopyTable]) -> rusqlite::Result<()> {
     for table in tables.iter().rev() {
         let name = table.sqlite.map_or(table.name, |form| form.table);
-        transaction.execute_batch(&format!("DELETE FROM {name}"))?;
+        match table.sqlite_clear {
+            Some(script) => transaction.execute_batch(script)?,
+            None => transaction.execute_batch(&format!("DELETE FROM {name}"))?,
+        }
     }
     Ok(())
 }

@@ -3,17 +3,31 @@
 //! Every call blocks. A store gets times from its callers. A server takes a share of a limit before it spends it (`lease`), so that
 //! servers with the same store never spend more together than the limit, and a crash loses at most the shares that were not spent.
 
+mod columns;
+mod copy;
+mod postgres;
 mod sqlite;
 
 use std::sync::Arc;
 
-use hob_db::{ChangeWatch, DatabaseError};
+use hob_db::{ChangeWatch, DatabaseError, Storage};
 
 use crate::audit::{AuditEntry, AuditEvent};
 use crate::key::{ApiKey, KeyError, KeyName};
+use crate::limits::Period;
 use crate::secret::SecretHash;
 
+pub use copy::COPY_TABLES;
+pub use postgres::{POSTGRES_MIGRATIONS, PostgresKeyStore};
 pub use sqlite::{MIGRATIONS, SqliteKeyStore};
+
+/// The keys in a database. Creates nothing, and asks no server.
+pub fn key_store(storage: impl Into<Storage>) -> Arc<dyn KeyStore> {
+    match storage.into() {
+        Storage::Sqlite(database) => Arc::new(SqliteKeyStore::new(database)),
+        Storage::Postgres(database) => Arc::new(PostgresKeyStore::new(database)),
+    }
+}
 
 /// A key with the hashes of its secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +73,7 @@ impl Lease {
     }
 }
 
-/// Changes a key inside a transaction, or says why not.
+/// Changes a key inside a transaction, or says why not. Runs again, on the key as it is then, if the transaction does.
 pub type ChangeFn<'a> = &'a mut dyn FnMut(&mut StoredKey) -> Result<(), KeyError>;
 
 pub trait KeyStore: Send + Sync {
@@ -99,8 +113,8 @@ pub trait KeyStore: Send + Sync {
     /// What was taken in a window.
     fn taken(&self, window: &QuotaWindow) -> Result<u64, DatabaseError>;
 
-    /// Deletes the windows that began before this moment, in seconds since 1970.
-    fn forget_windows(&self, before: i64) -> Result<(), DatabaseError>;
+    /// Deletes the windows of this period that began before this moment, in seconds since 1970.
+    fn forget_windows(&self, period: Period, before: i64) -> Result<(), DatabaseError>;
 
     /// Adds an entry to the audit log.
     fn append_audit(&self, event: &AuditEvent) -> Result<AuditEntry, DatabaseError>;

@@ -45,6 +45,13 @@ impl ApiError {
         ApiError { code: Some("invalid_api_key"), ..error }
     }
 
+    /// The database of the keys was away since the server started.
+    pub(crate) fn keys_unread() -> Self {
+        let message = "the keys cannot be read now, so requests with a named key are refused. Try again in a moment";
+        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message.to_owned());
+        ApiError { code: Some("keys_unknown"), retry_after: Some(5), ..error }
+    }
+
     /// The peer has sent too many wrong keys lately.
     pub(crate) fn too_many_wrong_keys(wait: Duration) -> Self {
         let seconds = wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0));

@@ -41,7 +41,7 @@ pub fn run(command: ModelCommand) -> Result<ExitCode> {
         ModelCommand::Use { model } => block_on(use_model::run(&config, &model)),
         ModelCommand::Rm { model } => {
             let code = local::remove(&config, &model)?;
-            audit::note("model.delete", &model)?;
+            audit::note(&settings::databases(&config)?, "model.delete", &model);
             Ok(code)
         }
         ModelCommand::Tune { model, always } => block_on(local::tune(&config, &model, always)),

@@ -17,6 +17,7 @@ use crate::engine_status::EngineStatus;
 use crate::local;
 use crate::output;
 use crate::output::text::one_line;
+use crate::settings;
 
 pub async fn run(config: &Config, name: &str) -> Result<ExitCode> {
     if name == DEFAULT_MODEL {
@@ -30,7 +31,7 @@ pub async fn run(config: &Config, name: &str) -> Result<ExitCode> {
         },
     };
     let file = set_default_model(&Environment::from_process(), &model)?;
-    audit::note("config.default_model", &model)?;
+    audit::note(&settings::databases(config)?, "config.default_model", &model);
     let model = one_line(&model);
     output::line(format_args!("The default model is now {model} ({}).", file.display()))?;
     if let Some(overriding) = config.server.model.as_deref().filter(|served| *served != model) {

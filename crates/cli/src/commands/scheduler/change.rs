@@ -1,6 +1,7 @@
 //! `hob scheduler pause`, `resume` and `cancel`.
 
 use anyhow::Result;
+use hob_app::Databases;
 use hob_tasks::{Task, TaskChange, TaskService};
 
 use super::errors::{read_id, with_advice};
@@ -10,15 +11,15 @@ use crate::output;
 use crate::output::OutputFormat;
 use crate::output::time;
 
-pub async fn pause(service: &TaskService, args: &SchedulerTaskArgs) -> Result<()> {
-    change(service, args, TaskChange::Pause, |task, _| {
+pub async fn pause(service: &TaskService, databases: &Databases, args: &SchedulerTaskArgs) -> Result<()> {
+    change(service, databases, args, TaskChange::Pause, |task, _| {
         format!("Paused {0}. Resume it with 'hob scheduler resume {0}'.", task.id)
     })
     .await
 }
 
-pub async fn resume(service: &TaskService, args: &SchedulerTaskArgs) -> Result<()> {
-    change(service, args, TaskChange::Resume, |task, service| match task.next_run {
+pub async fn resume(service: &TaskService, databases: &Databases, args: &SchedulerTaskArgs) -> Result<()> {
+    change(service, databases, args, TaskChange::Resume, |task, service| match task.next_run {
         Some(at) => {
             let next = time::next_run(at, service.now(), &task.schedule.zone);
             format!("Resumed {}. Its next run is {next}.", task.id)
@@ -28,12 +29,13 @@ pub async fn resume(service: &TaskService, args: &SchedulerTaskArgs) -> Result<(
     .await
 }
 
-pub async fn cancel(service: &TaskService, args: &SchedulerTaskArgs) -> Result<()> {
-    change(service, args, TaskChange::Cancel, |task, _| format!("Cancelled {}.", task.id)).await
+pub async fn cancel(service: &TaskService, databases: &Databases, args: &SchedulerTaskArgs) -> Result<()> {
+    change(service, databases, args, TaskChange::Cancel, |task, _| format!("Cancelled {}.", task.id)).await
 }
 
 async fn change(
     service: &TaskService,
+    databases: &Databases,
     args: &SchedulerTaskArgs,
     change: TaskChange,
     tell: impl Fn(&Task, &TaskService) -> String,
@@ -45,7 +47,7 @@ async fn change(
         TaskChange::Cancel => "task.cancel",
         TaskChange::Run => "task.run",
     };
-    audit::note(action, &task.id.to_string())?;
+    audit::note(databases, action, &task.id.to_string());
     match args.json.into() {
         OutputFormat::Json => output::json(&task)?,
         OutputFormat::Text => output::line(tell(&task, service))?,

@@ -34,9 +34,9 @@ pub fn run(args: SchedulerCreateArgs) -> Result<ExitCode> {
     block_on(async {
         let databases = settings::databases(&config)?;
         let service = service(&config, &databases, &task)?;
-        check_tools(&config, databases, &task).await?;
+        check_tools(&config, databases.clone(), &task).await?;
         let task = service.create(task).await.map_err(with_advice)?;
-        audit::note("task.create", &task.id.to_string())?;
+        audit::note(&databases, "task.create", &task.id.to_string());
         print(&task, format)?;
         if format == OutputFormat::Text && !config.scheduler.enabled {
             output::note(

@@ -13,8 +13,8 @@ mod start;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hob_app::AppOptions;
 use hob_app::startup::tasks::{task_options, task_service};
+use hob_app::{AppOptions, Databases};
 use hob_config::Config;
 use hob_tasks::TaskService;
 
@@ -29,25 +29,31 @@ pub fn run(command: SchedulerCommand) -> Result<ExitCode> {
         SchedulerCommand::Start(args) => start::run(args),
         SchedulerCommand::Run(args) => run::run(args),
         SchedulerCommand::List { all, status, json } => {
-            with_service(async |service| list::run(service, TaskFilter::new(all, status), json.into()).await)
+            with_service(async |service, _| list::run(service, TaskFilter::new(all, status), json.into()).await)
         }
         SchedulerCommand::Show { id, json } => {
-            with_service(async |service| show::run(service, &id, json.into()).await)
+            with_service(async |service, _| show::run(service, &id, json.into()).await)
         }
         SchedulerCommand::Logs { id, lines, json } => {
-            with_service(async |service| logs::run(service, &id, lines, json.into()).await)
+            with_service(async |service, _| logs::run(service, &id, lines, json.into()).await)
         }
-        SchedulerCommand::Pause(args) => with_service(async |service| change::pause(service, &args).await),
-        SchedulerCommand::Resume(args) => with_service(async |service| change::resume(service, &args).await),
-        SchedulerCommand::Cancel(args) => with_service(async |service| change::cancel(service, &args).await),
+        SchedulerCommand::Pause(args) => {
+            with_service(async |service, databases| change::pause(service, databases, &args).await)
+        }
+        SchedulerCommand::Resume(args) => {
+            with_service(async |service, databases| change::resume(service, databases, &args).await)
+        }
+        SchedulerCommand::Cancel(args) => {
+            with_service(async |service, databases| change::cancel(service, databases, &args).await)
+        }
     }
 }
 
-fn with_service(work: impl AsyncFnOnce(&TaskService) -> Result<()>) -> Result<ExitCode> {
+fn with_service(work: impl AsyncFnOnce(&TaskService, &Databases) -> Result<()>) -> Result<ExitCode> {
     let databases = settings::databases(&settings::load()?)?;
-    let service = task_service(databases.hob, task_options(None));
+    let service = task_service(databases.hob.clone(), task_options(None));
     block_on(async {
-        work(&service).await?;
+        work(&service, &databases).await?;
         Ok(ExitCode::SUCCESS)
     })
 }

@@ -1,12 +1,10 @@
 //! The audit log.
 
-use jiff::Timestamp;
-use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
+use super::rows::unreadable;
 use crate::audit::{AuditActor, AuditEntry, AuditEvent, FIRST};
-
-const COLUMNS: &str = "number, at, actor, origin, action, subject, detail, previous, hash";
+use crate::store::columns::{AUDIT_COLUMNS, limited, moment};
 
 pub(super) fn append(transaction: &Transaction<'_>, event: &AuditEvent) -> rusqlite::Result<AuditEntry> {
     let last: Option<(i64, String)> = transaction
@@ -17,7 +15,7 @@ pub(super) fn append(transaction: &Transaction<'_>, event: &AuditEvent) -> rusql
     let entry = AuditEntry::after(number, previous, event.clone());
     transaction
         .prepare_cached(&format!(
-            "INSERT INTO audit_entry ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
+            "INSERT INTO audit_entry ({AUDIT_COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
         ))?
         .execute(params![
             entry.number,
@@ -34,22 +32,17 @@ pub(super) fn append(transaction: &Transaction<'_>, event: &AuditEvent) -> rusql
 }
 
 pub(super) fn after(connection: &Connection, number: i64, limit: usize) -> rusqlite::Result<Vec<AuditEntry>> {
-    let sql = format!("SELECT {COLUMNS} FROM audit_entry WHERE number > ?1 ORDER BY number LIMIT ?2");
-    connection.prepare_cached(&sql)?.query_map(params![number, signed(limit)], read)?.collect()
+    let sql = format!("SELECT {AUDIT_COLUMNS} FROM audit_entry WHERE number > ?1 ORDER BY number LIMIT ?2");
+    connection.prepare_cached(&sql)?.query_map(params![number, limited(limit)], read)?.collect()
 }
 
 pub(super) fn latest(connection: &Connection, limit: usize) -> rusqlite::Result<Vec<AuditEntry>> {
-    let sql = format!("SELECT {COLUMNS} FROM audit_entry ORDER BY number DESC LIMIT ?1");
-    connection.prepare_cached(&sql)?.query_map(params![signed(limit)], read)?.collect()
-}
-
-fn signed(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
+    let sql = format!("SELECT {AUDIT_COLUMNS} FROM audit_entry ORDER BY number DESC LIMIT ?1");
+    connection.prepare_cached(&sql)?.query_map(params![limited(limit)], read)?.collect()
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<AuditEntry> {
-    let at = Timestamp::from_microsecond(row.get(1)?)
-        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(1, Type::Integer, Box::new(error)))?;
+    let at = moment("at", row.get(1)?).map_err(unreadable)?;
     Ok(AuditEntry {
         number: row.get(0)?,
         event: AuditEvent {

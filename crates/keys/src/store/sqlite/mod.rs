@@ -5,11 +5,12 @@ mod quotas;
 mod rows;
 
 use hob_db::{ChangeWatch, Database, DatabaseError, LazyDatabase, Migrations};
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{OptionalExtension, Transaction};
 
 use super::{ChangeFn, KeyStore, Lease, QuotaWindow, StoredKey};
 use crate::audit::{AuditEntry, AuditEvent};
 use crate::key::{KeyError, KeyName};
+use crate::limits::Period;
 
 /// The steps that make the tables of keys and of the audit log.
 pub const MIGRATIONS: Migrations = Migrations {
@@ -131,11 +132,9 @@ impl KeyStore for SqliteKeyStore {
         }
     }
 
-    fn forget_windows(&self, before: i64) -> Result<(), DatabaseError> {
+    fn forget_windows(&self, period: Period, before: i64) -> Result<(), DatabaseError> {
         let Some(database) = self.database.find()? else { return Ok(()) };
-        database.write(|transaction| {
-            transaction.execute("DELETE FROM api_key_quota WHERE window < ?1", params![before]).map(drop)
-        })
+        database.write(|transaction| quotas::forget(transaction, period, before))
     }
 
     fn append_audit(&self, event: &AuditEvent) -> Result<AuditEntry, DatabaseError> {

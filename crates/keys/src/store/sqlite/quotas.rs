@@ -2,12 +2,14 @@
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
+use crate::limits::Period;
+use crate::store::columns::signed;
 use crate::store::{Lease, QuotaWindow};
 
 pub(super) fn taken(connection: &Connection, window: &QuotaWindow) -> rusqlite::Result<u64> {
     let QuotaWindow { key, quota, window } = window;
     let taken: Option<i64> = connection
-        .prepare_cached("SELECT taken FROM api_key_quota WHERE key = ?1 AND quota = ?2 AND window = ?3")?
+        .prepare_cached("SELECT taken FROM api_key_quota WHERE key = ?1 AND quota = ?2 AND begins_at = ?3")?
         .query_row(params![key, quota, window], |row| row.get(0))
         .optional()?;
     Ok(taken.and_then(|taken| u64::try_from(taken).ok()).unwrap_or(0))
@@ -48,7 +50,7 @@ fn add(transaction: &Transaction<'_>, window: &QuotaWindow, amount: i64) -> rusq
     // SQLite turns a sum that overflows into a float; `min` limits it to the largest integer.
     transaction
         .prepare_cached(
-            "INSERT INTO api_key_quota (key, quota, window, taken)
+            "INSERT INTO api_key_quota (key, quota, begins_at, taken)
              SELECT id, ?2, ?3, max(?4, 0) FROM api_key WHERE id = ?1
              ON CONFLICT DO UPDATE SET taken = max(min(taken + ?4, 9223372036854775807), 0)",
         )?
@@ -56,6 +58,10 @@ fn add(transaction: &Transaction<'_>, window: &QuotaWindow, amount: i64) -> rusq
         .map(drop)
 }
 
-fn signed(amount: u64) -> i64 {
-    i64::try_from(amount).unwrap_or(i64::MAX)
+/// Deletes the windows of this period that began before a moment.
+pub(super) fn forget(transaction: &Transaction<'_>, period: Period, before: i64) -> rusqlite::Result<()> {
+    transaction
+        .prepare_cached("DELETE FROM api_key_quota WHERE begins_at < ?1 AND quota LIKE '%/' || ?2")?
+        .execute(params![before, period.as_str()])
+        .map(drop)
 }
