@@ -72,12 +72,7 @@ const NO_CHANGES_KNOWN: i64 = -1;
 impl KeySnapshot {
     /// Before the keys could be read. There may be some, so callers from other machines need one.
     pub(crate) fn unread() -> Self {
-        KeySnapshot {
-            changes: NO_CHANGES_KNOWN,
-            has_keys: true,
-            is_unread: true,
-            ..KeySnapshot::default()
-        }
+        KeySnapshot { changes: NO_CHANGES_KNOWN, has_keys: true, is_unread: true, ..KeySnapshot::default() }
     }
 
     /// The keys of the store. The accounts of `old` continue.

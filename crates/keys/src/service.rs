@@ -194,9 +194,9 @@ impl KeyService {
     /// Blocks.
     fn clean(&self) -> Result<(), DatabaseError> {
         let now = self.parts.clock.now();
-        Period::ALL.into_iter().try_for_each(|period| {
-            self.parts.store.forget_windows(period, (now - kept(period)).as_second())
-        })
+        Period::ALL
+            .into_iter()
+            .try_for_each(|period| self.parts.store.forget_windows(period, (now - kept(period)).as_second()))
     }
 
     /// The keys as they are now.

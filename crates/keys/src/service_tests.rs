@@ -3,20 +3,20 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use hob_core::{CallerRole, LimitKind, LimitReached, PlannedCall, Reach, RunningRequest, Usage};
-use hob_db::{Database, LazyDatabase};
+use hob_db::{Database, LazyDatabase, Storage};
 
 use super::*;
 use crate::key::KeyRole;
 use crate::limits::Budget;
-use crate::store::{MIGRATIONS, SqliteKeyStore};
+use crate::store::{MIGRATIONS, SqliteKeyStore, key_store};
 
 const MIGRATED: &[hob_db::Migrations] = &[MIGRATIONS];
 
 /// A clock that tests move.
-struct TestClock(AtomicI64);
+pub(super) struct TestClock(AtomicI64);
 
 impl TestClock {
-    fn forward(&self, seconds: i64) {
+    pub(super) fn forward(&self, seconds: i64) {
         self.0.fetch_add(seconds, Ordering::Relaxed);
     }
 }
@@ -27,22 +27,30 @@ impl Clock for TestClock {
     }
 }
 
-struct Keys {
-    service: Arc<KeyService>,
-    clock: Arc<TestClock>,
+pub(super) struct Keys {
+    pub(super) service: Arc<KeyService>,
+    pub(super) clock: Arc<TestClock>,
+}
+
+pub(super) fn keys_over(storage: impl Into<Storage>) -> Keys {
+    keys_with(storage, StoreFailure::Refuse)
 }
 
 /// A cloud call costs a thousandth of a dollar for each token.
-fn keys_over(database: impl Into<LazyDatabase>) -> Keys {
+pub(super) fn keys_with(storage: impl Into<Storage>, on_failure: StoreFailure) -> Keys {
     let noon: Timestamp = "2026-11-16T12:00:00Z".parse().expect("a moment");
     let clock = Arc::new(TestClock(AtomicI64::new(noon.as_second())));
-    let store = Arc::new(SqliteKeyStore::new(database));
     let price: PriceFn = Arc::new(|engine, model, prompt, completion| match (engine, model) {
         ("cloud", "secret-model") => CallCost::Unknown,
         ("cloud", _) => CallCost::NanoDollars((prompt + completion) * 1_000_000),
         _ => CallCost::Free,
     });
-    let options = KeyOptions { price, clock: Arc::clone(&clock) as Arc<dyn Clock>, ..KeyOptions::new(store) };
+    let options = KeyOptions {
+        price,
+        on_failure,
+        clock: Arc::clone(&clock) as Arc<dyn Clock>,
+        ..KeyOptions::new(key_store(storage))
+    };
     Keys { service: Arc::new(KeyService::new(options)), clock }
 }
 
@@ -50,21 +58,21 @@ fn keys() -> Keys {
     keys_over(Database::in_memory(MIGRATED).expect("opened"))
 }
 
-fn name(text: &str) -> KeyName {
+pub(super) fn name(text: &str) -> KeyName {
     KeyName::parse(text).expect("a name")
 }
 
 impl Keys {
-    async fn create(&self, text: &str, rules: KeyPatch) -> CreatedKey {
+    pub(super) async fn create(&self, text: &str, rules: KeyPatch) -> CreatedKey {
         let new = NewKey { name: name(text), role: KeyRole::Member, rules };
         self.service.create(new, AuditActor::terminal()).await.expect("created")
     }
 
-    fn spending(&self, text: &str) -> Arc<dyn hob_core::Spending> {
+    pub(super) fn spending(&self, text: &str) -> Arc<dyn hob_core::Spending> {
         self.service.grant(text).and_then(|grant| grant.spending.clone()).expect("a key with limits")
     }
 
-    fn is_valid(&self, secret: &KeySecret) -> bool {
+    pub(super) fn is_valid(&self, secret: &KeySecret) -> bool {
         matches!(self.service.check(secret.expose()), KeyCheck::Valid(_))
     }
 
@@ -76,21 +84,21 @@ impl Keys {
         }
     }
 
-    async fn used(&self, text: &str) -> Vec<u64> {
+    pub(super) async fn used(&self, text: &str) -> Vec<u64> {
         let (_, usage) = self.service.show(&name(text)).await.expect("shown");
         usage.into_iter().map(|usage| usage.used).collect()
     }
 }
 
-fn call(completion: Option<u64>) -> PlannedCall<'static> {
+pub(super) fn call(completion: Option<u64>) -> PlannedCall<'static> {
     PlannedCall { engine: "cloud", model: "gpt", prompt_tokens: 10, completion_tokens: completion }
 }
 
-fn usage(prompt_tokens: u64, completion_tokens: u64) -> Usage {
+pub(super) fn usage(prompt_tokens: u64, completion_tokens: u64) -> Usage {
     Usage { prompt_tokens, completion_tokens, cached_tokens: None, reasoning_tokens: None, load_time: None }
 }
 
-fn budget(text: &str) -> KeyPatch {
+pub(super) fn budget(text: &str) -> KeyPatch {
     KeyPatch { budgets: Some(vec![Budget::parse(text).expect("a budget")]), ..KeyPatch::default() }
 }
 

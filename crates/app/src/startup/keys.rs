@@ -16,11 +16,8 @@ pub fn key_service(config: &Config, storage: impl Into<Storage>) -> Arc<KeyServi
         LimitFailure::Refuse => StoreFailure::Refuse,
         LimitFailure::Allow => StoreFailure::Allow,
     };
-    let options = KeyOptions {
-        price: price_of(prices(config)),
-        on_failure,
-        ..KeyOptions::new(key_store(storage))
-    };
+    let options =
+        KeyOptions { price: price_of(prices(config)), on_failure, ..KeyOptions::new(key_store(storage)) };
     Arc::new(KeyService::new(options))
 }
 

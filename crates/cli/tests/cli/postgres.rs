@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::fakes::{self, END, WHOLE, piece};
 use crate::home::{Home, Ran, engines_config};
-use crate::http::{Answer, chat, get, post};
+use crate::http::{Answer, chat, chat_with, get, post};
 use crate::running::Running;
 
 const QUESTION: &str = r#"{"model":"default","messages":[{"role":"user","content":"Capital?"}]}"#;
@@ -43,9 +43,14 @@ impl Private {
 }
 
 fn home_on(engine: &FakeServer, database_url: &str) -> Home {
+    home_with(engine, database_url, "")
+}
+
+/// With more settings of the server.
+fn home_with(engine: &FakeServer, database_url: &str, server: &str) -> Home {
     let config = engines_config(&[("ollama", &engine.url())]);
     // Without an agent, so that one question is one call.
-    let config = config.replace("[server]\n", "[server]\nagent = \"\"\n");
+    let config = config.replace("[server]\n", &format!("[server]\nagent = \"\"\n{server}"));
     Home::with_config(&format!(
         "{config}[scheduler]\nenabled = true\npoll_interval = 1\n[telemetry]\nenergy = false\n[database]\nurl = \"{database_url}\"\n"
     ))
@@ -227,6 +232,38 @@ async fn without_the_database_chats_are_answered_and_what_must_be_stored_is_refu
     assert!(tasks.body.contains(task.as_str().expect("an id")), "nothing is lost: {tasks:?}");
     recorded(&home, 3).await;
     assert_secret(&server.terminate().await);
+}
+
+#[tokio::test]
+async fn without_the_database_a_key_with_limits_is_refused_or_answered_as_configured() {
+    let mut postgres = Private::start();
+    let ollama = fakes::ollama().await;
+    let refusing = home_on(&ollama, &postgres.url());
+    let allowing = home_with(&ollama, &postgres.url(), "limit_failure = \"allow\"\n");
+    let create = ["key", "create", "ana", "--budget", "100k tokens/day", "--json"];
+    let created = json_of(&refusing, &create).await;
+    let header =
+        format!("authorization: Bearer {}\r\nconnection: close", created["secret"].as_str().expect("text"));
+    let ask_with_key = async |address: &str| chat_with(address, &header, QUESTION).await;
+    let refuses = Running::start(&refusing, &[]).await;
+    let allows = Running::start(&allowing, &[]).await;
+    postgres.server.stop();
+
+    let refused = read(ask_with_key(refuses.address()).await).await;
+    assert_eq!((refused.status.as_str(), refused.retry_after.as_deref()), ("503", Some("5")), "{refused:?}");
+    assert_eq!(body_of(&refused)["error"]["code"], "limits_unknown", "{refused:?}");
+    let allowed = read(ask_with_key(allows.address()).await).await;
+    assert!(allowed.status == "200" && allowed.body.contains(WHOLE), "{allowed:?}");
+
+    postgres.server.start_again();
+    let ran = allows.terminate().await;
+    assert!(ran.stderr.contains("its requests are answered without limits"), "{}", ran.stderr);
+    let shown = json_of(&refusing, &["key", "show", "ana", "--json"]).await;
+    assert!(shown["usage"][0]["used"].as_u64() > Some(0), "it counts when the database is back: {shown}");
+    eventually(refuses.address(), "200", ask_with_key).await;
+    let ran = refuses.terminate().await;
+    assert!(ran.stderr.contains("its requests are refused"), "{}", ran.stderr);
+    assert_secret(&ran);
 }
 
 #[tokio::test]

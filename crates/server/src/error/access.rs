@@ -47,7 +47,8 @@ impl ApiError {
 
     /// The database of the keys was away since the server started.
     pub(crate) fn keys_unread() -> Self {
-        let message = "the keys cannot be read now, so requests with a named key are refused. Try again in a moment";
+        let message =
+            "the keys cannot be read now, so requests with a named key are refused. Try again in a moment";
         let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message.to_owned());
         ApiError { code: Some("keys_unknown"), retry_after: Some(5), ..error }
     }

@@ -28,9 +28,9 @@ pub fn run(command: SchedulerCommand) -> Result<ExitCode> {
         SchedulerCommand::Create(args) => create::run(args),
         SchedulerCommand::Start(args) => start::run(args),
         SchedulerCommand::Run(args) => run::run(args),
-        SchedulerCommand::List { all, status, json } => {
-            with_service(async |service, _| list::run(service, TaskFilter::new(all, status), json.into()).await)
-        }
+        SchedulerCommand::List { all, status, json } => with_service(async |service, _| {
+            list::run(service, TaskFilter::new(all, status), json.into()).await
+        }),
         SchedulerCommand::Show { id, json } => {
             with_service(async |service, _| show::run(service, &id, json.into()).await)
         }

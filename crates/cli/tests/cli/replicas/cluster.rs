@@ -46,6 +46,12 @@ struct Replica {
     running: Option<Running>,
 }
 
+impl Replica {
+    fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+}
+
 struct Running {
     process: ProcessNumber,
     child: Child,
@@ -81,14 +87,19 @@ impl Cluster {
         self.nginx.url()
     }
 
+    /// Where a replica listens, without the load balancer.
+    pub fn address(&self, index: usize) -> String {
+        self.replicas[index].address()
+    }
+
     /// Starts a replica as an orchestrator does: again, if it ends.
     pub async fn start_replica(&mut self, index: usize) {
         let process = self.lives.len();
         let engine = self.engines.start(process).await;
         let config = self.config(&engine.url());
+        let address = self.address(index);
         let Replica { home, port, running } = &mut self.replicas[index];
         std::fs::write(home.config_file(), config).expect("a file");
-        let address = format!("127.0.0.1:{port}");
         let log = home.directory().join("log");
         let child = loop {
             // A pipe that is not read would stop a replica that logs much.

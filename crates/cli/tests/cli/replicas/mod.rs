@@ -6,6 +6,7 @@ mod checks;
 mod cluster;
 mod engine;
 mod faults;
+mod keys;
 mod load;
 mod messages;
 mod nginx;

@@ -21,7 +21,8 @@ pub(super) fn append(
         None => (0, FIRST.to_owned()),
     };
     let entry = AuditEntry::after(number, previous, event.clone());
-    let sql = format!("INSERT INTO audit_entry ({AUDIT_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)");
+    let sql =
+        format!("INSERT INTO audit_entry ({AUDIT_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)");
     // The hash is of the exact text, so every text is stored exactly.
     let AuditEvent { at, actor, action, subject, detail } = &entry.event;
     transaction.execute(

@@ -17,8 +17,7 @@ pub(super) fn get(connection: &Connection, name: &str) -> rusqlite::Result<Optio
 }
 
 pub(super) fn insert(transaction: &Transaction<'_>, stored: &StoredKey) -> rusqlite::Result<()> {
-    let sql =
-        format!("INSERT INTO api_key ({KEY_COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)");
+    let sql = format!("INSERT INTO api_key ({KEY_COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)");
     write(transaction, &sql, stored)
 }
 
@@ -29,8 +28,8 @@ pub(super) fn update(transaction: &Transaction<'_>, stored: &StoredKey) -> rusql
 }
 
 fn write(transaction: &Transaction<'_>, sql: &str, stored: &StoredKey) -> rusqlite::Result<()> {
-    let columns = KeyColumns::of(stored)
-        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+    let columns =
+        KeyColumns::of(stored).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     transaction
         .prepare_cached(sql)?
         .execute(params![
