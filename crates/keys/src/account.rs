@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::limits::{Period, Quota, Unit};
+use crate::limits::{Period, Quota, Unit, share_of};
 
 /// How long a refusal of the store counts, so that a key that has nothing left does not ask for every request.
 const REFUSAL_COUNTS: Duration = Duration::from_secs(1);
@@ -249,6 +249,23 @@ impl Account {
                 Overdraft { quota: meter.quota, window: meter.window, amount }
             })
             .collect()
+    }
+
+    /// What is leased and not needed, to be given back: of calls at once that use less than they reserve, it adds up. A usual share stays
+    /// here, so that the next calls ask nobody.
+    pub(crate) fn take_excess(&mut self, now: Timestamp) -> Vec<Overdraft> {
+        let excess = |meter: &mut Meter| {
+            meter.roll(now);
+            let usual = share_of(meter.left());
+            if meter.source == ShareSource::Own || meter.share <= usual.saturating_mul(2) {
+                return None;
+            }
+            let amount = meter.share - usual;
+            meter.share = usual;
+            meter.taken = meter.taken.saturating_sub(amount);
+            Some(Overdraft { quota: meter.quota, window: meter.window, amount })
+        };
+        self.meters.iter_mut().filter_map(excess).collect()
     }
 
     /// What this process has not spent of its shares, and what it has spent beyond them but not written.

@@ -88,6 +88,22 @@ fn what_a_call_uses_beyond_its_reservation_is_noted_for_the_store() {
 }
 
 #[test]
+fn what_calls_have_reserved_and_not_used_is_given_back_except_a_usual_share() {
+    let mut account = account(&[(PER_DAY, ShareSource::Leased), (PER_MINUTE, ShareSource::Own)]);
+    let day = PER_DAY.period.window(noon());
+    account.reserve(tokens(80), noon()).expect_err("nothing is leased");
+    account.add_share(PER_DAY, day, 80, 200);
+    account.reserve(tokens(80), noon()).expect("reserved");
+    assert_eq!(account.take_excess(noon()), [], "it is in use");
+    account.settle(tokens(80), noon(), tokens(0), noon());
+    // 880 are left, of which 55 are a share: 80 are not much more than that.
+    assert_eq!(account.take_excess(noon()), []);
+    account.add_share(PER_DAY, day, 80, 280);
+    assert_eq!(account.take_excess(noon()), [Overdraft { quota: PER_DAY, window: day, amount: 105 }]);
+    assert_eq!((account.unsettled(PER_DAY, day), account.take_excess(noon())), ((55, 0), vec![]));
+}
+
+#[test]
 fn a_changed_limit_counts_what_was_used() {
     let mut account = account(&[(PER_MINUTE, ShareSource::Own)]);
     account.reserve(tokens(80), noon()).expect("reserved");

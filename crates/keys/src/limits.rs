@@ -12,6 +12,15 @@ const NANO: f64 = 1e9;
 /// The most that a budget may be, so that sums fit into a column of a database.
 const MOST: f64 = 1e18;
 
+/// The part of what is left of a limit that a server gets at once. Smaller parts ask the store more often; larger ones leave more unused
+/// at other servers, or after a crash.
+const SHARE: u64 = 16;
+
+/// What a server gets at once of what is left.
+pub(crate) fn share_of(left: u64) -> u64 {
+    left / SHARE
+}
+
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Unit {

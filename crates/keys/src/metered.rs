@@ -12,7 +12,7 @@ use hob_db::DatabaseError;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-use crate::account::{Account, Amounts, LimitState, ShareSource, Shortage};
+use crate::account::{Account, Amounts, LimitState, Overdraft, ShareSource, Shortage};
 use crate::key::KeyRules;
 use crate::limits::{Period, Quota, Unit};
 use crate::store::{KeyStore, Lease, QuotaWindow};
@@ -142,6 +142,17 @@ impl Metered {
     pub(crate) fn give_back(&self) -> Result<(), DatabaseError> {
         self.write_overdrafts()?;
         let shares = self.account.lock().take_shares();
+        self.return_shares(shares)
+    }
+
+    /// Gives back what is leased and not needed. Blocks.
+    pub(crate) fn give_back_excess(&self) -> Result<(), DatabaseError> {
+        let excess = self.account.lock().take_excess(self.parts.clock.now());
+        self.return_shares(excess)
+    }
+
+    /// What cannot be returned counts as spent: after a failure, the store may have it back or not.
+    fn return_shares(&self, shares: Vec<Overdraft>) -> Result<(), DatabaseError> {
         for share in shares {
             self.parts.store.give_back(&self.window(share.quota, share.window), share.amount)?;
         }

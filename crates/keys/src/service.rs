@@ -20,7 +20,7 @@ use crate::ring::{ActiveKey, KeyCheck, KeySnapshot};
 use crate::secret::{KeySecret, new_id};
 use crate::store::{KeyStore, QuotaWindow, StoredKey};
 
-/// How often the keys of other processes are looked for, and overdrafts are written.
+/// How often the keys of other processes are looked for, overdrafts are written, and shares that are not needed are given back.
 const POLL: Duration = Duration::from_millis(500);
 
 /// The longest wait while the store fails.
@@ -130,7 +130,7 @@ impl KeyService {
         Ok(())
     }
 
-    /// Follows the changes of other processes, writes overdrafts, and deletes old windows.
+    /// Follows the changes of other processes, settles with the store, and deletes old windows.
     async fn follow(self: &Arc<Self>) {
         let mut watch = None;
         let mut failures = Backoff { first: POLL, longest: LONGEST_POLL }.delays();
@@ -180,15 +180,15 @@ impl KeyService {
         if watch.is_none() {
             *watch = self.parts.store.watch()?;
         }
-        if let Some(watch) = watch
-            && !watch.has_changed()?
-        {
-            return Ok(());
-        }
-        if self.parts.store.changes()? != self.snapshot.load().changes {
+        let may_have_changed = match watch {
+            Some(watch) => watch.has_changed()?,
+            None => true,
+        };
+        if may_have_changed && self.parts.store.changes()? != self.snapshot.load().changes {
             self.load()?;
         }
-        Ok(())
+        // Last: while the store fails, shares stay here, where they can be spent.
+        self.snapshot.load().all().try_for_each(|key| key.metered.give_back_excess())
     }
 
     /// Blocks.

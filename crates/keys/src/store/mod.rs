@@ -14,7 +14,7 @@ use hob_db::{ChangeWatch, DatabaseError, Storage};
 
 use crate::audit::{AuditEntry, AuditEvent};
 use crate::key::{ApiKey, KeyError, KeyName};
-use crate::limits::Period;
+use crate::limits::{Period, share_of};
 use crate::secret::SecretHash;
 
 pub use copy::COPY_TABLES;
@@ -57,10 +57,6 @@ pub struct Lease {
     pub taken: u64,
 }
 
-/// The share of what is left that a server gets at once. Smaller shares ask the store more often; larger ones leave more unused at
-/// other servers, or after a crash.
-const SHARE: u64 = 16;
-
 impl Lease {
     /// The share of a server that needs `wanted` at least.
     pub fn of(wanted: u64, taken: u64, limit: u64) -> Self {
@@ -68,7 +64,7 @@ impl Lease {
         if wanted == 0 || wanted > left {
             return Lease { granted: 0, taken };
         }
-        let granted = wanted.max(left / SHARE);
+        let granted = wanted.max(share_of(left));
         Lease { granted, taken: taken + granted }
     }
 }
