@@ -48,7 +48,7 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
 
 async fn serve(app: &App, config: &Config, args: ServeArgs, signals: &mut Signals) -> Result<ExitCode> {
     let system = &app.system;
-    // Before the socket: a server that cannot read its keys does not start.
+    // Before the socket. While the database is away, named keys are refused until they can be read; other failures end the server.
     app.keys.start().await?;
     let parts = ServerParts {
         system: system.clone(),

@@ -166,11 +166,19 @@ async fn a_server_that_starts_before_its_database_answers_and_is_ready_when_the_
     ask(&address).await;
     assert_away(&read(create_task(&address).await).await);
     assert_away(&read(store_response(&address).await).await);
+    // It may be the secret of a key: the keys could not be read yet.
+    let secret = format!("hob_{}_{}", "a".repeat(12), "b".repeat(43));
+    let header = format!("authorization: Bearer {secret}\r\nconnection: close");
+    let ask_with_key = async |address: &str| chat_with(address, &header, QUESTION).await;
+    let refused = read(ask_with_key(&address).await).await;
+    assert_eq!((refused.status.as_str(), refused.retry_after.as_deref()), ("503", Some("5")), "{refused:?}");
+    assert_eq!(body_of(&refused)["error"]["code"], "keys_unknown", "{refused:?}");
     postgres.server.start_again();
     assert_eq!(eventually(&address, "200", ready).await.body, r#"{"status":"ok"}"#);
     assert_eq!(read(create_task(&address).await).await.status, "201");
     // The call from before waited.
     recorded(&home, 1).await;
+    eventually(&address, "401", ask_with_key).await;
     let ran = server.terminate().await;
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert_eq!(ran.stderr.matches("others are answered").count(), 1, "one warning:\n{}", ran.stderr);
