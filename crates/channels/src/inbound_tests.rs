@@ -64,6 +64,7 @@ fn some_rules() -> InboundRules {
         allow_from: vec!["telegram:owner".into(), "telegram:friend".into()],
         messages_per_minute: 100,
         history: 20,
+        key: None,
     }
 }
 
