@@ -22,9 +22,9 @@ use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts};
 use hob_telemetry::{RecordContext, RecordedEngine, Recorder, TelemetryService, TraceExporter, has_answered};
 use thiserror::Error;
 
+use crate::ask::charged_engine::ChargedEngine;
 use crate::ask::default_model::DefaultModel;
 use crate::ask::documents::DocumentReader;
-use crate::ask::charged_engine::ChargedEngine;
 use crate::ask::{AskService, AskServiceParts, LlmTarget, ModelAliases};
 use crate::database_monitor::DatabaseMonitor;
 use crate::databases::{Databases, StorageError};

@@ -35,7 +35,8 @@ const MAX_NOTIFIED: usize = 10_000;
 const SYSTEM_PROMPT: &str =
     "You answer a person who writes to you in a messenger. Be brief and use plain text without tables.";
 
-const LIMIT_NOTE: &str = "I cannot answer right now: I have used as much as I may for now. Please try again later.";
+const LIMIT_NOTE: &str =
+    "I cannot answer right now: I have used as much as I may for now. Please try again later.";
 
 const FAILURE_NOTE: &str =
     "I cannot answer right now: my model does not respond. The problem is logged for my owner.";

@@ -9,7 +9,8 @@ use secrecy::SecretString;
 
 use crate::agent::{AGENT, AgentName};
 use crate::kind::{
-    COUNT, COUNT_OR_NONE, FLAG, OPTIONAL_PATH, OPTIONAL_TEXT, SECONDS, SECRET, SENDERS, SENDERS_TRUST, TEXT, WEBSOCKET_URL,
+    COUNT, COUNT_OR_NONE, FLAG, OPTIONAL_PATH, OPTIONAL_TEXT, SECONDS, SECRET, SENDERS, SENDERS_TRUST, TEXT,
+    WEBSOCKET_URL,
 };
 use crate::section_keys::keys_of;
 

@@ -265,7 +265,11 @@ mod tests {
             Permit { only: Some(vec!["llm".into()]), ..Permit::up_to(Reach::Pure) }
         );
         let by_name = Permit { also: vec!["llm".into()], ..Permit::up_to(Reach::Pure) };
-        assert_eq!(key.narrow(&by_name).also, Vec::<String>::new(), "a name does not reach further than the key");
+        assert_eq!(
+            key.narrow(&by_name).also,
+            Vec::<String>::new(),
+            "a name does not reach further than the key"
+        );
         let wide_key = KeyGrant { reach: Reach::Act, ..grant(None) };
         assert_eq!(wide_key.narrow(&by_name).also, ["llm"]);
     }

@@ -79,3 +79,7 @@ impl Stream for CountedStream {
         Poll::Ready(next)
     }
 }
+
+#[cfg(test)]
+#[path = "key_admission_tests.rs"]
+mod tests;
