@@ -8,6 +8,8 @@
 #                                  in turns with nginx; the steadiest figures. Takes --peer
 #   ./dev bench proxy --api all    what the other APIs cost beside chat completions (chat, completions, responses, messages, ollama);
 #                                  fails above 1.2 times
+#   ./dev bench proxy --keys       what a named key with limits per minute, of requests at once and budgets costs beside no keys: processor
+#                                  time of a request and of streams, in turns; fails above 1.1 times
 #   ./dev bench proxy 5 --peer 'mine=my-gateway --port {port} --engine {engine}'     another gateway
 #
 # A stand-in engine that answers at once, one gateway at a time, everything on this machine and in one run: only the ratios
@@ -37,6 +39,17 @@ if [ "${1:-}" = --api ] || [ "${2:-}" = --api ]; then
     fi
     exec cargo run --quiet --release -p hob-testkit --example proxy_bench -- apis \
         --hob "$hob" --seconds "$seconds" --json "$out/apis.json" "$@"
+fi
+if [ "${1:-}" = --keys ] || [ "${2:-}" = --keys ]; then
+    # For many rounds, so each is short.
+    seconds=1
+    if [ "$1" != --keys ]; then
+        seconds=$1
+        shift
+    fi
+    shift
+    exec cargo run --quiet --release -p hob-testkit --example proxy_bench -- keys \
+        --hob "$hob" --seconds "$seconds" --json "$out/keys.json" "$@"
 fi
 # Debian keeps it where ordinary users do not look.
 nginx=$(PATH=$PATH:/usr/sbin:/usr/local/sbin command -v nginx)

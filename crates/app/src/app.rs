@@ -16,16 +16,16 @@ use hob_db::{DatabaseError, Storage};
 use hob_engines::selection::{NoEngine, RejectedEngine, SelectedEngine, SelectionReason};
 use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
 use hob_keys::KeyService;
-use hob_memory::ChunkOptionsError;
-use hob_memory::ReaderProcess;
+use hob_memory::{ChunkOptionsError, Embedder, ReaderProcess};
 use hob_models::PullError;
 use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts};
 use hob_telemetry::{RecordContext, RecordedEngine, Recorder, TelemetryService, TraceExporter, has_answered};
 use thiserror::Error;
 
+use crate::ask::charged_engine::ChargedEngine;
 use crate::ask::default_model::DefaultModel;
 use crate::ask::documents::DocumentReader;
-use crate::ask::{AskService, AskServiceParts, ModelAliases};
+use crate::ask::{AskService, AskServiceParts, LlmTarget, ModelAliases};
 use crate::database_monitor::DatabaseMonitor;
 use crate::databases::{Databases, StorageError};
 use crate::feedback::FeedbackService;
@@ -44,9 +44,6 @@ use crate::startup::telemetry::telemetry_options;
 use crate::tool_registry::{ToolRegistry, ToolRegistryError, ToolRegistryParts};
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
-
-/// The tool that asks a model.
-const LLM_TOOL: &str = "llm";
 
 /// What the command line asks for beyond the configuration.
 #[derive(Clone, Default)]
@@ -164,7 +161,7 @@ impl App {
         let embedder = embedder(config, home, &embedding_engine(config, &pool).await);
         let wiring = MemoryWiring {
             bus: bus.clone(),
-            embedder: embedder.clone(),
+            embedder: embedder.clone().map(charged),
             // An answer does not wait for a download.
             first_use: FirstRun::Refuse,
             reader: wishes.reader.clone(),
@@ -178,12 +175,8 @@ impl App {
             temperature: config.intelligence.temperature,
             max_tokens: config.intelligence.max_tokens,
         };
-        let (llm_engine, llm) = llm_tool(&pool, &default, &recorder, &keys).await;
+        let (llm_target, llm) = llm_tool(&pool, &default, &recorder, &keys).await;
         let llm = LlmOptions { defaults, ..llm };
-        let cloud_tools = match llm_engine == CLOUD {
-            true => vec![LLM_TOOL.to_owned()],
-            false => Vec::new(),
-        };
         let registry = ToolRegistry::open(
             config,
             ToolRegistryParts {
@@ -210,7 +203,7 @@ impl App {
         let system = system.with_recorder(recorder).with_pool(pool);
         let documents = DocumentReader::new(WebFetchOptions::default(), wishes.reader.clone());
         let system = system.with_aliases(ModelAliases::new(&config.models.aliases)).with_documents(documents);
-        let system = system.recording_default_at(home).with_cloud_tools(cloud_tools).with_defaults(defaults);
+        let system = system.recording_default_at(home).with_llm_target(llm_target).with_defaults(defaults);
         let system =
             system.with_fallback(fallback(config, &engines)).with_cloud_reason(cloud_reason(&because, &key));
         let system =
@@ -353,14 +346,19 @@ async fn embedding_engine(config: &Config, pool: &EnginePool) -> Arc<dyn Engine>
     }
 }
 
+/// The embedder of the memory, whose vectors are charged to the key of the run that needs them.
+fn charged(embedder: Embedder) -> Embedder {
+    Embedder { engine: Arc::new(ChargedEngine(embedder.engine)), ..embedder }
+}
+
 /// The tool `llm` always uses the same model, on the engine that has it. Its calls are recorded like all others.
-/// They are charged to the key of the run. Also returns the key of the engine.
+/// They are charged to the key of the run. Also returns what it asks.
 async fn llm_tool(
     pool: &EnginePool,
     default: &DefaultModel,
     recorder: &Recorder,
     keys: &Arc<KeyService>,
-) -> (String, LlmOptions) {
+) -> (LlmTarget, LlmOptions) {
     let model = default.steady(pool).await.ok().flatten();
     let engine = pool.engine_for(model.as_deref()).await;
     let context = RecordContext {
@@ -374,7 +372,8 @@ async fn llm_tool(
         end_user: None,
         tally: None,
     };
-    let (engine_key, keys) = (engine.key().to_owned(), Arc::clone(keys));
+    let target = LlmTarget { engine: engine.key().to_owned(), model: model.clone() };
+    let keys = Arc::clone(keys);
     let for_run = move |permit: &Permit| -> Arc<dyn Engine> {
         // A key that was revoked during the run is charged nothing more; the next request of the run is refused.
         let key = permit.key.as_deref().and_then(|name| keys.grant(name));
@@ -385,7 +384,7 @@ async fn llm_tool(
         model: Arc::new(move || model.clone()),
         defaults: AnswerDefaults::default(),
     };
-    (engine_key, options)
+    (target, options)
 }
 
 /// Whether to report that the default engine does not answer: the user chose it, or it has answered before. An engine that

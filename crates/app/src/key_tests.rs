@@ -4,20 +4,24 @@ use std::sync::{Arc, Mutex};
 
 use hob_agents::ToolSet;
 use hob_agents::builtin::{Llm, LlmOptions};
+use hob_config::{Config, MemoryBackendName};
 use hob_core::tool::OWNER_TOOLS;
 use hob_core::{
-    AnswerDefaults, AskError, Caller, Engine, EventBus, GenerateRequest, KeyRing, LimitKind, Message, Permit,
-    Reach, RequestSource, Role, RunEvents, Tool,
+    AgentPreference, AnswerDefaults, AskError, Caller, CallerRole, Engine, EngineError, EventBus,
+    GenerateRequest, KeyRing, LimitKind, Message, Permit, Reach, RequestSource, Role, RunEvents, Tool,
 };
 use hob_db::Database;
 use hob_keys::{
     AuditActor, KeyName, KeyOptions, KeyPatch, KeyRole, KeyService, MIGRATIONS, NewKey, SqliteKeyStore,
 };
+use hob_memory::Embedder;
 use hob_telemetry::{Inference, InferenceLog, RecordContext, RecordedEngine, Recorder};
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
-use crate::{AskService, AskServiceParts};
+use crate::ask::charged_engine::ChargedEngine;
+use crate::startup::memory::{MemoryWiring, open_memory};
+use crate::{AskService, AskServiceParts, Databases};
 
 #[derive(Default)]
 struct Remembered(Mutex<Vec<Inference>>);
@@ -126,6 +130,71 @@ async fn the_tool_that_asks_a_model_spends_from_the_key_of_its_run() {
     });
     llm.call_for(json!({ "prompt": "hi" }), &task().permit).await.unwrap();
     assert!(used(&team).await > 0);
+}
+
+#[tokio::test]
+async fn messages_of_a_channel_spend_from_the_key_of_the_channel() {
+    let team = team(json!({ "budgets": ["1k tokens/day"], "models": ["m"] })).await;
+    let sender = Caller {
+        role: CallerRole::ChannelSender,
+        permit: Permit { key: Some("ana".into()), tainted: true, ..Permit::up_to(Reach::Pure) },
+        ..Caller::trusted(RequestSource::Channel, "channel-1")
+    };
+    team.system.complete(question(100), &sender).await.unwrap();
+    // What the engine says: 3 tokens read, 1 written.
+    assert_eq!(used(&team).await, 4);
+    let recorded = team.log.0.lock().unwrap()[0].clone();
+    assert_eq!((recorded.key.as_deref(), recorded.source), (Some("ana"), RequestSource::Channel));
+    let refused = team.system.complete(question(5_000), &sender).await;
+    assert!(matches!(refused, Err(AskError::Engine(EngineError::Limit(_)))), "{refused:?}");
+    let other_model = GenerateRequest { model: "other".into(), ..question(1) };
+    let refused = team.system.complete(other_model, &sender).await;
+    assert!(refused.is_err(), "{refused:?}");
+}
+
+/// The key of an owner, because only its agents read the memory.
+#[tokio::test]
+async fn the_vector_of_a_question_to_the_memory_is_charged_to_the_key_of_the_run() {
+    let team = team(json!({})).await;
+    let rules: KeyPatch = serde_json::from_value(json!({ "budgets": ["10k tokens/day"] })).unwrap();
+    let boss = KeyName::parse("boss").unwrap();
+    let new = NewKey { name: boss.clone(), role: KeyRole::Owner, rules };
+    team.keys.create(new, AuditActor::terminal()).await.unwrap();
+    let root = tempfile::tempdir().unwrap();
+    let home = root.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    let note = root.path().join("gate.md");
+    std::fs::write(&note, "# Garden gate\n\nThe code of the gate is 4711.").unwrap();
+    let mut config = Config::default();
+    config.memory.backend = MemoryBackendName::Vector;
+    let vectors = Arc::new(ScriptedEngine::saying(&[]).with_embedding_models(&["e"]));
+    let engine: Arc<dyn Engine> = Arc::new(ChargedEngine(Arc::clone(&vectors) as Arc<dyn Engine>));
+    let wiring =
+        MemoryWiring { embedder: Some(Embedder { engine, model: "e".into() }), ..MemoryWiring::default() };
+    let memory = open_memory(&config, &home, Databases::in_files(&home).memory, wiring).unwrap();
+    memory.index(&note).await.unwrap();
+    assert!(team.log.0.lock().unwrap().is_empty(), "the terminal pays nothing");
+    let indexed = vectors.embed_requests().len();
+    let system = team.system.with_memory(memory);
+    let caller = Caller {
+        permit: Permit { key: Some("boss".into()), ..Permit::up_to(Reach::Act) },
+        agent: AgentPreference::Named("simple".into()),
+        ..Caller::trusted(RequestSource::Server, "run-1")
+    };
+    system.complete(question(100), &caller).await.unwrap();
+    assert_eq!(vectors.embed_requests().len(), indexed + 1);
+    let recorded: Vec<_> = team
+        .log
+        .0
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|call| (call.model.clone(), call.key.as_deref().map(str::to_owned)))
+        .collect();
+    let boss_paid = |model: &str| (model.to_owned(), Some("boss".to_owned()));
+    assert_eq!(recorded, [boss_paid("e"), boss_paid("m")]);
+    // The one word of the question, and the answer: 3 tokens read, 1 written.
+    assert_eq!(team.keys.show(&boss).await.unwrap().1[0].used, 1 + 4);
 }
 
 #[test]

@@ -36,7 +36,8 @@ pub use ask::default_model::default_model;
 pub use ask::documents::DocumentReader;
 pub use ask::images::{ImageFetcher, picture_url};
 pub use ask::{
-    AnswerStream, AskService, AskServiceParts, MediaAnswered, ModelAliases, Reranked, TextRequest, TokenCount,
+    AnswerStream, AskService, AskServiceParts, LlmTarget, MediaAnswered, ModelAliases, Reranked, TextRequest,
+    TokenCount,
 };
 pub use backup::{
     BackupError, BackupFile, BackupManifest, OpenedBackup, Replace, Restored, back_up, open_backup, restore,

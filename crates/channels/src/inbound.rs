@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use hob_core::model::DEFAULT_MODEL;
 use hob_core::tool::MEMORY_SEARCH_TOOLS;
 use hob_core::{
-    AgentPreference, Ask, Caller, CallerRole, GenerateRequest, Message, Permit, Reach, RequestSource, Role,
-    random_id,
+    AgentPreference, Ask, AskError, Caller, CallerRole, EngineError, GenerateRequest, Message, Permit, Reach,
+    RequestSource, Role, random_id,
 };
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
@@ -35,6 +35,9 @@ const MAX_NOTIFIED: usize = 10_000;
 const SYSTEM_PROMPT: &str =
     "You answer a person who writes to you in a messenger. Be brief and use plain text without tables.";
 
+const LIMIT_NOTE: &str =
+    "I cannot answer right now: I have used as much as I may for now. Please try again later.";
+
 const FAILURE_NOTE: &str =
     "I cannot answer right now: my model does not respond. The problem is logged for my owner.";
 
@@ -49,6 +52,8 @@ pub struct InboundRules {
     pub messages_per_minute: usize,
     /// The number of earlier messages that the agent gets.
     pub history: usize,
+    /// The key that pays for the answers, and whose rights limit them. `None` has no limits.
+    pub key: Option<Arc<str>>,
 }
 
 /// Answers messages through an [`Ask`].
@@ -115,6 +120,7 @@ impl InboundHandler {
             // Trust does not include the owner's documents; `allow_from` does.
             false => Permit { except: memory_reads, ..permit },
         };
+        let permit = Permit { key: self.rules.key.clone(), ..permit };
         let agent = self.rules.agent.clone();
         Caller {
             role: CallerRole::ChannelSender,
@@ -198,19 +204,27 @@ impl MessageHandler for InboundHandler {
         }
         let caller = self.caller(message);
         let request = self.request(message).await;
-        let failed = match timeout(ANSWER_TIMEOUT, ask.ask(request, &caller)).await {
+        let (note, failed) = match timeout(ANSWER_TIMEOUT, ask.ask(request, &caller)).await {
             Ok(Ok(outcome)) => {
                 let answer = outcome.generation.answer.content;
                 self.clear_failure(message);
                 self.remember(message, &answer).await;
                 return Ok(Some(answer));
             }
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("no answer within {} s", ANSWER_TIMEOUT.as_secs()),
+            Ok(Err(error)) => (note_of(&error), error.to_string()),
+            Err(_) => (FAILURE_NOTE, format!("no answer within {} s", ANSWER_TIMEOUT.as_secs())),
         };
         // The log gets the full error. The sender must not see addresses and names of models.
         tracing::warn!(channel = %message.channel, error = %failed, "cannot answer a message");
-        Ok(self.should_notify(message).then(|| FAILURE_NOTE.to_owned()))
+        Ok(self.should_notify(message).then(|| note.to_owned()))
+    }
+}
+
+/// What a sender reads instead of an answer.
+fn note_of(error: &AskError) -> &'static str {
+    match error {
+        AskError::Limit(_) | AskError::Engine(EngineError::Limit(_)) => LIMIT_NOTE,
+        _ => FAILURE_NOTE,
     }
 }
 

@@ -3,8 +3,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use hob_core::{
-    Delta, Engine, EngineError, EventBus, FinishReason, Generation, GenerationStream, ModelInfo, Tool,
-    ToolError, ToolSpec,
+    Delta, Engine, EventBus, FinishReason, Generation, GenerationStream, LimitKind, LimitReached, ModelInfo,
+    Tool, ToolError, ToolSpec,
 };
 use hob_db::Database;
 use hob_testkit::{EngineAsk, Gateway, GatewayScript, ScriptedEngine};
@@ -64,6 +64,7 @@ fn some_rules() -> InboundRules {
         allow_from: vec!["telegram:owner".into(), "telegram:friend".into()],
         messages_per_minute: 100,
         history: 20,
+        key: None,
     }
 }
 
@@ -284,6 +285,19 @@ async fn too_many_and_too_long_messages_do_not_reach_the_engine() {
     assert_eq!(setup.says(&message("ann", "t1", "three")).await, None);
     assert_eq!(setup.says(&message("bob", "t1", "one")).await.as_deref(), Some("re: one"));
     assert_eq!(setup.engine.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn the_key_of_the_channels_pays_and_a_used_up_limit_is_said_so() {
+    let (setup, _) = setup(InboundRules { key: Some("family".into()), ..some_rules() });
+    let permit = setup.inbound.caller(&message("ann", "t1", "hi")).permit;
+    assert_eq!(permit.key.as_deref(), Some("family"));
+    let limit = LimitReached { kind: LimitKind::Budget, message: "used up".into(), retry_after: None };
+    let engine = ScriptedEngine::new(move |_| vec![Err(EngineError::Limit(limit.clone()))]);
+    let ask = answering_by(Arc::new(engine));
+    let inbound = InboundHandler::new(&ask, some_rules(), None);
+    let said = inbound.handle(&message("ann", "t1", "hi")).await.unwrap();
+    assert_eq!(said.as_deref(), Some(LIMIT_NOTE));
 }
 
 /// Thinks until it is let.

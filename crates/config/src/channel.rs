@@ -9,7 +9,8 @@ use secrecy::SecretString;
 
 use crate::agent::{AGENT, AgentName};
 use crate::kind::{
-    COUNT, COUNT_OR_NONE, FLAG, OPTIONAL_PATH, SECONDS, SECRET, SENDERS, SENDERS_TRUST, TEXT, WEBSOCKET_URL,
+    COUNT, COUNT_OR_NONE, FLAG, OPTIONAL_PATH, OPTIONAL_TEXT, SECONDS, SECRET, SENDERS, SENDERS_TRUST, TEXT,
+    WEBSOCKET_URL,
 };
 use crate::section_keys::keys_of;
 
@@ -35,6 +36,8 @@ pub struct ChannelConfig {
     pub messages_per_minute: usize,
     /// Earlier messages of a conversation that the agent gets.
     pub history: usize,
+    /// The name of the key that pays for answers and limits them; `None` for no limits.
+    pub key: Option<String>,
     pub whatsapp: WhatsappConfig,
 }
 
@@ -51,6 +54,7 @@ impl Default for ChannelConfig {
             allow_from: Vec::new(),
             messages_per_minute: 20,
             history: 20,
+            key: None,
             whatsapp: WhatsappConfig::default(),
         }
     }
@@ -68,6 +72,7 @@ keys_of! {
         allow_from: SENDERS, "Senders whose messages may also read your memory; all others may not.";
         messages_per_minute: COUNT, "Maximum messages answered per sender and minute.";
         history: COUNT_OR_NONE, "Earlier messages of a conversation that the agent gets.";
+        key: OPTIONAL_TEXT, "Name of the key (hob key create) that pays for answers and limits them; \"\" for none.";
         [whatsapp], "WhatsApp, through a helper process that needs node.";
     }
 }

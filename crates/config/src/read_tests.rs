@@ -132,6 +132,7 @@ fn the_defaults_are_the_documented_ones() {
     channel.allow_from = []
     channel.messages_per_minute = 20
     channel.history = 20
+    channel.key = ""
     channel.whatsapp.enabled = false
     channel.whatsapp.auth_dir = ""
     channel.whatsapp.assistant_name = "Hob"

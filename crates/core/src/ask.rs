@@ -203,8 +203,10 @@ pub enum AskError {
     )]
     EngineNotAllowed { key: Arc<str>, engine: String, model: String },
 
-    /// The key of a request, or of the task that makes it, is not valid any more.
-    #[error("the key '{name}' is disabled, revoked or expired")]
+    /// The key of a request, or of the task or channel that makes it, is not valid.
+    #[error(
+        "the key '{name}' is not valid: it does not exist, or is disabled, revoked or expired. 'hob key list' shows the keys"
+    )]
     KeyNotValid { name: Arc<str> },
 
     /// The key of this caller may not use more now.

@@ -53,7 +53,9 @@ impl KeyGrant {
                 Some(only.iter().filter(|tool| tools.contains(tool)).cloned().collect())
             }
         };
-        Permit { most: permit.most.min(self.reach), only, ..permit.clone() }
+        // A tool that is allowed by name reaches further than `most`. How far is not known here, so only a key without a limit keeps it.
+        let also = if self.reach == Reach::Act { permit.also.clone() } else { Vec::new() };
+        Permit { most: permit.most.min(self.reach), also, only, ..permit.clone() }
     }
 
     fn may_use_engine(&self, engine: &str) -> bool {
@@ -262,6 +264,14 @@ mod tests {
             key.narrow(&narrow),
             Permit { only: Some(vec!["llm".into()]), ..Permit::up_to(Reach::Pure) }
         );
+        let by_name = Permit { also: vec!["llm".into()], ..Permit::up_to(Reach::Pure) };
+        assert_eq!(
+            key.narrow(&by_name).also,
+            Vec::<String>::new(),
+            "a name does not reach further than the key"
+        );
+        let wide_key = KeyGrant { reach: Reach::Act, ..grant(None) };
+        assert_eq!(wide_key.narrow(&by_name).also, ["llm"]);
     }
 
     #[test]

@@ -90,6 +90,7 @@ impl Guard {
         };
         let proof = match needs_key(request) {
             true => self.check_key(headers, peer, origin, keys)?,
+            // No key was checked, so none is proven.
             false => Proof::None,
         };
         Ok(Accepted { origin, proof })

@@ -274,6 +274,7 @@ impl Serialize for Task {
         map.serialize_entry("retries", &self.limits.retries)?;
         map.serialize_entry("timeout", &self.limits.timeout.as_secs_f64())?;
         map.serialize_entry("missed", self.missed.as_str())?;
+        map.serialize_entry("key", &self.permit.key)?;
         map.serialize_entry("status", self.status.as_str())?;
         map.serialize_entry("next_run", &self.next_run.map(|at| at.to_string()))?;
         map.serialize_entry("last_run", &self.last_run.map(|at| at.to_string()))?;

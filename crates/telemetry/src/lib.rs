@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `inference` | one call to one engine |
 //! | `recorded_engine` | wraps an engine, and records every call |
+//! | `inference_in_progress` | a call while it runs: counts, settles, records |
 //! | `recorder` | where calls are recorded: database, metrics, traces, energy |
 //! | `service` | opens the database, and reports on the records |
 //! | `writer` | takes records without blocking and writes them from its own thread |
@@ -27,6 +28,7 @@ mod entry;
 mod export;
 mod figures;
 mod inference;
+mod inference_in_progress;
 mod latency_histogram;
 pub mod metrics;
 mod packed;
@@ -49,7 +51,8 @@ pub use figures::{
     AgentFigures, CallFigures, CallOverview, DayFigures, EngineFigures, KeyFigures, ModelFigures,
 };
 pub use inference::{Energy, Inference, InferenceEnd, InferenceLog, NoInferenceLog};
-pub use recorded_engine::{RecordContext, RecordedEngine};
+pub use inference_in_progress::RecordContext;
+pub use recorded_engine::RecordedEngine;
 pub use recorder::Recorder;
 pub use savings::{Dollars, Price, Prices, Savings, savings};
 pub use service::{TelemetryOptions, TelemetryService};

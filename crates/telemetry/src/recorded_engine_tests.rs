@@ -1,10 +1,11 @@
 use futures::StreamExt;
-use hob_core::{Message, Role};
+use hob_core::{Delta, FinishReason, Message, RequestSource, Role, RunEvents};
 use hob_testkit::ScriptedEngine;
 use parking_lot::Mutex;
 
 use super::*;
-use crate::inference::InferenceLog;
+use crate::inference::{Inference, InferenceEnd, InferenceLog};
+use crate::recorder::Recorder;
 
 /// A log that a test can read: what was kept, without times.
 #[derive(Default)]

@@ -10,6 +10,7 @@ use hob_core::{
 };
 
 use super::AskService;
+use super::charged_engine::charging;
 use super::run_context::Asked;
 use crate::ask::agent_or_engine::{AgentSelection, AnswerPath, answer_path};
 use crate::ask::caller_policy::admit;
@@ -134,10 +135,14 @@ impl AskService {
             }
             AnswerPath::Agent(agent) => {
                 by_agent(span, agent.name());
-                self.recall(&mut request, caller).await;
-                let asked = Asked { request: &request, caller };
-                let context = self.context(route, asked, agent.name(), None)?;
-                Ok(agent.run(&request, &context).await?)
+                let charge = self.charge(caller, Some(agent.name()));
+                let run = async {
+                    self.recall(&mut request, caller).await;
+                    let asked = Asked { request: &request, caller };
+                    let context = self.context(route, asked, agent.name(), None)?;
+                    Ok::<_, AskError>(agent.run(&request, &context).await?)
+                };
+                charging(charge, run).await
             }
         }
     }
@@ -187,7 +192,8 @@ impl AskService {
             }
             AnswerPath::Agent(agent) => {
                 by_agent(span, agent.name());
-                self.recall(&mut request, caller).await;
+                let charge = self.charge(caller, Some(agent.name()));
+                charging(charge, self.recall(&mut request, caller)).await;
                 self.agent_stream(route, request, agent, caller)?
             }
         };

@@ -39,11 +39,14 @@ impl AskService {
 /// The caller with the rights of its key, and no others.
 pub(super) fn with_key(caller: &Caller, key: Arc<KeyGrant>) -> Caller {
     let mut permit = key.narrow(&caller.permit);
-    let role = match key.role {
-        CallerRole::Owner => caller.role,
-        CallerRole::Member | CallerRole::Stranger | CallerRole::ChannelSender => CallerRole::Member,
+    let is_owners = key.role == CallerRole::Owner;
+    let role = match caller.role {
+        role if is_owners => role,
+        // The key pays, but a message of a sender is no request of a member.
+        CallerRole::ChannelSender => CallerRole::ChannelSender,
+        CallerRole::Owner | CallerRole::Member | CallerRole::Stranger => CallerRole::Member,
     };
-    if role == CallerRole::Member {
+    if !is_owners {
         permit.except.extend(OWNER_TOOLS.map(str::to_owned));
     }
     Caller { role, permit, key: Some(key), ..caller.clone() }
@@ -76,3 +79,7 @@ impl Stream for CountedStream {
         Poll::Ready(next)
     }
 }
+
+#[cfg(test)]
+#[path = "key_admission_tests.rs"]
+mod tests;

@@ -4,6 +4,7 @@
 pub(crate) mod agent_or_engine;
 mod answer;
 pub(crate) mod caller_policy;
+pub(crate) mod charged_engine;
 mod complete_text;
 mod count_tokens;
 pub(crate) mod default_model;
@@ -69,6 +70,25 @@ pub struct AskServiceParts {
     pub log: Arc<dyn InferenceLog>,
 }
 
+/// The tool that asks a model.
+const LLM_TOOL: &str = "llm";
+
+/// The engine and the model that the tool `llm` asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LlmTarget {
+    /// The key of the engine.
+    pub engine: String,
+    /// `None` if the engine had no model yet.
+    pub model: Option<String>,
+}
+
+impl LlmTarget {
+    fn is_allowed(&self, rights: &CallerRights) -> bool {
+        rights.may_use_engine(&self.engine)
+            && self.model.as_ref().is_none_or(|model| rights.may_be_given(model))
+    }
+}
+
 /// Answers requests.
 pub struct AskService {
     /// The selected engine, and the others of the pool.
@@ -99,8 +119,8 @@ pub struct AskService {
     documents: DocumentReader,
     /// The defaults for requests without a temperature or a token limit.
     defaults: AnswerDefaults,
-    /// Tools that use the cloud, which only some callers may use.
-    cloud_tools: Vec<String>,
+    /// What the tool `llm` asks; `None` if there is no such tool.
+    llm_target: Option<LlmTarget>,
     /// The keys that requests may name.
     keys: Arc<dyn KeyRing>,
 }
@@ -127,7 +147,7 @@ impl AskService {
             images: ImageFetcher::default(),
             documents: DocumentReader::default(),
             defaults: AnswerDefaults::default(),
-            cloud_tools: Vec::new(),
+            llm_target: None,
             keys: Arc::new(EmptyKeyRing),
         }
     }
@@ -193,9 +213,9 @@ impl AskService {
         AskService { images, ..self }
     }
 
-    /// The same with tools that use the cloud. Callers who may not use the cloud do not get them.
-    pub fn with_cloud_tools(self, cloud_tools: Vec<String>) -> Self {
-        AskService { cloud_tools, ..self }
+    /// The same with what the tool `llm` asks. Callers who may not use that engine or model do not get the tool.
+    pub fn with_llm_target(self, target: LlmTarget) -> Self {
+        AskService { llm_target: Some(target), ..self }
     }
 
     /// The same with keys that requests may name.

@@ -6,13 +6,14 @@ use hob_agents::{AgentStream, delta_channel};
 use hob_core::model::{AGENT_MODEL, DEFAULT_MODEL};
 use hob_core::{
     Agent, AgentContext, AgentPreference, AskError, Caller, Engine, GenerateRequest, GenerationStream,
-    ModelReason, Permit, Role, RunEvents, TextSink, ToolRunner,
+    KeyGrant, ModelReason, Permit, RequestSource, Role, RunEvents, TextSink, ToolRunner, random_id,
 };
 use hob_memory::context::{has_context, without_context};
 use hob_telemetry::trace::TracedTools;
 use hob_telemetry::{RecordContext, RecordedEngine};
 
-use super::AskService;
+use super::charged_engine::charging;
+use super::{AskService, LLM_TOOL};
 use crate::ask::agent_or_engine::AgentSelection;
 use crate::ask::engine_for_request::RequestTarget;
 
@@ -54,7 +55,8 @@ impl AskService {
         let (sink, pieces) = delta_channel(&self.bus, &caller.run);
         let asked = Asked { request: &request, caller };
         let context = self.context(route, asked, agent.name(), Some(Arc::new(sink)))?;
-        let run = Box::pin(async move { agent.run(&request, &context).await });
+        let charge = self.charge(caller, Some(agent.name()));
+        let run = Box::pin(async move { charging(charge, agent.run(&request, &context)).await });
         Ok(GenerationStream { warnings: Vec::new(), deltas: Box::pin(AgentStream::new(run, pieces)) })
     }
 
@@ -83,8 +85,8 @@ impl AskService {
     ) -> Result<Arc<dyn ToolRunner>, AskError> {
         let caller = asked.caller;
         let mut permit = Permit { tainted: asked.is_tainted(), ..caller.permit.clone() };
-        if !caller.rights().may_use_cloud() {
-            permit.except.extend_from_slice(&self.cloud_tools);
+        if self.llm_target.as_ref().is_some_and(|target| !target.is_allowed(&caller.rights())) {
+            permit.except.push(LLM_TOOL.to_owned());
         }
         let tools = self.tools.load().for_run(permit, events.clone())?;
         let tools =
@@ -117,6 +119,18 @@ impl AskService {
             end_user: caller.end_user.clone(),
             tally: caller.tally.clone(),
         }
+    }
+
+    /// To whom the calls of a run's tools are charged. They are no steps of the answer, so they publish no events.
+    pub(super) fn charge(&self, caller: &Caller, agent: Option<&str>) -> RecordContext {
+        let events = RunEvents::without_subscribers();
+        RecordContext { events, ..self.record_context(caller, agent) }
+    }
+
+    /// Does work on account of a key that is no answer, such as a search in the memory.
+    pub async fn charged_to<F: Future>(&self, key: Option<Arc<KeyGrant>>, work: F) -> F::Output {
+        let caller = Caller { key, ..Caller::trusted(RequestSource::Server, random_id("work-")) };
+        charging(self.charge(&caller, None), work).await
     }
 
     pub(super) fn events(&self, caller: &Caller) -> RunEvents {

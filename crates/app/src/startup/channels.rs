@@ -110,6 +110,7 @@ fn rules(config: &ChannelConfig) -> InboundRules {
         allow_from: config.allow_from.clone(),
         messages_per_minute: config.messages_per_minute,
         history: config.history,
+        key: config.key.as_deref().map(Into::into),
     }
 }
 

@@ -47,6 +47,7 @@ fn replica(database: &TestDatabase, gateway: &str, times: SharingTimes) -> Repli
             allow_from: Vec::new(),
             messages_per_minute: 1_000,
             history: 0,
+            key: None,
         }),
         store: Some(opened.store),
         sharing: opened.shared.map(|shared| ChannelSharing::with_times(shared, times)),

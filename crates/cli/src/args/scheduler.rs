@@ -127,6 +127,10 @@ pub struct SchedulerCreateArgs {
     #[arg(long, value_parser = ["once", "skip"], hide_possible_values = true)]
     pub missed: Option<String>,
 
+    /// Key that pays for the runs and limits what they may use; see 'hob key list' [default: none]
+    #[arg(long, value_name = "NAME")]
+    pub key: Option<String>,
+
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

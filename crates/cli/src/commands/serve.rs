@@ -41,7 +41,6 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
     block_on(port_check::check(&config.server))?;
     open_app::with_app(&config, &wishes, async |app, signals| {
         app.watch_database().await?;
-        app.listen();
         serve(app, &config, args, signals).await
     })
 }
@@ -50,6 +49,8 @@ async fn serve(app: &App, config: &Config, args: ServeArgs, signals: &mut Signal
     let system = &app.system;
     // Before the socket. While the database is away, named keys are refused until they can be read; other failures end the server.
     app.keys.start().await?;
+    // After the keys, which may pay for answers to messages.
+    app.listen();
     let parts = ServerParts {
         system: system.clone(),
         record: app.record.clone(),

@@ -74,3 +74,34 @@ async fn a_server_does_not_start_with_a_misspelt_setting() {
     );
     assert!(!ran.stderr.contains("s3cret"));
 }
+
+#[tokio::test]
+async fn a_task_names_the_key_that_pays_for_it() {
+    let home = Home::empty();
+    assert_eq!(home.run(&["key", "create", "ana"]).await.code, Some(0));
+    let create = |key: &'static str| {
+        [
+            "scheduler",
+            "create",
+            "Capital?",
+            "--type",
+            "interval",
+            "--value",
+            "31536000",
+            "--json",
+            "--key",
+            key,
+        ]
+    };
+    let task = json_of(&home, &create("ana")).await;
+    assert_eq!(task["key"], "ana");
+    let shown = home.run(&["scheduler", "show", task["id"].as_str().expect("an id")]).await;
+    let key = shown.stdout.lines().find(|line| line.starts_with("Key")).expect("the key is shown");
+    assert_eq!(key.split_whitespace().collect::<Vec<_>>(), ["Key", "ana"]);
+    assert_eq!(home.run(&["key", "revoke", "ana"]).await.code, Some(0));
+    for name in ["ana", "ben"] {
+        let refused = home.run(&create(name)).await;
+        let reason = format!("error: there is no valid key '{name}'. 'hob key list' shows the keys.\n");
+        assert_eq!((refused.code, refused.stderr), (Some(1), reason));
+    }
+}

@@ -34,10 +34,11 @@ pub(crate) async fn search(
     request: Request,
 ) -> Result<Response, ApiError> {
     let memory = memory_for_owner(&state, request.extensions(), "/v1/memory/search")?;
+    let key = RequestContext::rights(request.extensions()).key;
     let body = read_json(request, &state.body_reader).await?;
     let query = parse(&body)?;
     let backend = query.backend.unwrap_or_else(|| memory.backend());
-    let found = match memory.search(&query).await {
+    let found = match state.system.charged_to(key, memory.search(&query)).await {
         // An empty memory has no results.
         Err(MemoryError::Empty) => SearchResults { backend, passages: Vec::new() },
         found => found?,

@@ -47,6 +47,7 @@ struct TaskBody {
     retries: Option<WholeNumber>,
     timeout: Option<f64>,
     missed: Option<String>,
+    key: Option<String>,
     #[serde(default)]
     metadata: Map<String, Value>,
 }
@@ -107,6 +108,7 @@ pub(crate) async fn create(
     let body = read_json(request, &state.body_reader).await?;
     let task = parse(&body, caller.permit.clone())?;
     caller.check_delivery(&task)?;
+    caller.check_key(&task, &state)?;
     // Checked now, because the task runs when no one is watching.
     let selection = Permit { only: task.tools.clone(), ..caller.permit.clone() };
     if let Err(unknown) = state.system.tools().for_run(selection, RunEvents::without_subscribers()) {
@@ -255,6 +257,26 @@ impl<'a> TaskCaller<'a> {
             _ => Ok(()),
         }
     }
+
+    /// The owner may let any valid key pay; a member pays itself.
+    fn check_key(&self, task: &NewTask, state: &ServerState) -> Result<(), ApiError> {
+        let Some(name) = task.permit.key.as_deref() else { return Ok(()) };
+        if self.permit.key.as_deref() == Some(name) {
+            return Ok(());
+        }
+        if !self.is_owner {
+            return Err(ApiError::owner_only("Naming another key"));
+        }
+        match state.keys.as_ref().and_then(|keys| keys.valid(name)) {
+            Some(_) => Ok(()),
+            None => {
+                let shown: String = name.chars().take(60).collect();
+                let reason =
+                    format!("there is no valid key '{shown}'. 'hob key list' and GET /v1/keys show the keys");
+                Err(ApiError::invalid("key", reason))
+            }
+        }
+    }
 }
 
 fn read_id(id: Id) -> Result<TaskId, ApiError> {
@@ -271,6 +293,10 @@ fn parse(body: &[u8], permit: Permit) -> Result<NewTask, ApiError> {
     let value = match typed.schedule_value {
         ScheduleValue::Text(text) => text,
         ScheduleValue::Number(number) => number.to_string(),
+    };
+    let permit = match typed.key {
+        Some(key) => Permit { key: Some(key.into()), ..permit },
+        None => permit,
     };
     let usual = NewTask::new(typed.prompt, ScheduleType::parse(&typed.schedule_type)?, value, permit);
     Ok(NewTask {

@@ -7,6 +7,7 @@
     reason = "a test that cannot set itself up should fail loudly"
 )]
 
+mod access;
 mod admin;
 mod anthropic;
 mod caller;

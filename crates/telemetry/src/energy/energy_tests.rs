@@ -13,7 +13,8 @@ use hob_testkit::ScriptedEngine;
 use super::counter::EnergyCounter;
 use super::*;
 use crate::inference::{Inference, InferenceLog};
-use crate::recorded_engine::{RecordContext, RecordedEngine};
+use crate::inference_in_progress::RecordContext;
+use crate::recorded_engine::RecordedEngine;
 use crate::recorder::Recorder;
 
 /// What a dial shows when it cannot be read.

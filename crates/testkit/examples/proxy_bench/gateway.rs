@@ -40,6 +40,8 @@ pub enum Watch {
 pub struct Gateway {
     pub name: String,
     pub port: u16,
+    /// The key that requests have.
+    pub key: String,
     /// From the start of the process until it took a connection.
     pub ready_after: Duration,
     process: Child,
@@ -118,7 +120,14 @@ impl Gateway {
             assert!(began.elapsed() < WAIT_LIMIT, "{name} does not listen");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        Gateway { name, port, ready_after: began.elapsed(), process, directory }
+        let key = "sk-bench".to_owned();
+        Gateway { name, port, key, ready_after: began.elapsed(), process, directory }
+    }
+
+    /// The same, asked with this key.
+    pub fn asked_with(mut self, key: String) -> Self {
+        self.key = key;
+        self
     }
 
     /// Where it keeps its files.

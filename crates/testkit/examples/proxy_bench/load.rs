@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::gateway::Gateway;
+
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
@@ -123,10 +125,11 @@ pub fn meant_for(engine: u16) {
     let _ = ENGINE.set(engine);
 }
 
-pub fn request(port: u16, api: Api, model: &str, ask: Ask) -> Vec<u8> {
+pub fn request(gateway: &Gateway, api: Api, model: &str, ask: Ask) -> Vec<u8> {
     let body = api.body(model, ask != Ask::Whole);
+    let Gateway { port, key, .. } = gateway;
     format!(
-        "POST {} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\nauthorization: Bearer sk-bench\r\nx-portkey-provider: openai\r\nx-portkey-custom-host: http://127.0.0.1:{}/v1\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST {} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\nauthorization: Bearer {key}\r\nx-portkey-provider: openai\r\nx-portkey-custom-host: http://127.0.0.1:{}/v1\r\ncontent-length: {}\r\n\r\n{body}",
         api.path(),
         ENGINE.get().copied().unwrap_or_default(),
         body.len()
@@ -135,8 +138,9 @@ pub fn request(port: u16, api: Api, model: &str, ask: Ask) -> Vec<u8> {
 }
 
 /// Asks with `connections` at once for `time`.
-pub async fn load(port: u16, api: Api, ask: Ask, connections: usize, time: Duration) -> Outcome {
-    let request: std::sync::Arc<[u8]> = request(port, api, ask.model(), ask).into();
+pub async fn load(gateway: &Gateway, api: Api, ask: Ask, connections: usize, time: Duration) -> Outcome {
+    let request: std::sync::Arc<[u8]> = request(gateway, api, ask.model(), ask).into();
+    let port = gateway.port;
     let began = Instant::now();
     let until = began + time;
     let workers: Vec<_> = (0..connections)

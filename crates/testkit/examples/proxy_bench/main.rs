@@ -5,6 +5,7 @@
 //! `proxy_bench watching --hob PATH` measures instead what telemetry, metrics and logs cost; `./dev bench telemetry` calls it.
 //! `proxy_bench reports --hob PATH --record FILE` measures how long reports over a long record take; `./dev bench telemetry` calls it too.
 //! `proxy_bench apis --hob PATH --api NAME|all` compares the cost of other APIs with that of chat completions; `./dev bench proxy --api NAME` calls it.
+//! `proxy_bench keys --hob PATH` compares the cost with a named key that has limits to that without keys; `./dev bench proxy --keys` calls it.
 //! `proxy_bench databases --hob PATH [--url URL]` compares the cost with PostgreSQL to that with SQLite; `./dev bench database cost` calls it.
 //! The engine is a stand-in that answers at once, so all that is measured is the way. Everything runs on this machine, one
 //! gateway at a time; a number counts as a ratio to nginx's in the same run.
@@ -15,6 +16,7 @@
 mod apis;
 mod databases;
 mod gateway;
+mod keys;
 mod load;
 mod report;
 mod reports;
@@ -57,6 +59,7 @@ fn main() {
         Some((first, rest)) if first == "watching" => runtime().block_on(watching::measure(&parse(rest))),
         Some((first, rest)) if first == "turns" => runtime().block_on(turns::measure(&parse(rest))),
         Some((first, rest)) if first == "apis" => runtime().block_on(apis::measure(&parse(rest))),
+        Some((first, rest)) if first == "keys" => runtime().block_on(keys::measure(&parse(rest))),
         Some((first, rest)) if first == "databases" => runtime().block_on(databases::measure(&parse(rest))),
         Some((first, rest)) if first == "reports" => runtime().block_on(reports::measure(&parse(rest))),
         _ => runtime().block_on(measure(&parse(&arguments))),

@@ -34,11 +34,11 @@ impl Measured {
         tokio::time::sleep(SETTLED).await;
         let resident_idle = gateway.resident_mb();
         // The first requests open connections and fill caches.
-        load(gateway.port, Api::Chat, Ask::Whole, 32, time / 5).await;
-        let alone = load(gateway.port, Api::Chat, Ask::Whole, 1, time).await;
+        load(gateway, Api::Chat, Ask::Whole, 32, time / 5).await;
+        let alone = load(gateway, Api::Chat, Ask::Whole, 1, time).await;
         let (some, cpu_whole) = with_cpu(gateway, Api::Chat, Ask::Whole, time).await;
-        let many = load(gateway.port, Api::Chat, Ask::Whole, 256, time).await;
-        let alone_streamed = load(gateway.port, Api::Chat, Ask::Streamed, 1, time).await;
+        let many = load(gateway, Api::Chat, Ask::Whole, 256, time).await;
+        let alone_streamed = load(gateway, Api::Chat, Ask::Streamed, 1, time).await;
         let (streamed, cpu_stream) = with_cpu(gateway, Api::Chat, Ask::Streamed, time).await;
         let (_, cpu_paced) = with_cpu(gateway, Api::Chat, Ask::Paced, time).await;
         let resident_streams = with_open_streams(gateway).await;
@@ -63,7 +63,7 @@ impl Measured {
 /// The load, and the processor time of a request in microseconds.
 pub async fn with_cpu(gateway: &Gateway, api: Api, ask: Ask, time: Duration) -> (Outcome, f64) {
     let before = gateway.used();
-    let outcome = load(gateway.port, api, ask, 32, time).await;
+    let outcome = load(gateway, api, ask, 32, time).await;
     let used = gateway.used().saturating_sub(before);
     let each = used.as_secs_f64() * 1e6 / outcome.requests as f64;
     (outcome, each)
@@ -71,7 +71,7 @@ pub async fn with_cpu(gateway: &Gateway, api: Api, ask: Ask, time: Duration) -> 
 
 /// Memory during a thousand slow streams.
 async fn with_open_streams(gateway: &Gateway) -> f64 {
-    let request = request(gateway.port, Api::Chat, SLOW_MODEL, Ask::Streamed);
+    let request = request(gateway, Api::Chat, SLOW_MODEL, Ask::Streamed);
     let mut connections = Vec::new();
     for _ in 0..OPEN_STREAMS {
         let mut connection = Connection::open(gateway.port).await;

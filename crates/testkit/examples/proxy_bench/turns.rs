@@ -17,7 +17,7 @@ pub async fn in_turns(asked: &[(&Gateway, Api)], ask: Ask, time: Duration) -> Ve
     let mut rounds = vec![Vec::new(); asked.len()];
     for (gateway, api) in asked {
         // The first requests open connections and fill caches.
-        load(gateway.port, *api, ask, 32, time / 5).await;
+        load(gateway, *api, ask, 32, time / 5).await;
     }
     for round in 0..ROUNDS {
         // Another one is the first in each round.

@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use hob_app::startup::channels::{ChannelParts, open_channels};
+use hob_app::startup::keys::key_service;
 use hob_app::startup::tasks::{task_options, task_service};
 use hob_app::{Databases, ToolRegistry};
 use hob_config::Config;
@@ -34,6 +35,7 @@ pub fn run(args: SchedulerCreateArgs) -> Result<ExitCode> {
     block_on(async {
         let databases = settings::databases(&config)?;
         let service = service(&config, &databases, &task)?;
+        check_key(&config, &databases, &task).await?;
         check_tools(&config, databases.clone(), &task).await?;
         let task = service.create(task).await.map_err(with_advice)?;
         audit::note(&databases, "task.create", &task.id.to_string());
@@ -60,10 +62,10 @@ fn service(config: &Config, databases: &Databases, task: &NewTask) -> Result<Tas
     Ok(task_service(databases.hob.clone(), task_options(channels)))
 }
 
-/// As typed → as resolved. The local user may use all tools.
+/// As typed → as resolved. The local user may use all tools; a key allows less when the task runs.
 fn wanted(args: SchedulerCreateArgs) -> Result<NewTask, TaskError> {
-    let usual =
-        NewTask::new(args.prompt, ScheduleType::parse(&args.kind)?, args.value, Permit::up_to(Reach::Act));
+    let permit = Permit { key: args.key.map(Into::into), ..Permit::up_to(Reach::Act) };
+    let usual = NewTask::new(args.prompt, ScheduleType::parse(&args.kind)?, args.value, permit);
     Ok(NewTask {
         timezone: args.timezone.as_deref().map(parse_zone).transpose()?,
         agent: match args.agent {
@@ -80,6 +82,17 @@ fn wanted(args: SchedulerCreateArgs) -> Result<NewTask, TaskError> {
         missed: args.missed.as_deref().map_or(Ok(Missed::default()), Missed::parse)?,
         ..usual
     })
+}
+
+/// Without this check, a wrong key would fail only at the first run.
+async fn check_key(config: &Config, databases: &Databases, task: &NewTask) -> Result<()> {
+    let Some(name) = task.permit.key.as_deref() else { return Ok(()) };
+    let keys = key_service(config, databases.hob.clone());
+    keys.reload().await?;
+    if keys.valid(name).is_none() {
+        bail!("there is no valid key '{}'. 'hob key list' shows the keys.", one_line(name));
+    }
+    Ok(())
 }
 
 /// Without this check, an unknown tool would fail only at the first run.
@@ -123,6 +136,9 @@ fn print(task: &Task, format: OutputFormat) -> Result<()> {
             ),
         ),
     ];
+    if let Some(key) = task.permit.key.as_deref() {
+        facts.push(("Key", one_line(key)));
+    }
     for (number, at) in upcoming.into_iter().enumerate() {
         let name = if number == 0 { "Next runs" } else { "" };
         let away = time::span(at.duration_since(task.created_at));

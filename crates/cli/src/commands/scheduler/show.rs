@@ -42,6 +42,7 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
         ("Created", Some(time::in_full(task.created_at, zone))),
         ("Agent", Some(one_line(&task.agent))),
         ("Tools", Some(tools)),
+        ("Key", task.permit.key.as_deref().map(one_line)),
         ("Deliver to", deliver_to),
         ("Retries", Some(task.limits.retries.to_string())),
         ("Timeout", Some(format!("{} s", task.limits.timeout.as_secs()))),

@@ -1,0 +1,172 @@
+//! Tools by keys: every tool of Hob, with every reach and every list of tools of a key.
+
+use hob_agents::ToolSet;
+use hob_agents::builtin::{Llm, LlmOptions, same_engine};
+use hob_channels::{ChannelOptions, ChannelService};
+use hob_config::Config;
+use hob_core::{
+    AnswerDefaults, Engine, EventBus, GenerateRequest, ModelPatterns, Permit, Reach, RequestSource,
+    RunEvents, Tool,
+};
+use hob_telemetry::NoInferenceLog;
+use hob_testkit::ScriptedEngine;
+
+use super::*;
+use crate::ask::run_context::Asked;
+use crate::ask::{AskServiceParts, LlmTarget};
+use crate::databases::{Databases, hob_database};
+use crate::startup::memory::{MemoryWiring, open_memory};
+use crate::startup::tasks::{task_options, task_service};
+use crate::tool_registry::{ToolRegistry, ToolRegistryParts};
+
+/// Every tool of Hob: its reach, and whether an agent of a member may use it at all. A new tool needs a line here.
+const TOOLS: &str = "
+    calculator              pure   yes
+    think                   pure   yes
+    current_time            pure   yes
+    llm                     pure   yes
+    file_read               read   yes
+    web_fetch               act    yes
+    code_interpreter        act    yes
+    schedule_task           act    yes
+    list_scheduled_tasks    read   no
+    pause_scheduled_task    act    no
+    resume_scheduled_task   act    no
+    cancel_scheduled_task   act    no
+    memory_search           read   no
+    retrieval               read   no
+    memory_store            act    no
+    memory_index            act    no
+    channel_send            act    no
+    channel_list            read   no
+    channel_status          read   no
+";
+
+fn llm() -> LlmOptions {
+    LlmOptions {
+        engine: same_engine(Arc::new(ScriptedEngine::saying(&["yes"]))),
+        model: Arc::new(|| None),
+        defaults: AnswerDefaults::default(),
+    }
+}
+
+/// All tools, none left out for want of a setting.
+fn registry(home: &std::path::Path) -> ToolRegistry {
+    let mut config = Config::default();
+    config.sandbox.enabled = true;
+    let memory = Databases::in_files(home).memory;
+    let memory = open_memory(&config, home, memory, MemoryWiring::default()).unwrap();
+    let parts = ToolRegistryParts {
+        home: Some(home.to_owned()),
+        llm: Some(llm()),
+        memory: Some(memory),
+        tasks: Some(task_service(hob_database(home), task_options(None))),
+        channels: Some(Arc::new(ChannelService::new(ChannelOptions::default()).unwrap())),
+    };
+    ToolRegistry::open(&config, parts)
+}
+
+fn grant(role: CallerRole, reach: Reach, tools: Option<Vec<String>>) -> Arc<KeyGrant> {
+    Arc::new(KeyGrant {
+        name: "ana".into(),
+        role,
+        models: None,
+        engines: None,
+        cloud: false,
+        reach,
+        tools,
+        spending: None,
+    })
+}
+
+/// A request with a key, as the server makes it.
+fn request_with(key: &Arc<KeyGrant>) -> Caller {
+    Caller { role: key.role, permit: key.permit(), ..Caller::trusted(RequestSource::Server, "run") }
+}
+
+#[tokio::test]
+async fn a_run_of_a_key_gets_exactly_the_tools_that_its_role_reach_and_list_allow() {
+    let home = tempfile::tempdir().unwrap();
+    let registry = registry(home.path());
+    let tools = registry.tools().unwrap();
+    let lines = TOOLS.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let mut table: Vec<_> = lines.filter(|words| !words.is_empty()).collect();
+    table.sort();
+    let mut found: Vec<_> = tools.specs().map(|spec| (spec.name.as_str(), spec.reach.as_str())).collect();
+    found.sort_unstable();
+    assert_eq!(found, table.iter().map(|words| (words[0], words[1])).collect::<Vec<_>>());
+    for spec in tools.specs() {
+        let is_for_members = table.iter().any(|words| words[0] == spec.name && words[2] == "yes");
+        let lists = [None, Some(vec![spec.name.clone()]), Some(vec!["some_other_tool".to_owned()])];
+        for role in [CallerRole::Owner, CallerRole::Member] {
+            for reach in [Reach::Pure, Reach::Read, Reach::Act] {
+                for list in &lists {
+                    let is_listed = list.as_ref().is_none_or(|list| list.contains(&spec.name));
+                    let is_for_role = role == CallerRole::Owner || is_for_members;
+                    let key = grant(role, reach, list.clone());
+                    let permit = with_key(&request_with(&key), key).permit;
+                    let expected = spec.reach <= reach && is_listed && is_for_role;
+                    let what = (role, reach, list, &spec.name);
+                    assert_eq!(permit.allows(spec), expected, "{what:?}");
+                    // A name in the request does not reach further than the key.
+                    let by_name = Permit { also: vec![spec.name.clone()], ..Permit::up_to(Reach::Pure) };
+                    let key = grant(role, reach, list.clone());
+                    let permit = with_key(&Caller { permit: by_name, ..request_with(&key) }, key).permit;
+                    assert!(expected || !permit.allows(spec), "by name: {what:?}");
+                }
+            }
+        }
+    }
+    registry.close().await;
+}
+
+#[test]
+fn a_message_that_a_key_pays_for_stays_a_message_of_a_sender() {
+    for (role, may_send) in [(CallerRole::Owner, true), (CallerRole::Member, false)] {
+        let sender =
+            Caller { role: CallerRole::ChannelSender, ..Caller::trusted(RequestSource::Channel, "run") };
+        let Caller { role, permit, .. } = with_key(&sender, grant(role, Reach::Act, None));
+        assert_eq!(role, CallerRole::ChannelSender);
+        assert_eq!(!permit.except.iter().any(|tool| tool == "channel_send"), may_send);
+    }
+}
+
+#[tokio::test]
+async fn the_tool_that_asks_a_model_is_only_for_keys_that_may_use_its_model() {
+    let engine: Arc<dyn Engine> = Arc::new(ScriptedEngine::saying(&["yes"]));
+    let tool: Arc<dyn Tool> = Arc::new(Llm::new(llm()));
+    let system = AskService::new(AskServiceParts {
+        engine,
+        default_model: None,
+        agent: None,
+        tools: ToolSet::new([tool]).unwrap(),
+        max_turns: 3,
+        bus: EventBus::new(),
+        log: Arc::new(NoInferenceLog),
+    });
+    let target = LlmTarget { engine: "vllm".into(), model: Some("large".into()) };
+    let system = system.with_llm_target(target);
+    let has_tool = |models: Option<&[&str]>, engines: Option<&[&str]>| {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let key = Arc::new(KeyGrant {
+            name: "ana".into(),
+            role: CallerRole::Member,
+            models: models.map(names).map(ModelPatterns::new),
+            engines: engines.map(names),
+            cloud: false,
+            reach: Reach::Pure,
+            tools: None,
+            spending: None,
+        });
+        let caller = with_key(&request_with(&key), key);
+        let request = GenerateRequest::default();
+        let asked = Asked { request: &request, caller: &caller };
+        let tools = system.tools_for(asked, &RunEvents::without_subscribers()).unwrap();
+        tools.definitions().iter().any(|tool| tool.name == "llm")
+    };
+    assert!(has_tool(None, None));
+    assert!(has_tool(Some(&["large", "small"]), Some(&["vllm"])));
+    assert!(has_tool(Some(&["auto"]), None), "the choice is Hob's");
+    assert!(!has_tool(Some(&["small"]), None));
+    assert!(!has_tool(None, Some(&["ollama"])));
+}

@@ -1,0 +1,113 @@
+//! A key that allows some models: no route that asks a model gives a member another one.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::routes::routes;
+use super::{Team, answer, get, request};
+use crate::client::asking;
+use crate::fixtures::loopback_config;
+use crate::support::TestServer;
+
+/// What the key does not allow.
+const FORBIDDEN: &str = "llama3:8b";
+
+enum Body {
+    Json(Value),
+    /// A form with the field `model` and a file.
+    Form,
+}
+
+/// A good request for the model on a route.
+fn body(pattern: &str) -> Body {
+    let model = FORBIDDEN;
+    let ask = |fields: Value| {
+        let mut body = json!({ "model": model });
+        for (name, value) in fields.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        Body::Json(body)
+    };
+    match pattern {
+        "/v1/chat/completions" => Body::Json(asking(json!({ "model": model }))),
+        "/api/chat" => Body::Json(asking(json!({ "model": model, "stream": false }))),
+        "/v1/messages" | "/v1/messages/count_tokens" => {
+            Body::Json(asking(json!({ "model": model, "max_tokens": 5 })))
+        }
+        "/v1/completions" | "/v1/images/generations" | "/tokenize" | "/api/generate" | "/api/embeddings" => {
+            ask(json!({ "prompt": "hi" }))
+        }
+        "/v1/embeddings" | "/api/embed" | "/v1/responses" | "/v1/responses/input_tokens" => {
+            ask(json!({ "input": "hi" }))
+        }
+        "/v1/audio/speech" => ask(json!({ "input": "hi", "voice": "alloy" })),
+        "/v1/rerank" | "/v2/rerank" | "/rerank" => ask(json!({ "query": "q", "documents": ["d"] })),
+        "/detokenize" => ask(json!({ "tokens": [104, 105] })),
+        "/api/show" => ask(json!({})),
+        "/v1/audio/transcriptions" | "/v1/audio/translations" | "/v1/images/edits" => Body::Form,
+        _ => panic!("{pattern} asks a model. Add a request for it to this test"),
+    }
+}
+
+/// The form for sound and pictures, as browsers send it.
+fn form(pattern: &str) -> String {
+    let file = if pattern.starts_with("/v1/images") { "image" } else { "file" };
+    let part = |head: &str, content: &str| {
+        format!("--limit\r\nContent-Disposition: form-data; {head}\r\n\r\n{content}\r\n")
+    };
+    [
+        part("name=\"model\"", FORBIDDEN),
+        part("name=\"prompt\"", "hi"),
+        part(&format!("name=\"{file}\"; filename=\"a.bin\""), "content"),
+        "--limit--\r\n".to_owned(),
+    ]
+    .concat()
+}
+
+#[tokio::test]
+async fn no_route_gives_a_member_a_model_that_its_key_does_not_allow() {
+    let team = Team::new();
+    let server = TestServer::start_parts(team.parts(), loopback_config()).await;
+    let ana = team.member("ana", json!({ "models": ["qwen*"] })).await;
+    let is_asking = |rule: &str, pattern: &str| {
+        rule == "ask" || ["/v1/responses", "/v1/responses/input_tokens"].contains(&pattern)
+    };
+    let asking = routes()
+        .into_iter()
+        .filter(|route| is_asking(route.rule, route.pattern) && route.methods.contains(&Method::POST));
+    for route in asking {
+        let asked = request(&server, &Method::POST, route.pattern, &ana);
+        let asked = match body(route.pattern) {
+            Body::Json(body) => asked.json(&body),
+            Body::Form => server
+                .client
+                .post(server.url(route.pattern))
+                .bearer_auth(&ana)
+                .header("content-type", "multipart/form-data; boundary=limit")
+                .body(form(route.pattern)),
+        };
+        let (status, body) = answer(asked.send().await.unwrap()).await;
+        // What may not be used is not described either.
+        let expected = if route.pattern == "/api/show" { 404 } else { 403 };
+        assert_eq!(status, expected, "{}: {body}", route.pattern);
+    }
+    // Without a question, Ollama's requests load the model.
+    let load = json!({ "model": FORBIDDEN });
+    for path in ["/api/generate", "/api/chat"] {
+        let asked = request(&server, &Method::POST, path, &ana).json(&load);
+        assert_eq!(asked.send().await.unwrap().status(), 403, "{path}");
+    }
+    assert_eq!(get(&server, &format!("/v1/models/{FORBIDDEN}"), &ana).await.0, 404);
+    for list in ["/v1/models", "/api/tags", "/api/ps"] {
+        let (status, body) = get(&server, list, &ana).await;
+        assert_eq!((status, body.to_string().contains(FORBIDDEN)), (200, false), "{list}: {body}");
+    }
+    let engine = &team.engine;
+    let reached = [
+        engine.requests().len(),
+        engine.embed_requests().len(),
+        engine.completion_requests().len(),
+        engine.loaded().len(),
+    ];
+    assert_eq!(reached, [0; 4], "the engine was not asked");
+}
