@@ -82,8 +82,10 @@ impl AskService {
         events: &RunEvents,
     ) -> Result<Arc<dyn ToolRunner>, AskError> {
         let caller = asked.caller;
-        let mut permit = Permit { tainted: asked.is_tainted(), ..caller.permit.clone() };
-        if !caller.rights().may_use_cloud() {
+        let rights = caller.rights();
+        let memory = rights.collections();
+        let mut permit = Permit { tainted: asked.is_tainted(), memory, ..caller.permit.clone() };
+        if !rights.may_use_cloud() {
             permit.except.extend_from_slice(&self.cloud_tools);
         }
         let tools = self.tools.load().for_run(permit, events.clone())?;
