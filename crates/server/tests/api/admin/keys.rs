@@ -297,12 +297,14 @@ fn rules() -> Vec<(String, String)> {
 async fn every_route_has_a_rule_and_every_role_gets_what_the_rule_says() {
     let server = start().await;
     let member = create(&server.keys, "ana", KeyRole::Member, json!({ "reach": "act", "cloud": true })).await;
+    let reader = create(&server.keys, "ben", KeyRole::Member, json!({ "memory": ["team"] })).await;
     let owner = create(&server.keys, "boss", KeyRole::Owner, json!({})).await;
     let document = document_of(&server.http).await;
     let rules = rules();
     assert!(rules.len() > 60, "{}", rules.len());
     for (pattern, rule) in rules {
-        assert!(["Open", "Ask", "Own", "Owner"].contains(&rule.as_str()), "{pattern} has no rule: {rule}");
+        let known = ["Open", "Ask", "Own", "Memory", "Owner"];
+        assert!(known.contains(&rule.as_str()), "{pattern} has no rule: {rule}");
         let described = document["paths"][pattern.replace("{*", "{")].as_object().unwrap();
         for method in described.keys() {
             let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes()).unwrap();
@@ -313,8 +315,14 @@ async fn every_route_has_a_rule_and_every_role_gets_what_the_rule_says() {
             };
             let (as_owner, as_member) = (status(&owner).await, status(&member).await);
             assert!(![401, 403].contains(&as_owner), "the owner on {method} {pattern}: {as_owner}");
-            let is_refused = as_member == 403;
-            assert_eq!(is_refused, rule == "Owner", "a member on {method} {pattern} ({rule}): {as_member}");
+            for (key, status, refused) in [
+                ("without collections", as_member, &["Memory", "Owner"][..]),
+                ("with collections", status(&reader).await, &["Owner"]),
+            ] {
+                let is_refused = status == 403;
+                let expected = refused.contains(&rule.as_str());
+                assert_eq!(is_refused, expected, "a member {key} on {method} {pattern} ({rule}): {status}");
+            }
         }
     }
 }
