@@ -42,10 +42,12 @@ fn by_meaning(
     })
 }
 
+type Find<'a> = &'a mut dyn FnMut(&dyn MemorySnapshot) -> Result<Vec<ChunkHit>, DatabaseError>;
+
 fn found(
     memory: &dyn MemoryStore,
     collections: &CollectionSet,
-    find: &mut dyn FnMut(&dyn MemorySnapshot) -> Result<Vec<ChunkHit>, DatabaseError>,
+    find: Find<'_>,
 ) -> Vec<String> {
     let mut passages = Vec::new();
     let read = memory.snapshot_of(collections, &mut |snapshot| {
