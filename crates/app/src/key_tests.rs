@@ -200,7 +200,6 @@ async fn the_vector_of_a_question_to_the_memory_is_charged_to_the_key_of_the_run
 #[test]
 fn tools_of_the_owner_are_named_as_they_are() {
     let sources = [
-        include_str!("../../memory/src/tools/search.rs"),
         include_str!("../../memory/src/tools/store.rs"),
         include_str!("../../memory/src/tools/index.rs"),
         include_str!("../../channels/src/tools.rs"),
@@ -211,6 +210,6 @@ fn tools_of_the_owner_are_named_as_they_are() {
     for tool in OWNER_TOOLS {
         let quoted = format!("\"{tool}\"");
         let count = sources.iter().filter(|source| source.contains(&quoted)).count();
-        assert!(count >= 2 || hob_core::tool::MEMORY_SEARCH_TOOLS.contains(&tool), "{tool}");
+        assert!(count >= 2, "{tool}");
     }
 }

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::caller::CallerRole;
+use crate::collection::CollectionSet;
 use crate::engine::CLOUD;
 use crate::generate::Usage;
 use crate::limit::LimitReached;
 use crate::model::{AGENT_MODEL, AUTO, DEFAULT_MODEL};
-use crate::tool::{Permit, Reach};
+use crate::tool::{MEMORY_SEARCH_TOOLS, Permit, Reach};
 
 /// The rights of a key that may be used now.
 pub struct KeyGrant {
@@ -28,6 +29,8 @@ pub struct KeyGrant {
     pub reach: Reach,
     /// The tools that may be used; `None` for all within `reach`.
     pub tools: Option<Vec<String>>,
+    /// The collections of documents that may be read.
+    pub memory: CollectionSet,
     /// Counts what requests use; `None` for a key without limits.
     pub spending: Option<Arc<dyn Spending>>,
 }
@@ -41,10 +44,29 @@ impl fmt::Debug for KeyGrant {
 impl KeyGrant {
     /// What an agent may use for a request with this key.
     pub fn permit(&self) -> Permit {
-        Permit { only: self.tools.clone(), key: Some(Arc::clone(&self.name)), ..Permit::up_to(self.reach) }
+        Permit {
+            also: self.searches(),
+            only: self.tools.clone(),
+            key: Some(Arc::clone(&self.name)),
+            ..Permit::up_to(self.reach)
+        }
     }
 
-    /// `permit` without what this key does not allow. Rights that the key had when the permit was stored may be gone.
+    /// Whether the key names collections. Naming them allows to search them, whatever its reach.
+    pub fn names_collections(&self) -> bool {
+        self.memory != CollectionSet::All && !self.memory.is_empty()
+    }
+
+    /// The tools that the key allows by naming collections.
+    fn searches(&self) -> Vec<String> {
+        match self.names_collections() {
+            true => MEMORY_SEARCH_TOOLS.map(str::to_owned).to_vec(),
+            false => Vec::new(),
+        }
+    }
+
+    /// `permit` without what this key does not allow. Rights that the key had when the permit was stored may be gone, and collections
+    /// may have been added.
     pub fn narrow(&self, permit: &Permit) -> Permit {
         let only = match (&permit.only, &self.tools) {
             (only, None) => only.clone(),
@@ -54,7 +76,8 @@ impl KeyGrant {
             }
         };
         // A tool that is allowed by name reaches further than `most`. How far is not known here, so only a key without a limit keeps it.
-        let also = if self.reach == Reach::Act { permit.also.clone() } else { Vec::new() };
+        let mut also = if self.reach == Reach::Act { permit.also.clone() } else { Vec::new() };
+        also.extend(self.searches());
         Permit { most: permit.most.min(self.reach), also, only, ..permit.clone() }
     }
 
@@ -115,6 +138,16 @@ impl CallerRights {
     /// Whether Hob may choose this model for the caller. A key that names only `auto` leaves the choice to Hob.
     pub fn may_be_given(&self, model: &str) -> bool {
         self.patterns().is_none_or(|patterns| !patterns.name_models() || patterns.allow(model))
+    }
+
+    /// The collections of documents that the caller may read. Every way to the memory asks here: the API, tools, and passages for a
+    /// question. A channel sender reads what the owner allows by name, and then everything.
+    pub fn collections(&self) -> CollectionSet {
+        match (&self.key, self.role) {
+            (Some(key), _) => key.memory.clone(),
+            (None, CallerRole::Owner | CallerRole::ChannelSender) => CollectionSet::All,
+            (None, CallerRole::Member | CallerRole::Stranger) => CollectionSet::none(),
+        }
     }
 
     fn patterns(&self) -> Option<&ModelPatterns> {
@@ -203,6 +236,7 @@ pub trait CallReservation: Send + Sync {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collection::CollectionName;
 
     fn allowed(patterns: &[&str], model: &str) -> bool {
         ModelPatterns::new(patterns.iter().map(|text| (*text).to_owned()).collect()).allow(model)
@@ -239,6 +273,7 @@ mod tests {
             cloud: false,
             reach: Reach::Read,
             tools: Some(vec!["calculator".to_owned(), "llm".to_owned()]),
+            memory: CollectionSet::none(),
             spending: None,
         }
     }
@@ -272,6 +307,27 @@ mod tests {
         );
         let wide_key = KeyGrant { reach: Reach::Act, ..grant(None) };
         assert_eq!(wide_key.narrow(&by_name).also, ["llm"]);
+    }
+
+    #[test]
+    fn a_caller_reads_the_collections_of_its_key_and_nothing_without_one() {
+        let team = CollectionSet::of(CollectionName::parse("team").expect("a name"));
+        let key = KeyGrant { memory: team.clone(), ..grant(None) };
+        let searches = MEMORY_SEARCH_TOOLS.map(str::to_owned).to_vec();
+        assert_eq!(key.permit().also, searches);
+        assert_eq!(key.narrow(&Permit::up_to(Reach::Pure)).also, searches);
+        assert_eq!(grant(None).permit().also, [""; 0]);
+        let rights = |role, key: Option<KeyGrant>| CallerRights { role, key: key.map(Arc::new) };
+        assert_eq!(rights(CallerRole::Member, Some(key)).collections(), team);
+        assert_eq!(rights(CallerRole::Member, Some(grant(None))).collections(), CollectionSet::none());
+        for (role, expected) in [
+            (CallerRole::Owner, CollectionSet::All),
+            (CallerRole::ChannelSender, CollectionSet::All),
+            (CallerRole::Member, CollectionSet::none()),
+            (CallerRole::Stranger, CollectionSet::none()),
+        ] {
+            assert_eq!(rights(role, None).collections(), expected, "{role:?}");
+        }
     }
 
     #[test]

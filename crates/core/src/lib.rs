@@ -10,6 +10,7 @@ pub mod backoff;
 pub mod budget;
 mod call_tally;
 pub mod caller;
+mod collection;
 pub mod completion;
 pub mod context_overflow;
 mod device;
@@ -49,6 +50,10 @@ pub use backoff::Backoff;
 pub use budget::OverBudget;
 pub use call_tally::CallTally;
 pub use caller::CallerRole;
+pub use collection::{
+    CollectionName, CollectionSet, DEFAULT_COLLECTION, InvalidCollectionName, LONGEST_PLAIN_NAME,
+    is_plain_name,
+};
 pub use completion::{CompletionRequest, Prompt};
 pub use context_overflow::{CONTEXT_LENGTH_EXCEEDED, ContextOverflow};
 pub use device::{ComputeDevice, ComputeUnits, DevicePlan, DeviceShare};

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use thiserror::Error;
 
+use crate::collection::CollectionSet;
 use crate::generate::ToolDefinition;
 use crate::message::ToolCall;
 
@@ -15,11 +16,9 @@ use crate::message::ToolCall;
 /// asking for it.
 pub const MEMORY_SEARCH_TOOLS: [&str; 2] = ["memory_search", "retrieval"];
 
-/// Tools over what belongs to the owner: the memory, the channels, the tasks of everyone. Members never get them; they have their own
-/// tasks over the API.
-pub const OWNER_TOOLS: [&str; 11] = [
-    "memory_search",
-    "retrieval",
+/// Tools over what belongs to the owner: writing to the memory, the channels, the tasks of everyone. Members never get them; they have
+/// their own tasks over the API, and search the collections that their keys name.
+pub const OWNER_TOOLS: [&str; 9] = [
     "memory_store",
     "memory_index",
     "channel_send",
@@ -73,12 +72,23 @@ pub struct Permit {
     pub tainted: bool,
     /// The name of the key that the run is charged to, and whose rights limit it.
     pub key: Option<Arc<str>>,
+    /// The collections that tools may search. Set from the rights of the caller when a run begins, and never stored: a task looks up
+    /// its key at each run.
+    pub memory: CollectionSet,
 }
 
 impl Permit {
     /// Everything that reaches no further than `most`.
     pub fn up_to(most: Reach) -> Self {
-        Permit { most, also: Vec::new(), only: None, except: Vec::new(), tainted: false, key: None }
+        Permit {
+            most,
+            also: Vec::new(),
+            only: None,
+            except: Vec::new(),
+            tainted: false,
+            key: None,
+            memory: CollectionSet::All,
+        }
     }
 
     pub fn allows(&self, tool: &ToolSpec) -> bool {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use hob_core::Reach;
+use hob_core::{CollectionName, LONGEST_PLAIN_NAME, Reach, is_plain_name};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -13,7 +13,6 @@ use thiserror::Error;
 
 use crate::limits::{Budget, Period, Quota, Unit};
 
-const LONGEST_NAME: usize = 64;
 const MOST_NAMES: usize = 64;
 const LONGEST_LISTED: usize = 128;
 const MOST_BUDGETS: usize = 4;
@@ -27,6 +26,7 @@ pub enum KeyField {
     Engines,
     Reach,
     Tools,
+    Memory,
     RequestsPerMinute,
     TokensPerMinute,
     Parallel,
@@ -44,6 +44,7 @@ impl KeyField {
             KeyField::Engines => "engines",
             KeyField::Reach => "reach",
             KeyField::Tools => "tools",
+            KeyField::Memory => "memory",
             KeyField::RequestsPerMinute => "requests_per_minute",
             KeyField::TokensPerMinute => "tokens_per_minute",
             KeyField::Parallel => "parallel",
@@ -85,16 +86,11 @@ pub struct KeyName(Arc<str>);
 
 impl KeyName {
     pub fn parse(text: &str) -> Result<Self, KeyError> {
-        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         // `/v1/keys/self` is the caller's own key.
-        let is_name = text.len() <= LONGEST_NAME
-            && text != "self"
-            && text.starts_with(|first: char| first.is_ascii_alphanumeric())
-            && text.bytes().all(is_letter);
-        if !is_name {
+        if text == "self" || !is_plain_name(text) {
             let shown: String = text.chars().take(60).collect();
             let reason = format!(
-                "'{shown}' is not a name for a key; use letters, digits, '-', '_' and '.', at most {LONGEST_NAME}, with a letter or digit first"
+                "'{shown}' is not a name for a key; use letters, digits, '-', '_' and '.', at most {LONGEST_PLAIN_NAME}, with a letter or digit first"
             );
             return Err(KeyError::invalid(KeyField::Name, reason));
         }
@@ -170,6 +166,9 @@ pub struct KeyRules {
     #[serde(serialize_with = "write_reach", deserialize_with = "read_reach")]
     pub reach: Reach,
     pub tools: Option<Vec<String>>,
+    /// The collections of documents that may be read. Unlike the others, `None` is all for an owner and none for a member.
+    #[serde(default)]
+    pub memory: Option<Vec<String>>,
     pub requests_per_minute: Option<u64>,
     pub tokens_per_minute: Option<u64>,
     pub parallel: Option<u32>,
@@ -177,8 +176,8 @@ pub struct KeyRules {
 }
 
 impl KeyRules {
-    /// What a key of this role may use if nothing else is said. A member gets no cloud, which costs money, and no tool that reads or
-    /// changes what is the owner's.
+    /// What a key of this role may use if nothing else is said. A member gets no cloud, which costs money, no documents, and no tool
+    /// that reads or changes what is the owner's.
     pub fn of(role: KeyRole) -> Self {
         KeyRules {
             models: None,
@@ -186,6 +185,7 @@ impl KeyRules {
             cloud: role == KeyRole::Owner,
             reach: if role == KeyRole::Owner { Reach::Act } else { Reach::Pure },
             tools: None,
+            memory: None,
             requests_per_minute: None,
             tokens_per_minute: None,
             parallel: None,
@@ -208,6 +208,11 @@ impl KeyRules {
         check_names(KeyField::Models, self.models.as_ref())?;
         check_names(KeyField::Engines, self.engines.as_ref())?;
         check_names(KeyField::Tools, self.tools.as_ref())?;
+        check_names(KeyField::Memory, self.memory.as_ref())?;
+        for name in self.memory.iter().flatten() {
+            CollectionName::parse(name)
+                .map_err(|error| KeyError::invalid(KeyField::Memory, error.to_string()))?;
+        }
         if self.requests_per_minute == Some(0) {
             return Err(KeyError::invalid(
                 KeyField::RequestsPerMinute,
@@ -288,6 +293,7 @@ impl Serialize for ApiKey {
         map.serialize_entry("cloud", &rules.cloud)?;
         map.serialize_entry("reach", rules.reach.as_str())?;
         map.serialize_entry("tools", &rules.tools)?;
+        map.serialize_entry("memory", &rules.memory)?;
         map.serialize_entry("requests_per_minute", &rules.requests_per_minute)?;
         map.serialize_entry("tokens_per_minute", &rules.tokens_per_minute)?;
         map.serialize_entry("parallel", &rules.parallel)?;
@@ -312,6 +318,8 @@ pub struct KeyPatch {
     pub reach: Option<Reach>,
     #[serde(deserialize_with = "given")]
     pub tools: Option<Option<Vec<String>>>,
+    #[serde(deserialize_with = "given")]
+    pub memory: Option<Option<Vec<String>>>,
     #[serde(deserialize_with = "given")]
     pub requests_per_minute: Option<Option<u64>>,
     #[serde(deserialize_with = "given")]
@@ -348,6 +356,7 @@ impl KeyPatch {
             cloud,
             reach,
             tools,
+            memory,
             requests_per_minute,
             tokens_per_minute,
             parallel,
@@ -360,6 +369,7 @@ impl KeyPatch {
             cloud: cloud.unwrap_or(rules.cloud),
             reach: reach.unwrap_or(rules.reach),
             tools: tools.unwrap_or_else(|| rules.tools.clone()),
+            memory: memory.unwrap_or_else(|| rules.memory.clone()),
             requests_per_minute: requests_per_minute.unwrap_or(rules.requests_per_minute),
             tokens_per_minute: tokens_per_minute.unwrap_or(rules.tokens_per_minute),
             parallel: parallel.unwrap_or(rules.parallel),
@@ -457,11 +467,12 @@ mod tests {
         let mut rules =
             KeyRules { parallel: Some(4), tokens_per_minute: Some(9), ..KeyRules::of(KeyRole::Member) };
         let mut expires_at = None;
-        let patch = r#"{"parallel": null, "models": ["qwen*"], "budgets": ["5 USD/month"], "reach": "read", "expires": "1d"}"#;
+        let patch = r#"{"parallel": null, "models": ["qwen*"], "memory": ["team"], "budgets": ["5 USD/month"], "reach": "read", "expires": "1d"}"#;
         let patch: KeyPatch = serde_json::from_str(patch).expect("a change");
         patch.apply(&mut rules, &mut expires_at, now()).expect("changed");
         let expected = KeyRules {
             models: Some(vec!["qwen*".into()]),
+            memory: Some(vec!["team".into()]),
             reach: Reach::Read,
             tokens_per_minute: Some(9),
             budgets: vec![Budget::parse("5 USD/month").expect("a budget")],
@@ -472,10 +483,20 @@ mod tests {
     }
 
     #[test]
+    fn rules_from_before_there_were_collections_name_none() {
+        let mut stored = serde_json::to_value(KeyRules::of(KeyRole::Member)).expect("JSON");
+        stored.as_object_mut().expect("an object").remove("memory");
+        let read: KeyRules = serde_json::from_value(stored).expect("rules");
+        assert_eq!(read, KeyRules::of(KeyRole::Member));
+    }
+
+    #[test]
     fn rules_that_make_no_sense_change_nothing() {
         for patch in [
             r#"{"models": []}"#,
             r#"{"tools": [" "]}"#,
+            r#"{"memory": []}"#,
+            r#"{"memory": ["team", "a/b"]}"#,
             r#"{"parallel": 0}"#,
             r#"{"requests_per_minute": 0}"#,
             r#"{"budgets": ["5 USD/day", "6 USD/day"]}"#,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hob_core::{CallerRole, KeyGrant, ModelPatterns, Spending};
+use hob_core::{CallerRole, CollectionName, CollectionSet, KeyGrant, ModelPatterns, Spending};
 use jiff::Timestamp;
 
 use crate::key::{ApiKey, KeyRole, KeyStatus};
@@ -136,6 +136,18 @@ impl KeySnapshot {
     }
 }
 
+/// A member without named collections reads none.
+fn collections(key: &ApiKey) -> CollectionSet {
+    match (&key.rules.memory, key.role) {
+        // A stored name that is not valid any more allows nothing.
+        (Some(names), _) => {
+            CollectionSet::Only(names.iter().filter_map(|name| CollectionName::parse(name).ok()).collect())
+        }
+        (None, KeyRole::Owner) => CollectionSet::All,
+        (None, KeyRole::Member) => CollectionSet::none(),
+    }
+}
+
 fn grant(key: &ApiKey, metered: &Arc<Metered>) -> KeyGrant {
     let rules = &key.rules;
     let has_limits = rules.parallel.is_some() || !rules.quotas().is_empty();
@@ -150,6 +162,7 @@ fn grant(key: &ApiKey, metered: &Arc<Metered>) -> KeyGrant {
         cloud: rules.cloud,
         reach: rules.reach,
         tools: rules.tools.clone(),
+        memory: collections(key),
         spending: has_limits.then(|| Arc::new(KeySpending(Arc::clone(metered))) as Arc<dyn Spending>),
     }
 }

@@ -39,8 +39,8 @@ pub use store::{
 };
 pub use tools::memory_tools;
 pub use types::{
-    IndexReport, IndexWarning, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note, Passage,
-    PositionUnit, SearchResults,
+    CollectionSize, IndexReport, IndexWarning, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note,
+    Passage, PositionUnit, SearchResults,
 };
 pub use word_query::WordQuery;
 

@@ -34,6 +34,7 @@ pub(crate) fn note_source(note: Note, options: &IndexOptions) -> Result<NewSourc
     let block = TextBlock { kind: BlockKind::Paragraph, text: text.to_owned(), line: 1, end_line };
     let document = Document { title: Some(title.clone()), blocks: vec![block], ..Document::default() };
     Ok(NewSource {
+        collection: options.collection.clone(),
         path,
         place: PositionUnit::Line,
         chunks: chunk(&document, options.chunks).into_iter().map(|chunk| stored(chunk, &title)).collect(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use hob_core::{Event, EventBus, GenerateRequest, Message, Role, RunEvents};
+use hob_core::{CollectionName, CollectionSet, Event, EventBus, GenerateRequest, Message, Role, RunEvents};
 use hob_db::Storage;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -55,6 +55,8 @@ pub struct MemoryService {
 pub struct IndexRequest {
     /// Whether chunks get vectors.
     pub backend: MemoryBackend,
+    /// What files are added to.
+    pub collection: CollectionName,
     pub listener: ProgressListener,
     pub stop: CancellationToken,
 }
@@ -82,7 +84,13 @@ impl MemoryService {
     ) -> Result<SearchResults, MemoryError> {
         let backend = query.backend.unwrap_or(self.options.backend);
         let store = self.store.find().await?.ok_or(MemoryError::Empty)?;
-        let wanted = SearchRequest { question: &query.text, count: query.top_k, backend, purpose };
+        let wanted = SearchRequest {
+            question: &query.text,
+            count: query.top_k,
+            backend,
+            purpose,
+            collections: query.collections.clone(),
+        };
         let passages = search(&store, self.options.embedders.as_ref(), wanted).await?;
         events.publish(Event::MemoryRetrieve {
             backend: backend.as_str().to_owned(),
@@ -92,15 +100,20 @@ impl MemoryService {
         Ok(SearchResults { backend, passages })
     }
 
-    /// Adds passages for the last question to the request, and returns them. An answer never fails without them.
-    pub async fn add_context(&self, request: &mut GenerateRequest, events: &RunEvents) -> Vec<Passage> {
+    /// Adds passages of the collections for the last question to the request, and returns them. An answer never fails without them.
+    pub async fn add_context(
+        &self,
+        request: &mut GenerateRequest,
+        collections: CollectionSet,
+        events: &RunEvents,
+    ) -> Vec<Passage> {
         let (Some(budget), Some(question)) = (self.options.context, last_question(&request.messages)) else {
             return Vec::new();
         };
         if has_context(&request.messages) {
             return Vec::new();
         }
-        let query = MemoryQuery { text: question, top_k: budget.passages, backend: None };
+        let query = MemoryQuery { text: question, top_k: budget.passages, backend: None, collections };
         let found = match tokio::time::timeout(CONTEXT_TIMEOUT, self.find_context(query, events)).await {
             Ok(Ok(passages)) => passages,
             Ok(Err(MemoryError::Empty)) => return Vec::new(),
@@ -135,7 +148,7 @@ impl MemoryService {
         }
     }
 
-    /// Saves a note, and returns its name. The same note is saved once.
+    /// Saves a note in the owner's collection, and returns its name. The same note is saved once.
     pub async fn store(&self, note: Note) -> Result<String, MemoryError> {
         let source = note_source(note, &self.options.index)?;
         let (name, chunks) = (source.path.clone(), source.chunks.len() as u64);
@@ -153,17 +166,21 @@ impl MemoryService {
         Ok(name)
     }
 
-    /// Indexes the changed files of a directory, or a file.
+    /// Indexes the changed files of a directory, or a file, into the owner's collection.
     pub async fn index(&self, path: &Path) -> Result<IndexReport, MemoryError> {
         let listener: ProgressListener = Arc::new(|_| {});
-        let indexing =
-            IndexRequest { backend: self.options.backend, listener, stop: CancellationToken::new() };
+        let indexing = IndexRequest {
+            backend: self.options.backend,
+            collection: CollectionName::default(),
+            listener,
+            stop: CancellationToken::new(),
+        };
         self.index_with(path, indexing).await
     }
 
     /// Like [`Self::index`], with a listener and a stop token. Dropping the future also stops it.
     pub async fn index_with(&self, path: &Path, indexing: IndexRequest) -> Result<IndexReport, MemoryError> {
-        let IndexRequest { backend, listener, stop } = indexing;
+        let IndexRequest { backend, collection, listener, stop } = indexing;
         // Before a database is created.
         let path = resolve(path)?;
         // Checked before the long work.
@@ -175,15 +192,15 @@ impl MemoryService {
         let mut report = {
             let stop = stop.child_token();
             let _dropped = stop.clone().drop_guard();
-            let (store, options, listener) =
-                (Arc::clone(&store), self.options.index.clone(), Arc::clone(&listener));
+            let options = IndexOptions { collection, ..self.options.index.clone() };
+            let (store, listener) = (Arc::clone(&store), Arc::clone(&listener));
             blocking(move || index(&*store, &path, &options, &*listener, &stop)).await??
         };
         if let Some(embedder) = embedder {
             let embedding = embedder.embed_missing(&store, &*listener);
             report.vectors = stop.run_until_cancelled(embedding).await.ok_or(MemoryError::Stopped)??;
         }
-        if report.indexed + report.removed + report.vectors > 0 {
+        if report.indexed + report.added + report.removed + report.vectors > 0 {
             // Reported work is on the disk.
             blocking(move || store.sync()).await?.map_err(store_failed)?;
         }
@@ -215,19 +232,27 @@ impl MemoryService {
         }
     }
 
-    /// Removes a file, a directory or a note from the index. Files themselves stay.
-    pub async fn forget(&self, path: &str) -> Result<RemovedSources, MemoryError> {
+    /// Removes a file, a directory or a note from a collection, or from all. Files themselves stay.
+    pub async fn forget(
+        &self,
+        path: &str,
+        from: Option<CollectionName>,
+    ) -> Result<RemovedSources, MemoryError> {
         let Some(store) = self.store.find().await? else { return Err(MemoryError::Empty) };
         let path = known_as(path)?;
         blocking(move || {
             let mut forgotten = RemovedSources::default();
+            let collections = from.clone().map_or(CollectionSet::All, CollectionSet::of);
             loop {
-                let paths = store.paths_below(&path, DELETE_BATCH)?;
+                let paths = store.paths_below(&path, &collections, DELETE_BATCH)?;
                 if paths.is_empty() {
                     store.sync()?;
                     return Ok(forgotten);
                 }
-                let gone = store.remove(&paths)?;
+                let gone = match &from {
+                    Some(collection) => store.remove_from_collection(collection, &paths)?,
+                    None => store.remove(&paths)?,
+                };
                 forgotten.sources += gone.sources;
                 forgotten.chunks += gone.chunks;
             }
@@ -236,12 +261,15 @@ impl MemoryService {
         .map_err(store_failed)
     }
 
-    pub async fn stats(&self) -> Result<MemoryStats, MemoryError> {
+    /// How much is in the collections.
+    pub async fn stats(&self, collections: CollectionSet) -> Result<MemoryStats, MemoryError> {
         let backend = self.options.backend;
+        let is_all = collections == CollectionSet::All;
         let Some(store) = self.store.find().await? else {
-            return Ok(MemoryStats { backend, ..MemoryStats::default() });
+            let database_bytes = is_all.then_some(0);
+            return Ok(MemoryStats { backend, database_bytes, ..MemoryStats::default() });
         };
-        let size = blocking(move || store.size()).await?.map_err(store_failed)?;
+        let size = blocking(move || store.size_of(&collections)).await?.map_err(store_failed)?;
         Ok(MemoryStats {
             backend,
             sources: size.sources,
@@ -249,9 +277,11 @@ impl MemoryService {
             chunks: size.chunks,
             tokens: size.tokens,
             source_bytes: size.source_bytes,
-            database_bytes: size.database_bytes,
+            // The size of the database tells of other collections.
+            database_bytes: is_all.then_some(size.database_bytes),
             vectors: size.vectors,
             embedding_models: size.models,
+            collections: size.collections,
             last_indexed: size.last_indexed.map(|moment| moment.to_string()),
         })
     }

@@ -53,7 +53,12 @@ impl Fixture {
     }
 
     async fn ask(&self, text: &str, backend: MemoryBackend) -> Result<Vec<String>, MemoryError> {
-        let query = MemoryQuery { text: text.into(), top_k: 1, backend: Some(backend) };
+        let query = MemoryQuery {
+            text: text.into(),
+            top_k: 1,
+            backend: Some(backend),
+            collections: CollectionSet::All,
+        };
         let found = self.memory.search(&query).await?;
         assert_eq!(found.backend, backend);
         Ok(found.passages.iter().map(|passage| passage.location().to_string()).collect())
@@ -62,6 +67,14 @@ impl Fixture {
     fn file(&self, name: &str) -> String {
         self.notes().canonicalize().unwrap().join(name).display().to_string()
     }
+}
+
+fn indexing(backend: MemoryBackend, stop: CancellationToken) -> IndexRequest {
+    IndexRequest { backend, collection: CollectionName::default(), listener: Arc::new(|_| {}), stop }
+}
+
+fn team() -> CollectionName {
+    CollectionName::parse("team").unwrap()
 }
 
 #[tokio::test]
@@ -84,7 +97,12 @@ async fn irrelevant_passages_are_not_returned() {
     fixture.write("mail.md", "# Mail\n\nHi Ann, 2+2 makes 4. Thanks, and hello to you.");
     fixture.memory.index(&fixture.notes()).await.unwrap();
     let told = async |text: &str, backend| {
-        let query = MemoryQuery { text: text.into(), top_k: 5, backend: Some(backend) };
+        let query = MemoryQuery {
+            text: text.into(),
+            top_k: 5,
+            backend: Some(backend),
+            collections: CollectionSet::All,
+        };
         let found = fixture.memory.search_for(&query, SearchPurpose::Context, &fixture.memory.events).await;
         found.unwrap().passages.len()
     };
@@ -130,8 +148,7 @@ async fn only_missing_vectors_are_created() {
     let error = fixture.ask("car", MemoryBackend::Vector).await.unwrap_err().to_string();
     assert!(error.contains("hob memory index PATH -b vector"), "{error}");
 
-    let listener: ProgressListener = Arc::new(|_| {});
-    let indexing = IndexRequest { backend: MemoryBackend::Vector, listener, stop: CancellationToken::new() };
+    let indexing = indexing(MemoryBackend::Vector, CancellationToken::new());
     for (expected, changed) in [(2, false), (0, true), (1, false)] {
         let report = fixture.memory.index_with(&fixture.notes(), indexing.clone()).await.unwrap();
         assert_eq!(report.vectors, expected);
@@ -146,7 +163,7 @@ async fn reading_creates_nothing() {
     let fixture = Fixture::new(MemoryBackend::Sqlite);
     let error = fixture.ask("anything", MemoryBackend::Sqlite).await.unwrap_err();
     assert!(matches!(error, MemoryError::Empty), "{error}");
-    assert_eq!(fixture.memory.stats().await.unwrap().chunks, 0);
+    assert_eq!(fixture.memory.stats(CollectionSet::All).await.unwrap().chunks, 0);
     assert!(fixture.memory.index(&fixture.root.path().join("nowhere")).await.is_err());
     assert!(!fixture.root.path().join("memory.db").exists());
 }
@@ -174,12 +191,12 @@ async fn a_note_is_saved_once_found_by_its_words_and_removed_by_its_name() {
     let name = fixture.memory.store(note.clone()).await.unwrap();
     assert_eq!(fixture.memory.store(note).await.unwrap(), name);
     assert_eq!(fixture.ask("gate code", MemoryBackend::Sqlite).await.unwrap(), [format!("{name}:1")]);
-    let stats = fixture.memory.stats().await.unwrap();
+    let stats = fixture.memory.stats(CollectionSet::All).await.unwrap();
     assert_eq!((stats.sources, stats.notes, stats.chunks), (1, 1, 1));
     // Indexing a folder does not take notes for files that are gone.
     fixture.memory.index(&fixture.notes()).await.unwrap();
-    assert_eq!(fixture.memory.stats().await.unwrap().notes, 1);
-    assert_eq!(fixture.memory.forget(&name).await.unwrap(), RemovedSources { sources: 1, chunks: 1 });
+    assert_eq!(fixture.memory.stats(CollectionSet::All).await.unwrap().notes, 1);
+    assert_eq!(fixture.memory.forget(&name, None).await.unwrap(), RemovedSources { sources: 1, chunks: 1 });
     assert_eq!(fixture.ask("gate code", MemoryBackend::Sqlite).await.unwrap(), [""; 0]);
     let error = fixture.memory.store(Note { title: None, text: " \n".into() }).await.unwrap_err();
     assert!(matches!(error, MemoryError::EmptyNote), "{error}");
@@ -191,7 +208,7 @@ async fn a_deleted_folder_can_be_removed() {
     fixture.memory.index(&fixture.notes()).await.unwrap();
     let notes = fixture.notes().canonicalize().unwrap();
     fs::remove_dir_all(&notes).unwrap();
-    let forgotten = fixture.memory.forget(notes.to_str().unwrap()).await.unwrap();
+    let forgotten = fixture.memory.forget(notes.to_str().unwrap(), None).await.unwrap();
     assert_eq!(forgotten, RemovedSources { sources: 2, chunks: 2 });
 }
 
@@ -215,8 +232,7 @@ async fn watched_changes_are_found_and_deleted_files_are_not() {
     let fixture = Fixture::new(MemoryBackend::Sqlite);
     let (reports, mut rounds) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
-    let indexing =
-        IndexRequest { backend: MemoryBackend::Sqlite, listener: Arc::new(|_| {}), stop: stop.clone() };
+    let indexing = indexing(MemoryBackend::Sqlite, stop.clone());
     let (memory, notes) = (Arc::clone(&fixture.memory), fixture.notes());
     let watching = tokio::spawn(async move {
         memory.keep_up(&notes, indexing, |report| reports.send(report.clone()).unwrap()).await
@@ -249,7 +265,7 @@ async fn a_memory_in_postgresql_is_empty_until_something_is_saved_and_then_searc
     let storage = connect(&database.url()).into();
     let fixture = Fixture::on(storage, tempfile::tempdir().unwrap(), MemoryBackend::Hybrid);
     assert!(matches!(fixture.ask("car", MemoryBackend::Sqlite).await, Err(MemoryError::Empty)));
-    assert_eq!(fixture.memory.stats().await.unwrap().sources, 0);
+    assert_eq!(fixture.memory.stats(CollectionSet::All).await.unwrap().sources, 0);
 
     let report = fixture.memory.index(&fixture.notes()).await.unwrap();
     assert_eq!((report.indexed, report.vectors), (2, 2));
@@ -257,7 +273,84 @@ async fn a_memory_in_postgresql_is_empty_until_something_is_saved_and_then_searc
     assert_eq!(fixture.ask("automobile", MemoryBackend::Vector).await.unwrap(), [car.as_str()]);
     assert_eq!(fixture.ask("tyre", MemoryBackend::Sqlite).await.unwrap(), [car.as_str()]);
     assert_eq!(fixture.ask("a tyre of an automobile", MemoryBackend::Hybrid).await.unwrap(), [car.as_str()]);
-    let forgotten = fixture.memory.forget(fixture.notes().to_str().unwrap()).await.unwrap();
+    let forgotten = fixture.memory.forget(fixture.notes().to_str().unwrap(), None).await.unwrap();
     assert_eq!(forgotten.sources, 2);
     assert_eq!(fixture.ask("tyre", MemoryBackend::Sqlite).await.unwrap(), [""; 0]);
+}
+
+/// What a search of these collections finds, by name.
+async fn found_in(fixture: &Fixture, text: &str, collections: &CollectionSet) -> Vec<String> {
+    let query = MemoryQuery { text: text.into(), top_k: 5, backend: None, collections: collections.clone() };
+    let found = fixture.memory.search(&query).await.unwrap();
+    let name = |source: &str| Path::new(source).file_name().unwrap().to_string_lossy().into_owned();
+    found.passages.iter().map(|passage| name(&passage.source)).collect()
+}
+
+#[tokio::test]
+async fn a_file_in_two_collections_is_indexed_once_and_leaves_them_one_by_one() {
+    let fixture = Fixture::new(MemoryBackend::Hybrid);
+    let (notes, car) = (fixture.notes(), fixture.notes().join("car.md"));
+    fixture.memory.index(&notes).await.unwrap();
+    let into_team =
+        IndexRequest { collection: team(), ..indexing(MemoryBackend::Hybrid, CancellationToken::new()) };
+    let report = fixture.memory.index_with(&car, into_team.clone()).await.unwrap();
+    assert_eq!((report.indexed, report.added, report.unchanged, report.vectors), (0, 1, 0, 0));
+    let report = fixture.memory.index_with(&car, into_team.clone()).await.unwrap();
+    assert_eq!((report.added, report.unchanged), (0, 1));
+
+    let in_team = CollectionSet::of(team());
+    assert_eq!(found_in(&fixture, "car tyres", &CollectionSet::All).await, ["car.md"], "not twice");
+    assert_eq!(found_in(&fixture, "car tyres", &in_team).await, ["car.md"]);
+    assert_eq!(found_in(&fixture, "Ann Miller, physician", &in_team).await, [""; 0]);
+    assert_eq!(found_in(&fixture, "Ann Miller, physician", &CollectionSet::All).await, ["doctor.md"]);
+    assert_eq!(found_in(&fixture, "car tyres", &CollectionSet::none()).await, [""; 0]);
+
+    let stats = fixture.memory.stats(in_team.clone()).await.unwrap();
+    assert_eq!((stats.sources, stats.chunks, stats.vectors, stats.database_bytes), (1, 1, 1, None));
+    let names = |stats: &MemoryStats| {
+        stats.collections.iter().map(|size| (size.name.clone(), size.sources)).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&stats), [("team".to_owned(), 1)]);
+    let all = fixture.memory.stats(CollectionSet::All).await.unwrap();
+    assert_eq!(names(&all), [("default".to_owned(), 2), ("team".to_owned(), 1)]);
+    assert_eq!((all.sources, all.vectors), (2, 2));
+
+    // Indexing into one collection does not remove what only others have, and a changed file changes in all.
+    fixture.write("car.md", "# Garage\n\nThe car was sold in autumn.");
+    fixture.memory.index(&notes).await.unwrap();
+    assert_eq!(found_in(&fixture, "sold in autumn", &in_team).await, ["car.md"]);
+
+    let path = notes.to_str().unwrap();
+    let removed = fixture.memory.forget(path, Some(CollectionName::default())).await.unwrap();
+    assert_eq!(removed, RemovedSources { sources: 2, chunks: 2 });
+    assert_eq!(found_in(&fixture, "sold in autumn", &in_team).await, ["car.md"]);
+    assert_eq!(fixture.memory.stats(CollectionSet::All).await.unwrap().sources, 1);
+    fs::remove_file(&car).unwrap();
+    assert_eq!(fixture.memory.index(&notes).await.unwrap().removed, 0, "it is not in this collection");
+    assert_eq!(fixture.memory.index_with(&notes, into_team).await.unwrap().removed, 1);
+}
+
+#[tokio::test]
+async fn context_has_passages_of_the_collections_only() {
+    let root = tempfile::tempdir().unwrap();
+    let memory = MemoryService::new(MemoryOptions {
+        database: LazyDatabase::at(&root.path().join("memory.db"), &[MIGRATIONS]).into(),
+        backend: MemoryBackend::Sqlite,
+        index: IndexOptions::default(),
+        context: Some(ContextBudget { passages: 5, tokens: 1_500 }),
+        embedders: Arc::new(NoEmbedder),
+        bus: EventBus::new(),
+    });
+    memory.store(Note { title: None, text: "The code of the gate is 4711.".into() }).await.unwrap();
+    let ask = async |collections: CollectionSet| {
+        let mut request = GenerateRequest {
+            messages: vec![Message::new(Role::User, "What is the code of the gate?")],
+            ..GenerateRequest::default()
+        };
+        memory.add_context(&mut request, collections, &RunEvents::without_subscribers()).await.len()
+    };
+    assert_eq!(ask(CollectionSet::All).await, 1);
+    assert_eq!(ask(CollectionSet::of(CollectionName::default())).await, 1);
+    assert_eq!(ask(CollectionSet::of(team())).await, 0);
+    assert_eq!(ask(CollectionSet::none()).await, 0);
 }

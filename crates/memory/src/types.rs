@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use hob_core::EngineError;
+use hob_core::{CollectionSet, EngineError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -49,6 +49,8 @@ pub struct MemoryQuery {
     pub top_k: usize,
     /// `None` for the default.
     pub backend: Option<MemoryBackend>,
+    /// Only their documents are found.
+    pub collections: CollectionSet,
 }
 
 /// The unit of positions in a document.
@@ -126,6 +128,8 @@ pub struct IndexReport {
     /// New and changed files.
     pub indexed: u64,
     pub unchanged: u64,
+    /// Unchanged files that are new in the collection.
+    pub added: u64,
     /// Files that are not text.
     pub skipped: u64,
     /// Deleted files.
@@ -157,12 +161,24 @@ pub struct MemoryStats {
     pub tokens: u64,
     /// Bytes of the indexed files.
     pub source_bytes: u64,
-    pub database_bytes: u64,
+    /// `None` if only some collections are counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub database_bytes: Option<u64>,
     /// Chunks with a vector.
     pub vectors: u64,
     pub embedding_models: Vec<String>,
+    /// By name.
+    pub collections: Vec<CollectionSize>,
     /// In UTC.
     pub last_indexed: Option<String>,
+}
+
+/// How much is in a collection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CollectionSize {
+    pub name: String,
+    pub sources: u64,
+    pub chunks: u64,
 }
 
 /// Errors of the memory.

@@ -98,6 +98,18 @@ impl VectorCodes {
         let near = distances.iter().zip(&self.ids).filter(|(distance, _)| **distance <= farthest);
         near.map(|(_, id)| *id).collect()
     }
+
+    /// The ids of at least `count` nearest codes among those with these ids, or of all of them.
+    pub(crate) fn nearest_among(&self, code: &[u64], count: usize, own: &HashSet<i64>) -> Vec<i64> {
+        if self.words_each == 0 || code.len() != self.words_each {
+            return Vec::new();
+        }
+        let all = self.distances(code).into_iter().zip(self.ids.iter().copied());
+        let (distances, ids): (Vec<u16>, Vec<i64>) = all.filter(|(_, id)| own.contains(id)).unzip();
+        let farthest = farthest_of_nearest(&distances, 64 * self.words_each, count);
+        let near = distances.into_iter().zip(ids).filter(|(distance, _)| *distance <= farthest);
+        near.map(|(_, id)| id).collect()
+    }
 }
 
 /// The distances to many codes. A constant length makes it several times as fast.
@@ -144,6 +156,15 @@ mod tests {
         assert_eq!(codes.nearest(&[0b0001], 1), [2]);
         assert_eq!(codes.nearest(&[0b0001], 2), [2, 3, 4], "two are equally near");
         assert_eq!(codes.nearest(&[0], 100), [1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn the_nearest_of_some_are_found_however_near_the_others_are() {
+        let codes = codes(&[0b1111, 0b0001, 0b0011, 0b0101, u64::MAX]);
+        assert_eq!(codes.nearest_among(&[0b0001], 1, &HashSet::from([1, 5, 99])), [1]);
+        assert_eq!(codes.nearest_among(&[0b0001], 9, &HashSet::from([1, 5])), [1, 5]);
+        assert_eq!(codes.nearest_among(&[0b0001], 9, &HashSet::new()), [0; 0]);
+        assert_eq!(codes.nearest_among(&[1, 2], 9, &HashSet::from([1])), [0; 0]);
     }
 
     #[test]

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use hob_agents::ToolSet;
 use hob_core::{
-    AllowedRoots, Event, EventBus, Permit, Reach, RunEvents, Subscription, ToolCall, ToolResult, ToolRunner,
+    AllowedRoots, CollectionName, CollectionSet, Event, EventBus, Permit, Reach, RunEvents, Subscription,
+    ToolCall, ToolResult, ToolRunner,
 };
 use hob_db::LazyDatabase;
 use hob_memory::{
@@ -97,6 +98,26 @@ async fn both_names_search_and_a_reader_may_do_no_more() {
 }
 
 #[tokio::test]
+async fn a_search_finds_only_the_collections_of_the_permit() {
+    let fixture = Fixture::new();
+    fixture.note("Garden", "The code is 4711.").await;
+    let tools = fixture.tools(Vec::new());
+    let found = async |memory: CollectionSet| {
+        let permit = Permit { memory, ..Permit::up_to(Reach::Read) };
+        let run = tools.for_run(permit, RunEvents::without_subscribers()).unwrap();
+        let arguments = json!({ "query": "garden code" }).to_string();
+        let result =
+            run.execute(&ToolCall { id: "c1".into(), name: "memory_search".into(), arguments }).await;
+        assert!(result.success, "{}", result.content);
+        result.content.contains("4711")
+    };
+    assert!(found(CollectionSet::All).await);
+    assert!(found(CollectionSet::of(CollectionName::default())).await);
+    assert!(!found(CollectionSet::of(CollectionName::parse("team").unwrap())).await);
+    assert!(!found(CollectionSet::none()).await);
+}
+
+#[tokio::test]
 async fn a_search_gives_five_passages_or_as_many_as_the_model_asks_for() {
     let fixture = Fixture::new();
     for number in 0..7 {
@@ -164,5 +185,5 @@ async fn a_model_indexes_only_what_the_owner_allowed() {
     let result = call(&none, Reach::Act, "memory_index", json!({ "path": allowed })).await;
     assert!(!result.success && result.content.contains("file_roots"), "{}", result.content);
     assert_eq!(fixture.heard(), []);
-    assert_eq!(fixture.memory.stats().await.unwrap().sources, 2);
+    assert_eq!(fixture.memory.stats(CollectionSet::All).await.unwrap().sources, 2);
 }

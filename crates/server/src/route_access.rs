@@ -22,6 +22,8 @@ pub(crate) enum RouteAccess {
     Ask,
     /// What belongs to the caller.
     Own,
+    /// The documents of the collections that the key names.
+    Memory,
     /// What belongs to the owner.
     Owner,
 }
@@ -31,8 +33,20 @@ impl RouteAccess {
     pub(crate) fn guarding(self, methods: MethodRouter<Arc<ServerState>>) -> MethodRouter<Arc<ServerState>> {
         match self {
             RouteAccess::Open | RouteAccess::Ask | RouteAccess::Own => methods,
+            RouteAccess::Memory => methods.route_layer(middleware::from_fn(refuse_without_collections)),
             RouteAccess::Owner => methods.route_layer(middleware::from_fn(refuse_members)),
         }
+    }
+}
+
+async fn refuse_without_collections(request: Request, next: Next) -> Response {
+    let extensions = request.extensions();
+    match RequestContext::key(extensions) {
+        Some(key) if key.grant.memory.is_empty() => {
+            let error = ApiError::no_collections(key.key.name.as_str());
+            error.in_format(ErrorFormat::of_path(request.uri().path())).into_response()
+        }
+        _ => next.run(request).await,
     }
 }
 

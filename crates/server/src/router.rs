@@ -28,7 +28,7 @@ use crate::state::{ServerParts, ServerState, ServerStop};
 
 /// Every path with who may use it, and its handlers.
 fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> {
-    use RouteAccess::{Ask, Open, Own, Owner};
+    use RouteAccess::{Ask, Memory, Open, Own, Owner};
     vec![
         ("/v1/chat/completions", Ask, post(chat::create)),
         ("/v1/completions", Ask, post(completions::create)),
@@ -60,8 +60,8 @@ fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> 
         ("/v1/channels", Owner, get(channels::list)),
         ("/v1/channels/send", Owner, post(channels::send)),
         ("/v1/channels/status", Owner, get(channels::status)),
-        ("/v1/memory/search", Owner, post(memory::search)),
-        ("/v1/memory/stats", Owner, get(memory::stats)),
+        ("/v1/memory/search", Memory, post(memory::search)),
+        ("/v1/memory/stats", Memory, get(memory::stats)),
         ("/v1/tasks", Own, get(tasks::list).post(tasks::create)),
         ("/v1/tasks/{id}", Own, get(tasks::show).delete(tasks::delete)),
         ("/v1/tasks/{id}/pause", Own, post(tasks::pause)),

@@ -1,5 +1,6 @@
 //! Runs a question on every backend and measures the quality of the results.
 
+use hob_core::CollectionSet;
 use hob_memory::{MemoryBackend, MemoryQuery, MemoryService, Passage};
 use serde::Serialize;
 
@@ -79,7 +80,12 @@ async fn search(
     backend: MemoryBackend,
     top_k: usize,
 ) -> Result<Vec<Passage>> {
-    let query = MemoryQuery { text: question.question.clone(), top_k, backend: Some(backend) };
+    let query = MemoryQuery {
+        text: question.question.clone(),
+        top_k,
+        backend: Some(backend),
+        collections: CollectionSet::All,
+    };
     Ok(memory.search(&query).await?.passages)
 }
 

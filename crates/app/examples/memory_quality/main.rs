@@ -16,6 +16,7 @@ use std::sync::Arc;
 use hob_app::startup::memory::{MemoryWiring, open_memory};
 use hob_app::{Databases, FirstRun};
 use hob_config::Config;
+use hob_core::CollectionName;
 use hob_memory::{IndexRequest, MemoryBackend, MemoryService};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -81,6 +82,7 @@ fn memory(home: &Path) -> Result<Arc<MemoryService>> {
 async fn judge_set(memory: &MemoryService, set: &Set, lists: Option<&str>) -> Result<Report> {
     let indexing = IndexRequest {
         backend: MemoryBackend::Hybrid,
+        collection: CollectionName::default(),
         listener: Arc::new(|_| {}),
         stop: CancellationToken::new(),
     };
@@ -96,7 +98,7 @@ async fn judge_set(memory: &MemoryService, set: &Set, lists: Option<&str>) -> Re
         }
         write(file, &all)?;
     }
-    memory.forget(set.files.to_str().ok_or("the set's path is not UTF-8")?).await?;
+    memory.forget(set.files.to_str().ok_or("the set's path is not UTF-8")?, None).await?;
     Ok(Report::of(set, &indexed, answered))
 }
 

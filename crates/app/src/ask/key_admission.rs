@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::Stream;
-use hob_core::tool::OWNER_TOOLS;
+use hob_core::tool::{MEMORY_SEARCH_TOOLS, OWNER_TOOLS};
 use hob_core::{AskError, Caller, CallerRole, Delta, DeltaStream, EngineError, KeyGrant, RunningRequest};
 
 use super::AskService;
@@ -48,6 +48,9 @@ pub(super) fn with_key(caller: &Caller, key: Arc<KeyGrant>) -> Caller {
     };
     if !is_owners {
         permit.except.extend(OWNER_TOOLS.map(str::to_owned));
+    }
+    if key.memory.is_empty() {
+        permit.except.extend(MEMORY_SEARCH_TOOLS.map(str::to_owned));
     }
     Caller { role, permit, key: Some(key), ..caller.clone() }
 }

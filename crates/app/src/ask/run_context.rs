@@ -84,8 +84,10 @@ impl AskService {
         events: &RunEvents,
     ) -> Result<Arc<dyn ToolRunner>, AskError> {
         let caller = asked.caller;
-        let mut permit = Permit { tainted: asked.is_tainted(), ..caller.permit.clone() };
-        if self.llm_target.as_ref().is_some_and(|target| !target.is_allowed(&caller.rights())) {
+        let rights = caller.rights();
+        let memory = rights.collections();
+        let mut permit = Permit { tainted: asked.is_tainted(), memory, ..caller.permit.clone() };
+        if self.llm_target.as_ref().is_some_and(|target| !target.is_allowed(&rights)) {
             permit.except.push(LLM_TOOL.to_owned());
         }
         let tools = self.tools.load().for_run(permit, events.clone())?;

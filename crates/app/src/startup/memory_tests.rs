@@ -2,13 +2,15 @@
 
 use std::sync::Mutex;
 
+use hob_core::tool::MEMORY_SEARCH_TOOLS;
 use hob_core::{
-    AgentPreference, Caller, Engine, Event, GenerateRequest, MemoryUse, Message, Permit, Reach,
-    RequestSource, Role,
+    AgentPreference, Caller, CallerRole, CollectionName, CollectionSet, Engine, Event, GenerateRequest,
+    KeyGrant, KeyRing, MemoryUse, Message, Permit, Reach, RequestSource, Role,
 };
-use hob_memory::Note;
+use hob_memory::{IndexRequest, Note};
 use hob_telemetry::NoInferenceLog;
 use hob_testkit::ScriptedEngine;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::databases::MEMORY_DATABASE;
@@ -109,6 +111,67 @@ async fn strangers_and_plain_engine_requests_get_no_passages() {
     assert_eq!(setup.last_messages(), question().messages);
     setup.ask(&Caller { agent: AgentPreference::None, ..owner() }).await;
     assert_eq!(setup.last_messages(), question().messages);
+}
+
+/// Members, each with a key that may read one collection.
+struct Members;
+
+impl KeyRing for Members {
+    fn grant(&self, name: &str) -> Option<Arc<KeyGrant>> {
+        let memory = match name {
+            "without" => CollectionSet::none(),
+            collection => CollectionSet::of(CollectionName::parse(collection).unwrap()),
+        };
+        Some(Arc::new(KeyGrant {
+            name: name.into(),
+            role: CallerRole::Member,
+            models: None,
+            engines: None,
+            cloud: false,
+            reach: Reach::Pure,
+            tools: None,
+            memory,
+            spending: None,
+        }))
+    }
+}
+
+#[tokio::test]
+async fn a_task_of_a_key_gets_passages_of_its_collections_and_an_allowed_channel_sender_of_all() {
+    let mut setup = TestSetup::with_note(&Config::default()).await;
+    setup.system = setup.system.with_keys(Arc::new(Members));
+    let shared = setup.root.path().join("shared.md");
+    std::fs::write(&shared, "# Garden gate\n\nThe code of the gate is 2222.").unwrap();
+    let indexing = IndexRequest {
+        backend: hob_memory::MemoryBackend::Sqlite,
+        collection: CollectionName::parse("team").unwrap(),
+        listener: Arc::new(|_| {}),
+        stop: CancellationToken::new(),
+    };
+    setup.system.memory().unwrap().index_with(&shared, indexing).await.unwrap();
+    let asked = async |caller: Caller| {
+        setup.ask(&caller).await;
+        let text = setup.last_messages()[0].content.text().into_owned();
+        ["4711", "2222"].map(|code| text.contains(code))
+    };
+    // The key decides at each run, whatever is stored with the task.
+    let task = |key: &str| Caller {
+        permit: Permit { key: Some(key.into()), ..Permit::up_to(Reach::Act) },
+        ..Caller::trusted(RequestSource::Scheduler, "task-1")
+    };
+    assert_eq!(asked(task("team")).await, [false, true]);
+    assert_eq!(asked(task("default")).await, [true, false]);
+    assert_eq!(asked(task("without")).await, [false, false]);
+    let selected = Permit { only: Some(Vec::new()), ..task("team").permit };
+    assert_eq!(asked(Caller { permit: selected, ..task("team") }).await, [false, false]);
+    let sender = |permit: Permit| Caller {
+        role: CallerRole::ChannelSender,
+        permit,
+        ..Caller::trusted(RequestSource::Channel, "channel-1")
+    };
+    let also = MEMORY_SEARCH_TOOLS.map(str::to_owned).to_vec();
+    assert_eq!(asked(sender(Permit { also, ..Permit::up_to(Reach::Pure) })).await, [true, true]);
+    assert_eq!(asked(sender(Permit::up_to(Reach::Pure))).await, [false, false]);
 }
 
 #[tokio::test]

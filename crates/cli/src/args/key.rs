@@ -88,6 +88,7 @@ pub struct KeyNameArgs {
     "hob key create ana"
     "hob key create ci --models 'qwen*,auto' --requests-per-minute 60 --parallel 4"
     "hob key create ben --cloud --budget '5 USD/month' --expires 90d"
+    "hob key create eva --memory team,handbook"
 })]
 pub struct KeyCreateArgs {
     /// Name of the key, for lists and records
@@ -110,6 +111,9 @@ pub struct KeyCreateArgs {
     /// Tools that may be used; all within the reach by default
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub tools: Option<Vec<String>>,
+    /// Collections of documents that may be read; none for a member, all for an owner
+    #[arg(long, value_name = "COLLECTIONS", value_delimiter = ',')]
+    pub memory: Option<Vec<String>>,
     /// Requests in each minute
     #[arg(long, value_name = "NUMBER", value_parser = whole::<u64>)]
     pub requests_per_minute: Option<u64>,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use hob_core::{CollectionName, DEFAULT_COLLECTION};
 use hob_memory::MemoryBackend;
 
 use super::values::{backends, whole};
@@ -11,12 +12,15 @@ use super::values::{backends, whole};
 pub enum MemoryCommand {
     Index(MemoryIndexArgs),
     Search(MemorySearchArgs),
-    /// Show the size of the memory
+    /// Show the size of the memory, and its collections
     #[command(after_help = examples! {
         "hob memory stats"
-        "hob memory stats --json"
+        "hob memory stats --collection team --json"
     })]
     Stats {
+        /// Collections to count; all by default
+        #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = CollectionName::parse)]
+        collection: Vec<CollectionName>,
         /// Search method: sqlite, vector or hybrid [default: as configured, or sqlite]
         #[arg(short, long, value_parser = backends(), hide_possible_values = true)]
         backend: Option<MemoryBackend>,
@@ -28,10 +32,14 @@ pub enum MemoryCommand {
     #[command(after_help = examples! {
         "hob memory forget ~/notes/old.md"
         "hob memory forget ~/notes"
+        "hob memory forget ~/handbook --collection team"
     })]
     Forget {
         /// File or directory, even if it no longer exists, or the name of a note
         path: String,
+        /// Collection to remove it from; all by default
+        #[arg(long, value_name = "NAME", value_parser = CollectionName::parse)]
+        collection: Option<CollectionName>,
     },
 }
 
@@ -39,15 +47,22 @@ pub enum MemoryCommand {
 ///
 /// Reads text, Markdown, HTML, code, PDF, DOCX, CSV, JSON and e-mail. Unchanged files are not read again, and deleted files
 /// are removed from memory. Hidden and ignored files, symbolic links, keys and password files are skipped.
+///
+/// A document is in one or more collections. A member's key reads only the collections that it names ('hob key create --memory').
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob memory index ~/notes"
     "hob memory index ~/notes --watch      keep watching for changes"
     "hob memory index ~/notes -b hybrid    search by words and by meaning"
+    "hob memory index ~/handbook --collection team"
 })]
 pub struct MemoryIndexArgs {
     /// File or directory to index
     pub path: PathBuf,
+
+    /// Collection to add the documents to
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_COLLECTION, value_parser = CollectionName::parse)]
+    pub collection: CollectionName,
 
     /// Search method: sqlite, vector or hybrid [default: as configured, or sqlite]
     #[arg(short, long, value_parser = backends(), hide_possible_values = true)]
@@ -81,6 +96,10 @@ pub struct MemoryIndexArgs {
 pub struct MemorySearchArgs {
     /// Text to search for
     pub query: String,
+
+    /// Collections to search; all by default
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = CollectionName::parse)]
+    pub collection: Vec<CollectionName>,
 
     /// Number of passages to return, 1 to 100
     #[arg(short = 'k', long, default_value_t = 5, value_parser = top_k)]

@@ -10,7 +10,8 @@ use hob_config::EngineName;
 use hob_core::Zone;
 use hob_keys::limits::dollars;
 use hob_keys::{
-    ApiKey, AuditActor, CreatedKey, KeyName, KeyPatch, KeyService, KeyStatus, NewKey, QuotaUsage, Unit,
+    ApiKey, AuditActor, CreatedKey, KeyName, KeyPatch, KeyRole, KeyService, KeyStatus, NewKey, QuotaUsage,
+    Unit,
 };
 use jiff::Timestamp;
 use serde_json::json;
@@ -79,6 +80,7 @@ async fn create(keys: &Arc<KeyService>, args: KeyCreateArgs) -> Result<()> {
         cloud: args.cloud.then_some(true),
         reach: args.reach,
         tools: args.tools.map(Some),
+        memory: args.memory.map(Some),
         requests_per_minute: args.requests_per_minute.map(Some),
         tokens_per_minute: args.tokens_per_minute.map(Some),
         parallel: args.parallel.map(Some),
@@ -183,11 +185,21 @@ fn facts(key: &ApiKey) -> Vec<(&'static str, String)> {
         ("Cloud", Some(if rules.cloud { "yes" } else { "no" }.to_owned())),
         ("Reach", Some(rules.reach.as_str().to_owned())),
         ("Tools", Some(list(&rules.tools))),
+        ("Memory", Some(collections(key))),
         ("Limits", Some(limits(key).join(", ")).filter(|limits| !limits.is_empty())),
         ("Created", Some(time::in_full(key.created_at, &zone))),
         ("Expires", key.expires_at.map(|at| time::in_full(at, &zone))),
     ];
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+/// The collections that the key may read.
+fn collections(key: &ApiKey) -> String {
+    match (&key.rules.memory, key.role) {
+        (Some(names), _) => one_line(&names.join(", ")),
+        (None, KeyRole::Owner) => "all".to_owned(),
+        (None, KeyRole::Member) => "none".to_owned(),
+    }
 }
 
 fn used(usage: &QuotaUsage) -> String {

@@ -40,6 +40,7 @@ async fn filled() -> Home {
     drop(left_at(&OLD, OLD.len(), &home.directory().join("hob.db")));
     let memory = SqliteMemoryStore::open(&home.directory().join("memory.db")).expect("opened");
     let source = NewSource {
+        collection: hob_core::CollectionName::default(),
         path: "/notes/boiler.md".to_owned(),
         title: "Boiler".to_owned(),
         place: PositionUnit::Line,

@@ -49,12 +49,27 @@ async fn a_key_is_created_listed_changed_and_revoked_and_its_secret_is_shown_onc
 }
 
 #[tokio::test]
+async fn a_key_names_the_collections_that_it_may_read() {
+    let home = Home::empty();
+    let create = ["key", "create", "ana", "--memory", "team,handbook", "--memory", "faq", "--json"];
+    assert_eq!(json_of(&home, &create).await["memory"], json!(["team", "handbook", "faq"]));
+    assert_eq!(json_of(&home, &["key", "create", "ben", "--json"]).await["memory"], Value::Null);
+    json_of(&home, &["key", "create", "boss", "--role", "owner", "--json"]).await;
+    for (name, shown) in [("ana", "team, handbook, faq"), ("ben", "none"), ("boss", "all")] {
+        let ran = home.run(&["key", "show", name]).await;
+        let line = ran.stdout.lines().find(|line| line.starts_with("Memory")).expect("a line");
+        assert_eq!(line.trim_start_matches("Memory").trim(), shown);
+    }
+}
+
+#[tokio::test]
 async fn what_is_wrong_with_a_key_is_said_in_a_sentence() {
     let home = Home::empty();
     for (arguments, words) in [
         (&["key", "create", "a b"][..], "is not a name for a key"),
         (&["key", "create", "ana", "--budget", "much"], "write '5 USD/month' or '200k tokens/day'"),
         (&["key", "create", "ana", "--expires", "soon"], "write '2027-01-31', '30d' or '12h'"),
+        (&["key", "create", "ana", "--memory", "team,a/b"], "'a/b' is not a name for a collection"),
         (&["key", "show", "nobody"], "there is no key 'nobody'"),
     ] {
         let ran = home.run(arguments).await;

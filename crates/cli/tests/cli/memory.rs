@@ -115,6 +115,57 @@ async fn stats_show_the_size_of_the_memory() {
 }
 
 #[tokio::test]
+async fn documents_in_a_collection_are_searched_counted_and_forgotten_there() {
+    let home = Home::empty();
+    let notes = notes(&home);
+    let garden = notes.join("garden.txt");
+    let index_garden = ["memory", "index", path(&garden), "--collection", "team"];
+    let ran = home.run(&index_garden).await;
+    assert_eq!(without_time(&ran.stdout), "Indexed 1 file: 1 passage, 32 B in T s.\n", "{}", ran.stderr);
+    let ran = home.run(&["memory", "index", path(&notes)]).await;
+    assert_eq!(
+        without_time(&ran.stdout),
+        "Indexed 1 file: 1 passage, 95 B in T s; 1 added to the collection. Skipped 1: image.bin (-v shows why).\n"
+    );
+    let sources = async |arguments: &[&str]| {
+        let ran = home.run(arguments).await;
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+        let found: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+        let passages = found["passages"].as_array().expect("a list").clone();
+        let source =
+            |passage: &Value| passage["source"].as_str().expect("text").rsplit('/').next().map(str::to_owned);
+        passages.iter().filter_map(source).collect::<Vec<_>>()
+    };
+    assert_eq!(sources(&["memory", "search", "--json", "boiler"]).await, ["heating.md"]);
+    assert_eq!(sources(&["memory", "search", "--json", "--collection", "team", "boiler"]).await, [""; 0]);
+    assert_eq!(
+        sources(&["memory", "search", "--json", "--collection", "team,default", "roses"]).await,
+        ["garden.txt"]
+    );
+    let ran = home.run(&["memory", "stats"]).await;
+    assert!(ran.stdout.contains("Collections  default (2), team (1)\n"), "{}", ran.stdout);
+    let ran = home.run(&["memory", "stats", "--collection", "team"]).await;
+    assert!(ran.stdout.contains("Size         32 B read\n"), "{}", ran.stdout);
+
+    for arguments in [["search", "roses"], ["forget", path(&notes)]] {
+        let ran = home.run(&["memory", arguments[0], arguments[1], "--collection", "taem"]).await;
+        assert_eq!(ran.code, Some(1));
+        assert_eq!(ran.stderr, "error: there is no collection 'taem'; there are default, team\n");
+    }
+    let ran = home.run(&["memory", "index", path(&notes), "--collection", "a/b"]).await;
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("'a/b' is not a name for a collection"), "{}", ran.stderr);
+
+    let ran = home.run(&["memory", "forget", path(&notes), "--collection", "team"]).await;
+    assert_eq!(ran.stdout, "Removed 1 source, 1 passage.\n", "{}", ran.stderr);
+    assert_eq!(
+        sources(&["memory", "search", "--json", "roses"]).await,
+        ["garden.txt"],
+        "it is in another one"
+    );
+}
+
+#[tokio::test]
 async fn errors_suggest_what_works() {
     let home = Home::empty();
     let empty = home.run(&["memory", "search", "anything"]).await;

@@ -76,6 +76,7 @@ fn source(path: &Path, options: &IndexOptions) -> std::result::Result<NewSource,
         tokens: chunk.tokens,
     });
     Ok(NewSource {
+        collection: options.collection.clone(),
         path: path.display().to_string(),
         title: "measured".to_owned(),
         place: PositionUnit::Line,

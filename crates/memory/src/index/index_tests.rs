@@ -172,8 +172,15 @@ fn a_reader_that_panics_loses_its_file_only() {
         assert!(path.extension().is_some_and(|extension| extension == "md"), "a fault of the reader");
         look(path, metadata, known, &options)
     };
-    let report =
-        index_by(&looking, &folder.store, folder.path(), &|_| {}, &CancellationToken::new()).unwrap();
+    let report = index_by(
+        &looking,
+        &folder.store,
+        &options.collection,
+        folder.path(),
+        &|_| {},
+        &CancellationToken::new(),
+    )
+    .unwrap();
     assert_eq!(numbers(&report), [42, 40, 0, 0, 0, 2], "{report:?}");
     for warning in &report.warnings {
         assert!(warning.path.to_string_lossy().contains("hostile"), "{warning:?}");

@@ -86,6 +86,7 @@ pub(super) fn look(
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let title = document.title.filter(|title| !title.trim().is_empty()).unwrap_or_else(|| stem.into_owned());
     let mut source = NewSource {
+        collection: options.collection.clone(),
         path: name.to_owned(),
         place: document.place,
         chunks: chunks.into_iter().map(|chunk| stored(chunk, &title)).collect(),

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
+use hob_core::{CollectionName, CollectionSet};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -50,7 +51,8 @@ const MAX_WARNINGS: usize = 1_000;
 /// Files per deletion.
 const REMOVED_AT_ONCE: usize = 128;
 
-/// Indexes changed files below `root`, and removes deleted ones. Blocks.
+/// Indexes changed files below `root` into the collection of the options, and removes deleted files of this collection. A file has one
+/// text: what is read or deleted here changes in all its collections. Blocks.
 pub fn index(
     store: &dyn MemoryStore,
     root: &Path,
@@ -58,7 +60,10 @@ pub fn index(
     progress: IndexProgressFn<'_>,
     stop: &CancellationToken,
 ) -> Result<IndexReport, MemoryError> {
-    index_by(&|path, metadata, known| look(path, metadata, known, options), store, root, progress, stop)
+    let look = |path: &Path, metadata: &Metadata, known: &HashMap<String, SourceStamp>| {
+        look(path, metadata, known, options)
+    };
+    index_by(&look, store, &options.collection, root, progress, stop)
 }
 
 type Look<'a> = &'a (dyn Fn(&Path, &Metadata, &HashMap<String, SourceStamp>) -> Seen + Sync);
@@ -66,6 +71,7 @@ type Look<'a> = &'a (dyn Fn(&Path, &Metadata, &HashMap<String, SourceStamp>) -> 
 fn index_by(
     look: Look<'_>,
     store: &dyn MemoryStore,
+    collection: &CollectionName,
     root: &Path,
     progress: IndexProgressFn<'_>,
     stop: &CancellationToken,
@@ -73,12 +79,15 @@ fn index_by(
     let root = resolve(root)?;
     let name = root.to_str().ok_or_else(|| cannot(&root, "its name is not UTF-8"))?;
     let known = store.known_below(name).map_err(store_failed)?;
+    let own = store.paths_below(name, &CollectionSet::of(collection.clone()), usize::MAX);
+    let own: HashSet<String> = own.map_err(store_failed)?.into_iter().collect();
     let mut run = Run {
         progress,
         report: IndexReport::default(),
-        unseen: known.keys().map(String::as_str).collect(),
+        own: &own,
+        unseen: own.iter().map(String::as_str).collect(),
         unknown: Vec::new(),
-        batch: Batch::new(store),
+        batch: Batch::new(store, collection),
     };
     let budget = ByteBudget::new(MAX_BYTES);
     // Stops the readers when the writer fails.
@@ -197,7 +206,9 @@ fn read_files<'a>(
 struct Run<'a> {
     progress: IndexProgressFn<'a>,
     report: IndexReport,
-    /// Known sources that were not found yet.
+    /// Known sources of the collection.
+    own: &'a HashSet<String>,
+    /// Those that were not found yet.
     unseen: HashSet<&'a str>,
     /// Unreadable directories.
     unknown: Vec<PathBuf>,
@@ -228,7 +239,7 @@ impl<'a> Run<'a> {
             self.unseen.remove(name);
         }
         match seen {
-            Seen::Same => self.report.unchanged += 1,
+            Seen::Same => self.take_known(&path)?,
             Seen::Skipped(reason) => self.skip(path, reason),
             Seen::WithoutText { reason, source } => {
                 self.skip(path, reason);
@@ -238,7 +249,7 @@ impl<'a> Run<'a> {
             }
             Seen::Failed(reason) | Seen::Refused(reason) => self.warn(path, reason),
             Seen::Touched(stamp) => {
-                self.report.unchanged += 1;
+                self.take_known(&path)?;
                 if let Some(name) = path.to_str() {
                     self.batch.touch(name.to_owned(), stamp)?;
                 }
@@ -252,6 +263,20 @@ impl<'a> Run<'a> {
         }
         (self.progress)(IndexProgress::Files(&self.report));
         Ok(())
+    }
+
+    /// An unchanged file, which may be new in the collection.
+    fn take_known(&mut self, path: &Path) -> Result<(), MemoryError> {
+        match path.to_str() {
+            Some(name) if !self.own.contains(name) => {
+                self.report.added += 1;
+                self.batch.add_known(name.to_owned())
+            }
+            _ => {
+                self.report.unchanged += 1;
+                Ok(())
+            }
+        }
     }
 
     fn skip(&mut self, path: PathBuf, reason: String) {

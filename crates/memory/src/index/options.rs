@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use hob_core::CollectionName;
+
 use crate::chunk::ChunkOptions;
 use crate::read::ReadLimits;
 use crate::types::{IndexReport, IndexWarning};
@@ -13,6 +15,8 @@ pub struct IndexOptions {
     pub limits: ReadLimits,
     /// Directories that are never indexed, without links: Hob's own home.
     pub private: Vec<PathBuf>,
+    /// What files are added to.
+    pub collection: CollectionName,
 }
 
 /// The progress of indexing.

@@ -6,6 +6,7 @@ mod words;
 
 use std::sync::Arc;
 
+use hob_core::CollectionSet;
 use hob_db::DatabaseError;
 
 use crate::embed::EmbedderSource;
@@ -29,26 +30,28 @@ pub enum SearchPurpose {
     Context,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct SearchRequest<'a> {
     pub question: &'a str,
     pub count: usize,
     pub backend: MemoryBackend,
     pub purpose: SearchPurpose,
+    pub collections: CollectionSet,
 }
 
-/// The best passages for a question, from one snapshot.
+/// The best passages of the collections for a question, from one snapshot.
 pub async fn search(
     store: &Arc<dyn MemoryStore>,
     embedders: &dyn EmbedderSource,
     search: SearchRequest<'_>,
 ) -> Result<Vec<Passage>, MemoryError> {
-    let SearchRequest { question, count, backend, purpose } = search;
+    let SearchRequest { question, count, backend, purpose, collections } = search;
     let question = &question[..question.floor_char_boundary(MAX_QUESTION)];
     let count = count.min(MAX_PASSAGES);
     let word_query = WordQuery::of(question);
     let has_topic = word_query.as_ref().is_some_and(WordQuery::has_topic);
-    if question.trim().is_empty() || count == 0 || (purpose == SearchPurpose::Context && !has_topic) {
+    let is_nothing = question.trim().is_empty() || count == 0 || collections.is_empty();
+    if is_nothing || (purpose == SearchPurpose::Context && !has_topic) {
         return Ok(Vec::new());
     }
     let question_vector = match backend {
@@ -58,7 +61,7 @@ pub async fn search(
     let store = Arc::clone(store);
     blocking(move || {
         let mut found = None;
-        let searched = store.snapshot(&mut |snapshot| {
+        let searched = store.snapshot_of(&collections, &mut |snapshot| {
             let word_query = word_query.as_ref();
             let hits = match (backend, &question_vector, purpose) {
                 (MemoryBackend::Hybrid, Some(vector), _) => {

@@ -23,6 +23,7 @@ pub const COPY_TABLES: &[CopyTable] = &[
         not_compared: &["words"],
         ..CopyTable::new("memory_source", &["id"])
     },
+    CopyTable::new("memory_collection", &["name", "source"]),
     CopyTable {
         sqlite: Some(SqliteForm {
             table: "memory_chunk",
@@ -126,6 +127,7 @@ fn single(half: u16) -> f32 {
 mod tests {
     use std::time::SystemTime;
 
+    use hob_core::CollectionName;
     use hob_db::Database;
     use hob_db::copy::{CopyRequest, ExistingRows, copy_to_postgres, copy_to_sqlite};
     use hob_testkit::PostgresServer;
@@ -152,6 +154,7 @@ mod tests {
             tokens: 9,
         };
         let source = NewSource {
+            collection: CollectionName::parse("team").expect("a name"),
             path: "/notes/boiler.md".to_owned(),
             title: "Boiler".to_owned(),
             place: PositionUnit::Page,
@@ -180,7 +183,15 @@ mod tests {
             ids(near),
             memory.known_below("/").expect("read"),
             memory.passages(&[43], None).expect("read"),
-            (size.sources, size.chunks, size.tokens, size.vectors, size.models, size.last_indexed)
+            (
+                size.sources,
+                size.chunks,
+                size.tokens,
+                size.vectors,
+                size.models,
+                size.collections,
+                size.last_indexed
+            )
         )
     }
 

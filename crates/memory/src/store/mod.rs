@@ -13,9 +13,10 @@ use std::ops::Range;
 use std::time::SystemTime;
 
 use hob_core::time::Moment;
+use hob_core::{CollectionName, CollectionSet};
 use hob_db::DatabaseError;
 
-use crate::types::PositionUnit;
+use crate::types::{CollectionSize, PositionUnit};
 use crate::word_query::WordQuery;
 
 pub use copy::COPY_TABLES;
@@ -27,8 +28,8 @@ pub trait MemoryStore: Send + Sync {
     /// The stamps of `path` and of everything below it, by path.
     fn known_below(&self, path: &str) -> Result<HashMap<String, SourceStamp>, DatabaseError>;
 
-    /// Saves sources, all or none, each with another path. They replace earlier ones. A power cut may lose them before
-    /// [`Self::sync`].
+    /// Saves sources, all or none, each with another path. They replace earlier ones, whose other collections they stay in. A power
+    /// cut may lose them before [`Self::sync`].
     fn replace(&self, sources: &[NewSource], now: SystemTime) -> Result<(), DatabaseError>;
 
     /// Like [`Self::replace`] with one source, which is on the disk when this returns.
@@ -37,10 +38,26 @@ pub trait MemoryStore: Send + Sync {
     /// Saves new dates and sizes of unchanged files.
     fn restamp(&self, stamps: &[(String, SourceStamp)]) -> Result<(), DatabaseError>;
 
+    /// Adds known sources to a collection. Paths that are not known are ignored.
+    fn add_to_collection(&self, collection: &CollectionName, paths: &[String]) -> Result<(), DatabaseError>;
+
+    /// Removes sources from all collections.
     fn remove(&self, paths: &[String]) -> Result<RemovedSources, DatabaseError>;
 
-    /// At most `count` sources at `path` or below.
-    fn paths_below(&self, path: &str, count: usize) -> Result<Vec<String>, DatabaseError>;
+    /// Removes sources from a collection. Those that are in no other one are deleted.
+    fn remove_from_collection(
+        &self,
+        collection: &CollectionName,
+        paths: &[String],
+    ) -> Result<RemovedSources, DatabaseError>;
+
+    /// At most `count` sources of the collections, at `path` or below.
+    fn paths_below(
+        &self,
+        path: &str,
+        collections: &CollectionSet,
+        count: usize,
+    ) -> Result<Vec<String>, DatabaseError>;
 
     /// Chunks without a vector of this model, ordered by id, after `after`.
     fn without_vector(&self, model: &str, after: i64, count: usize) -> Result<Vec<ChunkText>, DatabaseError>;
@@ -50,7 +67,13 @@ pub trait MemoryStore: Send + Sync {
     /// Sets the vectors of chunks. Deleted chunks are ignored, and a model whose vectors have a new length loses its old ones.
     fn add_vectors(&self, model: &str, vectors: &[NewVector]) -> Result<(), DatabaseError>;
 
-    fn size(&self) -> Result<MemorySize, DatabaseError>;
+    /// How much is in the collections.
+    fn size_of(&self, collections: &CollectionSet) -> Result<MemorySize, DatabaseError>;
+
+    /// How much there is.
+    fn size(&self) -> Result<MemorySize, DatabaseError> {
+        self.size_of(&CollectionSet::All)
+    }
 
     /// Compares the word index with the chunks, which takes as long as building it. Fails if they differ.
     fn check(&self) -> Result<(), DatabaseError>;
@@ -58,9 +81,14 @@ pub trait MemoryStore: Send + Sync {
     /// Flushes the index to the disk, and makes search as fast as it gets. Called after much was written.
     fn sync(&self) -> Result<(), DatabaseError>;
 
-    /// Calls `work` with a consistent snapshot, and again if the connection to a server broke. `work` must not write through this
-    /// store.
-    fn snapshot(&self, work: SnapshotWork<'_>) -> Result<(), DatabaseError>;
+    /// Calls `work` with a consistent snapshot, in which searches find only chunks of the collections. Calls it again if the connection
+    /// to a server broke. `work` must not write through this store.
+    fn snapshot_of(&self, collections: &CollectionSet, work: SnapshotWork<'_>) -> Result<(), DatabaseError>;
+
+    /// A snapshot of all collections.
+    fn snapshot(&self, work: SnapshotWork<'_>) -> Result<(), DatabaseError> {
+        self.snapshot_of(&CollectionSet::All, work)
+    }
 
     /// In a new snapshot.
     fn find_words(&self, query: &WordQuery, count: usize) -> Result<Vec<ChunkHit>, DatabaseError> {
@@ -104,7 +132,8 @@ pub trait MemoryStore: Send + Sync {
 
 pub type SnapshotWork<'a> = &'a mut dyn FnMut(&dyn MemorySnapshot) -> Result<(), DatabaseError>;
 
-/// A consistent view of the memory.
+/// A consistent view of the memory. Collections restrict the searches themselves: a small collection in a large memory is found as
+/// if it were alone.
 pub trait MemorySnapshot {
     /// The best chunks by words, at most `count`.
     fn find_words(&self, query: &WordQuery, count: usize) -> Result<Vec<ChunkHit>, DatabaseError>;
@@ -153,6 +182,8 @@ pub struct SourceStamp {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSource {
+    /// It is added to this one.
+    pub collection: CollectionName,
     pub path: String,
     pub title: String,
     pub place: PositionUnit,
@@ -213,14 +244,18 @@ pub struct MemorySize {
     pub tokens: u64,
     /// Bytes of the indexed files.
     pub source_bytes: u64,
-    /// Bytes of the database.
+    /// Bytes of the whole database.
     pub database_bytes: u64,
     /// Chunks with a vector.
     pub vectors: u64,
     pub models: Vec<String>,
+    /// By name.
+    pub collections: Vec<CollectionSize>,
     /// The last save of a source.
     pub last_indexed: Option<Moment>,
 }
 
+#[cfg(test)]
+mod collection_tests;
 #[cfg(test)]
 pub(crate) mod tests;

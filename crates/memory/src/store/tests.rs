@@ -100,6 +100,7 @@ fn stamp(of: u8) -> SourceStamp {
 
 pub(super) fn source(path: &str, chunks: Vec<NewChunk>) -> NewSource {
     NewSource {
+        collection: CollectionName::default(),
         path: path.into(),
         title: "a title".into(),
         place: PositionUnit::Line,
@@ -234,7 +235,7 @@ fn a_directory_does_not_include_paths_with_the_same_prefix(new: NewMemory) {
     let paths = ["/a", "/a/b", "/a/b/c", "/a/bc", "/a0", "note:1"];
     let memory = filled(new, &paths.map(|path| source(path, Vec::new())));
     let below = |path: &str| {
-        let mut below = memory.paths_below(path, 100).unwrap();
+        let mut below = memory.paths_below(path, &CollectionSet::All, 100).unwrap();
         below.sort();
         let mut known: Vec<String> = memory.known_below(path).unwrap().into_keys().collect();
         known.sort();
@@ -271,6 +272,7 @@ fn the_size_is_reported(new: NewMemory) {
         database_bytes: size.database_bytes,
         vectors: 1,
         models: vec!["m".into()],
+        collections: vec![CollectionSize { name: "default".into(), sources: 2, chunks: 2 }],
         last_indexed: size.last_indexed,
     };
     assert_eq!(size, expected);
@@ -364,8 +366,18 @@ pub(super) fn near(towards: &[f32], off: f32, seed: u64) -> Vec<f32> {
 
 /// Puts in a source whose chunks have these vectors.
 pub(super) fn add(memory: &dyn MemoryStore, path: &str, vectors: &[Vec<f32>]) {
+    add_to(memory, &CollectionName::default(), path, vectors);
+}
+
+pub(super) fn add_to(
+    memory: &dyn MemoryStore,
+    collection: &CollectionName,
+    path: &str,
+    vectors: &[Vec<f32>],
+) {
     let chunks = vectors.iter().map(|_| chunk("", path)).collect();
-    memory.replace(&[source(path, chunks)], SystemTime::now()).unwrap();
+    let source = NewSource { collection: collection.clone(), ..source(path, chunks) };
+    memory.replace(&[source], SystemTime::now()).unwrap();
     let missing = memory.without_vector("m", 0, vectors.len()).unwrap();
     assert_eq!(missing.len(), vectors.len());
     let vectors = missing.into_iter().zip(vectors);

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hob_core::{Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
+use hob_core::{Permit, Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -69,8 +69,18 @@ impl Tool for MemorySearchTool {
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
+        self.call_for(arguments, &Permit::up_to(Reach::Read)).await
+    }
+
+    /// Finds only what the caller may read.
+    async fn call_for(&self, arguments: Value, permit: &Permit) -> Result<String, ToolError> {
         let Arguments { query, top_k } = tool_arguments::read(arguments)?;
-        let query = MemoryQuery { text: query, top_k: top_k.unwrap_or(USUAL).min(MOST), backend: None };
+        let query = MemoryQuery {
+            text: query,
+            top_k: top_k.unwrap_or(USUAL).min(MOST),
+            backend: None,
+            collections: permit.memory.clone(),
+        };
         match self.memory.search(&query).await {
             Ok(found) => Ok(list(&found)),
             // A normal answer for a model.

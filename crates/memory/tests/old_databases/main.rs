@@ -1,6 +1,7 @@
 //! `memory.db` of every older version, with rows: it opens, and keeps its rows. The scripts have what a Hob of each version added to
 //! the database of the version before: its migration as it was released, its rows, and its version.
 
+use hob_core::{CollectionName, CollectionSet};
 use hob_db::{Database, DatabaseError, Migrations, inspect};
 use hob_memory::{MIGRATIONS, MemoryStore, SqliteMemoryStore, WordQuery};
 use hob_testkit::old_database::{file, left_at, schema, user_version, versions};
@@ -24,11 +25,13 @@ fn memory_db_of_every_version_opens_and_keeps_its_rows() {
         assert_eq!(memory.find_words(&query, 10).expect("searched").len(), version, "from version {version}");
         let near = memory.find_vectors("embedder", &[1.0, 0.0, 0.0, 0.0], 10).expect("searched");
         assert_eq!(near.map_or(0, |hits| hits.len()), version, "from version {version}");
+        let owners = memory.size_of(&CollectionSet::of(CollectionName::default())).expect("readable");
+        assert_eq!((owners.sources, owners.vectors), (written, written), "in the owner's collection");
         memory.check().expect("the words are those of the chunks");
         drop(memory);
         let connection = Connection::open(&path).expect("a file");
         assert_eq!(schema(&connection), fresh, "from version {version}");
-        assert_eq!(versions(&connection), [("memory".to_owned(), 3)]);
+        assert_eq!(versions(&connection), [("memory".to_owned(), 4)]);
         assert_eq!(user_version(&connection), 11, "an older Hob refuses this");
     }
 }

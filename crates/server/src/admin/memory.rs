@@ -1,12 +1,15 @@
-//! `POST /v1/memory/search` and `GET /v1/memory/stats`: the user's documents, for the owner only.
+//! `POST /v1/memory/search` and `GET /v1/memory/stats`: documents, of all collections for the owner, and of those that its key names for a
+//! member.
 
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Request, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, Request, State};
 use axum::http::Extensions;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use hob_core::{CollectionName, CollectionSet};
 use hob_memory::{MemoryBackend, MemoryError, MemoryQuery, MemoryService, SearchResults};
 use serde::Deserialize;
 
@@ -21,22 +24,32 @@ use crate::whole_number::WholeNumber;
 const DEFAULT_TOP_K: i64 = 5;
 const MAX_TOP_K: i64 = 100;
 
+/// The most collections that a search can name, as in a key.
+const MAX_COLLECTIONS: usize = 64;
+
 /// The body of a search before it is checked.
 #[derive(Deserialize)]
 struct SearchBody {
     query: String,
     top_k: Option<WholeNumber>,
     backend: Option<String>,
+    collection: Option<String>,
+    collections: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct StatsQuery {
+    collection: Option<String>,
 }
 
 pub(crate) async fn search(
     State(state): State<Arc<ServerState>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let memory = memory_for_owner(&state, request.extensions(), "/v1/memory/search")?;
+    let (memory, allowed) = memory_for(&state, request.extensions(), "/v1/memory/search")?;
     let key = RequestContext::rights(request.extensions()).key;
     let body = read_json(request, &state.body_reader).await?;
-    let query = parse(&body)?;
+    let query = parse(&body, &allowed)?;
     let backend = query.backend.unwrap_or_else(|| memory.backend());
     let found = match state.system.charged_to(key, memory.search(&query)).await {
         // An empty memory has no results.
@@ -48,26 +61,45 @@ pub(crate) async fn search(
 
 pub(crate) async fn stats(
     State(state): State<Arc<ServerState>>,
-    request: Request,
+    query: Result<Query<StatsQuery>, QueryRejection>,
+    extensions: Extensions,
 ) -> Result<Response, ApiError> {
-    let memory = memory_for_owner(&state, request.extensions(), "/v1/memory/stats")?;
-    Ok(not_cached(Json(memory.stats().await?)))
+    let (memory, allowed) = memory_for(&state, &extensions, "/v1/memory/stats")?;
+    let Query(StatsQuery { collection }) = query.map_err(|error| ApiError::malformed(error.body_text()))?;
+    let collections = selected(&allowed, "collection", collection.into_iter().collect())?;
+    Ok(not_cached(Json(memory.stats(collections).await?)))
 }
 
-/// Returns the memory if the caller is the owner.
-fn memory_for_owner<'a>(
+/// The memory, and the collections that the caller may read.
+fn memory_for<'a>(
     state: &'a ServerState,
     extensions: &Extensions,
     path: &str,
-) -> Result<&'a Arc<MemoryService>, ApiError> {
-    if !RequestContext::is_owner(extensions) {
+) -> Result<(&'a Arc<MemoryService>, CollectionSet), ApiError> {
+    let allowed = RequestContext::rights(extensions).collections();
+    if allowed.is_empty() {
         return Err(ApiError::owner_only(path));
     }
-    state.system.memory().ok_or_else(ApiError::no_memory)
+    Ok((state.system.memory().ok_or_else(ApiError::no_memory)?, allowed))
 }
 
-fn parse(body: &[u8]) -> Result<MemoryQuery, ApiError> {
-    let SearchBody { query, top_k, backend } = read(body)?;
+/// The named collections, or all that are allowed.
+fn selected(
+    allowed: &CollectionSet,
+    param: &'static str,
+    names: Vec<String>,
+) -> Result<CollectionSet, ApiError> {
+    if names.len() > MAX_COLLECTIONS {
+        let message = format!("{param}: at most {MAX_COLLECTIONS} collections can be named");
+        return Err(ApiError::invalid(param, message));
+    }
+    let parsed = names.iter().map(|name| CollectionName::parse(name)).collect::<Result<Vec<_>, _>>();
+    let parsed = parsed.map_err(|error| ApiError::invalid(param, format!("{param}: {error}")))?;
+    allowed.select(parsed).map_err(|name| ApiError::collection_not_allowed(param, &name))
+}
+
+fn parse(body: &[u8], allowed: &CollectionSet) -> Result<MemoryQuery, ApiError> {
+    let SearchBody { query, top_k, backend, collection, collections } = read(body)?;
     if query.trim().is_empty() {
         return Err(ApiError::invalid("query", "query is empty; send the words to search for"));
     }
@@ -85,7 +117,15 @@ fn parse(body: &[u8]) -> Result<MemoryQuery, ApiError> {
             ApiError::invalid("backend", format!("backend: expected one of {known}"))
         })?),
     };
-    Ok(MemoryQuery { text: query, top_k: usize::try_from(top_k).unwrap_or(0), backend })
+    let collections = match (collection, collections) {
+        (Some(_), Some(_)) => {
+            let message = "send collection for one collection, or collections for several, not both";
+            return Err(ApiError::invalid("collection", message));
+        }
+        (Some(one), None) => selected(allowed, "collection", vec![one])?,
+        (None, several) => selected(allowed, "collections", several.unwrap_or_default())?,
+    };
+    Ok(MemoryQuery { text: query, top_k: usize::try_from(top_k).unwrap_or(0), backend, collections })
 }
 
 /// Forbids caches to store the answer.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use hob_core::{LimitKind, LimitReached};
+use hob_core::{CollectionName, LimitKind, LimitReached};
 
 use super::{ApiError, TOO_MANY_WRONG_KEYS};
 
@@ -38,6 +38,23 @@ impl ApiError {
     pub(crate) fn model_not_allowed(message: String) -> Self {
         let error = Self::new(StatusCode::FORBIDDEN, "permission_error", message);
         ApiError { param: Some("model".into()), code: Some("model_not_allowed"), ..error }
+    }
+
+    /// The key of a member names no collections of documents.
+    pub(crate) fn no_collections(key: &str) -> Self {
+        let message = format!(
+            "the key '{key}' names no collections of documents. The owner adds some with 'memory' in PATCH /v1/keys/{key}"
+        );
+        Self::new(StatusCode::FORBIDDEN, "permission_error", message)
+    }
+
+    /// Says the same of a collection that does not exist, so that a caller does not learn which do.
+    pub(crate) fn collection_not_allowed(param: &'static str, name: &CollectionName) -> Self {
+        let message = format!(
+            "this key may not read the collection '{name}'. GET /v1/keys/self lists the collections that it may read"
+        );
+        let error = Self::new(StatusCode::FORBIDDEN, "permission_error", message);
+        ApiError { param: Some(param.into()), code: Some("collection_not_allowed"), ..error }
     }
 
     fn key_refused(message: String) -> Self {

@@ -144,7 +144,8 @@ fn from_json<T: serde::de::DeserializeOwned>(
 }
 
 fn write_permit(permit: &Permit) -> String {
-    let Permit { most, also, only, except, tainted, key } = permit;
+    // The collections are those of the key at each run.
+    let Permit { most, also, only, except, tainted, key, memory: _ } = permit;
     json!({ "most": most.as_str(), "also": also, "only": only, "except": except, "tainted": tainted, "key": key })
         .to_string()
 }
@@ -167,5 +168,5 @@ fn read_permit(text: &str) -> Result<Permit, UnreadableColumn> {
     };
     let tainted = permit["tainted"].as_bool().unwrap_or(false);
     let key = permit["key"].as_str().map(Into::into);
-    Ok(Permit { most, also: names(&permit["also"])?, only, except, tainted, key })
+    Ok(Permit { also: names(&permit["also"])?, only, except, tainted, key, ..Permit::up_to(most) })
 }

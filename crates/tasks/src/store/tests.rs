@@ -152,12 +152,12 @@ fn a_task_is_read_as_it_was_saved(new: NewStore) {
         missed: Missed::Skip,
         metadata: [("by".to_owned(), "me".into())].into_iter().collect(),
         permit: Permit {
-            most: Reach::Read,
             also: vec!["x".into()],
             only: Some(vec!["y".into()]),
             except: vec!["z".into()],
             tainted: true,
             key: Some("ana".into()),
+            ..Permit::up_to(Reach::Read)
         },
         ..asked(ScheduleType::Cron, "30 2 * * MON-FRI")
     };

@@ -2,13 +2,16 @@
 
 use anyhow::{Result, bail};
 use hob_config::Config;
+use hob_core::CollectionName;
 
 use crate::args::NetworkAccess;
 use crate::output;
 use crate::output::number::counted;
 
-pub async fn run(config: &Config, path: &str) -> Result<()> {
-    let forgotten = super::documents(config, NetworkAccess::Offline)?.forget(path).await?;
+pub async fn run(config: &Config, path: &str, from: Option<CollectionName>) -> Result<()> {
+    let documents = super::documents(config, NetworkAccess::Offline)?;
+    super::selected(&documents, from.iter().cloned().collect()).await?;
+    let forgotten = documents.forget(path, from).await?;
     if forgotten.sources == 0 {
         bail!("{path} is not in memory. Use the path as it was indexed; 'hob memory search' shows paths.");
     }

@@ -31,7 +31,7 @@ pub async fn run(mut config: Config, args: MemoryIndexArgs, named: NamedFiles) -
     let stop = CancellationToken::new();
     let _dropped = stop.clone().drop_guard();
     count_beside(args.path.clone(), Arc::clone(&listener), stop.clone());
-    let indexing = IndexRequest { backend, listener, stop };
+    let indexing = IndexRequest { backend, collection: args.collection, listener, stop };
     if args.watch {
         let mut is_first = true;
         let mut began = Instant::now();
@@ -39,7 +39,7 @@ pub async fn run(mut config: Config, args: MemoryIndexArgs, named: NamedFiles) -
             bar.clear();
             let skipped = bar.take_skipped();
             // After the first round, only rounds with changes print a line.
-            if is_first || report.indexed + report.removed + report.vectors > 0 {
+            if is_first || changes(report) > 0 {
                 output::note(summary(report, began, &skipped));
             }
             if is_first {
@@ -63,10 +63,16 @@ fn count_beside(path: PathBuf, listener: ProgressListener, stop: CancellationTok
     tokio::task::spawn_blocking(move || count(&path, &*listener, &stop));
 }
 
+/// What a round changed.
+fn changes(report: &IndexReport) -> u64 {
+    report.indexed + report.added + report.removed + report.vectors
+}
+
 /// The outcome in one line, with the names of some skipped files.
 fn summary(report: &IndexReport, began: Instant, skipped_names: &str) -> String {
-    let IndexReport { indexed, unchanged, skipped, removed, chunks, bytes, vectors, failed, .. } = report;
-    let mut text = if indexed + removed + vectors == 0 {
+    let IndexReport { indexed, unchanged, added, skipped, removed, chunks, bytes, vectors, failed, .. } =
+        report;
+    let mut text = if changes(report) == 0 {
         format!("Up to date: {}.", counted(*unchanged, "file"))
     } else {
         let mut text = format!("Indexed {}", counted(*indexed, "file"));
@@ -76,6 +82,7 @@ fn summary(report: &IndexReport, began: Instant, skipped_names: &str) -> String 
         }
         for (count, what) in [
             (vectors, if *vectors == 1 { "new vector" } else { "new vectors" }),
+            (added, "added to the collection"),
             (unchanged, "unchanged"),
             (removed, "removed"),
         ] {

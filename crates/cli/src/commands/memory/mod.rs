@@ -12,13 +12,13 @@ mod stats;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use hob_app::startup::channels::{ChannelParts, open_channels};
 use hob_app::startup::memory::{MemoryWiring, open_memory};
 use hob_app::startup::tasks::{task_options, task_service};
 use hob_app::{Databases, ToolRegistryParts};
 use hob_config::Config;
-use hob_core::EventBus;
+use hob_core::{CollectionName, CollectionSet, EventBus};
 use hob_memory::MemoryService;
 
 use crate::args::{MemoryCommand, NetworkAccess};
@@ -38,8 +38,10 @@ pub fn run(command: MemoryCommand, named: NamedFiles) -> Result<ExitCode> {
             match command {
                 MemoryCommand::Index(args) => index::run(config, args, named).await,
                 MemoryCommand::Search(args) => search::run(&config, args).await,
-                MemoryCommand::Stats { backend, json } => stats::run(&config, backend, json.into()).await,
-                MemoryCommand::Forget { path } => forget::run(&config, &path).await,
+                MemoryCommand::Stats { collection, backend, json } => {
+                    stats::run(&config, collection, backend, json.into()).await
+                }
+                MemoryCommand::Forget { path, collection } => forget::run(&config, &path, collection).await,
             }
         };
         // Dropping the work stops it between two files; indexed files stay indexed.
@@ -59,6 +61,20 @@ fn memory_in(databases: Databases, config: &Config, network: NetworkAccess) -> R
     let first_use = local::first_vectors(network);
     let wiring = MemoryWiring { reader: reader(), first_use, ..MemoryWiring::default() };
     Ok(open_memory(config, &settings::home()?, databases.memory, wiring)?)
+}
+
+/// The named collections; all if none is named. A name without documents is an error, because it is probably misspelt.
+async fn selected(documents: &MemoryService, names: Vec<CollectionName>) -> Result<CollectionSet> {
+    if names.is_empty() {
+        return Ok(CollectionSet::All);
+    }
+    let known = documents.stats(CollectionSet::All).await?.collections;
+    let is_unknown = |name: &&CollectionName| known.iter().all(|known| known.name != name.as_str());
+    if let Some(name) = names.iter().find(is_unknown).filter(|_| !known.is_empty()) {
+        let known: Vec<&str> = known.iter().map(|known| known.name.as_str()).collect();
+        bail!("there is no collection '{name}'; there are {}", known.join(", "));
+    }
+    Ok(CollectionSet::Only(names))
 }
 
 /// What the built-in tools need without an engine.

@@ -25,7 +25,8 @@ const WIDE: u16 = 100;
 
 pub async fn run(config: &Config, args: MemorySearchArgs) -> Result<()> {
     let documents = super::documents(config, args.offline.into())?;
-    let query = MemoryQuery { text: args.query, top_k: args.top_k, backend: args.backend };
+    let collections = super::selected(&documents, args.collection).await?;
+    let query = MemoryQuery { text: args.query, top_k: args.top_k, backend: args.backend, collections };
     let found = {
         let _waiting = Spinner::start("searching");
         documents.search(&query).await?

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use hob_config::Config;
+use hob_core::{CollectionName, DEFAULT_COLLECTION};
 use hob_memory::{MemoryBackend, MemoryStats};
 
 use crate::args::NetworkAccess;
@@ -12,9 +13,15 @@ use crate::output::table;
 use crate::output::text::one_line;
 use crate::output::time;
 
-pub async fn run(config: &Config, backend: Option<MemoryBackend>, format: OutputFormat) -> Result<()> {
+pub async fn run(
+    config: &Config,
+    collections: Vec<CollectionName>,
+    backend: Option<MemoryBackend>,
+    format: OutputFormat,
+) -> Result<()> {
     let documents = super::documents(config, NetworkAccess::Offline)?;
-    let mut stats = documents.stats().await?;
+    let collections = super::selected(&documents, collections).await?;
+    let mut stats = documents.stats(collections).await?;
     stats.backend = backend.unwrap_or(stats.backend);
     match format {
         OutputFormat::Json => output::json(&stats)?,
@@ -36,18 +43,29 @@ fn facts(stats: &MemoryStats) -> Vec<(&'static str, String)> {
         0 => "none".to_owned(),
         some => format!("{some} of {}, by {}", counted(*chunks, "passage"), models.join(", ")),
     };
+    let size = match stats.database_bytes {
+        Some(bytes) => format!("{} read, {} stored", memory(stats.source_bytes), memory(bytes)),
+        None => format!("{} read", memory(stats.source_bytes)),
+    };
     let facts = [
         ("Backend", Some(stats.backend.as_str().to_owned())),
         ("Sources", Some(format!("{sources}, including {}", counted(*notes, "note")))),
         ("Passages", Some(format!("{chunks}, {}", counted(*tokens, "token")))),
         ("Vectors", Some(vectors)),
-        (
-            "Size",
-            Some(format!("{} read, {} stored", memory(stats.source_bytes), memory(stats.database_bytes))),
-        ),
+        ("Collections", collections(stats)),
+        ("Size", Some(size)),
         ("Indexed", stats.last_indexed.as_deref().map(without_fraction)),
     ];
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+/// The collections with the number of their sources. Without named ones, everything is in the owner's.
+fn collections(stats: &MemoryStats) -> Option<String> {
+    if stats.collections.iter().all(|size| size.name == DEFAULT_COLLECTION) {
+        return None;
+    }
+    let shown = stats.collections.iter().map(|size| format!("{} ({})", size.name, size.sources));
+    Some(shown.collect::<Vec<_>>().join(", "))
 }
 
 /// The time without fractions of a second.

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::time::Instant;
 
+use hob_core::CollectionSet;
 use hob_db::DatabaseError;
 use hob_db::postgres::{PostgresDatabase, PostgresMigrations, PostgresTransaction, QueryError};
 use parking_lot::Mutex;
@@ -13,7 +14,10 @@ use crate::store::SnapshotWork;
 /// The migrations of its tables.
 pub const POSTGRES_MIGRATIONS: PostgresMigrations = PostgresMigrations {
     capability: "memory",
-    steps: &[include_str!("../../../migrations/postgres/1_memory.sql")],
+    steps: &[
+        include_str!("../../../migrations/postgres/1_memory.sql"),
+        include_str!("../../../migrations/postgres/2_collections.sql"),
+    ],
     usable_from: 0,
 };
 
@@ -31,6 +35,8 @@ pub(super) struct Statistics {
     pub(super) chunks: u64,
     /// Words of a chunk.
     pub(super) average_length: f64,
+    /// Chunks have larger ids.
+    pub(super) before: i64,
     pub(super) last_chunk: i64,
 }
 
@@ -52,11 +58,16 @@ impl PostgresMemoryStore {
     }
 
     /// `work` runs again after a broken connection.
-    pub(super) fn with_snapshot(&self, work: SnapshotWork<'_>) -> Result<(), DatabaseError> {
+    pub(super) fn with_snapshot(
+        &self,
+        collections: &CollectionSet,
+        work: SnapshotWork<'_>,
+    ) -> Result<(), DatabaseError> {
         self.database.read(|transaction| {
             let snapshot = PostgresSnapshot {
                 transaction: RefCell::new(transaction),
                 store: self,
+                scope: Scope::of(collections),
                 failure: RefCell::new(None),
             };
             let done = work(&snapshot);
@@ -69,9 +80,41 @@ impl PostgresMemoryStore {
     }
 }
 
+/// The names of collections, as a parameter; `None` for all.
+pub(super) struct Scope(pub(super) Option<Vec<String>>);
+
+impl Scope {
+    pub(super) fn of(collections: &CollectionSet) -> Self {
+        let names = collections.names();
+        Scope(names.map(|names| names.iter().map(|name| name.as_str().to_owned()).collect()))
+    }
+
+    /// The condition that a source is in the scope, which is the parameter `parameter`. Without a scope, the planner drops it.
+    pub(super) fn has_source(&self, source: &str, parameter: &str) -> String {
+        match self.0 {
+            Some(_) => format!(
+                "{source} IN (SELECT source FROM memory_collection WHERE name = ANY({parameter}::text[]))"
+            ),
+            None => format!("{parameter}::text[] IS NULL"),
+        }
+    }
+
+    /// The same for a chunk.
+    pub(super) fn has_chunk(&self, chunk: &str, parameter: &str) -> String {
+        match self.0 {
+            Some(_) => format!(
+                "{chunk} IN (SELECT memory_chunk.id FROM memory_chunk JOIN memory_collection USING (source) \
+                 WHERE memory_collection.name = ANY({parameter}::text[]))"
+            ),
+            None => format!("{parameter}::text[] IS NULL"),
+        }
+    }
+}
+
 pub(super) struct PostgresSnapshot<'a, 'c> {
     transaction: RefCell<&'a mut PostgresTransaction<'c>>,
     pub(super) store: &'a PostgresMemoryStore,
+    pub(super) scope: Scope,
     /// The error of a statement, after which the transaction is of no use.
     failure: RefCell<Option<QueryError>>,
 }

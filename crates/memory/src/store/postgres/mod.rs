@@ -23,6 +23,7 @@ mod words;
 use std::collections::HashMap;
 use std::time::SystemTime;
 
+use hob_core::{CollectionName, CollectionSet};
 use hob_db::{DatabaseError, Durability};
 
 use super::{
@@ -30,7 +31,7 @@ use super::{
     SnapshotWork, SourceStamp, StoredPassage,
 };
 use crate::word_query::WordQuery;
-use memory_database::PostgresSnapshot;
+use memory_database::{PostgresSnapshot, Scope};
 
 pub(super) use sources::add_words;
 pub(super) use vectors::create_table as create_vector_table;
@@ -54,12 +55,29 @@ impl MemoryStore for PostgresMemoryStore {
         sources::restamp(self, stamps)
     }
 
+    fn add_to_collection(&self, collection: &CollectionName, paths: &[String]) -> Result<(), DatabaseError> {
+        sources::add_to_collection(self, collection, paths)
+    }
+
     fn remove(&self, paths: &[String]) -> Result<RemovedSources, DatabaseError> {
         sources::remove(self, paths)
     }
 
-    fn paths_below(&self, path: &str, count: usize) -> Result<Vec<String>, DatabaseError> {
-        sources::paths_below(self, path, count)
+    fn remove_from_collection(
+        &self,
+        collection: &CollectionName,
+        paths: &[String],
+    ) -> Result<RemovedSources, DatabaseError> {
+        sources::remove_from_collection(self, collection, paths)
+    }
+
+    fn paths_below(
+        &self,
+        path: &str,
+        collections: &CollectionSet,
+        count: usize,
+    ) -> Result<Vec<String>, DatabaseError> {
+        sources::paths_below(self, path, &Scope::of(collections), count)
     }
 
     fn without_vector(&self, model: &str, after: i64, count: usize) -> Result<Vec<ChunkText>, DatabaseError> {
@@ -74,8 +92,8 @@ impl MemoryStore for PostgresMemoryStore {
         vectors::add_vectors(self, model, vectors)
     }
 
-    fn size(&self) -> Result<MemorySize, DatabaseError> {
-        size::size(self)
+    fn size_of(&self, collections: &CollectionSet) -> Result<MemorySize, DatabaseError> {
+        size::size(self, &Scope::of(collections))
     }
 
     fn check(&self) -> Result<(), DatabaseError> {
@@ -87,8 +105,8 @@ impl MemoryStore for PostgresMemoryStore {
         vectors::build_indexes(self)
     }
 
-    fn snapshot(&self, work: SnapshotWork<'_>) -> Result<(), DatabaseError> {
-        self.with_snapshot(work)
+    fn snapshot_of(&self, collections: &CollectionSet, work: SnapshotWork<'_>) -> Result<(), DatabaseError> {
+        self.with_snapshot(collections, work)
     }
 }
 

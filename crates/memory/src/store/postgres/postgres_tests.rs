@@ -4,7 +4,7 @@ use hob_db::postgres::PostgresDatabase;
 use hob_testkit::{PostgresServer, TestDatabase};
 
 use super::*;
-use crate::store::tests::{add, chunk, connect, near, scattered, source, sources_near};
+use crate::store::tests::{add, add_to, chunk, connect, near, scattered, source, sources_near};
 
 struct Fixture {
     memory: PostgresMemoryStore,
@@ -61,7 +61,7 @@ fn many_vectors_of_a_model_get_an_index_that_finds_nearly_all_of_the_nearest() {
             .read(|transaction| {
                 let ways = if exact { "enable_indexscan" } else { "enable_seqscan" };
                 transaction.run_script(&format!("SET LOCAL {ways} = off"))?;
-                found = vectors::nearest(transaction, "m", &question, 10)?.unwrap_or_default();
+                found = vectors::nearest(transaction, &Scope(None), "m", &question, 10)?.unwrap_or_default();
                 Ok(())
             })
             .unwrap();
@@ -78,6 +78,46 @@ fn many_vectors_of_a_model_get_an_index_that_finds_nearly_all_of_the_nearest() {
     memory.add_vectors("m", &[NewVector { chunk: some[0].chunk, vector: vec![1.0; 8] }]).unwrap();
     assert_eq!(fixture.vector_indexes(), [""; 0]);
     assert_eq!(memory.find_vectors("m", &[1.0; 8], 9).unwrap().unwrap().len(), 1);
+}
+
+#[test]
+fn a_large_collection_among_others_finds_nearly_all_of_its_nearest() {
+    let fixture = fixture();
+    let memory = &fixture.memory;
+    let small = |seed: u64| scattered(seed)[..8].to_vec();
+    let team = CollectionName::parse("team").unwrap();
+    // More than are compared in full.
+    let own: Vec<Vec<f32>> = (0..10_100).map(small).collect();
+    add_to(memory, &team, "/team", &own);
+    add(memory, "/others", &(20_000..24_000).map(small).collect::<Vec<_>>());
+    memory.sync().unwrap();
+    fixture.run("ANALYZE");
+    let scope = CollectionSet::of(team);
+    let mut right = 0;
+    for seed in 20_000..20_020 {
+        let mut found = Vec::new();
+        let read = memory.snapshot_of(&scope, &mut |snapshot| {
+            let hits = snapshot.find_vectors("m", &small(seed), 10)?.unwrap_or_default();
+            assert_eq!(hits.len(), 10);
+            found = snapshot.passages(&hits.iter().map(|hit| hit.chunk).collect::<Vec<_>>(), None)?;
+            Ok(())
+        });
+        read.unwrap();
+        assert!(found.iter().all(|passage| passage.source == "/team"), "{seed}: {found:?}");
+        let question = small(seed);
+        let mut nearest: Vec<(f32, usize)> =
+            own.iter().enumerate().map(|(position, vector)| (cosine(&question, vector), position)).collect();
+        nearest.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let is_right = |position: u32| nearest[..10].iter().any(|(_, own)| *own == position as usize);
+        right += found.iter().filter(|found| is_right(found.position)).count();
+    }
+    assert!(right >= 180, "{right} of 200");
+}
+
+fn cosine(one: &[f32], other: &[f32]) -> f32 {
+    let product =
+        |one: &[f32], other: &[f32]| one.iter().zip(other).map(|(one, other)| one * other).sum::<f32>();
+    product(one, other) / (product(one, one) * product(other, other)).sqrt()
 }
 
 #[test]

@@ -2,28 +2,41 @@
 
 use hob_core::time::Moment;
 use hob_db::DatabaseError;
-use hob_db::postgres::QueryError;
+use hob_db::postgres::{QueryError, Row};
 
-use super::memory_database::PostgresMemoryStore;
+use super::memory_database::{PostgresMemoryStore, Scope};
 use super::vectors::count_vectors;
 use super::word_vector::word_vector;
 use crate::store::MemorySize;
+use crate::types::CollectionSize;
 
 const SIZE: &str = "
     SELECT count(*), count(*) FILTER (WHERE starts_with(path, 'note:')), coalesce(sum(chunks), 0)::bigint,
         coalesce(sum(tokens), 0)::bigint, coalesce(sum(size), 0)::bigint, max(indexed),
         (SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0)::bigint FROM unnest(ARRAY[
-            'memory_source', 'memory_chunk', 'memory_words', 'memory_model', 'memory_vector']) AS tables (name))
-    FROM memory_source";
+            'memory_source', 'memory_collection', 'memory_chunk', 'memory_words', 'memory_model', 'memory_vector'])
+            AS tables (name))
+    FROM memory_source WHERE ";
+
+const COLLECTIONS: &str = "
+    SELECT name, count(*), coalesce(sum(chunks), 0)::bigint
+    FROM memory_collection JOIN memory_source ON memory_source.id = source
+    WHERE $1::text[] IS NULL OR name = ANY($1) GROUP BY name ORDER BY name";
 
 /// Chunks that are checked at once.
 const CHECKED: i64 = 1_000;
 
-pub(super) fn size(store: &PostgresMemoryStore) -> Result<MemorySize, DatabaseError> {
+pub(super) fn size(store: &PostgresMemoryStore, scope: &Scope) -> Result<MemorySize, DatabaseError> {
+    let sql = format!("{SIZE}{}", scope.has_source("id", "$1"));
     store.database.read(|transaction| {
-        let row = transaction.query_one(SIZE, &[])?;
+        let row = transaction.query_one(&sql, &[&scope.0])?;
         let number = |column| row.try_get::<_, i64>(column).map(i64::unsigned_abs);
-        let models = transaction.query("SELECT name FROM memory_model ORDER BY name", &[])?;
+        let vectors = count_vectors(transaction, scope)?;
+        let collections = transaction.query(COLLECTIONS, &[&scope.0])?;
+        let collection = |row: &Row| {
+            let number = |column| row.try_get::<_, i64>(column).map(i64::unsigned_abs);
+            Ok(CollectionSize { name: row.try_get(0)?, sources: number(1)?, chunks: number(2)? })
+        };
         Ok(MemorySize {
             sources: number(0)?,
             notes: number(1)?,
@@ -31,8 +44,9 @@ pub(super) fn size(store: &PostgresMemoryStore) -> Result<MemorySize, DatabaseEr
             tokens: number(3)?,
             source_bytes: number(4)?,
             database_bytes: number(6)?,
-            vectors: if models.is_empty() { 0 } else { count_vectors(transaction)? },
-            models: models.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?,
+            vectors: vectors.iter().map(|(_, count)| count).sum(),
+            models: vectors.into_iter().map(|(model, _)| model).collect(),
+            collections: collections.iter().map(collection).collect::<Result<_, QueryError>>()?,
             last_indexed: row.try_get::<_, Option<i64>>(5)?.map(Moment::from_microseconds),
         })
     })

@@ -6,11 +6,12 @@
 use std::collections::HashMap;
 use std::time::SystemTime;
 
+use hob_core::CollectionName;
 use hob_core::time::Moment;
 use hob_db::postgres::{PostgresTransaction, QueryError, Row, ToSql, Type};
 use hob_db::{DatabaseError, Durability};
 
-use super::memory_database::PostgresMemoryStore;
+use super::memory_database::{PostgresMemoryStore, Scope};
 use super::tokenizer::Tokenizer;
 use super::word_vector::word_vector;
 use crate::store::columns::{range_below, stored_size, unit_name};
@@ -116,8 +117,14 @@ pub(super) fn replace(
         })
         .collect();
     let indexed = Moment::of(now).microseconds();
+    let collections: Vec<&str> = sources.iter().map(|source| source.collection.as_str()).collect();
     store.database.write_with(durability, |transaction| {
         let ids = save_sources(transaction, sources, &rows, indexed)?;
+        transaction.execute(
+            "INSERT INTO memory_collection (name, source) \
+             SELECT * FROM unnest($1::text[], $2::bigint[]) ON CONFLICT DO NOTHING",
+            &[&collections, &ids],
+        )?;
         transaction.execute("DELETE FROM memory_chunk WHERE source = ANY($1)", &[&ids])?;
         let chunk_ids = transaction.query(
             "SELECT nextval(pg_get_serial_sequence('memory_chunk', 'id')) FROM generate_series(1, $1::bigint)",
@@ -244,17 +251,63 @@ pub(super) fn remove(store: &PostgresMemoryStore, paths: &[String]) -> Result<Re
     })
 }
 
+pub(super) fn add_to_collection(
+    store: &PostgresMemoryStore,
+    collection: &CollectionName,
+    paths: &[String],
+) -> Result<(), DatabaseError> {
+    store.database.write_with(Durability::ProcessEnd, |transaction| {
+        transaction.query(LOCK, &[&paths])?;
+        transaction.execute(
+            "INSERT INTO memory_collection (name, source) \
+             SELECT $1::text, id FROM memory_source WHERE path = ANY($2) ON CONFLICT DO NOTHING",
+            &[&collection.as_str(), &paths],
+        )?;
+        Ok(())
+    })
+}
+
+pub(super) fn remove_from_collection(
+    store: &PostgresMemoryStore,
+    collection: &CollectionName,
+    paths: &[String],
+) -> Result<RemovedSources, DatabaseError> {
+    store.database.write_with(Durability::ProcessEnd, |transaction| {
+        let locked = transaction.query(LOCK, &[&paths])?;
+        let ids = locked.iter().map(|row| row.try_get(0)).collect::<Result<Vec<i64>, _>>()?;
+        let removed = transaction.query(
+            "DELETE FROM memory_collection USING memory_source \
+             WHERE memory_source.id = source AND name = $1 AND source = ANY($2) RETURNING source, chunks",
+            &[&collection.as_str(), &ids],
+        )?;
+        let (mut gone, mut chunks) = (Vec::with_capacity(removed.len()), 0);
+        for row in &removed {
+            gone.push(row.try_get::<_, i64>(0)?);
+            chunks += row.try_get::<_, i64>(1)?.unsigned_abs();
+        }
+        transaction.execute(
+            "DELETE FROM memory_source WHERE id = ANY($1) \
+                 AND NOT EXISTS (SELECT FROM memory_collection WHERE source = memory_source.id)",
+            &[&gone],
+        )?;
+        Ok(RemovedSources { sources: gone.len() as u64, chunks })
+    })
+}
+
 pub(super) fn paths_below(
     store: &PostgresMemoryStore,
     path: &str,
+    scope: &Scope,
     count: usize,
 ) -> Result<Vec<String>, DatabaseError> {
     let (exact, first, end) = range_below(path);
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    let sql = format!(
+        "SELECT path FROM memory_source WHERE (path = $1 OR (path >= $2 AND path < $3)) AND {} LIMIT $4",
+        scope.has_source("id", "$5")
+    );
     store.database.read(|transaction| {
-        let rows = transaction.query(
-            "SELECT path FROM memory_source WHERE path = $1 OR (path >= $2 AND path < $3) LIMIT $4",
-            &[&exact, &first, &end, &(count as i64)],
-        )?;
+        let rows = transaction.query(&sql, &[&exact, &first, &end, &count, &scope.0])?;
         rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
     })
 }

@@ -6,7 +6,7 @@
 use hob_db::postgres::{PostgresTransaction, QueryError, Row};
 use hob_db::{DatabaseError, Durability};
 
-use super::memory_database::{PostgresMemoryStore, PostgresSnapshot};
+use super::memory_database::{PostgresMemoryStore, PostgresSnapshot, Scope};
 use crate::quantise::normalise;
 use crate::store::marks::storable;
 use crate::store::{ChunkHit, ChunkText, NewVector};
@@ -25,6 +25,9 @@ const LEAST_PGVECTOR: (u32, u32) = (0, 8);
 
 /// Up to this many vectors of a model are compared in full.
 const FEW: i64 = 5_000;
+
+/// Up to this many vectors of some collections are compared in full, because the index has those of all.
+const FEW_IN_SCOPE: i64 = 10_000;
 
 /// The most numbers of a vector that pgvector can index. Longer ones are compared in full.
 const MAX_INDEXED_DIMENSIONS: i64 = 4_000;
@@ -102,10 +105,24 @@ pub(super) fn count_without_vector(store: &PostgresMemoryStore, model: &str) -> 
     })
 }
 
-/// Only if there is a model: otherwise the table may not exist.
-pub(super) fn count_vectors(transaction: &mut PostgresTransaction<'_>) -> Result<u64, QueryError> {
-    let row = transaction.query_one("SELECT count(*) FROM memory_vector", &[])?;
-    Ok(row.try_get::<_, i64>(0)?.unsigned_abs())
+/// The models with the number of their vectors in the scope, by name. Models without one are listed only without a scope.
+pub(super) fn count_vectors(
+    transaction: &mut PostgresTransaction<'_>,
+    scope: &Scope,
+) -> Result<Vec<(String, u64)>, QueryError> {
+    // Without a model, the table of vectors may not exist.
+    if transaction.query_opt("SELECT FROM memory_model LIMIT 1", &[])?.is_none() {
+        return Ok(Vec::new());
+    }
+    let sql = format!(
+        "SELECT name, coalesce(vectors, 0) FROM memory_model LEFT JOIN ( \
+             SELECT model, count(*) AS vectors FROM memory_vector WHERE {} GROUP BY model \
+         ) AS counted ON model = memory_model.id \
+         WHERE $1::text[] IS NULL OR vectors > 0 ORDER BY name",
+        scope.has_chunk("chunk", "$1")
+    );
+    let rows = transaction.query(&sql, &[&scope.0])?;
+    rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get::<_, i64>(1)?.unsigned_abs()))).collect()
 }
 
 pub(super) fn add_vectors(
@@ -239,17 +256,28 @@ pub(super) fn build_indexes(store: &PostgresMemoryStore) -> Result<(), DatabaseE
     })
 }
 
+fn chunks_in(transaction: &mut PostgresTransaction<'_>, scope: &Scope) -> Result<i64, QueryError> {
+    let sql = format!(
+        "SELECT coalesce(sum(chunks), 0)::bigint FROM memory_source WHERE {}",
+        scope.has_source("id", "$1")
+    );
+    Ok(transaction.query_one(&sql, &[&scope.0])?.try_get(0)?)
+}
+
 pub(super) fn find_vectors(
     snapshot: &PostgresSnapshot<'_, '_>,
     model: &str,
     vector: &[f32],
     count: usize,
 ) -> Result<Option<Vec<ChunkHit>>, DatabaseError> {
-    snapshot.run(|transaction| nearest(transaction, model, vector, count))
+    snapshot.run(|transaction| nearest(transaction, &snapshot.scope, model, vector, count))
 }
 
+/// An index has the vectors of all collections. A search of some follows it past the others, and pgvector ends it after so many of
+/// them. So the vectors of a small collection are compared in full, and also those of a large one if the index gave too few.
 pub(super) fn nearest(
     transaction: &mut PostgresTransaction<'_>,
+    scope: &Scope,
     model: &str,
     vector: &[f32],
     count: usize,
@@ -264,23 +292,39 @@ pub(super) fn nearest(
         "SELECT set_config('hnsw.ef_search', $1, true), set_config('hnsw.iterative_scan', 'strict_order', true)",
         &[&candidates.to_string()],
     )?;
+    let is_small = scope.0.is_some() && chunks_in(transaction, scope)? <= FEW_IN_SCOPE;
     let (expression, dimensions, id) = (model.vector(), model.dimensions, model.id);
     let distance = format!("{expression} <#> $1::real[]::halfvec({dimensions})");
-    let by_index = format!(
-        "SELECT chunk, -({distance}) FROM memory_vector WHERE model = {id} ORDER BY {distance} LIMIT $2"
-    );
+    let own = format!("model = {id} AND {}", scope.has_chunk("chunk", "$3"));
+    let by_index =
+        format!("SELECT chunk, -({distance}) FROM memory_vector WHERE {own} ORDER BY {distance} LIMIT $2");
     let newest = format!(
         "SELECT chunk, -({distance}) FROM (\
-             SELECT chunk, vector FROM memory_vector WHERE model = {id} ORDER BY chunk DESC LIMIT {NEWEST}) AS newest \
+             SELECT chunk, vector FROM memory_vector WHERE {own} ORDER BY chunk DESC LIMIT {NEWEST}) AS newest \
          ORDER BY {distance}, chunk LIMIT $2"
     );
+    // Read first, because the planner would use the index again.
+    let in_full = format!(
+        "WITH own AS MATERIALIZED (SELECT chunk, vector FROM memory_vector WHERE {own}) \
+         SELECT chunk, -({distance}) FROM own ORDER BY {distance}, chunk LIMIT $2"
+    );
     let mut hits: Vec<ChunkHit> = Vec::new();
-    for statement in [by_index, newest] {
-        for row in transaction.query(&statement, &[&normal, &(count as i64)])? {
+    let mut add = |statement: &str| {
+        for row in transaction.query(statement, &[&normal, &(count as i64), &scope.0])? {
             let hit = ChunkHit { chunk: row.try_get(0)?, score: row.try_get(1)? };
             if hits.iter().all(|known| known.chunk != hit.chunk) {
                 hits.push(hit);
             }
+        }
+        Ok::<_, QueryError>(hits.len())
+    };
+    if is_small {
+        add(&in_full)?;
+    } else {
+        let found = add(&by_index)?;
+        add(&newest)?;
+        if scope.0.is_some() && found < count {
+            add(&in_full)?;
         }
     }
     hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.chunk.cmp(&other.chunk)));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use hob_db::DatabaseError;
 use hob_db::postgres::{PostgresTransaction, QueryError};
 
-use super::memory_database::{PostgresMemoryStore, PostgresSnapshot, Statistics};
+use super::memory_database::{PostgresMemoryStore, PostgresSnapshot, Scope, Statistics};
 use super::word_vector::QueryTerm;
 use crate::store::ChunkHit;
 use crate::word_plan::{CountedTerm, MAX_RANKED, plan};
@@ -27,12 +27,13 @@ const STATISTICS_AGE: Duration = Duration::from_secs(10);
 /// The lowest weight of a word, which is in most chunks.
 const LEAST_WEIGHT: f64 = 1e-6;
 
+/// In these statements `{own}` is the condition that a chunk is in the scope.
 const COUNT: &str = "
-    SELECT (SELECT count(*) FROM memory_words WHERE words @@ term)
+    SELECT (SELECT count(*) FROM memory_words WHERE words @@ term AND {own})
     FROM unnest($1::text[]::tsquery[]) WITH ORDINALITY AS asked (term, place) ORDER BY place";
 
 const COUNT_SAMPLED: &str = "
-    SELECT (SELECT count(*) FROM memory_words WHERE words @@ term AND chunk % 64 = 0)
+    SELECT (SELECT count(*) FROM memory_words WHERE words @@ term AND chunk % 64 = 0 AND {own})
     FROM unnest($1::text[]::tsquery[]) WITH ORDINALITY AS asked (term, place) ORDER BY place";
 
 /// A hit in the title counts four times. The occurrences of a phrase are not counted: one that is there is there once.
@@ -42,7 +43,7 @@ const RANK: &str = "
             AS asked (anywhere, in_title, in_text, is_phrase, weight)
     )
     SELECT chunk, sum(weight * 2.2 / (1 + 1.2 * (0.25 + 0.75 * (length / $6::float8)) / frequency)) AS score
-    FROM (SELECT chunk, length, words FROM memory_words WHERE words @@ $7::text::tsquery AND chunk > $8) AS hit
+    FROM (SELECT chunk, length, words FROM memory_words WHERE words @@ $7::text::tsquery AND chunk > $8 AND {own}) AS hit
         JOIN term ON words @@ anywhere
         CROSS JOIN LATERAL (SELECT CASE
             WHEN is_phrase THEN greatest(4 * (words @@ in_title)::int + (words @@ in_text)::int, 1)
@@ -65,8 +66,9 @@ pub(super) fn find_words(
         if terms.is_empty() {
             return Ok(Vec::new());
         }
-        let statistics = statistics(snapshot.store, transaction)?;
-        Search { transaction, terms, statistics, count }.find()
+        let scope = &snapshot.scope;
+        let statistics = statistics(snapshot.store, transaction, scope)?;
+        Search { transaction, scope, terms, statistics, count }.find()
     })
 }
 
@@ -93,11 +95,16 @@ fn terms(store: &PostgresMemoryStore, query: &WordQuery) -> Result<Vec<Option<Qu
     Ok(phrases.iter().map(|words| QueryTerm::of(words)).collect())
 }
 
-/// Those of a small memory are read each time.
+/// All of them are those of the scope, so that common words of other collections do not hide its chunks, and ranks tell nothing of them.
+/// Those of some collections, or of a small memory, are read each time.
 fn statistics(
     store: &PostgresMemoryStore,
     transaction: &mut PostgresTransaction<'_>,
+    scope: &Scope,
 ) -> Result<Statistics, QueryError> {
+    if scope.0.is_some() {
+        return scoped_statistics(transaction, scope);
+    }
     if let Some((read, statistics)) = *store.statistics.lock()
         && read.elapsed() < STATISTICS_AGE
     {
@@ -110,13 +117,37 @@ fn statistics(
     )?;
     let chunks = row.try_get::<_, i64>(0)?.unsigned_abs();
     let average_length = (row.try_get::<_, f64>(1)? / chunks.max(1) as f64).max(1.0);
-    let statistics = Statistics { chunks, average_length, last_chunk: row.try_get(2)? };
+    let statistics = Statistics { chunks, average_length, before: 0, last_chunk: row.try_get(2)? };
     *store.statistics.lock() = (chunks > MAX_RANKED).then(|| (Instant::now(), statistics));
     Ok(statistics)
 }
 
+fn scoped_statistics(
+    transaction: &mut PostgresTransaction<'_>,
+    scope: &Scope,
+) -> Result<Statistics, QueryError> {
+    let sql = format!(
+        "SELECT coalesce(sum(chunks), 0)::bigint, coalesce(sum(words), 0)::float8 FROM memory_source WHERE {}",
+        scope.has_source("id", "$1")
+    );
+    let row = transaction.query_one(&sql, &[&scope.0])?;
+    let chunks = row.try_get::<_, i64>(0)?.unsigned_abs();
+    let average_length = (row.try_get::<_, f64>(1)? / chunks.max(1) as f64).max(1.0);
+    if chunks <= MAX_RANKED {
+        // All of them are ranked, whatever their ids.
+        return Ok(Statistics { chunks, average_length, before: 0, last_chunk: 0 });
+    }
+    let sql = format!(
+        "SELECT coalesce(min(id), 1) - 1, coalesce(max(id), 0) FROM memory_chunk WHERE {}",
+        scope.has_source("source", "$1")
+    );
+    let row = transaction.query_one(&sql, &[&scope.0])?;
+    Ok(Statistics { chunks, average_length, before: row.try_get(0)?, last_chunk: row.try_get(1)? })
+}
+
 struct Search<'a, 'c> {
     transaction: &'a mut PostgresTransaction<'c>,
+    scope: &'a Scope,
     terms: Vec<QueryTerm>,
     statistics: Statistics,
     count: usize,
@@ -124,7 +155,7 @@ struct Search<'a, 'c> {
 
 impl Search<'_, '_> {
     fn find(mut self) -> Result<Vec<ChunkHit>, QueryError> {
-        let Statistics { chunks, last_chunk, .. } = self.statistics;
+        let Statistics { chunks, before, last_chunk, .. } = self.statistics;
         let mut terms = self.counted()?;
         if chunks <= MAX_RANKED {
             return self.rank(&terms, &any(&terms), 0);
@@ -133,8 +164,8 @@ impl Search<'_, '_> {
         while hits.len() < self.count && !terms.is_empty() {
             let plan = plan(terms, |selecting| self.about(&all(selecting)))?;
             let oldest = match plan.too_many {
-                Some(rows) => last_chunk - share(last_chunk, rows),
-                None => 0,
+                Some(rows) => last_chunk - share(last_chunk - before, rows),
+                None => before,
             };
             // Hits of common words rank below those of rare ones.
             let worst = hits.last().map_or(f64::INFINITY, |hit| hit.score);
@@ -175,11 +206,12 @@ impl Search<'_, '_> {
         Ok(names.into_iter().zip(counts).map(|(term, chunks)| CountedTerm { term, chunks }).collect())
     }
 
-    fn counts(&mut self, sql: &'static str, terms: &[String]) -> Result<Vec<u64>, QueryError> {
+    fn counts(&mut self, sql: &str, terms: &[String]) -> Result<Vec<u64>, QueryError> {
         if terms.is_empty() {
             return Ok(Vec::new());
         }
-        let rows = self.transaction.query(sql, &[&terms])?;
+        let sql = sql.replace("{own}", &self.scope.has_chunk("chunk", "$2"));
+        let rows = self.transaction.query(&sql, &[&terms, &self.scope.0])?;
         rows.iter().map(|row| Ok(row.try_get::<_, i64>(0)?.unsigned_abs())).collect()
     }
 
@@ -206,7 +238,7 @@ impl Search<'_, '_> {
         let weights: Vec<f64> =
             ranking.iter().map(|term| weight(self.statistics.chunks, term.chunks)).collect();
         let rows = self.transaction.query(
-            RANK,
+            &RANK.replace("{own}", &self.scope.has_chunk("chunk", "$10")),
             &[
                 &strings(|term| &term.anywhere),
                 &strings(|term| &term.in_title),
@@ -217,6 +249,7 @@ impl Search<'_, '_> {
                 &expression,
                 &oldest,
                 &(self.count as i64),
+                &self.scope.0,
             ],
         )?;
         rows.iter().map(|row| Ok(ChunkHit { chunk: row.try_get(0)?, score: row.try_get(1)? })).collect()
@@ -230,10 +263,10 @@ fn weight(chunks: u64, with_word: u64) -> f64 {
     if weight > 0.0 { weight } else { LEAST_WEIGHT }
 }
 
-/// The range of ids with about as many chunks as can be ranked.
-fn share(last: i64, rows: u64) -> i64 {
-    let share = last.unsigned_abs() as f64 * MAX_RANKED as f64 / rows.max(1) as f64;
-    (share as i64).min(last)
+/// The part of a range of ids with about as many chunks as can be ranked.
+fn share(range: i64, rows: u64) -> i64 {
+    let share = range.unsigned_abs() as f64 * MAX_RANKED as f64 / rows.max(1) as f64;
+    (share as i64).min(range)
 }
 
 fn all(lists: &[Vec<CountedTerm>]) -> String {

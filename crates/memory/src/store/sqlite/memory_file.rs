@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use hob_core::CollectionSet;
 use hob_db::{Database, DatabaseError, Durability, Migrations};
 use parking_lot::RwLock;
 use rusqlite::{Connection, Transaction};
@@ -16,6 +17,7 @@ pub const MIGRATIONS: Migrations = Migrations {
         include_str!("../../../migrations/1_chunks.sql"),
         include_str!("../../../migrations/2_words_by_hand.sql"),
         include_str!("../../../migrations/3_vectors_gone.sql"),
+        include_str!("../../../migrations/4_collections.sql"),
     ],
     legacy_versions: &[1, 2, 3],
 };
@@ -83,10 +85,33 @@ pub(super) fn retry_when_busy<T>(write: impl Fn() -> Result<T, DatabaseError>) -
     }
 }
 
+/// The sources of a scope, whose names are the parameter `{scope}`.
+pub(super) const SOURCES_IN_SCOPE: &str =
+    "SELECT source FROM memory_collection WHERE name IN (SELECT value FROM json_each({scope}))";
+
+/// The names of collections in the form of a parameter: a JSON array, or NULL for all.
+pub(super) struct Scope(pub(super) Option<String>);
+
+impl Scope {
+    pub(super) fn of(collections: &CollectionSet) -> Self {
+        Scope(collections.names().map(|names| serde_json::json!(names).to_string()))
+    }
+
+    /// The condition that `source` is in the scope, which is the parameter `parameter`.
+    pub(super) fn condition(&self, source: &str, parameter: &str) -> String {
+        match self.0 {
+            Some(_) => format!("{source} IN ({})", SOURCES_IN_SCOPE.replace("{scope}", parameter)),
+            // The parameter is used in any case.
+            None => format!("{parameter} IS NULL"),
+        }
+    }
+}
+
 pub(super) struct SqliteSnapshot<'a> {
     pub(super) connection: &'a Connection,
     pub(super) database: &'a Database,
     pub(super) codes: &'a RwLock<VectorCodes>,
+    pub(super) scope: Scope,
 }
 
 impl SqliteSnapshot<'_> {

@@ -19,6 +19,7 @@ mod words;
 use std::collections::HashMap;
 use std::time::SystemTime;
 
+use hob_core::{CollectionName, CollectionSet};
 use hob_db::DatabaseError;
 
 use super::{
@@ -26,7 +27,7 @@ use super::{
     SnapshotWork, SourceStamp, StoredPassage,
 };
 use crate::word_query::WordQuery;
-use memory_file::{SqliteSnapshot, retry_when_busy};
+use memory_file::{Scope, SqliteSnapshot, retry_when_busy};
 
 pub use memory_file::{MIGRATIONS, SqliteMemoryStore};
 
@@ -47,12 +48,29 @@ impl MemoryStore for SqliteMemoryStore {
         sources::restamp(self, stamps)
     }
 
+    fn add_to_collection(&self, collection: &CollectionName, paths: &[String]) -> Result<(), DatabaseError> {
+        sources::add_to_collection(self, collection, paths)
+    }
+
     fn remove(&self, paths: &[String]) -> Result<RemovedSources, DatabaseError> {
         sources::remove(self, paths)
     }
 
-    fn paths_below(&self, path: &str, count: usize) -> Result<Vec<String>, DatabaseError> {
-        sources::paths_below(self, path, count)
+    fn remove_from_collection(
+        &self,
+        collection: &CollectionName,
+        paths: &[String],
+    ) -> Result<RemovedSources, DatabaseError> {
+        sources::remove_from_collection(self, collection, paths)
+    }
+
+    fn paths_below(
+        &self,
+        path: &str,
+        collections: &CollectionSet,
+        count: usize,
+    ) -> Result<Vec<String>, DatabaseError> {
+        sources::paths_below(self, path, &Scope::of(collections), count)
     }
 
     fn without_vector(&self, model: &str, after: i64, count: usize) -> Result<Vec<ChunkText>, DatabaseError> {
@@ -67,8 +85,8 @@ impl MemoryStore for SqliteMemoryStore {
         vectors::add_vectors(self, model, vectors)
     }
 
-    fn size(&self) -> Result<MemorySize, DatabaseError> {
-        size::size(self)
+    fn size_of(&self, collections: &CollectionSet) -> Result<MemorySize, DatabaseError> {
+        size::size(self, &Scope::of(collections))
     }
 
     fn check(&self) -> Result<(), DatabaseError> {
@@ -79,9 +97,10 @@ impl MemoryStore for SqliteMemoryStore {
         retry_when_busy(|| self.database.sync())
     }
 
-    fn snapshot(&self, work: SnapshotWork<'_>) -> Result<(), DatabaseError> {
+    fn snapshot_of(&self, collections: &CollectionSet, work: SnapshotWork<'_>) -> Result<(), DatabaseError> {
         self.database.read(|connection| {
-            Ok(work(&SqliteSnapshot { connection, database: &self.database, codes: &self.codes }))
+            let scope = Scope::of(collections);
+            Ok(work(&SqliteSnapshot { connection, database: &self.database, codes: &self.codes, scope }))
         })?
     }
 }

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::time::SystemTime;
 
+use hob_core::CollectionName;
 use hob_core::time::Moment;
 use hob_db::{DatabaseError, Durability};
 use rusqlite::{OptionalExtension, Transaction, params};
 
-use super::memory_file::SqliteMemoryStore;
+use super::memory_file::{Scope, SqliteMemoryStore};
 use super::vectors::shorten_deleted_list;
 use super::words;
 use crate::store::columns::{range_below, stored_size, unit_name};
@@ -62,8 +63,11 @@ fn replace_with(
     let indexed = Moment::of(now).microseconds();
     store.write(durability, |transaction| {
         // Deletions flush the word index, so all of them come first.
+        let mut remove_chunks = transaction.prepare_cached(
+            "DELETE FROM memory_chunk WHERE source = (SELECT id FROM memory_source WHERE path = ?1)",
+        )?;
         for source in sources {
-            remove_source(transaction, &source.path)?;
+            remove_chunks.execute([&source.path])?;
         }
         for source in sources {
             insert_source(transaction, source, indexed)?;
@@ -101,17 +105,67 @@ pub(super) fn remove(store: &SqliteMemoryStore, paths: &[String]) -> Result<Remo
     })
 }
 
+pub(super) fn add_to_collection(
+    store: &SqliteMemoryStore,
+    collection: &CollectionName,
+    paths: &[String],
+) -> Result<(), DatabaseError> {
+    store.write(Durability::ProcessEnd, |transaction| {
+        let mut statement = transaction.prepare_cached(
+            "INSERT INTO memory_collection (name, source) SELECT ?1, id FROM memory_source WHERE path = ?2 \
+             ON CONFLICT DO NOTHING",
+        )?;
+        for path in paths {
+            statement.execute([collection.as_str(), path])?;
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn remove_from_collection(
+    store: &SqliteMemoryStore,
+    collection: &CollectionName,
+    paths: &[String],
+) -> Result<RemovedSources, DatabaseError> {
+    store.write(Durability::ProcessEnd, |transaction| {
+        let mut find = transaction.prepare_cached("SELECT id, chunks FROM memory_source WHERE path = ?1")?;
+        let mut remove =
+            transaction.prepare_cached("DELETE FROM memory_collection WHERE name = ?1 AND source = ?2")?;
+        let mut is_elsewhere = transaction
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM memory_collection WHERE source = ?1)")?;
+        let mut removed = RemovedSources::default();
+        for path in paths {
+            let found: Option<(i64, i64)> =
+                find.query_row([path], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+            let Some((id, chunks)) = found else { continue };
+            if remove.execute(params![collection.as_str(), id])? == 0 {
+                continue;
+            }
+            removed.sources += 1;
+            removed.chunks += chunks.unsigned_abs();
+            if !is_elsewhere.query_row([id], |row| row.get::<_, bool>(0))? {
+                remove_source(transaction, path)?;
+            }
+        }
+        shorten_deleted_list(transaction)?;
+        Ok(removed)
+    })
+}
+
 pub(super) fn paths_below(
     store: &SqliteMemoryStore,
     path: &str,
+    scope: &Scope,
     count: usize,
 ) -> Result<Vec<String>, DatabaseError> {
     let (exact, first, end) = range_below(path);
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
     store.database.read(|connection| {
-        let mut statement = connection.prepare_cached(
-            "SELECT path FROM memory_source WHERE path = ?1 OR (path >= ?2 AND path < ?3) LIMIT ?4",
-        )?;
-        let rows = statement.query_map(params![exact, first, end, count as i64], |row| row.get(0))?;
+        let mut statement = connection.prepare_cached(&format!(
+            "SELECT path FROM memory_source WHERE (path = ?1 OR (path >= ?2 AND path < ?3)) AND {} LIMIT ?4",
+            scope.condition("id", "?5")
+        ))?;
+        let rows = statement.query_map(params![exact, first, end, count, scope.0], |row| row.get(0))?;
         rows.collect()
     })
 }
@@ -128,27 +182,40 @@ fn remove_source(transaction: &Transaction<'_>, path: &str) -> rusqlite::Result<
     Ok(Some(chunks as u64))
 }
 
+/// A known source keeps its id, and so its collections.
 fn insert_source(transaction: &Transaction<'_>, source: &NewSource, indexed: i64) -> rusqlite::Result<()> {
-    let NewSource { path, title, place, stamp, chunks } = source;
+    let NewSource { collection, path, title, place, stamp, chunks } = source;
     let tokens: i64 = chunks.iter().map(|chunk| i64::from(chunk.tokens)).sum();
-    transaction
+    let id: i64 = transaction
         .prepare_cached(
             "INSERT INTO memory_source (path, title, place, hash, modified, size, recipe, indexed, chunks, \
-             tokens) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+             tokens) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
+             ON CONFLICT (path) DO UPDATE SET title = excluded.title, place = excluded.place, \
+                 hash = excluded.hash, modified = excluded.modified, size = excluded.size, \
+                 recipe = excluded.recipe, indexed = excluded.indexed, chunks = excluded.chunks, \
+                 tokens = excluded.tokens \
+             RETURNING id",
         )?
-        .execute(params![
-            path,
-            title,
-            unit_name(*place),
-            stamp.hash,
-            stamp.modified,
-            stored_size(stamp.size),
-            stamp.recipe,
-            indexed,
-            chunks.len() as i64,
-            tokens
-        ])?;
-    let id = transaction.last_insert_rowid();
+        .query_row(
+            params![
+                path,
+                title,
+                unit_name(*place),
+                stamp.hash,
+                stamp.modified,
+                stored_size(stamp.size),
+                stamp.recipe,
+                indexed,
+                chunks.len() as i64,
+                tokens
+            ],
+            |row| row.get(0),
+        )?;
+    transaction
+        .prepare_cached(
+            "INSERT INTO memory_collection (name, source) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![collection.as_str(), id])?;
     let mut statement = transaction.prepare_cached(
         "INSERT INTO memory_chunk (source, position, title, text, line, end_line, tokens) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",

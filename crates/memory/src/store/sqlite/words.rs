@@ -1,9 +1,11 @@
 //! Word search, best first.
 
+use std::ops::RangeInclusive;
+
 use hob_db::DatabaseError;
 use rusqlite::{Connection, Transaction, params};
 
-use super::memory_file::SqliteSnapshot;
+use super::memory_file::{Scope, SqliteSnapshot};
 use crate::store::ChunkHit;
 use crate::word_plan::{CountedTerm, MAX_RANKED, WordPlan, plan};
 use crate::word_query::WordQuery;
@@ -20,7 +22,7 @@ pub(super) fn find_words(
     query: &WordQuery,
     count: usize,
 ) -> Result<Vec<ChunkHit>, DatabaseError> {
-    snapshot.explained(|connection| find(connection, query, count))
+    snapshot.explained(|connection| Search { connection, scope: &snapshot.scope }.find(query, count))
 }
 
 pub(super) fn covering(
@@ -74,32 +76,106 @@ fn covers(connection: &Connection, query: &WordQuery, chunk: i64, share: f64) ->
     Ok(false)
 }
 
-fn find(connection: &Connection, query: &WordQuery, count: usize) -> rusqlite::Result<Vec<ChunkHit>> {
-    // The highest id approximates the count, and is fast.
-    let last: i64 =
-        connection.query_row("SELECT coalesce(max(id), 0) FROM memory_chunk", [], |row| row.get(0))?;
-    if last.unsigned_abs() <= MAX_RANKED {
-        return rank(connection, &query.any(), 0, count);
-    }
-    let count_term = |term: &String| Ok(CountedTerm { term: term.clone(), chunks: about(connection, term)? });
-    let mut terms = query.terms().iter().map(count_term).collect::<rusqlite::Result<Vec<_>>>()?;
-    let mut hits: Vec<ChunkHit> = Vec::new();
-    while hits.len() < count && !terms.is_empty() {
-        let plan = plan(terms, |selecting| about(connection, &all(selecting)))?;
-        let oldest = match plan.too_many {
-            Some(rows) => last - share(last, rows),
-            None => 0,
-        };
-        // Hits of common words rank below those of rare ones.
-        let worst = hits.last().map_or(f64::INFINITY, |hit| hit.score);
-        for hit in rank(connection, &expression(&plan), oldest, count)? {
-            if hits.len() < count && hits.iter().all(|known| known.chunk != hit.chunk) {
-                hits.push(ChunkHit { score: hit.score.min(worst), ..hit });
-            }
+/// A search in the collections of a scope.
+struct Search<'a> {
+    connection: &'a Connection,
+    scope: &'a Scope,
+}
+
+/// The chunks that are searched.
+struct Extent {
+    /// About their number.
+    chunks: u64,
+    /// They have larger ids.
+    before: i64,
+    last: i64,
+}
+
+impl Search<'_> {
+    /// All counts are those of the scope, so that common words of other collections do not hide its chunks: few chunks are all ranked,
+    /// and of too many the newest of the scope.
+    fn find(&self, query: &WordQuery, count: usize) -> rusqlite::Result<Vec<ChunkHit>> {
+        let extent = self.extent()?;
+        if extent.chunks <= MAX_RANKED {
+            return self.rank(&query.any(), extent.before..=extent.last, count);
         }
-        terms = plan.left;
+        let count_term = |term: &String| Ok(CountedTerm { term: term.clone(), chunks: self.about(term)? });
+        let mut terms = query.terms().iter().map(count_term).collect::<rusqlite::Result<Vec<_>>>()?;
+        let mut hits: Vec<ChunkHit> = Vec::new();
+        while hits.len() < count && !terms.is_empty() {
+            let plan = plan(terms, |selecting| self.about(&all(selecting)))?;
+            let oldest = match plan.too_many {
+                Some(rows) => extent.last - share(extent.last - extent.before, rows),
+                None => extent.before,
+            };
+            // Hits of common words rank below those of rare ones.
+            let worst = hits.last().map_or(f64::INFINITY, |hit| hit.score);
+            for hit in self.rank(&expression(&plan), oldest..=extent.last, count)? {
+                if hits.len() < count && hits.iter().all(|known| known.chunk != hit.chunk) {
+                    hits.push(ChunkHit { score: hit.score.min(worst), ..hit });
+                }
+            }
+            terms = plan.left;
+        }
+        Ok(hits)
     }
-    Ok(hits)
+
+    fn extent(&self) -> rusqlite::Result<Extent> {
+        let Some(names) = &self.scope.0 else {
+            // The highest id approximates the count, and is fast.
+            let last: i64 = self
+                .connection
+                .prepare_cached("SELECT coalesce(max(id), 0) FROM memory_chunk")?
+                .query_row([], |row| row.get(0))?;
+            return Ok(Extent { chunks: last.unsigned_abs(), before: 0, last });
+        };
+        let sql = format!(
+            "SELECT count(*), coalesce(min(id), 1) - 1, coalesce(max(id), 0) FROM memory_chunk WHERE {}",
+            self.scope.condition("source", "?1")
+        );
+        self.connection.prepare_cached(&sql)?.query_row([names], |row| {
+            let chunks: i64 = row.get(0)?;
+            Ok(Extent { chunks: chunks.unsigned_abs(), before: row.get(1)?, last: row.get(2)? })
+        })
+    }
+
+    /// The condition that the chunk of a row of the index is in the scope, which is the parameter `parameter`.
+    fn condition(&self, index: &str, parameter: &str) -> String {
+        let source = format!("(SELECT source FROM memory_chunk WHERE id = {index}.rowid)");
+        self.scope.condition(&source, parameter)
+    }
+
+    /// About the number of matching chunks.
+    fn about(&self, expression: &str) -> rusqlite::Result<u64> {
+        let sql = format!(
+            "SELECT count(*) FROM memory_sample WHERE memory_sample MATCH ?1 AND {}",
+            self.condition("memory_sample", "?2")
+        );
+        let sampled: i64 = self
+            .connection
+            .prepare_cached(&sql)?
+            .query_row(params![expression, self.scope.0], |row| row.get(0))?;
+        Ok(sampled.unsigned_abs() * SAMPLED)
+    }
+
+    /// The best of the chunks after the first id, up to the last.
+    fn rank(
+        &self,
+        expression: &str,
+        ids: RangeInclusive<i64>,
+        count: usize,
+    ) -> rusqlite::Result<Vec<ChunkHit>> {
+        let mut statement = self.connection.prepare_cached(&format!(
+            "SELECT rowid, bm25(memory_words, ?4, ?5) AS distance FROM memory_words \
+             WHERE memory_words MATCH ?1 AND rowid > ?2 AND rowid <= ?7 AND {} ORDER BY distance LIMIT ?3",
+            self.condition("memory_words", "?6")
+        ))?;
+        let (after, last) = ids.into_inner();
+        let found = params![expression, after, count as i64, TITLE_WEIGHT, TEXT_WEIGHT, self.scope.0, last];
+        let rows = statement
+            .query_map(found, |row| Ok(ChunkHit { chunk: row.get(0)?, score: -row.get::<_, f64>(1)? }))?;
+        rows.collect()
+    }
 }
 
 /// The expression of a plan. Words that only help to rank must be in it, too: a rank counts the words of the expression.
@@ -120,32 +196,8 @@ fn any(terms: &[CountedTerm]) -> String {
     terms.iter().map(|term| term.term.as_str()).collect::<Vec<_>>().join(" OR ")
 }
 
-/// The range of ids with about as many chunks as can be ranked.
-fn share(last: i64, rows: u64) -> i64 {
-    let share = last.unsigned_abs() as f64 * MAX_RANKED as f64 / rows.max(1) as f64;
-    (share as i64).min(last)
-}
-
-/// About the number of matching chunks.
-fn about(connection: &Connection, expression: &str) -> rusqlite::Result<u64> {
-    let sampled: i64 = connection
-        .prepare_cached("SELECT count(*) FROM memory_sample WHERE memory_sample MATCH ?1")?
-        .query_row([expression], |row| row.get(0))?;
-    Ok(sampled.unsigned_abs() * SAMPLED)
-}
-
-fn rank(
-    connection: &Connection,
-    expression: &str,
-    oldest: i64,
-    count: usize,
-) -> rusqlite::Result<Vec<ChunkHit>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT rowid, bm25(memory_words, ?4, ?5) AS distance FROM memory_words \
-         WHERE memory_words MATCH ?1 AND rowid > ?2 ORDER BY distance LIMIT ?3",
-    )?;
-    let found = params![expression, oldest, count as i64, TITLE_WEIGHT, TEXT_WEIGHT];
-    let rows = statement
-        .query_map(found, |row| Ok(ChunkHit { chunk: row.get(0)?, score: -row.get::<_, f64>(1)? }))?;
-    rows.collect()
+/// The part of a range of ids with about as many chunks as can be ranked.
+fn share(range: i64, rows: u64) -> i64 {
+    let share = range.unsigned_abs() as f64 * MAX_RANKED as f64 / rows.max(1) as f64;
+    (share as i64).min(range)
 }

@@ -1,6 +1,7 @@
 //! Routes of Hob's own API, one file each.
 
 mod channels;
+mod collections;
 mod events;
 mod feedback;
 mod health;
