@@ -39,6 +39,7 @@ const say = (text) => put("said", text);
 
 const listed = (names, all) => (names === null ? all : names.join(", "));
 const isExpired = (key) => key.expires_at !== null && new Date(key.expires_at) <= new Date();
+const hasOldSecret = (key) => key.previous_secret_until !== null && new Date(key.previous_secret_until) > new Date();
 const stateOf = (key) => (key.status === "active" && isExpired(key) ? "expired" : key.status);
 const dateAndTime = (moment) => when(moment, { dateStyle: "medium", timeStyle: "short" });
 
@@ -70,7 +71,7 @@ function calls(used) {
 function mayUse(key) {
   const parts = [`models: ${listed(key.models, "all")}`, `engines: ${listed(key.engines, "all")}`];
   parts.push(key.cloud ? "with the cloud" : "without the cloud");
-  parts.push(`tools: ${listed(key.tools, "all")}, reach ${key.reach}`);
+  parts.push(`tools: ${listed(key.tools, "all")}, reach ${key.reach}`, `documents: ${listed(key.memory ?? null, "none")}`);
   return parts;
 }
 
@@ -106,8 +107,7 @@ function card(key, used, isRecorded) {
       ["Used", calls(used)],
       ["Last used", lastUsed(used, isRecorded)],
       ["Expires", key.expires_at === null ? "never" : dateAndTime(key.expires_at)],
-      ["Old secret", key.previous_secret_until !== null && new Date(key.previous_secret_until) > new Date()
-        && `valid until ${dateAndTime(key.previous_secret_until)}`],
+      ["Old secret", hasOldSecret(key) && `valid until ${dateAndTime(key.previous_secret_until)}`],
       ["May use", key.role === "owner" ? "everything" : mayUse(key)],
     ]),
     ...(actions.length ? [node("div", { className: "row" }, ...actions)] : []));
@@ -276,8 +276,7 @@ function showSecret(created) {
   $("ask").close();
   put("secret-title", `The secret of ${created.name}`);
   $("secret").value = created.secret;
-  put("secret-note", created.previous_secret_until === null ? ""
-    : `The old secret is valid until ${dateAndTime(created.previous_secret_until)}.`);
+  put("secret-note", hasOldSecret(created) ? `The old secret is valid until ${dateAndTime(created.previous_secret_until)}.` : "");
   $("secret-card").hidden = false;
   $("secret-copy").focus();
   say(`${created.name} has a new secret. It is shown once.`);
@@ -292,7 +291,7 @@ $("secret-done").addEventListener("click", () => {
 
 // --- the form ---
 
-const LISTS = ["models", "engines", "tools", "budgets"];
+const LISTS = ["models", "engines", "tools", "memory", "budgets"];
 const NUMBERS = ["requests_per_minute", "tokens_per_minute", "parallel"];
 
 // Only what was entered: the rest is what the role says.
