@@ -184,6 +184,7 @@ impl App {
                 llm: Some(llm),
                 memory: Some(Arc::clone(&memory)),
                 tasks: Some(tasks.clone()),
+                audit: Some(keys.audit()),
                 channels: channels.clone(),
             },
         );

@@ -4,6 +4,7 @@
 
 mod app;
 mod ask;
+mod audited_tools;
 mod backup;
 pub mod bench;
 mod database_copy;

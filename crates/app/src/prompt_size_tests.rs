@@ -41,6 +41,7 @@ async fn prompt(agent: &str) -> GenerateRequest {
         memory: Some(memory),
         channels: Some(Arc::new(ChannelService::new(ChannelOptions::default()).unwrap())),
         tasks: Some(task_service(databases.hob, TaskOptions::default())),
+        audit: None,
     };
     let registry = ToolRegistry::open(&config, parts);
     let tools = registry.tools().unwrap();

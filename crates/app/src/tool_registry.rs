@@ -8,6 +8,7 @@ use hob_agents::{AllowedAfterUntrusted, ToolSet, ToolSetError};
 use hob_channels::{ChannelService, channel_tools};
 use hob_config::{Config, McpServerConfig, McpTransportConfig, SandboxConfig, SandboxRuntime};
 use hob_core::{AllowedRoots, NoTools, Permit, Reach, RunEvents, Tool, ToolRunner};
+use hob_keys::AuditService;
 use hob_mcp::{
     McpServeError, McpServerOptions, McpServerStatus, McpServers, McpTransport, ToolPins, WithheldTool,
     serve_stdio,
@@ -20,6 +21,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::ask::AskService;
+use crate::audited_tools::audited;
 
 /// Why there are no tools.
 #[derive(Debug, Error)]
@@ -65,6 +67,8 @@ pub struct ToolRegistryParts {
     pub channels: Option<Arc<ChannelService>>,
     /// For the tools of tasks.
     pub tasks: Option<TaskService>,
+    /// Where changes of tasks are noted.
+    pub audit: Option<AuditService>,
 }
 
 /// Hob's own tools, and those of the MCP servers.
@@ -207,7 +211,10 @@ fn built_in(config: &Config, parts: ToolRegistryParts) -> Vec<Arc<dyn Tool>> {
         tools.extend(memory_tools(&memory, files));
     }
     if let Some(tasks) = parts.tasks {
-        tools.extend(task_tools(&tasks));
+        tools.extend(match &parts.audit {
+            Some(audit) => audited(task_tools(&tasks), audit),
+            None => task_tools(&tasks),
+        });
     }
     tools
 }

@@ -7,10 +7,12 @@ use futures::StreamExt;
 use hob_agents::builtin::Calculator;
 use hob_agents::{ToolSet, agent};
 use hob_core::{
-    AgentPreference, Caller, Engine, EventBus, GenerateRequest, Message, RequestSource, Role, Tool,
-    TraceParent,
+    AgentPreference, Caller, CallerRole, Engine, EventBus, GenerateRequest, KeyRing, Message, Permit, Reach,
+    RequestSource, Role, Tool, TraceParent,
 };
+use hob_db::Database;
 use hob_engines::{Endpoint, EndpointOptions, OpenAiCompat, Style};
+use hob_keys::{AuditActor, KeyName, KeyOptions, KeyPatch, KeyRole, KeyService, NewKey, SqliteKeyStore};
 use hob_telemetry::{NoInferenceLog, Recorder, TraceExporter};
 use hob_testkit::{FakeServer, Recorded, Reply};
 use serde_json::{Value, json};
@@ -179,6 +181,27 @@ async fn a_trace_of_an_agent_has_its_engine_calls_and_tool_calls() {
     let received: Vec<Option<String>> =
         headers.iter().map(|header| Some(format!("{:016x}", header.as_ref()?.span))).collect();
     assert_eq!(received, expected);
+}
+
+#[tokio::test]
+async fn the_spans_of_a_request_name_its_key() {
+    let setup = TestSetup::open().await;
+    let store = SqliteKeyStore::new(Database::in_memory(&[hob_keys::MIGRATIONS]).unwrap());
+    let keys = Arc::new(KeyService::new(KeyOptions::new(Arc::new(store))));
+    let new =
+        NewKey { name: KeyName::parse("ana").unwrap(), role: KeyRole::Member, rules: KeyPatch::default() };
+    keys.create(new, AuditActor::terminal()).await.unwrap();
+    let TestSetup { engine, collector, traces, system } = setup;
+    let setup = TestSetup { engine, collector, traces, system: system.with_keys(keys as Arc<dyn KeyRing>) };
+    let permit = Permit { key: Some("ana".into()), ..Permit::up_to(Reach::Pure) };
+    let caller = Caller { agent: AgentPreference::None, permit, role: CallerRole::Member, ..caller("") };
+    setup.system.complete(asking(), &caller).await.unwrap();
+    let spans = setup.close().await;
+    let names: Vec<&str> = spans.iter().map(|span| span["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["chat m", "server request"]);
+    for span in &spans {
+        assert!(attributes(span).contains(&("hob.key".to_owned(), "ana".to_owned())), "{span}");
+    }
 }
 
 #[tokio::test]

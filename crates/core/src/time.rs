@@ -153,6 +153,11 @@ impl UtcDay {
         Moment::of(time).day()
     }
 
+    /// The day so many days after the first one of 1970.
+    pub fn from_days(days: i64) -> Self {
+        UtcDay { days }
+    }
+
     /// The day so many days earlier.
     pub fn minus(self, days: u32) -> Self {
         UtcDay { days: self.days.saturating_sub(i64::from(days)) }

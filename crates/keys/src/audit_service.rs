@@ -36,6 +36,11 @@ impl AuditService {
         self.store.latest_audit(limit)
     }
 
+    /// The entries after the one of this number, the oldest first. Blocks.
+    pub fn after(&self, number: i64, limit: usize) -> Result<Vec<AuditEntry>, DatabaseError> {
+        self.store.audit_after(number, limit)
+    }
+
     /// Shows every entry to `each`, the oldest first. Blocks.
     pub fn export<E: From<DatabaseError>>(
         &self,
@@ -52,15 +57,23 @@ impl AuditService {
 
     /// Checks the whole chain. Blocks.
     pub fn verify(&self) -> Result<Result<AuditChain, AuditFault>, DatabaseError> {
+        Ok(match self.checked()? {
+            (chain, None) => Ok(chain),
+            (_, Some(fault)) => Err(fault),
+        })
+    }
+
+    /// The chain as far as it is in order, and the fault that ends it. Blocks.
+    pub fn checked(&self) -> Result<(AuditChain, Option<AuditFault>), DatabaseError> {
         let mut chain = AuditChain::default();
         loop {
             let page = self.store.audit_after(chain.last, PAGE)?;
             if page.is_empty() {
-                return Ok(Ok(chain));
+                return Ok((chain, None));
             }
             for entry in &page {
                 if let Err(fault) = chain.check(entry) {
-                    return Ok(Err(fault));
+                    return Ok((chain, Some(fault)));
                 }
             }
         }

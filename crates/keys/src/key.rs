@@ -13,6 +13,8 @@ use thiserror::Error;
 
 use crate::limits::{Budget, Period, Quota, Unit};
 
+/// `/v1/keys/self` is the caller's own key, and the logs call a caller without a named key `owner`.
+const RESERVED: [&str; 2] = ["self", "owner"];
 const MOST_NAMES: usize = 64;
 const LONGEST_LISTED: usize = 128;
 const MOST_BUDGETS: usize = 4;
@@ -86,11 +88,10 @@ pub struct KeyName(Arc<str>);
 
 impl KeyName {
     pub fn parse(text: &str) -> Result<Self, KeyError> {
-        // `/v1/keys/self` is the caller's own key.
-        if text == "self" || !is_plain_name(text) {
+        if RESERVED.contains(&text) || !is_plain_name(text) {
             let shown: String = text.chars().take(60).collect();
             let reason = format!(
-                "'{shown}' is not a name for a key; use letters, digits, '-', '_' and '.', at most {LONGEST_PLAIN_NAME}, with a letter or digit first"
+                "'{shown}' is not a name for a key; use letters, digits, '-', '_' and '.', at most {LONGEST_PLAIN_NAME}, with a letter or digit first, and not 'self' or 'owner'"
             );
             return Err(KeyError::invalid(KeyField::Name, reason));
         }
@@ -438,7 +439,7 @@ mod tests {
         for name in ["ana", "ci-runner", "team.eu_1", "7"] {
             assert_eq!(KeyName::parse(name).expect(name).as_str(), name);
         }
-        for name in ["", "-x", "a b", "ä", "a/b", &"x".repeat(65)] {
+        for name in ["", "-x", "a b", "ä", "a/b", "self", "owner", &"x".repeat(65)] {
             assert!(KeyName::parse(name).is_err(), "{name}");
         }
     }

@@ -225,6 +225,19 @@ impl KeyService {
         Ok(stored.into_iter().map(|stored| stored.key).collect())
     }
 
+    /// All keys, by name, with what they have used of their limits.
+    pub async fn list_with_usage(self: &Arc<Self>) -> Result<Vec<(ApiKey, Vec<QuotaUsage>)>, KeyError> {
+        let this = Arc::clone(self);
+        blocking(move || {
+            let with_usage = |StoredKey { key, .. }: StoredKey| {
+                let usage = this.usage(&key)?;
+                Ok((key, usage))
+            };
+            this.parts.store.list()?.into_iter().map(with_usage).collect()
+        })
+        .await
+    }
+
     /// A key, with what it has used of its limits.
     pub async fn show(self: &Arc<Self>, name: &KeyName) -> Result<(ApiKey, Vec<QuotaUsage>), KeyError> {
         let (this, name) = (Arc::clone(self), name.clone());

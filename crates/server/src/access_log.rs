@@ -24,8 +24,10 @@ use crate::request_id::RequestId;
 /// Lines that wait for the thread that writes them.
 const QUEUE: usize = 4_096;
 
-/// Characters of a path in the log: clients choose it.
+/// Characters of what clients choose.
+const MAX_METHOD: usize = 16;
 const MAX_PATH: usize = 256;
+const MAX_MODEL: usize = 128;
 
 /// Writes lines to standard error.
 pub(crate) struct AccessLogWriter {
@@ -81,11 +83,12 @@ fn write_lines(waiting: &Receiver<String>, dropped: &AtomicU64) {
 pub(crate) struct LoggedRequest {
     writer: Arc<AccessLogWriter>,
     started: Instant,
-    method: Method,
+    method: String,
     path: String,
     peer: IpAddr,
     id: RequestId,
     tally: Arc<CallTally>,
+    /// The name of the key, or `owner` for `[server] api_key`; `None` without a key.
     pub(crate) key: Option<Arc<str>>,
     /// `None` if the caller left before the answer.
     status: Option<u16>,
@@ -100,8 +103,8 @@ impl LoggedRequest {
         LoggedRequest {
             writer: Arc::clone(writer),
             started: Instant::now(),
-            method: method.clone(),
-            path: path.chars().take(MAX_PATH).collect(),
+            method: cut(method.as_str(), MAX_METHOD),
+            path: cut(path, MAX_PATH),
             peer,
             id: id.clone(),
             tally: Arc::default(),
@@ -123,16 +126,20 @@ impl LoggedRequest {
         response.map(|body| Body::new(LoggedBody { body, _request: self }))
     }
 
+    fn model(&self) -> Option<String> {
+        self.tally.model().map(|model| cut(&model, MAX_MODEL))
+    }
+
     fn json(&self) -> String {
         let (prompt, completion) = self.tally.tokens();
         let line = json!({
             "time": Timestamp::now().to_string(),
             "key": self.key,
             "peer": self.peer.to_string(),
-            "method": self.method.as_str(),
+            "method": self.method,
             "path": self.path,
             "status": self.status,
-            "model": self.tally.model(),
+            "model": self.model(),
             "prompt_tokens": prompt,
             "completion_tokens": completion,
             "ms": u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -146,16 +153,32 @@ impl LoggedRequest {
         format!(
             "{} {} {} {} {} {} {} {prompt}+{completion} {}ms {}\n",
             Timestamp::now(),
-            self.key.as_deref().unwrap_or("-"),
+            self.key.as_deref().map_or_else(|| "-".to_owned(), one_word),
             self.peer,
             self.method,
-            self.path.escape_debug(),
+            one_word(&self.path),
             self.status.map_or_else(|| "left".to_owned(), |status| status.to_string()),
-            self.tally.model().as_deref().unwrap_or("-").escape_debug(),
+            self.model().as_deref().map_or_else(|| "-".to_owned(), one_word),
             self.started.elapsed().as_millis(),
             self.id,
         )
     }
+}
+
+fn cut(text: &str, most: usize) -> String {
+    text.chars().take(most).collect()
+}
+
+/// Text without spaces and control characters, so that no value can look like several, or like another line.
+fn one_word(text: &str) -> String {
+    let mut word = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            letter if letter.is_whitespace() || letter.is_control() => word.extend(letter.escape_unicode()),
+            letter => word.extend(letter.escape_debug()),
+        }
+    }
+    if word.is_empty() { "-".to_owned() } else { word }
 }
 
 impl Drop for LoggedRequest {
@@ -230,6 +253,45 @@ mod tests {
             "prompt_tokens": 13, "completion_tokens": 24, "request_id": id,
         });
         assert_eq!(line, expected);
+    }
+
+    #[test]
+    fn a_line_of_text_has_the_same_and_ends_once() {
+        let (request, waiting) = logged(AccessLog::Text);
+        let id = request.id.to_string();
+        request.finish_with(Response::new(Body::from("done")));
+        let line = waiting.recv().unwrap();
+        let words: Vec<&str> = line.strip_suffix('\n').unwrap().split(' ').collect();
+        let [time, key, peer, method, path, status, model, tokens, ms, last] = words[..] else {
+            panic!("{line}")
+        };
+        time.parse::<Timestamp>().unwrap();
+        ms.strip_suffix("ms").unwrap().parse::<u64>().unwrap();
+        assert_eq!(
+            [key, peer, method, path, status, model, tokens, last],
+            ["ana", "192.168.1.7", "POST", "/v1/x\\u{20}y", "200", "qwen", "13+24", id.as_str()]
+        );
+    }
+
+    #[test]
+    fn no_value_of_a_client_can_look_like_another_column_or_line() {
+        for format in [AccessLog::Text, AccessLog::Json] {
+            let (mut request, waiting) = logged(format);
+            request.path = cut(&format!("/a b\n\u{1b}[2J{}", "c".repeat(9_000)), MAX_PATH);
+            let hostile = format!("m 200 1+1\u{2028}\r\nforged\\{}", "x".repeat(9_000));
+            request.tally.add(&hostile, Usage::default());
+            request.finish_with(Response::new(Body::from("done")));
+            let line = waiting.recv().unwrap();
+            assert!(line.len() < 2_000, "{}", line.len());
+            assert_eq!(line.matches(['\n', '\r', '\u{1b}']).count(), 1, "{line:?}");
+            match format {
+                AccessLog::Json => {
+                    let read: Value = serde_json::from_str(&line).unwrap();
+                    assert!(read["model"].as_str().unwrap().starts_with("m 200 1+1"), "{read}");
+                }
+                AccessLog::Text | AccessLog::Off => assert_eq!(line.split(' ').count(), 10, "{line:?}"),
+            }
+        }
     }
 
     #[test]

@@ -84,6 +84,7 @@ impl Pipeline {
         let format = ErrorFormat::of_path(request.uri().path());
         let response = match guard.check(&request, peer, self.keys.as_deref()) {
             Ok(Accepted { origin, proof }) => {
+                let is_owners = matches!(proof, Proof::OwnerKey);
                 let key = match &proof {
                     Proof::NamedKey(key) => Some(Arc::clone(key)),
                     Proof::OwnerKey | Proof::None => None,
@@ -91,7 +92,10 @@ impl Pipeline {
                 context.origin = origin;
                 context.proof = proof;
                 request.extensions_mut().insert(context);
-                let response = self.routed(request, format).await;
+                let mut response = self.routed(request, format).await;
+                if is_owners && self.access_log.is_some() {
+                    response.extensions_mut().insert(KeyOfRequest(Arc::from("owner")));
+                }
                 match key {
                     Some(key) => {
                         let mut response = with_rate_limits(response, &key);

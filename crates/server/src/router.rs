@@ -11,13 +11,15 @@ use axum::routing::{MethodRouter, delete, get, post};
 use hob_config::ServerConfig;
 
 use crate::access_log::AccessLogWriter;
-use crate::admin::{channels, events, feedback, health, keys, memory, metrics, openapi, savings, tasks};
+use crate::admin::{
+    audit, channels, events, feedback, health, keys, memory, metrics, openapi, savings, tasks, usage,
+};
 use crate::anthropic::{self, messages};
 use crate::error::{ApiError, ErrorFormat};
 use crate::limits::log_limit::LogLimit;
 use crate::ollama;
 use crate::openai::{chat, completions, embeddings, media, rerank, tokenize};
-use crate::pages::{chat_page, dashboard, markdown};
+use crate::pages::{chat_page, dashboard, markdown, team_page};
 use crate::pipeline::Pipeline;
 use crate::reload::AccessRules;
 use crate::request_metrics::RequestMetrics;
@@ -75,6 +77,8 @@ fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> 
         ("/v1/keys/{name}/disable", Owner, post(keys::disable)),
         ("/v1/keys/{name}/enable", Owner, post(keys::enable)),
         ("/v1/keys/{name}/rotate", Owner, post(keys::rotate)),
+        ("/v1/audit", Owner, get(audit::list)),
+        ("/v1/usage", Own, get(usage::show)),
         ("/v1/feedback", Owner, post(feedback::create)),
         ("/v1/savings", Owner, get(savings::show)),
         ("/api/chat", Ask, post(ollama::chat::create)),
@@ -93,6 +97,7 @@ fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> 
         ("/api/blobs/{digest}", Open, post(ollama::refused::blobs).head(ollama::refused::blobs)),
         ("/", Open, get(chat_page::show)),
         ("/dashboard", Open, get(dashboard::show)),
+        ("/team", Open, get(team_page::show)),
         ("/pages/markdown", Open, post(markdown::create)),
         ("/health", Open, get(health::show)),
         ("/health/live", Open, get(health::live)),

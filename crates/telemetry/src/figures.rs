@@ -67,6 +67,8 @@ pub struct AgentFigures {
 pub struct KeyFigures {
     /// `None` for calls without a named key.
     pub key: Option<String>,
+    /// The day of its last call.
+    pub last_day: Option<UtcDay>,
     pub figures: CallFigures,
 }
 

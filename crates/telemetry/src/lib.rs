@@ -11,6 +11,7 @@
 //! | `store` | the tables |
 //! | `entry`, `packed` | a record as stored, and its form in a page. Pure |
 //! | `call_record`, `figures`, `timings`, `latency_histogram` | the parts of reports. Pure |
+//! | `key_usage` | what each key has used, and why its calls failed. Pure |
 //! | `export` | all calls as a stream |
 //! | `retention` | deletes old records |
 //! | `savings` | what local answers would have cost in the cloud. Pure |
@@ -29,6 +30,7 @@ mod export;
 mod figures;
 mod inference;
 mod inference_in_progress;
+mod key_usage;
 mod latency_histogram;
 pub mod metrics;
 mod packed;
@@ -52,6 +54,7 @@ pub use figures::{
 };
 pub use inference::{Energy, Inference, InferenceEnd, InferenceLog, NoInferenceLog};
 pub use inference_in_progress::RecordContext;
+pub use key_usage::{FrequentFailure, KeyUsage};
 pub use recorded_engine::RecordedEngine;
 pub use recorder::Recorder;
 pub use savings::{Dollars, Price, Prices, Savings, savings};

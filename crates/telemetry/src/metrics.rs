@@ -17,6 +17,12 @@ pub const BOUNDS: [f64; 15] =
 /// The number of models that are counted by name.
 const MAX_MODELS: usize = 100;
 
+/// The number of keys that are counted by name.
+const MAX_KEYS: usize = 50;
+
+/// The name for all other keys. No key can have it.
+const OTHER_KEYS: &str = "(other)";
+
 /// The name for all other models, and those that never answered.
 const OTHER: &str = "other";
 
@@ -105,22 +111,69 @@ impl ModelMetrics {
     }
 }
 
+/// The calls of one named key.
+#[derive(Debug)]
+pub struct KeyMetrics {
+    pub key: String,
+    pub complete: AtomicU64,
+    pub failed: AtomicU64,
+    pub cancelled: AtomicU64,
+    pub prompt_tokens: AtomicU64,
+    pub completion_tokens: AtomicU64,
+}
+
+impl KeyMetrics {
+    fn new(key: &str) -> Self {
+        KeyMetrics {
+            key: key.to_owned(),
+            complete: AtomicU64::default(),
+            failed: AtomicU64::default(),
+            cancelled: AtomicU64::default(),
+            prompt_tokens: AtomicU64::default(),
+            completion_tokens: AtomicU64::default(),
+        }
+    }
+
+    fn add(&self, inference: &Inference) {
+        let ending = match inference.ending {
+            InferenceEnd::Complete(_) => &self.complete,
+            InferenceEnd::Failed(_) => &self.failed,
+            InferenceEnd::Cancelled => &self.cancelled,
+        };
+        ending.fetch_add(1, Ordering::Relaxed);
+        self.prompt_tokens.fetch_add(inference.usage.prompt_tokens, Ordering::Relaxed);
+        self.completion_tokens.fetch_add(inference.usage.completion_tokens, Ordering::Relaxed);
+    }
+}
+
 /// Counts every inference, and passes it on to the log.
 pub struct InferenceMetrics {
     record: Arc<dyn InferenceLog>,
     /// Replaced when a model answers for the first time.
     models: ArcSwap<Vec<Arc<ModelMetrics>>>,
-    /// Held during the replacement.
+    /// Replaced when a key is used for the first time.
+    keys: ArcSwap<Vec<Arc<KeyMetrics>>>,
+    /// Held during a replacement.
     growing: Mutex<()>,
 }
 
 impl InferenceMetrics {
     pub fn before(record: Arc<dyn InferenceLog>) -> Self {
-        InferenceMetrics { record, models: ArcSwap::default(), growing: Mutex::default() }
+        InferenceMetrics {
+            record,
+            models: ArcSwap::default(),
+            keys: ArcSwap::default(),
+            growing: Mutex::default(),
+        }
     }
 
     pub fn models(&self) -> Vec<Arc<ModelMetrics>> {
         self.models.load().to_vec()
+    }
+
+    /// The named keys that were used, in the order of their first use.
+    pub fn keys(&self) -> Vec<Arc<KeyMetrics>> {
+        self.keys.load().to_vec()
     }
 
     fn count(&self, inference: &Inference) {
@@ -129,6 +182,28 @@ impl InferenceMetrics {
             Some(known) => known.add(inference),
             None => self.name(inference).add(inference),
         }
+        if let Some(key) = &inference.key {
+            let keys = self.keys.load();
+            match keys.iter().find(|known| *known.key == **key) {
+                Some(known) => known.add(inference),
+                None => self.name_key(key).add(inference),
+            }
+        }
+    }
+
+    /// The counters of a key that is not known yet, or those of all further keys.
+    fn name_key(&self, key: &str) -> Arc<KeyMetrics> {
+        let _growing = self.growing.lock();
+        let keys = self.keys.load();
+        // One place is for all further keys.
+        let name = if keys.len() < MAX_KEYS { key } else { OTHER_KEYS };
+        // Another thread may have added it first.
+        if let Some(known) = keys.iter().find(|known| known.key == key || known.key == name) {
+            return Arc::clone(known);
+        }
+        let new = Arc::new(KeyMetrics::new(name));
+        self.keys.store(Arc::new(keys.iter().chain([&new]).map(Arc::clone).collect()));
+        new
     }
 
     /// A model is counted by name once it has answered, because callers can request models that do not exist.
@@ -233,5 +308,26 @@ mod tests {
         assert_eq!(counts(OTHER), [MAX_MODELS as u64 + 1, 1, 0]);
         assert!(models.iter().all(|metrics| metrics.model != "never-heard-of"));
         assert_eq!(of("m0").prompt_tokens.load(Ordering::Relaxed), 6);
+    }
+
+    #[test]
+    fn calls_are_counted_by_key_and_the_number_of_keys_is_bounded() {
+        let metrics = InferenceMetrics::before(Arc::new(NoInferenceLog));
+        let by = |key: &str, ending| Inference { key: Some(key.into()), ..inference("m", ending) };
+        metrics.record(complete("m"));
+        for number in 0..MAX_KEYS + 3 {
+            metrics.record(by(&format!("k{number}"), InferenceEnd::Complete(FinishReason::Stop)));
+        }
+        metrics.record(by("k0", InferenceEnd::Failed("no".into())));
+        metrics.record(by("k51", InferenceEnd::Cancelled));
+        let keys = metrics.keys();
+        let counts = |name: &str| {
+            let of = keys.iter().find(|metrics| metrics.key == name).unwrap();
+            [&of.complete, &of.failed, &of.cancelled, &of.prompt_tokens, &of.completion_tokens]
+                .map(|count| count.load(Ordering::Relaxed))
+        };
+        assert_eq!(keys.len(), MAX_KEYS + 1);
+        assert_eq!(counts("k0"), [1, 1, 0, 6, 4]);
+        assert_eq!(counts(OTHER_KEYS), [3, 0, 1, 12, 8]);
     }
 }

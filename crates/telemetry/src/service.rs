@@ -8,6 +8,7 @@ use hob_core::{Moment, UtcDay, Zone};
 use hob_db::{DatabaseError, Storage};
 
 use crate::inference::{Inference, InferenceLog};
+use crate::key_usage::{KeyUsage, REASON_CALLS, key_usage};
 use crate::savings::{Prices, Savings, ServedTotals, savings};
 use crate::store::{self, TelemetryStore};
 use crate::writer::{TelemetryWriter, WriterOptions};
@@ -73,6 +74,16 @@ impl TelemetryService {
             None => ServedTotals::default(),
         };
         Ok(savings(served, &self.prices, Moment::of(now), zone))
+    }
+
+    /// What each key has used since a day, including the latest calls; most calls first. Blocks.
+    pub fn key_usage(&self, since: Option<UtcDay>) -> Result<Vec<KeyUsage>, DatabaseError> {
+        self.settle();
+        let Some(store) = self.store() else { return Ok(Vec::new()) };
+        let figures = store.keys(since)?;
+        let has_failed = figures.iter().any(|of| of.figures.failures > 0);
+        let newest = if has_failed { store.recent(REASON_CALLS)? } else { Vec::new() };
+        Ok(key_usage(figures, &newest))
     }
 
     pub fn prices(&self) -> &Prices {

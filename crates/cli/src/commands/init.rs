@@ -11,7 +11,7 @@ use hob_config::{
 
 use crate::advice;
 use crate::args::InitArgs;
-use crate::commands::block_on;
+use crate::commands::{audit, block_on};
 use crate::engine_status::{EngineState, EngineStatus, check_engines};
 use crate::local;
 use crate::output;
@@ -46,7 +46,11 @@ async fn look_and_write(path: &Path, overwrite: Overwrite) -> Result<ExitCode> {
     for note in &hardware.notes {
         output::note(note);
     }
+    let is_replaced = path.exists();
     write_new(path, &template(engine, Some(&hardware)), overwrite)?;
+    if is_replaced {
+        audit::note("config.replace", &path.display().to_string())?;
+    }
     output::line(format_args!("\n{GOOD}✓{GOOD:#} Wrote {}", path.display()))?;
     output::line(format_args!("\n{STRONG}Next{STRONG:#}"))?;
     for step in next_steps(engine, &found) {

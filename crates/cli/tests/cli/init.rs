@@ -35,6 +35,8 @@ async fn an_existing_file_is_only_replaced_by_force() {
 
     assert_eq!(init(&home, &["--force"]).await.code, Some(0));
     assert!(std::fs::read_to_string(home.config_file()).expect("a file").contains("[server]"));
+    let log = home.run(&["audit", "export"]).await.stdout;
+    assert!(log.contains(r#""origin":"terminal","action":"config.replace""#), "{log}");
 }
 
 #[tokio::test]

@@ -227,7 +227,8 @@ async fn a_download_shows_its_progress() {
         json!({ "status": "success" }),
     ];
     let ollama = downloading(steps.iter().map(|step| format!("{step}\n")).collect()).await;
-    let ran = Home::with_engines(&[("ollama", &ollama.url())]).run(&["model", "pull", "qwen3:0.6b"]).await;
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let ran = home.run(&["model", "pull", "qwen3:0.6b"]).await;
     assert_eq!(
         (ran.code, ran.stdout.as_str()),
         (Some(0), "qwen3:0.6b is ready. Try it: hob ask -m qwen3:0.6b 'Hello'\n")
@@ -242,6 +243,8 @@ async fn a_download_shows_its_progress() {
     ");
     let pull = ollama.requests().into_iter().find(|request| request.path == "/api/pull").expect("a download");
     assert_eq!(pull.text(), "{\"model\":\"qwen3:0.6b\"}");
+    let log = home.run(&["audit", "export"]).await.stdout;
+    assert!(log.contains(r#""action":"model.pull","subject":"qwen3:0.6b""#), "{log}");
 }
 
 #[tokio::test]

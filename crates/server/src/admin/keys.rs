@@ -41,7 +41,7 @@ struct RotateBody {
 #[derive(Serialize)]
 pub(crate) struct KeyList {
     object: &'static str,
-    data: Vec<ApiKey>,
+    data: Vec<KeyWithUsage>,
 }
 
 /// A key with its secret, which is shown once.
@@ -71,7 +71,9 @@ pub(crate) async fn list(
     extensions: Extensions,
 ) -> Result<Json<KeyList>, ApiError> {
     let keys = keys_for_owner(&state, &extensions)?;
-    Ok(Json(KeyList { object: "list", data: keys.list().await? }))
+    let keys = keys.list_with_usage().await?;
+    let data = keys.into_iter().map(|(key, usage)| KeyWithUsage { key, usage }).collect();
+    Ok(Json(KeyList { object: "list", data }))
 }
 
 pub(crate) async fn create(

@@ -9,7 +9,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use hob_core::{CallerRole, ComputeDevice, DeviceShare, RunningModel};
 use hob_engines::EngineHosts;
-use hob_telemetry::metrics::{Histogram, ModelMetrics};
+use hob_telemetry::metrics::{Histogram, KeyMetrics, ModelMetrics};
 
 use super::prometheus_text::MetricsText;
 use crate::error::ApiError;
@@ -33,6 +33,7 @@ pub(crate) async fn show(
     let mut out = MetricsText::default();
     requests(&mut out, metrics, state.concurrency_limit.counts());
     inferences(&mut out, &totals.models());
+    key_calls(&mut out, &totals.keys());
     if state.system.meters().names().is_some() {
         energy(&mut out, &totals.models());
     }
@@ -139,6 +140,31 @@ fn inferences(out: &mut MetricsText, models: &[Arc<ModelMetrics>]) {
         for totals in models {
             out.buckets(&labels(totals), times(totals));
         }
+    }
+}
+
+/// Only with a named key. The number of keys that are named is bounded.
+fn key_calls(out: &mut MetricsText, keys: &[Arc<KeyMetrics>]) {
+    if keys.is_empty() {
+        return;
+    }
+    out.counter(
+        "hob_key_inferences_total",
+        "Engine calls of each named key by ending; '(other)' is all keys after the first 50.",
+    );
+    for of in keys {
+        let ends = [("complete", &of.complete), ("failed", &of.failed), ("cancelled", &of.cancelled)];
+        for (ending, count) in ends {
+            out.sample(&[("key", &*of.key), ("ending", ending)], count.load(Ordering::Relaxed));
+        }
+    }
+    out.counter("hob_key_prompt_tokens_total", "Prompt tokens read for each named key.");
+    for of in keys {
+        out.sample(&[("key", &*of.key)], of.prompt_tokens.load(Ordering::Relaxed));
+    }
+    out.counter("hob_key_completion_tokens_total", "Tokens generated for each named key.");
+    for of in keys {
+        out.sample(&[("key", &*of.key)], of.completion_tokens.load(Ordering::Relaxed));
     }
 }
 
@@ -250,33 +276,64 @@ mod tests {
         );
     }
 
+    fn call(microjoules: Option<u64>) -> Inference {
+        Inference {
+            started: UNIX_EPOCH,
+            run: "run".into(),
+            source: RequestSource::Server,
+            engine: "ollama".into(),
+            model: "qwen3:8b".into(),
+            agent: None,
+            key: None,
+            end_user: None,
+            streamed: false,
+            usage: Usage {
+                prompt_tokens: 3,
+                completion_tokens: 2,
+                cached_tokens: None,
+                reasoning_tokens: None,
+                load_time: None,
+            },
+            estimated: false,
+            latency: Duration::from_millis(20),
+            first_token: None,
+            energy: microjoules.map(Energy::from_microjoules),
+            ending: InferenceEnd::Complete(FinishReason::Stop),
+        }
+    }
+
+    #[test]
+    fn calls_and_tokens_are_shown_by_key_if_there_is_one() {
+        let totals = InferenceMetrics::before(Arc::new(NoInferenceLog));
+        totals.record(call(None));
+        let mut out = MetricsText::default();
+        key_calls(&mut out, &totals.keys());
+        assert_eq!(out.into_text(), "");
+
+        totals.record(Inference { key: Some("ana".into()), ..call(None) });
+        let failed = InferenceEnd::Failed("no answer".into());
+        totals.record(Inference { key: Some("ana".into()), ending: failed, ..call(None) });
+        let mut out = MetricsText::default();
+        key_calls(&mut out, &totals.keys());
+        let text = out.into_text();
+        let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(
+            samples,
+            [
+                r#"hob_key_inferences_total{key="ana",ending="complete"} 1"#,
+                r#"hob_key_inferences_total{key="ana",ending="failed"} 1"#,
+                r#"hob_key_inferences_total{key="ana",ending="cancelled"} 0"#,
+                r#"hob_key_prompt_tokens_total{key="ana"} 6"#,
+                r#"hob_key_completion_tokens_total{key="ana"} 4"#,
+            ]
+        );
+    }
+
     #[test]
     fn energy_is_in_joules_by_engine_and_model() {
         let totals = InferenceMetrics::before(Arc::new(NoInferenceLog));
         for microjoules in [Some(2_000_000), None, Some(500_000)] {
-            totals.record(Inference {
-                started: UNIX_EPOCH,
-                run: "run".into(),
-                source: RequestSource::Server,
-                engine: "ollama".into(),
-                model: "qwen3:8b".into(),
-                agent: None,
-                key: None,
-                end_user: None,
-                streamed: false,
-                usage: Usage {
-                    prompt_tokens: 1,
-                    completion_tokens: 1,
-                    cached_tokens: None,
-                    reasoning_tokens: None,
-                    load_time: None,
-                },
-                estimated: false,
-                latency: Duration::from_millis(20),
-                first_token: None,
-                energy: microjoules.map(Energy::from_microjoules),
-                ending: InferenceEnd::Complete(FinishReason::Stop),
-            });
+            totals.record(call(microjoules));
         }
         let mut out = MetricsText::default();
         energy(&mut out, &totals.models());

@@ -13,3 +13,4 @@ pub(crate) mod openapi;
 mod prometheus_text;
 pub(crate) mod savings;
 pub(crate) mod tasks;
+pub(crate) mod usage;

@@ -15,6 +15,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use hob_app::AnswerStream;
 use hob_core::{AnswerWarning, Answered, Caller, GenerateRequest, Generation, RequestSource};
+use serde_json::{Map, Value};
 
 use crate::connection::ConnectionState;
 use crate::error::ApiError;
@@ -96,9 +97,14 @@ impl Arrived {
 }
 
 /// The user whom the client names: `user`, `safety_identifier`, or Anthropic's `metadata.user_id`.
-fn user_of(request: &GenerateRequest) -> Option<Arc<str>> {
-    let named = ["user", "safety_identifier"].iter().find_map(|field| request.extra.get(*field)?.as_str());
-    let named = named.or_else(|| request.anthropic.get("metadata")?.get("user_id")?.as_str());
+pub(crate) fn user_of(request: &GenerateRequest) -> Option<Arc<str>> {
+    let of_anthropic = || request.anthropic.get("metadata")?.get("user_id")?.as_str();
+    user_in(&request.extra).or_else(|| of_anthropic().map(Arc::from))
+}
+
+/// The same for the fields of an API of OpenAI.
+pub(crate) fn user_in(fields: &Map<String, Value>) -> Option<Arc<str>> {
+    let named = ["user", "safety_identifier"].iter().find_map(|field| fields.get(*field)?.as_str());
     named.map(Arc::from)
 }
 

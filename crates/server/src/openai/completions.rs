@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
+use hob_core::Caller;
 
 use super::chat_request::ResponseMode;
 use super::completions_request::TextCompletionRequest;
@@ -29,6 +30,7 @@ async fn answer(state: &ServerState, request: Request) -> Result<Response, ApiEr
     let Received { parsed, caller, client } =
         answer::receive(state, request, new_id("cmpl-"), TextCompletionRequest::parse).await?;
     let TextCompletionRequest { request, mode, warnings } = parsed;
+    let caller = Caller { end_user: answer::user_in(&request.request.extra), ..caller };
     let alternatives = request.request.sampling.top_logprobs.unwrap_or(0) as usize;
     let form = CompletionForm { id: &caller.run, created: unix_now(), alternatives };
     match mode {

@@ -29,8 +29,9 @@ pub(crate) async fn create(
 async fn answer(state: &ServerState, request: Request) -> Result<Response, ApiError> {
     let Received { parsed, caller, client } =
         answer::receive(state, request, new_id("embd-"), EmbeddingsRequest::parse).await?;
-    let EmbeddingsRequest { request, encoding, warnings } = parsed;
-    let caller = Caller { agent: AgentPreference::None, ..caller };
+    let EmbeddingsRequest { request, encoding, user, warnings } = parsed;
+    let end_user = user.map(Arc::from);
+    let caller = Caller { agent: AgentPreference::None, end_user, ..caller };
     let embeddings = state.system.embed(request, &caller).await?;
     drop(client);
     let response = Json(EmbeddingList::new(&embeddings, encoding)).into_response();

@@ -8,6 +8,7 @@ use hob_core::budget::{EMBEDDING_INPUTS, EMBEDDING_TOKENS};
 use hob_core::{AnswerWarning, EmbedInputs, EmbedRequest, Embeddings, OverBudget, Overlong, is_annotation};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use super::ignored_fields::IgnoredFields;
 use super::required_model;
@@ -46,6 +47,8 @@ pub(crate) enum Encoding {
 pub(crate) struct EmbeddingsRequest {
     pub(crate) request: EmbedRequest,
     pub(crate) encoding: Encoding,
+    /// Whom the request is for, in the words of the client.
+    pub(crate) user: Option<String>,
     /// Fields of the request that have no effect.
     pub(crate) warnings: Vec<AnswerWarning>,
 }
@@ -58,6 +61,7 @@ struct WireRequest {
     input: Option<Input>,
     encoding_format: Option<String>,
     dimensions: Option<WholeNumber>,
+    user: Option<Value>,
     /// Unknown fields that are not null, up to [`MAX_UNKNOWN_FIELDS`].
     unknown: Vec<String>,
 }
@@ -89,6 +93,8 @@ impl<'de> Deserialize<'de> for WireRequest {
                         "dimensions" => {
                             request.dimensions = once("dimensions", request.dimensions, &mut map)?
                         }
+                        // It does not affect the vectors, so any value is accepted.
+                        "user" => request.user = map.next_value()?,
                         _ => {
                             let is_there = map.next_value::<Option<IgnoredAny>>()?.is_some();
                             if is_there && request.unknown.len() < MAX_UNKNOWN_FIELDS {
@@ -303,6 +309,7 @@ impl WireRequest {
                 overlong: Overlong::Refuse,
             },
             encoding: encoding(self.encoding_format.as_deref())?,
+            user: self.user.and_then(|user| user.as_str().map(str::to_owned)),
             warnings: ignored.into_warnings(),
         })
     }

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use hob_app::MediaAnswered;
 use hob_core::model::DEFAULT_MODEL;
-use hob_core::{MediaForm, MediaRequest, MediaTask};
+use hob_core::{Caller, MediaForm, MediaRequest, MediaTask};
 use serde_json::{Map, Value};
 
 use super::multipart;
@@ -67,7 +67,7 @@ async fn pass_on(
     let role = RequestContext::role(request.extensions());
     let answered = async {
         let run = new_id("media-");
-        let Received { parsed: (model, form), caller, client } = match task {
+        let Received { parsed: MediaBody { model, user, form }, caller, client } = match task {
             MediaTask::Speech | MediaTask::Image => {
                 answer::receive(&state, request, run, move |body| json_form(task, body)).await?
             }
@@ -76,6 +76,7 @@ async fn pass_on(
                 answer::receive_form(&state, request, run, parse).await?
             }
         };
+        let caller = Caller { end_user: user, ..caller };
         let request = MediaRequest { model, task, form };
         let MediaAnswered { engine, answer, warnings } = state.system.media(request, &caller).await?;
         // The stream holds the slot of the request until its end.
@@ -105,25 +106,36 @@ fn content_type(named: Option<&str>) -> HeaderValue {
         .unwrap_or(HeaderValue::from_static("application/octet-stream"))
 }
 
+/// A body, with what Hob reads of it.
+struct MediaBody {
+    model: String,
+    /// Whom the request is for, in the words of the client.
+    user: Option<Arc<str>>,
+    form: MediaForm,
+}
+
 /// The model and the fields of a JSON body.
-fn json_form(task: MediaTask, body: &[u8]) -> Result<(String, MediaForm), ApiError> {
+fn json_form(task: MediaTask, body: &[u8]) -> Result<MediaBody, ApiError> {
     let fields: Map<String, Value> = read(body)?;
     let model = match fields.get("model") {
         Some(Value::String(model)) => named(task, model)?,
         Some(Value::Null) | None => return Err(no_model(task)),
         Some(_) => return Err(ApiError::invalid("model", "model: expected a string")),
     };
-    Ok((model, MediaForm::Json(fields)))
+    Ok(MediaBody { model, user: answer::user_in(&fields), form: MediaForm::Json(fields) })
 }
 
 /// The model and the parts of a form.
-fn multipart_form(task: MediaTask, content_type: &str, body: &[u8]) -> Result<(String, MediaForm), ApiError> {
+fn multipart_form(task: MediaTask, content_type: &str, body: &[u8]) -> Result<MediaBody, ApiError> {
     let parts = multipart::parts(content_type, body)?;
     let model = parts.iter().find(|part| part.name == "model").ok_or_else(|| no_model(task))?;
     let model = std::str::from_utf8(model.content).map_err(|_| no_model(task))?;
     let model = named(task, model)?;
+    let user = parts.iter().find(|part| part.name == "user");
+    let user = user.and_then(|part| std::str::from_utf8(part.content).ok()).map(Arc::from);
     let parts = parts.iter().map(|part| part.name.clone()).collect();
-    Ok((model, MediaForm::Multipart { content_type: content_type.to_owned(), body: body.to_vec(), parts }))
+    let form = MediaForm::Multipart { content_type: content_type.to_owned(), body: body.to_vec(), parts };
+    Ok(MediaBody { model, user, form })
 }
 
 fn named(task: MediaTask, model: &str) -> Result<String, ApiError> {
@@ -143,4 +155,21 @@ fn no_model(task: MediaTask) -> ApiError {
     let message =
         format!("'model' is required: the id of a model {what}, such as {example}. There is no default");
     ApiError::invalid("model", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_user_of_a_body_is_read_in_both_formats() {
+        let json = br#"{ "model": "tts-1", "input": "hi", "user": "u-1" }"#;
+        let read = json_form(MediaTask::Speech, json).ok().map(|body| (body.model, body.user));
+        assert_eq!(read, Some(("tts-1".to_owned(), Some("u-1".into()))));
+        let form = "--b\r\ncontent-disposition: form-data; name=\"model\"\r\n\r\nwhisper-1\r\n\
+            --b\r\ncontent-disposition: form-data; name=\"user\"\r\n\r\nu-2\r\n--b--\r\n";
+        let read = multipart_form(MediaTask::ImageEdit, "multipart/form-data; boundary=b", form.as_bytes());
+        let read = read.ok().map(|body| (body.model, body.user));
+        assert_eq!(read, Some(("whisper-1".to_owned(), Some("u-2".into()))));
+    }
 }

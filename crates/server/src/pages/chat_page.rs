@@ -15,7 +15,7 @@ pub(crate) const PARTS: PageParts = PageParts {
     scripts: &[
         include_str!("assets/chat/stream.js"),
         include_str!("assets/chat/markdown.js"),
-        include_str!("assets/chat/copy.js"),
+        include_str!("assets/shared/copy.js"),
         include_str!("assets/chat/conversations.js"),
         include_str!("assets/chat/rating.js"),
         include_str!("assets/chat/thread.js"),

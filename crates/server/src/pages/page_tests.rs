@@ -1,10 +1,14 @@
 //! What holds for every page.
 
 use super::html_page::{HEAD, HtmlPage, KEY_FORM, MARK, SHARED_SCRIPTS, SHARED_STYLE, hash};
-use super::{chat_page, dashboard};
+use super::{chat_page, dashboard, team_page};
 
-fn pages() -> [(&'static str, HtmlPage); 2] {
-    [("dashboard", HtmlPage::assemble(&dashboard::PARTS)), ("chat", HtmlPage::assemble(&chat_page::PARTS))]
+fn pages() -> [(&'static str, HtmlPage); 3] {
+    [
+        ("dashboard", HtmlPage::assemble(&dashboard::PARTS)),
+        ("chat", HtmlPage::assemble(&chat_page::PARTS)),
+        ("team", HtmlPage::assemble(&team_page::PARTS)),
+    ]
 }
 
 fn text(page: &HtmlPage) -> &str {

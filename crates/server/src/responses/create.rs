@@ -94,7 +94,8 @@ async fn answer(state: Arc<ServerState>, request: Request) -> Result<Response, A
         }
     };
     let ReadyRequest { request, input, continues, options, form, object, warnings } = *ready;
-    let caller = Caller { agent: options.agent.clone(), ..caller };
+    let end_user = answer::user_of(&request);
+    let caller = Caller { agent: options.agent.clone(), end_user, ..caller };
     let keeper = match (input, &state.responses) {
         (Some(input), Some(store)) => Some(Arc::new(Keeper {
             state: Arc::clone(&state),

@@ -109,8 +109,16 @@ pub(super) fn agents(groups: Groups) -> Vec<AgentFigures> {
     ranked(groups).into_iter().map(named).collect()
 }
 
-pub(super) fn keys(groups: Groups) -> Vec<KeyFigures> {
+/// The last day of each key.
+pub(super) type LastDays = HashMap<String, UtcDay>;
+
+/// For both databases.
+pub(super) const LAST_DAYS: &str =
+    "SELECT key, max(day) FROM telemetry_day JOIN telemetry_series ON id = series GROUP BY key";
+
+pub(super) fn keys(groups: Groups, last_days: &LastDays) -> Vec<KeyFigures> {
     let named = |(Group(key, _), figures)| KeyFigures {
+        last_day: last_days.get(&key).copied(),
         key: Some(key).filter(|key: &String| !key.is_empty()),
         figures,
     };

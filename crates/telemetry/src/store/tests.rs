@@ -326,6 +326,7 @@ fn reports_rank_by_calls(new: NewStore) {
         engine: engine.to_owned(),
         model: model.to_owned(),
         agent: agent.map(str::to_owned),
+        key: agent.map(Into::into),
         ..inference()
     };
     let telemetry = TestStore::with(
@@ -337,27 +338,19 @@ fn reports_rank_by_calls(new: NewStore) {
             on("ollama", "qwen", None),
         ],
     );
-    let models: Vec<(String, String, u64)> = telemetry
-        .top_models(None, 2)
-        .expect("readable")
-        .into_iter()
-        .map(|model| (model.model, model.engine, model.figures.calls))
-        .collect();
+    let models = telemetry.top_models(None, 2).expect("readable");
+    let models: Vec<_> = models.into_iter().map(|of| (of.model, of.engine, of.figures.calls)).collect();
     assert_eq!(models, [("qwen".into(), "ollama".into(), 2), ("llama".into(), "ollama".into(), 1)]);
-    let engines: Vec<(String, u64)> = telemetry
-        .engines(None)
-        .expect("readable")
-        .into_iter()
-        .map(|engine| (engine.engine, engine.figures.calls))
-        .collect();
+    let engines = telemetry.engines(None).expect("readable");
+    let engines: Vec<_> = engines.into_iter().map(|of| (of.engine, of.figures.calls)).collect();
     assert_eq!(engines, [("ollama".into(), 3), ("vllm".into(), 1)]);
-    let agents: Vec<(Option<String>, u64)> = telemetry
-        .agents(None)
-        .expect("readable")
-        .into_iter()
-        .map(|agent| (agent.agent, agent.figures.calls))
-        .collect();
+    let agents = telemetry.agents(None).expect("readable");
+    let agents: Vec<_> = agents.into_iter().map(|of| (of.agent, of.figures.calls)).collect();
     assert_eq!(agents, [(None, 3), (Some("react".into()), 1)]);
+    let keys = telemetry.keys(None).expect("readable");
+    let keys: Vec<_> = keys.into_iter().map(|of| (of.key, of.last_day, of.figures.calls)).collect();
+    let day = Some(UtcDay::of(noon()));
+    assert_eq!(keys, [(None, day, 3), (Some("react".into()), day, 1)]);
 }
 
 fn days_without_calls_are_days_too(new: NewStore) {

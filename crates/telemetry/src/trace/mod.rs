@@ -32,6 +32,9 @@ pub fn request_span(tracer: &Tracer, caller: &Caller, model: &str) -> Span {
     if let Some(request_id) = &caller.request_id {
         span.set("hob.request_id", &**request_id);
     }
+    if let Some(key) = &caller.permit.key {
+        span.set("hob.key", &**key);
+    }
     span.set("gen_ai.request.model", model);
     span
 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use hob_app::startup::channels::{ChannelParts, open_channels};
+use hob_app::startup::keys::open_keys;
 use hob_app::startup::memory::{MemoryWiring, open_memory};
 use hob_app::startup::tasks::{task_options, task_service};
 use hob_app::{Databases, ToolRegistryParts};
@@ -88,9 +89,10 @@ pub fn registry_parts(config: &Config, databases: Databases) -> Result<ToolRegis
     )?;
     let tasks = task_service(databases.hob, task_options(channels.clone()));
     Ok(ToolRegistryParts {
-        home: Some(home),
+        home: Some(home.clone()),
         memory: Some(memory),
         tasks: Some(tasks),
+        audit: Some(open_keys(config, &home).audit()),
         channels,
         ..ToolRegistryParts::default()
     })

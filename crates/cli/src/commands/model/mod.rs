@@ -50,10 +50,14 @@ pub fn run(command: ModelCommand) -> Result<ExitCode> {
 
 /// Downloads a model: by Hob itself, or by Ollama.
 async fn download(config: &Config, name: &str, network: NetworkAccess) -> Result<ExitCode> {
-    match local::pull(config, name, network).await? {
-        Some(code) => Ok(code),
-        None => pull::run(config, name).await,
+    let code = match local::pull(config, name, network).await? {
+        Some(code) => code,
+        None => pull::run(config, name).await?,
+    };
+    if code == ExitCode::SUCCESS {
+        audit::note("model.pull", name)?;
     }
+    Ok(code)
 }
 
 /// A model that can be used.

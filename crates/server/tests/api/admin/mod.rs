@@ -1,5 +1,6 @@
 //! Routes of Hob's own API, one file each.
 
+mod audit;
 mod channels;
 mod collections;
 mod events;
@@ -12,3 +13,4 @@ pub mod openapi;
 mod openapi_bodies;
 pub mod savings;
 mod tasks;
+pub mod usage;

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use hob_app::{AskService, ModelLibrary};
-use hob_config::{Config, ServerConfig};
+use hob_config::Config;
 use hob_core::Engine;
+use hob_db::Database;
 use hob_engines::pool::EnginePool;
 use hob_engines::{Endpoint, EndpointOptions, Ollama};
+use hob_keys::{KeyOptions, KeyService, SqliteKeyStore};
 use hob_server::ServerParts;
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use reqwest::Method;
@@ -14,17 +16,21 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{lines, object, post, send, server, warnings};
+use crate::fixtures::loopback_config;
 use crate::support::{TestServer, plain_parts};
 
-/// A server that may change the models of this engine, in a home of its own.
-async fn with_library(engine: Arc<dyn Engine>, config: &Config) -> (TestServer, TempDir) {
+/// The parts of a server that may change the models of this engine, in a home of its own.
+fn library_parts(engine: Arc<dyn Engine>, config: &Config) -> (ServerParts, TempDir) {
     let home = TempDir::new().unwrap();
     let pool = Arc::new(EnginePool::new(Arc::clone(&engine), Vec::new()));
     let library = ModelLibrary::open(config, home.path(), Arc::clone(&pool)).unwrap();
     let system = Arc::new(AskService::new(plain_parts(engine)).with_pool(pool));
-    let parts = ServerParts { library: Some(Arc::new(library)), ..ServerParts::from(system) };
-    let server_config = ServerConfig { host: "127.0.0.1".into(), port: 0, ..ServerConfig::default() };
-    (TestServer::start_parts(parts, server_config).await, home)
+    (ServerParts { library: Some(Arc::new(library)), ..ServerParts::from(system) }, home)
+}
+
+async fn with_library(engine: Arc<dyn Engine>, config: &Config) -> (TestServer, TempDir) {
+    let (parts, home) = library_parts(engine, config);
+    (TestServer::start_parts(parts, loopback_config()).await, home)
 }
 
 /// The same in front of an Ollama.
@@ -91,6 +97,46 @@ async fn a_server_that_stops_ends_a_download_with_an_error() {
     let rest = response.text().await.unwrap();
     assert!(rest.starts_with("{\"error\":\"the server is shutting down"), "{rest}");
     assert_eq!(stopped.await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn changes_of_models_are_in_the_audit_log() {
+    let fake = FakeServer::start(|request| match request.path.as_str() {
+        "/api/tags" => Reply::transcript("ollama/tags"),
+        "/api/pull" => Reply::ndjson("{\"status\":\"success\"}\n"),
+        _ => Reply::new(200, "text/plain", ""),
+    })
+    .await;
+    let mut config = Config::default();
+    config.engine.ollama.host = fake.url();
+    let engine = Ollama::new(Endpoint::new(EndpointOptions::new("ollama", fake.url())).unwrap());
+    let (parts, _home) = library_parts(Arc::new(engine), &config);
+    let store = SqliteKeyStore::new(Database::in_memory(&[hob_keys::MIGRATIONS]).unwrap());
+    let keys = Arc::new(KeyService::new(KeyOptions::new(Arc::new(store))));
+    let parts = ServerParts { keys: Some(Arc::clone(&keys)), ..parts };
+    let server = TestServer::start_parts(parts, loopback_config()).await;
+
+    lines(post(&server, "/api/pull", &json!({ "model": "qwen3:8b" })).await).await;
+    post(&server, "/api/copy", &json!({ "source": "smollm2", "destination": "mine" })).await;
+    send(&server, Method::DELETE, "/api/delete", &json!({ "model": "smollm2" })).await;
+    let refused = send(&server, Method::DELETE, "/api/delete", &json!({ "model": "nope" })).await;
+    assert_eq!(refused.status(), 404);
+    let noted: Vec<(String, String)> = keys
+        .audit()
+        .after(0, 9)
+        .unwrap()
+        .into_iter()
+        .map(|entry| (entry.event.action, entry.event.subject))
+        .collect();
+    let change = |action: &str, subject: &str| (action.to_owned(), subject.to_owned());
+    assert_eq!(
+        noted,
+        [
+            change("model.pull", "qwen3:8b"),
+            change("model.copy", "smollm2:latest as mine"),
+            change("model.delete", "smollm2:latest"),
+        ]
+    );
 }
 
 #[tokio::test]

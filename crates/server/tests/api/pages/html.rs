@@ -1,4 +1,4 @@
-//! `GET /` and `GET /dashboard` over HTTP. `browser` tests the rendered pages.
+//! `GET /`, `GET /dashboard` and `GET /team` over HTTP. `browser` tests the rendered pages.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ use crate::fixtures::scripted;
 #[tokio::test]
 async fn the_content_security_policy_allows_only_the_own_server() {
     let server = scripted(ServerConfig::default()).await;
-    for path in ["/", "/dashboard"] {
+    for path in ["/", "/dashboard", "/team"] {
         let answer = server.client.get(server.url(path)).send().await.unwrap();
         assert_eq!(answer.status(), 200, "{path}");
         let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
@@ -34,7 +34,7 @@ async fn the_content_security_policy_allows_only_the_own_server() {
 async fn a_page_needs_no_key_but_an_allowed_host() {
     let config = ServerConfig { api_key: Some("s3cret".to_owned().into()), ..ServerConfig::default() };
     let server = scripted(config).await;
-    for path in ["/", "/dashboard"] {
+    for path in ["/", "/dashboard", "/team"] {
         let get = || server.client.get(server.url(path));
         assert_eq!(get().send().await.unwrap().status(), 200, "{path}");
         assert_eq!(get().header("host", "evil.example").send().await.unwrap().status(), 403, "{path}");
@@ -43,6 +43,23 @@ async fn a_page_needs_no_key_but_an_allowed_host() {
             403,
             "{path}"
         );
+    }
+}
+
+#[tokio::test]
+async fn every_page_links_to_the_others() {
+    let server = scripted(ServerConfig::default()).await;
+    for (path, links) in
+        [("/", ["dashboard", "team"]), ("/dashboard", ["./", "team"]), ("/team", ["./", "dashboard"])]
+    {
+        let get = server.client.get(server.url(path)).header("accept", "text/html");
+        let page = get.send().await.unwrap().text().await.unwrap();
+        let linked: Vec<&str> = page
+            .split("<a class=\"elsewhere\" href=\"")
+            .skip(1)
+            .map(|rest| rest.split('"').next().unwrap())
+            .collect();
+        assert_eq!(linked, links, "{path}");
     }
 }
 

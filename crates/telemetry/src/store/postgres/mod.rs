@@ -89,7 +89,10 @@ impl TelemetryStore for PostgresTelemetryStore {
     }
 
     fn keys(&self, since: Option<UtcDay>) -> Result<Vec<KeyFigures>, DatabaseError> {
-        Ok(keys(self.groups(Grouping::Key, since)?))
+        self.database.read(|transaction| {
+            let groups = report::groups(transaction, Grouping::Key, since)?;
+            Ok(keys(groups, &report::last_days(transaction)?))
+        })
     }
 
     fn per_day(&self, days: u32, now: SystemTime) -> Result<Vec<DayFigures>, DatabaseError> {

@@ -7,7 +7,7 @@ use hob_core::{RequestSource, UtcDay};
 use hob_db::postgres::{PostgresTransaction, QueryError, Row};
 
 use crate::latency_histogram::Durations;
-use crate::store::report::{Group, GroupSums, Grouping, Groups, ServedTimings, dollars};
+use crate::store::report::{Group, GroupSums, Grouping, Groups, LAST_DAYS, LastDays, ServedTimings, dollars};
 use crate::timings::{ModelSpeed, TimingSums};
 
 /// Only calls with a time count: a cancelled call has tokens, but no time. Days without the tokens of completed calls are
@@ -17,6 +17,12 @@ const SPEEDS: &str = "
     FROM telemetry_day JOIN telemetry_series ON id = series WHERE day >= $1 AND completed_tokens IS NOT NULL
     GROUP BY 1, 2 HAVING sum(completed_tokens) > 0 AND sum(latency_us) > 0
     ORDER BY sum(calls) DESC, 1, 2 LIMIT $2";
+
+/// The last day with a call of each key.
+pub(super) fn last_days(transaction: &mut PostgresTransaction<'_>) -> Result<LastDays, QueryError> {
+    let read = |row: &Row| Ok((row.try_get(0)?, UtcDay::from_days(row.try_get(1)?)));
+    transaction.query(LAST_DAYS, &[])?.iter().map(read).collect()
+}
 
 pub(super) fn groups(
     transaction: &mut PostgresTransaction<'_>,

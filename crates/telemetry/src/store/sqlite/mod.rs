@@ -95,7 +95,10 @@ impl TelemetryStore for SqliteTelemetryStore {
     }
 
     fn keys(&self, since: Option<UtcDay>) -> Result<Vec<KeyFigures>, DatabaseError> {
-        Ok(keys(self.groups(Grouping::Key, since)?))
+        self.database.read(|connection| {
+            let groups = report::groups(connection, Grouping::Key, since)?;
+            Ok(keys(groups, &report::last_days(connection)?))
+        })
     }
 
     fn per_day(&self, days: u32, now: SystemTime) -> Result<Vec<DayFigures>, DatabaseError> {

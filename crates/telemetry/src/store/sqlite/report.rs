@@ -4,13 +4,19 @@ use hob_core::{Moment, UtcDay};
 use rusqlite::Connection;
 
 use super::timing::{durations, read_group};
-use crate::store::report::{GroupSums, Grouping, Groups, dollars};
+use crate::store::report::{GroupSums, Grouping, Groups, LAST_DAYS, LastDays, dollars};
 use crate::timings::TimingSums;
 
 pub(super) fn first_moment(connection: &Connection) -> rusqlite::Result<Option<Moment>> {
     let first =
         connection.query_row("SELECT min(first_started) FROM telemetry_page", [], |row| row.get(0))?;
     Ok(Option::<i64>::map(first, Moment::from_microseconds))
+}
+
+/// The last day with a call of each key.
+pub(super) fn last_days(connection: &Connection) -> rusqlite::Result<LastDays> {
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, UtcDay::from_days(row.get(1)?)));
+    connection.prepare_cached(LAST_DAYS)?.query_map([], read)?.collect()
 }
 
 pub(super) fn groups(

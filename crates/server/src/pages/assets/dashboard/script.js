@@ -5,42 +5,9 @@ const POLL_MS = 5000;
 const COUNT_UP_MS = 700;
 const MOST_MODELS = 8;
 const MOST_CALLS = 7;
+const MOST_KEYS = 20;
 
 const still = matchMedia("(prefers-reduced-motion: reduce)");
-
-// --- numbers as the reader's language writes them ---
-
-const formats = new Map();
-function format(number, options) {
-  const name = JSON.stringify(options);
-  if (!formats.has(name)) formats.set(name, new Intl.NumberFormat(undefined, options));
-  return formats.get(name).format(number);
-}
-const whole = (n) => format(n, { maximumFractionDigits: 0 });
-const count = (n) => (n < 1e5 ? whole(n) : format(n, { notation: "compact", maximumSignificantDigits: 3 }));
-// Cents; of less than one, the two digits that matter.
-const digits = (n) => (Math.abs(n) >= 0.00995 || n === 0 ? 2 : Math.min(1 - Math.floor(Math.log10(Math.abs(n))), 6));
-const money = (n, places = digits(n)) =>
-  format(n, { style: "currency", currency: "USD", currencyDisplay: "narrowSymbol", minimumFractionDigits: 2, maximumFractionDigits: places });
-const price = (n) => money(n, 6);
-function seconds(s) {
-  if (s < 0.9995) return format(s * 1000, { style: "unit", unit: "millisecond", maximumFractionDigits: s < 0.0095 ? 1 : 0 });
-  if (s < 100) return format(s, { style: "unit", unit: "second", maximumFractionDigits: s < 10 ? 2 : 1 });
-  return format(s / 60, { style: "unit", unit: "minute", maximumFractionDigits: 1 });
-}
-// In what people are billed by, once there is enough of it.
-function energy(joules) {
-  const [amount, unit] = joules < 3600 ? [joules, "J"] : joules < 3.6e6 ? [joules / 3600, "Wh"] : [joules / 3.6e6, "kWh"];
-  return `${format(amount, { maximumSignificantDigits: 3 })}\u00a0${unit}`;
-}
-const plural = (n, one, many) => `${count(n)} ${n === 1 ? one : many}`;
-const when = (moment, options) => new Intl.DateTimeFormat(undefined, options).format(new Date(moment));
-const clock = { hour: "2-digit", minute: "2-digit" };
-const day = { weekday: "short", day: "numeric", month: "short" };
-function recently(moment) {
-  const sameDay = new Date(moment).toDateString() === new Date().toDateString();
-  return when(moment, sameDay ? clock : { day: "numeric", month: "short", ...clock });
-}
 
 // --- the big number ---
 
@@ -242,6 +209,28 @@ function showRecent() {
   }));
 }
 
+// Only for the owner, and only if there are named keys.
+function showKeys(usage) {
+  const keys = usage?.data ?? [];
+  $("keys-card").hidden = !keys.some((used) => used.key !== null && used.calls > 0);
+  if ($("keys-card").hidden) return;
+  const seen = keys.filter((used) => used.calls > 0);
+  $("keys").replaceChildren(...seen.slice(0, MOST_KEYS).map((used) => {
+    const why = used.frequent_failure?.reason;
+    return node("tr", {},
+      node("th", { scope: "row", textContent: used.key ?? "without a named key" }),
+      node("td", { textContent: count(used.calls) }),
+      node("td", { textContent: count(used.prompt_tokens + used.completion_tokens) }),
+      node("td", { textContent: used.cost > 0 ? money(used.cost) : "–" }),
+      node("td", {}, count(used.failures), ...(used.failures > 0 && why ? [node("small", { textContent: why })] : [])),
+      node("td", { textContent: used.latency ? seconds(used.latency.p50) : "–" }),
+      node("td", { textContent: used.first_token ? seconds(used.first_token.p50) : "–" }));
+  }));
+  const more = seen.length - MOST_KEYS;
+  put("keys-more", ["Times are medians. The reason is the most frequent one among the latest calls.",
+    more > 0 && `${plural(more, "key", "keys")} more: hob telemetry stats.`].filter(Boolean).join(" "));
+}
+
 function show(savings) {
   latest = savings;
   const nothing = savings.total_calls === 0 && (savings.recent ?? []).length === 0;
@@ -311,10 +300,9 @@ function lock() {
 }
 
 // The answer's status and body; null when there is no answer that could be read.
-async function askForSavings() {
-  const query = zone ? `?timezone=${encodeURIComponent(zone)}` : "";
+async function askFor(path) {
   try {
-    const answer = await fetch(`v1/savings${query}`, {
+    const answer = await fetch(path, {
       cache: "no-store",
       credentials: "same-origin",
       headers: keyHeaders(),
@@ -330,7 +318,10 @@ async function poll() {
   clearTimeout(timer);
   if (asking || document.hidden) return;
   asking = true;
-  const answer = await askForSavings();
+  const query = zone ? `?timezone=${encodeURIComponent(zone)}` : "";
+  const answer = await askFor(`v1/savings${query}`);
+  // Strangers get no list of calls, and may not ask who made them.
+  const usage = answer?.body?.recent === undefined ? null : await askFor("v1/usage?days=30");
   asking = false;
   if (answer?.status === 401) return lock();
   if (answer?.status === 400 && zone) {
@@ -348,6 +339,7 @@ async function poll() {
   try {
     showNotice(body.message ? `No data: ${body.message}.` : "");
     show(body);
+    showKeys(usage?.status === 200 ? usage.body : null);
   } catch (error) {
     showNotice("Error in this page: it cannot show the data from Hob. See the browser's console.");
     throw error;

@@ -1,4 +1,4 @@
-// The API key, if the server requires one. It is stored in this tab, for both pages.
+// The API key, if the server requires one. It is stored in this tab, for all pages.
 
 const KEY = "hob-api-key";
 

@@ -8,6 +8,7 @@ use super::axe::assert_accessible;
 use super::chromium::{Browser, Device};
 use super::recording_server::RecordingServer;
 use crate::admin::savings::call;
+use crate::admin::usage::TeamParts;
 use crate::fixtures::loopback_config;
 
 /// Text that looks like markup.
@@ -149,6 +150,30 @@ async fn a_stranger_sees_the_totals_but_no_list_of_calls() {
     browser.shows("calls", "1").await;
     browser.shows("models", "qwen3:8b").await;
     assert_eq!(browser.text("recent-card").await, "");
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_owner_sees_the_calls_of_each_key() {
+    let team = TeamParts::open();
+    let server = team.start(loopback_config()).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.url("/dashboard")).await;
+    browser.shows("empty", "hob ask").await;
+    assert_eq!(browser.text("keys-card").await, "");
+    team.record_failures("ana", &["out of memory", HOSTILE, "out of memory"]);
+    browser.shows("keys", "out of memory").await;
+    let row = "return [...document.querySelectorAll('#keys tr > *')].map((cell) => cell.innerText)";
+    let row = browser.run(row).await;
+    assert_eq!(row, json!(["ana", "3", "0", "–", "3\nout of memory", "–", "–"]));
+    team.record_failures("ben", &[HOSTILE; 4]);
+    browser.shows("keys", HOSTILE).await;
+    for device in [Device::DESKTOP, Device::PHONE, Device { scheme: "dark", ..Device::PHONE }] {
+        browser.set_device(device).await;
+        assert_accessible(&browser, &format!("{device:?}")).await;
+        let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth]").await;
+        assert_eq!(widths[0], widths[1], "nothing sticks out: {device:?}");
+    }
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 

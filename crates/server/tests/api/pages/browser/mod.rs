@@ -6,3 +6,4 @@ mod chromium;
 mod dashboard;
 mod recording_server;
 mod screenshots;
+mod team;

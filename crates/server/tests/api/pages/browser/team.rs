@@ -1,0 +1,247 @@
+//! The team page in a browser.
+
+use hob_config::ServerConfig;
+use hob_keys::{AuditActor, KeyRole};
+use hob_testkit::Outside;
+use serde_json::{Value, json};
+
+use super::axe::assert_accessible;
+use super::chromium::{Browser, Device};
+use crate::admin::usage::{TeamParts, get};
+use crate::fixtures::loopback_config;
+use crate::support::TestServer;
+
+const ENTER: &str = "\u{e007}";
+
+async fn click(browser: &Browser, selector: &str) {
+    browser.run(&format!("document.querySelector({selector:?}).click()")).await;
+}
+
+/// Presses a button of a key, such as `disable ana`.
+async fn press_action(browser: &Browser, action: &str) {
+    browser.run(&format!("document.querySelector('[data-action=\"{action}\"]').click()")).await;
+}
+
+/// Enters text into a field of the form.
+async fn enter(browser: &Browser, field: &str, text: &str) {
+    browser.run(&format!("document.querySelector('#create-form [name={field}]').focus()")).await;
+    browser.press(text).await;
+}
+
+/// Waits until a condition of the page holds.
+async fn until(browser: &Browser, condition: &str) {
+    let wait = "const done = arguments[0];
+        const look = () => { if ({condition}) done(true); else setTimeout(look, 20); };
+        look();";
+    browser.run_async(&wait.replace("{condition}", condition)).await;
+}
+
+async fn secret(browser: &Browser) -> String {
+    let shown = browser.run("return document.getElementById('secret').value").await;
+    shown.as_str().unwrap().to_owned()
+}
+
+async fn status_with(server: &TestServer, key: &str) -> u16 {
+    get(server, "/v1/models", key).await.0
+}
+
+/// Creates, disables, enables, rotates and revokes a key.
+async fn use_a_key_on(device: Device) {
+    let team = TeamParts::open();
+    let server = team.start(loopback_config()).await;
+    let browser = Browser::open(device).await;
+    browser.go(&server.url("/team")).await;
+    browser.shows("no-keys", "No key yet").await;
+
+    click(&browser, "#create summary").await;
+    for (field, text) in [
+        ("models", "qwen*, auto"),
+        ("parallel", "4"),
+        ("budgets", "5 USD/month, 200k tokens/day"),
+        ("expires", "90d"),
+        ("name", "ana"),
+    ] {
+        enter(&browser, field, text).await;
+    }
+    browser.press(ENTER).await;
+    browser.shows("secret-title", "The secret of ana").await;
+    let first = secret(&browser).await;
+    assert_eq!(status_with(&server, &first).await, 200);
+    let card = browser.text("key-ana").await;
+    for shown in ["active", "member", "qwen*, auto", "of 5 USD/month", "0 of 200000 tokens/day", "4 at once"]
+    {
+        assert!(card.contains(shown), "{shown}: {card}");
+    }
+    browser
+        .run(
+            "window.taken = [];
+             Object.defineProperty(navigator, 'clipboard', { value: { writeText: async (text) => { taken.push(text); } } });",
+        )
+        .await;
+    click(&browser, "#secret-copy").await;
+    browser.shows("secret-card", "Copied").await;
+    assert_eq!(browser.run("return taken").await, json!([first]));
+    click(&browser, "#secret-done").await;
+    assert_eq!((browser.text("secret-card").await, secret(&browser).await), (String::new(), String::new()));
+
+    press_action(&browser, "disable ana").await;
+    browser.shows("key-ana", "disabled").await;
+    until(&browser, "document.activeElement.dataset.action === 'enable ana'").await;
+    assert_eq!(status_with(&server, &first).await, 401);
+    press_action(&browser, "enable ana").await;
+    browser.shows("key-ana", "active").await;
+    until(&browser, "document.activeElement.dataset.action === 'disable ana'").await;
+
+    press_action(&browser, "rotate ana").await;
+    browser.shows("ask-title", "Rotate ana?").await;
+    browser.run("document.getElementById('ask-hours').value = 'soon'").await;
+    click(&browser, "#ask-yes").await;
+    browser.shows("ask-fault", "Enter a number of hours").await;
+    browser.run("document.getElementById('ask-hours').value = '0'").await;
+    click(&browser, "#ask-yes").await;
+    browser.shows("secret-title", "The secret of ana").await;
+    let second = secret(&browser).await;
+    assert_eq!((status_with(&server, &first).await, status_with(&server, &second).await), (401, 200));
+
+    press_action(&browser, "revoke ana").await;
+    browser.shows("ask-title", "Revoke ana?").await;
+    click(&browser, "#ask-no").await;
+    assert_eq!(browser.text("ask").await, "");
+    assert_eq!(status_with(&server, &second).await, 200);
+    press_action(&browser, "revoke ana").await;
+    browser.shows("ask-title", "Revoke ana?").await;
+    click(&browser, "#ask-yes").await;
+    browser.shows("key-ana", "revoked").await;
+    assert_eq!(status_with(&server, &second).await, 401);
+    browser.shows("changes", "key.revoke ana").await;
+    browser.shows("chain", "The log is unbroken: 5 changes.").await;
+    let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth]").await;
+    assert_eq!(widths[0], widths[1], "nothing sticks out: {device:?}");
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_key_is_created_and_changed_on_a_desktop() {
+    use_a_key_on(Device::DESKTOP).await;
+}
+
+#[tokio::test]
+async fn a_key_is_created_and_changed_on_a_phone() {
+    use_a_key_on(Device::PHONE).await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_the_form_is_said_at_its_field() {
+    let team = TeamParts::open();
+    let server = team.start(loopback_config()).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.url("/team")).await;
+    browser.shows("no-keys", "No key yet").await;
+    click(&browser, "#create summary").await;
+    let focused = "return document.activeElement.name";
+    enter(&browser, "name", ENTER).await;
+    browser.shows("create-fault", "Enter a name.").await;
+    enter(&browser, "parallel", &format!("many{ENTER}")).await;
+    enter(&browser, "name", &format!("a b{ENTER}")).await;
+    browser.shows("create-fault", "Enter a whole number").await;
+    assert_eq!(browser.run(focused).await, "parallel");
+    browser.run("document.querySelector('#create-form [name=parallel]').value = ''").await;
+    enter(&browser, "name", ENTER).await;
+    browser.shows("create-fault", "is not a name for a key").await;
+    assert_eq!(browser.run(focused).await, "name");
+    assert_eq!(team.keys.list().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_member_reads_one_sentence_and_can_enter_an_owners_key() {
+    let team = TeamParts::open();
+    let member = team.create("ana", KeyRole::Member, json!({})).await;
+    let owner = team.create("boss", KeyRole::Owner, json!({})).await;
+    let server = team.start(loopback_config()).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.url("/team")).await;
+    browser.shows("keys", "ana").await;
+    browser.run(&format!("sessionStorage.setItem('hob-api-key', {member:?})")).await;
+    browser.reload().await;
+    browser.shows("denied", "This page is for the owner: open it on the machine that runs Hob").await;
+    assert_eq!(browser.text("team").await, "");
+    let kept = browser.run("return sessionStorage.getItem('hob-api-key')").await;
+    assert_eq!(kept, Value::from(member), "the chat page uses it");
+    browser.run("document.getElementById('key').focus()").await;
+    browser.press(&format!("{owner}{ENTER}")).await;
+    browser.shows("keys", "boss").await;
+    assert_eq!(
+        (browser.text("denied").await, browser.text("key-form").await),
+        (String::new(), String::new())
+    );
+}
+
+#[tokio::test]
+async fn a_stranger_reads_the_same_sentence() {
+    let network = Outside::find();
+    let team = TeamParts::open();
+    let config = ServerConfig { host: "0.0.0.0".into(), port: 0, ..ServerConfig::default() };
+    let mut server = team.start(config).await;
+    server.address.set_ip(network.address());
+    let browser = Browser::open(Device::PHONE).await;
+    browser.go(&server.url("/team")).await;
+    browser.shows("denied", "or enter an owner's key").await;
+    assert_eq!(browser.text("team").await, "");
+}
+
+#[tokio::test]
+async fn the_page_asks_for_the_key_of_the_server() {
+    let team = TeamParts::open();
+    let config = ServerConfig { api_key: Some("s3cret".to_owned().into()), ..loopback_config() };
+    let server = team.start(config).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.url("/team")).await;
+    browser.shows("key-form", "needs an API key").await;
+    browser.press(&format!("wrong{ENTER}")).await;
+    browser.shows("key-fault", "Wrong API key").await;
+    browser.run("document.getElementById('key').focus()").await;
+    browser.press(&format!("s3cret{ENTER}")).await;
+    browser.shows("no-keys", "No key yet").await;
+    assert_eq!(browser.text("key-form").await, "");
+}
+
+#[tokio::test]
+async fn usage_and_hostile_names_are_shown_as_text() {
+    const HOSTILE: &str = "<img src=x onerror=\"document.title='broken in'\"><b>bold</b>";
+    let team = TeamParts::open();
+    team.create("ana", KeyRole::Member, json!({ "models": [HOSTILE] })).await;
+    team.record_failures("ana", &["no answer"]);
+    team.keys.audit().note(AuditActor::terminal(), "model.pull", HOSTILE, &json!({}));
+    let server = team.start(loopback_config()).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.url("/team")).await;
+    browser.shows("changes", HOSTILE).await;
+    let card = browser.text("key-ana").await;
+    assert!(card.contains(HOSTILE) && card.contains("1 call") && card.contains("1 failed"), "{card}");
+    assert_eq!(browser.run("return document.querySelectorAll('main img, main b').length").await, json!(0));
+    assert_eq!(browser.run("return document.title").await, json!("Hob: team"));
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_page_passes_the_accessibility_check() {
+    let team = TeamParts::open();
+    team.create("ana", KeyRole::Member, json!({ "parallel": 4, "budgets": ["5 USD/month"] })).await;
+    team.create(&"long-name-".repeat(6), KeyRole::Owner, json!({})).await;
+    let server = team.start(loopback_config()).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.url("/team")).await;
+    browser.shows("keys", "ana").await;
+    press_action(&browser, "rotate ana").await;
+    browser.shows("ask-title", "Rotate ana?").await;
+    assert_accessible(&browser, "a question").await;
+    click(&browser, "#ask-yes").await;
+    browser.shows("secret-title", "The secret of ana").await;
+    click(&browser, "#create summary").await;
+    for device in [Device::DESKTOP, Device::DARK, Device::PHONE, Device { scheme: "dark", ..Device::PHONE }] {
+        browser.set_device(device).await;
+        assert_accessible(&browser, &format!("{device:?}")).await;
+        let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth]").await;
+        assert_eq!(widths[0], widths[1], "nothing sticks out: {device:?}");
+    }
+}
