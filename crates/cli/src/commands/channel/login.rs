@@ -8,8 +8,8 @@ use hob_app::startup::channels;
 use hob_channels::whatsapp::{LoginStep, login};
 use hob_config::Config;
 
-use super::qr;
 use crate::output;
+use crate::output::qr;
 use crate::output::progress::Spinner;
 
 const HOW: &str = "On your phone: WhatsApp → Settings → Linked devices → Link a device. Then scan this code:";
