@@ -193,14 +193,14 @@ async fn get_health_of_any(host: &str, port: u16) -> Result<HealthAnswer, NoAnsw
         ..HttpClientOptions::default()
     };
     let client = http_client(options).map_err(|_| NoAnswer::Unusable)?;
-    let get = async |scheme: UrlScheme, address: SocketAddr| {
-        match client.get(format!("{}://{address}/health", scheme.as_str())).send().await {
-            Ok(answer) => {
-                Ok(HealthAnswer { scheme, status: answer.status(), headers: answer.headers().clone() })
-            }
-            Err(error) if error.is_connect() => Err(NoAnswer::NoListener),
-            Err(_) => Err(NoAnswer::Unusable),
-        }
+    let get = async |scheme: UrlScheme, address: SocketAddr| match client
+        .get(format!("{}://{address}/health", scheme.as_str()))
+        .send()
+        .await
+    {
+        Ok(answer) => Ok(HealthAnswer { scheme, status: answer.status(), headers: answer.headers().clone() }),
+        Err(error) if error.is_connect() => Err(NoAnswer::NoListener),
+        Err(_) => Err(NoAnswer::Unusable),
     };
     // A request to the IP address passes the server's check of the Host header for any host name.
     for address in lookup_host((host, port)).await.map_err(|_| NoAnswer::NoListener)? {
@@ -245,7 +245,11 @@ mod tests {
             (name.parse().expect("a header name"), value.parse().expect("a header value"))
         });
         let scheme = UrlScheme::Http;
-        HealthAnswer { scheme, status: StatusCode::from_u16(status).expect("a status"), headers: headers.collect() }
+        HealthAnswer {
+            scheme,
+            status: StatusCode::from_u16(status).expect("a status"),
+            headers: headers.collect(),
+        }
     }
 
     #[test]

@@ -7,8 +7,8 @@ use secrecy::SecretString;
 
 use crate::agent::{AGENT, AgentName};
 use crate::kind::{
-    BIND_ADDRESS, COUNT, COUNT_OR_NONE, HOST_NAMES, OPTIONAL_ABSOLUTE_PATH, OPTIONAL_TEXT, ORIGINS, PORT, SECONDS, SECONDS_OR_NONE,
-    SECRET, quote,
+    BIND_ADDRESS, COUNT, COUNT_OR_NONE, HOST_NAMES, OPTIONAL_ABSOLUTE_PATH, OPTIONAL_TEXT, ORIGINS, PORT,
+    SECONDS, SECONDS_OR_NONE, SECRET, quote,
 };
 use crate::section_keys::{Exposure, Kind, keys_of};
 

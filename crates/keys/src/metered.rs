@@ -352,7 +352,10 @@ impl KeySpending {
         Ok(RunningRequest(Box::new(running)))
     }
 
-    async fn reserve_estimate(&self, call: PlannedCall<'_>) -> Result<Box<dyn CallReservation>, LimitReached> {
+    async fn reserve_estimate(
+        &self,
+        call: PlannedCall<'_>,
+    ) -> Result<Box<dyn CallReservation>, LimitReached> {
         let metered = &self.0;
         let amounts = metered.estimate(&call)?;
         let at = metered.take(amounts).await?;

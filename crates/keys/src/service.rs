@@ -180,8 +180,11 @@ impl KeyService {
     /// did. The oldest keys are named, and the others are counted together, so that the list has an end.
     pub fn refusals(&self) -> Vec<(Arc<str>, LimitKind, u64)> {
         let snapshot = self.snapshot.load();
-        let mut keys: Vec<_> = snapshot.all().filter(|key| key.metered.refused().any(|(_, count)| count > 0)).collect();
-        keys.sort_by(|one, other| (one.key.created_at, &one.key.id).cmp(&(other.key.created_at, &other.key.id)));
+        let mut keys: Vec<_> =
+            snapshot.all().filter(|key| key.metered.refused().any(|(_, count)| count > 0)).collect();
+        keys.sort_by(|one, other| {
+            (one.key.created_at, &one.key.id).cmp(&(other.key.created_at, &other.key.id))
+        });
         let mut counts: Vec<(Arc<str>, LimitKind, u64)> = Vec::new();
         for (place, key) in keys.into_iter().enumerate() {
             let name = if place < NAMED_REFUSALS { key.key.name.shared() } else { Arc::from(OTHER_KEYS) };

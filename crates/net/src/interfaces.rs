@@ -41,9 +41,11 @@ mod tests {
 
     #[test]
     fn the_default_route_comes_first_and_addresses_of_this_machine_alone_are_skipped() {
-        let addresses = ["172.17.0.1", "127.0.0.1", "192.168.1.7", "169.254.3.4", "fe80::1", "192.168.1.7", "10.0.0.2"];
+        let addresses =
+            ["172.17.0.1", "127.0.0.1", "192.168.1.7", "169.254.3.4", "fe80::1", "192.168.1.7", "10.0.0.2"];
         let addresses = addresses.into_iter().map(|text| text.parse().unwrap());
-        let expected = ["192.168.1.7", "10.0.0.2", "172.17.0.1"].map(|text| text.parse::<Ipv4Addr>().unwrap());
+        let expected =
+            ["192.168.1.7", "10.0.0.2", "172.17.0.1"].map(|text| text.parse::<Ipv4Addr>().unwrap());
         assert_eq!(in_order(addresses, "192.168.1.7".parse().ok()), expected);
     }
 }

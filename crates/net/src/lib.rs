@@ -12,8 +12,8 @@ pub mod trace_context;
 
 pub use error::root_cause;
 pub use http_client::{
-    CertificateCheck, DEFAULT_CONNECT_TIMEOUT, FixedAddress, HttpClientOptions, ProxyUse, RedirectPolicy, USER_AGENT,
-    http_client,
+    CertificateCheck, DEFAULT_CONNECT_TIMEOUT, FixedAddress, HttpClientOptions, ProxyUse, RedirectPolicy,
+    USER_AGENT, http_client,
 };
 pub use interfaces::network_addresses;
 pub use local_address::{BindAddress, is_loopback, is_on_this_machine, is_own_address};

@@ -93,7 +93,11 @@ impl ServerCertificate {
             .with_no_client_auth()
             .with_cert_resolver(Arc::clone(&current) as Arc<dyn ResolvesServerCert>);
         config.alpn_protocols = vec![ALPN.to_vec()];
-        Ok(ServerCertificate { acceptor: TlsAcceptor::from(Arc::new(config)), current, reading: Mutex::default() })
+        Ok(ServerCertificate {
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+            current,
+            reading: Mutex::default(),
+        })
     }
 
     /// Reads the files again, for a certificate that was renewed. If they cannot be used, the old certificate stays in use. Blocks.
@@ -148,9 +152,8 @@ impl LoadedCertificate {
             Err(pem::Error::NoItemsFound) => return Err(CertificateError::NoKey { path: key.clone() }),
             Err(error) => return Err(malformed(key, error)),
         };
-        let certified = CertifiedKey::from_der(chain, private_key, provider).map_err(|source| {
-            CertificateError::Unusable { cert: cert.clone(), key: key.clone(), source }
-        })?;
+        let certified = CertifiedKey::from_der(chain, private_key, provider)
+            .map_err(|source| CertificateError::Unusable { cert: cert.clone(), key: key.clone(), source })?;
         Ok(LoadedCertificate { certified: Arc::new(certified), files, cert_pem, key_pem })
     }
 }

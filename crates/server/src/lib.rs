@@ -40,8 +40,8 @@ mod whole_number;
 mod worker_threads;
 
 pub use listen::{Server, Stopped};
-pub use secure_connection::read_certificate;
 pub use open_files::raise_open_files;
 pub use reload::{RELOADED_KEYS, ServerControl};
+pub use secure_connection::read_certificate;
 pub use serve_error::ServeError;
 pub use state::ServerParts;

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use axum::body::Body;
 use axum::http::{HeaderValue, Request, Version, header};
 use axum::response::{IntoResponse, Response};
-use arc_swap::ArcSwap;
 use hob_config::ServerConfig;
 use hob_net::ServerCertificate;
 use hyper::body::Incoming;

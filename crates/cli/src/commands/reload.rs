@@ -132,9 +132,6 @@ mod tests {
             summary(&report(&[], false)),
             "Reloaded: nothing that can change at run time has changed."
         );
-        assert_eq!(
-            summary(&report(&["server.api_key"], true)),
-            "Reloaded: server.api_key, the certificate."
-        );
+        assert_eq!(summary(&report(&["server.api_key"], true)), "Reloaded: server.api_key, the certificate.");
     }
 }

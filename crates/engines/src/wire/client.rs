@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hob_core::EngineError;
-use hob_net::{CertificateCheck, DEFAULT_CONNECT_TIMEOUT, FixedAddress, ProxyUse, is_loopback, trace_context};
+use hob_net::{
+    CertificateCheck, DEFAULT_CONNECT_TIMEOUT, FixedAddress, ProxyUse, is_loopback, trace_context,
+};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode};
 use secrecy::{ExposeSecret, SecretString};

@@ -53,7 +53,10 @@ fn engines_and_build(out: &mut MetricsText, state: &ServerState, engines: &[(&st
     for (engine, healthy) in engines {
         out.sample(&[("engine", engine)], u8::from(*healthy));
     }
-    out.gauge("hob_dependency_up", "Whether a part on another machine that requests need, such as the database, works now.");
+    out.gauge(
+        "hob_dependency_up",
+        "Whether a part on another machine that requests need, such as the database, works now.",
+    );
     for (dependency, is_up) in state.readiness.parts() {
         out.sample(&[("dependency", dependency)], u8::from(is_up));
     }

@@ -9,8 +9,8 @@ use hob_channels::whatsapp::{LoginStep, login};
 use hob_config::Config;
 
 use crate::output;
-use crate::output::qr;
 use crate::output::progress::Spinner;
+use crate::output::qr;
 
 const HOW: &str = "On your phone: WhatsApp → Settings → Linked devices → Link a device. Then scan this code:";
 

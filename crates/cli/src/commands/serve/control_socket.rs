@@ -54,12 +54,7 @@ impl Drop for ControlSocket {
 }
 
 #[cfg(not(unix))]
-fn listen(
-    _: &Path,
-    _: &str,
-    _: mpsc::Sender<ReloadRequest>,
-    _: CancellationToken,
-) -> Option<PathBuf> {
+fn listen(_: &Path, _: &str, _: mpsc::Sender<ReloadRequest>, _: CancellationToken) -> Option<PathBuf> {
     None
 }
 

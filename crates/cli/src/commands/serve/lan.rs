@@ -81,7 +81,9 @@ async fn fresh_key(keys: &Arc<KeyService>) -> Result<CreatedKey> {
                 KeyStatus::Active => {
                     return Ok(keys.rotate(&name, Duration::ZERO, AuditActor::terminal()).await?);
                 }
-                KeyStatus::Disabled => bail!("the key '{name}' is disabled. Run 'hob key enable {name}' first."),
+                KeyStatus::Disabled => {
+                    bail!("the key '{name}' is disabled. Run 'hob key enable {name}' first.")
+                }
                 KeyStatus::Revoked => {}
             },
             Err(KeyError::NoSuchKey { .. }) => {
@@ -91,7 +93,9 @@ async fn fresh_key(keys: &Arc<KeyService>) -> Result<CreatedKey> {
             Err(error) => return Err(error.into()),
         }
     }
-    bail!("the keys '{KEY_NAME}' to '{KEY_NAME}-{MOST_NAMES}' are revoked. Create a key with 'hob key create NAME'.")
+    bail!(
+        "the keys '{KEY_NAME}' to '{KEY_NAME}-{MOST_NAMES}' are revoked. Create a key with 'hob key create NAME'."
+    )
 }
 
 #[cfg(test)]

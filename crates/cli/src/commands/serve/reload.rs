@@ -114,7 +114,9 @@ fn print(outcome: &ReloadOutcome) {
     match outcome {
         ReloadOutcome::Done(ReloadReport { applied, after_restart, certificate_renewed }) => {
             match &applied[..] {
-                [] => output::note("configuration reloaded: no setting that can change at run time has changed"),
+                [] => {
+                    output::note("configuration reloaded: no setting that can change at run time has changed")
+                }
                 keys => output::note(format_args!("configuration reloaded: {}", keys.join(", "))),
             }
             if *certificate_renewed {
