@@ -32,7 +32,7 @@ pub enum CertificateError {
     Read { path: PathBuf, source: io::Error },
     #[error("{} has no certificate. It must be a PEM file that begins with the certificate of the server", path.display())]
     NoCertificate { path: PathBuf },
-    #[error("{} has no private key. It must be a PEM file", path.display())]
+    #[error("{} has no private key. It must be a PEM file with a key that is not encrypted", path.display())]
     NoKey { path: PathBuf },
     #[error("{} is not valid PEM: {reason}", path.display())]
     Malformed { path: PathBuf, reason: String },
