@@ -1,7 +1,7 @@
 //! Admits the requests and calls of one key. The usual case is decided in memory; only a share that is used up asks the store.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
