@@ -61,7 +61,7 @@ pub fn read_certificate(config: &ServerTlsConfig) -> Result<Option<ServerCertifi
 
 /// Reads the certificate again from time to time. Never ends by itself.
 pub(crate) async fn watch_certificate(certificate: Arc<ServerCertificate>) {
-    let mut last_problem = None;
+    let mut last_problem: Option<String> = None;
     loop {
         tokio::time::sleep(CERTIFICATE_POLL).await;
         let read = Arc::clone(&certificate);
@@ -75,7 +75,9 @@ pub(crate) async fn watch_certificate(certificate: Arc<ServerCertificate>) {
             // A panic was reported already; the next read shows whether it happens again.
             Err(_) => continue,
         };
-        if let Some(problem) = problem.as_ref().filter(|problem| last_problem.as_ref() != Some(problem)) {
+        if let Some(problem) = &problem
+            && last_problem.as_ref() != Some(problem)
+        {
             tracing::warn!("the old certificate stays in use: {problem}");
         }
         last_problem = problem;
