@@ -1,6 +1,7 @@
 //! Watches a database on another machine. Knows nothing of what is stored there.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -23,13 +24,20 @@ pub(crate) struct DatabaseMonitor {
     /// Why the database was never usable; `None` once it was. Later failures do not change it: all replicas share the database, and a
     /// load balancer with no ready server would not answer the requests that need no database either.
     never_usable: Arc<ArcSwapOption<String>>,
+    /// The last result.
+    is_up: Arc<AtomicBool>,
     stop: CancellationToken,
 }
 
 impl DatabaseMonitor {
     pub(crate) fn new(database: PostgresDatabase) -> Self {
         let never_usable = ArcSwapOption::from_pointee("Hob has not connected to it yet".to_owned());
-        DatabaseMonitor { database, never_usable: Arc::new(never_usable), stop: CancellationToken::new() }
+        DatabaseMonitor {
+            database,
+            never_usable: Arc::new(never_usable),
+            is_up: Arc::default(),
+            stop: CancellationToken::new(),
+        }
     }
 
     /// Asks once, and then until [`DatabaseMonitor::stop`], one question at a time. Fails if waiting does not help.
@@ -43,6 +51,7 @@ impl DatabaseMonitor {
         let watch = Watch {
             database: self.database.clone(),
             never_usable: Arc::clone(&self.never_usable),
+            is_up: Arc::clone(&self.is_up),
             was_usable: true,
         };
         // Ends with its token.
@@ -63,11 +72,16 @@ impl ReadinessCheck for DatabaseMonitor {
     fn problem(&self) -> Option<String> {
         self.never_usable.load().as_deref().cloned()
     }
+
+    fn is_up(&self) -> bool {
+        self.is_up.load(Ordering::Relaxed)
+    }
 }
 
 struct Watch {
     database: PostgresDatabase,
     never_usable: Arc<ArcSwapOption<String>>,
+    is_up: Arc<AtomicBool>,
     /// The last result, so that a change is logged once.
     was_usable: bool,
 }
@@ -92,6 +106,7 @@ impl Watch {
     }
 
     fn note(&mut self, result: &Result<(), DatabaseError>) {
+        self.is_up.store(result.is_ok(), Ordering::Relaxed);
         let was_usable = std::mem::replace(&mut self.was_usable, result.is_ok());
         match result {
             Ok(()) => {

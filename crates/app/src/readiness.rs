@@ -11,4 +11,9 @@ pub trait ReadinessCheck: Send + Sync {
     /// Why the part does not work, as far as is known; `None` if it works. Only the owner sees it. Anyone may ask at any rate, so this
     /// reads a state that other code keeps up to date, and sends no request itself.
     fn problem(&self) -> Option<String>;
+
+    /// Whether the part works now, for the metrics. A part may be away for a while without making this process not ready.
+    fn is_up(&self) -> bool {
+        self.problem().is_none()
+    }
 }

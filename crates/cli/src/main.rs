@@ -10,6 +10,7 @@ mod failure;
 mod local;
 mod logging;
 mod output;
+mod reload_socket;
 mod running_server;
 mod settings;
 mod signals;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use hob_config::ServerConfig;
-use hob_net::{HttpClientOptions, ProxyUse, http_client};
+use hob_net::{CertificateCheck, HttpClientOptions, ProxyUse, http_client};
 use http::{HeaderMap, StatusCode};
 use tokio::net::lookup_host;
 
@@ -31,7 +31,38 @@ pub enum ServerProbe {
     Hob {
         /// The status of its health check: 200, or 503 when its engine does not answer.
         health: u16,
+        scheme: UrlScheme,
     },
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UrlScheme {
+    Http,
+    Https,
+}
+
+impl UrlScheme {
+    /// The one of a server with these settings.
+    pub fn of(server: &ServerConfig) -> Self {
+        if server.tls.is_on() { UrlScheme::Https } else { UrlScheme::Http }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            UrlScheme::Http => "http",
+            UrlScheme::Https => "https",
+        }
+    }
+
+    /// The URL of a host, which is a name or an IP address without brackets.
+    pub fn url(self, host: &str, port: u16) -> String {
+        let scheme = self.as_str();
+        match host.contains(':') {
+            true => format!("{scheme}://[{host}]:{port}"),
+            false => format!("{scheme}://{host}:{port}"),
+        }
+    }
 }
 
 /// The address of a home's server, and what listens there.
@@ -40,6 +71,16 @@ pub struct LocatedServer {
     pub host: String,
     pub port: u16,
     pub probe: ServerProbe,
+}
+
+impl LocatedServer {
+    /// The URL for a browser on this machine, if Hob listens there.
+    pub fn url(&self) -> Option<String> {
+        match self.probe {
+            ServerProbe::Hob { scheme, .. } => Some(url(scheme, &self.host, self.port)),
+            ServerProbe::NoListener | ServerProbe::OtherProgram => None,
+        }
+    }
 }
 
 /// Looks for the server of this home: first at the configured address, then at the addresses that its servers wrote into the
@@ -114,17 +155,17 @@ pub fn reachable(host: &str) -> String {
 }
 
 /// The URL of the server for a browser on this machine.
-pub fn url(host: &str, port: u16) -> String {
+pub fn url(scheme: UrlScheme, host: &str, port: u16) -> String {
     let host = match reachable(host) {
         host if host == "127.0.0.1" || host == "::1" => "localhost".to_owned(),
-        host if host.contains(':') => format!("[{host}]"),
         host => host,
     };
-    format!("http://{host}:{port}")
+    scheme.url(&host, port)
 }
 
 /// The head of an answer to `GET /health`.
 struct HealthAnswer {
+    scheme: UrlScheme,
     status: StatusCode,
     headers: HeaderMap,
 }
@@ -145,16 +186,31 @@ async fn get_health(host: &str, port: u16) -> Result<HealthAnswer, NoAnswer> {
 
 /// Tries each address of the host until one accepts the connection.
 async fn get_health_of_any(host: &str, port: u16) -> Result<HealthAnswer, NoAnswer> {
-    let options = HttpClientOptions { proxy: ProxyUse::Never, ..HttpClientOptions::default() };
+    let options = HttpClientOptions {
+        proxy: ProxyUse::Never,
+        // The certificate is for the name of the server, and a request to its health has no secret.
+        certificates: CertificateCheck::Accept,
+        ..HttpClientOptions::default()
+    };
     let client = http_client(options).map_err(|_| NoAnswer::Unusable)?;
+    let get = async |scheme: UrlScheme, address: SocketAddr| match client
+        .get(format!("{}://{address}/health", scheme.as_str()))
+        .send()
+        .await
+    {
+        Ok(answer) => Ok(HealthAnswer { scheme, status: answer.status(), headers: answer.headers().clone() }),
+        Err(error) if error.is_connect() => Err(NoAnswer::NoListener),
+        Err(_) => Err(NoAnswer::Unusable),
+    };
     // A request to the IP address passes the server's check of the Host header for any host name.
     for address in lookup_host((host, port)).await.map_err(|_| NoAnswer::NoListener)? {
-        match client.get(format!("http://{address}/health")).send().await {
-            Ok(answer) => {
-                return Ok(HealthAnswer { status: answer.status(), headers: answer.headers().clone() });
+        match get(UrlScheme::Http, address).await {
+            Ok(answer) if answer.requires_https() => {
+                return get(UrlScheme::Https, address).await.map_err(|_| NoAnswer::Unusable);
             }
-            Err(error) if error.is_connect() => {}
-            Err(_) => return Err(NoAnswer::Unusable),
+            Ok(answer) => return Ok(answer),
+            Err(NoAnswer::NoListener) => {}
+            Err(unusable) => return Err(unusable),
         }
     }
     Err(NoAnswer::NoListener)
@@ -163,11 +219,20 @@ async fn get_health_of_any(host: &str, port: u16) -> Result<HealthAnswer, NoAnsw
 impl HealthAnswer {
     /// Hob names itself in the header `Server`.
     fn recognise(&self) -> ServerProbe {
-        let server = self.headers.get("server").and_then(|value| value.to_str().ok());
-        match server {
-            Some(server) if server.starts_with("hob/") => ServerProbe::Hob { health: self.status.as_u16() },
-            _ => ServerProbe::OtherProgram,
+        match self.is_hob() {
+            true => ServerProbe::Hob { health: self.status.as_u16(), scheme: self.scheme },
+            false => ServerProbe::OtherProgram,
         }
+    }
+
+    fn is_hob(&self) -> bool {
+        let server = self.headers.get("server").and_then(|value| value.to_str().ok());
+        server.is_some_and(|server| server.starts_with("hob/"))
+    }
+
+    /// Hob answers its health check with 400 only if it speaks HTTPS and the request was plain HTTP.
+    fn requires_https(&self) -> bool {
+        self.scheme == UrlScheme::Http && self.status == StatusCode::BAD_REQUEST && self.is_hob()
     }
 }
 
@@ -179,13 +244,21 @@ mod tests {
         let headers = headers.iter().map(|(name, value)| {
             (name.parse().expect("a header name"), value.parse().expect("a header value"))
         });
-        HealthAnswer { status: StatusCode::from_u16(status).expect("a status"), headers: headers.collect() }
+        let scheme = UrlScheme::Http;
+        HealthAnswer {
+            scheme,
+            status: StatusCode::from_u16(status).expect("a status"),
+            headers: headers.collect(),
+        }
     }
 
     #[test]
     fn hob_is_recognised_by_its_server_header() {
         let unhealthy = answer(503, &[("Server", "hob/0.1.0")]);
-        assert_eq!(unhealthy.recognise(), ServerProbe::Hob { health: 503 });
+        assert_eq!(unhealthy.recognise(), ServerProbe::Hob { health: 503, scheme: UrlScheme::Http });
+        assert!(!unhealthy.requires_https());
+        assert!(answer(400, &[("Server", "hob/0.1.0")]).requires_https());
+        assert!(!answer(400, &[("Server", "nginx")]).requires_https());
         for other in [&[("server", "uvicorn"), ("x-server", "hob/0.1.0")][..], &[]] {
             assert_eq!(answer(200, other).recognise(), ServerProbe::OtherProgram, "{other:?}");
         }
@@ -215,11 +288,17 @@ mod tests {
     }
 
     #[test]
+    fn a_url_has_brackets_around_colons() {
+        assert_eq!(UrlScheme::Http.url("0.0.0.0", 8000), "http://0.0.0.0:8000");
+        assert_eq!(UrlScheme::Https.url("::1", 443), "https://[::1]:443");
+    }
+
+    #[test]
     fn the_url_of_a_server_works_in_a_browser() {
         for host in ["0.0.0.0", "127.0.0.1", "::"] {
-            assert_eq!(url(host, 8000), "http://localhost:8000");
+            assert_eq!(url(UrlScheme::Http, host, 8000), "http://localhost:8000");
         }
-        assert_eq!(url("fd00::1", 80), "http://[fd00::1]:80");
-        assert_eq!(url("box.lan", 80), "http://box.lan:80");
+        assert_eq!(url(UrlScheme::Http, "fd00::1", 80), "http://[fd00::1]:80");
+        assert_eq!(url(UrlScheme::Https, "box.lan", 443), "https://box.lan:443");
     }
 }

@@ -67,7 +67,7 @@ pub use router_name::{RouterName, UnknownRouter};
 pub use sandbox::{SandboxConfig, SandboxRuntime};
 pub use savings::{SavingsConfig, TokenPrice};
 pub use scheduler::SchedulerConfig;
-pub use server::{AccessLog, LimitFailure, ServerConfig};
+pub use server::{AccessLog, LimitFailure, ServerConfig, ServerTlsConfig};
 pub use telemetry::TelemetryConfig;
 pub use template::template;
 pub use tools::ToolsConfig;

@@ -1,13 +1,14 @@
 //! `[server]`: the address, the API key and allowed origins, and the limits of the HTTP server.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use secrecy::SecretString;
 
 use crate::agent::{AGENT, AgentName};
 use crate::kind::{
-    BIND_ADDRESS, COUNT, COUNT_OR_NONE, HOST_NAMES, OPTIONAL_TEXT, ORIGINS, PORT, SECONDS, SECONDS_OR_NONE,
-    SECRET, quote,
+    BIND_ADDRESS, COUNT, COUNT_OR_NONE, HOST_NAMES, OPTIONAL_ABSOLUTE_PATH, OPTIONAL_TEXT, ORIGINS, PORT,
+    SECONDS, SECONDS_OR_NONE, SECRET, quote,
 };
 use crate::section_keys::{Exposure, Kind, keys_of};
 
@@ -51,6 +52,23 @@ pub struct ServerConfig {
     pub drain_seconds: Duration,
     /// How long running answers may continue after the server begins to stop.
     pub shutdown_grace: Duration,
+    pub tls: ServerTlsConfig,
+}
+
+/// `[server.tls]`: HTTPS without a proxy. Both files are PEM, and both are set or none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServerTlsConfig {
+    /// The certificate of the server, then those between it and its authority.
+    pub cert: Option<PathBuf>,
+    /// The private key of the certificate.
+    pub key: Option<PathBuf>,
+}
+
+impl ServerTlsConfig {
+    /// Whether the server speaks HTTPS, and only HTTPS.
+    pub fn is_on(&self) -> bool {
+        self.cert.is_some() || self.key.is_some()
+    }
 }
 
 /// What happens to requests of keys whose limits cannot be read, such as when the database is not available.
@@ -136,6 +154,7 @@ impl Default for ServerConfig {
             write_timeout: Duration::from_secs(60),
             drain_seconds: Duration::ZERO,
             shutdown_grace: Duration::from_secs(30),
+            tls: ServerTlsConfig::default(),
         }
     }
 }
@@ -161,5 +180,13 @@ keys_of! {
         write_timeout: SECONDS, "Seconds a client may stop reading its answer before the server disconnects it.";
         drain_seconds: SECONDS_OR_NONE, "Seconds that the server still accepts requests after the signal to stop, while GET /health/ready answers 503; for servers behind a load balancer.";
         shutdown_grace: SECONDS_OR_NONE, "Seconds that running answers have to finish when the server stops.";
+        [tls], "HTTPS without a proxy. Hob notices renewed files without a restart.";
+    }
+}
+
+keys_of! {
+    ServerTlsConfig {
+        cert: OPTIONAL_ABSOLUTE_PATH, "PEM file with the certificate of the server, followed by those of intermediate authorities; \"\" serves plain HTTP.";
+        key: OPTIONAL_ABSOLUTE_PATH, "PEM file with the private key of the certificate.";
     }
 }

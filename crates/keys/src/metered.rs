@@ -1,7 +1,7 @@
 //! Admits the requests and calls of one key. The usual case is decided in memory; only a share that is used up asks the store.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -80,6 +80,8 @@ pub(crate) struct Metered {
     running: AtomicU32,
     most_running: AtomicU32,
     has_dollars: AtomicBool,
+    /// Refusals since the start, by [`LimitKind`].
+    refused: [AtomicU64; LimitKind::ALL.len()],
     /// Held while the store is asked, so that many requests at once ask once.
     leasing: tokio::sync::Mutex<()>,
     /// When the store last failed.
@@ -103,6 +105,7 @@ impl Metered {
             running: AtomicU32::new(0),
             most_running: AtomicU32::new(UNLIMITED),
             has_dollars: AtomicBool::new(false),
+            refused: Default::default(),
             leasing: tokio::sync::Mutex::default(),
             failed_at: Mutex::default(),
         }
@@ -119,6 +122,19 @@ impl Metered {
         self.has_dollars.store(has_dollars, Ordering::Relaxed);
         self.most_running.store(rules.parallel.unwrap_or(UNLIMITED), Ordering::Relaxed);
         self.account.lock().set_limits(&quotas);
+    }
+
+    /// How often each limit refused a request or a call since the start.
+    pub(crate) fn refused(&self) -> impl Iterator<Item = (LimitKind, u64)> {
+        let counts = self.refused.iter().map(|count| count.load(Ordering::Relaxed));
+        LimitKind::ALL.into_iter().zip(counts)
+    }
+
+    fn count_refusal(&self, reached: &LimitReached) {
+        let position = LimitKind::ALL.iter().position(|kind| *kind == reached.kind);
+        if let Some(count) = position.and_then(|position| self.refused.get(position)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// The limits per minute: requests, then tokens.
@@ -351,6 +367,16 @@ impl Drop for Running {
 #[async_trait]
 impl Spending for KeySpending {
     async fn begin_request(&self) -> Result<RunningRequest, LimitReached> {
+        self.begin().await.inspect_err(|reached| self.0.count_refusal(reached))
+    }
+
+    async fn reserve(&self, call: PlannedCall<'_>) -> Result<Box<dyn CallReservation>, LimitReached> {
+        self.reserve_estimate(call).await.inspect_err(|reached| self.0.count_refusal(reached))
+    }
+}
+
+impl KeySpending {
+    async fn begin(&self) -> Result<RunningRequest, LimitReached> {
         let metered = &self.0;
         let most = metered.most_running.load(Ordering::Relaxed);
         let add = |running: u32| (running < most).then_some(running + 1);
@@ -369,7 +395,10 @@ impl Spending for KeySpending {
         Ok(RunningRequest(Box::new(running)))
     }
 
-    async fn reserve(&self, call: PlannedCall<'_>) -> Result<Box<dyn CallReservation>, LimitReached> {
+    async fn reserve_estimate(
+        &self,
+        call: PlannedCall<'_>,
+    ) -> Result<Box<dyn CallReservation>, LimitReached> {
         let metered = &self.0;
         let estimate = metered.estimate(&call)?;
         let taken = metered.take(estimate).await?;

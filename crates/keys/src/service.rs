@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use hob_core::{Backoff, Clock, KeyGrant, KeyRing, SystemClock};
+use hob_core::{Backoff, Clock, KeyGrant, KeyRing, LimitKind, SystemClock};
 use hob_db::{ChangeWatch, DatabaseError};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -36,6 +36,12 @@ fn kept(period: Period) -> SignedDuration {
         Period::Day | Period::Month => SignedDuration::from_hours(24 * 400),
     }
 }
+
+/// Keys whose refusals are counted by name.
+const NAMED_REFUSALS: usize = 50;
+
+/// The name for the refusals of all other keys. No key can have it.
+const OTHER_KEYS: &str = "(other)";
 
 /// How long both secrets are valid after a rotation, if nothing else is said.
 pub const ROTATION_OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
@@ -212,6 +218,28 @@ impl KeyService {
     /// The key of this name, if it is valid now.
     pub fn valid(&self, name: &str) -> Option<Arc<ActiveKey>> {
         self.snapshot.load().valid(name, self.parts.clock.now()).cloned()
+    }
+
+    /// How often the limits of each key refused since the start: the name of the key, the limit, and the number. Without those that never
+    /// did. The oldest keys are named, and the others are counted together, so that the list has an end.
+    pub fn refusals(&self) -> Vec<(Arc<str>, LimitKind, u64)> {
+        let snapshot = self.snapshot.load();
+        let mut keys: Vec<_> =
+            snapshot.all().filter(|key| key.metered.refused().any(|(_, count)| count > 0)).collect();
+        keys.sort_by(|one, other| {
+            (one.key.created_at, &one.key.id).cmp(&(other.key.created_at, &other.key.id))
+        });
+        let mut counts: Vec<(Arc<str>, LimitKind, u64)> = Vec::new();
+        for (place, key) in keys.into_iter().enumerate() {
+            let name = if place < NAMED_REFUSALS { key.key.name.shared() } else { Arc::from(OTHER_KEYS) };
+            for (kind, count) in key.metered.refused().filter(|(_, count)| *count > 0) {
+                match counts.iter_mut().find(|(known, of, _)| *known == name && *of == kind) {
+                    Some((_, _, sum)) => *sum += count,
+                    None => counts.push((Arc::clone(&name), kind, count)),
+                }
+            }
+        }
+        counts
     }
 
     /// The log of changes.

@@ -176,6 +176,24 @@ async fn requests_at_once_are_limited_until_one_ends() {
 }
 
 #[tokio::test]
+async fn refusals_are_counted_by_key_and_limit() {
+    let keys = keys();
+    keys.create("ana", KeyPatch { parallel: Some(Some(1)), ..KeyPatch::default() }).await;
+    keys.create("ben", budget("10 tokens/day")).await;
+    assert!(keys.service.refusals().is_empty());
+    let ana = keys.spending("ana");
+    let _running = ana.begin_request().await.expect("the first");
+    for _ in 0..2 {
+        assert!(ana.begin_request().await.is_err());
+    }
+    assert!(keys.spending("ben").reserve(call(Some(100))).await.is_err());
+    let expected = [("ana".into(), LimitKind::Parallel, 2), ("ben".into(), LimitKind::Budget, 1)];
+    let mut refusals = keys.service.refusals();
+    refusals.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+    assert_eq!(refusals, expected);
+}
+
+#[tokio::test]
 async fn tokens_are_reserved_and_what_is_not_used_is_free_again() {
     let keys = keys();
     keys.create("ana", KeyPatch { tokens_per_minute: Some(Some(100)), ..KeyPatch::default() }).await;

@@ -1,17 +1,21 @@
-//! Shared by all network clients: the HTTP client and its options, TLS, local and public addresses, the trace context. Knows
-//! nothing of engines, pages or channels, and sends no request.
+//! Shared by all network clients and the server: the HTTP client and its options, TLS, local and public addresses, the trace context.
+//! Knows nothing of engines, pages or channels, and sends no request.
 
 pub mod egress;
 mod error;
 mod http_client;
+mod interfaces;
 mod local_address;
+mod server_tls;
 mod tls;
 pub mod trace_context;
 
 pub use error::root_cause;
 pub use http_client::{
-    DEFAULT_CONNECT_TIMEOUT, FixedAddress, HttpClientOptions, ProxyUse, RedirectPolicy, USER_AGENT,
-    http_client,
+    CertificateCheck, DEFAULT_CONNECT_TIMEOUT, FixedAddress, HttpClientOptions, ProxyUse, RedirectPolicy,
+    USER_AGENT, http_client,
 };
+pub use interfaces::network_addresses;
 pub use local_address::{BindAddress, is_loopback, is_on_this_machine, is_own_address};
+pub use server_tls::{CertificateChange, CertificateError, CertificateFiles, ServerCertificate, TlsSocket};
 pub use tls::install_crypto;

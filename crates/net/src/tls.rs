@@ -1,4 +1,4 @@
-//! The cryptography of TLS. The only file that uses rustls.
+//! The cryptography of TLS.
 
 use std::sync::Once;
 

@@ -56,6 +56,10 @@ impl AccessLogWriter {
         }
     }
 
+    pub(crate) fn format(&self) -> AccessLog {
+        self.format
+    }
+
     fn write(&self, request: &LoggedRequest) {
         let line = match self.format {
             AccessLog::Json => request.json(),

@@ -9,15 +9,16 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use axum::body::Body;
 use axum::http::{HeaderValue, Request, Version, header};
 use axum::response::{IntoResponse, Response};
 use hob_config::ServerConfig;
+use hob_net::ServerCertificate;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_io_timeout::TimeoutStream;
@@ -32,11 +33,13 @@ use crate::limits::log_limit::LogLimit;
 use crate::limits::peer_share::{ConnectionShare, ConnectionShares};
 use crate::pipeline::Pipeline;
 use crate::poll_gate::PollGate;
-use crate::reload::ServerControl;
+use crate::reload::{ConnectionTimeouts, ServerControl};
 use crate::request_context::RequestContext;
 use crate::request_id::{ANTHROPIC_REQUEST_ID, ANTHROPIC_VERSION, REQUEST_ID, RequestId};
 use crate::responses::BackgroundRuns;
 use crate::router::router;
+use crate::secure_connection::{ClientStream, read_certificate, secure, watch_certificate};
+use crate::serve_error::ServeError;
 use crate::state::{ServerParts, ServerStop};
 use crate::worker_threads::WorkerThreads;
 
@@ -56,24 +59,6 @@ const CUT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Sent with every answer.
 const SERVER_HEADER: HeaderValue = HeaderValue::from_static(concat!("hob/", env!("CARGO_PKG_VERSION")));
-
-#[derive(Debug, Error)]
-pub enum ServeError {
-    #[error("cannot listen on {host}:{port}: {source}{}", advice(source))]
-    Bind { host: String, port: u16, source: io::Error },
-    /// The process may have reached its limit of threads.
-    #[error("cannot start the threads that serve connections: {0}")]
-    Threads(io::Error),
-}
-
-fn advice(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => ". Another program listens there; choose another port with --port",
-        io::ErrorKind::PermissionDenied => ". Ports below 1024 need root; choose another port with --port",
-        io::ErrorKind::AddrNotAvailable => ". This machine does not have that address; change [server] host",
-        _ => "",
-    }
-}
 
 /// A server that is bound to its address and ready to run.
 pub struct Server {
@@ -100,13 +85,15 @@ pub struct Stopped {
 /// What all connections share.
 struct Shared {
     pipeline: Pipeline,
-    header_timeout: Duration,
-    write_timeout: Duration,
+    timeouts: Arc<ArcSwap<ConnectionTimeouts>>,
+    /// `None` serves plain HTTP.
+    certificate: Option<Arc<ServerCertificate>>,
 }
 
 impl Server {
     /// Binds the address of `config`.
     pub async fn bind(parts: impl Into<ServerParts>, config: &ServerConfig) -> Result<Self, ServeError> {
+        let certificate = read_certificate(&config.tls)?.map(Arc::new);
         let failed = |source| ServeError::Bind { host: config.host.clone(), port: config.port, source };
         let listener = TcpListener::bind((config.host.as_str(), config.port)).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
@@ -114,8 +101,8 @@ impl Server {
         let background = Arc::new(BackgroundRuns::new());
         let shared = Shared {
             pipeline: router(parts.into(), config, stop.clone(), Arc::clone(&background)),
-            header_timeout: config.header_timeout,
-            write_timeout: config.write_timeout,
+            timeouts: Arc::new(ArcSwap::from_pointee(ConnectionTimeouts::of(config))),
+            certificate,
         };
         Ok(Server {
             listener,
@@ -141,7 +128,13 @@ impl Server {
 
     /// A handle for changing settings while the server runs.
     pub fn control(&self) -> ServerControl {
-        ServerControl { rules: Arc::clone(&self.shared.pipeline.rules) }
+        let Shared { pipeline, timeouts, certificate } = &*self.shared;
+        ServerControl {
+            rules: Arc::clone(&pipeline.rules),
+            access_log: Arc::clone(&pipeline.access_log),
+            timeouts: Arc::clone(timeouts),
+            certificate: certificate.clone(),
+        }
     }
 
     /// Serves until `shutdown`. Then the server is not ready, and still accepts requests for the drain delay: a load balancer needs a
@@ -151,6 +144,10 @@ impl Server {
         let cut = CancellationToken::new();
         // No connection outlives this future, however it ends.
         let cut_at_the_end = cut.clone().drop_guard();
+        if let Some(certificate) = self.shared.certificate.clone() {
+            // Ends with its token.
+            tokio::spawn(cut.clone().run_until_cancelled_owned(watch_certificate(certificate)));
+        }
         let room = Arc::new(Semaphore::new(self.max_connections.min(Semaphore::MAX_PERMITS)));
         let shares = ConnectionShares::new(self.max_connections);
         let refusal_log = LogLimit::new();
@@ -169,7 +166,7 @@ impl Server {
             match accepted {
                 Ok((socket, peer, permit)) => {
                     let Some(share) = shares.acquire(peer) else {
-                        refuse_connection(socket, peer, &refusal_log);
+                        refuse_connection(socket, peer, &refusal_log, self.shared.certificate.is_none());
                         continue;
                     };
                     let stop = StopSignals { closing: closing.clone(), cut: cut.clone() };
@@ -225,12 +222,14 @@ async fn accept(
 }
 
 /// Refuses a connection, so that one address cannot use all of them.
-fn refuse_connection(mut socket: std::net::TcpStream, peer: IpAddr, log: &LogLimit) {
+fn refuse_connection(mut socket: std::net::TcpStream, peer: IpAddr, log: &LogLimit, is_plain: bool) {
     if let Some(suppressed) = log.allow(Instant::now()) {
         tracing::warn!(%peer, suppressed, "connection refused: this address has too many");
     }
     // The socket is non-blocking. A client that does not get the message sees the connection end.
-    let _ = socket.write(TOO_MANY_CONNECTIONS);
+    if is_plain {
+        let _ = socket.write(TOO_MANY_CONNECTIONS);
+    }
 }
 
 async fn counted(connection: impl Future<Output = ()>, permit: OwnedSemaphorePermit, share: ConnectionShare) {
@@ -247,14 +246,27 @@ async fn serve(socket: std::net::TcpStream, peer: IpAddr, shared: Arc<Shared>, s
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
+    let timeouts = **shared.timeouts.load();
+    let socket = match &shared.certificate {
+        None => ClientStream::Plain(socket),
+        // Boxed, so that plain connections do not reserve its memory.
+        Some(certificate) => tokio::select! {
+            secured = Box::pin(secure(socket, certificate, timeouts.header)) => match secured {
+                Some(socket) => ClientStream::Tls(Box::new(socket)),
+                None => return,
+            },
+            () = stop.closing.cancelled() => return,
+            () = stop.cut.cancelled() => return,
+        },
+    };
     let state = Arc::new(ConnectionState::default());
     let mut socket = TimeoutStream::new(ClientSocket { socket, state: Arc::clone(&state) });
-    socket.set_write_timeout(Some(shared.write_timeout));
+    socket.set_write_timeout(Some(timeouts.write));
 
     let service = service_fn(|request: Request<Incoming>| answer(&shared, &state, peer, request));
     let mut builder = http1::Builder::new();
     // The timeout also closes idle connections.
-    builder.timer(TokioTimer::new()).header_read_timeout(shared.header_timeout);
+    builder.timer(TokioTimer::new()).header_read_timeout(timeouts.header);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(Box::pin(socket)), service));
     let stopped = async {
         PollGate::wait(stop.closing.cancelled()).await;

@@ -8,7 +8,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
@@ -42,8 +42,8 @@ pub(crate) struct Pipeline {
     pub(crate) routes: Router,
     /// The named API keys.
     pub(crate) keys: Option<Arc<KeyService>>,
-    /// `None` if `[server] access_log` is off.
-    pub(crate) access_log: Option<Arc<AccessLogWriter>>,
+    /// Empty if `[server] access_log` is off.
+    pub(crate) access_log: Arc<ArcSwapOption<AccessLogWriter>>,
     /// Anyone can cause refusals, as many as they like.
     pub(crate) refusal_log: LogLimit,
 }
@@ -62,9 +62,11 @@ impl Pipeline {
     }
 
     async fn logged(&self, guard: &Guard, request: Request, mut context: RequestContext) -> Response {
-        let Some(writer) = &self.access_log else { return self.counted(guard, request, context).await };
+        let Some(writer) = self.access_log.load_full() else {
+            return self.counted(guard, request, context).await;
+        };
         let asked = (request.method(), request.uri().path());
-        let mut logged = LoggedRequest::begin(writer, asked, (context.peer, &context.id));
+        let mut logged = LoggedRequest::begin(&writer, asked, (context.peer, &context.id));
         context.tally = Some(logged.tally());
         let response = self.counted(guard, request, context).await;
         if let Some(KeyOfRequest(name)) = response.extensions().get() {
@@ -99,7 +101,7 @@ impl Pipeline {
                 match key {
                     Some(key) => {
                         let mut response = with_rate_limits(response, &key);
-                        if self.access_log.is_some() {
+                        if self.access_log.load().is_some() {
                             response.extensions_mut().insert(KeyOfRequest(Arc::clone(&key.grant.name)));
                         }
                         response

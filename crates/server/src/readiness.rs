@@ -24,6 +24,11 @@ impl Readiness {
         Readiness { checks: checks.into_iter().map(part).collect(), draining }
     }
 
+    /// Each part with its name, and whether it works now.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (&'static str, bool)> {
+        self.checks.iter().map(|part| (part.check.name(), part.check.is_up()))
+    }
+
     /// Why it should get none; `None` if it should.
     pub(crate) fn problem(&self) -> Option<String> {
         // All parts are asked, so that the log names each of them.

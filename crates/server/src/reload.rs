@@ -1,17 +1,30 @@
-//! Settings that change while the server runs, without dropping a connection: the access rules. All other settings need a
-//! restart.
+//! Settings that change while the server runs, without dropping a connection. All other settings need a restart.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use hob_config::ServerConfig;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use hob_config::{AccessLog, ServerConfig};
+use hob_net::{CertificateChange, ServerCertificate};
 use tower_http::cors::CorsLayer;
 
+use crate::access_log::AccessLogWriter;
 use crate::cors::cors;
 use crate::guard::Guard;
+use crate::secure_connection::certificate_files;
+use crate::serve_error::ServeError;
 
-/// The configuration keys that [`ServerControl::reload`] applies.
-pub const RELOADED_KEYS: [&str; 3] = ["server.api_key", "server.allowed_hosts", "server.cors_origins"];
+/// The configuration keys that [`ServerControl::reload`] applies. The files of TLS count only if TLS is on before and after.
+pub const RELOADED_KEYS: [&str; 8] = [
+    "server.api_key",
+    "server.allowed_hosts",
+    "server.cors_origins",
+    "server.access_log",
+    "server.header_timeout",
+    "server.write_timeout",
+    "server.tls.cert",
+    "server.tls.key",
+];
 
 /// The rules of access. A request is checked by the rules at the time of its arrival.
 pub(crate) struct AccessRules {
@@ -26,15 +39,46 @@ impl AccessRules {
     }
 }
 
+/// How long a client may take. A connection keeps those of its beginning.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ConnectionTimeouts {
+    /// For the head of a request.
+    pub(crate) header: Duration,
+    /// Without reading its answer.
+    pub(crate) write: Duration,
+}
+
+impl ConnectionTimeouts {
+    pub(crate) fn of(config: &ServerConfig) -> Self {
+        ConnectionTimeouts { header: config.header_timeout, write: config.write_timeout }
+    }
+}
+
 /// A handle to a running server.
 #[derive(Clone)]
 pub struct ServerControl {
     pub(crate) rules: Arc<ArcSwap<AccessRules>>,
+    pub(crate) access_log: Arc<ArcSwapOption<AccessLogWriter>>,
+    pub(crate) timeouts: Arc<ArcSwap<ConnectionTimeouts>>,
+    /// `None` if the server was started without TLS.
+    pub(crate) certificate: Option<Arc<ServerCertificate>>,
 }
 
 impl ServerControl {
-    /// Applies [`RELOADED_KEYS`]. Requests in progress are not affected.
-    pub fn reload(&self, config: &ServerConfig) {
+    /// Applies [`RELOADED_KEYS`], and reads the certificate again. Requests and connections in progress are not affected. If the
+    /// certificate cannot be used, nothing changes. Blocks.
+    pub fn reload(&self, config: &ServerConfig) -> Result<CertificateChange, ServeError> {
+        let change = match (&self.certificate, certificate_files(&config.tls)?) {
+            (Some(certificate), Some(files)) => certificate.reload(files)?,
+            // Switching TLS on or off needs a restart.
+            (Some(_), None) | (None, _) => CertificateChange::None,
+        };
         self.rules.store(Arc::new(AccessRules::new(config)));
+        self.timeouts.store(Arc::new(ConnectionTimeouts::of(config)));
+        let format = self.access_log.load().as_ref().map(|writer| writer.format());
+        if format.unwrap_or(AccessLog::Off) != config.access_log {
+            self.access_log.store(AccessLogWriter::start(config.access_log));
+        }
+        Ok(change)
     }
 }

@@ -3,7 +3,7 @@
 use std::future;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use axum::Router;
 use axum::extract::Request;
 use axum::response::IntoResponse;
@@ -148,7 +148,7 @@ pub(crate) fn router(
         metrics,
         routes: router,
         keys,
-        access_log: AccessLogWriter::start(config.access_log),
+        access_log: Arc::new(ArcSwapOption::new(AccessLogWriter::start(config.access_log))),
         refusal_log: LogLimit::new(),
     }
 }

@@ -4,6 +4,7 @@
 #![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
 
 mod brief_engine;
+mod certificate;
 mod closing_server;
 mod dns_server;
 mod engine_ask;
@@ -23,6 +24,7 @@ pub mod tiny_projector;
 mod transcript;
 
 pub use brief_engine::BriefEngine;
+pub use certificate::TestCertificate;
 pub use closing_server::{Closing, ClosingServer};
 pub use dns_server::{DnsAnswer, DnsRecord, DnsServer};
 pub use engine_ask::EngineAsk;

@@ -84,6 +84,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "engines",
             "keys",
             "memory",
+            // The certificate of HTTPS.
+            "net",
             "routing",
             "tasks",
             "telemetry",

@@ -11,7 +11,7 @@ use hob_engines::{
     DiscoveryOptions, Endpoint, EndpointOptions, FoundHost, MultiHost, MultiHostOptions, Ollama,
     OpenAiCompat, RefreshTimes, Resend, Style,
 };
-use hob_net::{BindAddress, is_own_address};
+use hob_net::{BindAddress, CertificateCheck, is_own_address};
 
 use crate::startup::local_models;
 
@@ -94,10 +94,15 @@ pub fn ollama(config: &Config) -> Result<Ollama, EngineError> {
     Ok(Ollama::new(endpoint(EngineName::Ollama, &config.engine.ollama, address)?))
 }
 
-/// A running Hob server at this URL, by its Ollama-compatible API.
+/// A running Hob server of this machine at this URL, by its Ollama-compatible API. Its certificate, if it has one, is for its public
+/// name and not for this URL.
 pub fn running_server(config: &Config, url: &str) -> Result<Ollama, EngineError> {
-    let key = config.server.api_key.clone().map(KeyHeader::bearer);
-    Ok(Ollama::new(Endpoint::new(EndpointOptions { key, ..EndpointOptions::new("hob", url) })?))
+    let options = EndpointOptions {
+        key: config.server.api_key.clone().map(KeyHeader::bearer),
+        certificates: CertificateCheck::Accept,
+        ..EndpointOptions::new("hob", url)
+    };
+    Ok(Ollama::new(Endpoint::new(options)?))
 }
 
 /// The engine at one or several addresses, without those that are Hob's own.

@@ -28,6 +28,7 @@ mod mcp;
 mod memory;
 mod model;
 mod ollama_words;
+mod reload;
 mod router;
 mod scheduler;
 mod serve;
@@ -53,6 +54,7 @@ pub use mcp::McpArgs;
 pub use memory::{MemoryCommand, MemoryIndexArgs, MemorySearchArgs};
 pub use model::ModelCommand;
 pub use ollama_words::OllamaWord;
+pub use reload::ReloadArgs;
 pub use router::RouterCommand;
 pub use scheduler::{
     SchedulerCommand, SchedulerCreateArgs, SchedulerEngineArgs, SchedulerRunArgs, SchedulerStartArgs,
@@ -183,6 +185,7 @@ pub enum CliCommand {
     Init(InitArgs),
     Doctor(DoctorArgs),
     Health(HealthArgs),
+    Reload(ReloadArgs),
     Completions(CompletionsArgs),
     #[command(flatten)]
     OllamaWord(OllamaWord),

@@ -11,6 +11,7 @@ use super::values::{AgentChoice, agents, engines, port};
     "hob serve                             use the settings of the configuration file"
     "hob serve --host 127.0.0.1            accept local connections only"
     "hob serve -e ollama -m qwen3:8b       use this engine and this default model"
+    "hob serve --lan                       let phones and other machines of your network in, with a key"
     ""
     "curl http://localhost:8000/v1/chat/completions -H 'content-type: application/json' \\"
     "  -d '{\"model\": \"default\", \"agent\": \"none\", \"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'"
@@ -23,6 +24,10 @@ pub struct ServeArgs {
     /// Port to listen on [default: as configured, or 8000]
     #[arg(short, long, value_parser = port)]
     pub port: Option<u16>,
+
+    /// Listen on all addresses, and print them with a QR code and a new key named 'lan'
+    #[arg(long, conflicts_with = "host")]
+    pub lan: bool,
 
     /// Engine to use, with no fallback [default: as configured, or one that is running]
     #[arg(short, long, value_parser = engines())]

@@ -17,7 +17,7 @@ pub fn run(args: HealthArgs) -> Result<ExitCode> {
     server.port = args.port.unwrap_or(server.port);
     let place = format!("{}:{}", reachable(&server.host), server.port);
     match block_on(async { Ok(probe(&server.host, server.port).await) })? {
-        ServerProbe::Hob { health: 200 } => {
+        ServerProbe::Hob { health: 200, .. } => {
             output::line("ok")?;
             Ok(ExitCode::SUCCESS)
         }

@@ -20,6 +20,7 @@ mod model;
 mod ollama_words;
 mod open_app;
 mod overview;
+mod reload;
 mod router;
 mod scheduler;
 #[cfg(feature = "server")]
@@ -69,6 +70,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         CliCommand::Init(init) => init::run(&init),
         CliCommand::Doctor(doctor) => doctor::run(&doctor),
         CliCommand::Health(health) => health::run(health),
+        CliCommand::Reload(args) => reload::run(&args),
         CliCommand::Man(man) => man::run(&man),
         CliCommand::Completions(completions) => completions::run(&completions),
         CliCommand::ReadFile => memory::read_file(),

@@ -19,7 +19,7 @@ use crate::output::number::memory;
 use crate::output::table::{self, Column};
 use crate::output::text::one_line;
 use crate::output::{self, OutputFormat};
-use crate::running_server::{self, ServerProbe};
+use crate::running_server;
 use crate::settings;
 
 /// An engine that takes longer is skipped.
@@ -109,8 +109,7 @@ struct InMemory {
 async fn engines() -> Result<Vec<(String, Arc<dyn Engine>)>> {
     let (config, home) = (settings::load()?, settings::home()?);
     let server = running_server::locate(&config.server, &home).await;
-    if matches!(server.probe, ServerProbe::Hob { .. }) {
-        let url = running_server::url(&server.host, server.port);
+    if let Some(url) = server.url() {
         return Ok(vec![(SERVER.to_owned(), Arc::new(hob_app::running_server(&config, &url)?))]);
     }
     let engines = hob_app::engines(&config, &home)?;

@@ -21,7 +21,7 @@ use crate::output;
 use crate::output::style::{DIM, NAME};
 use crate::output::table;
 use crate::output::text::one_line;
-use crate::running_server::{self, LocatedServer, ServerProbe};
+use crate::running_server::{self, LocatedServer, ServerProbe, UrlScheme};
 use crate::settings;
 
 /// The time limits of all checks and of one request. An engine gets two requests: its health, and its models.
@@ -80,7 +80,9 @@ pub fn run() -> Result<ExitCode> {
         Ok(OverviewState {
             server: found.probe,
             engine: engine?,
-            address: running_server::url(&found.host, found.port),
+            address: found.url().unwrap_or_else(|| {
+                running_server::url(UrlScheme::of(&config.server), &found.host, found.port)
+            }),
         })
     })?;
     table::print_facts(&state.facts())?;
@@ -145,7 +147,7 @@ impl OverviewState {
     fn facts(&self) -> Vec<(&'static str, String)> {
         let address = &self.address;
         let server = match self.server {
-            ServerProbe::Hob { health: 200 } => {
+            ServerProbe::Hob { health: 200, .. } => {
                 format!("running: chat at {address}, dashboard at {address}/dashboard")
             }
             ServerProbe::Hob { .. } => format!("running at {address}, but its engine does not answer"),
@@ -245,6 +247,10 @@ mod tests {
     }
 
     /// The facts and the first words of the commands.
+    fn hob(health: u16) -> ServerProbe {
+        ServerProbe::Hob { health, scheme: UrlScheme::Http }
+    }
+
     fn shown(server: ServerProbe, engine: AnsweringEngine) -> String {
         let state = OverviewState { server, engine, address: "http://localhost:8000".into() };
         let facts =
@@ -255,7 +261,7 @@ mod tests {
 
     #[test]
     fn every_state_has_its_commands() {
-        insta::assert_snapshot!(shown(ServerProbe::Hob { health: 200 }, ollama(Some("qwen3:8b"))), @r"
+        insta::assert_snapshot!(shown(hob(200), ollama(Some("qwen3:8b"))), @r"
         Server: running: chat at http://localhost:8000, dashboard at http://localhost:8000/dashboard
         Engine: ollama at http://localhost:11434
         Model: qwen3:8b
@@ -300,7 +306,7 @@ mod tests {
         Engine: No engine found. Hob will download a small built-in model (94 MB).
         hob chat | hob serve | hob doctor
         ");
-        insta::assert_snapshot!(shown(ServerProbe::Hob { health: 503 }, AnsweringEngine::ConfiguredSilent), @r"
+        insta::assert_snapshot!(shown(hob(503), AnsweringEngine::ConfiguredSilent), @r"
         Server: running at http://localhost:8000, but its engine does not answer
         Engine: no engine answers
         hob doctor | hob model list | hob init --force

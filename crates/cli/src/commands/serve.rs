@@ -1,6 +1,8 @@
 //! `hob serve`: opens the app, prints engine, model and URL, and serves until a signal stops it.
 
 mod address_file;
+mod control_socket;
+mod lan;
 mod port_check;
 mod readiness;
 mod reload;
@@ -15,11 +17,12 @@ use hob_config::Config;
 use hob_core::EngineError;
 use hob_core::model::AUTO;
 use hob_engines::selection::SelectionReason;
-use hob_server::{Server, ServerParts, raise_open_files};
+use hob_server::{Server, ServerParts, raise_open_files, read_certificate};
 use hob_tasks::Scheduler;
 use tokio_util::sync::CancellationToken;
 
 use self::address_file::AddressEntry;
+use self::control_socket::ControlSocket;
 use self::reload::RunningSettings;
 use self::settings_in_effect::{apply, warn_if_open};
 use crate::advice;
@@ -30,6 +33,7 @@ use crate::output;
 use crate::output::number::counted;
 use crate::output::table::print_facts;
 use crate::output::text::one_line;
+use crate::running_server::UrlScheme;
 use crate::settings;
 use crate::signals::Signals;
 
@@ -38,6 +42,7 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
     let wishes = open_app::open_options(args.engine, args.offline.into());
     apply(args.clone(), &mut config);
     // Before the search for an engine, or a download.
+    read_certificate(&config.server.tls)?;
     block_on(port_check::check(&config.server))?;
     open_app::with_app(&config, &wishes, async |app, signals| {
         app.watch_database().await?;
@@ -62,17 +67,22 @@ async fn serve(app: &App, config: &Config, args: ServeArgs, signals: &mut Signal
     };
     raise_open_files();
     let server = Server::bind(parts, &config.server).await?;
-    let _address_entry = AddressEntry::add(&settings::home()?, server.address());
+    let home = settings::home()?;
+    let _address_entry = AddressEntry::add(&home, server.address());
+    let reload_socket = ControlSocket::open(&home, &address_file::server_id());
     let model = default_model(system).await;
     let summary = print_facts(&[
         ("Engine", engine_line(app, config)),
         ("Model", model),
         ("Agent", system.agent().unwrap_or("none (directly to the engine)").to_owned()),
-        ("URL", url(&config.server.host, server.address().port())),
+        ("URL", UrlScheme::of(&config.server).url(&config.server.host, server.address().port())),
     ]);
     // A closed stdout does not stop the server.
     if let Err(error) = summary {
         tracing::info!(%error, "cannot print the summary");
+    }
+    if args.lan {
+        lan::print_access(&app.keys, &config.server, server.address().port()).await?;
     }
     if !app.keys.snapshot().has_keys() {
         warn_if_open(server.address(), &config.server);
@@ -85,13 +95,13 @@ async fn serve(app: &App, config: &Config, args: ServeArgs, signals: &mut Signal
     let scheduler = &app.scheduler;
     let grace = config.server.shutdown_grace;
     let longest = config.server.drain_seconds.saturating_add(grace);
-    let mut settings = RunningSettings::new(&server, config, args);
+    let mut settings = RunningSettings::new(&server, config, args, app.keys.clone());
     let mut running = Box::pin(run_both(server, scheduler, shutdown.clone(), grace));
     readiness::ready();
     app.warm();
     tokio::select! {
         _ = &mut running => return Ok(ExitCode::SUCCESS),
-        () = settings.reload_until_stopped(signals) => shutdown.cancel(),
+        () = settings.reload_until_stopped(signals, reload_socket) => shutdown.cancel(),
     }
     readiness::stopping();
     tokio::select! {
@@ -160,20 +170,5 @@ fn engine_line(app: &App, config: &Config) -> String {
         SelectionReason::Fallback { instead_of: None }
         | SelectionReason::Given
         | SelectionReason::Default => place,
-    }
-}
-
-fn url(host: &str, port: u16) -> String {
-    if host.contains(':') { format!("http://[{host}]:{port}") } else { format!("http://{host}:{port}") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_url_has_brackets_around_colons() {
-        assert_eq!(url("0.0.0.0", 8000), "http://0.0.0.0:8000");
-        assert_eq!(url("::1", 80), "http://[::1]:80");
     }
 }

@@ -4,6 +4,7 @@ pub mod download;
 pub mod markdown;
 pub mod number;
 pub mod progress;
+pub mod qr;
 pub mod question;
 pub mod screen;
 pub mod style;

@@ -31,6 +31,7 @@ async fn help_lists_commands_and_examples() {
       init         Detect the hardware and write a configuration file
       doctor       Diagnose problems and suggest fixes
       health       Check whether the server is healthy
+      reload       Make the running server read its configuration, keys and certificate again
       completions  Print a shell completion script
       help         Print this message or the help of the given subcommand(s)
 

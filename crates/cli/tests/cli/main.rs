@@ -37,9 +37,13 @@ mod hostile;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod https;
+#[cfg(test)]
 mod init;
 #[cfg(test)]
 mod key;
+#[cfg(test)]
+mod lan;
 #[cfg(test)]
 mod manifests;
 #[cfg(test)]
@@ -50,6 +54,8 @@ mod memory;
 mod model;
 #[cfg(test)]
 mod model_hub;
+#[cfg(test)]
+mod monitoring;
 #[cfg(test)]
 mod overview;
 #[cfg(test)]
@@ -64,6 +70,8 @@ mod probes;
 mod real_engine;
 #[cfg(test)]
 mod recommended;
+#[cfg(test)]
+mod reload;
 #[cfg(test)]
 mod replicas;
 #[cfg(test)]

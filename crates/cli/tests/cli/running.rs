@@ -36,7 +36,8 @@ impl Running {
 
     /// Such as `127.0.0.1:45123`.
     pub fn address(&self) -> &str {
-        self.summary[3].strip_prefix("URL     http://").expect("the line with the URL")
+        let (_, address) = self.summary[3].split_once("://").expect("the line with the URL");
+        address
     }
 
     pub fn pid(&self) -> Pid {

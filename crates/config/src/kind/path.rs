@@ -16,6 +16,14 @@ pub(crate) const OPTIONAL_PATH: Kind<Option<PathBuf>> = Kind {
     exposure: Exposure::Open,
 };
 
+/// The same, and absolute: commands that run in other directories read it too.
+pub(crate) const OPTIONAL_ABSOLUTE_PATH: Kind<Option<PathBuf>> = Kind {
+    expected: "an absolute path, or \"\" for none",
+    read: |typed| (OPTIONAL_PATH.read)(typed).filter(|path| path.as_deref().is_none_or(Path::is_absolute)),
+    write: OPTIONAL_PATH.write,
+    exposure: Exposure::Open,
+};
+
 /// Absolute, because what a list of permissions means must not depend on where Hob was started.
 pub(crate) const ABSOLUTE_PATHS: Kind<Vec<PathBuf>> = Kind {
     expected: "a list of absolute paths",
@@ -49,6 +57,13 @@ mod tests {
         assert_eq!(read_as(&OPTIONAL_PATH, "'llama-server'"), Some(Some("llama-server".into())));
         assert_eq!(read_as(&OPTIONAL_PATH, "''"), Some(None));
         assert_eq!(expand("~/x", None), None);
+    }
+
+    #[test]
+    fn a_path_that_other_directories_use_is_absolute() {
+        assert_eq!(read_as(&OPTIONAL_ABSOLUTE_PATH, "'~/hob.pem'"), Some(Some("/home/ann/hob.pem".into())));
+        assert_eq!(read_as(&OPTIONAL_ABSOLUTE_PATH, "''"), Some(None));
+        assert_eq!(read_as(&OPTIONAL_ABSOLUTE_PATH, "'hob.pem'"), None);
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hob_core::EngineError;
-use hob_net::{DEFAULT_CONNECT_TIMEOUT, FixedAddress, ProxyUse, is_loopback, trace_context};
+use hob_net::{
+    CertificateCheck, DEFAULT_CONNECT_TIMEOUT, FixedAddress, ProxyUse, is_loopback, trace_context,
+};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
@@ -63,6 +65,8 @@ pub struct EndpointOptions {
     /// Headers sent with every request.
     pub headers: HeaderMap,
     pub resend: Resend,
+    /// Whether the server must prove its name.
+    pub certificates: CertificateCheck,
 }
 
 impl EndpointOptions {
@@ -76,6 +80,7 @@ impl EndpointOptions {
             key: None,
             headers: HeaderMap::new(),
             resend: Resend::Unanswered,
+            certificates: CertificateCheck::Verify,
         }
     }
 }
@@ -157,6 +162,7 @@ impl Endpoint {
                     proxy: if options.connects_directly { ProxyUse::Never } else { ProxyUse::towards(&url) },
                     fixed_address,
                     resend: options.resend,
+                    certificates: options.certificates,
                 };
                 let remote = RemoteClient::new(options).map_err(|error| not_configured(error.to_string()))?;
                 Transport::Remote(Box::new(remote))

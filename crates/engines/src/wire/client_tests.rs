@@ -22,6 +22,7 @@ fn remote(server: &ClosingServer, resend: Resend) -> Endpoint {
         proxy: ProxyUse::Never,
         fixed_address: None,
         resend,
+        certificates: CertificateCheck::Verify,
     };
     Endpoint {
         transport: Transport::Remote(Box::new(RemoteClient::new(remote).unwrap())),

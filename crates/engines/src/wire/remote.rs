@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use hob_net::{FixedAddress, HttpClientOptions, ProxyUse, http_client};
+use hob_net::{CertificateCheck, FixedAddress, HttpClientOptions, ProxyUse, http_client};
 use reqwest::header::HeaderMap;
 use tokio::time::Instant;
 
@@ -45,6 +45,7 @@ pub(super) struct RemoteClientOptions {
     pub(super) proxy: ProxyUse,
     pub(super) fixed_address: Option<FixedAddress>,
     pub(super) resend: Resend,
+    pub(super) certificates: CertificateCheck,
 }
 
 impl RemoteClientOptions {
@@ -57,6 +58,7 @@ impl RemoteClientOptions {
             read_timeout: Some(self.read_timeout),
             pool_idle_timeout: self.idle_timeout,
             max_idle_per_host: most_idle,
+            certificates: self.certificates,
             ..HttpClientOptions::default()
         })
     }

@@ -9,6 +9,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use hob_core::{CallerRole, ComputeDevice, DeviceShare, RunningModel};
 use hob_engines::EngineHosts;
+use hob_keys::KeyService;
 use hob_telemetry::metrics::{Histogram, KeyMetrics, ModelMetrics};
 
 use super::prometheus_text::MetricsText;
@@ -32,6 +33,7 @@ pub(crate) async fn show(
     };
     let mut out = MetricsText::default();
     requests(&mut out, metrics, state.concurrency_limit.counts());
+    refusals(&mut out, state.keys.as_deref());
     inferences(&mut out, &totals.models());
     key_calls(&mut out, &totals.keys());
     if state.system.meters().names().is_some() {
@@ -51,6 +53,13 @@ fn engines_and_build(out: &mut MetricsText, state: &ServerState, engines: &[(&st
     out.gauge("hob_engine_up", "Whether the engine answered the last health check.");
     for (engine, healthy) in engines {
         out.sample(&[("engine", engine)], u8::from(*healthy));
+    }
+    out.gauge(
+        "hob_dependency_up",
+        "Whether a part on another machine that requests need, such as the database, works now.",
+    );
+    for (dependency, is_up) in state.readiness.parts() {
+        out.sample(&[("dependency", dependency)], u8::from(is_up));
     }
     let listed = state.health.hosts();
     if !listed.is_empty() {
@@ -96,6 +105,17 @@ fn requests(out: &mut MetricsText, metrics: &RequestMetrics, counts: InFlightCou
     out.sample(&[], counts.in_flight);
     out.gauge("hob_requests_queued", "Requests waiting for a slot.");
     out.sample(&[], counts.queued);
+}
+
+/// Requests and calls that the limits of named keys refused.
+fn refusals(out: &mut MetricsText, keys: Option<&KeyService>) {
+    out.counter(
+        "hob_key_refusals_total",
+        "Requests and engine calls that a limit of a named key refused; '(other)' is all keys after the first 50.",
+    );
+    for (key, limit, count) in keys.map(KeyService::refusals).unwrap_or_default() {
+        out.sample(&[("key", &key), ("limit", limit.as_str())], count);
+    }
 }
 
 /// The name of a metric, its help text, and its value.

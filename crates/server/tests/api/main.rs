@@ -30,3 +30,4 @@ mod responses;
 mod shutdown;
 #[path = "../support/mod.rs"]
 mod support;
+mod tls;

@@ -8,9 +8,9 @@ use hob_app::startup::channels;
 use hob_channels::whatsapp::{LoginStep, login};
 use hob_config::Config;
 
-use super::qr;
 use crate::output;
 use crate::output::progress::Spinner;
+use crate::output::qr;
 
 const HOW: &str = "On your phone: WhatsApp → Settings → Linked devices → Link a device. Then scan this code:";
 

@@ -2,7 +2,6 @@
 
 mod list;
 mod login;
-mod qr;
 mod send;
 mod status;
 

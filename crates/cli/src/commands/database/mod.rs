@@ -82,10 +82,10 @@ fn refuse_running_server(place: &StateLocation) -> Result<()> {
     block_on(async move {
         for address in known_addresses(&home) {
             let host = address.ip().to_string();
-            if let ServerProbe::Hob { .. } = probe(&host, address.port()).await {
+            if let ServerProbe::Hob { scheme, .. } = probe(&host, address.port()).await {
                 bail!(
                     "the Hob server at {} uses {}. Stop it, and try again.",
-                    url(&host, address.port()),
+                    url(scheme, &host, address.port()),
                     home.display()
                 );
             }

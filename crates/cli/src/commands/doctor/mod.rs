@@ -1,6 +1,7 @@
 //! `hob doctor`: checks everything that an answer needs, and prints problems with their fixes.
 
 mod access;
+mod certificate;
 mod channel;
 mod config_file;
 mod databases;
@@ -113,6 +114,7 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
         }
     };
     checks.push(port);
+    checks.extend(certificate::check(&config.server.tls));
     checks.extend(machine::check_keys(config));
     checks.extend(proxy::check(&found));
     checks.extend(sandbox);

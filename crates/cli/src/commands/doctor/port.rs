@@ -19,18 +19,15 @@ pub async fn check(config: &ServerConfig, home: &Path) -> DoctorCheck {
         Ok(()) => {
             let free = format!("{port} is free for 'hob serve'");
             let server = running_server::locate(config, home).await;
-            let message = match server.probe {
-                ServerProbe::Hob { .. } => {
-                    let url = running_server::url(&server.host, server.port);
-                    format!("{free}; Hob is already running at {url}")
-                }
-                ServerProbe::NoListener | ServerProbe::OtherProgram => free,
+            let message = match server.url() {
+                Some(url) => format!("{free}; Hob is already running at {url}"),
+                None => free,
             };
             DoctorCheck::new(NAME, CheckStatus::Good, message)
         }
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             match running_server::probe(host, port).await {
-                ServerProbe::Hob { health: 503 } => {
+                ServerProbe::Hob { health: 503, .. } => {
                     let message = format!("Hob is already running on {port}, but its engine does not answer");
                     DoctorCheck::new(NAME, CheckStatus::Warning, message).advise(
                         "Start that engine again, or restart 'hob serve' so that it selects another one",

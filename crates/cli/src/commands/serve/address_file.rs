@@ -49,7 +49,7 @@ impl Drop for AddressEntry {
 }
 
 /// The process id and the time: in a container, every server has the same process id.
-fn server_id() -> String {
+pub fn server_id() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("{}-{}", process::id(), now.as_nanos())
 }

@@ -14,11 +14,11 @@ pub async fn check(server: &ServerConfig) -> Result<()> {
     let ServerConfig { host, port, .. } = server;
     let Err(source) = TcpListener::bind((host.as_str(), *port)).await else { return Ok(()) };
     if source.kind() == io::ErrorKind::AddrInUse
-        && let ServerProbe::Hob { .. } = running_server::probe(host, *port).await
+        && let ServerProbe::Hob { scheme, .. } = running_server::probe(host, *port).await
     {
         bail!(
             "Hob is already running on {}. Use that server, stop it first, or choose another port: 'hob serve --port {}'.",
-            running_server::url(host, *port),
+            running_server::url(scheme, host, *port),
             port.checked_add(1).unwrap_or(8000)
         );
     }

@@ -1,21 +1,29 @@
-//! SIGHUP: reloads the configuration. Applies the settings that can change at run time, and names the others.
+//! SIGHUP and `hob reload`: read the configuration, the keys and the certificate again. Applies the settings that can change at run
+//! time, and names the others.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use anyhow::Result;
 use hob_config::Config;
+use hob_keys::{AuditActor, KeyService};
+use hob_net::CertificateChange;
 use hob_server::{RELOADED_KEYS, Server, ServerControl};
+use serde_json::json;
 
+use super::control_socket::ControlSocket;
 use super::settings_in_effect::{apply, warn_if_open};
 use crate::args::ServeArgs;
 use crate::failure;
 use crate::output;
+use crate::reload_socket::{ReloadOutcome, ReloadReport};
 use crate::settings;
 use crate::signals::{ServerSignal, Signals};
 
 /// The settings of a running server.
 pub struct RunningSettings {
     control: ServerControl,
+    keys: Arc<KeyService>,
     address: SocketAddr,
     /// The command-line options, which override the file.
     args: ServeArgs,
@@ -24,62 +32,103 @@ pub struct RunningSettings {
 }
 
 impl RunningSettings {
-    pub fn new(server: &Server, config: &Config, args: ServeArgs) -> Self {
-        RunningSettings { control: server.control(), address: server.address(), args, config: config.clone() }
+    pub fn new(server: &Server, config: &Config, args: ServeArgs, keys: Arc<KeyService>) -> Self {
+        RunningSettings {
+            control: server.control(),
+            keys,
+            address: server.address(),
+            args,
+            config: config.clone(),
+        }
     }
 
-    /// Reloads on every SIGHUP, until a signal stops the server.
-    pub async fn reload_until_stopped(&mut self, signals: &mut Signals) {
-        while signals.next_for_server().await == ServerSignal::Reload {
-            match self.reload() {
-                Ok(changes) => changes.print(),
-                Err(error) => output::warning(format_args!(
-                    "the configuration was not reloaded; the old one stays in effect: {}",
-                    failure::explain(&error)
-                )),
+    /// Reloads on every SIGHUP and every request of `hob reload`, until a signal stops the server.
+    pub async fn reload_until_stopped(&mut self, signals: &mut Signals, mut socket: ControlSocket) {
+        loop {
+            let request = tokio::select! {
+                signal = signals.next_for_server() => match signal {
+                    ServerSignal::Reload => None,
+                    ServerSignal::Stop(_) => return,
+                },
+                request = socket.next() => Some(request),
+            };
+            let outcome = match self.reload().await {
+                Ok(report) => ReloadOutcome::Done(report),
+                Err(error) => ReloadOutcome::Failed { error: failure::explain(&error) },
+            };
+            print(&outcome);
+            if let Some(request) = request {
+                request.answer(outcome);
             }
         }
     }
 
-    fn reload(&mut self) -> Result<Changes> {
+    async fn reload(&mut self) -> Result<ReloadReport> {
         let mut new = settings::load_for_server()?;
         apply(self.args.clone(), &mut new);
-        let changes = Changes::between(&self.config, &new);
-        if !changes.applied.is_empty() {
-            self.control.reload(&new.server);
+        self.keys.reload().await?;
+        let certificate = self.control.reload(&new.server)?;
+        let (applied, after_restart) = changes(&self.config, &new);
+        if !applied.is_empty() {
+            let has_tls = self.config.server.tls.is_on();
             let server = &mut self.config.server;
             server.api_key = new.server.api_key;
             server.allowed_hosts = new.server.allowed_hosts;
             server.cors_origins = new.server.cors_origins;
-            warn_if_open(self.address, server);
+            server.access_log = new.server.access_log;
+            server.header_timeout = new.server.header_timeout;
+            server.write_timeout = new.server.write_timeout;
+            if has_tls && new.server.tls.is_on() {
+                server.tls = new.server.tls;
+            }
+            if !self.keys.snapshot().has_keys() {
+                warn_if_open(self.address, server);
+            }
+            self.note(&applied).await;
         }
-        Ok(changes)
+        let certificate_renewed = certificate == CertificateChange::Renewed;
+        Ok(ReloadReport { applied, after_restart, certificate_renewed })
+    }
+
+    /// Notes the names of changed settings in the audit log, without their values: some are secret.
+    async fn note(&self, applied: &[String]) {
+        let audit = self.keys.audit();
+        let detail = json!({ "settings": applied });
+        let work = move || audit.note(AuditActor::terminal(), "config.reload", "server", &detail);
+        if tokio::task::spawn_blocking(work).await.is_err() {
+            tracing::error!("a change of the configuration is missing in the audit log");
+        }
     }
 }
 
-/// The keys whose values changed.
-#[derive(Debug, PartialEq, Eq)]
-struct Changes {
-    applied: Vec<String>,
-    /// Keys that take effect after a restart.
-    after_restart: Vec<String>,
+/// The keys whose values changed: those that are in effect now, and those that take effect after a restart.
+fn changes(old: &Config, new: &Config) -> (Vec<String>, Vec<String>) {
+    let keeps_tls = old.server.tls.is_on() == new.server.tls.is_on();
+    let is_reloaded = |key: &String| {
+        RELOADED_KEYS.contains(&key.as_str()) && (keeps_tls || !key.starts_with("server.tls."))
+    };
+    old.changed_keys(new).into_iter().partition(is_reloaded)
 }
 
-impl Changes {
-    fn between(old: &Config, new: &Config) -> Self {
-        let is_reloaded = |key: &String| RELOADED_KEYS.contains(&key.as_str());
-        let (applied, after_restart) = old.changed_keys(new).into_iter().partition(is_reloaded);
-        Changes { applied, after_restart }
-    }
-
-    fn print(&self) {
-        match &self.applied[..] {
-            [] => output::note("configuration reloaded: no setting that can change at run time has changed"),
-            keys => output::note(format_args!("configuration reloaded: {}", keys.join(", "))),
+fn print(outcome: &ReloadOutcome) {
+    match outcome {
+        ReloadOutcome::Done(ReloadReport { applied, after_restart, certificate_renewed }) => {
+            match &applied[..] {
+                [] => {
+                    output::note("configuration reloaded: no setting that can change at run time has changed")
+                }
+                keys => output::note(format_args!("configuration reloaded: {}", keys.join(", "))),
+            }
+            if *certificate_renewed {
+                output::note("the certificate was renewed; new connections use it");
+            }
+            if !after_restart.is_empty() {
+                output::warning(format_args!("{}: takes effect after a restart", after_restart.join(", ")));
+            }
         }
-        if !self.after_restart.is_empty() {
-            output::warning(format_args!("{}: takes effect after a restart", self.after_restart.join(", ")));
-        }
+        ReloadOutcome::Failed { error } => output::warning(format_args!(
+            "the configuration was not reloaded; the old one stays in effect: {error}"
+        )),
     }
 }
 
@@ -93,10 +142,13 @@ mod tests {
         new.server.cors_origins = vec!["https://app.example.org".into()];
         new.server.port = 9000;
         new.memory.chunk_size = 7;
-        let expected = Changes {
-            applied: vec!["server.cors_origins".into()],
-            after_restart: vec!["server.port".into(), "memory.chunk_size".into()],
-        };
-        assert_eq!(Changes::between(&old, &new), expected);
+        new.server.tls.cert = Some("/etc/hob/cert.pem".into());
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let after_restart = ["server.port", "server.tls.cert", "memory.chunk_size"];
+        assert_eq!(changes(&old, &new), (names(&["server.cors_origins"]), names(&after_restart)));
+        // Another certificate needs no restart if there is one already.
+        let mut renewed = new.clone();
+        renewed.server.tls.cert = Some("/etc/hob/other.pem".into());
+        assert_eq!(changes(&new, &renewed), (names(&["server.tls.cert"]), Vec::new()));
     }
 }

@@ -7,15 +7,21 @@ use hob_config::{Config, ServerConfig};
 use crate::args::{AgentChoice, ServeArgs};
 use crate::output;
 
+/// What `--lan` listens on.
+const ALL_ADDRESSES: &str = "0.0.0.0";
+
 /// Flags override the file, the file overrides the defaults.
 pub(super) fn apply(args: ServeArgs, config: &mut Config) {
-    let ServeArgs { host, port, engine: _, model, agent, offline: _ } = args;
+    let ServeArgs { host, port, lan, engine: _, model, agent, offline: _ } = args;
     if let Some(model) = model {
         config.use_model(&model);
     }
     let server = &mut config.server;
     if let Some(host) = host {
         server.host = host;
+    }
+    if lan {
+        server.host = ALL_ADDRESSES.to_owned();
     }
     if let Some(port) = port {
         server.port = port;
@@ -57,6 +63,7 @@ mod tests {
         let args = ServeArgs {
             host: Some("::1".into()),
             port: Some(9000),
+            lan: false,
             engine: Some(EngineName::Vllm),
             model: None,
             agent: Some(AgentChoice::None),
@@ -68,5 +75,22 @@ mod tests {
             (server.host.as_str(), server.port, server.model.as_deref(), server.agent),
             ("::1", 9000, Some("from-file"), None::<AgentName>)
         );
+    }
+
+    #[test]
+    fn for_the_network_it_listens_on_all_addresses() {
+        let mut config = Config::default();
+        config.server.host = "127.0.0.1".into();
+        let args = ServeArgs {
+            host: None,
+            port: None,
+            lan: true,
+            engine: None,
+            model: None,
+            agent: None,
+            offline: false,
+        };
+        apply(args, &mut config);
+        assert_eq!(config.server.host, "0.0.0.0");
     }
 }

@@ -66,8 +66,15 @@ async fn a_part_that_does_not_work_makes_the_server_not_ready_until_it_works_aga
     let forwarded = server.client.get(server.url("/health/ready")).header("x-forwarded-for", "8.8.8.8");
     assert_eq!(forwarded.send().await.unwrap().text().await.unwrap(), r#"{"status":"not ready"}"#);
     assert_eq!(probe(&server, "/health/live").await, ok());
+    let is_up = async |up: u8| {
+        let (_, page) = probe(&server, "/metrics").await;
+        let line = format!("hob_dependency_up{{dependency=\"database\"}} {up}");
+        assert!(page.lines().any(|found| found == line), "{page}");
+    };
+    is_up(0).await;
     part.0.store(true, Ordering::Relaxed);
     assert_eq!(probe(&server, "/health/ready").await, ok());
+    is_up(1).await;
 }
 
 #[tokio::test]

@@ -137,6 +137,24 @@ async fn the_page_asks_for_the_key_and_keeps_it_in_the_tab() {
 }
 
 #[tokio::test]
+async fn a_link_brings_its_key_along_and_the_address_bar_does_not_keep_it() {
+    let api_key = Some("s3cret".to_owned().into());
+    let recording =
+        RecordingServer::open_with(&["qwen3:8b"], ServerConfig { api_key, ..loopback_config() }).await;
+    let browser = Browser::open(Device::PHONE).await;
+    browser.go(&recording.http.url("/#key=s3cret")).await;
+    browser.shows("pulse", "ready").await;
+    let state = "return [location.href.split('#').length, sessionStorage.getItem('hob-api-key')]";
+    assert_eq!(browser.run(state).await, json!([1, "s3cret"]));
+    // Another link does not replace the key of the tab.
+    browser.go(&recording.http.url("/#key=other")).await;
+    until(&browser, "location.hash === ''").await;
+    assert_eq!(browser.run(state).await, json!([1, "s3cret"]));
+    ask(&browser, "Hello?").await;
+    becomes(&browser, "complete").await;
+}
+
+#[tokio::test]
 async fn a_lost_server_is_reported_and_the_page_reconnects() {
     let recording = RecordingServer::open(&["qwen3:8b"]).await;
     let browser = page_at(&recording.http, Device::DESKTOP).await;

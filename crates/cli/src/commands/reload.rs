@@ -1,0 +1,137 @@
+//! `hob reload`: makes the running servers of this home read their configuration, keys and certificate again.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::args::ReloadArgs;
+#[cfg(unix)]
+use crate::commands::block_on;
+use crate::output;
+use crate::output::OutputFormat;
+use crate::reload_socket::{ReloadOutcome, ReloadReport};
+use crate::settings;
+
+pub fn run(args: &ReloadArgs) -> Result<ExitCode> {
+    let outcomes = reload_all()?;
+    if outcomes.is_empty() {
+        bail!(
+            "no Hob server of {} is running. Start it with 'hob serve', or set HOB_HOME to the home of the server.",
+            settings::home()?.display()
+        );
+    }
+    let has_failed = outcomes.iter().any(|outcome| matches!(outcome, ReloadOutcome::Failed { .. }));
+    match OutputFormat::from(args.json) {
+        OutputFormat::Json => output::json(&outcomes)?,
+        OutputFormat::Text => outcomes.iter().try_for_each(print)?,
+    }
+    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn print(outcome: &ReloadOutcome) -> Result<()> {
+    match outcome {
+        ReloadOutcome::Done(report) => {
+            output::line(summary(report))?;
+            if !report.after_restart.is_empty() {
+                output::warning(format_args!(
+                    "{}: takes effect after a restart",
+                    report.after_restart.join(", ")
+                ));
+            }
+        }
+        ReloadOutcome::Failed { error } => output::labelled_line(
+            "error:",
+            output::style::BAD,
+            format_args!("the configuration was not reloaded; the old one stays in effect: {error}"),
+        ),
+    }
+    Ok(())
+}
+
+fn summary(report: &ReloadReport) -> String {
+    let certificate = report.certificate_renewed.then_some("the certificate");
+    let changed: Vec<&str> = report.applied.iter().map(String::as_str).chain(certificate).collect();
+    match &changed[..] {
+        [] => "Reloaded: nothing that can change at run time has changed.".to_owned(),
+        changed => format!("Reloaded: {}.", changed.join(", ")),
+    }
+}
+
+#[cfg(unix)]
+fn reload_all() -> Result<Vec<ReloadOutcome>> {
+    let home = settings::home()?;
+    block_on(async move { unix::reload_all(&home).await })
+}
+
+#[cfg(not(unix))]
+fn reload_all() -> Result<Vec<ReloadOutcome>> {
+    bail!("this system has no 'hob reload'. Stop the server and start it again.")
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::io;
+    use std::path::Path;
+    use std::time::Duration;
+
+    use anyhow::{Context, Result};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::UnixStream;
+
+    use crate::reload_socket::{RELOAD, ReloadOutcome, is_abandoned, sockets};
+
+    /// How long a server may take. It may have to wait for its database.
+    const TIMEOUT: Duration = Duration::from_secs(60);
+
+    /// Far more than a report needs.
+    const MAX_ANSWER: u64 = 1 << 20;
+
+    /// Asks all servers of a home. Servers that do not run any more are skipped.
+    pub async fn reload_all(home: &Path) -> Result<Vec<ReloadOutcome>> {
+        let mut outcomes = Vec::new();
+        for path in sockets(home).with_context(|| format!("cannot read {}", home.display()))? {
+            let asked = async {
+                match UnixStream::connect(&path).await {
+                    Ok(socket) => ask(socket).await.map(Some),
+                    Err(error) if is_abandoned(&error) => Ok(None),
+                    Err(error) => Err(error),
+                }
+            };
+            let outcome = tokio::time::timeout(TIMEOUT, asked)
+                .await
+                .unwrap_or_else(|_| Err(io::Error::other("the server does not answer")))
+                .with_context(|| format!("cannot reload the server at {}", path.display()))?;
+            outcomes.extend(outcome);
+        }
+        Ok(outcomes)
+    }
+
+    async fn ask(mut socket: UnixStream) -> io::Result<ReloadOutcome> {
+        socket.write_all(RELOAD).await?;
+        let mut answer = Vec::new();
+        socket.take(MAX_ANSWER).read_to_end(&mut answer).await?;
+        if answer.is_empty() {
+            return Err(io::Error::other("the server is stopping"));
+        }
+        serde_json::from_slice(&answer).map_err(io::Error::other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_names_what_changed() {
+        let report = |applied: &[&str], certificate_renewed| ReloadReport {
+            applied: applied.iter().map(|key| (*key).to_owned()).collect(),
+            after_restart: Vec::new(),
+            certificate_renewed,
+        };
+        assert_eq!(
+            summary(&report(&[], false)),
+            "Reloaded: nothing that can change at run time has changed."
+        );
+        assert_eq!(summary(&report(&["server.api_key"], true)), "Reloaded: server.api_key, the certificate.");
+    }
+}

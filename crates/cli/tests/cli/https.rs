@@ -1,0 +1,53 @@
+//! `hob serve` with a certificate, and the commands that look for a running server.
+
+use hob_testkit::TestCertificate;
+
+use crate::fakes;
+use crate::home::{Home, Ran, engines_config};
+use crate::running::Running;
+
+/// A home whose server has this certificate.
+fn home(ollama: &str, certificate: &TestCertificate) -> Home {
+    let home = Home::empty();
+    let (cert, key) = (home.directory().join("cert.pem"), home.directory().join("key.pem"));
+    certificate.write(&cert, &key);
+    let tls = format!("[server.tls]\ncert = {cert:?}\nkey = {key:?}\n[engine]\n");
+    let config = engines_config(&[("ollama", ollama)]).replacen("[engine]\n", &tls, 1);
+    std::fs::write(home.config_file(), config).expect("a file");
+    home
+}
+
+#[tokio::test]
+async fn a_server_with_a_certificate_prints_https_and_other_commands_find_it() {
+    let ollama = fakes::ollama().await;
+    let home = home(&ollama.url(), &TestCertificate::generate());
+    let server = Running::start(&home, &[]).await;
+    let (_, port) = server.address().rsplit_once(':').expect("a port");
+    assert_eq!(server.summary[3], format!("URL     https://127.0.0.1:{port}"));
+
+    let well = Ran { code: Some(0), stdout: "ok\n".into(), stderr: String::new() };
+    assert_eq!(home.run(&["health", "--port", port]).await, well);
+    let overview = home.run(&[]).await;
+    let first = format!("Server  running: chat at https://localhost:{port}, ");
+    assert!(overview.stdout.starts_with(&first), "{}", overview.stdout);
+    let running = home.run(&["ps"]).await;
+    assert_eq!(running.code, Some(0), "{}", running.stderr);
+    let second = home.run(&["serve", "--port", port]).await;
+    let words = format!("error: Hob is already running on https://localhost:{port}. ");
+    assert!(second.code == Some(1) && second.stderr.starts_with(&words), "{}", second.stderr);
+
+    drop(ollama);
+    let sick = home.run(&["health", "--port", port]).await;
+    assert!(sick.code == Some(1) && sick.stderr.contains("its engine does not answer"), "{}", sick.stderr);
+    assert_eq!(server.terminate().await.code, Some(0));
+}
+
+#[tokio::test]
+async fn a_key_of_another_certificate_stops_the_start() {
+    let ollama = fakes::ollama().await;
+    let home = home(&ollama.url(), &TestCertificate::generate());
+    std::fs::write(home.directory().join("key.pem"), TestCertificate::generate().key_pem).expect("a file");
+    let ran = home.run(&["serve", "--port", "0"]).await;
+    let words = "error: the certificate of [server.tls] cannot be used: the certificate in ";
+    assert!(ran.code == Some(1) && ran.stderr.starts_with(words), "{}", ran.stderr);
+}

@@ -1,0 +1,95 @@
+//! `hob reload`.
+
+use hob_testkit::{Hold, Reply};
+use serde_json::{Value, json};
+
+use crate::fakes::{self, END, piece};
+use crate::home::{Home, Ran, engines_config};
+use crate::http::{chat, get};
+use crate::running::Running;
+
+const STREAMED_QUESTION: &str =
+    r#"{"model": "default", "stream": true, "messages": [{"role": "user", "content": "Capital?"}]}"#;
+
+#[tokio::test]
+async fn a_reload_applies_changes_names_those_that_need_a_restart_and_drops_no_connection() {
+    let hold = Hold::new();
+    let reply = Reply::ndjson(piece("Once")).then_held(&hold, piece(" more") + END);
+    let ollama = fakes::ollama_chatting(move |_| reply.clone()).await;
+    let config = engines_config(&[("ollama", &ollama.url())]);
+    let home = Home::with_config(&config);
+    let write = |text: &str| std::fs::write(home.config_file(), text).expect("a file");
+    let server = Running::start(&home, &[]).await;
+    let mut answer = chat(server.address(), STREAMED_QUESTION).await;
+    answer.until("Once").await;
+
+    let unchanged = "Reloaded: nothing that can change at run time has changed.\n";
+    let expected = Ran { code: Some(0), stdout: unchanged.into(), stderr: String::new() };
+    assert_eq!(home.run(&["reload"]).await, expected);
+
+    let keyed = "[server]\napi_key = \"s3cret-s3cret\"\naccess_log = \"json\"\nmax_in_flight = 7\n";
+    write(&config.replace("[server]\n", keyed));
+    let expected = Ran {
+        code: Some(0),
+        stdout: "Reloaded: server.api_key, server.access_log.\n".into(),
+        stderr: "warning: server.max_in_flight: takes effect after a restart\n".into(),
+    };
+    assert_eq!(home.run(&["reload"]).await, expected);
+    assert!(get(server.address(), "/v1/models").await.all().await.starts_with("HTTP/1.1 401"));
+
+    // An invalid file changes nothing.
+    write("[server]\napi_kye = \"7\"\n");
+    let failed = home.run(&["reload"]).await;
+    assert_eq!((failed.code, failed.stdout.as_str()), (Some(1), ""));
+    let words = "error: the configuration was not reloaded; the old one stays in effect: ";
+    assert!(failed.stderr.starts_with(words) && failed.stderr.contains("api_kye"), "{}", failed.stderr);
+    assert!(get(server.address(), "/v1/models").await.all().await.starts_with("HTTP/1.1 401"));
+
+    write(&config);
+    let reloaded = home.run(&["reload", "--json"]).await;
+    let reports: Value = serde_json::from_str(&reloaded.stdout).expect("JSON");
+    let report = json!({
+        "applied": ["server.api_key", "server.access_log"], "after_restart": [], "certificate_renewed": false,
+    });
+    assert_eq!((reloaded.code, reports), (Some(0), json!([report])));
+    assert!(get(server.address(), "/v1/models").await.all().await.starts_with("HTTP/1.1 200"));
+
+    hold.release();
+    let answer = answer.all().await;
+    assert!(answer.contains("data: [DONE]"), "the stream was not disturbed: {answer}");
+    let audit = home.run(&["audit", "list", "--json"]).await;
+    let audit: Value = serde_json::from_str(&audit.stdout).expect("JSON");
+    let actions: Vec<&str> =
+        audit.as_array().expect("a list").iter().filter_map(|entry| entry["action"].as_str()).collect();
+    assert_eq!(actions, ["config.reload", "config.reload"]);
+    let ran = server.terminate().await;
+    assert_eq!(ran.code, Some(0));
+    assert!(!ran.stderr.contains("s3cret"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("\"status\":401"), "the access log was on for a while: {}", ran.stderr);
+}
+
+#[tokio::test]
+async fn without_a_server_the_command_says_so_and_a_killed_server_is_none() {
+    let ollama = fakes::ollama().await;
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let none = home.run(&["reload"]).await;
+    assert_eq!((none.code, none.stdout.as_str()), (Some(1), ""));
+    assert!(none.stderr.starts_with("error: no Hob server of "), "{}", none.stderr);
+
+    let sockets = || {
+        let entries = std::fs::read_dir(home.directory()).expect("a directory");
+        let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text"));
+        names.filter(|name| name.ends_with(".sock")).count()
+    };
+    let killed = Running::start(&home, &[]).await;
+    killed.signal(rustix::process::Signal::KILL);
+    killed.end().await;
+    assert_eq!((sockets(), home.run(&["reload"]).await), (1, none));
+
+    // The next server removes what the killed one left.
+    let next = Running::start(&home, &[]).await;
+    assert_eq!(sockets(), 1);
+    assert_eq!(home.run(&["reload"]).await.code, Some(0));
+    assert_eq!(next.terminate().await.code, Some(0));
+    assert_eq!(sockets(), 0);
+}
