@@ -38,7 +38,7 @@ pub use options::{
 };
 pub use query_error::QueryError;
 pub use text::SqlText;
-pub use transaction::{PostgresTransaction, storable};
+pub use transaction::{PostgresTransaction, SERVER_CLOCK, storable};
 
 pub(crate) use listener::Topic;
 pub(crate) use text::{escape, unescape};

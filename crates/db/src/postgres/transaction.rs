@@ -13,6 +13,9 @@ use super::connection::{Connection, send, wait_until};
 use super::listener::CHANNEL;
 use super::query_error::QueryError;
 
+/// SQL for the time of the server in microseconds. Leases use it: the clocks of the machines that share a database may differ.
+pub const SERVER_CLOCK: &str = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint";
+
 /// The text without U+0000, which PostgreSQL cannot store. Text of users and models may contain it.
 pub fn storable(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
