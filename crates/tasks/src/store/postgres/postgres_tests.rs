@@ -74,10 +74,45 @@ fn claims_of_several_processes_do_not_wait_for_each_other() {
     tasks.insert_all(&due.collect::<Vec<_>>()).expect("kept");
     let now = after(600);
     let both = tasks.database.write(|transaction| {
-        let first = claim::claim_due(transaction, now, 2, &claimant("a"))?;
+        let first = claim::claim_due(transaction, now, 2, &claimant("a"), None)?;
         // While the first transaction is open.
         let second = other.claim_due(now, 4, &claimant("b")).expect("claimed");
         Ok((first.len(), second.len()))
     });
     assert_eq!(both.expect("claimed"), (2, 2));
+}
+
+#[test]
+fn a_wrong_clock_of_a_process_does_not_end_the_runs_of_others() {
+    let (tasks, _test) = tasks();
+    tasks.insert(&planned("t", asked(ScheduleType::Interval, "600"))).expect("kept");
+    let run = tasks.claim_due(after(600), 1, &claimant("x")).expect("claimed").remove(0).run;
+    let hour = 3600;
+    for clock in [600 - hour, 600 + hour] {
+        assert_eq!(tasks.expire_leases(after(clock), claimant("x").lease).expect("looked"), [], "{clock}");
+        assert_eq!(tasks.renew(run.id, after(clock), &claimant("x")).expect("renewed"), Renewal::Held);
+    }
+    let end = "UPDATE task_run SET lease = 0";
+    tasks.database.write(|transaction| transaction.run_script(end)).expect("ended");
+    let ended = tasks.expire_leases(after(600), claimant("x").lease).expect("looked");
+    assert_eq!(ended.iter().map(|run| run.id).collect::<Vec<_>>(), [run.id]);
+}
+
+#[test]
+fn a_claim_whose_commit_was_not_confirmed_is_not_lost() {
+    let (tasks, _test) = tasks();
+    for (id, seconds) in [("a", "300"), ("b", "600")] {
+        tasks.insert(&planned(id, asked(ScheduleType::Interval, seconds))).expect("kept");
+    }
+    let made = tasks.claim_due(after(600), 1, &claimant("x")).expect("claimed").remove(0);
+    let never_made = Claimed { run: TaskRun { id: made.run.id + 1000, ..made.run.clone() }, ..made.clone() };
+    // As if the connection had broken during the commits.
+    tasks.unconfirmed.lock().expect("no panic").extend([never_made, made.clone()]);
+    let claimed = tasks.claim_due(after(601), 2, &claimant("x")).expect("claimed");
+    assert_eq!(claimed.iter().map(|claimed| claimed.task.id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(claimed[0], made);
+    assert_eq!(tasks.claim_due(after(602), 2, &claimant("x")).expect("claimed"), [], "once");
+    // One that the server has not made is forgotten after its lease.
+    assert_eq!(tasks.claim_due(after(631), 2, &claimant("x")).expect("claimed"), []);
+    assert_eq!(*tasks.unconfirmed.lock().expect("no panic"), []);
 }
