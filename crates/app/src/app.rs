@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hob_agents::builtin::{LlmOptions, WebFetchOptions};
+use futures::FutureExt;
+use hob_agents::builtin::{DefaultModelFn, LlmOptions, WebFetchOptions};
 use hob_channels::{ChannelError, ChannelService};
 use hob_config::{Config, EngineName};
 use hob_conversations::{ResponseStore, response_store};
@@ -24,13 +25,14 @@ use crate::ask::documents::DocumentReader;
 use crate::ask::{AskService, AskServiceParts, ModelAliases};
 use crate::database_monitor::DatabaseMonitor;
 use crate::databases::{Databases, StorageError};
+use crate::engine_wait::EngineWait;
 use crate::feedback::FeedbackService;
 use crate::model_library::ModelLibrary;
 use crate::readiness::ReadinessCheck;
 use crate::recorded_calls::RecordedCalls;
 use crate::startup::channels::{ChannelParts, open_channels};
 use crate::startup::embedder::embedder;
-use crate::startup::engines::{beside, choose, engines};
+use crate::startup::engines::{awaited, beside, choose, engines};
 use crate::startup::local_models::{self, FirstRun, OfferFn};
 use crate::startup::memory::{MemoryWiring, open_memory};
 use crate::startup::routing::open_router;
@@ -48,6 +50,8 @@ const LLM_TOOL: &str = "llm";
 pub struct AppOptions {
     /// Only this engine.
     pub engine: Option<EngineName>,
+    /// Whether to start without an engine that does not answer yet, if `hosts` or `discover` list its servers.
+    pub waits_for_engine: bool,
     /// What to do if no engine answers and none was chosen.
     pub first_run: FirstRun,
     /// Asked about a better model than the starter model before that is downloaded.
@@ -98,6 +102,8 @@ pub struct App {
     pub readiness: Vec<Arc<dyn ReadinessCheck>>,
     /// `None` if everything is stored in files.
     database_monitor: Option<Arc<DatabaseMonitor>>,
+    /// `None` if the engine answered at the start.
+    engine_wait: Option<Arc<EngineWait>>,
     managed: Option<ManagedServer>,
     traces: TraceExporter,
     registry: ToolRegistry,
@@ -116,15 +122,25 @@ impl App {
         let engines = engines(config, home)?;
         let managed = start_managed(config, wishes).await?;
         let chosen = choose(&engines, config, wishes.engine).await;
-        let chosen = match chosen {
-            Err(NoEngine::NoneHealthy { tried }) => first_run(config, home, wishes, &database, tried).await,
+        let awaited = match &chosen {
+            Err(none) if wishes.waits_for_engine => awaited(&engines, config, wishes.engine, none),
+            Ok(_) | Err(_) => None,
+        };
+        let chosen = match (chosen, &awaited) {
+            (_, Some(engine)) => {
+                let because = wishes.engine.map_or(SelectionReason::Default, |_| SelectionReason::Given);
+                Ok(SelectedEngine { engine: Arc::clone(engine), because })
+            }
+            (Err(NoEngine::NoneHealthy { tried }), None) => {
+                first_run(config, home, wishes, &database, tried).await
+            }
             // An unused recommendation needs no warning at every question.
-            Ok(SelectedEngine { engine, because: SelectionReason::Fallback { .. } })
+            (Ok(SelectedEngine { engine, because: SelectionReason::Fallback { .. } }), None)
                 if !is_default_missed(config, &database) =>
             {
                 Ok(SelectedEngine { engine, because: SelectionReason::Fallback { instead_of: None } })
             }
-            chosen => chosen.map_err(OpenError::from),
+            (chosen, None) => chosen.map_err(OpenError::from),
         };
         let SelectedEngine { engine, because } = match chosen {
             Ok(chosen) => chosen,
@@ -170,7 +186,7 @@ impl App {
             temperature: config.intelligence.temperature,
             max_tokens: config.intelligence.max_tokens,
         };
-        let llm = LlmOptions { defaults, ..llm_tool(&pool, &default, &recorder).await };
+        let llm = LlmOptions { defaults, ..llm_tool(&pool, default, &recorder).await };
         let cloud_tools = match llm.engine.key() == CLOUD {
             true => vec![LLM_TOOL.to_owned()],
             false => Vec::new(),
@@ -221,7 +237,11 @@ impl App {
         let scheduler = Arc::new(scheduler);
         let database_monitor =
             databases.postgres().map(|database| Arc::new(DatabaseMonitor::new(database.clone())));
-        let readiness = database_monitor.iter().map(|monitor| Arc::clone(monitor) as Arc<dyn ReadinessCheck>);
+        let engine_wait = awaited.map(|engine| Arc::new(EngineWait::start(engine)));
+        let mut readiness: Vec<Arc<dyn ReadinessCheck>> = Vec::new();
+        readiness
+            .extend(database_monitor.iter().map(|monitor| Arc::clone(monitor) as Arc<dyn ReadinessCheck>));
+        readiness.extend(engine_wait.iter().map(|wait| Arc::clone(wait) as Arc<dyn ReadinessCheck>));
         Ok(App {
             system,
             because,
@@ -229,8 +249,9 @@ impl App {
             scheduler,
             responses,
             library,
-            readiness: readiness.collect(),
+            readiness,
             database_monitor,
+            engine_wait,
             managed,
             traces,
             registry,
@@ -254,6 +275,11 @@ impl App {
         }
     }
 
+    /// Whether no engine has answered yet.
+    pub fn is_waiting_for_engine(&self) -> bool {
+        self.engine_wait.as_ref().is_some_and(|wait| wait.problem().is_some())
+    }
+
     /// Warms up the embedded engine in the background, until the app is closed.
     pub fn warm(&self) {
         self.registry.warm(&self.system);
@@ -261,6 +287,9 @@ impl App {
 
     /// Stops what was started.
     pub async fn close(self) {
+        if let Some(wait) = &self.engine_wait {
+            wait.stop();
+        }
         // Before the channels, which deliver results.
         self.scheduler.close().await;
         drop(self.scheduler);
@@ -340,8 +369,9 @@ async fn embedding_engine(config: &Config, pool: &EnginePool) -> Arc<dyn Engine>
     }
 }
 
-/// The tool `llm` always uses the same model, on the engine that has it. Its calls are recorded like all others.
-async fn llm_tool(pool: &EnginePool, default: &DefaultModel, recorder: &Recorder) -> LlmOptions {
+/// The tool `llm` always uses the same model, on the engine that has it. Its calls are recorded like all others. The model is chosen
+/// again for each call, because an engine that does not answer now lists none.
+async fn llm_tool(pool: &Arc<EnginePool>, default: DefaultModel, recorder: &Recorder) -> LlmOptions {
     let model = default.steady(pool).await.ok().flatten();
     let engine = pool.engine_for(model.as_deref()).await;
     let context = RecordContext {
@@ -354,9 +384,16 @@ async fn llm_tool(pool: &EnginePool, default: &DefaultModel, recorder: &Recorder
     };
     LlmOptions {
         engine: Arc::new(RecordedEngine::new(engine, context)),
-        model: Arc::new(move || model.clone()),
+        model: steady_model(Arc::clone(pool), Arc::new(default)),
         defaults: AnswerDefaults::default(),
     }
+}
+
+fn steady_model(pool: Arc<EnginePool>, default: Arc<DefaultModel>) -> DefaultModelFn {
+    Arc::new(move || {
+        let (pool, default) = (Arc::clone(&pool), Arc::clone(&default));
+        async move { default.steady(&pool).await.ok().flatten() }.boxed()
+    })
 }
 
 /// Whether to report that the default engine does not answer: the user chose it, or it has answered before. An engine that

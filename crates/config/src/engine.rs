@@ -164,6 +164,11 @@ pub struct EngineServer {
 }
 
 impl EngineServer {
+    /// Whether `hosts` or `discover` list the servers, so that they usually are other machines.
+    pub fn lists_hosts(&self) -> bool {
+        !self.hosts.is_empty() || self.discover.is_some()
+    }
+
     fn at(host: &str) -> Self {
         EngineServer {
             host: host.to_owned(),
