@@ -52,7 +52,7 @@ pub struct CopyTable {
 /// How PostgreSQL stores the texts of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyTexts {
-    /// U+0000 is replaced, see [`crate::postgres::storable`].
+    /// U+0000 is replaced, see [`crate::postgres::clean_name`].
     Plain,
     /// U+0000 is escaped, see [`crate::postgres::SqlText`].
     Escaped,

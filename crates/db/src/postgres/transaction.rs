@@ -1,6 +1,5 @@
 //! What a store sends: statements of one transaction.
 
-use std::borrow::Cow;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
@@ -15,11 +14,6 @@ use super::query_error::QueryError;
 
 /// SQL for the time of the server in microseconds. Leases use it: the clocks of the machines that share a database may differ.
 pub const SERVER_CLOCK: &str = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint";
-
-/// The text without U+0000, which PostgreSQL cannot store. Text of users and models may contain it.
-pub fn storable(text: &str) -> Cow<'_, str> {
-    if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
-}
 
 /// A transaction. Its statements are prepared once for each connection.
 pub struct PostgresTransaction<'a> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hob_db::postgres::{PostgresTransaction, QueryError, storable};
+use hob_db::postgres::{PostgresTransaction, QueryError, SqlText};
 use jiff::Timestamp;
 
 use super::lease::{lease_now, microseconds};
@@ -95,19 +95,10 @@ fn record(
     result: &RunResult,
     now: Timestamp,
 ) -> Result<Vec<TaskRun>, QueryError> {
-    let text = result.result.as_deref().map(storable);
-    let error = result.error.as_deref().map(storable);
-    let rows = transaction.query(
-        RECORD,
-        &[
-            &runs,
-            &now.as_microsecond(),
-            &result.outcome.as_str(),
-            &text.as_deref(),
-            &error.as_deref(),
-            &owner,
-        ],
-    )?;
+    let text = result.result.as_deref().map(SqlText);
+    let error = result.error.as_deref().map(SqlText);
+    let rows = transaction
+        .query(RECORD, &[&runs, &now.as_microsecond(), &result.outcome.as_str(), &text, &error, &owner])?;
     if rows.is_empty() {
         return Ok(Vec::new());
     }

@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use hob_core::{FinishReason, UtcDay};
 use hob_db::DatabaseError;
-use hob_db::postgres::{PostgresDatabase, PostgresTransaction, QueryError, Row, ToSql, Type, storable};
+use hob_db::postgres::{PostgresDatabase, PostgresTransaction, QueryError, Row, ToSql, Type, clean_name};
 use parking_lot::Mutex;
 
 use crate::entry::{Cost, Entry, Series};
@@ -136,7 +136,7 @@ pub(super) fn record_batch(
     if batch.is_empty() || was_recorded(database, unknown, batch)? {
         return Ok(());
     }
-    let texts = storable_batch(batch);
+    let texts = clean_batch(batch);
     let entries: Vec<Entry<'_>> =
         by_start(&texts).into_iter().map(|inference| Entry::of(inference, prices)).collect();
     let sums = BatchSums::of(&entries);
@@ -187,8 +187,8 @@ pub(super) fn fingerprint(batch: &[Inference]) -> u64 {
     hasher.finish()
 }
 
-/// The batch with texts that PostgreSQL can store. Almost always the batch itself.
-fn storable_batch(batch: &[Inference]) -> Cow<'_, [Inference]> {
+/// The batch with names that PostgreSQL can store. Almost always the batch itself.
+fn clean_batch(batch: &[Inference]) -> Cow<'_, [Inference]> {
     let has_nul = |inference: &Inference| {
         let ending = match &inference.ending {
             InferenceEnd::Failed(text) | InferenceEnd::Complete(FinishReason::Other(text)) => text.as_str(),
@@ -202,9 +202,9 @@ fn storable_batch(batch: &[Inference]) -> Cow<'_, [Inference]> {
     if !batch.iter().any(has_nul) {
         return Cow::Borrowed(batch);
     }
-    let clean = |text: &String| storable(text).into_owned();
+    let clean = |text: &String| clean_name(text).into_owned();
     let replaced = batch.iter().map(|inference| Inference {
-        run: storable(&inference.run).into(),
+        run: clean_name(&inference.run).into(),
         engine: clean(&inference.engine),
         model: clean(&inference.model),
         agent: inference.agent.as_ref().map(clean),
