@@ -385,7 +385,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_default_that_was_only_recommended_is_nobodys_choice() {
+    fn a_default_that_was_only_recommended_is_not_a_choice() {
         let mut engine = EngineConfig::default();
         assert!(!engine.is_chosen());
         engine.default = Some(EngineName::Llamacpp);

@@ -10,7 +10,7 @@ pub enum CallerRole {
     Owner,
     /// Anyone else who reaches the server while no key is set.
     Stranger,
-    /// Someone who writes on a messaging channel.
+    /// The sender of a message on a channel.
     ChannelSender,
 }
 

@@ -43,7 +43,7 @@ impl ResponseOwner {
         ResponseOwner(OWNER.to_owned())
     }
 
-    /// A caller without a key who is not the owner, by what tells it from others, such as its address.
+    /// A caller without a key who is not the owner, by what distinguishes it from others, such as its address.
     pub fn stranger(name: &str) -> Self {
         ResponseOwner(format!("{STRANGER} {name}"))
     }

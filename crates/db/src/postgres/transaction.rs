@@ -106,7 +106,7 @@ impl<'a> PostgresTransaction<'a> {
         Ok(self.wait(copy)??)
     }
 
-    /// Tells all processes that the state of `topic` has changed, when this transaction is committed. See `ChangeWatch`.
+    /// Notifies all processes that the state of `topic` has changed, when this transaction is committed. See `ChangeWatch`.
     pub fn notify(&mut self, topic: &str) -> Result<(), QueryError> {
         self.execute("SELECT pg_notify($1, $2)", &[&CHANNEL, &topic]).map(|_| ())
     }

@@ -69,7 +69,7 @@ async fn what_was_asked_is_listed_in_pages() {
 }
 
 #[tokio::test]
-async fn nobody_reads_what_belongs_to_another_caller() {
+async fn no_caller_reads_what_belongs_to_another() {
     let owner = StoringServer::start(hello()).await;
     let stranger = reached_by_stranger(hello(), owner.home.path()).await;
     let ask = |method: Method, path: &str| stranger.client.request(method, stranger.url(path)).send();
