@@ -38,7 +38,7 @@ pub use options::{
 };
 pub use query_error::QueryError;
 pub use text::{SqlText, clean_name};
-pub use transaction::{PostgresTransaction, SERVER_CLOCK};
+pub use transaction::{PostgresTransaction, SERVER_CLOCK, TransactionEnd};
 
 pub(crate) use listener::Topic;
 pub(crate) use text::{escape, unescape};

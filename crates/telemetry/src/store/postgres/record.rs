@@ -9,7 +9,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use hob_core::{FinishReason, UtcDay};
 use hob_db::DatabaseError;
-use hob_db::postgres::{PostgresDatabase, PostgresTransaction, QueryError, Row, ToSql, Type, clean_name};
+use hob_db::postgres::{
+    PostgresDatabase, PostgresTransaction, QueryError, Row, ToSql, TransactionEnd, Type, clean_name,
+};
 use parking_lot::Mutex;
 
 use crate::entry::{Cost, Entry, Series};
@@ -111,10 +113,6 @@ const ADD_TO_SERVED: &str = "
         prompt_tokens = telemetry_add(old.prompt_tokens, excluded.prompt_tokens),
         completion_tokens = telemetry_add(old.completion_tokens, excluded.completion_tokens)";
 
-/// A server that another one has replaced may not know the transaction at all: then its number is in the future.
-const TRANSACTION_STATUS: &str = "
-    SELECT CASE WHEN $1::text::xid8 < pg_current_xact_id() THEN pg_xact_status($1::text::xid8) END";
-
 /// A batch whose connection broke: the server may have committed it.
 pub(super) struct UnknownEnd {
     pub(super) batch: u64,
@@ -164,14 +162,10 @@ fn was_recorded(
     else {
         return Ok(false);
     };
-    let recorded = database.write(|transaction| {
-        let row = transaction.query_one(TRANSACTION_STATUS, &[number])?;
-        match row.try_get::<_, Option<&str>>(0)? {
-            Some("committed") => Ok(true),
-            // The server has not noticed yet that the connection is gone.
-            Some("in progress") => Err(QueryError::NoAnswer),
-            _ => Ok(false),
-        }
+    let recorded = database.write(|transaction| match transaction.end_of(number)? {
+        TransactionEnd::Committed => Ok(true),
+        TransactionEnd::InProgress => Err(QueryError::NoAnswer),
+        TransactionEnd::NotCommitted => Ok(false),
     })?;
     *unknown = None;
     Ok(recorded)
