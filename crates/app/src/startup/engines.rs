@@ -71,7 +71,7 @@ pub fn awaited(
     let tried = match none {
         NoEngine::UnknownKey { .. } => return None,
         NoEngine::Given(rejected) => std::slice::from_ref(rejected),
-        NoEngine::NoneHealthy { tried } => tried,
+        NoEngine::NoneHealthy { tried } => tried.as_slice(),
     };
     let is_silent = |key: EngineName| {
         tried.iter().any(|tried| tried.key == key.as_str() && tried.why_not == RejectionReason::Unhealthy)
