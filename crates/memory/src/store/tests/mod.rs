@@ -12,25 +12,7 @@ use hob_db::postgres::PostgresDatabase;
 use hob_testkit::{PostgresServer, TestDatabase};
 
 use super::*;
-use sources::{
-    a_directory_does_not_include_paths_with_the_same_prefix, a_new_date_of_an_unchanged_file_is_saved,
-    a_saved_file_replaces_itself_and_a_removed_one_is_deleted, any_text_can_be_saved, the_size_is_reported,
-    two_stores_that_write_the_same_sources_lose_and_double_none,
-};
-use vectors::{
-    a_model_with_a_new_vector_length_starts_again, a_note_that_is_saved_repeatedly_is_found,
-    a_source_that_is_replaced_during_a_search_is_found_in_its_old_form_or_in_its_new_one,
-    an_invalid_vector_does_no_harm, the_nearest_vector_is_found_among_few_and_among_many,
-    the_rest_of_a_topic_is_found_after_most_of_it_was_removed,
-    vectors_of_other_models_and_deleted_chunks_are_not_found,
-};
 pub(super) use vectors::{add, near, scattered, sources_near};
-use words::{
-    a_chunk_with_few_of_the_words_does_not_cover_the_question, a_question_of_a_megabyte_is_answered,
-    a_title_counts_more_than_the_text_and_word_forms_and_accents_do_not_matter, any_question_is_text,
-    common_and_rare_words_do_not_hide_each_other, operators_are_text_too,
-    phrases_rare_words_and_short_chunks_rank_alike, the_words_of_the_question_are_marked_in_the_passage,
-};
 
 /// A memory. The database of a server is dropped after it.
 pub(crate) struct TestMemory {
@@ -86,31 +68,6 @@ pub(crate) fn postgres() -> TestMemory {
     let place = Place::Server(PostgresServer::shared().create_database());
     TestMemory { store: place.store(), place }
 }
-
-hob_testkit::on_both_databases!(
-    sqlite, postgres:
-    a_title_counts_more_than_the_text_and_word_forms_and_accents_do_not_matter,
-    phrases_rare_words_and_short_chunks_rank_alike,
-    a_chunk_with_few_of_the_words_does_not_cover_the_question,
-    the_words_of_the_question_are_marked_in_the_passage,
-    a_saved_file_replaces_itself_and_a_removed_one_is_deleted,
-    any_text_can_be_saved,
-    a_directory_does_not_include_paths_with_the_same_prefix,
-    a_new_date_of_an_unchanged_file_is_saved,
-    the_size_is_reported,
-    the_nearest_vector_is_found_among_few_and_among_many,
-    an_invalid_vector_does_no_harm,
-    vectors_of_other_models_and_deleted_chunks_are_not_found,
-    a_model_with_a_new_vector_length_starts_again,
-    the_rest_of_a_topic_is_found_after_most_of_it_was_removed,
-    a_note_that_is_saved_repeatedly_is_found,
-    a_source_that_is_replaced_during_a_search_is_found_in_its_old_form_or_in_its_new_one,
-    two_stores_that_write_the_same_sources_lose_and_double_none,
-    common_and_rare_words_do_not_hide_each_other,
-    any_question_is_text,
-    operators_are_text_too,
-    a_question_of_a_megabyte_is_answered,
-);
 
 pub(super) fn chunk(title: &str, text: &str) -> NewChunk {
     NewChunk { title: title.into(), text: text.into(), line: 1, end_line: 2, tokens: 3 }

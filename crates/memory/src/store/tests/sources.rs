@@ -3,7 +3,17 @@
 use super::vectors::towards;
 use super::*;
 
-pub(super) fn a_saved_file_replaces_itself_and_a_removed_one_is_deleted(new: NewMemory) {
+hob_testkit::on_both_databases!(
+    sqlite, postgres:
+    a_saved_file_replaces_itself_and_a_removed_one_is_deleted,
+    any_text_can_be_saved,
+    a_directory_does_not_include_paths_with_the_same_prefix,
+    a_new_date_of_an_unchanged_file_is_saved,
+    the_size_is_reported,
+    two_stores_that_write_the_same_sources_lose_and_double_none,
+);
+
+fn a_saved_file_replaces_itself_and_a_removed_one_is_deleted(new: NewMemory) {
     let memory = filled(
         new,
         &[source("/a", vec![chunk("", "apple"), chunk("", "pear")]), source("/b", vec![chunk("", "plum")])],
@@ -17,7 +27,7 @@ pub(super) fn a_saved_file_replaces_itself_and_a_removed_one_is_deleted(new: New
     assert_eq!((size.sources, size.chunks, size.tokens, size.source_bytes), (1, 1, 3, 11));
 }
 
-pub(super) fn any_text_can_be_saved(new: NewMemory) {
+fn any_text_can_be_saved(new: NewMemory) {
     let long = "x".repeat(100_000);
     let texts = ["a\0b apple", "\u{2}\u{3} apple", "", "🦙 apple \u{301}", &long, &"apple ".repeat(40_000)];
     let chunks = texts.map(|text| chunk(text, text)).to_vec();
@@ -29,7 +39,7 @@ pub(super) fn any_text_can_be_saved(new: NewMemory) {
     memory.check().unwrap();
 }
 
-pub(super) fn a_directory_does_not_include_paths_with_the_same_prefix(new: NewMemory) {
+fn a_directory_does_not_include_paths_with_the_same_prefix(new: NewMemory) {
     let paths = ["/a", "/a/b", "/a/b/c", "/a/bc", "/a0", "note:1"];
     let memory = filled(new, &paths.map(|path| source(path, Vec::new())));
     let below = |path: &str| {
@@ -46,14 +56,14 @@ pub(super) fn a_directory_does_not_include_paths_with_the_same_prefix(new: NewMe
     assert_eq!(below("note:1"), ["note:1"]);
 }
 
-pub(super) fn a_new_date_of_an_unchanged_file_is_saved(new: NewMemory) {
+fn a_new_date_of_an_unchanged_file_is_saved(new: NewMemory) {
     let memory = filled(new, &[source("/a", Vec::new())]);
     let touched = SourceStamp { modified: 99, ..stamp(1) };
     memory.restamp(&[("/a".into(), touched.clone())]).unwrap();
     assert_eq!(memory.known_below("/a").unwrap()["/a"], touched);
 }
 
-pub(super) fn the_size_is_reported(new: NewMemory) {
+fn the_size_is_reported(new: NewMemory) {
     let memory =
         filled(new, &[source("/a", vec![chunk("", "apple"), chunk("", "pear")]), source("note:1", vec![])]);
     let missing = memory.without_vector("m", 0, 1).unwrap();
@@ -75,7 +85,7 @@ pub(super) fn the_size_is_reported(new: NewMemory) {
     assert_eq!(size, expected);
 }
 
-pub(super) fn two_stores_that_write_the_same_sources_lose_and_double_none(new: NewMemory) {
+fn two_stores_that_write_the_same_sources_lose_and_double_none(new: NewMemory) {
     let memory = new();
     let sources: Vec<NewSource> = (0..40)
         .map(|number| source(&format!("/{number}"), vec![chunk("", "one"), chunk("", "two")]))

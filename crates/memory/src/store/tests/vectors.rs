@@ -2,6 +2,17 @@
 
 use super::*;
 
+hob_testkit::on_both_databases!(
+    sqlite, postgres:
+    the_nearest_vector_is_found_among_few_and_among_many,
+    an_invalid_vector_does_no_harm,
+    vectors_of_other_models_and_deleted_chunks_are_not_found,
+    a_model_with_a_new_vector_length_starts_again,
+    the_rest_of_a_topic_is_found_after_most_of_it_was_removed,
+    a_note_that_is_saved_repeatedly_is_found,
+    a_source_that_is_replaced_during_a_search_is_found_in_its_old_form_or_in_its_new_one,
+);
+
 /// A vector with its own direction.
 pub(super) fn towards(corner: usize) -> Vec<f32> {
     (0..128).map(|index| if index == corner { 1.0 } else { 0.01 }).collect()
@@ -20,7 +31,7 @@ fn with_vectors(new: NewMemory, count: usize) -> TestMemory {
     memory
 }
 
-pub(super) fn the_nearest_vector_is_found_among_few_and_among_many(new: NewMemory) {
+fn the_nearest_vector_is_found_among_few_and_among_many(new: NewMemory) {
     for count in [100, 6_000] {
         let memory = with_vectors(new, count);
         memory.sync().unwrap();
@@ -37,7 +48,7 @@ pub(super) fn the_nearest_vector_is_found_among_few_and_among_many(new: NewMemor
     }
 }
 
-pub(super) fn an_invalid_vector_does_no_harm(new: NewMemory) {
+fn an_invalid_vector_does_no_harm(new: NewMemory) {
     let memory = filled(new, &[source("/a", vec![chunk("", "good"), chunk("", "bad"), chunk("", "none")])]);
     let missing = memory.without_vector("m", 0, 9).unwrap();
     let vectors: Vec<NewVector> = [vec![0.0, 2.0], vec![f32::NAN, 1.0], vec![0.0, 0.0]]
@@ -54,7 +65,7 @@ pub(super) fn an_invalid_vector_does_no_harm(new: NewMemory) {
     assert_eq!(scores(&[f32::INFINITY, 1.0]), [0.0, 0.0, 0.0]);
 }
 
-pub(super) fn vectors_of_other_models_and_deleted_chunks_are_not_found(new: NewMemory) {
+fn vectors_of_other_models_and_deleted_chunks_are_not_found(new: NewMemory) {
     let memory = with_vectors(new, 3);
     assert_eq!(memory.find_vectors("other", &towards(1), 3).unwrap(), None);
     assert_eq!(["m", "other"].map(|model| memory.count_without_vector(model).unwrap()), [0, 3]);
@@ -67,7 +78,7 @@ pub(super) fn vectors_of_other_models_and_deleted_chunks_are_not_found(new: NewM
     assert_eq!(memory.find_vectors("m", &towards(1), 9).unwrap().unwrap().len(), 1);
 }
 
-pub(super) fn a_model_with_a_new_vector_length_starts_again(new: NewMemory) {
+fn a_model_with_a_new_vector_length_starts_again(new: NewMemory) {
     let memory = with_vectors(new, 2);
     let chunk = memory.find_vectors("m", &towards(0), 1).unwrap().unwrap()[0].chunk;
     memory.add_vectors("m", &[NewVector { chunk, vector: vec![1.0; 8] }]).unwrap();
@@ -119,7 +130,7 @@ fn many(new: NewMemory) -> TestMemory {
     memory
 }
 
-pub(super) fn the_rest_of_a_topic_is_found_after_most_of_it_was_removed(new: NewMemory) {
+fn the_rest_of_a_topic_is_found_after_most_of_it_was_removed(new: NewMemory) {
     let memory = many(new);
     let topic = scattered(77_777);
     for by_another_process in [false, true] {
@@ -133,7 +144,7 @@ pub(super) fn the_rest_of_a_topic_is_found_after_most_of_it_was_removed(new: New
     }
 }
 
-pub(super) fn a_note_that_is_saved_repeatedly_is_found(new: NewMemory) {
+fn a_note_that_is_saved_repeatedly_is_found(new: NewMemory) {
     let memory = many(new);
     let topic = scattered(77_777);
     add(&*memory, "/left", &[near(&topic, 0.3, 1)]);
@@ -144,9 +155,7 @@ pub(super) fn a_note_that_is_saved_repeatedly_is_found(new: NewMemory) {
     }
 }
 
-pub(super) fn a_source_that_is_replaced_during_a_search_is_found_in_its_old_form_or_in_its_new_one(
-    new: NewMemory,
-) {
+fn a_source_that_is_replaced_during_a_search_is_found_in_its_old_form_or_in_its_new_one(new: NewMemory) {
     let memory = many(new);
     let topic = scattered(77_777);
     add(&*memory, "note:1", &[near(&topic, 0.01, 1)]);

@@ -4,7 +4,19 @@ use proptest::prelude::*;
 
 use super::*;
 
-pub(super) fn a_title_counts_more_than_the_text_and_word_forms_and_accents_do_not_matter(new: NewMemory) {
+hob_testkit::on_both_databases!(
+    sqlite, postgres:
+    a_title_counts_more_than_the_text_and_word_forms_and_accents_do_not_matter,
+    phrases_rare_words_and_short_chunks_rank_alike,
+    a_chunk_with_few_of_the_words_does_not_cover_the_question,
+    the_words_of_the_question_are_marked_in_the_passage,
+    common_and_rare_words_do_not_hide_each_other,
+    any_question_is_text,
+    operators_are_text_too,
+    a_question_of_a_megabyte_is_answered,
+);
+
+fn a_title_counts_more_than_the_text_and_word_forms_and_accents_do_not_matter(new: NewMemory) {
     let memory = filled(
         new,
         &[source(
@@ -22,7 +34,7 @@ pub(super) fn a_title_counts_more_than_the_text_and_word_forms_and_accents_do_no
 }
 
 /// The order of each question, best first.
-pub(super) fn phrases_rare_words_and_short_chunks_rank_alike(new: NewMemory) {
+fn phrases_rare_words_and_short_chunks_rank_alike(new: NewMemory) {
     let texts = [
         ("Heating", "The boiler of the house. The boiler needs water, and the boiler needs air."),
         (
@@ -52,7 +64,7 @@ pub(super) fn phrases_rare_words_and_short_chunks_rank_alike(new: NewMemory) {
     assert_eq!(order("chimney sweep in the house"), [1, 2, 6, 7, 0]);
 }
 
-pub(super) fn a_chunk_with_few_of_the_words_does_not_cover_the_question(new: NewMemory) {
+fn a_chunk_with_few_of_the_words_does_not_cover_the_question(new: NewMemory) {
     let memory = filled(
         new,
         &[source("/a", vec![chunk("Pump", "the boiler hums"), chunk("", "a boiler"), chunk("", "a garden")])],
@@ -74,7 +86,7 @@ pub(super) fn a_chunk_with_few_of_the_words_does_not_cover_the_question(new: New
     assert_eq!(covering(&single), hits);
 }
 
-pub(super) fn the_words_of_the_question_are_marked_in_the_passage(new: NewMemory) {
+fn the_words_of_the_question_are_marked_in_the_passage(new: NewMemory) {
     let memory = filled(new, &[source("/a", vec![chunk("", "Zwölf boilers\u{2}, one valve.")])]);
     let query = WordQuery::of("Which boiler has a VALVE?").unwrap();
     let hits = memory.find_words(&query, 5).unwrap();
@@ -94,7 +106,7 @@ fn large(new: NewMemory) -> TestMemory {
     filled(new, &[source("/large", chunks.collect())])
 }
 
-pub(super) fn common_and_rare_words_do_not_hide_each_other(new: NewMemory) {
+fn common_and_rare_words_do_not_hide_each_other(new: NewMemory) {
     let memory = large(new);
     let zebras = found(&*memory, "the common house of the zebra");
     assert_eq!(zebras.iter().filter(|text| text.contains("zebra")).count(), 4);
@@ -106,14 +118,14 @@ pub(super) fn common_and_rare_words_do_not_hide_each_other(new: NewMemory) {
     assert_eq!(found(&*memory, "unheardof"), [""; 0]);
 }
 
-pub(super) fn any_question_is_text(new: NewMemory) {
+fn any_question_is_text(new: NewMemory) {
     let memory = filled(new, &[source("/a", vec![chunk("title", "plain text")])]);
     proptest!(|(question in any::<String>())| {
         found(&*memory, &question);
     });
 }
 
-pub(super) fn operators_are_text_too(new: NewMemory) {
+fn operators_are_text_too(new: NewMemory) {
     let memory = filled(new, &[source("/a", vec![chunk("title", "plain text")])]);
     let operators = [
         "NEAR", "NEAR(", "AND", "OR", "NOT", "\"", "'", "(", ")", "*", "^", "-", "+", ":", "title:", "{",
@@ -129,7 +141,7 @@ pub(super) fn operators_are_text_too(new: NewMemory) {
     });
 }
 
-pub(super) fn a_question_of_a_megabyte_is_answered(new: NewMemory) {
+fn a_question_of_a_megabyte_is_answered(new: NewMemory) {
     let memory = filled(new, &[source("/a", vec![chunk("", "needle")])]);
     assert_eq!(found(&*memory, &("needle ".to_owned() + &"hay* ".repeat(200_000))), ["needle"]);
     assert_eq!(found(&*memory, &"\"(".repeat(500_000)), [""; 0]);
