@@ -18,7 +18,7 @@ import uuid
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # Libraries in other languages that crates bring along, by the crate: where their sources say which version they are, and where
-# their licence lies. A file that moved is an error: nobody would notice that something is missing.
+# their licence lies. A file that moved is an error, because a missing entry would not be noticed.
 INSIDE = {
     "llama-cpp-sys-2": {
         "name": "ggml",  # llama.cpp's own library, which has a version where llama.cpp has none

@@ -208,7 +208,7 @@ def measures(arguments):
 def compare(arguments, threads, directory):
     rounds = {name: [] for name in ENGINES}
     for number in range(arguments.rounds):
-        # Whoever begins may find the machine cooler, so they take turns at that too.
+        # The first one may find the machine cooler, so they take turns at that too.
         for name in list(ENGINES)[:: 1 if number % 2 == 0 else -1]:
             with tempfile.TemporaryFile(dir=directory) as log:
                 port, server = ENGINES[name](arguments, threads, directory, log)

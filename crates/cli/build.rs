@@ -1,4 +1,4 @@
-//! Tells the program where its libraries are, in a build that has them outside the program.
+//! Sets the path of the libraries, in a build that has them outside the program.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,6 +1,6 @@
 """An engine that says what a clever model would: calls a tool that it is offered, and edits a file as it is asked to.
 
-It speaks the chat-completions format behind Hob, so that a client's whole way of working can be tried with a model too small
+It uses the chat-completions format behind Hob, so that a client's whole way of working can be tried with a model too small
 for it. Every answer follows from the request alone.
 """
 

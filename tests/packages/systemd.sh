@@ -85,7 +85,7 @@ inside systemctl kill --signal KILL hob
 expect 'it comes back after a crash' '{"status":"ok"}' "${health[@]}"
 
 inside sh -c 'cp /etc/hob/config.toml /root/; echo "x = [" >>/etc/hob/config.toml'
-refuse 'settings that cannot be read are told at once' systemctl restart hob
+refuse 'settings that cannot be read are reported at once' systemctl restart hob
 inside sh -c 'cat /root/config.toml >/etc/hob/config.toml; systemctl restart hob'
 expect 'and mended, it goes on' '{"status":"ok"}' "${health[@]}"
 inside rm /etc/hob/config.toml

@@ -46,7 +46,7 @@ def server_parameters(arguments):
     params.port = arguments.port
     params.n_ctx = arguments.ctx_size
     params.n_parallel = arguments.parallel
-    # The slots share one context, as in llama-server when it is not told otherwise.
+    # The slots share one context, as in llama-server by default.
     params.kv_unified = True
     for cpu in (params.cpuparams, params.cpuparams_batch):
         cpu.n_threads = arguments.threads

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt;
+use futures::future::ready;
 use hob_agents::builtin::{BuiltInOptions, FileRead, Llm, LlmOptions, Think, built_in_tools};
 use hob_core::{AllowedRoots, AnswerDefaults, Delta, Engine, FinishReason, Reach, Role, Tool};
 use hob_testkit::ScriptedEngine;
@@ -13,7 +15,7 @@ use serde_json::{Value, json};
 fn llm_of(engine: &Arc<ScriptedEngine>) -> LlmOptions {
     LlmOptions {
         engine: hob_agents::builtin::same_engine(Arc::clone(engine) as Arc<dyn Engine>),
-        model: Arc::new(|| Some("m".to_owned())),
+        model: Arc::new(|| ready(Some("m".to_owned())).boxed()),
         defaults: AnswerDefaults::default(),
     }
 }
@@ -84,8 +86,8 @@ async fn an_error_of_a_sub_question_is_returned_to_the_model() {
     assert_eq!(told.as_deref(), Ok("and so\n[the answer was cut off here]"));
     let broken = Arc::new(ScriptedEngine::new(|_| vec![Ok(Delta::text("half"))]));
     assert!(Llm::new(llm_of(&broken)).call(json!({ "prompt": "tell me" })).await.is_err());
-    let nobody = LlmOptions { model: Arc::new(|| None), ..llm_of(&cut) };
-    assert!(Llm::new(nobody).call(json!({ "prompt": "tell me" })).await.is_err());
+    let without_model = LlmOptions { model: Arc::new(|| ready(None).boxed()), ..llm_of(&cut) };
+    assert!(Llm::new(without_model).call(json!({ "prompt": "tell me" })).await.is_err());
     assert!(Llm::new(llm_of(&cut)).call(json!({ "prompt": "" })).await.is_err());
 }
 

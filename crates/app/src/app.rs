@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hob_agents::builtin::{LlmOptions, WebFetchOptions};
+use futures::FutureExt;
+use futures::future::ready;
+use hob_agents::builtin::{DefaultModelFn, LlmOptions, WebFetchOptions};
 use hob_channels::{ChannelError, ChannelService};
 use hob_config::{Config, EngineName};
 use hob_conversations::{ResponseStore, response_store};
@@ -28,13 +30,14 @@ use crate::ask::documents::DocumentReader;
 use crate::ask::{AskService, AskServiceParts, LlmTarget, ModelAliases};
 use crate::database_monitor::DatabaseMonitor;
 use crate::databases::{Databases, StorageError};
+use crate::engine_wait::EngineWait;
 use crate::feedback::FeedbackService;
 use crate::model_library::ModelLibrary;
 use crate::readiness::ReadinessCheck;
 use crate::recorded_calls::RecordedCalls;
 use crate::startup::channels::{ChannelParts, open_channels};
 use crate::startup::embedder::embedder;
-use crate::startup::engines::{beside, choose, engines};
+use crate::startup::engines::{awaited, beside, choose, engines};
 use crate::startup::keys::key_service;
 use crate::startup::local_models::{self, FirstRun, OfferFn};
 use crate::startup::memory::{MemoryWiring, open_memory};
@@ -50,6 +53,8 @@ use hob_engines::pool::EnginePool;
 pub struct AppOptions {
     /// Only this engine.
     pub engine: Option<EngineName>,
+    /// Whether to start without an engine that does not answer yet, if `hosts` or `discover` list its servers.
+    pub waits_for_engine: bool,
     /// What to do if no engine answers and none was chosen.
     pub first_run: FirstRun,
     /// Asked about a better model than the starter model before that is downloaded.
@@ -102,6 +107,8 @@ pub struct App {
     pub readiness: Vec<Arc<dyn ReadinessCheck>>,
     /// `None` if everything is stored in files.
     database_monitor: Option<Arc<DatabaseMonitor>>,
+    /// `None` if the engine answered at the start.
+    engine_wait: Option<Arc<EngineWait>>,
     managed: Option<ManagedServer>,
     traces: TraceExporter,
     registry: ToolRegistry,
@@ -120,15 +127,25 @@ impl App {
         let engines = engines(config, home)?;
         let managed = start_managed(config, wishes).await?;
         let chosen = choose(&engines, config, wishes.engine).await;
-        let chosen = match chosen {
-            Err(NoEngine::NoneHealthy { tried }) => first_run(config, home, wishes, &database, tried).await,
+        let awaited = match &chosen {
+            Err(none) if wishes.waits_for_engine => awaited(&engines, config, wishes.engine, none),
+            Ok(_) | Err(_) => None,
+        };
+        let chosen = match (chosen, &awaited) {
+            (_, Some(engine)) => {
+                let because = wishes.engine.map_or(SelectionReason::Default, |_| SelectionReason::Given);
+                Ok(SelectedEngine { engine: Arc::clone(engine), because })
+            }
+            (Err(NoEngine::NoneHealthy { tried }), None) => {
+                first_run(config, home, wishes, &database, tried).await
+            }
             // An unused recommendation needs no warning at every question.
-            Ok(SelectedEngine { engine, because: SelectionReason::Fallback { .. } })
+            (Ok(SelectedEngine { engine, because: SelectionReason::Fallback { .. } }), None)
                 if !is_default_missed(config, &database) =>
             {
                 Ok(SelectedEngine { engine, because: SelectionReason::Fallback { instead_of: None } })
             }
-            chosen => chosen.map_err(OpenError::from),
+            (chosen, None) => chosen.map_err(OpenError::from),
         };
         let SelectedEngine { engine, because } = match chosen {
             Ok(chosen) => chosen,
@@ -175,7 +192,7 @@ impl App {
             temperature: config.intelligence.temperature,
             max_tokens: config.intelligence.max_tokens,
         };
-        let (llm_target, llm) = llm_tool(&pool, &default, &recorder, &keys).await;
+        let (llm_target, llm) = llm_tool(&pool, default, &recorder, &keys).await;
         let llm = LlmOptions { defaults, ..llm };
         let registry = ToolRegistry::open(
             config,
@@ -225,7 +242,11 @@ impl App {
         let scheduler = Arc::new(scheduler);
         let database_monitor =
             databases.postgres().map(|database| Arc::new(DatabaseMonitor::new(database.clone())));
-        let readiness = database_monitor.iter().map(|monitor| Arc::clone(monitor) as Arc<dyn ReadinessCheck>);
+        let engine_wait = awaited.map(|engine| Arc::new(EngineWait::start(engine)));
+        let mut readiness: Vec<Arc<dyn ReadinessCheck>> = Vec::new();
+        readiness
+            .extend(database_monitor.iter().map(|monitor| Arc::clone(monitor) as Arc<dyn ReadinessCheck>));
+        readiness.extend(engine_wait.iter().map(|wait| Arc::clone(wait) as Arc<dyn ReadinessCheck>));
         Ok(App {
             system,
             because,
@@ -234,8 +255,9 @@ impl App {
             responses,
             library,
             keys,
-            readiness: readiness.collect(),
+            readiness,
             database_monitor,
+            engine_wait,
             managed,
             traces,
             registry,
@@ -259,6 +281,11 @@ impl App {
         }
     }
 
+    /// Whether no engine has answered yet.
+    pub fn is_waiting_for_engine(&self) -> bool {
+        self.engine_wait.as_ref().is_some_and(|wait| wait.problem().is_some())
+    }
+
     /// Warms up the embedded engine in the background, until the app is closed.
     pub fn warm(&self) {
         self.registry.warm(&self.system);
@@ -266,6 +293,9 @@ impl App {
 
     /// Stops what was started.
     pub async fn close(self) {
+        if let Some(wait) = &self.engine_wait {
+            wait.stop();
+        }
         // Before the channels, which deliver results.
         self.scheduler.close().await;
         drop(self.scheduler);
@@ -353,10 +383,11 @@ fn charged(embedder: Embedder) -> Embedder {
 }
 
 /// The tool `llm` always uses the same model, on the engine that has it. Its calls are recorded like all others.
-/// They are charged to the key of the run. Also returns what it asks.
+/// They are charged to the key of the run. An engine that does not answer yet lists no model; then the model is chosen at each call.
+/// Also returns what it asks.
 async fn llm_tool(
-    pool: &EnginePool,
-    default: &DefaultModel,
+    pool: &Arc<EnginePool>,
+    default: DefaultModel,
     recorder: &Recorder,
     keys: &Arc<KeyService>,
 ) -> (LlmTarget, LlmOptions) {
@@ -382,10 +413,20 @@ async fn llm_tool(
     };
     let options = LlmOptions {
         engine: Arc::new(for_run),
-        model: Arc::new(move || model.clone()),
+        model: match model {
+            Some(model) => Arc::new(move || ready(Some(model.clone())).boxed()),
+            None => steady_model(Arc::clone(pool), Arc::new(default)),
+        },
         defaults: AnswerDefaults::default(),
     };
     (target, options)
+}
+
+fn steady_model(pool: Arc<EnginePool>, default: Arc<DefaultModel>) -> DefaultModelFn {
+    Arc::new(move || {
+        let (pool, default) = (Arc::clone(&pool), Arc::clone(&default));
+        async move { default.steady(&pool).await.ok().flatten() }.boxed()
+    })
 }
 
 /// Whether to report that the default engine does not answer: the user chose it, or it has answered before. An engine that

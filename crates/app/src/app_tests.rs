@@ -10,7 +10,7 @@ async fn the_tool_llm_asks_the_engine_that_has_its_model() {
     // It gets every name that no engine lists, such as `auto`.
     let litellm = ScriptedEngine::saying(&["hi"]).called("litellm").with_models(&["large"]);
     let litellm = Arc::new(litellm.with_unlisted_models());
-    let pool = EnginePool::new(ollama, vec![litellm]);
+    let pool = Arc::new(EnginePool::new(ollama, vec![litellm]));
     let home = tempfile::tempdir().unwrap();
     let mut config = Config::default();
     config.telemetry.enabled = false;
@@ -23,7 +23,23 @@ async fn the_tool_llm_asks_the_engine_that_has_its_model() {
     {
         let named = DefaultModel::new(default.map(str::to_owned));
         let keys = key_service(&config, hob_database(home.path()));
-        let (asked, llm) = llm_tool(&pool, &named, &recorder, &keys).await;
-        assert_eq!((asked.as_str(), (llm.model)().as_deref()), (engine, Some(model)), "{default:?}");
+        let (asked, llm) = llm_tool(&pool, named, &recorder, &keys).await;
+        assert_eq!(
+            (asked.engine.as_str(), (llm.model)().await.as_deref()),
+            (engine, Some(model)),
+            "{default:?}"
+        );
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_tool_llm_has_a_model_once_its_engine_answers() {
+    let vllm = Arc::new(ScriptedEngine::saying(&["hi"]).called("vllm").with_models(&["large"]));
+    vllm.set_gone(true);
+    let pool = Arc::new(EnginePool::new(Arc::clone(&vllm) as Arc<dyn Engine>, Vec::new()));
+    let model = steady_model(pool, Arc::new(DefaultModel::new(None)));
+    assert_eq!(model().await, None);
+    vllm.set_gone(false);
+    tokio::time::advance(std::time::Duration::from_secs(2)).await;
+    assert_eq!(model().await.as_deref(), Some("large"));
 }

@@ -81,7 +81,7 @@ pub enum StateCopyError {
     ServerInUse { server: String, connections: u64 },
 }
 
-/// What is told of the progress.
+/// Gets the progress after each batch.
 pub type CopyListener<'a> = &'a dyn Fn(&CopyProgress<'_>);
 
 /// Copies everything. Nothing else may use source or target. Blocks.

@@ -10,6 +10,7 @@ pub mod bench;
 mod database_copy;
 mod database_monitor;
 mod databases;
+mod engine_wait;
 #[cfg(test)]
 mod fallback_tests;
 mod feedback;

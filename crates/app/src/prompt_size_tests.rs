@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt;
+use futures::future::ready;
 use hob_agents::builtin::LlmOptions;
 use hob_channels::{ChannelOptions, ChannelService};
 use hob_config::Config;
@@ -30,7 +32,7 @@ async fn prompt(agent: &str) -> GenerateRequest {
     let engine = Arc::new(ScriptedEngine::saying(&["yes"]));
     let llm = LlmOptions {
         engine: hob_agents::builtin::same_engine(Arc::clone(&engine) as Arc<dyn Engine>),
-        model: Arc::new(|| None),
+        model: Arc::new(|| ready(None).boxed()),
         defaults: AnswerDefaults::default(),
     };
     let databases = Databases::in_files(home.path());

@@ -143,7 +143,7 @@ impl InboundHandler {
         GenerateRequest { model: DEFAULT_MODEL.to_owned(), messages, ..GenerateRequest::default() }
     }
 
-    /// The earlier messages. Messages of senders with less trust are left out: otherwise they would be read with the trust of
+    /// The earlier messages. Messages of senders with less trust are skipped: otherwise they would be read with the trust of
     /// this sender.
     async fn history(&self, message: &ChannelMessage) -> Vec<HistoryLine> {
         let Some(store) = self.store.clone().filter(|_| self.rules.history > 0) else {

@@ -206,7 +206,11 @@ async fn nothing_in_a_message_raises_its_trust() {
         assert_eq!(setup.may_use(&message(sender, "t1", "x")), ["calculator"], "{sender:?}");
     }
     let elsewhere = ChannelMessage { channel: "slack".into(), ..message("owner", "t1", "x") };
-    assert_eq!(setup.may_use(&elsewhere), ["calculator"], "the owner of one channel is anybody on another");
+    assert_eq!(
+        setup.may_use(&elsewhere),
+        ["calculator"],
+        "the owner of one channel is a stranger on another"
+    );
 }
 
 #[tokio::test]

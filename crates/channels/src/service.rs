@@ -80,7 +80,7 @@ impl ChannelService {
         self.gateway.iter().chain(&self.whatsapp)
     }
 
-    /// Sends a message. Success means that the channel accepted it. Dropping the future gives up.
+    /// Sends a message. Success means that the channel accepted it. Dropping the future stops the attempt.
     pub async fn send(
         &self,
         channel: &str,

@@ -1,4 +1,4 @@
-//! The book tells the truth about the configuration: its reference has every key, and every example in it loads.
+//! The book describes the configuration as it is: its reference has every key, and every example in it loads.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

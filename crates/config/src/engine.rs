@@ -164,6 +164,11 @@ pub struct EngineServer {
 }
 
 impl EngineServer {
+    /// Whether `hosts` or `discover` list the servers, so that they usually are other machines.
+    pub fn lists_hosts(&self) -> bool {
+        !self.hosts.is_empty() || self.discover.is_some()
+    }
+
     fn at(host: &str) -> Self {
         EngineServer {
             host: host.to_owned(),
@@ -380,7 +385,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_default_that_was_only_recommended_is_nobodys_choice() {
+    fn a_default_that_was_only_recommended_is_not_a_choice() {
         let mut engine = EngineConfig::default();
         assert!(!engine.is_chosen());
         engine.default = Some(EngineName::Llamacpp);

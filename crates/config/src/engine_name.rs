@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_engine_means_that_nobody_chose_one() {
+    fn an_empty_engine_means_that_none_was_chosen() {
         assert_eq!(read_as(&ENGINE, "''"), Some(None));
         assert_eq!(read_as(&ENGINE, "'gpt'"), None);
     }

@@ -244,7 +244,7 @@ fn a_key_that_no_longer_has_an_effect_is_accepted_with_a_warning() {
 }
 
 #[test]
-fn an_engine_that_nobody_chose_stays_unchosen() {
+fn an_engine_that_was_not_chosen_stays_unchosen() {
     assert_eq!(config("").engine.default, None);
     assert_eq!(config("[engine]\ndefault = ''").engine.default, None);
     assert_eq!(config("engine.default = 'ollama'").engine.default, Some(EngineName::Ollama));

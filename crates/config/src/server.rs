@@ -176,7 +176,7 @@ keys_of! {
         max_waiting: COUNT_OR_NONE, "Requests that may wait; further ones are refused immediately.";
         queue_timeout: SECONDS_OR_NONE, "Seconds a request waits before it gets status 503.";
         header_timeout: SECONDS, "Seconds a client may take to send the head of a request, or keep an idle connection open.";
-        body_timeout: SECONDS, "Seconds without data of a request body before the server gives up.";
+        body_timeout: SECONDS, "Seconds without data of a request body before the server refuses the request.";
         write_timeout: SECONDS, "Seconds a client may stop reading its answer before the server disconnects it.";
         drain_seconds: SECONDS_OR_NONE, "Seconds that the server still accepts requests after the signal to stop, while GET /health/ready answers 503; for servers behind a load balancer.";
         shutdown_grace: SECONDS_OR_NONE, "Seconds that running answers have to finish when the server stops.";

@@ -8,7 +8,7 @@ mod types;
 
 pub use responses::{
     Appended, BufferedResponseStore, ConversationAppend, ConversationItem, FoundItems, ItemOrder, ItemPage,
-    PostgresResponseStore, ResponseChain, ResponseOwner, ResponseStore, SqliteResponseStore,
+    PostgresResponseStore, ResponseChain, ResponseLease, ResponseOwner, ResponseStore, SqliteResponseStore,
     StoredConversation, StoredResponse, response_store,
 };
 pub use store::{

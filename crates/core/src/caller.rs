@@ -11,7 +11,7 @@ pub enum CallerRole {
     Member,
     /// Anyone else who reaches the server while no key is set.
     Stranger,
-    /// Someone who writes on a messaging channel.
+    /// The sender of a message on a channel.
     ChannelSender,
 }
 

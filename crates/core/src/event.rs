@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subscriber_that_panics_harms_nobody() {
+    fn a_subscriber_that_panics_does_not_affect_others() {
         let events = RunEvents::without_subscribers();
         let (heard, handler) = told();
         let _bad = events.bus.subscribe(|_| panic!("not my day"));

@@ -270,16 +270,16 @@ impl FinishReason {
     }
 }
 
-/// Tokens read and written, and what the engine tells about them.
+/// Tokens read and written, and what the engine reports about them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
     /// The part of the prompt that came from a cache, if the engine reports it.
     pub cached_tokens: Option<u64>,
-    /// The part of the answer that the model thought, where the engine tells.
+    /// The part of the answer that the model thought; `None` if the engine does not report it.
     pub reasoning_tokens: Option<u64>,
-    /// How long the model took to load before it answered, where the engine tells.
+    /// How long the model took to load before it answered; `None` if the engine does not report it.
     pub load_time: Option<Duration>,
 }
 
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_that_counts_nonsense_stops_nobody() {
+    fn an_engine_that_counts_nonsense_does_not_stop_an_answer() {
         let usage = Usage {
             prompt_tokens: u64::MAX,
             completion_tokens: 1,

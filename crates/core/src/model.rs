@@ -36,7 +36,7 @@ pub struct ModelInfo {
 pub struct ModelCapabilities {
     /// It reads images.
     pub vision: Option<bool>,
-    /// It hears sound.
+    /// It accepts sound.
     pub audio: Option<bool>,
     /// It calls tools.
     pub tools: Option<bool>,

@@ -140,7 +140,7 @@ impl<T> BatchWriter<T> {
         self.shared.dropped.load(Ordering::Relaxed)
     }
 
-    /// Waits until all entries so far are written, and returns whether they are. Gives up after a failed attempt or after `timeout`;
+    /// Waits until all entries so far are written, and returns whether they are. Stops waiting after a failed attempt or after `timeout`;
     /// the entries continue to wait.
     pub fn flush(&self, timeout: Duration) -> bool {
         let mut state = self.shared.state.lock();

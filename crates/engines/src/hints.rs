@@ -185,7 +185,7 @@ impl<'a> ClaudeModel<'a> {
         Some(ClaudeModel { family, version: (major.unwrap_or(u32::MAX), minor.unwrap_or(0)) })
     }
 
-    /// The nearest effort that the model accepts; `None` if it accepts none, or cannot be told not to think.
+    /// The nearest effort that the model accepts; `None` if it accepts none, or if its thinking cannot be turned off.
     fn effort(self, effort: &'a str) -> Option<&'a str> {
         // The first versions that accept an effort at all, `max`, and `xhigh`.
         let (any, max, xhigh) = match self.family {

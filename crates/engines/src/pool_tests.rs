@@ -155,7 +155,7 @@ async fn an_engine_that_is_down_is_not_listed_and_named_by_its_models() {
 
     ollama.set_gone(true);
     tokio::time::advance(USABLE_FOR).await;
-    assert!(pool.list().await.is_err(), "a list of nobody is no list");
+    assert!(pool.list().await.is_err(), "a list without engines is an error");
     vllm.set_gone(false);
     assert_eq!(answers(&pool, "large").await.as_deref(), Ok("vllm"), "it is found as soon as it is back");
 }

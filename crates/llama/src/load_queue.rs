@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a model goes on while its memory is needed.
+/// How long a model continues while its memory is needed.
 const TURN_TIME: Duration = Duration::from_secs(10);
 
 /// Requests that a model admits while its memory is needed.

@@ -85,7 +85,7 @@ pub(crate) fn listen<T>(call: impl FnOnce() -> T) -> (T, Said) {
     (result, said)
 }
 
-/// Tells the current call something; `false` if no call is listened to.
+/// Adds to the log of the current call; `false` if no call is listened to.
 fn tell(hear: impl FnOnce(&mut Said)) -> bool {
     // A log line while the thread ends must not panic inside C code, hence `try_with`.
     let told = SAID.try_with(|said| match said.try_borrow_mut() {

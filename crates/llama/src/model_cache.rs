@@ -76,7 +76,7 @@ impl Drop for Lease {
     }
 }
 
-/// A request in the queue. The next one may be first when it gives up.
+/// A request in the queue. When it is cancelled, the next one may be first.
 struct Waiting<'a>(&'a Arc<ModelCache>);
 
 impl Drop for Waiting<'_> {

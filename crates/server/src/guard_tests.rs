@@ -107,7 +107,7 @@ fn what_was_forwarded_and_what_calls_by_another_name_is_not_from_here() {
     }
     let old = Request::builder().version(Version::HTTP_10).uri("/v1/x").header("host", "127.0.0.1:8000");
     let old_origin = guard.check(&old.body(()).unwrap(), Ipv4Addr::LOCALHOST.into(), None).unwrap().origin;
-    assert_eq!(old_origin, RequestOrigin::Forwarded, "as a proxy asks that was told nothing");
+    assert_eq!(old_origin, RequestOrigin::Forwarded, "as a proxy asks that is not configured");
     for header in [
         "x-client-ip",
         "x-envoy-external-address",

@@ -145,16 +145,23 @@ impl Runner {
     /// repeated. After a lease without the database, another process has recorded the run as interrupted.
     async fn record_result(&self, run: &TaskRun, end: &RunResult, now: jiff::Timestamp) {
         let began = tokio::time::Instant::now();
+        let mut is_repeated = false;
         loop {
             let (id, end, claimant) = (run.id, end.clone(), self.claimant.clone());
             match self.service.work(move |store| store.finish(id, &end, now, &claimant)).await {
                 Ok(true) => return,
+                // If the connection broke during the commit, an earlier attempt has stored it.
+                Ok(false) if is_repeated => {
+                    tracing::info!(task = %run.task_id, "the run has ended already: its result was stored before, or its lease expired");
+                    return;
+                }
                 Ok(false) => {
                     tracing::warn!(task = %run.task_id, "the result of a run is not stored: its lease expired, or its task was deleted");
                     return;
                 }
                 Err(error) if error.is_temporary() && began.elapsed() < self.claimant.lease => {
                     tracing::warn!(task = %run.task_id, %error, "cannot store the result of a run; retrying");
+                    is_repeated = true;
                     tokio::time::sleep(RECORD_RETRY_INTERVAL).await;
                 }
                 Err(error) => {

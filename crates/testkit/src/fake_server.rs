@@ -1,4 +1,4 @@
-//! An HTTP server on a real socket that answers what a test tells it to, well or badly.
+//! An HTTP server on a real socket that answers as a test sets it, well or badly.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
-//! Ports for programs that must be told where to listen, and for addresses where nobody does.
+//! Ports for programs that need the number of one, and for addresses where no program listens.
 //!
-//! A port that the system chose and that was given back may be anybody's a moment later: another test's server, or one end of a
+//! A port that the system chose and that was given back may be in use a moment later: another test's server, or one end of a
 //! connection. So these come from a range that the system does not choose from, and no two tests have the same one at a time.
 
 use std::fs::File;
@@ -13,7 +13,7 @@ const RANGE: std::ops::Range<u16> = 20_000..32_000;
 /// Claims of this process. The system takes them back when it ends, however it does.
 static CLAIMS: Mutex<Vec<File>> = Mutex::new(Vec::new());
 
-/// A port on which nobody listens until this process makes somebody do so. It is this process's own until its end.
+/// A port on which no program listens until this process starts one. It is this process's own until its end.
 pub fn free_port() -> u16 {
     let directory = std::env::temp_dir().join("hob-test-ports");
     std::fs::create_dir_all(&directory).expect("a directory for claims");

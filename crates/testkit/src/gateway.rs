@@ -64,7 +64,7 @@ struct Shared {
 
 impl Gateway {
     pub async fn start(script: GatewayScript) -> Self {
-        // A port that stays ours when this one is gone: nobody else answers there, and another can be started.
+        // A port that stays ours when this one is gone: no other program answers there, and another can be started.
         Self::on(SocketAddr::from(([127, 0, 0, 1], free_port())), script).await
     }
 

@@ -20,6 +20,7 @@ mod outside;
 mod postgres_server;
 pub mod repository;
 mod scripted_engine;
+mod tied_command;
 pub mod tiny_projector;
 mod transcript;
 
@@ -37,4 +38,5 @@ pub use outside::{Namespace, Outside};
 #[cfg(unix)]
 pub use postgres_server::{PostgresServer, TestDatabase};
 pub use scripted_engine::ScriptedEngine;
+pub use tied_command::tied_command;
 pub use transcript::Transcript;

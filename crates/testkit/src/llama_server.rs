@@ -5,6 +5,8 @@ use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
+use crate::tied_command;
+
 /// A part that `./dev` installs for tests.
 pub fn part(variable: &str) -> String {
     std::env::var(variable).unwrap_or_else(|_| {
@@ -20,7 +22,7 @@ pub struct LlamaServer {
 impl LlamaServer {
     /// Starts it on this port, with further arguments, and waits until it is ready.
     pub async fn start(port: u16, arguments: &[&str]) -> Self {
-        let mut child = Command::new(part("HOB_TEST_LLAMA_SERVER"))
+        let mut child = Command::from(tied_command(part("HOB_TEST_LLAMA_SERVER")))
             .args(["--host", "127.0.0.1", "--port", &port.to_string(), "-m", &part("HOB_TEST_MODEL")])
             .args(arguments)
             .stderr(Stdio::piped())

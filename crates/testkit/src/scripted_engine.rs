@@ -14,7 +14,7 @@ use hob_core::{
 
 type Script = dyn Fn(&GenerateRequest) -> Vec<Result<Delta, EngineError>> + Send + Sync;
 
-/// The engine. Its key is `scripted` and its only model `m`, unless told otherwise.
+/// The engine. Its key is `scripted` and its only model `m`, unless a test sets others.
 pub struct ScriptedEngine {
     key: String,
     models: Vec<ModelInfo>,
@@ -101,7 +101,7 @@ impl ScriptedEngine {
         self
     }
 
-    /// From now on nobody listens there, or somebody does again.
+    /// From now on it cannot be reached, or it can again.
     pub fn set_gone(&self, gone: bool) {
         self.gone.store(gone, Ordering::Relaxed);
     }
@@ -236,7 +236,7 @@ impl Engine for ScriptedEngine {
         Ok(Reranking { model: request.model.clone(), scores, prompt_tokens: Some(7) }.sorted())
     }
 
-    /// A vector tells how many bytes and words its text has; a word is a token. Tokens count as words of one byte.
+    /// A vector has the number of bytes and words of its text; a word is a token. Tokens count as words of one byte.
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
         self.embed_requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
         let sizes: Vec<(usize, usize)> = match &request.inputs {

@@ -4,6 +4,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use hob_core::{
     AnswerDefaults, Engine, FinishReason, GenerateRequest, Message, Permit, Reach, Role, Tool, ToolError,
     ToolSpec, object_schema, tool_arguments,
@@ -12,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The current default model; `None` if there is none yet.
-pub type DefaultModelFn = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+pub type DefaultModelFn = Arc<dyn Fn() -> BoxFuture<'static, Option<String>> + Send + Sync>;
 
 /// The engine that a run asks, with its calls recorded for, and charged to, the key of the run.
 pub type EngineForRunFn = Arc<dyn Fn(&Permit) -> Arc<dyn Engine> + Send + Sync>;
@@ -90,7 +91,7 @@ impl Tool for Llm {
         if prompt.trim().is_empty() {
             return Err(ToolError::new("the prompt is empty"));
         }
-        let model = (self.options.model)().ok_or_else(|| ToolError::new("no model is available"))?;
+        let model = (self.options.model)().await.ok_or_else(|| ToolError::new("no model is available"))?;
         let system = system.filter(|words| !words.trim().is_empty());
         let messages = system.map(|words| Message::new(Role::System, words)).into_iter();
         let request = GenerateRequest {

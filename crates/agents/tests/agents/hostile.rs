@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use futures::FutureExt;
+use futures::future::ready;
 use hob_agents::builtin::{LlmOptions, WebFetch, WebFetchOptions};
 use hob_agents::{AllowedAfterUntrusted, ToolSet};
 use hob_core::{
@@ -213,7 +215,7 @@ async fn the_engine_calls_of_tools_are_limited() {
     let asked = Arc::new(ScriptedEngine::saying(&["fine"]));
     let llm = hob_agents::builtin::Llm::new(LlmOptions {
         engine: hob_agents::builtin::same_engine(Arc::clone(&asked) as Arc<dyn Engine>),
-        model: Arc::new(|| Some("m".to_owned())),
+        model: Arc::new(|| ready(Some("m".to_owned())).boxed()),
         defaults: AnswerDefaults::default(),
     });
     let tool_set = ToolSet::new([Arc::new(llm) as Arc<dyn Tool>]).unwrap();

@@ -128,7 +128,7 @@ async fn the_likeliest_of_several_tries_is_the_answer() {
     let answered =
         service(Arc::clone(&engine) as Arc<dyn Engine>).complete_text(request, &caller()).await.unwrap();
     assert_eq!(contents(&answered), ["A2", "A1"]);
-    assert!(answered.generation.answers().all(|answer| answer.logprobs.is_none()), "nobody asked for them");
+    assert!(answered.generation.answers().all(|answer| answer.logprobs.is_none()), "they were not asked for");
     let asked = engine.completion_requests();
     assert_eq!(asked[0].sampling, Sampling { n: NonZeroU32::new(3), logprobs: true, ..Sampling::default() });
 }

@@ -1,4 +1,4 @@
-//! Asks again without a limit of the answer, where the limit alone made an engine refuse, and tells the caller. Clients such as Claude
+//! Asks again without a limit of the answer, where the limit alone made an engine refuse, and adds a warning. Clients such as Claude
 //! Code send one limit to every model, and some engines refuse a limit that the model's context cannot hold.
 
 use std::sync::Arc;

@@ -84,8 +84,12 @@ pub struct LlmTarget {
 
 impl LlmTarget {
     fn is_allowed(&self, rights: &CallerRights) -> bool {
-        rights.may_use_engine(&self.engine)
-            && self.model.as_ref().is_none_or(|model| rights.may_be_given(model))
+        let may_be_given = match &self.model {
+            Some(model) => rights.may_be_given(model),
+            // It may become any model.
+            None => rights.key.as_ref().is_none_or(|key| key.models.is_none()),
+        };
+        rights.may_use_engine(&self.engine) && may_be_given
     }
 }
 

@@ -19,7 +19,7 @@ pub enum EmbedderError {
     Fetch(#[from] PullError),
     /// No engine here makes vectors.
     #[error(transparent)]
-    Nobody(#[from] EngineError),
+    NoEngine(#[from] EngineError),
 }
 
 /// The configured embedder, even if its model is not downloaded yet; `None` in a build without the embedded engine

@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hob_config::{Config, EngineName, EngineServer};
+use hob_config::{Config, EngineConfig, EngineName, EngineServer};
 use hob_core::{Engine, EngineError};
-use hob_engines::selection::{NoEngine, SelectedEngine, SelectionRules, points_to_self, select};
+use hob_engines::selection::{
+    NoEngine, RejectionReason, SelectedEngine, SelectionRules, points_to_self, select,
+};
 use hob_engines::wire::client::KeyHeader;
 use hob_engines::{
     DiscoveryOptions, Endpoint, EndpointOptions, FoundHost, MultiHost, MultiHostOptions, Ollama,
@@ -56,6 +58,35 @@ pub async fn choose(
         allow_cloud_fallback: config.intelligence.allow_cloud_fallback,
     };
     select(engines, &wanted).await
+}
+
+/// The engine that a server waits for if none answers: the first one in question whose servers `hosts` or `discover` list, because
+/// machines are started in any order. `None` if there is no such engine, or if waiting does not help.
+pub fn awaited(
+    engines: &[Arc<dyn Engine>],
+    config: &Config,
+    only: Option<EngineName>,
+    none: &NoEngine,
+) -> Option<Arc<dyn Engine>> {
+    let tried = match none {
+        NoEngine::UnknownKey { .. } => return None,
+        NoEngine::Given(rejected) => std::slice::from_ref(rejected),
+        NoEngine::NoneHealthy { tried } => tried.as_slice(),
+    };
+    let is_silent = |key: EngineName| {
+        tried.iter().any(|tried| tried.key == key.as_str() && tried.why_not == RejectionReason::Unhealthy)
+    };
+    let EngineConfig { default, pool, .. } = &config.engine;
+    let named: Vec<EngineName> = match only {
+        Some(key) => vec![key],
+        None if default.is_none() && pool.is_empty() => EngineName::ALL.to_vec(),
+        None => default.iter().chain(pool).copied().collect(),
+    };
+    let is_awaited = |key: &EngineName| {
+        config.engine.server(*key).is_some_and(EngineServer::lists_hosts) && is_silent(*key)
+    };
+    let key = named.into_iter().find(is_awaited)?;
+    engines.iter().find(|engine| engine.key() == key.as_str()).cloned()
 }
 
 /// The engines besides the selected one, in the order of `[engine] pool`. An engine at Hob's own address is skipped.

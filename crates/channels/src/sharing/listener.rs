@@ -120,7 +120,7 @@ impl LeasedListener {
         let reply = serde_json::to_string(&reply).unwrap_or_default();
         let store = self.lease.store();
         if let Some(Err(error)) = blocking(move || store.answer(request.id, &reply)).await {
-            tracing::warn!(%error, "cannot tell another process what became of its message");
+            tracing::warn!(%error, "cannot report the outcome of a message to the process that sent it");
         }
     }
 }

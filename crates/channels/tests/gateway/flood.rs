@@ -1,4 +1,4 @@
-//! More messages than anybody can answer at once.
+//! More messages than can be answered at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -21,7 +21,7 @@ const NOTICEABLE: Duration = Duration::from_millis(250);
 /// The options of commands that ask questions: one engine or any, and whether to download a model if there is none.
 pub fn open_options(engine: Option<EngineName>, network: NetworkAccess) -> AppOptions {
     let (first_run, offer) = local::first_run(network);
-    AppOptions { engine, first_run, offer, reader: memory::reader(), databases: None }
+    AppOptions { engine, first_run, offer, reader: memory::reader(), ..AppOptions::default() }
 }
 
 /// Opens the app and runs the work with it. The work handles signals; a signal before that ends the wait.

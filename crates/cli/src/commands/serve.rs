@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
-use hob_app::{App, AskService};
+use hob_app::{App, AppOptions, AskService};
 use hob_config::Config;
 use hob_core::EngineError;
 use hob_core::model::AUTO;
@@ -40,6 +40,7 @@ use crate::signals::Signals;
 pub fn run(args: ServeArgs) -> Result<ExitCode> {
     let mut config = settings::load_for_server()?;
     let wishes = open_app::open_options(args.engine, args.offline.into());
+    let wishes = AppOptions { waits_for_engine: true, ..wishes };
     apply(args.clone(), &mut config);
     // Before the search for an engine, or a download.
     read_certificate(&config.server.tls)?;
@@ -162,6 +163,9 @@ fn engine_line(app: &App, config: &Config) -> String {
     let others: Vec<&str> = app.system.pool().others().collect();
     if !others.is_empty() {
         place = format!("{place}, also {}", others.join(", "));
+    }
+    if app.is_waiting_for_engine() {
+        return format!("{place} (does not answer yet)");
     }
     match &app.because {
         SelectionReason::Fallback { instead_of: Some(key) } => {

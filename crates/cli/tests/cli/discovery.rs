@@ -96,6 +96,40 @@ async fn requests_follow_the_hosts_in_dns() {
     );
 }
 
+/// The status and the body.
+async fn ready(address: &str) -> (String, String) {
+    let answer = get(address, "/health/ready").await.all().await;
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    (head.split(' ').nth(1).expect("a status").to_owned(), body.to_owned())
+}
+
+#[tokio::test]
+async fn a_server_starts_before_its_engines_and_is_ready_when_one_answers() {
+    let (port, _pods) = pods().await;
+    let dns = DnsServer::start(1).await;
+    dns.set(NAME, DnsAnswer::addresses(&[]));
+    let server = Running::start(&home(&dns, port), &[]).await;
+    let address = server.address().to_owned();
+    let place = format!("vllm at dns://{}/{NAME}:{port}", dns.address());
+    assert_eq!(server.summary[0], format!("Engine  {place} (does not answer yet)"));
+    let (status, body) = ready(&address).await;
+    assert!(status == "503" && body.contains(&place), "{status} {body}");
+    assert!(get(&address, "/health/live").await.all().await.starts_with("HTTP/1.1 200"));
+    let refused = ask(&address, "too early").await;
+    assert!(refused.starts_with("HTTP/1.1 502") && refused.contains("retry-after: 5\r\n"), "{refused}");
+    assert!(refused.contains("engine_unreachable"), "{refused}");
+
+    dns.set(NAME, DnsAnswer::addresses(&["127.0.0.1"]));
+    while ready(&address).await.0 != "200" {}
+    let answer = ask(&address, "now").await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    // It stays ready when its engines are away again.
+    dns.set(NAME, DnsAnswer::addresses(&[]));
+    while !listed_hosts(&address).await.is_empty() {}
+    assert_eq!(ready(&address).await.0, "200");
+    assert_eq!(server.terminate().await.code, Some(0));
+}
+
 #[tokio::test]
 async fn the_doctor_shows_the_hosts_or_why_there_are_none() {
     let (port, _pods) = pods().await;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 pub use hob_testkit::free_port;
+use hob_testkit::tied_command;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
@@ -75,7 +76,7 @@ impl Home {
     }
 
     fn program<A: AsRef<OsStr>>(&self, program: &str, arguments: &[A]) -> Command {
-        let mut command = Command::new(program);
+        let mut command = Command::from(tied_command(program));
         command
             .args(arguments)
             .env_clear()

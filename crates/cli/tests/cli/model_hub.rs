@@ -265,7 +265,7 @@ async fn models_in_memory_are_listed_and_stopped() {
     let absent = home.run(&["stop", "other"]).await;
     assert_eq!(absent.stderr, "error: 'other' is not in memory. 'hob ps' lists the models that are.\n");
 
-    // A running server tells of the engines it uses.
+    // A running server lists the engines that it uses.
     let server = Running::start(&home, &[]).await;
     let listed = home.run(&["ps"]).await.stdout;
     assert!(listed.contains(&running) && listed.contains("  hob  "), "{listed}");

@@ -243,9 +243,9 @@ async fn a_server_stops_with_its_terminal_unless_nohup_started_it() {
     terminal.sees("URL").await;
     assert_eq!(terminal.close().await, Some(0));
 
-    let hob = home.hob(&[""; 0]);
+    let hob = home.hob(&["serve", "--port", "0"]);
     let mut nohup = tokio::process::Command::new("nohup");
-    nohup.arg(hob.as_std().get_program()).args(["serve", "--port", "0"]).env_clear();
+    nohup.arg(hob.as_std().get_program()).args(hob.as_std().get_args()).env_clear();
     for (name, value) in hob.as_std().get_envs() {
         nohup.env(name, value.expect("a variable that is set"));
     }

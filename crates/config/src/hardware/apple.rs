@@ -1,4 +1,4 @@
-//! Apple's own graphics, by `system_profiler`. Cards of other makers in older Macs are left out: the engines that this
+//! Apple's own graphics, by `system_profiler`. Cards of other makers in older Macs are skipped: the engines that this
 //! crate recommends for them do not exist there.
 
 use serde_json::Value;

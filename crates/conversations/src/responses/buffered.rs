@@ -6,7 +6,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
-use hob_core::Moment;
 use hob_db::{DatabaseError, FailureLog};
 
 use super::sqlite::{SqliteResponseStore, WaitingResponse};
@@ -213,8 +212,8 @@ impl ResponseStore for BufferedResponseStore {
         self.written()?.update(owner, response, append, now)
     }
 
-    fn renew(&self, owner: &ResponseOwner, id: &str, lease: Moment) -> Result<bool, DatabaseError> {
-        self.shared.store.renew(owner, id, lease)
+    fn renew(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError> {
+        self.shared.store.renew(owner, id)
     }
 
     fn find(&self, owner: &ResponseOwner, id: &str) -> Result<Option<StoredResponse>, DatabaseError> {

@@ -10,7 +10,7 @@ mod prune;
 mod sqlite;
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use hob_core::Moment;
 use hob_db::{DatabaseError, Storage};
@@ -49,7 +49,7 @@ impl ResponseOwner {
         ResponseOwner(format!("{MEMBER} {key}"))
     }
 
-    /// A caller without a key who is not the owner, by what tells it from others, such as its address.
+    /// A caller without a key who is not the owner, by what distinguishes it from others, such as its address.
     pub fn stranger(name: &str) -> Self {
         ResponseOwner(format!("{STRANGER} {name}"))
     }
@@ -87,8 +87,34 @@ pub struct StoredResponse {
     pub body: String,
     /// The items that were asked, a JSON array.
     pub input: String,
-    /// The lease of a response that is being written: after this moment, it counts as abandoned.
-    pub lease: Option<Moment>,
+    /// The lease of a response that is being written.
+    pub lease: Option<ResponseLease>,
+}
+
+/// How long a response that is being written stays so without a renewal.
+pub const RESPONSE_LEASE: Duration = Duration::from_secs(60);
+
+/// Whether a process still writes a response. By the clock of the database, because those of several processes may differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResponseLease {
+    /// For up to [`RESPONSE_LEASE`] from the moment when it is written to the database or renewed.
+    Held,
+    /// The process has ended before the response was complete.
+    Expired,
+}
+
+impl ResponseLease {
+    /// How long it lasts from now on, in microseconds.
+    fn microseconds(self) -> i64 {
+        match self {
+            ResponseLease::Held => i64::try_from(RESPONSE_LEASE.as_micros()).unwrap_or(i64::MAX),
+            ResponseLease::Expired => 0,
+        }
+    }
+
+    fn read(is_held: bool) -> Self {
+        if is_held { ResponseLease::Held } else { ResponseLease::Expired }
+    }
 }
 
 /// An item of a conversation.
@@ -214,7 +240,7 @@ pub trait ResponseStore: Send + Sync {
     ) -> Result<Option<Appended>, DatabaseError>;
 
     /// Extends the lease of a response that is being written; `false` if it was deleted or ended meanwhile.
-    fn renew(&self, owner: &ResponseOwner, id: &str, lease: Moment) -> Result<bool, DatabaseError>;
+    fn renew(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError>;
 
     fn find(&self, owner: &ResponseOwner, id: &str) -> Result<Option<StoredResponse>, DatabaseError>;
 

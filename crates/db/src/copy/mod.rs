@@ -1,7 +1,7 @@
 //! Copies tables between a SQLite file and PostgreSQL, in batches that a later run continues. Knows the tables only by what a
 //! capability lists of them.
 //!
-//! Most tables are equal in both databases. PostgreSQL tells the columns and their types, so a new column is copied without a change
+//! Most tables are equal in both databases. The columns and their types are read from PostgreSQL, so a new column is copied without a change
 //! here. Where the databases differ, a [`CopyTable`] says how.
 //!
 //! | file | what |
@@ -11,8 +11,10 @@
 //! | `sqlite_side` | rows of a file |
 //! | `postgres_side` | rows of a server |
 //! | `state` | how far a copy is, in its target |
+//! | `begin` | what is in the target, and what earlier runs have copied |
 //! | `run` | the order of the work, and the comparison at the end |
 
+mod begin;
 mod page;
 mod postgres_side;
 mod run;
@@ -54,7 +56,7 @@ pub struct CopyTable {
 /// How PostgreSQL stores the texts of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyTexts {
-    /// U+0000 is replaced, see [`crate::postgres::storable`].
+    /// U+0000 is replaced, see [`crate::postgres::clean_name`].
     Plain,
     /// U+0000 is escaped, see [`crate::postgres::SqlText`].
     Escaped,

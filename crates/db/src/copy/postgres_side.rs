@@ -27,7 +27,11 @@ pub(super) fn describe(
     Ok((!described.columns.is_empty()).then_some(described))
 }
 
+/// 0 if there is no such table.
 pub(super) fn count(transaction: &mut PostgresTransaction<'_>, table: &CopyTable) -> Result<u64, QueryError> {
+    if describe(transaction, table)?.is_none() {
+        return Ok(0);
+    }
     let row = transaction.query_one(&format!("SELECT count(*) FROM {}", table.name), &[])?;
     Ok(row.try_get::<_, i64>(0)?.unsigned_abs())
 }

@@ -2,12 +2,12 @@
 
 use rusqlite::Connection;
 
+use super::begin::begin;
 use super::page::{Described, Page, Position};
-use super::state::{self, TableState};
+use super::state;
 use super::value::{CopyRow, CopyValue, Tally};
 use super::{
-    CopyError, CopyProgress, CopyReport, CopyRequest, CopyStep, CopyTable, ExistingRows, postgres_side,
-    sqlite_side,
+    CopyError, CopyProgress, CopyReport, CopyRequest, CopyStep, CopyTable, postgres_side, sqlite_side,
 };
 use crate::postgres::{PostgresDatabase, PostgresTransaction};
 use crate::{Database, DatabaseError};
@@ -203,46 +203,6 @@ fn tally(
     }
 }
 
-/// What earlier runs have copied of each table, or why nothing may be written.
-enum Begin {
-    Complete,
-    Continue(Vec<u64>),
-    /// The target must be empty, or is emptied first.
-    New {
-        delete: bool,
-    },
-}
-
-fn decide(states: &[TableState], request: &CopyRequest<'_>, target: &str) -> Result<Begin, CopyError> {
-    let of = |table: &CopyTable| states.iter().find(|state| state.name == table.name);
-    let known: Vec<&TableState> = request.tables.iter().filter_map(of).collect();
-    let is_unfinished = known.iter().any(|state| !state.is_complete);
-    let other = known.iter().find(|state| state.source != request.source);
-    match request.existing {
-        ExistingRows::Delete => {
-            // An interrupted one has deleted what was there.
-            if is_unfinished && other.is_none() {
-                return Ok(Begin::Continue(copied(request, &of)));
-            }
-            Ok(Begin::New { delete: true })
-        }
-        ExistingRows::Restart if is_unfinished => Ok(Begin::New { delete: true }),
-        ExistingRows::Restart | ExistingRows::Continue => match other {
-            Some(other) if is_unfinished => {
-                Err(CopyError::OtherSource { target: target.to_owned(), source_name: other.source.clone() })
-            }
-            Some(_) => Ok(Begin::New { delete: false }),
-            None if is_unfinished => Ok(Begin::Continue(copied(request, &of))),
-            None if known.len() == request.tables.len() => Ok(Begin::Complete),
-            None => Ok(Begin::New { delete: false }),
-        },
-    }
-}
-
-fn copied<'s>(request: &CopyRequest<'_>, of: &dyn Fn(&CopyTable) -> Option<&'s TableState>) -> Vec<u64> {
-    request.tables.iter().map(|table| of(table).map_or(0, |state| state.copied)).collect()
-}
-
 struct SqliteReader<'a> {
     database: &'a Database,
     connection: &'a Connection,
@@ -272,10 +232,7 @@ struct PostgresReader<'a, 'c> {
 
 impl Reader for PostgresReader<'_, '_> {
     fn count(&mut self, table: &CopyTable) -> Result<u64, DatabaseError> {
-        let counted = postgres_side::describe(self.transaction, table).and_then(|described| {
-            if described.is_some() { postgres_side::count(self.transaction, table) } else { Ok(0) }
-        });
-        counted.map_err(|error| self.database.explain(error))
+        postgres_side::count(self.transaction, table).map_err(|error| self.database.explain(error))
     }
 
     fn page(
@@ -303,28 +260,7 @@ impl Writer for PostgresWriter<'_> {
         let target = self.name();
         self.database.write(|transaction| {
             transaction.wait_without_limit()?;
-            let delete = match decide(&state::read_postgres(transaction)?, request, &target) {
-                Err(error) => return Ok(Err(error)),
-                Ok(Begin::Complete) => return Ok(Ok(None)),
-                Ok(Begin::Continue(copied)) => return Ok(Ok(Some(copied))),
-                Ok(Begin::New { delete }) => delete,
-            };
-            if delete {
-                postgres_side::clear(transaction, request.tables)?;
-            }
-            for table in request.tables {
-                if postgres_side::describe(transaction, table)?.is_some() {
-                    let rows = postgres_side::count(transaction, table)?;
-                    if rows > 0 {
-                        let target = target.clone();
-                        return Ok(Err(CopyError::Occupied { target, table: table.name, rows }));
-                    }
-                }
-            }
-            for table in request.tables {
-                state::begin_postgres(transaction, table.name, request.source)?;
-            }
-            Ok(Ok(Some(vec![0; request.tables.len()])))
+            begin(transaction, request, &target)
         })?
     }
 
@@ -392,28 +328,7 @@ impl Writer for SqliteWriter<'_> {
 
     fn begin(&mut self, request: &CopyRequest<'_>) -> Result<Option<Vec<u64>>, CopyError> {
         let target = self.name();
-        self.database.write(|transaction| {
-            let delete = match decide(&state::read_sqlite(transaction)?, request, &target) {
-                Err(error) => return Ok(Err(error)),
-                Ok(Begin::Complete) => return Ok(Ok(None)),
-                Ok(Begin::Continue(copied)) => return Ok(Ok(Some(copied))),
-                Ok(Begin::New { delete }) => delete,
-            };
-            if delete {
-                sqlite_side::clear(transaction, request.tables)?;
-            }
-            for table in request.tables {
-                let rows = sqlite_side::count(transaction, table)?;
-                if rows > 0 {
-                    let target = target.clone();
-                    return Ok(Err(CopyError::Occupied { target, table: table.name, rows }));
-                }
-            }
-            for table in request.tables {
-                state::begin_sqlite(transaction, table.name, request.source)?;
-            }
-            Ok(Ok(Some(vec![0; request.tables.len()])))
-        })?
+        self.database.write(|mut transaction| begin(&mut transaction, request, &target))?
     }
 
     fn prepare(&mut self, table: &CopyTable) -> Result<Option<Described>, DatabaseError> {

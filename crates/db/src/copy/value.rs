@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 use super::CopyTexts;
-use crate::postgres::{QueryError, escape, storable, unescape};
+use crate::postgres::{QueryError, clean_name, escape, unescape};
 
 pub type CopyRow = Vec<CopyValue>;
 
@@ -49,7 +49,7 @@ impl CopyValue {
             (CopyValue::Integer(number), ColumnKind::Boolean) => CopyValue::Boolean(number != 0),
             (CopyValue::Integer(number), ColumnKind::Real) => CopyValue::Real(number as f64),
             (CopyValue::Text(text), _) if texts == CopyTexts::Plain => {
-                CopyValue::Text(storable(&text).into_owned())
+                CopyValue::Text(clean_name(&text).into_owned())
             }
             (value, _) => value,
         }

@@ -37,8 +37,8 @@ pub use options::{
     DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_CONNECTIONS, DEFAULT_STATEMENT_TIMEOUT, InvalidUrl, PostgresOptions,
 };
 pub use query_error::QueryError;
-pub use text::SqlText;
-pub use transaction::{PostgresTransaction, storable};
+pub use text::{SqlText, clean_name};
+pub use transaction::{PostgresTransaction, SERVER_CLOCK, TransactionEnd};
 
 pub(crate) use listener::Topic;
 pub(crate) use text::{escape, unescape};

@@ -73,7 +73,11 @@ impl Connector {
             self.options.statement_timeout.as_millis(),
             IDLE_IN_TRANSACTION.as_millis(),
         );
-        client.batch_execute(&settings).await.map_err(|error| explain_connect(&self.server, error))?;
+        // A server that hangs after the login must not hold the caller either.
+        match tokio::time::timeout(self.options.connect_timeout, client.batch_execute(&settings)).await {
+            Ok(set) => set.map_err(|error| explain_connect(&self.server, error))?,
+            Err(_elapsed) => return Err(explain(&self.server, QueryError::NoAnswer)),
+        }
         Ok(client)
     }
 }

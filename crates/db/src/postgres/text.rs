@@ -39,6 +39,11 @@ impl<'a> FromSql<'a> for SqlText<String> {
     }
 }
 
+/// The name with U+FFFD in place of U+0000. For names of call records, such as those of models; all other text is a [`SqlText`].
+pub fn clean_name(name: &str) -> Cow<'_, str> {
+    if name.contains('\0') { Cow::Owned(name.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(name) }
+}
+
 pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     if !text.contains(['\0', ESCAPE]) {
         return Cow::Borrowed(text);

@@ -1,4 +1,4 @@
-//! TLS in front of a real server. The server for tests has none, so a proxy speaks it.
+//! TLS in front of a real server. The server for tests has none, so a proxy adds it.
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! What a store sends: statements of one transaction.
 
-use std::borrow::Cow;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
@@ -13,9 +12,20 @@ use super::connection::{Connection, send, wait_until};
 use super::listener::CHANNEL;
 use super::query_error::QueryError;
 
-/// The text without U+0000, which PostgreSQL cannot store. Text of users and models may contain it.
-pub fn storable(text: &str) -> Cow<'_, str> {
-    if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
+/// SQL for the time of the server in microseconds. Leases use it: the clocks of the machines that share a database may differ.
+pub const SERVER_CLOCK: &str = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint";
+
+/// A server that another one has replaced may not know the transaction at all: then its number is in the future.
+const TRANSACTION_END: &str = "
+    SELECT CASE WHEN $1::text::xid8 < pg_current_xact_id() THEN pg_xact_status($1::text::xid8) END";
+
+/// How a transaction ended whose connection broke during the commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransactionEnd {
+    Committed,
+    NotCommitted,
+    /// The server has not noticed yet that the connection is gone.
+    InProgress,
 }
 
 /// A transaction. Its statements are prepared once for each connection.
@@ -109,9 +119,19 @@ impl<'a> PostgresTransaction<'a> {
         Ok(self.wait(copy)??)
     }
 
-    /// Tells all processes that the state of `topic` has changed, when this transaction is committed. See `ChangeWatch`.
+    /// Notifies all processes that the state of `topic` has changed, when this transaction is committed. See `ChangeWatch`.
     pub fn notify(&mut self, topic: &str) -> Result<(), QueryError> {
         self.execute("SELECT pg_notify($1, $2)", &[&CHANNEL, &topic]).map(|_| ())
+    }
+
+    /// How another transaction ended, by the number that it had from `pg_current_xact_id`.
+    pub fn end_of(&mut self, number: &str) -> Result<TransactionEnd, QueryError> {
+        let row = self.query_one(TRANSACTION_END, &[&number])?;
+        Ok(match row.try_get::<_, Option<&str>>(0)? {
+            Some("committed") => TransactionEnd::Committed,
+            Some("in progress") => TransactionEnd::InProgress,
+            _ => TransactionEnd::NotCommitted,
+        })
     }
 
     /// Waits until no other transaction holds the lock of this name. The end of the transaction releases it.

@@ -160,7 +160,7 @@ struct HostList<'a> {
     table: &'a HostTable,
     /// Addresses that cannot be used. Each is logged once while it is listed.
     rejected: Vec<String>,
-    /// Whether hosts were left out, for the same reason.
+    /// Whether hosts were skipped, for the same reason.
     is_cut: bool,
 }
 

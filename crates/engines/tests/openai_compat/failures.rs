@@ -94,7 +94,7 @@ async fn a_busy_engine_has_retry_after() {
 }
 
 #[tokio::test]
-async fn a_page_of_html_is_not_shown_to_anybody() {
+async fn a_page_of_html_is_never_shown() {
     let reply = Reply::new(502, "text/html", "<html><body>nginx</body></html>");
     assert_eq!(refusal(Style::VLLM, reply).await.to_string(), "vllm answered 502: Bad Gateway");
 }

@@ -58,15 +58,15 @@ pub(crate) struct AnswerParser {
     format: AnswerFormat,
     /// All text so far.
     text: String,
-    /// The text so far that was told as words.
-    told: String,
+    /// The text so far that was returned.
+    returned: String,
     has_reasoning: bool,
     /// Blanks after the reasoning so far, which are dropped at its end.
     blanks: String,
     calls: u32,
     /// How much text there was when it first did not fit.
     failed_at: Option<usize>,
-    /// From here on, text is told as it comes.
+    /// From here on, text is returned as it comes.
     is_plain: bool,
     /// The kind of the last text, if it was that as it stood.
     last: Option<TextKind>,
@@ -82,7 +82,7 @@ impl AnswerParser {
         if let (Some(native), prefix) = (&mut native, format.prefix())
             && !prefix.is_empty()
         {
-            // A prefix is the beginning of a thought, which alone tells nothing.
+            // A prefix is the beginning of a thought, which alone makes no part.
             let _ = native.push(prefix, LIMITS);
         }
         AnswerParser {
@@ -90,7 +90,7 @@ impl AnswerParser {
             native,
             format: format.clone(),
             text: String::new(),
-            told: String::new(),
+            returned: String::new(),
             has_reasoning: false,
             blanks: String::new(),
             calls: 0,
@@ -207,17 +207,17 @@ impl AnswerParser {
             return None;
         }
         self.has_reasoning = true;
-        let told = std::mem::take(&mut self.blanks) + words;
+        let reasoning = std::mem::take(&mut self.blanks) + words;
         self.blanks.push_str(&text[words.len()..]);
-        Some(AnswerPart::Reasoning(told))
+        Some(AnswerPart::Reasoning(reasoning))
     }
 
     fn as_text(&mut self, text: String) -> Vec<AnswerPart> {
-        self.told.push_str(&text);
+        self.returned.push_str(&text);
         if text.is_empty() { Vec::new() } else { vec![AnswerPart::Text(text)] }
     }
 
-    /// The text does not fit the format. What was not told becomes text; after a call, it is dropped.
+    /// The text does not fit the format. What was not returned becomes text; after a call, it is dropped.
     fn give_up(&mut self) -> Vec<AnswerPart> {
         self.is_plain = true;
         if self.calls > 0 {
@@ -225,9 +225,9 @@ impl AnswerParser {
             self.is_plain = false;
             return Vec::new();
         }
-        let from = if !self.told.is_empty() {
-            // The told text is in the answer as it was written, at its last place.
-            let tail = last_bytes(&self.told, 64);
+        let from = if !self.returned.is_empty() {
+            // The returned text is in the answer as it was written, at its last place.
+            let tail = last_bytes(&self.returned, 64);
             self.text.rfind(tail).map_or(self.text.len(), |at| at + tail.len())
         } else if self.has_reasoning {
             self.format.answer_start(&self.text).map_or(self.text.len(), |start| start.text)

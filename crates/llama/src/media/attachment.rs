@@ -152,7 +152,7 @@ fn sound(part: &Value, place: &str, senses: Senses) -> Result<Attachment, Engine
     if kind != "input_audio" || !senses.hears {
         let hint = match kind {
             "input_audio" => {
-                "this model does not hear; choose one with a projector for sound, or another engine"
+                "this model does not accept sound; choose one with a projector for sound, or another engine"
             }
             _ => "the embedded engine supports text, pictures and sound only",
         };

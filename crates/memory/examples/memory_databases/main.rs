@@ -5,10 +5,8 @@
 //! The text and the vectors are those of `memory_scale`. Without a URL, PostgreSQL is the server of the tests, which does not wait for
 //! the disk.
 
-#[path = "../memory_scale/text.rs"]
-mod text;
-#[path = "../memory_scale/vectors.rs"]
-mod vectors;
+#[path = "../common/mod.rs"]
+mod common;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,35 +14,20 @@ use std::time::{Duration, Instant};
 
 use hob_db::postgres::PostgresDatabase;
 use hob_memory::index::index;
-use hob_memory::search::{SearchPurpose, SearchRequest, search};
-use hob_memory::store::NewVector;
 use hob_memory::{
     IndexOptions, MemoryBackend, MemoryStore, POSTGRES_MIGRATIONS, PostgresMemoryStore, SqliteMemoryStore,
 };
 use hob_testkit::PostgresServer;
 use tokio_util::sync::CancellationToken;
 
-use text::Author;
-use vectors::{MODEL, Oracle, vector};
+use common::measure::{MeasuredMemory, QUESTIONS, Result, SearchTimes, TOP_K};
+use common::text::Author;
+use common::vectors::Oracle;
 
 const SIZES: [usize; 2] = [10_000, 100_000];
 
-/// Questions per kind, each asked once to warm up and once to measure.
-const QUESTIONS: usize = 200;
-
-/// Questions whose nearest vectors are computed by comparing all.
-const JUDGED: usize = 20;
-
-/// Passages per search.
-const TOP_K: usize = 10;
-
-/// Vectors that are written at once.
-const BATCH: usize = 2_000;
-
 /// Files on the disk at a time, in chunks.
 const LOT: usize = 20_000;
-
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1).peekable();
@@ -80,15 +63,13 @@ fn main() -> Result<()> {
 
 struct Bench {
     name: &'static str,
-    store: Arc<dyn MemoryStore>,
+    memory: MeasuredMemory,
     author: Author,
-    runtime: tokio::runtime::Runtime,
 }
 
 impl Bench {
     fn new(name: &'static str, store: Arc<dyn MemoryStore>) -> Result<Self> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build()?;
-        Ok(Bench { name, store, author: Author::new(), runtime })
+        Ok(Bench { name, memory: MeasuredMemory::new(store)?, author: Author::new() })
     }
 
     fn grow(mut self, directory: &Path, sizes: &[usize]) -> Result<()> {
@@ -100,20 +81,21 @@ impl Bench {
 
     /// Grows the memory to about `size` chunks, measures, and prints a row.
     fn measure(&mut self, directory: &Path, size: usize) -> Result<()> {
-        let before = self.store.size()?.chunks as usize;
+        let memory = &self.memory;
+        let before = memory.store.size()?.chunks as usize;
         let (mut chunks, mut indexing) = (before, Duration::ZERO);
         while chunks < size {
             let lot = self.author.write_files(directory, (size - chunks).min(LOT))?;
             let began = Instant::now();
             let options = IndexOptions::default();
-            let report = index(&*self.store, &lot, &options, &|_| {}, &CancellationToken::new())?;
+            let report = index(&*memory.store, &lot, &options, &|_| {}, &CancellationToken::new())?;
             indexing += began.elapsed();
             chunks += report.chunks as usize;
             std::fs::remove_dir_all(&lot)?;
         }
-        let adding = self.add_vectors()?;
+        let adding = memory.add_vectors()?;
         let began = Instant::now();
-        self.store.sync()?;
+        memory.store.sync()?;
         let building = began.elapsed();
 
         let oracle = Oracle::new(chunks);
@@ -125,63 +107,18 @@ impl Bench {
             rate(indexing),
             rate(adding),
             building.as_secs_f64(),
-            self.store.size()?.database_bytes as f64 / 1e6,
-            self.time(MemoryBackend::Sqlite, &questions, &oracle)?,
-            self.time(MemoryBackend::Sqlite, &keywords, &oracle)?,
-            self.time(MemoryBackend::Vector, &questions, &oracle)?,
-            self.time(MemoryBackend::Hybrid, &questions, &oracle)?,
-            self.recall(&oracle)?,
+            memory.store.size()?.database_bytes as f64 / 1e6,
+            shown(&memory.time(MemoryBackend::Sqlite, &questions, &oracle)?),
+            shown(&memory.time(MemoryBackend::Sqlite, &keywords, &oracle)?),
+            shown(&memory.time(MemoryBackend::Vector, &questions, &oracle)?),
+            shown(&memory.time(MemoryBackend::Hybrid, &questions, &oracle)?),
+            memory.recall(&oracle)?,
         );
         Ok(())
     }
+}
 
-    fn add_vectors(&self) -> Result<Duration> {
-        let (mut last, mut spent) = (0, Duration::ZERO);
-        loop {
-            let missing = self.store.without_vector(MODEL, last, BATCH)?;
-            let Some(newest) = missing.last() else { return Ok(spent) };
-            last = newest.chunk;
-            let new: Vec<NewVector> = missing
-                .iter()
-                .map(|chunk| NewVector { chunk: chunk.chunk, vector: vector(chunk.chunk) })
-                .collect();
-            let began = Instant::now();
-            self.store.add_vectors(MODEL, &new)?;
-            spent += began.elapsed();
-        }
-    }
-
-    /// The median and the 99th percentile.
-    fn time(&self, backend: MemoryBackend, questions: &[String], oracle: &Oracle) -> Result<String> {
-        let mut times = Vec::with_capacity(questions.len());
-        for is_warm in [false, true] {
-            for question in questions {
-                let began = Instant::now();
-                let wanted =
-                    SearchRequest { question, count: TOP_K, backend, purpose: SearchPurpose::UserRequest };
-                self.runtime.block_on(search(&self.store, oracle, wanted))?;
-                if is_warm {
-                    times.push(began.elapsed());
-                }
-            }
-        }
-        times.sort_unstable();
-        let at = |share: f64| {
-            let index = (times.len().saturating_sub(1) as f64 * share) as usize;
-            times.get(index).map_or(0.0, |time| time.as_secs_f64() * 1e3)
-        };
-        Ok(format!("{:.1} / {:.1} ms", at(0.5), at(0.99)))
-    }
-
-    /// The share of the nearest vectors that are found.
-    fn recall(&self, oracle: &Oracle) -> Result<f64> {
-        let mut found = 0;
-        for number in 0..JUDGED {
-            let question = oracle.question(number);
-            let near = self.store.find_vectors(MODEL, &question, TOP_K)?.unwrap_or_default();
-            let truth = oracle.nearest(&question, TOP_K);
-            found += near.iter().filter(|hit| truth.contains(&hit.chunk)).count();
-        }
-        Ok(found as f64 / (JUDGED * TOP_K) as f64)
-    }
+/// The median and the 99th percentile.
+fn shown(times: &SearchTimes) -> String {
+    format!("{:.1} / {:.1} ms", times.milliseconds(0.5), times.milliseconds(0.99))
 }

@@ -5,10 +5,10 @@
 //! because a model would take days for a million; they are clustered like real ones, and embedding the question is not part of
 //! the time.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod report;
 mod sides;
-mod text;
-mod vectors;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,35 +17,22 @@ use std::time::{Duration, Instant};
 use hob_memory::IndexOptions;
 use hob_memory::MemoryBackend;
 use hob_memory::index::index;
-use hob_memory::search::{SearchPurpose, SearchRequest, search};
-use hob_memory::store::NewVector;
 use hob_memory::store::{MemoryStore, SqliteMemoryStore};
 use tokio_util::sync::CancellationToken;
 
+use common::measure::{MeasuredMemory, QUESTIONS, Result, TOP_K};
+use common::text::Author;
+use common::vectors::{MODEL, Oracle};
 use report::{Latency, Row, peak_memory};
-use text::Author;
-use vectors::{MODEL, Oracle, vector};
 
 const SIZES: [usize; 3] = [10_000, 100_000, 1_000_000];
 
-/// Questions per kind, each asked once to warm up and once to measure.
-const QUESTIONS: usize = 200;
-
-/// Passages per search.
-const TOP_K: usize = 10;
-
-/// Vectors that are written at once.
-const BATCH: usize = 2_000;
-
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
-
 struct Bench {
-    store: Arc<dyn MemoryStore>,
+    memory: MeasuredMemory,
     database: PathBuf,
     texts: PathBuf,
     author: Author,
     options: IndexOptions,
-    runtime: tokio::runtime::Runtime,
 }
 
 fn main() -> Result<()> {
@@ -55,12 +42,11 @@ fn main() -> Result<()> {
     let texts = directory.path().join("texts");
     std::fs::create_dir(&texts)?;
     let mut bench = Bench {
-        store: Arc::new(SqliteMemoryStore::open(&database)?),
+        memory: MeasuredMemory::new(Arc::new(SqliteMemoryStore::open(&database)?))?,
         database,
         texts,
         author: Author::new(),
         options: IndexOptions::default(),
-        runtime: tokio::runtime::Builder::new_multi_thread().worker_threads(2).build()?,
     };
     let mut rows = Vec::new();
     report::print_head();
@@ -89,7 +75,8 @@ fn arguments() -> Result<(Option<PathBuf>, Vec<usize>)> {
 impl Bench {
     /// Grows the memory to `size` chunks, and measures.
     fn measure(&mut self, size: usize) -> Result<Row> {
-        let before = self.store.size()?;
+        let memory = &self.memory;
+        let before = memory.store.size()?;
         let written = Instant::now();
         let (mut chunks, mut bytes, mut spent) = (before.chunks as usize, 0, Duration::ZERO);
         // Files come in portions, so that there is never much text on disk.
@@ -97,7 +84,7 @@ impl Bench {
         while chunks + lot_size < size {
             let lot = self.author.write_files(&self.texts, lot_size)?;
             let began = Instant::now();
-            let report = index(&*self.store, &lot, &self.options, &|_| {}, &CancellationToken::new())?;
+            let report = index(&*memory.store, &lot, &self.options, &|_| {}, &CancellationToken::new())?;
             spent += began.elapsed();
             bytes += report.bytes;
             chunks += report.chunks as usize;
@@ -107,11 +94,11 @@ impl Bench {
         let indexing_memory = peak_memory();
         // The last portion measures each step.
         let lot = self.author.write_files(&self.texts, size.saturating_sub(chunks))?;
-        let sides = sides::measure(&*self.store, &lot, &self.options)?;
+        let sides = sides::measure(&*memory.store, &lot, &self.options)?;
         std::fs::remove_dir_all(&lot)?;
         chunks += sides.chunks;
         eprintln!("{chunks} chunks after {:.0?}", written.elapsed());
-        let vectors_took = self.add_vectors()?;
+        let vectors_took = memory.add_vectors()?;
 
         let questions = self.author.questions(QUESTIONS);
         let keywords = self.author.keywords(QUESTIONS);
@@ -126,29 +113,13 @@ impl Bench {
             vectors_per_second: (chunks as u64 - before.chunks) as f64 / vectors_took.as_secs_f64(),
             database_mb: size_of(&self.database) / 1e6,
             load_vectors_ms: self.first_search(&oracle)?.as_secs_f64() * 1e3,
-            words_question: self.time(MemoryBackend::Sqlite, &questions, &oracle)?,
-            words_keywords: self.time(MemoryBackend::Sqlite, &keywords, &oracle)?,
-            vector: self.time(MemoryBackend::Vector, &questions, &oracle)?,
-            hybrid: self.time(MemoryBackend::Hybrid, &questions, &oracle)?,
-            vector_recall: self.recall(&oracle)?,
+            words_question: Latency::of(&memory.time(MemoryBackend::Sqlite, &questions, &oracle)?),
+            words_keywords: Latency::of(&memory.time(MemoryBackend::Sqlite, &keywords, &oracle)?),
+            vector: Latency::of(&memory.time(MemoryBackend::Vector, &questions, &oracle)?),
+            hybrid: Latency::of(&memory.time(MemoryBackend::Hybrid, &questions, &oracle)?),
+            vector_recall: memory.recall(&oracle)?,
             searching_memory_mb: peak_memory() / 1e6,
         })
-    }
-
-    fn add_vectors(&self) -> Result<Duration> {
-        let (mut last, mut spent) = (0, Duration::ZERO);
-        loop {
-            let missing = self.store.without_vector(MODEL, last, BATCH)?;
-            let Some(newest) = missing.last() else { return Ok(spent) };
-            last = newest.chunk;
-            let new: Vec<NewVector> = missing
-                .iter()
-                .map(|chunk| NewVector { chunk: chunk.chunk, vector: vector(chunk.chunk) })
-                .collect();
-            let began = Instant::now();
-            self.store.add_vectors(MODEL, &new)?;
-            spent += began.elapsed();
-        }
     }
 
     /// A new process must read the signs of the vectors first.
@@ -157,35 +128,6 @@ impl Bench {
         let began = Instant::now();
         fresh.find_vectors(MODEL, &oracle.question(0), TOP_K)?;
         Ok(began.elapsed())
-    }
-
-    fn time(&self, backend: MemoryBackend, questions: &[String], oracle: &Oracle) -> Result<Latency> {
-        let mut times = Vec::with_capacity(questions.len());
-        for is_warm in [false, true] {
-            for question in questions {
-                let began = Instant::now();
-                let wanted =
-                    SearchRequest { question, count: TOP_K, backend, purpose: SearchPurpose::UserRequest };
-                self.runtime.block_on(search(&self.store, oracle, wanted))?;
-                if is_warm {
-                    times.push(began.elapsed());
-                }
-            }
-        }
-        Ok(Latency::of(times))
-    }
-
-    /// The share of the nearest vectors that the two passes find.
-    fn recall(&self, oracle: &Oracle) -> Result<f64> {
-        const ASKED: usize = 20;
-        let mut found = 0;
-        for number in 0..ASKED {
-            let question = oracle.question(number);
-            let near = self.store.find_vectors(MODEL, &question, TOP_K)?.unwrap_or_default();
-            let truth = oracle.nearest(&question, TOP_K);
-            found += near.iter().filter(|hit| truth.contains(&hit.chunk)).count();
-        }
-        Ok(found as f64 / (ASKED * TOP_K) as f64)
     }
 }
 

@@ -1,8 +1,8 @@
 //! The figures, as a table and as JSON.
 
-use std::time::Duration;
-
 use serde::Serialize;
+
+use crate::common::measure::SearchTimes;
 
 /// Median and 95th percentile in milliseconds.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -12,13 +12,8 @@ pub struct Latency {
 }
 
 impl Latency {
-    pub fn of(mut times: Vec<Duration>) -> Self {
-        times.sort_unstable();
-        let at = |share: f64| {
-            let index = (times.len().saturating_sub(1) as f64 * share) as usize;
-            times.get(index).map_or(0.0, |time| time.as_secs_f64() * 1e3)
-        };
-        Latency { p50_ms: at(0.5), p95_ms: at(0.95) }
+    pub fn of(times: &SearchTimes) -> Self {
+        Latency { p50_ms: times.milliseconds(0.5), p95_ms: times.milliseconds(0.95) }
     }
 }
 

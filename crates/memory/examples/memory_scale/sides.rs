@@ -11,7 +11,7 @@ use hob_memory::store::MemoryStore;
 use hob_memory::store::{NewChunk, NewSource, SourceStamp};
 use hob_memory::{IndexOptions, chunk, read_file};
 
-use crate::Result;
+use crate::common::measure::Result;
 use crate::report::processor_time;
 
 /// Chunks per write, as in indexing.

@@ -1,6 +1,6 @@
 //! The list of models that can be pulled by name: the two that Hob itself needs, and those of the data file `models.json`.
 //!
-//! Sizes and parameters in the file are approximate: the hub tells the exact ones, with a checksum, at the download.
+//! Sizes and parameters in the file are approximate: the hub has the exact ones, with a checksum, at the download.
 
 mod entry;
 mod pinned;

@@ -37,8 +37,8 @@ pub(crate) async fn live() -> Response {
     probe_answer(StatusCode::OK, json!({ "status": "ok" }))
 }
 
-/// Whether the process should get requests. Without the engine: a Hob whose engine is away answers with an error that says so, and
-/// all replicas share their engines.
+/// Whether the process should get requests. An engine that has answered once does not count: a Hob whose engine is away answers with an
+/// error that says so, and all replicas share their engines.
 ///
 /// The reason can name machines, so only the owner sees it.
 pub(crate) async fn ready(State(state): State<Arc<ServerState>>, extensions: Extensions) -> Response {

@@ -1,5 +1,5 @@
 //! The HTTP body of a streamed answer. [`StreamEncoder`] is the wire format; the body around it is the same for every API.
-//! Pieces that are ready together are sent in one write. While the engine is silent, the client hears that the connection lives.
+//! Pieces that are ready together are sent in one write. While the engine is silent, the client gets signs that the connection is open.
 
 use std::cell::Cell;
 use std::mem;
@@ -47,7 +47,7 @@ pub(crate) trait StreamEncoder: Send + Unpin + 'static {
     /// Appends the error of a broken stream, which is the last thing in it. The stream must not look complete.
     fn fail(&mut self, error: &ApiError, out: &mut Vec<u8>);
 
-    /// Appends something that clients pass over. It may come at any time, also before the first piece.
+    /// Appends something that clients ignore. It may come at any time, also before the first piece.
     fn keep_alive(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b": keep-alive\n\n");
     }
@@ -58,7 +58,7 @@ pub(crate) trait StreamEncoder: Send + Unpin + 'static {
     }
 }
 
-/// Appends a step of an agent as a comment: clients pass over it, and people can read it.
+/// Appends a step of an agent as a comment: clients ignore it, and people can read it.
 pub(crate) fn push_step(step: &AgentStep, out: &mut Vec<u8>) {
     out.extend_from_slice(b": hob ");
     out.extend_from_slice(step.name.as_bytes());
@@ -127,7 +127,7 @@ impl<E: StreamEncoder> AnswerBody<E> {
         Self::of(Source::Deltas(deltas), encoder, client)
     }
 
-    /// The body of an answer that has not begun. It begins with something that clients pass over: some wait for the first byte.
+    /// The body of an answer that has not begun. It begins with something that clients ignore: some wait for the first byte.
     pub(crate) fn pending(answer: PendingAnswer, encoder: E, client: StreamClient) -> Self {
         let mut body = Self::of(Source::Pending(answer), encoder, client);
         body.encoder.keep_alive(&mut body.out);

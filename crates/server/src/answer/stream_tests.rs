@@ -234,7 +234,7 @@ async fn a_client_of_a_silent_engine_hears_something_every_fifteen_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_of_an_engine_that_speaks_hears_nothing_else() {
+async fn a_stream_with_regular_text_has_no_keep_alive() {
     let slow = stream::iter(0..20).then(|_| async {
         sleep(Duration::from_secs(7)).await;
         Ok(Delta::text("a"))

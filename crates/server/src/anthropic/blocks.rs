@@ -176,7 +176,7 @@ impl WireBlock {
         }
     }
 
-    /// Whether it is the work of Anthropic's own tools, which is left out with a warning.
+    /// Whether it is the work of Anthropic's own tools, which is skipped with a warning.
     pub(super) fn is_of_server(&self) -> bool {
         SERVER_BLOCKS.contains(&self.kind.as_str())
     }

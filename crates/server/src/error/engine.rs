@@ -9,6 +9,9 @@ use super::ApiError;
 /// The type of errors of an engine, not of the request.
 const ENGINE_ERROR: &str = "engine_error";
 
+/// Seconds after which an engine that was started may answer.
+const RETRY_AFTER: u64 = 5;
+
 /// Whether clients of Anthropic and OpenAI have a name of this kind built in, so that changing the request is not the way out.
 fn is_built_in(model: &str) -> bool {
     ["claude-", "gpt-"].iter().any(|family| model.starts_with(family))
@@ -23,7 +26,8 @@ impl From<EngineError> for ApiError {
         match error {
             EngineError::Unreachable { .. } => {
                 let error = failed(StatusCode::BAD_GATEWAY, "engine_unreachable");
-                ApiError { message: format!("{message}. Run 'hob doctor' on the server's machine"), ..error }
+                let message = format!("{message}. Run 'hob doctor' on the server's machine");
+                ApiError { message, retry_after: Some(RETRY_AFTER), ..error }
             }
             EngineError::Limit(limit) => Self::limit_reached(limit),
             EngineError::Timeout { .. } => failed(StatusCode::GATEWAY_TIMEOUT, "engine_timeout"),

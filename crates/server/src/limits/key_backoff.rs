@@ -146,7 +146,7 @@ mod tests {
             assert_eq!(backoff.refused_for(ip(OTHER), now), None, "it may try again");
         }
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
-        assert_eq!(backoff.refused_for(ip("192.0.2.8"), now), None, "nobody else is slowed");
+        assert_eq!(backoff.refused_for(ip("192.0.2.8"), now), None, "no other caller is slowed");
         backoff.was_right(ip(OTHER));
         backoff.was_wrong(ip(OTHER), now);
         assert_eq!(backoff.refused_for(ip(OTHER), now), None);

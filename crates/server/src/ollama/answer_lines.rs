@@ -258,7 +258,7 @@ impl StreamEncoder for AnswerLines {
             // The API has no field for it.
             Delta::ReasoningSeal { .. } => {}
             Delta::ToolCall(piece) => self.call_piece(piece),
-            // A line without words: clients of Ollama pass over a field that they do not know.
+            // A line without words: clients of Ollama ignore a field that they do not know.
             Delta::Step(step) => {
                 self.begin(out);
                 self.form.push_words(&Words { role: "assistant", ..Words::default() }, out);

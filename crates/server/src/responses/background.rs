@@ -7,8 +7,9 @@ use std::{fmt, io};
 use axum::body::Body;
 use axum::response::Response;
 use futures::StreamExt;
-use hob_conversations::StoredResponse;
-use hob_core::{Caller, Delta, EngineError, Moment, ReplyMode};
+use hob_conversations::responses::RESPONSE_LEASE;
+use hob_conversations::{ResponseLease, StoredResponse};
+use hob_core::{Caller, Delta, EngineError, ReplyMode};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, interval_at};
 use tracing::Instrument;
@@ -25,9 +26,8 @@ use crate::error::ApiError;
 use crate::state::ServerState;
 use crate::warning_header::with_warnings;
 
-/// A response whose task has not renewed its lease for this time has failed. Tasks renew it more often.
-const LEASE: Duration = Duration::from_secs(60);
-const RENEWED_EVERY: Duration = Duration::from_secs(20);
+/// How often the lease is renewed: two attempts may fail.
+const RENEWED_EVERY: Duration = Duration::from_secs(RESPONSE_LEASE.as_secs() / 3);
 
 /// The events of a response after the one of this number, as they come.
 pub(super) fn follow(run: &BackgroundRun, starting_after: Option<usize>) -> Result<Response, ApiError> {
@@ -81,10 +81,6 @@ pub(super) async fn start(state: &Arc<ServerState>, new: NewRun) -> Result<Respo
         None => follow(&run, None)?,
     };
     Ok(with_warnings(response, warnings.iter()))
-}
-
-fn lease() -> Moment {
-    Moment::of(SystemTime::now() + LEASE)
 }
 
 /// How a run ended.
@@ -203,7 +199,7 @@ async fn answer(
 async fn save(keeper: &Arc<Keeper>, queued: Vec<u8>) -> Result<(), ApiError> {
     let writer = Arc::clone(keeper);
     let work = move || {
-        let queued: StoredResponse = writer.response(queued, Some(lease()));
+        let queued: StoredResponse = writer.response(queued, Some(ResponseLease::Held));
         writer.store.save(&writer.owner, &queued, None, SystemTime::now())
     };
     keeper.state.blocking.run(work).await.map(drop).map_err(|error| ApiError::store_failed(&error))
@@ -213,7 +209,7 @@ async fn save(keeper: &Arc<Keeper>, queued: Vec<u8>) -> Result<(), ApiError> {
 async fn update(keeper: &Arc<Keeper>, in_progress: Vec<u8>) -> bool {
     let writer = Arc::clone(keeper);
     let work = move || {
-        let response = writer.response(in_progress, Some(lease()));
+        let response = writer.response(in_progress, Some(ResponseLease::Held));
         let updated = writer.store.update(&writer.owner, &response, None, SystemTime::now());
         updated.map(|updated| updated.is_some())
     };
@@ -223,7 +219,7 @@ async fn update(keeper: &Arc<Keeper>, in_progress: Vec<u8>) -> bool {
 /// Extends the lease. Whether the response is still to be written.
 async fn renew(keeper: &Arc<Keeper>) -> bool {
     let writer = Arc::clone(keeper);
-    let work = move || writer.store.renew(&writer.owner, &writer.id, lease());
+    let work = move || writer.store.renew(&writer.owner, &writer.id);
     is_wanted(keeper, keeper.state.blocking.run(work).await)
 }
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use hob_conversations::responses::limits::{MAX_CHAIN_BYTES, MAX_CONVERSATION_BYTES, MAX_CONVERSATION_ITEMS};
-use hob_conversations::{FoundItems, ItemPage, ResponseChain, ResponseOwner, ResponseStore, StoredResponse};
-use hob_core::Moment;
+use hob_conversations::{
+    FoundItems, ItemPage, ResponseChain, ResponseLease, ResponseOwner, ResponseStore, StoredResponse,
+};
 use serde_json::Value;
 
 use super::output::response_of;
@@ -37,7 +38,7 @@ pub(super) async fn complete(
 
 /// Whether a process still writes this response.
 pub(super) fn is_running(response: &StoredResponse) -> bool {
-    response.lease.is_some_and(|lease| lease > Moment::of(SystemTime::now()))
+    response.lease == Some(ResponseLease::Held)
 }
 
 /// What one caller has stored.

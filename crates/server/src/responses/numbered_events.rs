@@ -28,7 +28,7 @@ impl EventNumbers {
         self.next += 1;
     }
 
-    /// The event that tells of an error.
+    /// The event of an error.
     pub(super) fn push_error(&mut self, error: &ApiError, out: &mut Vec<u8>) {
         push_error_event(error, self.next, out);
         self.next += 1;

@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request, State};
 use axum::response::Response;
-use hob_conversations::{FoundItems, ResponseOwner, ResponseStore, StoredResponse};
+use hob_conversations::{FoundItems, ResponseLease, ResponseOwner, ResponseStore, StoredResponse};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -197,8 +197,7 @@ pub(crate) async fn input_items(
 
 /// A stored response as a body. One whose lease has expired has failed.
 fn body(response: StoredResponse) -> Result<Vec<u8>, ApiError> {
-    let is_abandoned = response.lease.is_some() && !is_running(&response);
-    if !is_abandoned {
+    if response.lease != Some(ResponseLease::Expired) {
         return Ok(response.body.into_bytes());
     }
     let mut object = parse(&response.body)?;

@@ -11,9 +11,10 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use hob_conversations::responses::limits::MAX_RESPONSE_BYTES;
 use hob_conversations::{
-    Appended, ConversationAppend, ConversationItem, ResponseOwner, ResponseStore, StoredResponse,
+    Appended, ConversationAppend, ConversationItem, ResponseLease, ResponseOwner, ResponseStore,
+    StoredResponse,
 };
-use hob_core::{AnswerWarning, Backoff, Moment};
+use hob_core::{AnswerWarning, Backoff};
 use hob_db::DatabaseError;
 use http_body::{Body, Frame};
 
@@ -164,7 +165,7 @@ impl Keeper {
     }
 
     /// The response as it is stored.
-    pub(super) fn response(&self, body: Vec<u8>, lease: Option<Moment>) -> StoredResponse {
+    pub(super) fn response(&self, body: Vec<u8>, lease: Option<ResponseLease>) -> StoredResponse {
         StoredResponse {
             id: self.id.clone(),
             previous: self.previous.clone(),

@@ -48,7 +48,7 @@ test("the oldest beyond the bound makes place", () => {
   assert.equal(titles.at(-1), "c3");
 });
 
-test("a full storage is told, and nothing is lost for it", () => {
+test("a full storage is reported, and nothing is lost", () => {
   const storage = new Storage(2000);
   const store = new ConversationStore(storage);
   assert.ok(store.keep(conversation("small", 1)));
@@ -59,7 +59,7 @@ test("a full storage is told, and nothing is lost for it", () => {
   assert.deepEqual(plain(store.choice()), { model: "default", agent: "" });
 });
 
-test("what other programs left in the storage harms nobody", () => {
+test("what other programs left in the storage does no harm", () => {
   const storage = new Storage();
   const good = conversation("good", 1);
   new ConversationStore(storage).keep(good);
@@ -83,7 +83,7 @@ test("an answer that was under way when the page was closed is no whole answer",
   assert.deepEqual([state, trouble, content], ["broken", "The page was closed before the answer ended.", "half"]);
 });
 
-test("what somebody thought of an answer is kept with it", () => {
+test("the rating of an answer is saved with it", () => {
   const store = new ConversationStore(new Storage());
   const kept = conversation("a", 1, [newQuestion("a"), { ...answered("b"), id: "chatcmpl-1", rating: "good" }]);
   store.keep(kept);

@@ -66,7 +66,7 @@ test("a stream that ends without [DONE] is broken, wherever it is cut", async ()
   }
 });
 
-test("an error in the stream is told in its own words, and nothing behind it counts", async () => {
+test("an error in the stream is shown in its own words, and nothing behind it counts", async () => {
   const error = 'data: {"error":{"message":"vllm ended its answer"}}\n\n';
   await assert.rejects(read(bytesOf(chunk({ content: "Hi" }) + error + "data: [DONE]\n\n")), isChatError(/^vllm ended its answer$/));
   await assert.rejects(read(bytesOf('event: error\ndata: {"message":"x"}\n\n')), isChatError(/broke off/));

@@ -56,7 +56,8 @@ pub(in crate::store) fn postgres() -> TestStore {
 
 pub(in crate::store) fn open_postgres(url: &str) -> Arc<dyn TaskStore> {
     let options = url.parse().expect("a URL");
-    task_store(PostgresDatabase::new(options, &[POSTGRES_MIGRATIONS]).expect("made"))
+    let database = PostgresDatabase::new(options, &[POSTGRES_MIGRATIONS]).expect("made");
+    Arc::new(PostgresTaskStore::with_simulated_time(database))
 }
 
 pub(in crate::store) fn claimant(owner: &str) -> Claimant {

@@ -271,7 +271,7 @@ fn only_engines_on_this_machine_are_measured() {
     let measures = |key: &str, address: &str| meters.begin(&EngineAt::new(key, address)).is_some();
     for here in ["http://localhost:8000", "http://127.0.0.1:8000", "http://[::1]:8000/v1"] {
         assert!(measures("vllm", here), "{here}");
-        assert!(!measures("litellm", here), "nobody knows where LiteLLM asks: {here}");
+        assert!(!measures("litellm", here), "it is not known where LiteLLM asks: {here}");
     }
     for elsewhere in ["http://192.168.1.20:8000", "https://gpu.example.com", "http://box:8000"] {
         assert!(!measures("vllm", elsewhere), "{elsewhere}");

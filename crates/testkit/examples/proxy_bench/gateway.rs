@@ -109,7 +109,7 @@ impl Gateway {
         let port = match kind {
             Kind::StandIn => {
                 let mut line = String::new();
-                output.read_line(&mut line).expect("it tells its port");
+                output.read_line(&mut line).expect("it prints its port");
                 line.trim().parse().expect("a port")
             }
             _ => port,

@@ -117,7 +117,7 @@ pub fn percentile(sorted: &[Duration], share: f64) -> Duration {
     sorted.get(at as usize).copied().unwrap_or_default()
 }
 
-/// Portkey is told by each request which engine is meant; the others pass over it.
+/// Each request names the engine for Portkey; the others ignore it.
 static ENGINE: OnceLock<u16> = OnceLock::new();
 
 /// All requests from now on are meant for the engine at this port.

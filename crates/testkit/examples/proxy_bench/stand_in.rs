@@ -102,7 +102,7 @@ fn event(text: &str) -> Vec<u8> {
     format!("{:x}\r\n{text}\r\n", text.len()).into_bytes()
 }
 
-/// Listens on a free port, tells it on stdout, and answers until it is killed.
+/// Listens on a free port, prints it on stdout, and answers until it is killed.
 pub fn run() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     println!("{}", listener.local_addr().expect("an address").port());

@@ -129,7 +129,7 @@ impl HtmlRenderer {
                 self.link(&format!("mailto:{dest_url}"), "")
             }
             Tag::Link { dest_url, .. } => self.link(&dest_url, ""),
-            // A browser that loads an image tells another server that it is being looked at.
+            // A browser that loads an image shows another server that the page is read.
             Tag::Image { dest_url, .. } => self.link(&dest_url, "🖼 "),
             // The parser has the other kinds switched off.
             _ => self.element("", ""),

@@ -26,10 +26,17 @@ pub(super) fn take(
     Ok(Some(id))
 }
 
-pub(super) fn settle(transaction: &mut PostgresTransaction<'_>, id: i64) -> Result<bool, QueryError> {
-    let settled = transaction
-        .execute("UPDATE channel_inbox SET message = NULL WHERE id = $1 AND message IS NOT NULL", &[&id])?;
-    Ok(settled > 0)
+/// Returns the number of this transaction if it settles the message; `None` if that was done already.
+pub(super) fn settle(
+    transaction: &mut PostgresTransaction<'_>,
+    id: i64,
+) -> Result<Option<String>, QueryError> {
+    let settled = transaction.query_opt(
+        "UPDATE channel_inbox SET message = NULL WHERE id = $1 AND message IS NOT NULL
+         RETURNING pg_current_xact_id()::text",
+        &[&id],
+    )?;
+    Ok(settled.map(|row| row.try_get(0)).transpose()?)
 }
 
 pub(super) fn reopen(

@@ -4,10 +4,13 @@ mod history;
 mod inbox;
 mod shared;
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use hob_db::postgres::{PostgresDatabase, PostgresMigrations};
+use hob_db::postgres::{PostgresDatabase, PostgresMigrations, TransactionEnd};
 use hob_db::{ChangeWatch, DatabaseError, Durability};
+use parking_lot::Mutex;
 
 use super::{
     ChannelStore, Exchange, HistoryLine, LeaseClaim, LeaseOutcome, NewRequest, RequestState,
@@ -24,11 +27,17 @@ pub const POSTGRES_MIGRATIONS: PostgresMigrations = PostgresMigrations {
 #[derive(Clone)]
 pub struct PostgresChannelStore {
     database: PostgresDatabase,
+    /// Messages whose settlement failed, with the numbers of its transactions: if the connection broke during the commit, this process
+    /// has settled the message, not another one.
+    unconfirmed: Arc<Mutex<HashMap<i64, String>>>,
 }
+
+/// The most of them. Those of messages that were not tried again stay.
+const MAX_UNCONFIRMED: usize = 1_000;
 
 impl PostgresChannelStore {
     pub fn new(database: PostgresDatabase) -> Self {
-        PostgresChannelStore { database }
+        PostgresChannelStore { database, unconfirmed: Arc::default() }
     }
 }
 
@@ -43,7 +52,23 @@ impl ChannelStore for PostgresChannelStore {
     }
 
     fn settle(&self, id: i64) -> Result<bool, DatabaseError> {
-        self.database.write(|transaction| inbox::settle(transaction, id))
+        let earlier = self.unconfirmed.lock().remove(&id);
+        let mut number = None;
+        let settled = self.database.write(|transaction| {
+            number = inbox::settle(transaction, id)?;
+            match (&number, &earlier) {
+                (None, Some(earlier)) => Ok(transaction.end_of(earlier)? == TransactionEnd::Committed),
+                (number, _) => Ok(number.is_some()),
+            }
+        });
+        if let (Err(_), Some(number)) = (&settled, number.or(earlier)) {
+            let mut unconfirmed = self.unconfirmed.lock();
+            if unconfirmed.len() >= MAX_UNCONFIRMED {
+                unconfirmed.clear();
+            }
+            unconfirmed.insert(id, number);
+        }
+        settled
     }
 
     fn reopen(&self, id: i64, message: &str) -> Result<(), DatabaseError> {
@@ -105,5 +130,34 @@ impl SharedChannelStore for PostgresChannelStore {
 
     fn watch_requests(&self) -> Result<ChangeWatch, DatabaseError> {
         self.database.watch(shared::TOPIC)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_testkit::PostgresServer;
+
+    use super::*;
+
+    #[test]
+    fn a_message_that_was_settled_when_the_connection_broke_is_still_answered_by_this_process() {
+        let created = PostgresServer::shared().create_database();
+        let open = || {
+            let options = created.url().parse().expect("a URL");
+            PostgresChannelStore::new(PostgresDatabase::new(options, &[POSTGRES_MIGRATIONS]).expect("opened"))
+        };
+        let (store, other) = (open(), open());
+        let id = store.take(Some("a"), "hello", SystemTime::UNIX_EPOCH).expect("written").expect("new");
+        let mut number = None;
+        let committed = store.database.write(|transaction| {
+            number = inbox::settle(transaction, id)?;
+            Ok(())
+        });
+        committed.expect("settled");
+        // As if the answer to the commit had been lost.
+        store.unconfirmed.lock().insert(id, number.expect("a number"));
+        assert!(!other.settle(id).expect("asked"), "another process does not answer it");
+        assert!(store.settle(id).expect("asked"));
+        assert!(!store.settle(id).expect("asked"), "once");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hob_db::postgres::{PostgresTransaction, QueryError, Row, SqlText};
+use hob_db::postgres::{PostgresTransaction, QueryError, Row, SERVER_CLOCK, SqlText};
 
 use crate::store::{LeaseClaim, LeaseOutcome, MAX_WAITING_REQUESTS, NewRequest, RequestState, TakenRequest};
 
@@ -20,12 +20,13 @@ pub(super) fn hold(
 ) -> Result<LeaseOutcome, QueryError> {
     let LeaseClaim { channel, holder, lease, status, problem } = *claim;
     let held = transaction.execute(
-        "INSERT INTO channel_lease AS lease (channel, holder, ends, status, problem)
-         VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $3, $4, $5)
-         ON CONFLICT (channel) DO UPDATE
-            SET holder = excluded.holder, ends = excluded.ends, status = excluded.status, problem = excluded.problem
-            WHERE lease.holder = excluded.holder
-                OR lease.ends < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+        &format!(
+            "INSERT INTO channel_lease AS lease (channel, holder, ends, status, problem)
+             VALUES ($1, $2, {SERVER_CLOCK} + $3, $4, $5)
+             ON CONFLICT (channel) DO UPDATE
+                SET holder = excluded.holder, ends = excluded.ends, status = excluded.status, problem = excluded.problem
+                WHERE lease.holder = excluded.holder OR lease.ends < {SERVER_CLOCK}"
+        ),
         &[&channel, &holder, &microseconds(lease), &status, &problem.map(SqlText)],
     )?;
     if held > 0 {
@@ -61,9 +62,10 @@ pub(super) fn ask_holder(
         return Ok(false);
     }
     transaction.execute(
-        "INSERT INTO channel_outbox (channel, key, request, ends)
-         VALUES ($1, $2, $3, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $4)
-         ON CONFLICT (key) DO NOTHING",
+        &format!(
+            "INSERT INTO channel_outbox (channel, key, request, ends) VALUES ($1, $2, $3, {SERVER_CLOCK} + $4)
+             ON CONFLICT (key) DO NOTHING"
+        ),
         &[&channel, &SqlText(request.key), &SqlText(request.request), &microseconds(request.wait)],
     )?;
     transaction.notify(TOPIC)?;
@@ -97,9 +99,10 @@ pub(super) fn take_requests(
     most: usize,
 ) -> Result<Vec<TakenRequest>, QueryError> {
     transaction.execute(
-        "DELETE FROM channel_outbox WHERE id IN (
-            SELECT id FROM channel_outbox
-            WHERE ends < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FOR UPDATE SKIP LOCKED)",
+        &format!(
+            "DELETE FROM channel_outbox WHERE id IN (
+                SELECT id FROM channel_outbox WHERE ends < {SERVER_CLOCK} FOR UPDATE SKIP LOCKED)"
+        ),
         &[],
     )?;
     let most = i64::try_from(most).unwrap_or(i64::MAX);

@@ -89,7 +89,7 @@ fn a_retry_replaces_only_its_own_saved_turn() {
         session.handle_input(line);
         session.answered(answer.into(), TurnEnding::Complete, "m".into()).expect("to be kept").place
     };
-    // The session is not told that anything was saved, as when the disk is full.
+    // The session does not learn that anything was saved, as when the disk is full.
     assert_eq!(answer("/retry", "better"), SaveTarget::InsteadOf(kept(1)));
     assert_eq!(answer("/retry", "best"), SaveTarget::InsteadOf(kept(1)), "the first answer is still there");
     assert_eq!(answer("b", "lost"), SaveTarget::EndOf(Some(id("7"))));

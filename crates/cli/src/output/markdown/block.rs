@@ -14,7 +14,7 @@ use crate::output::text::printable;
 /// The longest rule.
 const RULE: usize = 40;
 
-/// The block in lines, without a newline at the end. What a block begins with stays what it begins with when the block goes on.
+/// The block in lines, without a newline at the end. The beginning of a block stays the same when more of the block arrives.
 pub fn render(source: &str, look: MarkdownLook) -> String {
     let mut renderer = Renderer {
         source,

@@ -70,7 +70,7 @@ fn certain(text: &str) -> Certain {
             Event::Start(Tag::CodeBlock(_)) => {
                 is_code = true;
                 if range.end >= text.trim_end().len() {
-                    // Its last line goes on.
+                    // Its last line continues.
                     let line = text.rfind('\n').map_or(0, |at| at + 1);
                     return Certain { end: line.max(range.start), wholes };
                 }

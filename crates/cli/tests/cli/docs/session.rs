@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use hob_testkit::{FakeServer, Gateway, GatewayScript};
+use hob_testkit::{FakeServer, Gateway, GatewayScript, tied_command};
 use tokio::process::Command;
 use tokio::time::timeout;
 use toml::{Table, Value};
@@ -210,7 +210,7 @@ impl Session {
     }
 
     fn command(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
+        let mut command = Command::from(tied_command(program));
         command
             .env_clear()
             .env("PATH", &self.path)

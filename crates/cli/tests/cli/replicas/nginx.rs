@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use hob_testkit::{free_port, repository};
+use hob_testkit::{free_port, repository, tied_command};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
@@ -46,7 +46,7 @@ impl Nginx {
             site = path("site.conf"),
         );
         std::fs::write(path("nginx.conf"), main).expect("a file");
-        let mut child = Command::new(program())
+        let mut child = Command::from(tied_command(program()))
             .args(["-p", &path(""), "-c", &path("nginx.conf"), "-e", &path("log")])
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -7,13 +7,13 @@ mod responses;
 use std::time::SystemTime;
 
 use hob_core::Moment;
-use hob_db::postgres::{PostgresDatabase, PostgresTransaction, QueryError, Row, SqlText};
+use hob_db::postgres::{PostgresDatabase, PostgresTransaction, QueryError, Row, SERVER_CLOCK, SqlText};
 use hob_db::{DatabaseError, Durability};
 
 use super::prune::{PruneSchedule, Stored};
 use super::{
-    Appended, ConversationAppend, ConversationItem, FoundItems, ItemPage, ResponseChain, ResponseOwner,
-    ResponseStore, StoredConversation, StoredResponse,
+    Appended, ConversationAppend, ConversationItem, FoundItems, ItemPage, ResponseChain, ResponseLease,
+    ResponseOwner, ResponseStore, StoredConversation, StoredResponse,
 };
 use prune::prune;
 
@@ -101,12 +101,15 @@ impl ResponseStore for PostgresResponseStore {
         })
     }
 
-    fn renew(&self, owner: &ResponseOwner, id: &str, lease: Moment) -> Result<bool, DatabaseError> {
+    fn renew(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError> {
         // A lease that is lost with the server is renewed a moment later.
         self.database.write_with(Durability::ProcessEnd, |transaction| {
             let renewed = transaction.execute(
-                "UPDATE stored_response SET lease = $3 WHERE owner = $1 AND id = $2 AND lease IS NOT NULL",
-                &[&SqlText(owner.as_str()), &SqlText(id), &lease.microseconds()],
+                &format!(
+                    "UPDATE stored_response SET lease = {SERVER_CLOCK} + $3
+                     WHERE owner = $1 AND id = $2 AND lease IS NOT NULL"
+                ),
+                &[&SqlText(owner.as_str()), &SqlText(id), &ResponseLease::Held.microseconds()],
             )?;
             Ok(renewed > 0)
         })

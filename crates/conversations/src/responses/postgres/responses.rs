@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::time::SystemTime;
 
 use hob_core::Moment;
-use hob_db::postgres::{PostgresTransaction, QueryError, Row, SqlText};
+use hob_db::postgres::{PostgresTransaction, QueryError, Row, SERVER_CLOCK, SqlText};
 
 use super::text;
 use crate::responses::limits::{MAX_CHAIN, MAX_CHAIN_BYTES};
 use crate::responses::prune::number;
-use crate::responses::{ResponseChain, ResponseOwner, StoredResponse};
+use crate::responses::{ResponseChain, ResponseLease, ResponseOwner, StoredResponse};
 
 pub(super) fn save(
     transaction: &mut PostgresTransaction<'_>,
@@ -19,17 +19,19 @@ pub(super) fn save(
 ) -> Result<(), QueryError> {
     let StoredResponse { id, previous, body, input, lease } = response;
     transaction.execute(
-        "INSERT INTO stored_response (id, owner, previous, body, input, lease, bytes, last_used)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-         ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, previous = excluded.previous, body = excluded.body,
-            input = excluded.input, lease = excluded.lease, bytes = excluded.bytes, last_used = excluded.last_used",
+        &format!(
+            "INSERT INTO stored_response (id, owner, previous, body, input, lease, bytes, last_used)
+             VALUES ($1, $2, $3, $4, $5, {SERVER_CLOCK} + $6, $7, $8)
+             ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, previous = excluded.previous, body = excluded.body,
+                input = excluded.input, lease = excluded.lease, bytes = excluded.bytes, last_used = excluded.last_used"
+        ),
         &[
             &SqlText(id),
             &SqlText(owner.as_str()),
             &previous.as_deref().map(SqlText),
             &SqlText(body),
             &SqlText(input),
-            &lease.map(Moment::microseconds),
+            &lease.map(ResponseLease::microseconds),
             &number(body.len() + input.len()),
             &Moment::of(now).microseconds(),
         ],
@@ -46,15 +48,18 @@ pub(super) fn update(
 ) -> Result<bool, QueryError> {
     let StoredResponse { id, previous, body, input, lease } = response;
     let updated = transaction.execute(
-        "UPDATE stored_response SET previous = $3, body = $4, input = $5, lease = $6, bytes = $7, last_used = $8
-         WHERE id = $1 AND owner = $2 AND lease IS NOT NULL",
+        &format!(
+            "UPDATE stored_response SET previous = $3, body = $4, input = $5, lease = {SERVER_CLOCK} + $6, bytes = $7,
+                last_used = $8
+             WHERE id = $1 AND owner = $2 AND lease IS NOT NULL"
+        ),
         &[
             &SqlText(id),
             &SqlText(owner.as_str()),
             &previous.as_deref().map(SqlText),
             &SqlText(body),
             &SqlText(input),
-            &lease.map(Moment::microseconds),
+            &lease.map(ResponseLease::microseconds),
             &number(body.len() + input.len()),
             &Moment::of(now).microseconds(),
         ],
@@ -68,10 +73,15 @@ pub(super) fn find(
     id: &str,
 ) -> Result<Option<StoredResponse>, QueryError> {
     let row = transaction.query_opt(
-        "SELECT id, previous, body, input, lease FROM stored_response WHERE owner = $1 AND id = $2",
+        &format!("SELECT {} FROM stored_response WHERE owner = $1 AND id = $2", columns()),
         &[&SqlText(owner.as_str()), &SqlText(id)],
     )?;
     row.as_ref().map(response).transpose()
+}
+
+/// The columns that [`response`] reads.
+fn columns() -> String {
+    format!("id, previous, body, input, lease > {SERVER_CLOCK}")
 }
 
 fn response(row: &Row) -> Result<StoredResponse, QueryError> {
@@ -80,7 +90,7 @@ fn response(row: &Row) -> Result<StoredResponse, QueryError> {
         previous: row.try_get::<_, Option<SqlText<String>>>(1)?.map(|previous| previous.0),
         body: text(row, 2)?,
         input: text(row, 3)?,
-        lease: row.try_get::<_, Option<i64>>(4)?.map(Moment::from_microseconds),
+        lease: row.try_get::<_, Option<bool>>(4)?.map(ResponseLease::read),
     })
 }
 
@@ -96,7 +106,7 @@ pub(super) fn chain(
         return Ok(end);
     }
     let rows = transaction.query(
-        "SELECT id, previous, body, input, lease FROM stored_response WHERE owner = $1 AND id = ANY($2)",
+        &format!("SELECT {} FROM stored_response WHERE owner = $1 AND id = ANY($2)", columns()),
         &[&SqlText(owner.as_str()), &keys(&ids)],
     )?;
     let mut found = HashMap::with_capacity(rows.len());

@@ -14,7 +14,7 @@ use super::limits::{MAX_CHAIN, MAX_CHAIN_BYTES, MAX_CONVERSATION_BYTES, MAX_CONV
 use super::prune::{PruneSchedule, Stored, number};
 use super::{
     Appended, ConversationAppend, ConversationItem, FoundItems, ItemOrder, ItemPage, ResponseChain,
-    ResponseOwner, ResponseStore, StoredConversation, StoredResponse,
+    ResponseLease, ResponseOwner, ResponseStore, StoredConversation, StoredResponse,
 };
 
 use prune::prune;
@@ -161,12 +161,12 @@ impl ResponseStore for SqliteResponseStore {
         })
     }
 
-    fn renew(&self, owner: &ResponseOwner, id: &str, lease: Moment) -> Result<bool, DatabaseError> {
+    fn renew(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError> {
         self.write(|transaction| {
             let mut statement = transaction.prepare_cached(
                 "UPDATE stored_response SET lease = ?3 WHERE owner = ?1 AND id = ?2 AND lease IS NOT NULL",
             )?;
-            Ok(statement.execute(params![owner.as_str(), id, lease.microseconds()])? > 0)
+            Ok(statement.execute(params![owner.as_str(), id, lease_until(ResponseLease::Held)])? > 0)
         })
     }
 
@@ -336,6 +336,15 @@ fn conversation_item(row: &Row<'_>) -> rusqlite::Result<ConversationItem> {
     Ok(ConversationItem { id: row.get(0)?, item: row.get(1)? })
 }
 
+/// The clock of the leases: all processes that use the file have the same one.
+fn clock() -> i64 {
+    Moment::of(SystemTime::now()).microseconds()
+}
+
+fn lease_until(lease: ResponseLease) -> i64 {
+    clock().saturating_add(lease.microseconds())
+}
+
 const COLUMNS: &str = "id, previous, body, input, lease";
 
 fn response(row: &Row<'_>) -> rusqlite::Result<StoredResponse> {
@@ -344,7 +353,7 @@ fn response(row: &Row<'_>) -> rusqlite::Result<StoredResponse> {
         previous: row.get(1)?,
         body: row.get(2)?,
         input: row.get(3)?,
-        lease: row.get::<_, Option<i64>>(4)?.map(Moment::from_microseconds),
+        lease: row.get::<_, Option<i64>>(4)?.map(|until| ResponseLease::read(until > clock())),
     })
 }
 
@@ -401,7 +410,7 @@ fn write_response(
             previous,
             body,
             input,
-            lease.map(Moment::microseconds),
+            lease.map(lease_until),
             number(body.len() + input.len()),
             Moment::of(now).microseconds()
         ])

@@ -66,6 +66,7 @@ on_both_databases!(sqlite, postgres:
     what_was_not_used_for_the_longest_time_makes_room,
     what_is_old_or_large_makes_room,
     a_response_that_was_deleted_while_it_was_written_stays_deleted,
+    a_lease_lasts_by_the_clock_of_the_database,
     a_conversation_has_its_items_in_order,
     a_conversation_takes_so_many_items_and_bytes,
     an_id_is_in_a_conversation_once,
@@ -147,7 +148,7 @@ fn what_belongs_to_one_caller_is_not_there_for_another(new: NewResponses) {
         assert_eq!(store.find(stranger, &id).expect("read"), None);
         assert_eq!(store.chain(stranger, &id, at(2)).expect("read"), ResponseChain::Missing(id.clone()));
         assert_eq!(store.update(stranger, &response(&id, None), None, at(2)).expect("written"), None);
-        assert!(!store.renew(stranger, &id, Moment::of(at(9))).expect("written"));
+        assert!(!store.renew(stranger, &id).expect("written"));
         assert!(!store.delete(stranger, &id).expect("written"));
         assert_eq!(store.conversation(stranger, &chat).expect("read"), None);
         assert_eq!(
@@ -243,15 +244,13 @@ fn what_is_old_or_large_makes_room(new: NewResponses) {
 fn a_response_that_was_deleted_while_it_was_written_stays_deleted(new: NewResponses) {
     let store = new();
     let owner = ResponseOwner::owner();
-    let lease = Some(Moment::of(at(60)));
-    let running = StoredResponse { lease, ..response("a", None) };
+    let running = StoredResponse { lease: Some(ResponseLease::Held), ..response("a", None) };
     store.save(&owner, &running, None, at(1)).expect("written");
-    assert!(store.renew(&owner, "a", Moment::of(at(90))).expect("written"));
-    let renewed = StoredResponse { lease: Some(Moment::of(at(90))), ..running };
-    assert_eq!(store.find(&owner, "a").expect("read"), Some(renewed));
+    assert!(store.renew(&owner, "a").expect("written"));
+    assert_eq!(store.find(&owner, "a").expect("read"), Some(running));
     let updated = store.update(&owner, &response("a", None), None, at(2)).expect("written");
     assert_eq!(updated, Some(Appended::Yes));
-    assert!(!store.renew(&owner, "a", Moment::of(at(120))).expect("written"));
+    assert!(!store.renew(&owner, "a").expect("written"));
     let late = StoredResponse { body: "late".into(), ..response("a", None) };
     assert_eq!(store.update(&owner, &late, None, at(2)).expect("written"), None, "it has ended");
     assert_eq!(
@@ -262,6 +261,24 @@ fn a_response_that_was_deleted_while_it_was_written_stays_deleted(new: NewRespon
     store.delete(&owner, "a").expect("written");
     assert_eq!(store.update(&owner, &response("a", None), None, at(3)).expect("written"), None);
     assert_eq!(store.find(&owner, "a").expect("read"), None);
+}
+
+/// The times that the callers pass differ by years.
+fn a_lease_lasts_by_the_clock_of_the_database(new: NewResponses) {
+    let store = new();
+    let owner = ResponseOwner::owner();
+    let with = |lease| StoredResponse { lease: Some(lease), ..response("a", None) };
+    for lease in [ResponseLease::Held, ResponseLease::Expired, ResponseLease::Held] {
+        store.save(&owner, &with(lease), None, at(1)).expect("written");
+        assert_eq!(store.find(&owner, "a").expect("read"), Some(with(lease)));
+        let chain = store.chain(&owner, "a", at(u64::from(u32::MAX))).expect("read");
+        assert_eq!(chain, ResponseChain::Whole(vec![with(lease)]));
+    }
+    let updated = store.update(&owner, &with(ResponseLease::Expired), None, at(2)).expect("written");
+    assert_eq!(updated, Some(Appended::Yes));
+    assert_eq!(store.find(&owner, "a").expect("read"), Some(with(ResponseLease::Expired)));
+    assert!(store.renew(&owner, "a").expect("written"));
+    assert_eq!(store.find(&owner, "a").expect("read"), Some(with(ResponseLease::Held)));
 }
 
 fn a_conversation_has_its_items_in_order(new: NewResponses) {
@@ -318,7 +335,7 @@ fn a_conversation_takes_so_many_items_and_bytes(new: NewResponses) {
     assert_eq!(store.append(&owner, &one_more, at(1)).expect("written"), Appended::Full);
     let saved = store.save(&owner, &response("r", None), Some(&one_more), at(1)).expect("written");
     assert_eq!(saved, Appended::Full, "a response has no more room than anything else");
-    let running = StoredResponse { lease: Some(Moment::of(at(60))), ..response("s", None) };
+    let running = StoredResponse { lease: Some(ResponseLease::Held), ..response("s", None) };
     store.save(&owner, &running, None, at(1)).expect("written");
     let updated = store.update(&owner, &response("s", None), Some(&one_more), at(1)).expect("written");
     assert_eq!(updated, Some(Appended::Full));

@@ -82,13 +82,13 @@ pub(super) fn a_background_response_is_renewed_cancelled_and_ended_by_any_proces
     let store = new();
     let owner = ResponseOwner::owner();
     let other = (store.open)();
-    let running = StoredResponse { lease: Some(Moment::of(at(60))), ..response("a", None) };
+    let running = StoredResponse { lease: Some(ResponseLease::Held), ..response("a", None) };
     store.save(&owner, &running, None, at(1)).expect("written");
     assert_eq!(other.find(&owner, "a").expect("read"), Some(running.clone()), "found at once");
-    assert!(other.renew(&owner, "a", Moment::of(at(90))).expect("written"));
+    assert!(other.renew(&owner, "a").expect("written"));
     let cancelled = StoredResponse { body: "cancelled".into(), ..response("a", None) };
     assert_eq!(other.update(&owner, &cancelled, None, at(2)).expect("written"), Some(Appended::Yes));
-    assert!(!store.renew(&owner, "a", Moment::of(at(120))).expect("written"), "it ended elsewhere");
+    assert!(!store.renew(&owner, "a").expect("written"), "it ended elsewhere");
     assert_eq!(store.update(&owner, &response("a", None), None, at(3)).expect("written"), None);
     assert_eq!(store.find(&owner, "a").expect("read"), Some(cancelled));
 

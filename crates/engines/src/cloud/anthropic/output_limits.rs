@@ -1,11 +1,11 @@
-//! How long an answer may get. Anthropic requires a limit, and each model has a largest one, which the list of models tells.
+//! How long an answer may get. Anthropic requires a limit, and each model has a largest one, which is in the list of models.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
 use hob_core::{AnswerWarning, EngineError, GenerateRequest};
 
-/// The limit where neither the caller nor the list of models tells one: every current model can write this much.
+/// The limit where neither the caller nor the list of models has one: every current model can write this much.
 pub(super) const SMALLEST_MAXIMUM: u32 = 8_192;
 
 /// The largest limit of each model; `None` until the models were listed once.

@@ -125,7 +125,7 @@ fn without_pgvector_words_work_and_vectors_say_what_to_do() {
     let fixture = fixture();
     let memory = &fixture.memory;
     memory.replace(&[source("/a", vec![chunk("", "apple")])], SystemTime::now()).unwrap();
-    // Somebody who may not create extensions.
+    // A role that may not create extensions.
     let owner = format!("plain_{}", std::process::id());
     fixture.run(&format!(
         "CREATE ROLE {owner} LOGIN; GRANT ALL ON ALL TABLES IN SCHEMA public TO {owner}; \

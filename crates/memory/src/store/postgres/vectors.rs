@@ -20,7 +20,7 @@ const CREATE_TABLE: &str = "
     ) WITH (toast_tuple_target = 8160);
     CREATE INDEX IF NOT EXISTS memory_vector_model ON memory_vector (model)";
 
-/// The oldest pgvector that goes on with a search whose first results were deleted.
+/// The oldest pgvector that continues a search whose first results were deleted.
 const LEAST_PGVECTOR: (u32, u32) = (0, 8);
 
 /// Up to this many vectors of a model are compared in full.

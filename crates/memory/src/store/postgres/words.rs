@@ -2,7 +2,7 @@
 //!
 //! The score is BM25 with the constants of SQLite's full-text search, so that both databases rank alike. PostgreSQL's own ranks do
 //! not know how rare a word is. But the rank of one word is the sum of 1/1 + 1/4 + 1/9 ... over its occurrences, divided by the
-//! limit of that sum, and so it tells how often the word occurs.
+//! limit of that sum, and so it shows how often the word occurs.
 
 use std::time::{Duration, Instant};
 

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use hob_core::{Moment, RequestSource};
-use hob_db::postgres::{PostgresTransaction, QueryError, Row, storable};
+use hob_db::postgres::{PostgresTransaction, QueryError, Row, SqlText};
 use serde_json::json;
 
 use crate::question_class::QuestionClass;
@@ -29,13 +29,13 @@ pub(super) fn insert(
     transaction.execute(
         &sql,
         &[
-            &storable(&decision.run),
+            &SqlText(&*decision.run),
             &Moment::of(decision.decided).microseconds(),
             &decision.source.as_str(),
-            &storable(&decision.policy),
+            &SqlText(&decision.policy),
             &decision.class.to_string(),
-            &storable(&decision.engine),
-            &storable(&decision.model),
+            &SqlText(&decision.engine),
+            &SqlText(&decision.model),
             &json!(decision.candidates).to_string(),
             &decision.probability,
             &decision.question.map(u64::cast_signed),
@@ -58,7 +58,7 @@ pub(super) fn prune(transaction: &mut PostgresTransaction<'_>) -> Result<(), Que
 /// Waits until no other transaction changes the choice. What is read next is what they left.
 pub(super) fn lock(transaction: &mut PostgresTransaction<'_>, run: &str) -> Result<(), QueryError> {
     let sql = "SELECT 1 FROM router_decision WHERE run = $1 FOR UPDATE";
-    transaction.query_opt(sql, &[&storable(run)])?;
+    transaction.query_opt(sql, &[&SqlText(run)])?;
     Ok(())
 }
 
@@ -68,7 +68,7 @@ pub(super) fn find(
 ) -> Result<Option<StoredDecision>, QueryError> {
     let sql =
         format!("SELECT {COLUMNS}, run IN (SELECT run FROM feedback) FROM router_decision WHERE run = $1");
-    transaction.query_opt(&sql, &[&storable(run)])?.as_ref().map(read).transpose()
+    transaction.query_opt(&sql, &[&SqlText(run)])?.as_ref().map(read).transpose()
 }
 
 pub(super) fn last_answered(
@@ -83,7 +83,7 @@ pub(super) fn last_answered(
          ORDER BY decided DESC LIMIT 1"
     );
     let sources: Vec<&str> = except_sources.iter().map(|source| source.as_str()).collect();
-    let runs: Vec<_> = except_runs.iter().map(|run| storable(run)).collect();
+    let runs: Vec<_> = except_runs.iter().map(|run| SqlText(*run)).collect();
     let found = transaction.query_opt(&sql, &[&since.microseconds(), &sources, &runs])?;
     found.as_ref().map(read).transpose()
 }
@@ -95,12 +95,12 @@ pub(super) fn update(
     let StoredDecision { decision, answered, retried, rated: _, implicit, reward } = stored;
     let sql =
         "UPDATE router_decision SET answered = $2, retried = $3, implicit = $4, reward = $5 WHERE run = $1";
-    transaction.execute(sql, &[&storable(&decision.run), answered, retried, implicit, reward])?;
+    transaction.execute(sql, &[&SqlText(&*decision.run), answered, retried, implicit, reward])?;
     Ok(())
 }
 
 pub(super) fn delete(transaction: &mut PostgresTransaction<'_>, run: &str) -> Result<(), QueryError> {
-    transaction.execute("DELETE FROM router_decision WHERE run = $1", &[&storable(run)])?;
+    transaction.execute("DELETE FROM router_decision WHERE run = $1", &[&SqlText(run)])?;
     Ok(())
 }
 
@@ -116,9 +116,9 @@ pub(super) fn asked_before(
     let since = Moment::of(since).microseconds();
     let found = transaction.query_opt(
         sql,
-        &[&question.cast_signed(), &storable(&decision.run), &decision.source.as_str(), &since],
+        &[&question.cast_signed(), &SqlText(&*decision.run), &decision.source.as_str(), &since],
     )?;
-    Ok(found.map(|row| row.try_get(0)).transpose()?)
+    found.map(|row| text(&row, 0)).transpose()
 }
 
 pub(super) fn count(transaction: &mut PostgresTransaction<'_>) -> Result<u64, QueryError> {
@@ -126,24 +126,27 @@ pub(super) fn count(transaction: &mut PostgresTransaction<'_>) -> Result<u64, Qu
     Ok(row.try_get::<_, i64>(0)?.unsigned_abs())
 }
 
+fn text(row: &Row, column: usize) -> Result<String, QueryError> {
+    Ok(row.try_get::<_, SqlText<String>>(column)?.0)
+}
+
 fn read(row: &Row) -> Result<StoredDecision, QueryError> {
     let source: &str = row.try_get(2)?;
     let class: &str = row.try_get(4)?;
     let candidates: &str = row.try_get(7)?;
-    let run: &str = row.try_get(0)?;
     let unknown = |column, value: &str| QueryError::unreadable(column, format!("'{value}' is unknown"));
     Ok(StoredDecision {
         decision: RoutingDecision {
-            run: run.into(),
+            run: text(row, 0)?.into(),
             decided: Moment::from_microseconds(row.try_get(1)?).time(),
             source: RequestSource::ALL
                 .into_iter()
                 .find(|known| known.as_str() == source)
                 .ok_or_else(|| unknown("source", source))?,
-            policy: row.try_get(3)?,
+            policy: text(row, 3)?,
             class: QuestionClass::parse(class).ok_or_else(|| unknown("class", class))?,
-            engine: row.try_get(5)?,
-            model: row.try_get(6)?,
+            engine: text(row, 5)?,
+            model: text(row, 6)?,
             candidates: serde_json::from_str(candidates)
                 .map_err(|error| QueryError::unreadable("rivals", error))?,
             probability: row.try_get(8)?,

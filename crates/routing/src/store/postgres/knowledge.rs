@@ -1,9 +1,8 @@
 //! Knowledge as rows.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use hob_db::postgres::{PostgresTransaction, QueryError, Row, storable};
+use hob_db::postgres::{PostgresTransaction, QueryError, Row, SqlText};
 use serde_json::json;
 
 use crate::question_class::QuestionClass;
@@ -52,16 +51,13 @@ pub(super) fn write_class(
              weight = excluded.weight, tries = excluded.tries, samples = excluded.samples, rewards = excluded.rewards,
              log_seconds = excluded.log_seconds, dollars = excluded.dollars"
     );
-    // Two names may be the same without a character that cannot be stored.
-    let models: BTreeMap<Cow<'_, str>, &ModelRecord> =
-        record.models.iter().map(|(model, known)| (storable(model), known)).collect();
-    let names: Vec<&str> = models.keys().map(|model| &**model).collect();
+    let models = &record.models;
+    let names: Vec<SqlText<&str>> = models.keys().map(|model| SqlText(model.as_str())).collect();
     let count = |of: fn(&ModelRecord) -> u64| -> Vec<i64> {
         models.values().map(|known| of(known).cast_signed()).collect()
     };
-    let number = |of: fn(&ModelRecord) -> Option<f64>| -> Vec<Option<f64>> {
-        models.values().map(|known| of(known)).collect()
-    };
+    let number =
+        |of: fn(&ModelRecord) -> Option<f64>| -> Vec<Option<f64>> { models.values().map(of).collect() };
     transaction.execute(
         &sql,
         &[
@@ -87,7 +83,7 @@ pub(super) fn count_try(
     let sql =
         "INSERT INTO router_model AS old (class, model, weight, tries, samples, rewards) VALUES ($1, $2, 0, 1, 0, 0)
         ON CONFLICT (class, model) DO UPDATE SET tries = old.tries + 1";
-    transaction.execute(sql, &[&class.to_string(), &storable(model)])?;
+    transaction.execute(sql, &[&class.to_string(), &SqlText(model)])?;
     Ok(())
 }
 
@@ -122,5 +118,5 @@ fn read_model(row: &Row, first: usize) -> Result<(String, ModelRecord), QueryErr
         log_seconds: row.try_get(first + 5)?,
         dollars: row.try_get(first + 6)?,
     };
-    Ok((row.try_get(first)?, known))
+    Ok((row.try_get::<_, SqlText<String>>(first)?.0, known))
 }

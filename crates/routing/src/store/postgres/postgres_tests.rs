@@ -78,7 +78,9 @@ fn a_name_with_a_null_character_is_saved_and_found() {
     assert!(found.expect("learnt"));
     assert!(routing.rate(&rating_of("r\0", Rating::Bad, 1), &mut |_, _| {}).expect("rated"));
     let stored = routing.find("r\0").expect("looked").expect("found");
-    assert_eq!((&*stored.decision.run, stored.rated), ("r\u{fffd}", true));
+    assert_eq!((&*stored.decision.run, stored.decision.model.as_str(), stored.rated), ("r\0", "m\0", true));
+    let knowledge = routing.knowledge().expect("read");
+    assert!(knowledge[&decision("r", 0).class].models.contains_key("other\0"), "{knowledge:?}");
     routing.withdraw("r\0").expect("withdrawn");
     assert_eq!(routing.count().expect("counted"), 0);
 }

@@ -1,7 +1,7 @@
 //! Ratings as rows.
 
 use hob_core::Moment;
-use hob_db::postgres::{PostgresTransaction, QueryError, storable};
+use hob_db::postgres::{PostgresTransaction, QueryError, SqlText};
 
 use crate::records::Rating;
 use crate::store::{MAX_RATINGS, NewRating, Ratings};
@@ -12,13 +12,13 @@ pub(super) fn replace(
     new: &NewRating<'_>,
 ) -> Result<Option<String>, QueryError> {
     let NewRating { run, engine, model, rating, rated } = *new;
-    let run = storable(run);
+    let run = SqlText(run);
     let before = transaction.query_opt("SELECT rating FROM feedback WHERE run = $1 FOR UPDATE", &[&run])?;
     let sql = "INSERT INTO feedback (run, rated, rating, engine, model) VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (run) DO UPDATE SET
             rated = excluded.rated, rating = excluded.rating, engine = excluded.engine, model = excluded.model";
     let rated = Moment::of(rated).microseconds();
-    transaction.execute(sql, &[&run, &rated, &rating.as_str(), &storable(engine), &storable(model)])?;
+    transaction.execute(sql, &[&run, &rated, &rating.as_str(), &SqlText(engine), &SqlText(model)])?;
     Ok(before.map(|row| row.try_get(0)).transpose()?)
 }
 

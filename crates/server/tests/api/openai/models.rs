@@ -86,7 +86,7 @@ async fn the_list_says_what_a_model_can_where_the_engine_tells() {
     }
     assert_eq!(get("/v1/models/qwen:7b").await, expected);
     let shown = fake.requests().iter().filter(|request| request.path == "/api/show").count();
-    assert_eq!(shown, 1, "what was told is remembered");
+    assert_eq!(shown, 1, "the answer is remembered");
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ use tempfile::TempDir;
 use crate::fixtures::{NetworkServer, loopback_config, parts_reached_from_network, usage};
 use crate::support::{TestServer, plain_parts};
 
-/// A server that stores responses, with an engine that says "Hello" unless told otherwise.
+/// A server that stores responses, with an engine that says "Hello" unless the test sets another.
 pub struct StoringServer {
     pub server: TestServer,
     pub store: Arc<dyn ResponseStore>,

@@ -1,10 +1,9 @@
 //! `/v1/responses/{id}`: read, listed, deleted, and visible only to its caller.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use hob_conversations::{ResponseOwner, StoredResponse};
-use hob_core::Moment;
+use hob_conversations::{ResponseLease, ResponseOwner, StoredResponse};
 use hob_testkit::ScriptedEngine;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -70,7 +69,7 @@ async fn what_was_asked_is_listed_in_pages() {
 }
 
 #[tokio::test]
-async fn nobody_reads_what_belongs_to_another_caller() {
+async fn no_caller_reads_what_belongs_to_another() {
     let owner = StoringServer::start(hello()).await;
     let stranger = reached_by_stranger(hello(), owner.home.path()).await;
     let ask = |method: Method, path: &str| stranger.client.request(method, stranger.url(path)).send();
@@ -151,22 +150,20 @@ async fn a_response_that_is_not_in_the_background_is_not_cancelled() {
 }
 
 #[tokio::test]
-async fn a_response_that_nobody_writes_any_more_has_failed() {
+async fn a_response_whose_lease_has_expired_has_failed() {
     let server = StoringServer::start(hello()).await;
     let response = server.created(json!({})).await;
     let id = response["id"].as_str().unwrap();
-    let left = |seconds_ago: u64, status: &str| {
-        let lease = SystemTime::now() - Duration::from_secs(seconds_ago) + Duration::from_secs(30);
+    let left = |lease: ResponseLease, status: &str| {
         let mut body = response.clone();
         body["status"] = json!(status);
         body["background"] = json!(true);
         let (body, input) = (body.to_string(), "[]".to_owned());
-        let left =
-            StoredResponse { id: id.to_owned(), previous: None, body, input, lease: Some(Moment::of(lease)) };
+        let left = StoredResponse { id: id.to_owned(), previous: None, body, input, lease: Some(lease) };
         server.store.save(&ResponseOwner::owner(), &left, None, SystemTime::now()).unwrap();
     };
     let path = format!("/v1/responses/{id}");
-    left(0, "in_progress");
+    left(ResponseLease::Held, "in_progress");
     assert_eq!(server.get(&path).await["status"], "in_progress");
     let early = server.create(json!({ "previous_response_id": id })).await;
     assert!(early.text().await.unwrap().contains("is not complete yet"));
@@ -174,7 +171,7 @@ async fn a_response_that_nobody_writes_any_more_has_failed() {
     let cancelled = json_of(server.ask(Method::POST, &format!("{path}/cancel")).await).await;
     assert_eq!(cancelled["status"], "cancelled");
     assert_eq!(server.get(&path).await, cancelled);
-    left(60, "in_progress");
+    left(ResponseLease::Expired, "in_progress");
     let late = server.create(json!({ "previous_response_id": id })).await;
     assert!(late.text().await.unwrap().contains("has failed: the server stopped"));
     let failed = server.get(&path).await;

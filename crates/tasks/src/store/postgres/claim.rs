@@ -5,19 +5,13 @@ use std::collections::HashMap;
 use hob_db::postgres::{PostgresTransaction, QueryError, Row};
 use jiff::Timestamp;
 
+use super::lease::{lease_now as lease_now_sql, microseconds};
 use super::rows;
-use crate::claim_plan::{Advance, ClaimPlan, MAX_RUNS, PendingRetry, RunCause, lease_until, plan_claim};
+use crate::claim_plan::{Advance, ClaimPlan, MAX_RUNS, PendingRetry, RunCause, plan_claim};
 use crate::store::columns::TASK_COLUMNS;
 use crate::store::{Claimant, Claimed, Renewal};
 use crate::task::{Task, TaskRun};
 use crate::types::{TaskChange, TaskError, TaskId, TaskStatus};
-
-const INSERT_RUNS: &str = "
-    INSERT INTO task_run (task_id, slot, attempt, cause, owner, lease, started_at)
-    SELECT task_id, slot, attempt, $4, $5, $6, $7
-    FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS new (task_id, slot, attempt)
-    ON CONFLICT (task_id, slot, attempt) DO NOTHING
-    RETURNING id, task_id";
 
 const START_RETRIES: &str = "
     UPDATE task SET due = NULL, retry_slot = NULL, retry_attempt = NULL, retry_at = NULL, last_run = $2
@@ -74,6 +68,7 @@ pub(super) fn claim_due(
     now: Timestamp,
     limit: usize,
     claimant: &Claimant,
+    lease_now: Option<i64>,
 ) -> Result<Vec<Claimed>, QueryError> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows = transaction.query(&due(), &[&now.as_microsecond(), &limit])?;
@@ -85,7 +80,7 @@ pub(super) fn claim_due(
         transaction.execute("UPDATE task SET due = NULL WHERE id = ANY($1)", &[&plans.not_due])?;
     }
     let mut skipped = plans.skipped;
-    let started = insert_runs(transaction, &plans.runs, RunCause::Schedule, now, claimant)?;
+    let started = insert_runs(transaction, &plans.runs, RunCause::Schedule, now, claimant, lease_now)?;
     let (mut claimed, mut retried, mut advanced) = (Vec::new(), Vec::new(), Vec::new());
     for PlannedRun { mut task, slot, attempt, advance } in plans.runs {
         let run = started.get(task.id.as_str());
@@ -162,6 +157,7 @@ fn insert_runs(
     cause: RunCause,
     now: Timestamp,
     claimant: &Claimant,
+    lease_now: Option<i64>,
 ) -> Result<HashMap<String, i64>, QueryError> {
     if runs.is_empty() {
         return Ok(HashMap::new());
@@ -169,10 +165,18 @@ fn insert_runs(
     let tasks: Vec<&str> = runs.iter().map(|run| run.task.id.as_str()).collect();
     let slots: Vec<i64> = runs.iter().map(|run| run.slot.as_microsecond()).collect();
     let attempts: Vec<i64> = runs.iter().map(|run| run.attempt.into()).collect();
-    let lease = lease_until(now, claimant.lease).as_microsecond();
+    let sql = format!(
+        "INSERT INTO task_run (task_id, slot, attempt, cause, owner, lease, started_at)
+         SELECT task_id, slot, attempt, $4, $5, {} + $6, $7
+         FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS new (task_id, slot, attempt)
+         ON CONFLICT (task_id, slot, attempt) DO NOTHING
+         RETURNING id, task_id",
+        lease_now_sql("$8")
+    );
+    let (lease, started) = (microseconds(claimant.lease), now.as_microsecond());
     let inserted = transaction.query(
-        INSERT_RUNS,
-        &[&tasks, &slots, &attempts, &cause.as_str(), &claimant.owner, &lease, &now.as_microsecond()],
+        &sql,
+        &[&tasks, &slots, &attempts, &cause.as_str(), &claimant.owner, &lease, &started, &lease_now],
     )?;
     inserted.iter().map(|row| Ok((row.try_get(1)?, row.try_get(0)?))).collect()
 }
@@ -204,6 +208,7 @@ pub(super) fn claim_now(
     id: &TaskId,
     now: Timestamp,
     claimant: &Claimant,
+    lease_now: Option<i64>,
 ) -> Result<Result<Claimed, TaskError>, QueryError> {
     let Some((task, _)) = rows::find_to_change(transaction, id)? else {
         return Ok(Err(TaskError::NotFound { id: id.to_string() }));
@@ -216,7 +221,7 @@ pub(super) fn claim_now(
     }
     let slot = free_slot(transaction, id, now)?;
     let planned = [PlannedRun { task, slot, attempt: 1, advance: None }];
-    let started = insert_runs(transaction, &planned, RunCause::Manual, now, claimant)?;
+    let started = insert_runs(transaction, &planned, RunCause::Manual, now, claimant, lease_now)?;
     let [PlannedRun { task, .. }] = planned;
     let Some(run) = started.get(id.as_str()) else {
         return Ok(Err(TaskError::Running { id: id.clone() }));
@@ -232,19 +237,39 @@ pub(super) fn claim_now(
 pub(super) fn renew(
     transaction: &mut PostgresTransaction<'_>,
     run: i64,
-    now: Timestamp,
     claimant: &Claimant,
+    lease_now: Option<i64>,
 ) -> Result<Renewal, QueryError> {
-    let lease = lease_until(now, claimant.lease).as_microsecond();
-    let row = transaction.query_opt(
-        "UPDATE task_run SET lease = $3 FROM task
+    let sql = format!(
+        "UPDATE task_run SET lease = {} + $3 FROM task
          WHERE task_run.id = $1 AND owner = $2 AND finished_at IS NULL AND task.id = task_id
          RETURNING status",
-        &[&run, &claimant.owner, &lease],
-    )?;
+        lease_now_sql("$4")
+    );
+    let lease = microseconds(claimant.lease);
+    let row = transaction.query_opt(&sql, &[&run, &claimant.owner, &lease, &lease_now])?;
     let Some(row) = row else { return Ok(Renewal::Lost) };
     let is_cancelled = row.try_get::<_, &str>(0)? == TaskStatus::Cancelled.as_str();
     Ok(if is_cancelled { Renewal::Cancelled } else { Renewal::Held })
+}
+
+/// Renews the leases of those of these runs that were made, and returns them.
+pub(super) fn renew_made(
+    transaction: &mut PostgresTransaction<'_>,
+    runs: &[i64],
+    claimant: &Claimant,
+    lease_now: Option<i64>,
+) -> Result<Vec<i64>, QueryError> {
+    if runs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = format!(
+        "UPDATE task_run SET lease = {} + $3 WHERE id = ANY($1) AND owner = $2 AND finished_at IS NULL RETURNING id",
+        lease_now_sql("$4")
+    );
+    let lease = microseconds(claimant.lease);
+    let rows = transaction.query(&sql, &[&runs, &claimant.owner, &lease, &lease_now])?;
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
 fn is_running(transaction: &mut PostgresTransaction<'_>, id: &TaskId) -> Result<bool, QueryError> {

@@ -2,22 +2,21 @@
 
 use std::time::Duration;
 
-use hob_db::postgres::{PostgresTransaction, QueryError, storable};
+use hob_db::postgres::{PostgresTransaction, QueryError, SqlText};
 use jiff::Timestamp;
 
+use super::lease::{lease_now, microseconds};
 use super::rows;
-use crate::claim_plan::{latest_lease, retry_at};
+use crate::claim_plan::retry_at;
 use crate::store::columns::run_cause;
 use crate::store::{Claimant, RetryPolicy, RunResult};
 use crate::task::{RunOutcome, TaskRun};
 
-const HAS_EXPIRED: &str =
-    "SELECT EXISTS (SELECT 1 FROM task_run WHERE finished_at IS NULL AND (lease < $1 OR lease > $2))";
-
-/// Another process may record the same ones now, so those are skipped.
-const EXPIRED: &str = "
-    SELECT task_run.id FROM task JOIN task_run ON task_id = task.id
-    WHERE finished_at IS NULL AND (lease < $1 OR lease > $2) LIMIT 1000 FOR UPDATE SKIP LOCKED";
+/// The runs whose lease has expired, or is so far ahead that it is from before the clock was put back.
+fn expired() -> String {
+    let now = lease_now("$2");
+    format!("finished_at IS NULL AND (lease < {now} OR lease > {now} + 2 * $1::bigint)")
+}
 
 /// Runs that have ended, or belong to another process, are not in the result. Tasks are locked first, as everywhere.
 const RECORD: &str = "
@@ -58,17 +57,18 @@ pub(super) fn finish(
 /// Whether any lease has expired.
 pub(super) fn has_expired(
     transaction: &mut PostgresTransaction<'_>,
-    now: Timestamp,
     longest_lease: Duration,
+    lease_now: Option<i64>,
 ) -> Result<bool, QueryError> {
-    let (first, last) = (now.as_microsecond(), latest_lease(now, longest_lease).as_microsecond());
-    Ok(transaction.query_one(HAS_EXPIRED, &[&first, &last])?.try_get(0)?)
+    let sql = format!("SELECT EXISTS (SELECT 1 FROM task_run WHERE {})", expired());
+    Ok(transaction.query_one(&sql, &[&microseconds(longest_lease), &lease_now])?.try_get(0)?)
 }
 
 pub(super) fn expire_leases(
     transaction: &mut PostgresTransaction<'_>,
     now: Timestamp,
     longest_lease: Duration,
+    lease_now: Option<i64>,
 ) -> Result<Vec<TaskRun>, QueryError> {
     let result = RunResult {
         outcome: RunOutcome::Interrupted,
@@ -76,8 +76,13 @@ pub(super) fn expire_leases(
         error: Some("its process has ended".to_owned()),
         retry: RetryPolicy::IfLeft,
     };
-    let (first, last) = (now.as_microsecond(), latest_lease(now, longest_lease).as_microsecond());
-    let expired = transaction.query(EXPIRED, &[&first, &last])?;
+    // Another process may record the same ones now, so those are skipped.
+    let sql = format!(
+        "SELECT task_run.id FROM task JOIN task_run ON task_id = task.id
+         WHERE {} LIMIT 1000 FOR UPDATE SKIP LOCKED",
+        expired()
+    );
+    let expired = transaction.query(&sql, &[&microseconds(longest_lease), &lease_now])?;
     let expired: Vec<i64> =
         expired.iter().map(|row| Ok(row.try_get(0)?)).collect::<Result<_, QueryError>>()?;
     record(transaction, &expired, None, &result, now)
@@ -90,19 +95,10 @@ fn record(
     result: &RunResult,
     now: Timestamp,
 ) -> Result<Vec<TaskRun>, QueryError> {
-    let text = result.result.as_deref().map(storable);
-    let error = result.error.as_deref().map(storable);
-    let rows = transaction.query(
-        RECORD,
-        &[
-            &runs,
-            &now.as_microsecond(),
-            &result.outcome.as_str(),
-            &text.as_deref(),
-            &error.as_deref(),
-            &owner,
-        ],
-    )?;
+    let text = result.result.as_deref().map(SqlText);
+    let error = result.error.as_deref().map(SqlText);
+    let rows = transaction
+        .query(RECORD, &[&runs, &now.as_microsecond(), &result.outcome.as_str(), &text, &error, &owner])?;
     if rows.is_empty() {
         return Ok(Vec::new());
     }

@@ -5,8 +5,11 @@ mod change;
 mod claim;
 mod clock;
 mod finish;
+mod lease;
 mod rows;
 
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hob_db::postgres::{PostgresDatabase, PostgresMigrations};
@@ -14,6 +17,7 @@ use hob_db::{ChangeWatch, DatabaseError};
 use jiff::Timestamp;
 
 use super::{Claimant, Claimed, Recalculated, Renewal, RunResult, TaskStore};
+use crate::claim_plan::lease_until;
 use crate::task::{Task, TaskRun};
 use crate::types::{TaskChange, TaskError, TaskId, TaskStatus};
 
@@ -37,11 +41,36 @@ const NEXT_DUE: &str = "SELECT min(due) FROM task WHERE status = 'active' AND du
 #[derive(Clone)]
 pub struct PostgresTaskStore {
     database: PostgresDatabase,
+    /// Parameter of `lease_now`, made of the time that a caller passes: `None`, except in tests with a simulated time.
+    lease_clock: fn(Timestamp) -> Option<i64>,
+    /// Claims whose transaction failed: if the connection broke during the commit, the server may have made them. Kept as long as
+    /// their leases last.
+    unconfirmed: Arc<Mutex<Vec<Claimed>>>,
 }
 
 impl PostgresTaskStore {
     pub fn new(database: PostgresDatabase) -> Self {
-        PostgresTaskStore { database }
+        PostgresTaskStore { database, lease_clock: |_| None, unconfirmed: Arc::default() }
+    }
+
+    /// With leases that end by the times that the callers pass.
+    #[cfg(test)]
+    pub(super) fn with_simulated_time(database: PostgresDatabase) -> Self {
+        PostgresTaskStore {
+            lease_clock: |now| Some(now.as_microsecond()),
+            ..PostgresTaskStore::new(database)
+        }
+    }
+
+    /// Claims that may have been made although their commit was not confirmed.
+    fn take_unconfirmed(&self, now: Timestamp, claimant: &Claimant) -> Vec<Claimed> {
+        let mut claims = mem::take(&mut *self.lock_unconfirmed());
+        claims.retain(|claimed| lease_until(claimed.run.started_at, claimant.lease) > now);
+        claims
+    }
+
+    fn lock_unconfirmed(&self) -> MutexGuard<'_, Vec<Claimed>> {
+        self.unconfirmed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -111,7 +140,28 @@ impl TaskStore for PostgresTaskStore {
         if limit == 0 {
             return Ok(Vec::new());
         }
-        self.database.write(|transaction| claim::claim_due(transaction, now, limit, claimant))
+        let lease_now = (self.lease_clock)(now);
+        let unconfirmed = self.take_unconfirmed(now, claimant);
+        let asked: Vec<i64> = unconfirmed.iter().map(|claimed| claimed.run.id).take(limit).collect();
+        let (mut made, mut new) = (Vec::new(), Vec::new());
+        let written = self.database.write(|transaction| {
+            made = claim::renew_made(transaction, &asked, claimant, lease_now)?;
+            new = claim::claim_due(transaction, now, limit - made.len(), claimant, lease_now)?;
+            Ok(())
+        });
+        match written {
+            Ok(()) => {
+                let (mut claimed, rest): (Vec<_>, Vec<_>) =
+                    unconfirmed.into_iter().partition(|claimed| made.contains(&claimed.run.id));
+                self.lock_unconfirmed().extend(rest);
+                claimed.extend(new);
+                Ok(claimed)
+            }
+            Err(error) => {
+                self.lock_unconfirmed().extend(unconfirmed.into_iter().chain(new));
+                Err(error)
+            }
+        }
     }
 
     fn claim_now(
@@ -120,11 +170,13 @@ impl TaskStore for PostgresTaskStore {
         now: Timestamp,
         claimant: &Claimant,
     ) -> Result<Result<Claimed, TaskError>, DatabaseError> {
-        self.database.write(|transaction| claim::claim_now(transaction, id, now, claimant))
+        let lease_now = (self.lease_clock)(now);
+        self.database.write(|transaction| claim::claim_now(transaction, id, now, claimant, lease_now))
     }
 
     fn renew(&self, run: i64, now: Timestamp, claimant: &Claimant) -> Result<Renewal, DatabaseError> {
-        self.database.write(|transaction| claim::renew(transaction, run, now, claimant))
+        let lease_now = (self.lease_clock)(now);
+        self.database.write(|transaction| claim::renew(transaction, run, claimant, lease_now))
     }
 
     fn finish(
@@ -139,11 +191,12 @@ impl TaskStore for PostgresTaskStore {
 
     fn expire_leases(&self, now: Timestamp, longest_lease: Duration) -> Result<Vec<TaskRun>, DatabaseError> {
         // Usually there are none, and then no lock is needed.
-        if !self.database.read(|transaction| finish::has_expired(transaction, now, longest_lease))? {
+        let lease_now = (self.lease_clock)(now);
+        if !self.database.read(|transaction| finish::has_expired(transaction, longest_lease, lease_now))? {
             return Ok(Vec::new());
         }
         self.database.write(|transaction| {
-            let expired = finish::expire_leases(transaction, now, longest_lease)?;
+            let expired = finish::expire_leases(transaction, now, longest_lease, lease_now)?;
             transaction.notify(TOPIC)?;
             Ok(expired)
         })

@@ -1,4 +1,4 @@
-//! What only PostgreSQL can show: rows that another program spoilt, text that it cannot store, and the plans of queries.
+//! What only PostgreSQL can show: rows that another program spoilt, text that it refuses, plans of queries, and its clock.
 
 use hob_testkit::{PostgresServer, TestDatabase};
 
@@ -28,17 +28,17 @@ fn a_task_that_cannot_be_read_does_not_hold_up_the_others() {
 }
 
 #[test]
-fn text_with_a_zero_is_saved_without_it() {
+fn any_character_of_a_task_is_read_as_it_was_saved() {
     let (tasks, _test) = tasks();
     let mut task = planned("t", asked(ScheduleType::Interval, "600"));
     task.prompt = "say\0hello".to_owned();
     tasks.insert(&task).expect("kept");
-    assert_eq!(tasks.get(&task.id).expect("read").expect("there").prompt, "say\u{fffd}hello");
+    assert_eq!(tasks.get(&task.id).expect("read").expect("there").prompt, "say\0hello");
     let claimed = tasks.claim_due(after(600), 1, &claimant("x")).expect("claimed");
     let result = RunResult { result: Some("a\0b".to_owned()), ..success() };
     assert!(tasks.finish(claimed[0].run.id, &result, after(601), &claimant("x")).expect("finished"));
     let run = tasks.runs(&task.id, 1).expect("read").remove(0);
-    assert_eq!((run.outcome, run.result.as_deref()), (Some(RunOutcome::Succeeded), Some("a\u{fffd}b")));
+    assert_eq!((run.outcome, run.result.as_deref()), (Some(RunOutcome::Succeeded), Some("a\0b")));
 }
 
 /// A poll costs what is due, not what there is.
@@ -74,10 +74,45 @@ fn claims_of_several_processes_do_not_wait_for_each_other() {
     tasks.insert_all(&due.collect::<Vec<_>>()).expect("kept");
     let now = after(600);
     let both = tasks.database.write(|transaction| {
-        let first = claim::claim_due(transaction, now, 2, &claimant("a"))?;
+        let first = claim::claim_due(transaction, now, 2, &claimant("a"), None)?;
         // While the first transaction is open.
         let second = other.claim_due(now, 4, &claimant("b")).expect("claimed");
         Ok((first.len(), second.len()))
     });
     assert_eq!(both.expect("claimed"), (2, 2));
+}
+
+#[test]
+fn a_wrong_clock_of_a_process_does_not_end_the_runs_of_others() {
+    let (tasks, _test) = tasks();
+    tasks.insert(&planned("t", asked(ScheduleType::Interval, "600"))).expect("kept");
+    let run = tasks.claim_due(after(600), 1, &claimant("x")).expect("claimed").remove(0).run;
+    let hour = 3600;
+    for clock in [600 - hour, 600 + hour] {
+        assert_eq!(tasks.expire_leases(after(clock), claimant("x").lease).expect("looked"), [], "{clock}");
+        assert_eq!(tasks.renew(run.id, after(clock), &claimant("x")).expect("renewed"), Renewal::Held);
+    }
+    let end = "UPDATE task_run SET lease = 0";
+    tasks.database.write(|transaction| transaction.run_script(end)).expect("ended");
+    let ended = tasks.expire_leases(after(600), claimant("x").lease).expect("looked");
+    assert_eq!(ended.iter().map(|run| run.id).collect::<Vec<_>>(), [run.id]);
+}
+
+#[test]
+fn a_claim_whose_commit_was_not_confirmed_is_not_lost() {
+    let (tasks, _test) = tasks();
+    for (id, seconds) in [("a", "300"), ("b", "600")] {
+        tasks.insert(&planned(id, asked(ScheduleType::Interval, seconds))).expect("kept");
+    }
+    let made = tasks.claim_due(after(600), 1, &claimant("x")).expect("claimed").remove(0);
+    let never_made = Claimed { run: TaskRun { id: made.run.id + 1000, ..made.run.clone() }, ..made.clone() };
+    // As if the connection had broken during the commits.
+    tasks.unconfirmed.lock().expect("no panic").extend([never_made, made.clone()]);
+    let claimed = tasks.claim_due(after(601), 2, &claimant("x")).expect("claimed");
+    assert_eq!(claimed.iter().map(|claimed| claimed.task.id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(claimed[0], made);
+    assert_eq!(tasks.claim_due(after(602), 2, &claimant("x")).expect("claimed"), [], "once");
+    // One that the server has not made is forgotten after its lease.
+    assert_eq!(tasks.claim_due(after(631), 2, &claimant("x")).expect("claimed"), []);
+    assert_eq!(*tasks.unconfirmed.lock().expect("no panic"), []);
 }

@@ -1,6 +1,6 @@
 //! Tasks and runs as rows.
 
-use hob_db::postgres::{PostgresTransaction, QueryError, Row, ToSql, Type, storable};
+use hob_db::postgres::{PostgresTransaction, QueryError, Row, SqlText, ToSql, Type};
 use jiff::Timestamp;
 
 use crate::store::columns::{self, RUN_COLUMNS, TASK_COLUMNS, TaskColumns, UnreadableColumn};
@@ -35,19 +35,20 @@ pub(super) fn insert_all(
     transaction: &mut PostgresTransaction<'_>,
     tasks: &[Task],
 ) -> Result<(), QueryError> {
-    let rows: Vec<TaskColumns> = tasks.iter().map(storable_columns).collect();
-    let rows = rows.iter().map(|columns| -> Vec<&(dyn ToSql + Sync)> {
+    let rows: Vec<TaskColumns> = tasks.iter().map(TaskColumns::of).collect();
+    let texts: Vec<_> = rows.iter().map(TaskTexts::of).collect();
+    let rows = rows.iter().zip(&texts).map(|(columns, texts)| -> Vec<&(dyn ToSql + Sync)> {
         vec![
             &columns.id,
-            &columns.prompt,
+            &texts.prompt,
             &columns.schedule_type,
             &columns.schedule_value,
             &columns.timezone,
-            &columns.agent,
+            &texts.agent,
             &columns.tools,
             &columns.permit,
-            &columns.channel,
-            &columns.conversation,
+            &texts.channel,
+            &texts.conversation,
             &columns.retries,
             &columns.timeout_us,
             &columns.missed,
@@ -64,15 +65,31 @@ pub(super) fn insert_all(
     transaction.copy_in(&sql, &TASK_TYPES, rows).map(|_| ())
 }
 
-fn storable_columns(task: &Task) -> TaskColumns {
-    let mut columns = TaskColumns::of(task);
-    for text in [&mut columns.prompt, &mut columns.agent] {
-        *text = storable(text).into_owned();
+/// The columns that may have any character.
+struct TaskTexts<'a> {
+    prompt: SqlText<&'a str>,
+    agent: SqlText<&'a str>,
+    channel: Option<SqlText<&'a str>>,
+    conversation: Option<SqlText<&'a str>>,
+}
+
+impl<'a> TaskTexts<'a> {
+    fn of(columns: &'a TaskColumns) -> Self {
+        TaskTexts {
+            prompt: SqlText(&columns.prompt),
+            agent: SqlText(&columns.agent),
+            channel: columns.channel.as_deref().map(SqlText),
+            conversation: columns.conversation.as_deref().map(SqlText),
+        }
     }
-    for text in [&mut columns.channel, &mut columns.conversation].into_iter().flatten() {
-        *text = storable(text).into_owned();
-    }
-    columns
+}
+
+fn text(row: &Row, column: usize) -> Result<String, QueryError> {
+    Ok(row.try_get::<_, SqlText<String>>(column)?.0)
+}
+
+fn optional_text(row: &Row, column: usize) -> Result<Option<String>, QueryError> {
+    Ok(row.try_get::<_, Option<SqlText<String>>>(column)?.map(|text| text.0))
 }
 
 pub(super) fn find(
@@ -120,15 +137,15 @@ pub(super) fn runs(
 pub(super) fn read_task(row: &Row) -> Result<Task, QueryError> {
     let columns = TaskColumns {
         id: row.try_get(0)?,
-        prompt: row.try_get(1)?,
+        prompt: text(row, 1)?,
         schedule_type: row.try_get(2)?,
         schedule_value: row.try_get(3)?,
         timezone: row.try_get(4)?,
-        agent: row.try_get(5)?,
+        agent: text(row, 5)?,
         tools: row.try_get(6)?,
         permit: row.try_get(7)?,
-        channel: row.try_get(8)?,
-        conversation: row.try_get(9)?,
+        channel: optional_text(row, 8)?,
+        conversation: optional_text(row, 9)?,
         retries: row.try_get(10)?,
         timeout_us: row.try_get(11)?,
         missed: row.try_get(12)?,
@@ -150,8 +167,8 @@ fn read_run(row: &Row) -> Result<TaskRun, QueryError> {
         started_at: moment("started_at", row.try_get(4)?)?,
         finished_at: optional_moment("finished_at", row.try_get(5)?)?,
         outcome: columns::run_outcome(row.try_get(6)?),
-        result: row.try_get(7)?,
-        error: row.try_get(8)?,
+        result: optional_text(row, 7)?,
+        error: optional_text(row, 8)?,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use hob_core::time::from_microseconds;
 use hob_core::{Moment, RequestSource};
-use hob_db::postgres::{PostgresTransaction, QueryError, Row, storable};
+use hob_db::postgres::{PostgresTransaction, QueryError, Row, clean_name};
 
 use crate::call_record::{CallOutcome, CallRecord, tokens_per_second};
 use crate::inference::Energy;
@@ -41,7 +41,7 @@ pub(super) fn find_run(
     let sql = format!(
         "SELECT {COLUMNS} FROM telemetry_call WHERE run = $1 AND started >= $2 ORDER BY started DESC, id DESC LIMIT 1"
     );
-    let found = transaction.query_opt(&sql, &[&storable(run), &since.microseconds()])?;
+    let found = transaction.query_opt(&sql, &[&clean_name(run), &since.microseconds()])?;
     found.as_ref().map(read).transpose()
 }
 
@@ -57,7 +57,7 @@ pub(super) fn last_complete(
          ORDER BY started DESC, id DESC LIMIT 1"
     );
     let sources: Vec<&str> = except_sources.iter().map(|source| source.as_str()).collect();
-    let runs: Vec<_> = except_runs.iter().map(|run| storable(run)).collect();
+    let runs: Vec<_> = except_runs.iter().map(|run| clean_name(run)).collect();
     let found = transaction.query_opt(&sql, &[&since.microseconds(), &sources, &runs])?;
     found.as_ref().map(read).transpose()
 }

@@ -9,7 +9,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use hob_core::{FinishReason, UtcDay};
 use hob_db::DatabaseError;
-use hob_db::postgres::{PostgresDatabase, PostgresTransaction, QueryError, Row, ToSql, Type, storable};
+use hob_db::postgres::{
+    PostgresDatabase, PostgresTransaction, QueryError, Row, ToSql, TransactionEnd, Type, clean_name,
+};
 use parking_lot::Mutex;
 
 use crate::entry::{Cost, Entry, Series};
@@ -113,10 +115,6 @@ const ADD_TO_SERVED: &str = "
         prompt_tokens = telemetry_add(old.prompt_tokens, excluded.prompt_tokens),
         completion_tokens = telemetry_add(old.completion_tokens, excluded.completion_tokens)";
 
-/// A server that another one has replaced may not know the transaction at all: then its number is in the future.
-const TRANSACTION_STATUS: &str = "
-    SELECT CASE WHEN $1::text::xid8 < pg_current_xact_id() THEN pg_xact_status($1::text::xid8) END";
-
 /// A batch whose connection broke: the server may have committed it.
 pub(super) struct UnknownEnd {
     pub(super) batch: u64,
@@ -138,7 +136,7 @@ pub(super) fn record_batch(
     if batch.is_empty() || was_recorded(database, unknown, batch)? {
         return Ok(());
     }
-    let texts = storable_batch(batch);
+    let texts = clean_batch(batch);
     let entries: Vec<Entry<'_>> =
         by_start(&texts).into_iter().map(|inference| Entry::of(inference, prices)).collect();
     let sums = BatchSums::of(&entries);
@@ -166,14 +164,10 @@ fn was_recorded(
     else {
         return Ok(false);
     };
-    let recorded = database.write(|transaction| {
-        let row = transaction.query_one(TRANSACTION_STATUS, &[number])?;
-        match row.try_get::<_, Option<&str>>(0)? {
-            Some("committed") => Ok(true),
-            // The server has not noticed yet that the connection is gone.
-            Some("in progress") => Err(QueryError::NoAnswer),
-            _ => Ok(false),
-        }
+    let recorded = database.write(|transaction| match transaction.end_of(number)? {
+        TransactionEnd::Committed => Ok(true),
+        TransactionEnd::InProgress => Err(QueryError::NoAnswer),
+        TransactionEnd::NotCommitted => Ok(false),
     })?;
     *unknown = None;
     Ok(recorded)
@@ -189,8 +183,8 @@ pub(super) fn fingerprint(batch: &[Inference]) -> u64 {
     hasher.finish()
 }
 
-/// The batch with texts that PostgreSQL can store. Almost always the batch itself.
-fn storable_batch(batch: &[Inference]) -> Cow<'_, [Inference]> {
+/// The batch with names that PostgreSQL can store. Almost always the batch itself.
+fn clean_batch(batch: &[Inference]) -> Cow<'_, [Inference]> {
     let has_nul = |inference: &Inference| {
         let ending = match &inference.ending {
             InferenceEnd::Failed(text) | InferenceEnd::Complete(FinishReason::Other(text)) => text.as_str(),
@@ -205,9 +199,9 @@ fn storable_batch(batch: &[Inference]) -> Cow<'_, [Inference]> {
     if !batch.iter().any(has_nul) {
         return Cow::Borrowed(batch);
     }
-    let clean = |text: &String| storable(text).into_owned();
+    let clean = |text: &String| clean_name(text).into_owned();
     let replaced = batch.iter().map(|inference| Inference {
-        run: storable(&inference.run).into(),
+        run: clean_name(&inference.run).into(),
         engine: clean(&inference.engine),
         model: clean(&inference.model),
         agent: inference.agent.as_ref().map(clean),

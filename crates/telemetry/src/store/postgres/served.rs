@@ -2,7 +2,7 @@
 
 use hob_core::engine::CLOUD;
 use hob_core::{Moment, RequestSource, UtcDay};
-use hob_db::postgres::{PostgresTransaction, QueryError, Row, storable};
+use hob_db::postgres::{PostgresTransaction, QueryError, Row, clean_name};
 
 use super::calls::{first_moment, recent};
 use super::report::{count, served_timings};
@@ -37,7 +37,7 @@ pub(super) fn has_answered(
     engine: &str,
 ) -> Result<bool, QueryError> {
     let sql = "SELECT EXISTS (SELECT 1 FROM telemetry_series WHERE engine = $1 AND total_answered > 0)";
-    Ok(transaction.query_one(sql, &[&storable(engine)])?.try_get(0)?)
+    Ok(transaction.query_one(sql, &[&clean_name(engine)])?.try_get(0)?)
 }
 
 /// Local models, most tokens first.

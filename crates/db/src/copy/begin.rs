@@ -1,0 +1,128 @@
+//! How a copy begins: by what is in its target, and by what earlier runs have copied.
+
+use rusqlite::Transaction;
+
+use super::state::{self, TableState};
+use super::{CopyError, CopyRequest, CopyTable, ExistingRows, postgres_side, sqlite_side};
+use crate::postgres::{PostgresTransaction, QueryError};
+
+/// What earlier runs have copied of each table, or why nothing may be written.
+enum Begin {
+    Complete,
+    Continue(Vec<u64>),
+    /// The target must be empty, or is emptied first.
+    New {
+        delete: bool,
+    },
+}
+
+fn decide(states: &[TableState], request: &CopyRequest<'_>, target: &str) -> Result<Begin, CopyError> {
+    let of = |table: &CopyTable| states.iter().find(|state| state.name == table.name);
+    let known: Vec<&TableState> = request.tables.iter().filter_map(of).collect();
+    let is_unfinished = known.iter().any(|state| !state.is_complete);
+    let other = known.iter().find(|state| state.source != request.source);
+    match request.existing {
+        ExistingRows::Delete => {
+            // An interrupted one has deleted what was there.
+            if is_unfinished && other.is_none() {
+                return Ok(Begin::Continue(copied(request, &of)));
+            }
+            Ok(Begin::New { delete: true })
+        }
+        ExistingRows::Restart if is_unfinished => Ok(Begin::New { delete: true }),
+        ExistingRows::Restart | ExistingRows::Continue => match other {
+            Some(other) if is_unfinished => {
+                Err(CopyError::OtherSource { target: target.to_owned(), source_name: other.source.clone() })
+            }
+            Some(_) => Ok(Begin::New { delete: false }),
+            None if is_unfinished => Ok(Begin::Continue(copied(request, &of))),
+            None if known.len() == request.tables.len() => Ok(Begin::Complete),
+            None => Ok(Begin::New { delete: false }),
+        },
+    }
+}
+
+/// The transaction of a target in which a copy begins.
+pub(super) trait BeginTransaction {
+    type Error;
+
+    fn states(&mut self) -> Result<Vec<TableState>, Self::Error>;
+
+    fn clear(&mut self, tables: &[CopyTable]) -> Result<(), Self::Error>;
+
+    fn count(&mut self, table: &CopyTable) -> Result<u64, Self::Error>;
+
+    fn begin_table(&mut self, table: &CopyTable, source: &str) -> Result<(), Self::Error>;
+}
+
+/// Checks what is in the target, and returns how many rows of each table an earlier run has copied; `None` if it is complete. The outer
+/// error is one of the database.
+pub(super) fn begin<T: BeginTransaction>(
+    transaction: &mut T,
+    request: &CopyRequest<'_>,
+    target: &str,
+) -> Result<Result<Option<Vec<u64>>, CopyError>, T::Error> {
+    let delete = match decide(&transaction.states()?, request, target) {
+        Err(error) => return Ok(Err(error)),
+        Ok(Begin::Complete) => return Ok(Ok(None)),
+        Ok(Begin::Continue(copied)) => return Ok(Ok(Some(copied))),
+        Ok(Begin::New { delete }) => delete,
+    };
+    if delete {
+        transaction.clear(request.tables)?;
+    }
+    for table in request.tables {
+        let rows = transaction.count(table)?;
+        if rows > 0 {
+            return Ok(Err(CopyError::Occupied { target: target.to_owned(), table: table.name, rows }));
+        }
+    }
+    for table in request.tables {
+        transaction.begin_table(table, request.source)?;
+    }
+    Ok(Ok(Some(vec![0; request.tables.len()])))
+}
+
+impl BeginTransaction for PostgresTransaction<'_> {
+    type Error = QueryError;
+
+    fn states(&mut self) -> Result<Vec<TableState>, QueryError> {
+        state::read_postgres(self)
+    }
+
+    fn clear(&mut self, tables: &[CopyTable]) -> Result<(), QueryError> {
+        postgres_side::clear(self, tables)
+    }
+
+    fn count(&mut self, table: &CopyTable) -> Result<u64, QueryError> {
+        postgres_side::count(self, table)
+    }
+
+    fn begin_table(&mut self, table: &CopyTable, source: &str) -> Result<(), QueryError> {
+        state::begin_postgres(self, table.name, source)
+    }
+}
+
+impl BeginTransaction for &Transaction<'_> {
+    type Error = rusqlite::Error;
+
+    fn states(&mut self) -> rusqlite::Result<Vec<TableState>> {
+        state::read_sqlite(self)
+    }
+
+    fn clear(&mut self, tables: &[CopyTable]) -> rusqlite::Result<()> {
+        sqlite_side::clear(self, tables)
+    }
+
+    fn count(&mut self, table: &CopyTable) -> rusqlite::Result<u64> {
+        sqlite_side::count(self, table)
+    }
+
+    fn begin_table(&mut self, table: &CopyTable, source: &str) -> rusqlite::Result<()> {
+        state::begin_sqlite(self, table.name, source)
+    }
+}
+
+fn copied<'s>(request: &CopyRequest<'_>, of: &dyn Fn(&CopyTable) -> Option<&'s TableState>) -> Vec<u64> {
+    request.tables.iter().map(|table| of(table).map_or(0, |state| state.copied)).collect()
+}
