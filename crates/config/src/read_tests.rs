@@ -61,6 +61,17 @@ fn the_defaults_are_the_documented_ones() {
     server.write_timeout = 60.0
     server.drain_seconds = 0.0
     server.shutdown_grace = 30.0
+    server.identity.issuer = ""
+    server.identity.audience = []
+    server.identity.jwks_url = ""
+    server.identity.jwks_file = ""
+    server.identity.secret_file = ""
+    server.identity.algorithms = []
+    server.identity.header = ""
+    server.identity.name_claim = "sub"
+    server.identity.max_lifetime = 86400.0
+    server.identity.blocked = []
+    server.identity.rules = []
     engine.default = ""
     engine.recommended = ""
     engine.pool = []

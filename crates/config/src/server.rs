@@ -5,6 +5,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use crate::agent::{AGENT, AgentName};
+use crate::identity::IdentityConfig;
 use crate::kind::{
     BIND_ADDRESS, COUNT, COUNT_OR_NONE, HOST_NAMES, OPTIONAL_TEXT, ORIGINS, PORT, SECONDS, SECONDS_OR_NONE,
     SECRET, quote,
@@ -51,6 +52,8 @@ pub struct ServerConfig {
     pub drain_seconds: Duration,
     /// How long running answers may continue after the server begins to stop.
     pub shutdown_grace: Duration,
+    /// Tokens of an identity provider.
+    pub identity: IdentityConfig,
 }
 
 /// What happens to requests of keys whose limits cannot be read, such as when the database is not available.
@@ -136,6 +139,7 @@ impl Default for ServerConfig {
             write_timeout: Duration::from_secs(60),
             drain_seconds: Duration::ZERO,
             shutdown_grace: Duration::from_secs(30),
+            identity: IdentityConfig::default(),
         }
     }
 }
@@ -161,5 +165,6 @@ keys_of! {
         write_timeout: SECONDS, "Seconds a client may stop reading its answer before the server disconnects it.";
         drain_seconds: SECONDS_OR_NONE, "Seconds that the server still accepts requests after the signal to stop, while GET /health/ready answers 503; for servers behind a load balancer.";
         shutdown_grace: SECONDS_OR_NONE, "Seconds that running answers have to finish when the server stops.";
+        [identity], "Single sign-on: tokens of your identity provider instead of keys.";
     }
 }

@@ -73,12 +73,15 @@ pub struct Permit {
     pub tainted: bool,
     /// The name of the key that the run is charged to, and whose rights limit it.
     pub key: Option<Arc<str>>,
+    /// The rule that gives the key its rights, if the key is an identity from outside. A task runs later without a token, so it
+    /// keeps the rule.
+    pub rule: Option<Arc<str>>,
 }
 
 impl Permit {
     /// Everything that reaches no further than `most`.
     pub fn up_to(most: Reach) -> Self {
-        Permit { most, also: Vec::new(), only: None, except: Vec::new(), tainted: false, key: None }
+        Permit { most, also: Vec::new(), only: None, except: Vec::new(), tainted: false, key: None, rule: None }
     }
 
     pub fn allows(&self, tool: &ToolSpec) -> bool {

@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::audit::{AuditActor, AuditEvent};
 use crate::audit_service::AuditService;
+use crate::identity::accounts::IdentityAccounts;
 use crate::key::{ApiKey, KeyError, KeyName, KeyPatch, KeyRules, KeyStatus, NewKey};
 use crate::limits::QuotaUsage;
 use crate::metered::{CallCost, MeterParts, PriceFn, StoreFailure};
@@ -59,6 +60,7 @@ pub struct CreatedKey {
 pub struct KeyService {
     parts: Arc<MeterParts>,
     snapshot: ArcSwap<KeySnapshot>,
+    identities: IdentityAccounts,
     stopping: CancellationToken,
     tasks: TaskTracker,
 }
@@ -67,8 +69,10 @@ impl KeyService {
     /// Knows no key until it is loaded.
     pub fn new(options: KeyOptions) -> Self {
         let KeyOptions { store, price, on_failure, clock } = options;
+        let parts = Arc::new(MeterParts { store, price, on_failure, clock });
         KeyService {
-            parts: Arc::new(MeterParts { store, price, on_failure, clock }),
+            identities: IdentityAccounts::new(Arc::clone(&parts)),
+            parts,
             snapshot: ArcSwap::default(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -78,6 +82,8 @@ impl KeyService {
     /// Reads the keys, and follows their changes until `close`.
     pub async fn start(self: &Arc<Self>) -> Result<(), KeyError> {
         self.reload().await?;
+        let this = Arc::clone(self);
+        blocking(move || this.forget_old_windows()).await?;
         let this = Arc::clone(self);
         self.tasks.spawn(async move { this.follow().await });
         self.tasks.close();
@@ -89,12 +95,28 @@ impl KeyService {
         self.stopping.cancel();
         self.tasks.close();
         self.tasks.wait().await;
-        let snapshot = self.snapshot.load_full();
-        let given_back =
-            tokio::task::spawn_blocking(move || snapshot.all().try_for_each(|key| key.metered.give_back()));
+        let accounts = self.accounts();
+        let given_back = tokio::task::spawn_blocking(move || {
+            accounts.iter().try_for_each(|account| account.metered.give_back())
+        });
         if let Ok(Err(error)) = given_back.await {
             tracing::warn!(%error, "what keys have not spent counts as spent");
         }
+    }
+
+    /// Blocks. Creates no database.
+    fn forget_old_windows(&self) -> Result<(), KeyError> {
+        if self.parts.store.exists() {
+            self.parts.store.forget_windows((self.now() - KEPT_WINDOWS).as_second())?;
+        }
+        Ok(())
+    }
+
+    /// Of keys and of identities.
+    fn accounts(&self) -> Vec<Arc<ActiveKey>> {
+        let mut accounts = self.identities.all();
+        accounts.extend(self.snapshot.load().all().cloned());
+        accounts
     }
 
     /// Reads the keys again.
@@ -138,9 +160,10 @@ impl KeyService {
 
     /// Blocks.
     fn look(&self, watch: &mut Option<ChangeWatch>) -> Result<(), DatabaseError> {
-        for key in self.snapshot.load().all() {
-            key.metered.write_overdrafts()?;
+        for account in self.accounts() {
+            account.metered.write_overdrafts()?;
         }
+        self.identities.retire_idle()?;
         if watch.is_none() {
             *watch = self.parts.store.watch()?;
         }
@@ -170,6 +193,15 @@ impl KeyService {
         self.snapshot.load().valid(name, self.parts.clock.now()).cloned()
     }
 
+    /// The accounts of identities from outside.
+    pub(crate) fn identities(&self) -> &IdentityAccounts {
+        &self.identities
+    }
+
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.parts.clock)
+    }
+
     /// The log of changes.
     pub fn audit(&self) -> AuditService {
         AuditService::new(Arc::clone(&self.parts.store))
@@ -189,17 +221,21 @@ impl KeyService {
             let Some(StoredKey { key, .. }) = stored else {
                 return Err(KeyError::NoSuchKey { name: name.to_string() });
             };
-            let usage = this.usage(&key)?;
+            let usage = this.usage(&key, this.snapshot.load().get(key.name.as_str()))?;
             Ok((key, usage))
         })
         .await
     }
 
+    /// A key or an identity that is in use, with what it has used of its limits.
+    pub async fn show_active(self: &Arc<Self>, active: &Arc<ActiveKey>) -> Result<(ApiKey, Vec<QuotaUsage>), KeyError> {
+        let (this, active) = (Arc::clone(self), Arc::clone(active));
+        blocking(move || Ok((active.key.clone(), this.usage(&active.key, Some(&active))?))).await
+    }
+
     /// Blocks.
-    fn usage(&self, key: &ApiKey) -> Result<Vec<QuotaUsage>, DatabaseError> {
+    fn usage(&self, key: &ApiKey, active: Option<&Arc<ActiveKey>>) -> Result<Vec<QuotaUsage>, DatabaseError> {
         let now = self.parts.clock.now();
-        let snapshot = self.snapshot.load();
-        let active = snapshot.get(key.name.as_str());
         let mut usage = Vec::new();
         for quota in key.rules.quotas() {
             let window = quota.period.window(now);
@@ -345,8 +381,11 @@ impl KeyService {
 }
 
 impl KeyRing for KeyService {
-    fn grant(&self, name: &str) -> Option<Arc<KeyGrant>> {
-        self.valid(name).map(|key| Arc::clone(&key.grant))
+    fn grant(&self, name: &str, rule: Option<&str>) -> Option<Arc<KeyGrant>> {
+        match rule {
+            Some(rule) => self.identities.grant(name, rule),
+            None => self.valid(name).map(|key| Arc::clone(&key.grant)),
+        }
     }
 }
 

@@ -141,7 +141,8 @@ impl Server {
 
     /// A handle for changing settings while the server runs.
     pub fn control(&self) -> ServerControl {
-        ServerControl { rules: Arc::clone(&self.shared.pipeline.rules) }
+        let Pipeline { rules, identity, .. } = &self.shared.pipeline;
+        ServerControl { rules: Arc::clone(rules), identity: identity.clone() }
     }
 
     /// Serves until `shutdown`. Then the server is not ready, and still accepts requests for the drain delay: a load balancer needs a

@@ -14,13 +14,13 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
-use hob_keys::KeyService;
+use hob_keys::{IdentityService, KeyService};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 use crate::access_log::{AccessLogWriter, LoggedRequest};
 use crate::caller::Proof;
 use crate::error::{ApiError, ErrorFormat, RefusalReason};
-use crate::guard::{Accepted, Guard};
+use crate::guard::{Accepted, CallerSources, Guard};
 use crate::limits::log_limit::LogLimit;
 use crate::limits::rate_headers::with_rate_limits;
 use crate::reload::AccessRules;
@@ -42,6 +42,8 @@ pub(crate) struct Pipeline {
     pub(crate) routes: Router,
     /// The named API keys.
     pub(crate) keys: Option<Arc<KeyService>>,
+    /// `None` if no tokens are accepted.
+    pub(crate) identity: Option<Arc<IdentityService>>,
     /// `None` if `[server] access_log` is off.
     pub(crate) access_log: Option<Arc<AccessLogWriter>>,
     /// Anyone can cause refusals, as many as they like.
@@ -82,7 +84,16 @@ impl Pipeline {
     async fn checked(&self, guard: &Guard, mut request: Request, mut context: RequestContext) -> Response {
         let peer = context.peer;
         let format = ErrorFormat::of_path(request.uri().path());
-        let response = match guard.check(&request, peer, self.keys.as_deref()) {
+        let sources = CallerSources { keys: self.keys.as_deref(), identity: self.identity.as_deref() };
+        let mut checked = guard.check(&request, peer, sources);
+        if let Some(identity) = &self.identity
+            && checked.as_ref().is_err_and(ApiError::needs_signing_keys)
+        {
+            // Boxed, because few requests need it.
+            Box::pin(identity.refresh()).await;
+            checked = guard.check(&request, peer, sources);
+        }
+        let response = match checked {
             Ok(Accepted { origin, proof }) => {
                 let key = match &proof {
                     Proof::NamedKey(key) => Some(Arc::clone(key)),

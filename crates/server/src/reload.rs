@@ -4,14 +4,22 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use hob_app::startup::identity::identity_rules;
 use hob_config::ServerConfig;
+use hob_keys::{IdentityError, IdentityService};
 use tower_http::cors::CorsLayer;
 
 use crate::cors::cors;
 use crate::guard::Guard;
 
 /// The configuration keys that [`ServerControl::reload`] applies.
-pub const RELOADED_KEYS: [&str; 3] = ["server.api_key", "server.allowed_hosts", "server.cors_origins"];
+pub const RELOADED_KEYS: [&str; 5] = [
+    "server.api_key",
+    "server.allowed_hosts",
+    "server.cors_origins",
+    "server.identity.blocked",
+    "server.identity.rules",
+];
 
 /// The rules of access. A request is checked by the rules at the time of its arrival.
 pub(crate) struct AccessRules {
@@ -30,11 +38,16 @@ impl AccessRules {
 #[derive(Clone)]
 pub struct ServerControl {
     pub(crate) rules: Arc<ArcSwap<AccessRules>>,
+    pub(crate) identity: Option<Arc<IdentityService>>,
 }
 
 impl ServerControl {
-    /// Applies [`RELOADED_KEYS`]. Requests in progress are not affected.
-    pub fn reload(&self, config: &ServerConfig) {
+    /// Applies [`RELOADED_KEYS`], or none of them. Requests in progress are not affected.
+    pub fn reload(&self, config: &ServerConfig) -> Result<(), IdentityError> {
+        if let Some(identity) = &self.identity {
+            identity.set_rules(identity_rules(&config.identity)?);
+        }
         self.rules.store(Arc::new(AccessRules::new(config)));
+        Ok(())
     }
 }

@@ -144,9 +144,11 @@ fn from_json<T: serde::de::DeserializeOwned>(
 }
 
 fn write_permit(permit: &Permit) -> String {
-    let Permit { most, also, only, except, tainted, key } = permit;
-    json!({ "most": most.as_str(), "also": also, "only": only, "except": except, "tainted": tainted, "key": key })
-        .to_string()
+    let Permit { most, also, only, except, tainted, key, rule } = permit;
+    json!({
+        "most": most.as_str(), "also": also, "only": only, "except": except, "tainted": tainted, "key": key, "rule": rule,
+    })
+    .to_string()
 }
 
 /// A permit that cannot be read permits nothing, so it is an error.
@@ -167,5 +169,6 @@ fn read_permit(text: &str) -> Result<Permit, UnreadableColumn> {
     };
     let tainted = permit["tainted"].as_bool().unwrap_or(false);
     let key = permit["key"].as_str().map(Into::into);
-    Ok(Permit { most, also: names(&permit["also"])?, only, except, tainted, key })
+    let rule = permit["rule"].as_str().map(Into::into);
+    Ok(Permit { most, also: names(&permit["also"])?, only, except, tainted, key, rule })
 }

@@ -46,11 +46,13 @@ impl RunningSettings {
         apply(self.args.clone(), &mut new);
         let changes = Changes::between(&self.config, &new);
         if !changes.applied.is_empty() {
-            self.control.reload(&new.server);
+            self.control.reload(&new.server)?;
             let server = &mut self.config.server;
             server.api_key = new.server.api_key;
             server.allowed_hosts = new.server.allowed_hosts;
             server.cors_origins = new.server.cors_origins;
+            server.identity.rules = new.server.identity.rules;
+            server.identity.blocked = new.server.identity.blocked;
             warn_if_open(self.address, server);
         }
         Ok(changes)
