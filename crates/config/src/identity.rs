@@ -135,8 +135,7 @@ mod tests {
 
     #[test]
     fn a_rule_is_read_as_it_is_written_and_written_as_it_is_read() {
-        let typed =
-            "[{ claim = 'groups', value = 'ml', cloud = true, models = ['qwen*'], parallel = 4 }, { role = 'member' }]";
+        let typed = "[{ claim = 'groups', value = 'ml', cloud = true, models = ['qwen*'], parallel = 4 }, { role = 'member' }]";
         let rules = read_as(&RULES, typed).expect("rules");
         let expected = json!([
             { "claim": "groups", "value": "ml", "cloud": true, "models": ["qwen*"], "parallel": 4 },

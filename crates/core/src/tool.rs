@@ -81,7 +81,15 @@ pub struct Permit {
 impl Permit {
     /// Everything that reaches no further than `most`.
     pub fn up_to(most: Reach) -> Self {
-        Permit { most, also: Vec::new(), only: None, except: Vec::new(), tainted: false, key: None, rule: None }
+        Permit {
+            most,
+            also: Vec::new(),
+            only: None,
+            except: Vec::new(),
+            tainted: false,
+            key: None,
+            rule: None,
+        }
     }
 
     pub fn allows(&self, tool: &ToolSpec) -> bool {

@@ -228,7 +228,10 @@ impl KeyService {
     }
 
     /// A key or an identity that is in use, with what it has used of its limits.
-    pub async fn show_active(self: &Arc<Self>, active: &Arc<ActiveKey>) -> Result<(ApiKey, Vec<QuotaUsage>), KeyError> {
+    pub async fn show_active(
+        self: &Arc<Self>,
+        active: &Arc<ActiveKey>,
+    ) -> Result<(ApiKey, Vec<QuotaUsage>), KeyError> {
         let (this, active) = (Arc::clone(self), Arc::clone(active));
         blocking(move || Ok((active.key.clone(), this.usage(&active.key, Some(&active))?))).await
     }

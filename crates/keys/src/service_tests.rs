@@ -61,7 +61,7 @@ impl Keys {
     }
 
     fn spending(&self, text: &str) -> Arc<dyn hob_core::Spending> {
-        self.service.grant(text).and_then(|grant| grant.spending.clone()).expect("a key with limits")
+        self.service.grant(text, None).and_then(|grant| grant.spending.clone()).expect("a key with limits")
     }
 
     fn is_valid(&self, secret: &KeySecret) -> bool {
@@ -107,7 +107,10 @@ async fn only_the_secret_of_a_valid_key_is_accepted() {
     wrong.push('!');
     assert!(matches!(keys.service.check(&wrong), KeyCheck::Unknown));
     keys.service.disable(&name("ana"), AuditActor::terminal()).await.expect("disabled");
-    assert_eq!((keys.why_invalid(&ana.secret), keys.service.grant("ana", None).is_none()), ("disabled", true));
+    assert_eq!(
+        (keys.why_invalid(&ana.secret), keys.service.grant("ana", None).is_none()),
+        ("disabled", true)
+    );
     keys.service.enable(&name("ana"), AuditActor::terminal()).await.expect("enabled");
     assert!(keys.is_valid(&ana.secret));
     keys.clock.forward(3_600);

@@ -210,7 +210,9 @@ impl Guard {
             self.backoff.was_wrong(peer, now);
         }
         Err(match identity {
-            Some(identity) if sent.is_empty() => ApiError::missing_token(identity.issuer(), identity.header()),
+            Some(identity) if sent.is_empty() => {
+                ApiError::missing_token(identity.issuer(), identity.header())
+            }
             None if sent.is_empty() => ApiError::missing_key(has_named),
             Some(_) | None => ApiError::wrong_key(has_named),
         })
@@ -256,10 +258,7 @@ fn sent_key(headers: &HeaderMap) -> &str {
 }
 
 /// The token of a request: in the header of the proxy if there is one, else where keys are.
-fn sent_token<'a>(
-    headers: &'a HeaderMap,
-    identity: &IdentityService,
-) -> Result<Option<&'a str>, ApiError> {
+fn sent_token<'a>(headers: &'a HeaderMap, identity: &IdentityService) -> Result<Option<&'a str>, ApiError> {
     let Some(name) = identity.header() else {
         return Ok(Some(sent_key(headers).trim()).filter(|sent| looks_like_token(sent)));
     };

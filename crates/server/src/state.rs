@@ -100,7 +100,8 @@ impl ServerState {
         stop: ServerStop,
         background: Arc<BackgroundRuns>,
     ) -> Self {
-        let ServerParts { system, record, scheduler, responses, library, keys, identity: _, readiness } = parts;
+        let ServerParts { system, record, scheduler, responses, library, keys, identity: _, readiness } =
+            parts;
         let ServerStop { draining, stopping } = stop;
         ServerState {
             readiness: Readiness::new(readiness, draining),

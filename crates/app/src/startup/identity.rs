@@ -95,7 +95,10 @@ mod tests {
     #[test]
     fn a_wrong_rule_is_named() {
         for (fields, words) in [
-            (json!({ "claim": "groups", "value": "x", "modles": ["qwen*"] }), "groups=x: 'modles' is not a field"),
+            (
+                json!({ "claim": "groups", "value": "x", "modles": ["qwen*"] }),
+                "groups=x: 'modles' is not a field",
+            ),
             (json!({ "claim": "groups", "value": "x", "budgets": ["much"] }), "'much' is not a budget"),
             (json!({ "claim": "groups" }), "'claim' and 'value' belong together"),
             (json!({ "role": "owner" }), "cannot give the role 'owner'"),

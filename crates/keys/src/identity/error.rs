@@ -63,16 +63,22 @@ pub enum IdentityRefusal {
     #[error(transparent)]
     Token(#[from] TokenError),
     /// The keys were never read.
-    #[error("the keys of the identity provider cannot be read now, so no token can be checked. Try again in a moment")]
+    #[error(
+        "the keys of the identity provider cannot be read now, so no token can be checked. Try again in a moment"
+    )]
     NoKeys,
     #[error(
         "the token has no usable name in the claim '{claim}': 1 to {most} letters, without spaces, quotes and brackets. Change [server.identity] \
          name_claim"
     )]
     NoName { claim: String, most: usize },
-    #[error("the address '{email}' is not verified by the identity provider (email_verified). Verify it there, then sign in again")]
+    #[error(
+        "the address '{email}' is not verified by the identity provider (email_verified). Verify it there, then sign in again"
+    )]
     NotVerified { email: String },
-    #[error("'{name}' is signed in, and no rule of this server gives rights to it. Ask the owner of this server for a rule")]
+    #[error(
+        "'{name}' is signed in, and no rule of this server gives rights to it. Ask the owner of this server for a rule"
+    )]
     NoRule { name: String },
     #[error("'{name}' is blocked on this server. Ask its owner")]
     Blocked { name: String },

@@ -44,7 +44,10 @@ pub enum KeyOrigin {
 }
 
 enum Place {
-    Url { client: Client, url: Url },
+    Url {
+        client: Client,
+        url: Url,
+    },
     File(PathBuf),
     /// Does not change.
     Fixed,
@@ -75,7 +78,12 @@ impl KeySource {
             KeyOrigin::File(path) => (Place::File(path.clone()), KeySet::default()),
             KeyOrigin::Secret(path) => (Place::Fixed, read_secret(path)?),
         };
-        Ok(KeySource { place, keys: ArcSwap::from_pointee(keys), reads: tokio::sync::Mutex::default(), clock })
+        Ok(KeySource {
+            place,
+            keys: ArcSwap::from_pointee(keys),
+            reads: tokio::sync::Mutex::default(),
+            clock,
+        })
     }
 
     pub(crate) fn keys(&self) -> arc_swap::Guard<Arc<KeySet>> {
@@ -85,7 +93,8 @@ impl KeySource {
     /// Whether a read now would do nothing.
     pub(crate) fn is_just_read(&self) -> bool {
         let now = self.clock.now();
-        matches!(self.place, Place::Fixed) || self.reads.try_lock().is_ok_and(|reads| self.is_recent(&reads, now))
+        matches!(self.place, Place::Fixed)
+            || self.reads.try_lock().is_ok_and(|reads| self.is_recent(&reads, now))
     }
 
     fn is_recent(&self, reads: &Reads, now: Timestamp) -> bool {
@@ -106,7 +115,9 @@ impl KeySource {
         }
         reads.last = Some(now);
         let read = match self.fetch().await {
-            Ok((text, fresh)) => KeySet::read(&text).map(|keys| (text, keys, fresh)).map_err(FetchError::from),
+            Ok((text, fresh)) => {
+                KeySet::read(&text).map(|keys| (text, keys, fresh)).map_err(FetchError::from)
+            }
             Err(error) => Err(error),
         };
         let (read, fresh) = match read {
@@ -167,8 +178,7 @@ impl KeySource {
 }
 
 fn web_place(text: &str) -> Result<Place, IdentityError> {
-    let no_address =
-        |reason: String| IdentityError::NoAddress { url: text.to_owned(), reason };
+    let no_address = |reason: String| IdentityError::NoAddress { url: text.to_owned(), reason };
     let url = Url::parse(text).map_err(|error| no_address(error.to_string()))?;
     match url.scheme() {
         "https" => {}
@@ -196,7 +206,8 @@ async fn fetch_url(client: &Client, url: &Url) -> Result<(Vec<u8>, Duration), Fe
     if response.status() != 200 {
         return Err(FetchError::Status(response.status().as_u16()));
     }
-    let fresh = fresh_for(response.headers().get(header::CACHE_CONTROL).and_then(|value| value.to_str().ok()));
+    let fresh =
+        fresh_for(response.headers().get(header::CACHE_CONTROL).and_then(|value| value.to_str().ok()));
     let mut text = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(failed)? {
         if text.len() + chunk.len() > LARGEST_SET {
@@ -217,8 +228,8 @@ fn fresh_for(cache_control: Option<&str>) -> Duration {
 }
 
 fn read_secret(path: &Path) -> Result<KeySet, IdentityError> {
-    let text = std::fs::read(path)
-        .map_err(|source| IdentityError::SecretFile { path: path.to_owned(), source })?;
+    let text =
+        std::fs::read(path).map_err(|source| IdentityError::SecretFile { path: path.to_owned(), source })?;
     let secret = text.trim_ascii();
     if secret.len() < SHORTEST_SECRET {
         return Err(IdentityError::ShortSecret { path: path.to_owned() });

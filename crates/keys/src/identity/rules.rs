@@ -64,7 +64,9 @@ impl IdentityRule {
         let role = head.role.as_deref().map_or(Ok(KeyRole::Member), KeyRole::parse);
         let role = role.map_err(|error| wrong(error.to_string()))?;
         // A rule without a condition that gives the owner's rights makes everyone at the provider an owner.
-        if role == KeyRole::Owner && condition.as_ref().is_none_or(|(_, value)| value.bytes().all(|byte| byte == b'*')) {
+        if role == KeyRole::Owner
+            && condition.as_ref().is_none_or(|(_, value)| value.bytes().all(|byte| byte == b'*'))
+        {
             return Err(wrong("a rule for everyone cannot give the role 'owner'".to_owned()));
         }
         let mut rules = KeyRules::of(role);

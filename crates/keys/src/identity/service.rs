@@ -185,9 +185,9 @@ impl IdentityService {
     }
 
     fn account(&self, claims: &Claims) -> Result<Arc<ActiveKey>, IdentityRefusal> {
-        let no_name =
-            || IdentityRefusal::NoName { claim: self.name_claim.clone(), most: LONGEST_IDENTITY };
-        let mut name = claim(claims, &self.name_claim).and_then(Value::as_str).ok_or_else(no_name)?.to_owned();
+        let no_name = || IdentityRefusal::NoName { claim: self.name_claim.clone(), most: LONGEST_IDENTITY };
+        let mut name =
+            claim(claims, &self.name_claim).and_then(Value::as_str).ok_or_else(no_name)?.to_owned();
         if self.name_claim == EMAIL {
             // Providers write the same address in different ways.
             name.make_ascii_lowercase();

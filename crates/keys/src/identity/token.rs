@@ -27,9 +27,13 @@ pub(crate) type Claims = Map<String, Value>;
 /// Why a token is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TokenError {
-    #[error("the token has more than {LONGEST_TOKEN} bytes. Let the identity provider put fewer claims into it")]
+    #[error(
+        "the token has more than {LONGEST_TOKEN} bytes. Let the identity provider put fewer claims into it"
+    )]
     TooLong,
-    #[error("the token is not a signed JSON Web Token (three parts with dots between them). Send the token as the identity provider made it")]
+    #[error(
+        "the token is not a signed JSON Web Token (three parts with dots between them). Send the token as the identity provider made it"
+    )]
     Malformed,
     #[error("the token is not signed (alg: none). Send a token that the identity provider has signed")]
     NotSigned,
@@ -38,13 +42,17 @@ pub enum TokenError {
          [server.identity] algorithms"
     )]
     Algorithm { algorithm: String },
-    #[error("the token has 'crit' in its header, which asks for something that this server does not know. Use another kind of token")]
+    #[error(
+        "the token has 'crit' in its header, which asks for something that this server does not know. Use another kind of token"
+    )]
     Critical,
     #[error("the token is signed with a key that the identity provider does not publish. Sign in again")]
     UnknownKey,
     #[error("the signature of the token is wrong. Sign in again")]
     Signature,
-    #[error("the token is from '{issuer}', and [server.identity] issuer is another one. Sign in at the issuer of this server")]
+    #[error(
+        "the token is from '{issuer}', and [server.identity] issuer is another one. Sign in at the issuer of this server"
+    )]
     Issuer { issuer: String },
     #[error(
         "the token is for {audience}, and not for this server. Ask for a token whose audience (aud) is one of [server.identity] audience"

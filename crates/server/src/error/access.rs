@@ -26,7 +26,9 @@ impl ApiError {
             Some(header) => format!("Call it through the proxy that sends the header '{header}', or send"),
             None => format!("Send 'authorization: Bearer TOKEN' with a token from {issuer}, or"),
         };
-        Self::key_refused(format!("this server needs a token or a key. {advice} a key that 'hob key create' made"))
+        Self::key_refused(format!(
+            "this server needs a token or a key. {advice} a key that 'hob key create' made"
+        ))
     }
 
     /// A proxy must replace the header of a client, not add to it.
@@ -41,7 +43,9 @@ impl ApiError {
         let message = refusal.to_string();
         let needs_keys = refusal.needs_keys();
         let error = match refusal {
-            IdentityRefusal::Token(_) => ApiError { code: Some("invalid_token"), ..Self::key_refused(message) },
+            IdentityRefusal::Token(_) => {
+                ApiError { code: Some("invalid_token"), ..Self::key_refused(message) }
+            }
             IdentityRefusal::NoKeys | IdentityRefusal::TooMany => {
                 let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
                 ApiError { retry_after: Some(5), ..error }
