@@ -4,6 +4,7 @@ mod channels;
 mod events;
 mod feedback;
 mod health;
+mod identity;
 mod keys;
 mod memory;
 mod metrics;
