@@ -21,7 +21,7 @@ const MOST_ACCOUNTS: usize = 50_000;
 /// How long an account is kept after its last use, so that its limits per minute hold.
 const KEPT_IDLE: SignedDuration = SignedDuration::from_secs(120);
 
-struct Account {
+struct IdentityAccount {
     key: Arc<ActiveKey>,
     /// Since when no token, request or call uses it.
     idle_since: Option<Timestamp>,
@@ -32,7 +32,7 @@ pub(crate) struct IdentityAccounts {
     parts: Arc<MeterParts>,
     rules: ArcSwap<IdentityRules>,
     /// By name, with the prefix.
-    accounts: Mutex<HashMap<Arc<str>, Account>>,
+    accounts: Mutex<HashMap<Arc<str>, IdentityAccount>>,
 }
 
 impl IdentityAccounts {
@@ -79,7 +79,7 @@ impl IdentityAccounts {
             previous_until: None,
         };
         let active = Arc::new(ActiveKey::of_identity(key, metered, Arc::clone(&rule.id)));
-        accounts.insert(id, Account { key: Arc::clone(&active), idle_since: None });
+        accounts.insert(id, IdentityAccount { key: Arc::clone(&active), idle_since: None });
         Some(active)
     }
 
@@ -100,7 +100,7 @@ impl IdentityAccounts {
     /// Removes accounts that are not in use for a while, and gives back what they have leased. Blocks.
     pub(crate) fn retire_idle(&self) -> Result<(), DatabaseError> {
         let now = self.now();
-        let is_over = |_: &Arc<str>, account: &mut Account| {
+        let is_over = |_: &Arc<str>, account: &mut IdentityAccount| {
             if !account.key.is_unused() {
                 account.idle_since = None;
                 return false;

@@ -83,7 +83,8 @@ async fn a_token_gives_the_rights_of_the_first_rule_that_fits() {
     let company = company().await;
     let ana = company.token("ana@example.org", &["ml"]);
     let (_, list) = get(&company.http, "/v1/models", &ana).await;
-    let ids: Vec<&str> = list["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
+    let ids: Vec<&str> =
+        list["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["qwen3:8b"]);
     let ask = |model: &str| asking(json!({ "model": model, "max_tokens": 5 }));
     let path = "/v1/chat/completions";
@@ -98,7 +99,10 @@ async fn a_token_gives_the_rights_of_the_first_rule_that_fits() {
     let task = json!({ "prompt": "say hi", "schedule_type": "interval", "schedule_value": "3600" });
     assert_eq!(post(&company.http, "/v1/tasks", &ana, task).await.0, 201);
     let log = company.keys.audit().latest(1).unwrap();
-    assert_eq!((log[0].event.action.as_str(), log[0].event.actor.name.as_str()), ("task.create", "identity:ana@example.org"));
+    assert_eq!(
+        (log[0].event.action.as_str(), log[0].event.actor.name.as_str()),
+        ("task.create", "identity:ana@example.org")
+    );
 }
 
 #[tokio::test]
@@ -114,7 +118,8 @@ async fn the_limits_of_an_identity_hold_over_its_tokens_and_show_in_headers() {
     let second = token_until(&company.issuer, "ana@example.org", &["ml"], 400);
     let (status, own) = get(&company.http, "/v1/keys/self", &second).await;
     assert_eq!((status, &own["name"]), (200, &json!("identity:ana@example.org")));
-    let monthly = own["usage"].as_array().unwrap().iter().find(|usage| usage["limit"] == "10000 tokens/month");
+    let monthly =
+        own["usage"].as_array().unwrap().iter().find(|usage| usage["limit"] == "10000 tokens/month");
     assert_eq!(monthly.unwrap()["used"], used);
     let (status, refused) = post(&company.http, path, &second, ask(50_000)).await;
     assert_eq!((status, &refused["error"]["code"]), (429, &json!("insufficient_quota")), "{refused}");
@@ -133,7 +138,8 @@ async fn people_have_their_own_responses_and_tasks() {
     assert_eq!(get(&company.http, &path, &ben).await.0, 404);
     let task = json!({ "prompt": "say hi", "schedule_type": "interval", "schedule_value": "3600" });
     assert_eq!(post(&company.http, "/v1/tasks", &ana, task).await.0, 201);
-    let count = async |token: &str| get(&company.http, "/v1/tasks", token).await.1["tasks"].as_array().unwrap().len();
+    let count =
+        async |token: &str| get(&company.http, "/v1/tasks", token).await.1["tasks"].as_array().unwrap().len();
     assert_eq!((count(&later).await, count(&ben).await), (1, 0));
 }
 
@@ -176,7 +182,8 @@ async fn a_provider_that_is_away_is_a_503_and_named_keys_still_work() {
     let token = token_until(&issuer, "ana@example.org", &["ml"], 600);
     let response = send(&server, Method::GET, "/v1/models", &token, None).await;
     assert_eq!((response.status().as_u16(), response.headers()["retry-after"].to_str().unwrap()), (503, "5"));
-    let new = NewKey { name: KeyName::parse("ci").unwrap(), role: KeyRole::Member, rules: KeyPatch::default() };
+    let new =
+        NewKey { name: KeyName::parse("ci").unwrap(), role: KeyRole::Member, rules: KeyPatch::default() };
     let secret = keys.create(new, AuditActor::terminal()).await.unwrap().secret;
     assert_eq!(get(&server, "/v1/models", secret.expose()).await.0, 200);
 }
@@ -217,7 +224,10 @@ async fn behind_a_proxy_only_its_header_counts_and_this_machine_is_not_the_owner
     assert_eq!(call(&[&format!("Bearer {ana}")], "").await.0, 200);
     let (status, refused) = call(&[], "").await;
     assert_eq!(status, 401);
-    assert!(message(&refused).contains("the proxy that sends the header 'cf-access-jwt-assertion'"), "{refused}");
+    assert!(
+        message(&refused).contains("the proxy that sends the header 'cf-access-jwt-assertion'"),
+        "{refused}"
+    );
     assert_eq!(call(&[], &ana).await.0, 401, "a token elsewhere is no token");
     assert_eq!(call(&["nonsense"], "").await.0, 401);
     let (status, refused) = call(&[&ana, &ana], "").await;

@@ -64,7 +64,13 @@ async fn create(keys: &Arc<KeyService>, name: &str, role: KeyRole, rules: Value)
     keys.create(new, AuditActor::terminal()).await.unwrap().secret.expose().to_owned()
 }
 
-pub(super) async fn send(server: &TestServer, method: Method, path: &str, key: &str, body: Option<Value>) -> Response {
+pub(super) async fn send(
+    server: &TestServer,
+    method: Method,
+    path: &str,
+    key: &str,
+    body: Option<Value>,
+) -> Response {
     let mut request = server.client.request(method, server.url(path));
     if !key.is_empty() {
         request = request.bearer_auth(key);
