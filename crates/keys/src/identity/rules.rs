@@ -80,7 +80,7 @@ impl IdentityRule {
         let Some((name, pattern)) = &self.condition else { return true };
         let is_value = |value: &Value| match value {
             Value::String(text) => matches_pattern(pattern, text),
-            Value::Bool(_) | Value::Number(_) => *pattern == value.to_string(),
+            Value::Bool(_) | Value::Number(_) => matches_pattern(pattern, &value.to_string()),
             Value::Null | Value::Array(_) | Value::Object(_) => false,
         };
         match claim(claims, name) {

@@ -17,7 +17,7 @@ fn claims(value: Value) -> Claims {
 #[test]
 fn a_rule_has_the_fields_of_a_named_key() {
     let read = rule(json!({
-        "claim": "groups", "value": "ml-team", "models": ["qwen*"], "engines": ["ollama"], "cloud": true, "reach": "read",
+        "claim": "groups", "value": "ml-team", "models": ["qwen*"], "engines": ["ollama"], "reach": "read",
         "tools": ["calculator"], "requests_per_minute": 60, "tokens_per_minute": 1000, "parallel": 4,
         "budgets": ["5 USD/month", "200k tokens/day"],
     }));
@@ -28,7 +28,6 @@ fn a_rule_has_the_fields_of_a_named_key() {
         rules: KeyRules {
             models: Some(vec!["qwen*".into()]),
             engines: Some(vec!["ollama".into()]),
-            cloud: true,
             reach: Reach::Read,
             tools: Some(vec!["calculator".into()]),
             requests_per_minute: Some(60),
