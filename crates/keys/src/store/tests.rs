@@ -136,6 +136,10 @@ fn leases_never_add_up_to_more_than_the_limit() {
         store.charge(&day, 7).expect(kind);
         store.forget_windows(1).expect(kind);
         assert_eq!(store.taken(&day).expect(kind), 0, "{kind}");
+        // An identity from outside is no stored key.
+        let identity = window("identity:ana@example.org", 0);
+        assert_eq!(store.lease(&identity, 5, 100).expect(kind), Lease { granted: 6, taken: 6 }, "{kind}");
+        assert_eq!(store.taken(&identity).expect(kind), 6, "{kind}");
     }
 }
 
