@@ -21,6 +21,7 @@ mod postgres_server;
 pub mod repository;
 mod scripted_engine;
 pub mod tiny_projector;
+mod token_issuer;
 mod transcript;
 
 pub use brief_engine::BriefEngine;
@@ -37,4 +38,5 @@ pub use outside::{Namespace, Outside};
 #[cfg(unix)]
 pub use postgres_server::{PostgresServer, TestDatabase};
 pub use scripted_engine::ScriptedEngine;
+pub use token_issuer::{TokenIssuer, shared_secret_token, token_part};
 pub use transcript::Transcript;
