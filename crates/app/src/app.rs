@@ -408,7 +408,7 @@ async fn llm_tool(
     let keys = Arc::clone(keys);
     let for_run = move |permit: &Permit| -> Arc<dyn Engine> {
         // A key that was revoked during the run is charged nothing more; the next request of the run is refused.
-        let key = permit.key.as_deref().and_then(|name| keys.grant(name));
+        let key = permit.key.as_deref().and_then(|name| keys.grant(name, permit.rule.as_deref()));
         Arc::new(RecordedEngine::new(Arc::clone(&engine), RecordContext { key, ..context.clone() }))
     };
     let options = LlmOptions {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use crate::agent::{AGENT, AgentName};
+use crate::identity::IdentityConfig;
 use crate::kind::{
     BIND_ADDRESS, COUNT, COUNT_OR_NONE, HOST_NAMES, OPTIONAL_ABSOLUTE_PATH, OPTIONAL_TEXT, ORIGINS, PORT,
     SECONDS, SECONDS_OR_NONE, SECRET, quote,
@@ -53,6 +54,8 @@ pub struct ServerConfig {
     /// How long running answers may continue after the server begins to stop.
     pub shutdown_grace: Duration,
     pub tls: ServerTlsConfig,
+    /// Tokens of an identity provider.
+    pub identity: IdentityConfig,
 }
 
 /// `[server.tls]`: HTTPS without a proxy. Both files are PEM, and both are set or none.
@@ -155,6 +158,7 @@ impl Default for ServerConfig {
             drain_seconds: Duration::ZERO,
             shutdown_grace: Duration::from_secs(30),
             tls: ServerTlsConfig::default(),
+            identity: IdentityConfig::default(),
         }
     }
 }
@@ -181,6 +185,7 @@ keys_of! {
         drain_seconds: SECONDS_OR_NONE, "Seconds that the server still accepts requests after the signal to stop, while GET /health/ready answers 503; for servers behind a load balancer.";
         shutdown_grace: SECONDS_OR_NONE, "Seconds that running answers have to finish when the server stops.";
         [tls], "HTTPS without a proxy. Hob notices renewed files without a restart.";
+        [identity], "Single sign-on: tokens of your identity provider instead of keys.";
     }
 }
 

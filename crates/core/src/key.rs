@@ -17,6 +17,8 @@ use crate::tool::{MEMORY_SEARCH_TOOLS, Permit, Reach};
 /// The rights of a key that may be used now.
 pub struct KeyGrant {
     pub name: Arc<str>,
+    /// The rule that gives these rights to an identity from outside; `None` for a named key.
+    pub rule: Option<Arc<str>>,
     /// `Owner` or `Member`.
     pub role: CallerRole,
     /// `None` for all models.
@@ -48,6 +50,7 @@ impl KeyGrant {
             also: self.searches(),
             only: self.tools.clone(),
             key: Some(Arc::clone(&self.name)),
+            rule: self.rule.clone(),
             ..Permit::up_to(self.reach)
         }
     }
@@ -90,15 +93,16 @@ impl KeyGrant {
 
 /// Finds the keys that may be used now.
 pub trait KeyRing: Send + Sync {
-    /// The rights of a key; `None` if there is no such key, or if it is disabled, revoked or expired.
-    fn grant(&self, name: &str) -> Option<Arc<KeyGrant>>;
+    /// The rights of a key; `None` if there is no such key, or if it is disabled, revoked or expired. `rule` is the rule of an
+    /// identity from outside.
+    fn grant(&self, name: &str, rule: Option<&str>) -> Option<Arc<KeyGrant>>;
 }
 
 /// Has no keys.
 pub struct EmptyKeyRing;
 
 impl KeyRing for EmptyKeyRing {
-    fn grant(&self, _name: &str) -> Option<Arc<KeyGrant>> {
+    fn grant(&self, _name: &str, _rule: Option<&str>) -> Option<Arc<KeyGrant>> {
         None
     }
 }
@@ -165,7 +169,7 @@ impl ModelPatterns {
     }
 
     pub fn allow(&self, model: &str) -> bool {
-        self.0.iter().any(|pattern| matches(pattern.as_bytes(), model.as_bytes()))
+        self.0.iter().any(|pattern| matches_pattern(pattern, model))
     }
 
     /// Whether a pattern is for models, and not only for the names that leave the choice to Hob.
@@ -174,8 +178,9 @@ impl ModelPatterns {
     }
 }
 
-/// Whether `text` fits the pattern. Takes time in proportion to both lengths at most.
-fn matches(pattern: &[u8], text: &[u8]) -> bool {
+/// Whether `text` fits the pattern, in which `*` stands for any text. Takes time in proportion to both lengths at most.
+pub fn matches_pattern(pattern: &str, text: &str) -> bool {
+    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut at, mut from) = (0, 0);
     // Where the last star is, and how much of the text it stands for.
     let mut star: Option<(usize, usize)> = None;
@@ -266,6 +271,7 @@ mod tests {
     fn grant(models: Option<&[&str]>) -> KeyGrant {
         KeyGrant {
             name: "ana".into(),
+            rule: None,
             role: CallerRole::Member,
             models: models
                 .map(|names| ModelPatterns::new(names.iter().map(|name| (*name).to_owned()).collect())),

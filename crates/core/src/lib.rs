@@ -69,7 +69,7 @@ pub use generate::{
 pub use host_discovery::{HostDiscovery, HostRecords, NotDiscovery};
 pub use key::{
     CallReservation, CallerRights, EmptyKeyRing, KeyGrant, KeyRing, ModelPatterns, PlannedCall,
-    RunningRequest, Spending,
+    RunningRequest, Spending, matches_pattern,
 };
 pub use limit::{LimitKind, LimitReached};
 pub use media::{MediaAnswer, MediaForm, MediaRequest, MediaStream, MediaTask};

@@ -72,6 +72,9 @@ pub struct Permit {
     pub tainted: bool,
     /// The name of the key that the run is charged to, and whose rights limit it.
     pub key: Option<Arc<str>>,
+    /// The rule that gives the key its rights, if the key is an identity from outside. A task runs later without a token, so it
+    /// keeps the rule.
+    pub rule: Option<Arc<str>>,
     /// The collections that tools may search. Set from the rights of the caller when a run begins, and never stored: a task looks up
     /// its key at each run.
     pub memory: CollectionSet,
@@ -87,6 +90,7 @@ impl Permit {
             except: Vec::new(),
             tainted: false,
             key: None,
+            rule: None,
             memory: CollectionSet::All,
         }
     }

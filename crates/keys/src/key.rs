@@ -15,6 +15,13 @@ use crate::limits::{Budget, Period, Quota, Unit};
 
 /// `/v1/keys/self` is the caller's own key, and the logs call a caller without a named key `owner`.
 const RESERVED: [&str; 2] = ["self", "owner"];
+
+/// The longest name of an identity from outside, without its prefix.
+pub(crate) const LONGEST_IDENTITY: usize = 128;
+
+/// How the name of an identity from outside begins. No named key can have such a name.
+const IDENTITY: &str = "identity:";
+
 const MOST_NAMES: usize = 64;
 const LONGEST_LISTED: usize = 128;
 const MOST_BUDGETS: usize = 4;
@@ -104,6 +111,23 @@ impl KeyName {
 
     pub(crate) fn shared(&self) -> Arc<str> {
         Arc::clone(&self.0)
+    }
+
+    /// The account of an identity from outside: `identity:ana@example.org`. `None` for a name that would be unclear in a log.
+    pub(crate) fn identity(name: &str) -> Option<Self> {
+        let is_clear = |byte: u8| byte.is_ascii_graphic() && !b"\"'`<>[]{}\\".contains(&byte);
+        let is_name = (1..=LONGEST_IDENTITY).contains(&name.len()) && name.bytes().all(is_clear);
+        is_name.then(|| KeyName(format!("{IDENTITY}{name}").into()))
+    }
+
+    /// The account that a task has stored.
+    pub(crate) fn read_identity(stored: &str) -> Option<Self> {
+        KeyName::identity(stored.strip_prefix(IDENTITY)?)
+    }
+
+    /// The name of an identity as its provider knows it.
+    pub(crate) fn without_prefix(&self) -> &str {
+        self.0.strip_prefix(IDENTITY).unwrap_or(&self.0)
     }
 }
 

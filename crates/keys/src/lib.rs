@@ -1,4 +1,4 @@
-//! Named API keys: what they may use, how much, and what they have used; and the log of changes. Knows nothing of HTTP, of
+//! Named API keys, and identities from outside: what they may use, how much, and what they have used; and the log of changes. Knows nothing of HTTP, of
 //! `config.toml`, of engines or of prices: `app` passes in what a call costs.
 //!
 //! | file | what |
@@ -9,6 +9,7 @@
 //! | `account` | counts what a key uses, in memory |
 //! | `metered` | admits requests and calls, with shares that the store leases |
 //! | `ring` | the keys in memory |
+//! | `identity` | identities from outside: tokens that an identity provider has signed |
 //! | `service` | what callers use |
 //! | `audit` | the log of changes, and its chain of hashes |
 //! | `audit_service` | writes, reads and checks the log |
@@ -17,6 +18,7 @@
 mod account;
 mod audit;
 mod audit_service;
+mod identity;
 mod key;
 pub mod limits;
 mod metered;
@@ -27,6 +29,10 @@ pub mod store;
 
 pub use audit::{AuditActor, AuditChain, AuditEntry, AuditEvent, AuditFault};
 pub use audit_service::AuditService;
+pub use identity::{
+    IdentityError, IdentityOptions, IdentityRefusal, IdentityRule, IdentityRules, IdentityService, KeyOrigin,
+    KeyPlaces, KeySetError, TokenAlgorithm, TokenError, looks_like_token, token_algorithms,
+};
 pub use key::{ApiKey, KeyError, KeyField, KeyName, KeyPatch, KeyRole, KeyRules, KeyStatus, NewKey};
 pub use limits::{Budget, Period, Quota, QuotaUsage, Unit};
 pub use metered::{CallCost, PriceFn, RateHeaders, StoreFailure};

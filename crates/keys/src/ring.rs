@@ -15,12 +15,28 @@ use crate::store::StoredKey;
 pub struct ActiveKey {
     pub key: ApiKey,
     pub grant: Arc<KeyGrant>,
-    hash: SecretHash,
+    /// `None` for an identity from outside, which has no secret.
+    hash: Option<SecretHash>,
     previous_hash: Option<SecretHash>,
     pub(crate) metered: Arc<Metered>,
 }
 
 impl ActiveKey {
+    /// The account of an identity from outside, with the rights of a rule.
+    pub(crate) fn of_identity(key: ApiKey, metered: Arc<Metered>, rule: Arc<str>) -> Self {
+        let grant = Arc::new(KeyGrant { rule: Some(rule), ..grant(&key, &metered) });
+        ActiveKey { key, grant, hash: None, previous_hash: None, metered }
+    }
+
+    /// Whether nothing but its owner refers to it: no token, no request and no call.
+    pub(crate) fn is_unused(self: &Arc<Self>) -> bool {
+        // The account is referred to by this, and by the rights if they have limits.
+        let own = 1 + usize::from(self.grant.spending.is_some());
+        Arc::strong_count(self) == 1
+            && Arc::strong_count(&self.grant) == 1
+            && Arc::strong_count(&self.metered) == own
+    }
+
     /// The limits per minute: requests, then tokens.
     pub fn rates(&self) -> [Option<RateHeaders>; 2] {
         match self.grant.spending {
@@ -35,7 +51,7 @@ impl ActiveKey {
 
     fn fits(&self, sent: &str, now: Timestamp) -> bool {
         let sent = SecretHash::of(sent);
-        let is_current = self.hash.is(&sent);
+        let is_current = self.hash.is_some_and(|hash| hash.is(&sent));
         let is_previous = self.previous_hash.is_some_and(|hash| hash.is(&sent));
         is_current || (is_previous && self.key.previous_until.is_some_and(|until| now < until))
     }
@@ -92,7 +108,7 @@ impl KeySnapshot {
             metered.set_rules(&key.rules);
             snapshot.has_keys = true;
             let grant = Arc::new(grant(&key, &metered));
-            let active = Arc::new(ActiveKey { key, grant, hash, previous_hash, metered });
+            let active = Arc::new(ActiveKey { key, grant, hash: Some(hash), previous_hash, metered });
             snapshot.by_id.insert(id, Arc::clone(&active));
             snapshot.by_name.insert(name, active);
         }
@@ -153,6 +169,7 @@ fn grant(key: &ApiKey, metered: &Arc<Metered>) -> KeyGrant {
     let has_limits = rules.parallel.is_some() || !rules.quotas().is_empty();
     KeyGrant {
         name: key.name.shared(),
+        rule: None,
         role: match key.role {
             KeyRole::Owner => CallerRole::Owner,
             KeyRole::Member => CallerRole::Member,

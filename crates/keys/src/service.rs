@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::audit::{AuditActor, AuditEvent};
 use crate::audit_service::AuditService;
+use crate::identity::accounts::IdentityAccounts;
 use crate::key::{ApiKey, KeyError, KeyName, KeyPatch, KeyRules, KeyStatus, NewKey};
 use crate::limits::{Period, QuotaUsage};
 use crate::metered::{CallCost, MeterParts, PriceFn, StoreFailure};
@@ -76,6 +77,7 @@ pub struct CreatedKey {
 pub struct KeyService {
     parts: Arc<MeterParts>,
     snapshot: ArcSwap<KeySnapshot>,
+    identities: IdentityAccounts,
     stopping: CancellationToken,
     tasks: TaskTracker,
 }
@@ -84,8 +86,10 @@ impl KeyService {
     /// Knows no key until it is loaded.
     pub fn new(options: KeyOptions) -> Self {
         let KeyOptions { store, price, on_failure, clock } = options;
+        let parts = Arc::new(MeterParts { store, price, on_failure, clock });
         KeyService {
-            parts: Arc::new(MeterParts { store, price, on_failure, clock }),
+            identities: IdentityAccounts::new(Arc::clone(&parts)),
+            parts,
             snapshot: ArcSwap::default(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -113,12 +117,20 @@ impl KeyService {
         self.stopping.cancel();
         self.tasks.close();
         self.tasks.wait().await;
-        let snapshot = self.snapshot.load_full();
-        let given_back =
-            tokio::task::spawn_blocking(move || snapshot.all().try_for_each(|key| key.metered.give_back()));
+        let accounts = self.accounts();
+        let given_back = tokio::task::spawn_blocking(move || {
+            accounts.iter().try_for_each(|account| account.metered.give_back())
+        });
         if let Ok(Err(error)) = given_back.await {
             tracing::warn!(%error, "what keys have not spent counts as spent");
         }
+    }
+
+    /// Of keys and of identities.
+    fn accounts(&self) -> Vec<Arc<ActiveKey>> {
+        let mut accounts = self.identities.all();
+        accounts.extend(self.snapshot.load().all().cloned());
+        accounts
     }
 
     /// Reads the keys again.
@@ -180,8 +192,8 @@ impl KeyService {
 
     /// Blocks.
     fn look(&self, watch: &mut Option<ChangeWatch>) -> Result<(), DatabaseError> {
-        for key in self.snapshot.load().all() {
-            key.metered.write_overdrafts()?;
+        for account in self.accounts() {
+            account.metered.write_overdrafts()?;
         }
         if watch.is_none() {
             *watch = self.parts.store.watch()?;
@@ -194,7 +206,8 @@ impl KeyService {
             self.load()?;
         }
         // Last: while the store fails, shares stay here, where they can be spent.
-        self.snapshot.load().all().try_for_each(|key| key.metered.give_back_excess())
+        self.identities.retire_idle()?;
+        self.accounts().iter().try_for_each(|account| account.metered.give_back_excess())
     }
 
     /// Blocks.
@@ -220,8 +233,9 @@ impl KeyService {
         self.snapshot.load().valid(name, self.parts.clock.now()).cloned()
     }
 
-    /// How often the limits of each key refused since the start: the name of the key, the limit, and the number. Without those that never
-    /// did. The oldest keys are named, and the others are counted together, so that the list has an end.
+    /// How often the limits of each named key refused since the start: the name of the key, the limit, and the number. Without those that
+    /// never did. The oldest keys are named, and the others are counted together, so that the list has an end. Identities from outside are
+    /// not counted: their accounts, and so their counts, end when they are not in use.
     pub fn refusals(&self) -> Vec<(Arc<str>, LimitKind, u64)> {
         let snapshot = self.snapshot.load();
         let mut keys: Vec<_> =
@@ -242,6 +256,15 @@ impl KeyService {
         counts
     }
 
+    /// The accounts of identities from outside.
+    pub(crate) fn identities(&self) -> &IdentityAccounts {
+        &self.identities
+    }
+
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.parts.clock)
+    }
+
     /// The log of changes.
     pub fn audit(&self) -> AuditService {
         AuditService::new(Arc::clone(&self.parts.store))
@@ -258,7 +281,7 @@ impl KeyService {
         let this = Arc::clone(self);
         blocking(move || {
             let with_usage = |StoredKey { key, .. }: StoredKey| {
-                let usage = this.usage(&key)?;
+                let usage = this.usage(&key, this.snapshot.load().get(key.name.as_str()))?;
                 Ok((key, usage))
             };
             this.parts.store.list()?.into_iter().map(with_usage).collect()
@@ -274,17 +297,24 @@ impl KeyService {
             let Some(StoredKey { key, .. }) = stored else {
                 return Err(KeyError::NoSuchKey { name: name.to_string() });
             };
-            let usage = this.usage(&key)?;
+            let usage = this.usage(&key, this.snapshot.load().get(key.name.as_str()))?;
             Ok((key, usage))
         })
         .await
     }
 
+    /// A key or an identity that is in use, with what it has used of its limits.
+    pub async fn show_active(
+        self: &Arc<Self>,
+        active: &Arc<ActiveKey>,
+    ) -> Result<(ApiKey, Vec<QuotaUsage>), KeyError> {
+        let (this, active) = (Arc::clone(self), Arc::clone(active));
+        blocking(move || Ok((active.key.clone(), this.usage(&active.key, Some(&active))?))).await
+    }
+
     /// Blocks.
-    fn usage(&self, key: &ApiKey) -> Result<Vec<QuotaUsage>, DatabaseError> {
+    fn usage(&self, key: &ApiKey, active: Option<&Arc<ActiveKey>>) -> Result<Vec<QuotaUsage>, DatabaseError> {
         let now = self.parts.clock.now();
-        let snapshot = self.snapshot.load();
-        let active = snapshot.get(key.name.as_str());
         let mut usage = Vec::new();
         for quota in key.rules.quotas() {
             let window = quota.period.window(now);
@@ -428,8 +458,11 @@ impl KeyService {
 }
 
 impl KeyRing for KeyService {
-    fn grant(&self, name: &str) -> Option<Arc<KeyGrant>> {
-        self.valid(name).map(|key| Arc::clone(&key.grant))
+    fn grant(&self, name: &str, rule: Option<&str>) -> Option<Arc<KeyGrant>> {
+        match rule {
+            Some(rule) => self.identities.grant(name, rule),
+            None => self.valid(name).map(|key| Arc::clone(&key.grant)),
+        }
     }
 }
 

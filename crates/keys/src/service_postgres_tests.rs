@@ -8,6 +8,7 @@ use hob_testkit::{PostgresServer, TestDatabase};
 
 use super::tests::{Keys, budget, call, keys_over, keys_with, name, usage};
 use super::*;
+use crate::identity::{IdentityRule, IdentityRules};
 use crate::store::POSTGRES_MIGRATIONS;
 
 fn connect(url: &str) -> PostgresDatabase {
@@ -51,6 +52,27 @@ async fn two_servers_admit_the_requests_a_minute_of_a_key_together() {
         server.clock.forward(60);
         server.spending("ana").begin_request().await.expect("the next minute");
     }
+}
+
+#[tokio::test]
+async fn two_servers_admit_the_requests_a_minute_of_an_identity_together() {
+    let database = PostgresServer::shared().create_database();
+    let (one, other) = (server(&database).await, server(&database).await);
+    let rule = json!({ "claim": "groups", "value": "ml", "requests_per_minute": 60 });
+    for server in [&one, &other] {
+        let rule = IdentityRule::read(rule.as_object().expect("an object")).expect("a rule");
+        server.service.identities().set_rules(IdentityRules::new(vec![rule], Vec::new()).expect("rules"));
+    }
+    let mut admitted = 0;
+    for number in 0..120 {
+        let server = if number % 2 == 0 { &one } else { &other };
+        let grant = server.service.grant("identity:ana@example.org", Some("groups=ml")).expect("rights");
+        match grant.spending.as_ref().expect("limits").begin_request().await {
+            Ok(_) => admitted += 1,
+            Err(refusal) => assert_eq!(refusal.kind, LimitKind::RequestsPerMinute),
+        }
+    }
+    assert_eq!(admitted, 60);
 }
 
 /// Two servers with a budget of 10,000 tokens get 250 calls each, all at once. Each call reserves 100 tokens, and uses `used`. Returns

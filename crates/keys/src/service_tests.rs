@@ -69,7 +69,7 @@ impl Keys {
     }
 
     pub(super) fn spending(&self, text: &str) -> Arc<dyn hob_core::Spending> {
-        self.service.grant(text).and_then(|grant| grant.spending.clone()).expect("a key with limits")
+        self.service.grant(text, None).and_then(|grant| grant.spending.clone()).expect("a key with limits")
     }
 
     pub(super) fn is_valid(&self, secret: &KeySecret) -> bool {
@@ -115,11 +115,14 @@ async fn only_the_secret_of_a_valid_key_is_accepted() {
     wrong.push('!');
     assert!(matches!(keys.service.check(&wrong), KeyCheck::Unknown));
     keys.service.disable(&name("ana"), AuditActor::terminal()).await.expect("disabled");
-    assert_eq!((keys.why_invalid(&ana.secret), keys.service.grant("ana").is_none()), ("disabled", true));
+    assert_eq!(
+        (keys.why_invalid(&ana.secret), keys.service.grant("ana", None).is_none()),
+        ("disabled", true)
+    );
     keys.service.enable(&name("ana"), AuditActor::terminal()).await.expect("enabled");
     assert!(keys.is_valid(&ana.secret));
     keys.clock.forward(3_600);
-    assert_eq!((keys.why_invalid(&ana.secret), keys.service.grant("ana").is_none()), ("expired", true));
+    assert_eq!((keys.why_invalid(&ana.secret), keys.service.grant("ana", None).is_none()), ("expired", true));
     keys.service.revoke(&name("ana"), AuditActor::terminal()).await.expect("revoked");
     assert_eq!(keys.why_invalid(&ana.secret), "revoked");
     let again = keys.service.enable(&name("ana"), AuditActor::terminal()).await;
@@ -313,7 +316,7 @@ async fn limits_that_cannot_be_read_refuse_or_allow_as_configured() {
         let new = NewKey { name: name("ana"), role: KeyRole::Member, rules: budget("5k tokens/day") };
         service.create(new, AuditActor::terminal()).await.expect("created");
         database.write(|transaction| transaction.execute_batch("DROP TABLE api_key_quota")).expect("dropped");
-        let spending = service.grant("ana").and_then(|grant| grant.spending.clone()).expect("limits");
+        let spending = service.grant("ana", None).and_then(|grant| grant.spending.clone()).expect("limits");
         let reserved = spending.reserve(call(Some(5))).await;
         assert_eq!(reserved.is_ok(), is_admitted);
         if let Err(refusal) = reserved {

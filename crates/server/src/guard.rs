@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, HeaderName, Method, Request, Version, header};
 use hob_config::ServerConfig;
-use hob_keys::{KeyCheck, KeyService};
+use hob_keys::{IdentityService, KeyCheck, KeyService, looks_like_token};
 use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
 use url::{Host, Url};
@@ -34,6 +34,15 @@ const NAMED_KEY: &str = "hob_";
 pub(crate) struct Accepted {
     pub(crate) origin: RequestOrigin,
     pub(crate) proof: Proof,
+}
+
+/// What knows callers besides the key of the configuration.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct CallerSources<'a> {
+    /// The named keys.
+    pub(crate) keys: Option<&'a KeyService>,
+    /// Tokens of an identity provider.
+    pub(crate) identity: Option<&'a IdentityService>,
 }
 
 /// The checks of the configuration that is in use.
@@ -67,12 +76,12 @@ impl Guard {
         }
     }
 
-    /// Accepts a request of `peer`, or returns why not. `keys` are the named keys.
+    /// Accepts a request of `peer`, or returns why not.
     pub(crate) fn check<B>(
         &self,
         request: &Request<B>,
         peer: IpAddr,
-        keys: Option<&KeyService>,
+        sources: CallerSources<'_>,
     ) -> Result<Accepted, ApiError> {
         let headers = request.headers();
         let host = named_host(request)?;
@@ -89,7 +98,7 @@ impl Guard {
             origin => origin,
         };
         let proof = match needs_key(request) {
-            true => self.check_key(headers, peer, origin, keys)?,
+            true => self.check_key(headers, peer, origin, sources)?,
             // No key was checked, so none is proven.
             false => Proof::None,
         };
@@ -150,11 +159,18 @@ impl Guard {
         headers: &HeaderMap,
         peer: IpAddr,
         origin: RequestOrigin,
-        keys: Option<&KeyService>,
+        sources: CallerSources<'_>,
     ) -> Result<Proof, ApiError> {
+        let CallerSources { keys, identity } = sources;
         let has_named = keys.is_some_and(|keys| keys.snapshot().has_keys());
-        if self.api_key.is_none() && !has_named {
+        if self.api_key.is_none() && !has_named && identity.is_none() {
             return Ok(Proof::None);
+        }
+        // Before the wait for wrong keys: behind a proxy, all callers have one address, and a signature cannot be guessed.
+        if let Some(identity) = identity
+            && let Some(token) = sent_token(headers, identity)?
+        {
+            return identity.check(token).map(Proof::NamedKey).map_err(ApiError::identity_refused);
         }
         let now = Instant::now();
         if let Some(wait) = self.backoff.refused_for(peer, now) {
@@ -178,15 +194,27 @@ impl Guard {
             Some(KeyCheck::Unread) => return Err(ApiError::keys_unread()),
             Some(KeyCheck::Unknown) | None => {}
         }
+        // A proxy that adds tokens is often on this machine, and then what it forwards without one is not the owner's.
+        let is_behind_proxy = identity.is_some_and(|identity| identity.header().is_some());
         // Clients on this machine often send a key that means nothing. A wrong named key is a mistake.
-        if self.api_key.is_none() && is_local(peer, origin) && !sent.starts_with(NAMED_KEY) {
+        if self.api_key.is_none()
+            && is_local(peer, origin)
+            && !is_behind_proxy
+            && !sent.starts_with(NAMED_KEY)
+        {
             return Ok(Proof::None);
         }
         // A request without a key is not a guess: programs learn that way that a key is needed.
         if headers.contains_key(header::AUTHORIZATION) || headers.contains_key(X_API_KEY) {
             self.backoff.was_wrong(peer, now);
         }
-        Err(if sent.is_empty() { ApiError::missing_key(has_named) } else { ApiError::wrong_key(has_named) })
+        Err(match identity {
+            Some(identity) if sent.is_empty() => {
+                ApiError::missing_token(identity.issuer(), identity.header())
+            }
+            None if sent.is_empty() => ApiError::missing_key(has_named),
+            Some(_) | None => ApiError::wrong_key(has_named),
+        })
     }
 
     /// An IP address cannot be rebound, and `localhost` is this machine. Other names must be in the configuration.
@@ -226,6 +254,22 @@ fn sent_key(headers: &HeaderMap) -> &str {
     let bearer = text(header::AUTHORIZATION)
         .and_then(|value| value.strip_prefix("Bearer ").or_else(|| value.strip_prefix("bearer ")));
     bearer.or_else(|| text(X_API_KEY)).unwrap_or_default()
+}
+
+/// The token of a request: in the header of the proxy if there is one, else where keys are.
+fn sent_token<'a>(headers: &'a HeaderMap, identity: &IdentityService) -> Result<Option<&'a str>, ApiError> {
+    let Some(name) = identity.header() else {
+        return Ok(Some(sent_key(headers).trim()).filter(|sent| looks_like_token(sent)));
+    };
+    let mut sent = headers.get_all(name).iter();
+    match (sent.next(), sent.next()) {
+        (None, _) => Ok(None),
+        (Some(token), None) => {
+            let token = token.to_str().unwrap_or_default().trim();
+            Ok(Some(token.strip_prefix("Bearer ").unwrap_or(token)))
+        }
+        (Some(_), Some(_)) => Err(ApiError::several_tokens(name)),
+    }
 }
 
 fn is_localhost(name: &str) -> bool {

@@ -15,7 +15,7 @@ fn status(guard: &Guard, method: &str, path: &str, headers: &[(&str, &str)]) -> 
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    match guard.check(&request.body(()).unwrap(), Ipv4Addr::LOCALHOST.into(), None) {
+    match guard.check(&request.body(()).unwrap(), Ipv4Addr::LOCALHOST.into(), CallerSources::default()) {
         Ok(_) => 200,
         Err(error) => error.into_response().status().as_u16(),
     }
@@ -89,7 +89,10 @@ fn what_was_forwarded_and_what_calls_by_another_name_is_not_from_here() {
     let origin_of = |headers: &[(&str, &str)]| {
         let request = Request::builder().uri("/v1/x");
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-        guard.check(&request.body(()).unwrap(), Ipv4Addr::LOCALHOST.into(), None).unwrap().origin
+        guard
+            .check(&request.body(()).unwrap(), Ipv4Addr::LOCALHOST.into(), CallerSources::default())
+            .unwrap()
+            .origin
     };
     for host in [
         "localhost",
@@ -106,7 +109,10 @@ fn what_was_forwarded_and_what_calls_by_another_name_is_not_from_here() {
         assert_eq!(origin_of(&[("host", host)]), RequestOrigin::Forwarded, "{host}");
     }
     let old = Request::builder().version(Version::HTTP_10).uri("/v1/x").header("host", "127.0.0.1:8000");
-    let old_origin = guard.check(&old.body(()).unwrap(), Ipv4Addr::LOCALHOST.into(), None).unwrap().origin;
+    let old_origin = guard
+        .check(&old.body(()).unwrap(), Ipv4Addr::LOCALHOST.into(), CallerSources::default())
+        .unwrap()
+        .origin;
     assert_eq!(old_origin, RequestOrigin::Forwarded, "as a proxy asks that is not configured");
     for header in [
         "x-client-ip",
@@ -177,7 +183,10 @@ fn with_a_wildcard_unlisted_pages_are_distinguished() {
     let guard = guard(ServerConfig { cors_origins, ..ServerConfig::default() });
     let origin_of = |origin: &str| {
         let request = Request::builder().uri("/v1/x").header("host", "localhost").header("origin", origin);
-        guard.check(&request.body(()).unwrap(), Ipv4Addr::LOCALHOST.into(), None).unwrap().origin
+        guard
+            .check(&request.body(()).unwrap(), Ipv4Addr::LOCALHOST.into(), CallerSources::default())
+            .unwrap()
+            .origin
     };
     for origin in ["https://app.example.org", "http://localhost:5173", "http://127.0.0.1"] {
         assert_eq!(origin_of(origin), RequestOrigin::Direct, "{origin}");

@@ -134,6 +134,7 @@ impl Server {
             access_log: Arc::clone(&pipeline.access_log),
             timeouts: Arc::clone(timeouts),
             certificate: certificate.clone(),
+            identity: pipeline.identity.clone(),
         }
     }
 

@@ -14,13 +14,13 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
-use hob_keys::KeyService;
+use hob_keys::{IdentityService, KeyService};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 use crate::access_log::{AccessLogWriter, LoggedRequest};
 use crate::caller::Proof;
 use crate::error::{ApiError, ErrorFormat, RefusalReason};
-use crate::guard::{Accepted, Guard};
+use crate::guard::{Accepted, CallerSources, Guard};
 use crate::limits::log_limit::LogLimit;
 use crate::limits::rate_headers::with_rate_limits;
 use crate::reload::AccessRules;
@@ -42,6 +42,8 @@ pub(crate) struct Pipeline {
     pub(crate) routes: Router,
     /// The named API keys.
     pub(crate) keys: Option<Arc<KeyService>>,
+    /// `None` if no tokens are accepted.
+    pub(crate) identity: Option<Arc<IdentityService>>,
     /// Empty if `[server] access_log` is off.
     pub(crate) access_log: Arc<ArcSwapOption<AccessLogWriter>>,
     /// Anyone can cause refusals, as many as they like.
@@ -84,7 +86,16 @@ impl Pipeline {
     async fn checked(&self, guard: &Guard, mut request: Request, mut context: RequestContext) -> Response {
         let peer = context.peer;
         let format = ErrorFormat::of_path(request.uri().path());
-        let response = match guard.check(&request, peer, self.keys.as_deref()) {
+        let sources = CallerSources { keys: self.keys.as_deref(), identity: self.identity.as_deref() };
+        let mut checked = guard.check(&request, peer, sources);
+        if let Some(identity) = &self.identity
+            && checked.as_ref().is_err_and(ApiError::needs_signing_keys)
+        {
+            // Boxed, because few requests need it.
+            Box::pin(identity.refresh()).await;
+            checked = guard.check(&request, peer, sources);
+        }
+        let response = match checked {
             Ok(Accepted { origin, proof }) => {
                 let is_owners = matches!(proof, Proof::OwnerKey);
                 let key = match &proof {
@@ -95,7 +106,7 @@ impl Pipeline {
                 context.proof = proof;
                 request.extensions_mut().insert(context);
                 let mut response = self.routed(request, format).await;
-                if is_owners && self.access_log.is_some() {
+                if is_owners && self.access_log.load().is_some() {
                     response.extensions_mut().insert(KeyOfRequest(Arc::from("owner")));
                 }
                 match key {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use hob_app::startup::identity::identity_options;
 use hob_config::{AccessLog, ServerConfig};
+use hob_keys::IdentityService;
 use hob_net::{CertificateChange, ServerCertificate};
 use tower_http::cors::CorsLayer;
 
@@ -14,8 +16,9 @@ use crate::guard::Guard;
 use crate::secure_connection::certificate_files;
 use crate::serve_error::ServeError;
 
-/// The configuration keys that [`ServerControl::reload`] applies. The files of TLS count only if TLS is on before and after.
-pub const RELOADED_KEYS: [&str; 8] = [
+/// The configuration keys that [`ServerControl::reload`] applies. The files of TLS count only if TLS is on before and after,
+/// and the rules of identities only if identities are.
+pub const RELOADED_KEYS: [&str; 10] = [
     "server.api_key",
     "server.allowed_hosts",
     "server.cors_origins",
@@ -24,6 +27,8 @@ pub const RELOADED_KEYS: [&str; 8] = [
     "server.write_timeout",
     "server.tls.cert",
     "server.tls.key",
+    "server.identity.blocked",
+    "server.identity.rules",
 ];
 
 /// The rules of access. A request is checked by the rules at the time of its arrival.
@@ -62,17 +67,24 @@ pub struct ServerControl {
     pub(crate) timeouts: Arc<ArcSwap<ConnectionTimeouts>>,
     /// `None` if the server was started without TLS.
     pub(crate) certificate: Option<Arc<ServerCertificate>>,
+    /// `None` if the server was started without identities from outside.
+    pub(crate) identity: Option<Arc<IdentityService>>,
 }
 
 impl ServerControl {
     /// Applies [`RELOADED_KEYS`], and reads the certificate again. Requests and connections in progress are not affected. If the
-    /// certificate cannot be used, nothing changes. Blocks.
+    /// certificate or the rules of identities cannot be used, nothing changes. Blocks.
     pub fn reload(&self, config: &ServerConfig) -> Result<CertificateChange, ServeError> {
+        let identity_rules = identity_options(&config.identity)?.map(|options| options.rules);
         let change = match (&self.certificate, certificate_files(&config.tls)?) {
             (Some(certificate), Some(files)) => certificate.reload(files)?,
             // Switching TLS on or off needs a restart.
             (Some(_), None) | (None, _) => CertificateChange::None,
         };
+        // Switching identities on or off needs a restart too.
+        if let (Some(identity), Some(rules)) = (&self.identity, identity_rules) {
+            identity.set_rules(rules);
+        }
         self.rules.store(Arc::new(AccessRules::new(config)));
         self.timeouts.store(Arc::new(ConnectionTimeouts::of(config)));
         let format = self.access_log.load().as_ref().map(|writer| writer.format());

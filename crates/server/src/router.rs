@@ -117,7 +117,7 @@ pub(crate) fn router(
     let patterns = || routes.iter().map(|(pattern, ..)| *pattern);
     let suggestions = Arc::new(RouteSuggestions::new(patterns()));
     let metrics = parts.system.metrics().map(|_| Arc::new(RequestMetrics::new(patterns(), &health::PROBES)));
-    let keys = parts.keys.clone();
+    let (keys, identity) = (parts.keys.clone(), parts.identity.clone());
     let state = Arc::new(ServerState::new(parts, config, metrics.clone(), stop, background));
     let router = routes
         .into_iter()
@@ -148,6 +148,7 @@ pub(crate) fn router(
         metrics,
         routes: router,
         keys,
+        identity,
         access_log: Arc::new(ArcSwapOption::new(AccessLogWriter::start(config.access_log))),
         refusal_log: LogLimit::new(),
     }

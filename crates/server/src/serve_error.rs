@@ -2,6 +2,7 @@
 
 use std::io;
 
+use hob_keys::IdentityError;
 use hob_net::CertificateError;
 use thiserror::Error;
 
@@ -16,6 +17,8 @@ pub enum ServeError {
     Certificate(#[from] CertificateError),
     #[error("[server.tls] needs both 'cert' and 'key', and '{missing}' is not set")]
     IncompleteTls { missing: &'static str },
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
 }
 
 fn advice(error: &io::Error) -> &'static str {

@@ -6,7 +6,7 @@ use hob_app::{AskService, ModelLibrary, ReadinessCheck};
 use hob_config::ServerConfig;
 use hob_conversations::ResponseStore;
 use hob_engines::HealthCache;
-use hob_keys::KeyService;
+use hob_keys::{IdentityService, KeyService};
 use hob_tasks::Scheduler;
 use hob_telemetry::TelemetryService;
 use tokio::sync::Semaphore;
@@ -38,6 +38,8 @@ pub struct ServerParts {
     pub library: Option<Arc<ModelLibrary>>,
     /// The named API keys. Without them `/v1/keys` answers 503.
     pub keys: Option<Arc<KeyService>>,
+    /// Accepts tokens of an identity provider. `None` accepts none.
+    pub identity: Option<Arc<IdentityService>>,
     /// What must work before `/health/ready` answers 200.
     pub readiness: Vec<Arc<dyn ReadinessCheck>>,
 }
@@ -52,6 +54,7 @@ impl From<Arc<AskService>> for ServerParts {
             responses: None,
             library: None,
             keys: None,
+            identity: None,
             readiness: Vec::new(),
         }
     }
@@ -97,7 +100,8 @@ impl ServerState {
         stop: ServerStop,
         background: Arc<BackgroundRuns>,
     ) -> Self {
-        let ServerParts { system, record, scheduler, responses, library, keys, readiness } = parts;
+        let ServerParts { system, record, scheduler, responses, library, keys, identity: _, readiness } =
+            parts;
         let ServerStop { draining, stopping } = stop;
         ServerState {
             readiness: Readiness::new(readiness, draining),

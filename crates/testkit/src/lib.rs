@@ -22,6 +22,7 @@ pub mod repository;
 mod scripted_engine;
 mod tied_command;
 pub mod tiny_projector;
+mod token_issuer;
 mod transcript;
 
 pub use brief_engine::BriefEngine;
@@ -39,4 +40,5 @@ pub use outside::{Namespace, Outside};
 pub use postgres_server::{PostgresServer, TestDatabase};
 pub use scripted_engine::ScriptedEngine;
 pub use tied_command::tied_command;
+pub use token_issuer::{TokenIssuer, shared_secret_token, token_part};
 pub use transcript::Transcript;

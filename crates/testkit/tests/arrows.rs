@@ -61,7 +61,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("db", &[]),
     ("engines", &["core", "net", "process"]),
-    ("keys", &["core", "db"]),
+    ("keys", &["core", "db", "net"]),
     // The one capability that uses another: llama loads the files that models keeps.
     ("llama", &["core", "models"]),
     ("mcp", &["core", "net", "process"]),
@@ -103,7 +103,9 @@ const RESERVED: &[(&str, &[&str])] = &[
     // The engine crate only recognises one of its errors, which reqwest passes on.
     ("hyper", &["server", "engines"]),
     ("tower-http", &["server"]),
-    ("reqwest", &["net", "engines", "models", "agents", "mcp", "channels", "telemetry"]),
+    ("reqwest", &["net", "engines", "models", "agents", "mcp", "channels", "telemetry", "keys"]),
+    // Signatures of tokens.
+    ("ring", &["keys"]),
     ("tokio-tungstenite", &["channels"]),
     ("llama-cpp-2", &["llama"]),
     ("clap", &["cli"]),

@@ -5,8 +5,8 @@ use hob_agents::builtin::{Llm, LlmOptions, same_engine};
 use hob_channels::{ChannelOptions, ChannelService};
 use hob_config::Config;
 use hob_core::{
-    AnswerDefaults, Engine, EventBus, GenerateRequest, ModelPatterns, Permit, Reach, RequestSource,
-    RunEvents, Tool,
+    AnswerDefaults, CollectionSet, Engine, EventBus, GenerateRequest, ModelPatterns, Permit, Reach,
+    RequestSource, RunEvents, Tool,
 };
 use hob_telemetry::NoInferenceLog;
 use hob_testkit::ScriptedEngine;
@@ -69,12 +69,14 @@ fn registry(home: &std::path::Path) -> ToolRegistry {
 fn grant(role: CallerRole, reach: Reach, tools: Option<Vec<String>>) -> Arc<KeyGrant> {
     Arc::new(KeyGrant {
         name: "ana".into(),
+        rule: None,
         role,
         models: None,
         engines: None,
         cloud: false,
         reach,
         tools,
+        memory: if role == CallerRole::Owner { CollectionSet::All } else { CollectionSet::none() },
         spending: None,
     })
 }
@@ -150,12 +152,14 @@ async fn the_tool_that_asks_a_model_is_only_for_keys_that_may_use_its_model() {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let key = Arc::new(KeyGrant {
             name: "ana".into(),
+            rule: None,
             role: CallerRole::Member,
             models: models.map(names).map(ModelPatterns::new),
             engines: engines.map(names),
             cloud: false,
             reach: Reach::Pure,
             tools: None,
+            memory: CollectionSet::none(),
             spending: None,
         });
         let caller = with_key(&request_with(&key), key);

@@ -117,13 +117,14 @@ async fn strangers_and_plain_engine_requests_get_no_passages() {
 struct Members;
 
 impl KeyRing for Members {
-    fn grant(&self, name: &str) -> Option<Arc<KeyGrant>> {
+    fn grant(&self, name: &str, _rule: Option<&str>) -> Option<Arc<KeyGrant>> {
         let memory = match name {
             "without" => CollectionSet::none(),
             collection => CollectionSet::of(CollectionName::parse(collection).unwrap()),
         };
         Some(Arc::new(KeyGrant {
             name: name.into(),
+            rule: None,
             role: CallerRole::Member,
             models: None,
             engines: None,

@@ -3,6 +3,7 @@
 pub mod channels;
 pub mod embedder;
 pub mod engines;
+pub mod identity;
 pub mod keys;
 pub mod local_models;
 pub mod memory;

@@ -9,14 +9,17 @@ mod reload;
 mod settings_in_effect;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use hob_app::startup::identity::open_identity;
 use hob_app::{App, AppOptions, AskService};
 use hob_config::Config;
 use hob_core::EngineError;
 use hob_core::model::AUTO;
 use hob_engines::selection::SelectionReason;
+use hob_keys::IdentityService;
 use hob_server::{Server, ServerParts, raise_open_files, read_certificate};
 use hob_tasks::Scheduler;
 use tokio_util::sync::CancellationToken;
@@ -47,11 +50,25 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
     block_on(port_check::check(&config.server))?;
     open_app::with_app(&config, &wishes, async |app, signals| {
         app.watch_database().await?;
-        serve(app, &config, args, signals).await
+        let identity = open_identity(&config.server.identity, &app.keys)?;
+        if let Some(identity) = &identity {
+            identity.start();
+        }
+        let served = serve(app, identity.clone(), &config, args, signals).await;
+        if let Some(identity) = identity {
+            identity.close().await;
+        }
+        served
     })
 }
 
-async fn serve(app: &App, config: &Config, args: ServeArgs, signals: &mut Signals) -> Result<ExitCode> {
+async fn serve(
+    app: &App,
+    identity: Option<Arc<IdentityService>>,
+    config: &Config,
+    args: ServeArgs,
+    signals: &mut Signals,
+) -> Result<ExitCode> {
     let system = &app.system;
     // Before the socket. While the database is away, named keys are refused until they can be read; other failures end the server.
     app.keys.start().await?;
@@ -64,6 +81,7 @@ async fn serve(app: &App, config: &Config, args: ServeArgs, signals: &mut Signal
         responses: Some(app.responses.clone()),
         library: Some(app.library.clone()),
         keys: Some(app.keys.clone()),
+        identity,
         readiness: app.readiness.clone(),
     };
     raise_open_files();

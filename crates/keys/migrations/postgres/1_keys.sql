@@ -12,9 +12,10 @@ CREATE TABLE api_key (
     expires_at BIGINT
 );
 
--- What servers have taken of a limit in one window of time, which begins at `begins_at`, in seconds since 1970.
+-- What servers have taken of a limit in one window of time, which begins at `begins_at`, in seconds since 1970. `key` is the id of a key, or
+-- `identity:NAME` for an identity from outside, which has no row in `api_key`.
 CREATE TABLE api_key_quota (
-    key TEXT NOT NULL REFERENCES api_key (id) ON DELETE CASCADE,
+    key TEXT NOT NULL,
     quota TEXT NOT NULL,
     begins_at BIGINT NOT NULL,
     taken BIGINT NOT NULL,

@@ -47,11 +47,15 @@ mod tests {
         CopyRequest { tables: COPY_TABLES, source: "here", existing, listener: &|_| {} }
     }
 
-    /// The keys, what they have taken, and the log.
-    fn contents(store: &dyn KeyStore) -> (Vec<StoredKey>, u64, Vec<AuditEvent>) {
+    /// The account of an identity from outside, which is no stored key.
+    const IDENTITY: &str = "identity:ana@example.org";
+
+    /// The keys, what they and an identity have taken, and the log.
+    fn contents(store: &dyn KeyStore) -> (Vec<StoredKey>, [u64; 2], Vec<AuditEvent>) {
         let entries = store.audit_after(0, 100).expect("read");
         let events = entries.into_iter().map(|entry| entry.event).collect();
-        (store.list().expect("read"), store.taken(&window("1", 0)).expect("read"), events)
+        let taken = ["1", IDENTITY].map(|key| store.taken(&window(key, 0)).expect("read"));
+        (store.list().expect("read"), taken, events)
     }
 
     fn verified(store: std::sync::Arc<dyn KeyStore>) -> AuditChain {
@@ -66,10 +70,12 @@ mod tests {
         file.insert(&rotated, &event("key.create")).expect("created");
         file.insert(&key("2", "ben"), &event("key.create")).expect("created");
         file.charge(&window("1", 0), 70).expect("charged");
+        file.charge(&window(IDENTITY, 0), 7).expect("charged");
         // Subjects are the names of models too, which callers choose.
         file.append_audit(&AuditEvent { subject: "a\0b\u{1a}ü".to_owned(), ..event("model.delete") })
             .expect("noted");
         let (expected, chain) = (contents(file.as_ref()), verified(file));
+        assert_eq!(expected.1, [70, 7]);
 
         let created = PostgresServer::shared().create_database();
         let server = PostgresDatabase::new(created.url().parse().expect("a URL"), &[POSTGRES_MIGRATIONS])

@@ -106,7 +106,7 @@ pub(crate) async fn show_own(
 ) -> Result<Json<KeyWithUsage>, ApiError> {
     let keys = state.keys.as_ref().ok_or_else(ApiError::no_keys)?;
     let own = RequestContext::key(&extensions).ok_or_else(ApiError::no_named_key)?;
-    let (key, usage) = keys.show(&own.key.name).await?;
+    let (key, usage) = keys.show_active(own).await?;
     Ok(Json(KeyWithUsage { key, usage }))
 }
 

@@ -295,8 +295,11 @@ fn parse(body: &[u8], permit: Permit) -> Result<NewTask, ApiError> {
         ScheduleValue::Number(number) => number.to_string(),
     };
     let permit = match typed.key {
-        Some(key) => Permit { key: Some(key.into()), ..permit },
-        None => permit,
+        // Another key than the caller's own is a named one, which has no rule.
+        Some(key) if permit.key.as_deref() != Some(key.as_str()) => {
+            Permit { key: Some(key.into()), rule: None, ..permit }
+        }
+        Some(_) | None => permit,
     };
     let usual = NewTask::new(typed.prompt, ScheduleType::parse(&typed.schedule_type)?, value, permit);
     Ok(NewTask {
@@ -328,4 +331,29 @@ fn deliver_to(channel: Option<String>, conversation: Option<String>) -> Result<O
 fn seconds(seconds: f64) -> Duration {
     // Numbers that are too large or negative become zero, which is refused later.
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::Reach;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_task_that_another_key_pays_for_does_not_have_the_rule_of_its_creator() {
+        let boss = Permit {
+            key: Some("identity:boss".into()),
+            rule: Some("groups=admins".into()),
+            ..Permit::up_to(Reach::Act)
+        };
+        let payer = |key: &str| {
+            let body =
+                json!({ "prompt": "hi", "schedule_type": "interval", "schedule_value": "60", "key": key });
+            let permit = parse(body.to_string().as_bytes(), boss.clone()).unwrap().permit;
+            (permit.key, permit.rule)
+        };
+        assert_eq!(payer("ci"), (Some("ci".into()), None));
+        assert_eq!(payer("identity:boss"), (boss.key.clone(), boss.rule.clone()));
+    }
 }

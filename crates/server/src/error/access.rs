@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use hob_core::{CollectionName, LimitKind, LimitReached};
+use hob_keys::IdentityRefusal;
 
 use super::{ApiError, TOO_MANY_WRONG_KEYS};
+
+const UNKNOWN_SIGNING_KEY: &str = "unknown_signing_key";
 
 impl ApiError {
     /// `has_named` is whether there are named keys.
@@ -15,6 +18,52 @@ impl ApiError {
 
     pub(crate) fn wrong_key(has_named: bool) -> Self {
         Self::key_refused(format!("the key of this request is wrong. {}", advice(has_named)))
+    }
+
+    /// No key and no token, on a server that accepts tokens.
+    pub(crate) fn missing_token(issuer: &str, header: Option<&str>) -> Self {
+        let advice = match header {
+            Some(header) => format!("Call it through the proxy that sends the header '{header}', or send"),
+            None => format!("Send 'authorization: Bearer TOKEN' with a token from {issuer}, or"),
+        };
+        Self::key_refused(format!(
+            "this server needs a token or a key. {advice} a key that 'hob key create' made"
+        ))
+    }
+
+    /// A proxy must replace the header of a client, not add to it.
+    pub(crate) fn several_tokens(header: &str) -> Self {
+        Self::key_refused(format!(
+            "the request has more than one header '{header}'. Let the proxy replace what clients send in it"
+        ))
+    }
+
+    /// A token that is not accepted, or whose sender has no rights.
+    pub(crate) fn identity_refused(refusal: IdentityRefusal) -> Self {
+        let message = refusal.to_string();
+        let needs_keys = refusal.needs_keys();
+        let error = match refusal {
+            IdentityRefusal::Token(_) => {
+                ApiError { code: Some("invalid_token"), ..Self::key_refused(message) }
+            }
+            IdentityRefusal::NoKeys | IdentityRefusal::TooMany => {
+                let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
+                ApiError { retry_after: Some(5), ..error }
+            }
+            IdentityRefusal::NoName { .. }
+            | IdentityRefusal::NotVerified { .. }
+            | IdentityRefusal::NoRule { .. }
+            | IdentityRefusal::Blocked { .. } => {
+                let error = Self::new(StatusCode::FORBIDDEN, "permission_error", message);
+                ApiError { code: Some("identity_not_allowed"), ..error }
+            }
+        };
+        if needs_keys { ApiError { code: Some(UNKNOWN_SIGNING_KEY), ..error } } else { error }
+    }
+
+    /// Whether a token could be checked with newer keys of its provider.
+    pub(crate) fn needs_signing_keys(&self) -> bool {
+        self.code == Some(UNKNOWN_SIGNING_KEY)
     }
 
     /// The secret is right, but the key is not valid any more.

@@ -145,9 +145,11 @@ fn from_json<T: serde::de::DeserializeOwned>(
 
 fn write_permit(permit: &Permit) -> String {
     // The collections are those of the key at each run.
-    let Permit { most, also, only, except, tainted, key, memory: _ } = permit;
-    json!({ "most": most.as_str(), "also": also, "only": only, "except": except, "tainted": tainted, "key": key })
-        .to_string()
+    let Permit { most, also, only, except, tainted, key, rule, memory: _ } = permit;
+    json!({
+        "most": most.as_str(), "also": also, "only": only, "except": except, "tainted": tainted, "key": key, "rule": rule,
+    })
+    .to_string()
 }
 
 /// A permit that cannot be read permits nothing, so it is an error.
@@ -168,5 +170,6 @@ fn read_permit(text: &str) -> Result<Permit, UnreadableColumn> {
     };
     let tainted = permit["tainted"].as_bool().unwrap_or(false);
     let key = permit["key"].as_str().map(Into::into);
-    Ok(Permit { also: names(&permit["also"])?, only, except, tainted, key, ..Permit::up_to(most) })
+    let rule = permit["rule"].as_str().map(Into::into);
+    Ok(Permit { also: names(&permit["also"])?, only, except, tainted, key, rule, ..Permit::up_to(most) })
 }

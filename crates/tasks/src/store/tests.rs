@@ -158,6 +158,7 @@ fn a_task_is_read_as_it_was_saved(new: NewStore) {
             except: vec!["z".into()],
             tainted: true,
             key: Some("ana".into()),
+            rule: Some("groups=ml-team".into()),
             ..Permit::up_to(Reach::Read)
         },
         ..asked(ScheduleType::Cron, "30 2 * * MON-FRI")

@@ -11,7 +11,12 @@ const NAME: &str = "access";
 pub fn check(server: &ServerConfig) -> DoctorCheck {
     let host = &server.host;
     let any_page = server.cors_origins.iter().any(|origin| origin == "*");
-    if server.api_key.is_some() && !is_inside(host) {
+    if server.api_key.is_none() && server.identity.is_on() && !is_inside(host) {
+        let message = format!(
+            "'hob serve' answers anyone who has a token of [server.identity] or a named key ({host})"
+        );
+        DoctorCheck::new(NAME, CheckStatus::Good, message)
+    } else if server.api_key.is_some() && !is_inside(host) {
         DoctorCheck::new(
             NAME,
             CheckStatus::Good,

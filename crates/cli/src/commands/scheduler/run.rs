@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use hob_app::AppOptions;
+use hob_app::startup::identity::open_identity;
 use hob_app::startup::tasks::{task_options, task_service};
 use hob_tasks::{RunOutcome, TaskRun};
 
@@ -29,6 +30,8 @@ pub fn run(args: SchedulerRunArgs) -> Result<ExitCode> {
     open_app::with_app(&config, &wishes, async |app, signals| {
         // A task of a key has its rights.
         app.keys.start().await?;
+        // A task of a person who signs in elsewhere has the rights of a rule. No token is checked here.
+        open_identity(&config.server.identity, &app.keys)?;
         let running = async {
             let _waiting = Spinner::start(format!("running {id}"));
             app.scheduler.run_to_end(&id).await.map_err(with_advice)

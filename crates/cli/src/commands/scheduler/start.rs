@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use hob_app::App;
+use hob_app::startup::identity::open_identity;
 use hob_tasks::TaskStatus;
 
 use super::errors::with_advice;
@@ -22,6 +23,8 @@ pub fn run(args: SchedulerStartArgs) -> Result<ExitCode> {
         print_summary(app).await?;
         // Tasks of a key have its rights.
         app.keys.start().await?;
+        // Tasks of people who sign in elsewhere have the rights of their rules. No token is checked here.
+        open_identity(&config.server.identity, &app.keys)?;
         app.scheduler.start();
         signals.next().await;
         let grace = config.server.shutdown_grace;

@@ -71,6 +71,7 @@ impl RunningSettings {
         let (applied, after_restart) = changes(&self.config, &new);
         if !applied.is_empty() {
             let has_tls = self.config.server.tls.is_on();
+            let keeps_identity = self.config.server.identity.is_on() == new.server.identity.is_on();
             let server = &mut self.config.server;
             server.api_key = new.server.api_key;
             server.allowed_hosts = new.server.allowed_hosts;
@@ -80,6 +81,10 @@ impl RunningSettings {
             server.write_timeout = new.server.write_timeout;
             if has_tls && new.server.tls.is_on() {
                 server.tls = new.server.tls;
+            }
+            if keeps_identity {
+                server.identity.rules = new.server.identity.rules;
+                server.identity.blocked = new.server.identity.blocked;
             }
             if !self.keys.snapshot().has_keys() {
                 warn_if_open(self.address, server);
@@ -104,8 +109,11 @@ impl RunningSettings {
 /// The keys whose values changed: those that are in effect now, and those that take effect after a restart.
 fn changes(old: &Config, new: &Config) -> (Vec<String>, Vec<String>) {
     let keeps_tls = old.server.tls.is_on() == new.server.tls.is_on();
+    let keeps_identity = old.server.identity.is_on() == new.server.identity.is_on();
     let is_reloaded = |key: &String| {
-        RELOADED_KEYS.contains(&key.as_str()) && (keeps_tls || !key.starts_with("server.tls."))
+        RELOADED_KEYS.contains(&key.as_str())
+            && (keeps_tls || !key.starts_with("server.tls."))
+            && (keeps_identity || !key.starts_with("server.identity."))
     };
     old.changed_keys(new).into_iter().partition(is_reloaded)
 }
@@ -150,5 +158,14 @@ mod tests {
         let mut renewed = new.clone();
         renewed.server.tls.cert = Some("/etc/hob/other.pem".into());
         assert_eq!(changes(&new, &renewed), (names(&["server.tls.cert"]), Vec::new()));
+        // The same for who is blocked, if identities are accepted already.
+        let mut accepting = old.clone();
+        accepting.server.identity.issuer = Some("https://sso.example.org".into());
+        accepting.server.identity.blocked = vec!["mallory@example.org".into()];
+        let after_restart = ["server.identity.issuer", "server.identity.blocked"];
+        assert_eq!(changes(&old, &accepting), (Vec::new(), names(&after_restart)));
+        let mut unblocked = accepting.clone();
+        unblocked.server.identity.blocked = Vec::new();
+        assert_eq!(changes(&accepting, &unblocked), (names(&["server.identity.blocked"]), Vec::new()));
     }
 }

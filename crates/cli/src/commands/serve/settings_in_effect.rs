@@ -35,7 +35,7 @@ pub(super) fn apply(args: ServeArgs, config: &mut Config) {
 
 /// Warns if others can use the server without a key.
 pub(super) fn warn_if_open(address: SocketAddr, config: &ServerConfig) {
-    if config.api_key.is_some() {
+    if config.api_key.is_some() || config.identity.is_on() {
         return;
     }
     if !address.ip().is_loopback() {

@@ -53,13 +53,13 @@ fn taken_and_locked(
     }
     // The first lease of a window. Of several at once, one makes the row, and the others wait for it.
     let sql = "
-        INSERT INTO api_key_quota (key, quota, begins_at, taken) SELECT id, $2, $3, 0 FROM api_key WHERE id = $1
+        INSERT INTO api_key_quota (key, quota, begins_at, taken) VALUES ($1, $2, $3, 0)
         ON CONFLICT (key, quota, begins_at) DO NOTHING";
     transaction.execute(sql, &[&key_of(window), &window.quota, &window.window])?;
     find(transaction, &locked, window).map(|taken| taken.unwrap_or(0))
 }
 
-/// Adds to what was taken, or takes from it. A key that was deleted has no windows, so nothing is added.
+/// Adds to what was taken, or takes from it.
 pub(super) fn add(
     transaction: &mut PostgresTransaction<'_>,
     window: &QuotaWindow,
@@ -67,8 +67,7 @@ pub(super) fn add(
 ) -> Result<(), QueryError> {
     // Calculated with numbers of any size, because a sum may be larger than the column can store.
     let sql = "
-        INSERT INTO api_key_quota (key, quota, begins_at, taken)
-        SELECT id, $2, $3, greatest($4::bigint, 0) FROM api_key WHERE id = $1
+        INSERT INTO api_key_quota (key, quota, begins_at, taken) VALUES ($1, $2, $3, greatest($4::bigint, 0))
         ON CONFLICT (key, quota, begins_at) DO UPDATE
         SET taken = greatest(least(api_key_quota.taken::numeric + $4::bigint, 9223372036854775807), 0)::bigint";
     transaction.execute(sql, &[&key_of(window), &window.quota, &window.window, &amount]).map(drop)

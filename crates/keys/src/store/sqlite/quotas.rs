@@ -44,14 +44,13 @@ pub(super) fn give_back(
     add(transaction, window, -signed(amount))
 }
 
-/// A key that was deleted has no windows, so nothing is added.
 fn add(transaction: &Transaction<'_>, window: &QuotaWindow, amount: i64) -> rusqlite::Result<()> {
     let QuotaWindow { key, quota, window } = window;
     // SQLite turns a sum that overflows into a float; `min` limits it to the largest integer.
     transaction
         .prepare_cached(
             "INSERT INTO api_key_quota (key, quota, begins_at, taken)
-             SELECT id, ?2, ?3, max(?4, 0) FROM api_key WHERE id = ?1
+             VALUES (?1, ?2, ?3, max(?4, 0))
              ON CONFLICT DO UPDATE SET taken = max(min(taken + ?4, 9223372036854775807), 0)",
         )?
         .execute(params![key, quota, window, amount])

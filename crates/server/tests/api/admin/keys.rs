@@ -26,13 +26,13 @@ struct KeyServer {
     http: TestServer,
 }
 
-fn key_service() -> Arc<KeyService> {
+pub(super) fn key_service() -> Arc<KeyService> {
     let database = Database::in_memory(&[hob_keys::MIGRATIONS]).unwrap();
     Arc::new(KeyService::new(KeyOptions::new(Arc::new(SqliteKeyStore::new(database)))))
 }
 
 /// A server with keys, tasks and stored responses, and an engine with two models.
-fn key_parts(home: &TempDir, keys: &Arc<KeyService>) -> ServerParts {
+pub(super) fn key_parts(home: &TempDir, keys: &Arc<KeyService>) -> ServerParts {
     let engine = Arc::new(ScriptedEngine::saying(&["Hel", "lo"]).with_models(&["qwen3:8b", "llama3:8b"]));
     let system = AskService::new(parts(engine)).with_keys(Arc::clone(keys) as Arc<dyn KeyRing>);
     let system = Arc::new(system);
@@ -64,7 +64,13 @@ async fn create(keys: &Arc<KeyService>, name: &str, role: KeyRole, rules: Value)
     keys.create(new, AuditActor::terminal()).await.unwrap().secret.expose().to_owned()
 }
 
-async fn send(server: &TestServer, method: Method, path: &str, key: &str, body: Option<Value>) -> Response {
+pub(super) async fn send(
+    server: &TestServer,
+    method: Method,
+    path: &str,
+    key: &str,
+    body: Option<Value>,
+) -> Response {
     let mut request = server.client.request(method, server.url(path));
     if !key.is_empty() {
         request = request.bearer_auth(key);
@@ -78,17 +84,17 @@ async fn send(server: &TestServer, method: Method, path: &str, key: &str, body: 
     .unwrap()
 }
 
-async fn get(server: &TestServer, path: &str, key: &str) -> (u16, Value) {
+pub(super) async fn get(server: &TestServer, path: &str, key: &str) -> (u16, Value) {
     let response = send(server, Method::GET, path, key, None).await;
     (response.status().as_u16(), response.json().await.unwrap())
 }
 
-async fn post(server: &TestServer, path: &str, key: &str, body: Value) -> (u16, Value) {
+pub(super) async fn post(server: &TestServer, path: &str, key: &str, body: Value) -> (u16, Value) {
     let response = send(server, Method::POST, path, key, Some(body)).await;
     (response.status().as_u16(), response.json().await.unwrap())
 }
 
-fn message(answer: &Value) -> &str {
+pub(super) fn message(answer: &Value) -> &str {
     answer["error"]["message"].as_str().unwrap_or_default()
 }
 

@@ -6,6 +6,7 @@ mod collections;
 mod events;
 mod feedback;
 mod health;
+mod identity;
 mod keys;
 mod memory;
 mod metrics;
