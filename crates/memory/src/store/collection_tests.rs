@@ -44,11 +44,7 @@ fn by_meaning(
 
 type Find<'a> = &'a mut dyn FnMut(&dyn MemorySnapshot) -> Result<Vec<ChunkHit>, DatabaseError>;
 
-fn found(
-    memory: &dyn MemoryStore,
-    collections: &CollectionSet,
-    find: Find<'_>,
-) -> Vec<String> {
+fn found(memory: &dyn MemoryStore, collections: &CollectionSet, find: Find<'_>) -> Vec<String> {
     let mut passages = Vec::new();
     let read = memory.snapshot_of(collections, &mut |snapshot| {
         let chunks: Vec<i64> = find(snapshot)?.iter().map(|hit| hit.chunk).collect();
