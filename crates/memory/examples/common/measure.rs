@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hob_core::CollectionSet;
 use hob_memory::MemoryBackend;
 use hob_memory::search::{SearchPurpose, SearchRequest, search};
 use hob_memory::store::{MemoryStore, NewVector};
@@ -56,8 +57,13 @@ impl MeasuredMemory {
         for is_warm in [false, true] {
             for question in questions {
                 let began = Instant::now();
-                let wanted =
-                    SearchRequest { question, count: TOP_K, backend, purpose: SearchPurpose::UserRequest };
+                let wanted = SearchRequest {
+                    question,
+                    count: TOP_K,
+                    backend,
+                    purpose: SearchPurpose::UserRequest,
+                    collections: &CollectionSet::All,
+                };
                 self.runtime.block_on(search(&self.store, oracle, wanted))?;
                 if is_warm {
                     times.push(began.elapsed());

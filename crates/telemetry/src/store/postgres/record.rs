@@ -205,7 +205,7 @@ fn clean_batch(batch: &[Inference]) -> Cow<'_, [Inference]> {
         engine: clean(&inference.engine),
         model: clean(&inference.model),
         agent: inference.agent.as_ref().map(clean),
-        end_user: inference.end_user.as_deref().map(|user| storable(user).into()),
+        end_user: inference.end_user.as_deref().map(|user| clean_name(user).into()),
         ending: match &inference.ending {
             InferenceEnd::Failed(text) => InferenceEnd::Failed(clean(text)),
             InferenceEnd::Complete(FinishReason::Other(text)) => {
