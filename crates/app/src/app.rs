@@ -27,7 +27,7 @@ use crate::ask::default_model::DefaultModel;
 use crate::ask::documents::DocumentReader;
 use crate::ask::{AskService, AskServiceParts, ModelAliases};
 use crate::database_monitor::DatabaseMonitor;
-use crate::databases::{Databases, StorageError};
+use crate::databases::{Databases, StorageError, hob_database};
 use crate::feedback::FeedbackService;
 use crate::model_library::ModelLibrary;
 use crate::readiness::ReadinessCheck;
@@ -143,7 +143,7 @@ impl App {
             }
         };
         let key = engine.key().to_owned();
-        let keys = key_service(config, database.clone());
+        let keys = key_service(config, hob_database(home));
         let record = TelemetryService::open(&telemetry_options(config), database.clone());
         let traces = TraceExporter::open(config.telemetry.otlp_endpoint.as_deref());
         let recorder = Recorder::new(&telemetry_options(config), &record, traces.tracer().clone());

@@ -1,6 +1,6 @@
 use std::sync::atomic::AtomicUsize;
 
-use hob_core::{Message, Role};
+use hob_core::{CallerRole, Message, Role};
 use hob_testkit::ScriptedEngine;
 
 use super::*;
@@ -24,7 +24,7 @@ fn setup(fallback: &str) -> Setup {
         first: shared(&first),
         fallback: Arc::new(Fallback::new("small", None)),
         pool: Arc::new(EnginePool::new(shared(&first), vec![shared(&second)])),
-        role: CallerRole::Owner,
+        rights: CallerRole::Owner.into(),
         wrap: Arc::new(move |engine| {
             count.fetch_add(1, Ordering::Relaxed);
             engine

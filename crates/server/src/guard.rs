@@ -97,12 +97,9 @@ impl Guard {
             RequestOrigin::Direct if is_forwarded() => RequestOrigin::Forwarded,
             origin => origin,
         };
-        // A preflight request has no key.
-        let is_preflight = request.method() == Method::OPTIONS && headers.contains_key(header::ORIGIN);
-        let proof = match is_preflight || PATHS_WITHOUT_KEY.contains(&request.uri().path()) {
-            true if self.api_key.is_some() => Proof::OwnerKey,
-            true => Proof::None,
-            false => self.check_key(headers, peer, origin, sources)?,
+        let proof = match needs_key(request) {
+            true => self.check_key(headers, peer, origin, sources)?,
+            false => Proof::None,
         };
         Ok(Accepted { origin, proof })
     }

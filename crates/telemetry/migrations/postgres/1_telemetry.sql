@@ -11,6 +11,8 @@ CREATE TABLE telemetry_call (
     model TEXT NOT NULL,
     -- Empty for none.
     agent TEXT NOT NULL,
+    -- The key that pays; empty for none.
+    key TEXT NOT NULL,
     streamed BOOLEAN NOT NULL,
     prompt_tokens BIGINT NOT NULL,
     completion_tokens BIGINT NOT NULL,
@@ -22,7 +24,9 @@ CREATE TABLE telemetry_call (
     finish_reason TEXT,
     error TEXT,
     cost_pico BIGINT,
-    energy_uj BIGINT
+    energy_uj BIGINT,
+    -- Whom the call was for, in the words of the client.
+    end_user TEXT
 );
 
 CREATE INDEX telemetry_call_started ON telemetry_call (started, id);
@@ -37,6 +41,7 @@ CREATE TABLE telemetry_series (
     model TEXT COLLATE "C" NOT NULL,
     agent TEXT COLLATE "C" NOT NULL,
     source TEXT COLLATE "C" NOT NULL,
+    key TEXT COLLATE "C" NOT NULL,
     total_calls BIGINT NOT NULL,
     total_answered BIGINT NOT NULL,
     total_prompt_tokens BIGINT NOT NULL,
@@ -44,7 +49,7 @@ CREATE TABLE telemetry_series (
     total_cost_pico BIGINT NOT NULL,
     total_energy_uj BIGINT NOT NULL,
     total_measured BIGINT NOT NULL,
-    UNIQUE (engine, model, agent, source)
+    UNIQUE (engine, model, agent, source, key)
 );
 
 -- `completed_tokens` is the part of `completion_tokens` that is of completed calls; NULL if it is not known.

@@ -14,11 +14,11 @@ pub const COPY_TABLES: &[CopyTable] = &[
             columns: None,
             insert: "
                 INSERT INTO telemetry_series (
-                    id, engine, model, agent, source, total_answered, total_prompt_tokens, total_completion_tokens,
-                    total_cost_pico, total_energy_uj, total_measured
+                    id, engine, model, agent, source, key, total_answered, total_prompt_tokens,
+                    total_completion_tokens, total_cost_pico, total_energy_uj, total_measured
                 ) SELECT
-                    id, engine, model, agent, source, total_answered, total_prompt_tokens, total_completion_tokens,
-                    total_cost_pico, total_energy_uj, total_measured
+                    id, engine, model, agent, source, key, total_answered, total_prompt_tokens,
+                    total_completion_tokens, total_cost_pico, total_energy_uj, total_measured
                 FROM copied",
             conversion: None,
         }),
@@ -40,7 +40,7 @@ pub const COPY_TABLES: &[CopyTable] = &[
                     call.value ->> 5 AS completion_tokens, call.value ->> 6 AS estimated, call.value ->> 7 AS latency_us,
                     call.value ->> 8 AS outcome, call.value ->> 9 AS first_token_us, call.value ->> 10 AS finish_reason,
                     call.value ->> 11 AS cached_tokens, call.value ->> 12 AS cost_pico, call.value ->> 13 AS energy_uj,
-                    call.value ->> 14 AS error
+                    call.value ->> 14 AS error, series.key, call.value ->> 15 AS end_user
                 FROM telemetry_page AS page CROSS JOIN json_each(page.inferences) AS call
                     CROSS JOIN telemetry_series AS series ON series.id = call.value ->> 1)",
             key: &["page", "place"],
@@ -53,9 +53,9 @@ pub const COPY_TABLES: &[CopyTable] = &[
                         started, started / 86400000000 AS day, copied.rowid AS place,
                         json_array(
                             started, series.id, run, streamed, prompt_tokens, completion_tokens, estimated, latency_us, outcome,
-                            first_token_us, finish_reason, cached_tokens, cost_pico, energy_uj, error
+                            first_token_us, finish_reason, cached_tokens, cost_pico, energy_uj, error, end_user
                         ) AS inference
-                    FROM copied JOIN telemetry_series AS series USING (engine, model, agent, source)
+                    FROM copied JOIN telemetry_series AS series USING (engine, model, agent, source, key)
                 )
                 GROUP BY day ORDER BY day",
             conversion: None,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use hob_app::AskService;
-use hob_app::startup::tasks::{open_tasks, task_options};
+use hob_app::startup::tasks::{task_options, task_service};
+use hob_app::{AskService, hob_database};
 use hob_conversations::{ResponseStore, SqliteResponseStore};
 use hob_core::{Ask, KeyRing};
 use hob_db::Database;
@@ -37,7 +37,7 @@ pub(super) fn key_parts(home: &TempDir, keys: &Arc<KeyService>) -> ServerParts {
     let system = AskService::new(parts(engine)).with_keys(Arc::clone(keys) as Arc<dyn KeyRing>);
     let system = Arc::new(system);
     let scheduler = Scheduler::new(SchedulerParts {
-        tasks: open_tasks(home.path(), task_options(None)),
+        tasks: task_service(hob_database(home.path()), task_options(None)),
         ask: Arc::clone(&system) as Arc<dyn Ask>,
         bus: system.bus().clone(),
         options: SchedulerOptions::default(),

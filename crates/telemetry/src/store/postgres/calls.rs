@@ -13,7 +13,7 @@ use crate::store::{ExportPage, ExportPosition};
 const PAGE_CALLS: usize = 1000;
 
 const COLUMNS: &str = "started, run, source, engine, model, agent, streamed, prompt_tokens, completion_tokens, cached_tokens, \
-    estimated, latency_us, first_token_us, outcome, finish_reason, error, cost_pico, energy_uj, id";
+    estimated, latency_us, first_token_us, outcome, finish_reason, error, cost_pico, energy_uj, id, key, end_user";
 
 /// The column of the id.
 const ID: usize = 18;
@@ -106,6 +106,7 @@ fn read(row: &Row) -> Result<CallRecord, QueryError> {
         .ok_or_else(|| QueryError::unreadable("outcome", format!("'{outcome}' is unknown")))?;
     let (completion_tokens, latency) = (count(8)?, from_microseconds(row.try_get(11)?));
     let agent: String = row.try_get(5)?;
+    let key: String = row.try_get(19)?;
     Ok(CallRecord {
         started: Moment::from_microseconds(row.try_get(0)?),
         run: row.try_get(1)?,
@@ -126,5 +127,7 @@ fn read(row: &Row) -> Result<CallRecord, QueryError> {
         error: row.try_get(15)?,
         cost: count_if_known(16)?.map(|pico| Dollars::from_pico(u128::from(pico))),
         energy: count_if_known(17)?.map(Energy::from_microjoules),
+        key: Some(key).filter(|key| !key.is_empty()),
+        end_user: row.try_get(20)?,
     })
 }

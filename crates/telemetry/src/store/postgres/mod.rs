@@ -5,7 +5,7 @@
 //! | `calls` | single calls: the last ones, the last of a kind, and the next ones of an export |
 //! | `delete` | deletes: everything, or the oldest day |
 //! | `record` | writes a batch: rows and sums in one transaction, once |
-//! | `report` | sums: overview, models, engines, agents, days, speeds |
+//! | `report` | sums: overview, models, engines, agents, keys, days, speeds |
 //! | `served` | the input of the savings |
 
 mod calls;
@@ -25,10 +25,12 @@ use hob_db::postgres::{PostgresDatabase, PostgresMigrations};
 use parking_lot::Mutex;
 
 use crate::call_record::CallRecord;
-use crate::figures::{AgentFigures, CallOverview, DayFigures, EngineFigures, ModelFigures};
+use crate::figures::{AgentFigures, CallOverview, DayFigures, EngineFigures, KeyFigures, ModelFigures};
 use crate::inference::Inference;
 use crate::savings::{Prices, ServedTotals};
-use crate::store::report::{Grouping, Groups, agents, engines, first_day, per_day, together, top_models};
+use crate::store::report::{
+    Grouping, Groups, agents, engines, first_day, keys, per_day, together, top_models,
+};
 use crate::store::{DayDeletion, ExportPage, ExportPosition, TelemetryStore};
 use crate::timings::ModelSpeed;
 use record::UnknownEnd;
@@ -84,6 +86,10 @@ impl TelemetryStore for PostgresTelemetryStore {
 
     fn agents(&self, since: Option<UtcDay>) -> Result<Vec<AgentFigures>, DatabaseError> {
         Ok(agents(self.groups(Grouping::Agent, since)?))
+    }
+
+    fn keys(&self, since: Option<UtcDay>) -> Result<Vec<KeyFigures>, DatabaseError> {
+        Ok(keys(self.groups(Grouping::Key, since)?))
     }
 
     fn per_day(&self, days: u32, now: SystemTime) -> Result<Vec<DayFigures>, DatabaseError> {

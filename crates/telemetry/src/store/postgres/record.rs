@@ -26,10 +26,10 @@ const LOCK_DAYS: &str = "
 const COPY: &str = "
     COPY telemetry_call (
         started, run, source, engine, model, agent, streamed, prompt_tokens, completion_tokens, cached_tokens, estimated, latency_us,
-        first_token_us, outcome, finish_reason, error, cost_pico, energy_uj
+        first_token_us, outcome, finish_reason, error, cost_pico, energy_uj, key, end_user
     ) FROM STDIN BINARY";
 
-const COPY_TYPES: [Type; 18] = [
+const COPY_TYPES: [Type; 20] = [
     Type::INT8,
     Type::TEXT,
     Type::TEXT,
@@ -48,17 +48,19 @@ const COPY_TYPES: [Type; 18] = [
     Type::TEXT,
     Type::INT8,
     Type::INT8,
+    Type::TEXT,
+    Type::TEXT,
 ];
 
 const ADD_TO_SERIES: &str = "
     INSERT INTO telemetry_series AS old (
-        engine, model, agent, source, total_calls, total_answered, total_prompt_tokens, total_completion_tokens, total_cost_pico,
+        engine, model, agent, source, key, total_calls, total_answered, total_prompt_tokens, total_completion_tokens, total_cost_pico,
         total_energy_uj, total_measured
     ) SELECT * FROM unnest(
-        $1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
-        $10::bigint[], $11::bigint[]
+        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
+        $10::bigint[], $11::bigint[], $12::bigint[]
     )
-    ON CONFLICT (engine, model, agent, source) DO UPDATE SET
+    ON CONFLICT (engine, model, agent, source, key) DO UPDATE SET
         total_calls = old.total_calls + excluded.total_calls,
         total_answered = old.total_answered + excluded.total_answered,
         total_prompt_tokens = telemetry_add(old.total_prompt_tokens, excluded.total_prompt_tokens),
@@ -66,7 +68,7 @@ const ADD_TO_SERIES: &str = "
         total_cost_pico = telemetry_add(old.total_cost_pico, excluded.total_cost_pico),
         total_energy_uj = telemetry_add(old.total_energy_uj, excluded.total_energy_uj),
         total_measured = old.total_measured + excluded.total_measured
-    RETURNING id, engine, model, agent, source";
+    RETURNING id, engine, model, agent, source, key";
 
 const ADD_TO_DAY: &str = "
     INSERT INTO telemetry_day AS old (
@@ -195,7 +197,8 @@ fn storable_batch(batch: &[Inference]) -> Cow<'_, [Inference]> {
             InferenceEnd::Complete(_) | InferenceEnd::Cancelled => "",
         };
         let agent = inference.agent.as_deref().unwrap_or_default();
-        [&*inference.run, &inference.engine, &inference.model, agent, ending]
+        let end_user = inference.end_user.as_deref().unwrap_or_default();
+        [&*inference.run, &inference.engine, &inference.model, agent, end_user, ending]
             .into_iter()
             .any(|text| text.contains('\0'))
     };
@@ -208,6 +211,7 @@ fn storable_batch(batch: &[Inference]) -> Cow<'_, [Inference]> {
         engine: clean(&inference.engine),
         model: clean(&inference.model),
         agent: inference.agent.as_ref().map(clean),
+        end_user: inference.end_user.as_deref().map(|user| storable(user).into()),
         ending: match &inference.ending {
             InferenceEnd::Failed(text) => InferenceEnd::Failed(clean(text)),
             InferenceEnd::Complete(FinishReason::Other(text)) => {
@@ -247,7 +251,7 @@ fn copy(transaction: &mut PostgresTransaction<'_>, entries: &[Entry<'_>]) -> Res
         })
         .collect();
     let rows = entries.iter().zip(&values).map(|(entry, Values { started, outcome, cost })| {
-        let Series { engine, model, agent, source } = &entry.series;
+        let Series { engine, model, agent, source, key } = &entry.series;
         let row: Vec<&(dyn ToSql + Sync)> = vec![
             started,
             &entry.run,
@@ -267,6 +271,8 @@ fn copy(transaction: &mut PostgresTransaction<'_>, entries: &[Entry<'_>]) -> Res
             &entry.error,
             cost,
             &entry.energy_uj,
+            key,
+            &entry.end_user,
         ];
         row
     });
@@ -314,7 +320,8 @@ impl<'a> BatchSums<'a> {
     fn write(&self, transaction: &mut PostgresTransaction<'_>) -> Result<(), QueryError> {
         let ids = self.add_to_series(transaction)?;
         let id_of = |series: &Series<'_>| {
-            let id = ids.get(&[series.engine, series.model, series.agent, series.source].map(str::to_owned));
+            let Series { engine, model, agent, source, key } = *series;
+            let id = ids.get(&[engine, model, agent, source, key].map(str::to_owned));
             id.copied().ok_or_else(|| QueryError::unreadable("id", "a series is missing"))
         };
         let mut rows = Vec::with_capacity(self.days.len());
@@ -340,16 +347,17 @@ impl<'a> BatchSums<'a> {
     fn add_to_series(
         &self,
         transaction: &mut PostgresTransaction<'_>,
-    ) -> Result<HashMap<[String; 4], i64>, QueryError> {
+    ) -> Result<HashMap<[String; 5], i64>, QueryError> {
         let names =
             |name: fn(&Series<'a>) -> &'a str| -> Vec<&'a str> { self.series.keys().map(name).collect() };
         let (engines, models) = (names(|series| series.engine), names(|series| series.model));
         let (agents, sources) = (names(|series| series.agent), names(|series| series.source));
+        let keys = names(|series| series.key);
         let totals = columns(&self.series.values().copied().collect::<Vec<_>>());
-        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&engines, &models, &agents, &sources];
+        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&engines, &models, &agents, &sources, &keys];
         parameters.extend(totals.iter().map(|column| column as &(dyn ToSql + Sync)));
         let read = |row: Row| {
-            let names = [row.try_get(1)?, row.try_get(2)?, row.try_get(3)?, row.try_get(4)?];
+            let names = [row.try_get(1)?, row.try_get(2)?, row.try_get(3)?, row.try_get(4)?, row.try_get(5)?];
             Ok((names, row.try_get(0)?))
         };
         transaction.query(ADD_TO_SERIES, &parameters)?.into_iter().map(read).collect()

@@ -35,7 +35,9 @@ use crate::call_record::CallRecord;
 use crate::figures::{AgentFigures, CallOverview, DayFigures, EngineFigures, KeyFigures, ModelFigures};
 use crate::inference::Inference;
 use crate::savings::{Prices, ServedTotals};
-use crate::store::report::{Grouping, Groups, agents, engines, first_day, per_day, together, top_models};
+use crate::store::report::{
+    Grouping, Groups, agents, engines, first_day, keys, per_day, together, top_models,
+};
 use crate::store::{DayDeletion, ExportPage, ExportPosition, TelemetryStore};
 use crate::timings::ModelSpeed;
 
@@ -88,12 +90,12 @@ impl TelemetryStore for SqliteTelemetryStore {
         Ok(engines(self.groups(Grouping::Engine, since)?))
     }
 
-    fn keys(&self, since: Option<UtcDay>) -> Result<Vec<KeyFigures>, DatabaseError> {
-        self.database.read(|connection| report::keys(connection, since))
-    }
-
     fn agents(&self, since: Option<UtcDay>) -> Result<Vec<AgentFigures>, DatabaseError> {
         Ok(agents(self.groups(Grouping::Agent, since)?))
+    }
+
+    fn keys(&self, since: Option<UtcDay>) -> Result<Vec<KeyFigures>, DatabaseError> {
+        Ok(keys(self.groups(Grouping::Key, since)?))
     }
 
     fn per_day(&self, days: u32, now: SystemTime) -> Result<Vec<DayFigures>, DatabaseError> {
