@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use futures::FutureExt;
+use futures::future::ready;
 use hob_agents::ToolSet;
 use hob_agents::builtin::{Llm, LlmOptions};
 use hob_config::{Config, MemoryBackendName};
@@ -93,7 +95,7 @@ async fn a_task_spends_from_the_key_that_made_it_and_ends_with_it() {
     assert_eq!(recorded.key.as_deref(), Some("ana"));
     assert_eq!(recorded.usage.prompt_tokens + recorded.usage.completion_tokens, spent);
     let refused = team.system.complete(question(5_000), &task()).await;
-    let Err(AskError::Engine(hob_core::EngineError::Limit(limit))) = refused else { panic!("{refused:?}") };
+    let Err(AskError::Engine(EngineError::Limit(limit))) = refused else { panic!("{refused:?}") };
     assert_eq!(limit.kind, LimitKind::Budget);
     assert_eq!(team.log.0.lock().unwrap().len(), 1, "the engine was not asked");
     team.keys.revoke(&ana(), AuditActor::terminal()).await.unwrap();
@@ -122,7 +124,7 @@ async fn the_tool_that_asks_a_model_spends_from_the_key_of_its_run() {
     };
     let llm = Llm::new(LlmOptions {
         engine: Arc::new(for_run),
-        model: Arc::new(|| Some("m".to_owned())),
+        model: Arc::new(|| ready(Some("m".to_owned())).boxed()),
         defaults: AnswerDefaults {
             max_tokens: hob_core::MaxTokens::new(50).ok(),
             ..AnswerDefaults::default()

@@ -1,5 +1,7 @@
 //! Tools by keys: every tool of Hob, with every reach and every list of tools of a key.
 
+use futures::FutureExt;
+use futures::future::ready;
 use hob_agents::ToolSet;
 use hob_agents::builtin::{Llm, LlmOptions, same_engine};
 use hob_channels::{ChannelOptions, ChannelService};
@@ -45,7 +47,7 @@ const TOOLS: &str = "
 fn llm() -> LlmOptions {
     LlmOptions {
         engine: same_engine(Arc::new(ScriptedEngine::saying(&["yes"]))),
-        model: Arc::new(|| None),
+        model: Arc::new(|| ready(None).boxed()),
         defaults: AnswerDefaults::default(),
     }
 }
@@ -62,6 +64,7 @@ fn registry(home: &std::path::Path) -> ToolRegistry {
         memory: Some(memory),
         tasks: Some(task_service(hob_database(home), task_options(None))),
         channels: Some(Arc::new(ChannelService::new(ChannelOptions::default()).unwrap())),
+        audit: None,
     };
     ToolRegistry::open(&config, parts)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use hob_config::{Config, EngineName, MemoryBackendName};
-use hob_core::{Engine, EventBus};
+use hob_core::{CollectionName, Engine, EventBus};
 use hob_db::Storage;
 use hob_memory::ReaderProcess;
 use hob_memory::{
@@ -46,6 +46,7 @@ pub fn open_memory(
             chunks: ChunkOptions::new(settings.chunk_size, settings.chunk_overlap)?,
             limits: ReadLimits { reader_process: wiring.reader, ..ReadLimits::default() },
             private: vec![home.canonicalize().unwrap_or_else(|_| home.to_owned())],
+            collection: CollectionName::default(),
         },
         context: settings.context.then_some(budget),
         embedders: Arc::new(ConfiguredEmbedder {

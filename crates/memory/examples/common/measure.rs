@@ -62,7 +62,7 @@ impl MeasuredMemory {
                     count: TOP_K,
                     backend,
                     purpose: SearchPurpose::UserRequest,
-                    collections: &CollectionSet::All,
+                    collections: CollectionSet::All,
                 };
                 self.runtime.block_on(search(&self.store, oracle, wanted))?;
                 if is_warm {
