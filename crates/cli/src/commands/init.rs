@@ -49,7 +49,7 @@ async fn look_and_write(path: &Path, overwrite: Overwrite) -> Result<ExitCode> {
     let is_replaced = path.exists();
     write_new(path, &template(engine, Some(&hardware)), overwrite)?;
     if is_replaced {
-        audit::note("config.replace", &path.display().to_string())?;
+        audit::note(&settings::databases(&settings::load()?)?, "config.replace", &path.display().to_string());
     }
     output::line(format_args!("\n{GOOD}✓{GOOD:#} Wrote {}", path.display()))?;
     output::line(format_args!("\n{STRONG}Next{STRONG:#}"))?;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use hob_app::startup::channels::{ChannelParts, open_channels};
-use hob_app::startup::keys::open_keys;
+use hob_app::startup::keys::key_service;
 use hob_app::startup::memory::{MemoryWiring, open_memory};
 use hob_app::startup::tasks::{task_options, task_service};
 use hob_app::{Databases, ToolRegistryParts};
@@ -87,12 +87,13 @@ pub fn registry_parts(config: &Config, databases: Databases) -> Result<ToolRegis
         &home,
         ChannelParts { storage: databases.hob.clone(), events: EventBus::new() },
     )?;
+    let audit = key_service(config, databases.hob.clone()).audit();
     let tasks = task_service(databases.hob, task_options(channels.clone()));
     Ok(ToolRegistryParts {
-        home: Some(home.clone()),
+        home: Some(home),
         memory: Some(memory),
         tasks: Some(tasks),
-        audit: Some(open_keys(config, &home).audit()),
+        audit: Some(audit),
         channels,
         ..ToolRegistryParts::default()
     })

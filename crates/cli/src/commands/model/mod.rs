@@ -55,7 +55,7 @@ async fn download(config: &Config, name: &str, network: NetworkAccess) -> Result
         None => pull::run(config, name).await?,
     };
     if code == ExitCode::SUCCESS {
-        audit::note("model.pull", name)?;
+        audit::note(&settings::databases(config)?, "model.pull", name);
     }
     Ok(code)
 }

@@ -173,7 +173,7 @@ async fn lists_and_usage_have_only_what_is_the_members_own() {
         ids
     };
     assert_eq!(tasks(&ana).await, Vec::<String>::new());
-    assert_eq!(tasks(&ben).await, [bens.task.clone()]);
+    assert_eq!(tasks(&ben).await, std::slice::from_ref(&bens.task));
     let mut all = [owners.task, bens.task];
     all.sort();
     assert_eq!(tasks("").await, all);

@@ -65,6 +65,7 @@ impl TaskServer {
             responses: None,
             library: None,
             keys: None,
+            identity: None,
             readiness: Vec::new(),
         };
         TaskServer {
