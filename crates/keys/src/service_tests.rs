@@ -81,6 +81,7 @@ impl Keys {
             KeyCheck::Valid(_) => "valid",
             KeyCheck::Invalid { why, .. } => why,
             KeyCheck::Unknown => "unknown",
+            KeyCheck::Unread => "unread",
         }
     }
 
