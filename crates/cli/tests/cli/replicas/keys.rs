@@ -166,7 +166,7 @@ async fn spend_across_kills() -> Vec<String> {
         match (answer.status, answer.code.as_deref()) {
             (200, _) => refused = 0,
             (429, Some("insufficient_quota")) => refused += 1,
-            _ => return vec![format!("{subject}: {answer:?}\n{}", cluster.logs())],
+            _ => return vec![format!("{subject}: {} {}\n{}", answer.status, answer.text, cluster.logs())],
         }
         // None of them has enough left.
         if refused == REPLICAS {
