@@ -40,6 +40,7 @@ struct Answer {
     status: u16,
     retry_after: Option<u64>,
     code: Option<String>,
+    text: String,
 }
 
 impl Client {
@@ -85,7 +86,7 @@ impl Client {
         let text = response.text().await.ok()?;
         let body: Value = serde_json::from_str(&text).unwrap_or_default();
         let code = body["error"]["code"].as_str().map(str::to_owned);
-        Some(Answer { status, retry_after, code })
+        Some(Answer { status, retry_after, code, text })
     }
 }
 
