@@ -22,6 +22,8 @@ async fn help_lists_commands_and_examples() {
       mcp          Run Hob's tools as an MCP server (stdio)
       feedback     Rate an answer as good or bad
       router       Show or reset what the model router has learned
+      key          Create and change named API keys
+      audit        Show, export or check the log of changes
       telemetry    Show, export or delete recorded calls
       bench        Measure how fast an engine answers
       channel      Send messages through a gateway or WhatsApp
