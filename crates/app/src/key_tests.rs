@@ -183,7 +183,8 @@ async fn the_vector_of_a_question_to_the_memory_is_charged_to_the_key_of_the_run
         agent: AgentPreference::Named("simple".into()),
         ..Caller::trusted(RequestSource::Server, "run-1")
     };
-    system.complete(question(100), &caller).await.unwrap();
+    let asked = GenerateRequest { messages: vec![Message::new(Role::User, "gate")], ..question(100) };
+    system.complete(asked, &caller).await.unwrap();
     assert_eq!(vectors.embed_requests().len(), indexed + 1);
     let recorded: Vec<_> = team
         .log

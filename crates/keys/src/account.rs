@@ -76,8 +76,13 @@ impl Meter {
     fn left(&self) -> u64 {
         match self.source {
             ShareSource::Own => self.share,
-            ShareSource::Leased => self.quota.limit.saturating_sub(self.taken) + self.share,
+            ShareSource::Leased => self.quota.limit.saturating_add(self.share).saturating_sub(self.taken),
         }
+    }
+
+    /// What may be spent of the share. What was spent beyond the limit is paid from it first.
+    fn spendable(&self) -> u64 {
+        self.share.min(self.left())
     }
 }
 
@@ -144,10 +149,11 @@ impl Account {
         for meter in &mut self.meters {
             meter.roll(now);
             let amount = amounts.of(meter.quota.unit);
-            if amount <= meter.share {
+            let spendable = meter.spendable();
+            if amount <= spendable {
                 continue;
             }
-            let wanted = amount - meter.share;
+            let wanted = amount - spendable;
             let is_refused = meter.refused.is_some_and(|(refused, at)| {
                 wanted >= refused && now.duration_since(at).unsigned_abs() < REFUSAL_COUNTS
             });

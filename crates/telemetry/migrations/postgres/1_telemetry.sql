@@ -12,7 +12,7 @@ CREATE TABLE telemetry_call (
     -- Empty for none.
     agent TEXT NOT NULL,
     -- The key that pays; empty for none.
-    key TEXT NOT NULL,
+    key TEXT NOT NULL DEFAULT '',
     streamed BOOLEAN NOT NULL,
     prompt_tokens BIGINT NOT NULL,
     completion_tokens BIGINT NOT NULL,

@@ -74,7 +74,7 @@ mod unix {
     use tokio::sync::{mpsc, oneshot};
     use tokio_util::sync::CancellationToken;
 
-    use super::ReloadRequest;
+    use crate::commands::serve::control_socket::ReloadRequest;
     use crate::reload_socket::{RELOAD, is_abandoned, socket_path, sockets};
 
     /// How long a client may take to send its request, or to read the answer.

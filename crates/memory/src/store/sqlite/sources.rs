@@ -69,8 +69,13 @@ fn replace_with(
         for source in sources {
             remove_chunks.execute([&source.path])?;
         }
+        // So do statements that can fail after a part of their work, such as those of a collection.
+        let mut ids = Vec::with_capacity(sources.len());
         for source in sources {
-            insert_source(transaction, source, indexed)?;
+            ids.push(insert_source(transaction, source, indexed)?);
+        }
+        for (source, id) in sources.iter().zip(ids) {
+            insert_chunks(transaction, id, &source.chunks)?;
         }
         shorten_deleted_list(transaction)
     })
@@ -182,8 +187,8 @@ fn remove_source(transaction: &Transaction<'_>, path: &str) -> rusqlite::Result<
     Ok(Some(chunks as u64))
 }
 
-/// A known source keeps its id, and so its collections.
-fn insert_source(transaction: &Transaction<'_>, source: &NewSource, indexed: i64) -> rusqlite::Result<()> {
+/// Its id. A known source keeps it, and so its collections.
+fn insert_source(transaction: &Transaction<'_>, source: &NewSource, indexed: i64) -> rusqlite::Result<i64> {
     let NewSource { collection, path, title, place, stamp, chunks } = source;
     let tokens: i64 = chunks.iter().map(|chunk| i64::from(chunk.tokens)).sum();
     let id: i64 = transaction
@@ -216,6 +221,10 @@ fn insert_source(transaction: &Transaction<'_>, source: &NewSource, indexed: i64
             "INSERT INTO memory_collection (name, source) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
         )?
         .execute(params![collection.as_str(), id])?;
+    Ok(id)
+}
+
+fn insert_chunks(transaction: &Transaction<'_>, source: i64, chunks: &[NewChunk]) -> rusqlite::Result<()> {
     let mut statement = transaction.prepare_cached(
         "INSERT INTO memory_chunk (source, position, title, text, line, end_line, tokens) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -223,7 +232,7 @@ fn insert_source(transaction: &Transaction<'_>, source: &NewSource, indexed: i64
     for (position, chunk) in chunks.iter().enumerate() {
         let (title, text) = (storable(&chunk.title), storable(&chunk.text));
         let NewChunk { line, end_line, tokens, .. } = chunk;
-        statement.execute(params![id, position as i64, title, text, line, end_line, tokens])?;
+        statement.execute(params![source, position as i64, title, text, line, end_line, tokens])?;
         words::insert(transaction, transaction.last_insert_rowid(), &title, &text)?;
     }
     Ok(())

@@ -133,8 +133,8 @@ async fn changes_of_models_are_in_the_audit_log() {
         noted,
         [
             change("model.pull", "qwen3:8b"),
-            change("model.copy", "smollm2:latest as mine"),
-            change("model.delete", "smollm2:latest"),
+            change("model.copy", "smollm2 as mine"),
+            change("model.delete", "smollm2"),
         ]
     );
 }
