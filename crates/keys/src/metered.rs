@@ -218,7 +218,7 @@ impl Metered {
             if self.has_just_failed(at) {
                 return self.take_without_store(at);
             }
-            if let Err(error) = self.lease(&shortage, wanted, at).await {
+            if let Err(error) = self.lease(&shortage, wanted).await {
                 let then = match self.parts.on_failure {
                     StoreFailure::Allow => "answered without limits",
                     StoreFailure::Refuse => "refused",
@@ -249,29 +249,35 @@ impl Metered {
     }
 
     /// Asks the store for a share, and notes the answer.
-    async fn lease(
-        self: &Arc<Self>,
-        shortage: &Shortage,
-        wanted: u64,
-        now: Timestamp,
-    ) -> Result<(), DatabaseError> {
+    async fn lease(self: &Arc<Self>, shortage: &Shortage, wanted: u64) -> Result<(), DatabaseError> {
         let Shortage { quota, window, .. } = *shortage;
         let this = Arc::clone(self);
+        // Notes the answer itself: if the client leaves now, no one waits for it, and the share would be lost.
         let leased = tokio::task::spawn_blocking(move || {
             this.write_overdrafts()?;
-            this.parts.store.lease(&this.window(quota, window), wanted, quota.limit)
+            let lease = this.parts.store.lease(&this.window(quota, window), wanted, quota.limit)?;
+            this.note_lease(quota, window, wanted, lease);
+            Ok::<(), DatabaseError>(())
         });
-        // A panic in the store is a bug; nothing was leased.
-        let Lease { granted, taken } = match leased.await {
-            Ok(leased) => leased?,
-            Err(_) => Lease { granted: 0, taken: quota.limit },
-        };
+        match leased.await {
+            Ok(leased) => leased,
+            // A panic in the store is a bug; nothing was leased.
+            Err(_) => {
+                self.note_lease(quota, window, wanted, Lease { granted: 0, taken: quota.limit });
+                Ok(())
+            }
+        }
+    }
+
+    fn note_lease(&self, quota: Quota, window: i64, wanted: u64, lease: Lease) {
+        let Lease { granted, taken } = lease;
+        // Not the time of the question: after a slow answer, a refusal would be too old to count, and the store would be asked again.
+        let now = self.parts.clock.now();
         let mut account = self.account.lock();
         match granted {
             0 => account.note_refusal(quota, window, wanted, taken, now),
             _ => account.add_share(quota, window, granted, taken),
         }
-        Ok(())
     }
 
     fn reached(&self, shortage: &Shortage, now: Timestamp) -> LimitReached {

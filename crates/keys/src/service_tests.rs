@@ -272,6 +272,22 @@ async fn parallel_requests_never_overshoot_a_budget_that_was_reserved() {
 }
 
 #[tokio::test]
+async fn a_share_that_was_leased_for_a_client_that_left_can_be_spent() {
+    let keys = keys();
+    let ana = keys.create("ana", budget("1600 tokens/day")).await.key;
+    let spending = keys.spending("ana");
+    // Asks the store, and leaves before the answer.
+    let left = tokio::time::timeout(Duration::ZERO, spending.reserve(call(Some(40)))).await;
+    drop(left);
+    let window = Period::Day.window(keys.clock.now());
+    let window = QuotaWindow { key: Arc::clone(&ana.id), quota: "tokens/day", window };
+    while keys.service.parts.store.taken(&window).expect("read") == 0 || keys.used("ana").await != [0] {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    spending.reserve(call(Some(1_590))).await.expect("all of it is left");
+}
+
+#[tokio::test]
 async fn what_was_spent_is_known_after_a_restart_and_after_a_crash_at_least_that_much() {
     let home = tempfile::tempdir().expect("a directory");
     let path = home.path().join("hob.db");
