@@ -335,8 +335,27 @@ impl Metered {
             let most = rates.map_or(u64::MAX, |state| state.limit.max(call.prompt_tokens));
             tokens = tokens.min(most);
         }
+        if tokens == 0 {
+            self.check_uncounted(call)?;
+        }
         let nano_dollars = self.cost(call.engine, call.model, call.prompt_tokens, completion)?;
         Ok(Amounts { requests: 0, tokens, nano_dollars })
+    }
+
+    /// Sound and pictures have no tokens, so the price of tokens does not say what they cost.
+    fn check_uncounted(&self, call: &PlannedCall<'_>) -> Result<(), LimitReached> {
+        match self.cost(call.engine, call.model, 1, 1)? {
+            0 => Ok(()),
+            _ => Err(LimitReached {
+                kind: LimitKind::Budget,
+                message: format!(
+                    "the key '{}' has a budget in dollars, and what sound and pictures of the model '{}' cost is not known. Use a local model, or a \
+                     key without a budget in dollars",
+                    self.name, call.model
+                ),
+                retry_after: None,
+            }),
+        }
     }
 
     fn cost(&self, engine: &str, model: &str, prompt: u64, completion: u64) -> Result<u64, LimitReached> {

@@ -241,6 +241,11 @@ async fn a_budget_in_dollars_counts_cloud_calls_and_needs_their_price() {
     let unknown = PlannedCall { model: "secret-model", ..call(Some(1)) };
     let refusal = spending.reserve(unknown).await.err().expect("no price");
     assert!(refusal.message.contains("[savings.prices]"), "{}", refusal.message);
+    // Pictures have no tokens, but they are not free.
+    let picture = PlannedCall { prompt_tokens: 0, ..call(Some(0)) };
+    let refusal = spending.reserve(picture).await.err().expect("no price");
+    assert!(refusal.message.contains("sound and pictures of the model 'gpt'"), "{}", refusal.message);
+    spending.reserve(PlannedCall { engine: "ollama", ..picture }).await.expect("a local model is free");
     keys.clock.forward(43_200);
     spending.reserve(call(Some(60))).await.expect("the next day");
 }
