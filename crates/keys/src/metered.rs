@@ -430,7 +430,7 @@ impl KeySpending {
         Ok(Box::new(Reserved {
             metered: Arc::clone(metered),
             taken,
-            estimated_cost: estimate.nano_dollars,
+            estimate,
             engine: call.engine.to_owned(),
             model: call.model.to_owned(),
             is_settled: false,
@@ -442,8 +442,8 @@ impl KeySpending {
 struct Reserved {
     metered: Arc<Metered>,
     taken: Taken,
-    /// What counts if the price is not known at the end.
-    estimated_cost: u64,
+    /// What counts if the end does not say what was used, or what it costs.
+    estimate: Amounts,
     engine: String,
     model: String,
     is_settled: bool,
@@ -465,8 +465,13 @@ impl CallReservation for Reserved {
         self.settle_with(Amounts {
             requests: 0,
             tokens: prompt_tokens.saturating_add(completion_tokens),
-            nano_dollars: nano_dollars.unwrap_or(self.estimated_cost),
+            nano_dollars: nano_dollars.unwrap_or(self.estimate.nano_dollars),
         });
+    }
+
+    fn keep(mut self: Box<Self>) {
+        let estimate = self.estimate;
+        self.settle_with(estimate);
     }
 }
 

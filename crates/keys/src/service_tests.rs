@@ -216,6 +216,9 @@ async fn tokens_are_reserved_and_what_is_not_used_is_free_again() {
     // A call that used nothing, such as one that failed before it was sent.
     drop(spending.reserve(call(Some(70))).await.expect("fits"));
     assert_eq!(keys.used("ana").await, [15]);
+    // A call that was left before it said what it used.
+    spending.reserve(call(Some(20))).await.expect("fits").keep();
+    assert_eq!(keys.used("ana").await, [45]);
     let never = spending.reserve(call(Some(1_000))).await.err().expect("never fits");
     assert_eq!(never.retry_after, None);
     // Without a limit of its own, what is assumed is not the reason to refuse.
