@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use hob_core::{Backoff, Clock, KeyGrant, KeyRing, LimitKind, SystemClock};
 use hob_db::{ChangeWatch, DatabaseError};
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -77,6 +78,8 @@ pub struct CreatedKey {
 pub struct KeyService {
     parts: Arc<MeterParts>,
     snapshot: ArcSwap<KeySnapshot>,
+    /// Held while the keys are read, so that an older read never replaces a newer one.
+    loading: Mutex<()>,
     identities: IdentityAccounts,
     stopping: CancellationToken,
     tasks: TaskTracker,
@@ -91,6 +94,7 @@ impl KeyService {
             identities: IdentityAccounts::new(Arc::clone(&parts)),
             parts,
             snapshot: ArcSwap::default(),
+            loading: Mutex::default(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }
@@ -141,10 +145,11 @@ impl KeyService {
 
     /// Blocks.
     fn load(&self) -> Result<(), DatabaseError> {
+        let _loading = self.loading.lock();
         let changes = self.parts.store.changes()?;
         let stored = self.parts.store.list()?;
-        // Two loads at once must not lose an account that one of them made.
-        self.snapshot.rcu(|old| KeySnapshot::new(stored.clone(), changes, old, &self.parts));
+        let snapshot = KeySnapshot::new(stored, changes, &self.snapshot.load(), &self.parts);
+        self.snapshot.store(Arc::new(snapshot));
         Ok(())
     }
 
