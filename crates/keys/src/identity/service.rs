@@ -155,16 +155,17 @@ impl IdentityService {
     /// The account of a token. Reads nothing: if the refusal needs other keys, `refresh`, and check again.
     pub fn check(&self, token: &str) -> Result<Arc<ActiveKey>, IdentityRefusal> {
         let (hash, now) = (TokenHash::of(token), self.keys.clock().now());
-        if let Some(account) = self.tokens.get(&hash, now) {
-            return Ok(account);
-        }
+        let miss = match self.tokens.get(&hash, now) {
+            Ok(account) => return Ok(account),
+            Err(miss) => miss,
+        };
         let keys = self.source.keys();
         let CheckedToken { claims, expires_at } = match check(token, &keys, &self.policy, now) {
             Err(TokenError::UnknownKey) if keys.is_empty() => return Err(IdentityRefusal::NoKeys),
             checked => checked?,
         };
         let account = self.account(&claims)?;
-        self.tokens.insert(hash, Arc::clone(&account), expires_at);
+        self.tokens.insert(hash, miss, Arc::clone(&account), expires_at);
         Ok(account)
     }
 
