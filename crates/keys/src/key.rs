@@ -331,30 +331,40 @@ impl Serialize for ApiKey {
 }
 
 /// Changes to what a key may use. `None` changes nothing; `Some(None)` removes a limit.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KeyPatch {
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub models: Option<Option<Vec<String>>>,
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub engines: Option<Option<Vec<String>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cloud: Option<bool>,
-    #[serde(deserialize_with = "given_reach")]
+    #[serde(
+        serialize_with = "write_given_reach",
+        deserialize_with = "given_reach",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub reach: Option<Reach>,
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub tools: Option<Option<Vec<String>>>,
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub memory: Option<Option<Vec<String>>>,
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub requests_per_minute: Option<Option<u64>>,
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub tokens_per_minute: Option<Option<u64>>,
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub parallel: Option<Option<u32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub budgets: Option<Vec<Budget>>,
     /// A date, a moment, or a time from now such as `30d`.
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub expires: Option<Option<String>>,
+}
+
+fn write_given_reach<S: Serializer>(reach: &Option<Reach>, serializer: S) -> Result<S::Ok, S::Error> {
+    reach.map(|reach| reach.as_str()).serialize(serializer)
 }
 
 fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(

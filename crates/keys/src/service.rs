@@ -372,7 +372,7 @@ impl KeyService {
         patch: KeyPatch,
         actor: AuditActor,
     ) -> Result<ApiKey, KeyError> {
-        let detail = json!({ "changed": format!("{patch:?}") });
+        let detail = json!({ "changed": patch });
         let now = self.now();
         self.change(name, actor, "key.change", detail, move |stored| {
             let key = &mut stored.key;

@@ -371,6 +371,7 @@ async fn every_change_of_a_key_is_in_the_audit_log_without_its_secret() {
         ("key.create", "terminal"),
     ];
     assert_eq!(shown, expected);
+    assert_eq!(entries[2].event.detail, r#"{"changed":{"budgets":["5 USD/day"]}}"#);
     assert!(entries.iter().all(|entry| !entry.event.detail.contains(&secret.expose()[20..])));
     log.verify().expect("read").expect("unbroken");
 }
