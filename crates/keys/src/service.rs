@@ -359,7 +359,10 @@ impl KeyService {
             if !this.parts.store.insert(&stored, &event)? {
                 return Err(KeyError::NameTaken { name: stored.key.name.to_string() });
             }
-            this.load()?;
+            // The key is stored, and its secret cannot be shown later. The keys are read again soon.
+            if let Err(error) = this.load() {
+                tracing::warn!(%error, "a new key is not valid here until the keys can be read again");
+            }
             Ok(CreatedKey { key: stored.key, secret })
         })
         .await
