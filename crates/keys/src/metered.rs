@@ -218,7 +218,7 @@ impl Metered {
             if self.has_just_failed(at) {
                 return self.take_without_store(at);
             }
-            if let Err(error) = self.lease(&shortage, wanted, at).await {
+            if let Err(error) = self.lease(&shortage, wanted).await {
                 let then = match self.parts.on_failure {
                     StoreFailure::Allow => "answered without limits",
                     StoreFailure::Refuse => "refused",
@@ -249,29 +249,35 @@ impl Metered {
     }
 
     /// Asks the store for a share, and notes the answer.
-    async fn lease(
-        self: &Arc<Self>,
-        shortage: &Shortage,
-        wanted: u64,
-        now: Timestamp,
-    ) -> Result<(), DatabaseError> {
+    async fn lease(self: &Arc<Self>, shortage: &Shortage, wanted: u64) -> Result<(), DatabaseError> {
         let Shortage { quota, window, .. } = *shortage;
         let this = Arc::clone(self);
+        // Notes the answer itself: if the client leaves now, no one waits for it, and the share would be lost.
         let leased = tokio::task::spawn_blocking(move || {
             this.write_overdrafts()?;
-            this.parts.store.lease(&this.window(quota, window), wanted, quota.limit)
+            let lease = this.parts.store.lease(&this.window(quota, window), wanted, quota.limit)?;
+            this.note_lease(quota, window, wanted, lease);
+            Ok::<(), DatabaseError>(())
         });
-        // A panic in the store is a bug; nothing was leased.
-        let Lease { granted, taken } = match leased.await {
-            Ok(leased) => leased?,
-            Err(_) => Lease { granted: 0, taken: quota.limit },
-        };
+        match leased.await {
+            Ok(leased) => leased,
+            // A panic in the store is a bug; nothing was leased.
+            Err(_) => {
+                self.note_lease(quota, window, wanted, Lease { granted: 0, taken: quota.limit });
+                Ok(())
+            }
+        }
+    }
+
+    fn note_lease(&self, quota: Quota, window: i64, wanted: u64, lease: Lease) {
+        let Lease { granted, taken } = lease;
+        // Not the time of the question: after a slow answer, a refusal would be too old to count, and the store would be asked again.
+        let now = self.parts.clock.now();
         let mut account = self.account.lock();
         match granted {
             0 => account.note_refusal(quota, window, wanted, taken, now),
             _ => account.add_share(quota, window, granted, taken),
         }
-        Ok(())
     }
 
     fn reached(&self, shortage: &Shortage, now: Timestamp) -> LimitReached {
@@ -329,8 +335,27 @@ impl Metered {
             let most = rates.map_or(u64::MAX, |state| state.limit.max(call.prompt_tokens));
             tokens = tokens.min(most);
         }
+        if tokens == 0 {
+            self.check_uncounted(call)?;
+        }
         let nano_dollars = self.cost(call.engine, call.model, call.prompt_tokens, completion)?;
         Ok(Amounts { requests: 0, tokens, nano_dollars })
+    }
+
+    /// Sound and pictures have no tokens, so the price of tokens does not say what they cost.
+    fn check_uncounted(&self, call: &PlannedCall<'_>) -> Result<(), LimitReached> {
+        match self.cost(call.engine, call.model, 1, 1)? {
+            0 => Ok(()),
+            _ => Err(LimitReached {
+                kind: LimitKind::Budget,
+                message: format!(
+                    "the key '{}' has a budget in dollars, and what sound and pictures of the model '{}' cost is not known. Use a local model, or a \
+                     key without a budget in dollars",
+                    self.name, call.model
+                ),
+                retry_after: None,
+            }),
+        }
     }
 
     fn cost(&self, engine: &str, model: &str, prompt: u64, completion: u64) -> Result<u64, LimitReached> {
@@ -405,7 +430,7 @@ impl KeySpending {
         Ok(Box::new(Reserved {
             metered: Arc::clone(metered),
             taken,
-            estimated_cost: estimate.nano_dollars,
+            estimate,
             engine: call.engine.to_owned(),
             model: call.model.to_owned(),
             is_settled: false,
@@ -417,8 +442,8 @@ impl KeySpending {
 struct Reserved {
     metered: Arc<Metered>,
     taken: Taken,
-    /// What counts if the price is not known at the end.
-    estimated_cost: u64,
+    /// What counts if the end does not say what was used, or what it costs.
+    estimate: Amounts,
     engine: String,
     model: String,
     is_settled: bool,
@@ -440,8 +465,13 @@ impl CallReservation for Reserved {
         self.settle_with(Amounts {
             requests: 0,
             tokens: prompt_tokens.saturating_add(completion_tokens),
-            nano_dollars: nano_dollars.unwrap_or(self.estimated_cost),
+            nano_dollars: nano_dollars.unwrap_or(self.estimate.nano_dollars),
         });
+    }
+
+    fn keep(mut self: Box<Self>) {
+        let estimate = self.estimate;
+        self.settle_with(estimate);
     }
 }
 

@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use hob_core::{Backoff, Clock, KeyGrant, KeyRing, LimitKind, SystemClock};
 use hob_db::{ChangeWatch, DatabaseError};
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -77,6 +78,8 @@ pub struct CreatedKey {
 pub struct KeyService {
     parts: Arc<MeterParts>,
     snapshot: ArcSwap<KeySnapshot>,
+    /// Held while the keys are read, so that an older read never replaces a newer one.
+    loading: Mutex<()>,
     identities: IdentityAccounts,
     stopping: CancellationToken,
     tasks: TaskTracker,
@@ -91,6 +94,7 @@ impl KeyService {
             identities: IdentityAccounts::new(Arc::clone(&parts)),
             parts,
             snapshot: ArcSwap::default(),
+            loading: Mutex::default(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }
@@ -141,10 +145,11 @@ impl KeyService {
 
     /// Blocks.
     fn load(&self) -> Result<(), DatabaseError> {
+        let _loading = self.loading.lock();
         let changes = self.parts.store.changes()?;
         let stored = self.parts.store.list()?;
-        // Two loads at once must not lose an account that one of them made.
-        self.snapshot.rcu(|old| KeySnapshot::new(stored.clone(), changes, old, &self.parts));
+        let snapshot = KeySnapshot::new(stored, changes, &self.snapshot.load(), &self.parts);
+        self.snapshot.store(Arc::new(snapshot));
         Ok(())
     }
 
@@ -354,7 +359,10 @@ impl KeyService {
             if !this.parts.store.insert(&stored, &event)? {
                 return Err(KeyError::NameTaken { name: stored.key.name.to_string() });
             }
-            this.load()?;
+            // The key is stored, and its secret cannot be shown later. The keys are read again soon.
+            if let Err(error) = this.load() {
+                tracing::warn!(%error, "a new key is not valid here until the keys can be read again");
+            }
             Ok(CreatedKey { key: stored.key, secret })
         })
         .await
@@ -367,7 +375,7 @@ impl KeyService {
         patch: KeyPatch,
         actor: AuditActor,
     ) -> Result<ApiKey, KeyError> {
-        let detail = json!({ "changed": format!("{patch:?}") });
+        let detail = json!({ "changed": patch });
         let now = self.now();
         self.change(name, actor, "key.change", detail, move |stored| {
             let key = &mut stored.key;

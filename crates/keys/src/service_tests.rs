@@ -216,6 +216,9 @@ async fn tokens_are_reserved_and_what_is_not_used_is_free_again() {
     // A call that used nothing, such as one that failed before it was sent.
     drop(spending.reserve(call(Some(70))).await.expect("fits"));
     assert_eq!(keys.used("ana").await, [15]);
+    // A call that was left before it said what it used.
+    spending.reserve(call(Some(20))).await.expect("fits").keep();
+    assert_eq!(keys.used("ana").await, [45]);
     let never = spending.reserve(call(Some(1_000))).await.err().expect("never fits");
     assert_eq!(never.retry_after, None);
     // Without a limit of its own, what is assumed is not the reason to refuse.
@@ -241,6 +244,11 @@ async fn a_budget_in_dollars_counts_cloud_calls_and_needs_their_price() {
     let unknown = PlannedCall { model: "secret-model", ..call(Some(1)) };
     let refusal = spending.reserve(unknown).await.err().expect("no price");
     assert!(refusal.message.contains("[savings.prices]"), "{}", refusal.message);
+    // Pictures have no tokens, but they are not free.
+    let picture = PlannedCall { prompt_tokens: 0, ..call(Some(0)) };
+    let refusal = spending.reserve(picture).await.err().expect("no price");
+    assert!(refusal.message.contains("sound and pictures of the model 'gpt'"), "{}", refusal.message);
+    spending.reserve(PlannedCall { engine: "ollama", ..picture }).await.expect("a local model is free");
     keys.clock.forward(43_200);
     spending.reserve(call(Some(60))).await.expect("the next day");
 }
@@ -269,6 +277,22 @@ async fn parallel_requests_never_overshoot_a_budget_that_was_reserved() {
     }
     assert_eq!(admitted, 100);
     assert_eq!(keys.used("ana").await, [10_000]);
+}
+
+#[tokio::test]
+async fn a_share_that_was_leased_for_a_client_that_left_can_be_spent() {
+    let keys = keys();
+    let ana = keys.create("ana", budget("1600 tokens/day")).await.key;
+    let spending = keys.spending("ana");
+    // Asks the store, and leaves before the answer.
+    let left = tokio::time::timeout(Duration::ZERO, spending.reserve(call(Some(40)))).await;
+    drop(left);
+    let window = Period::Day.window(keys.clock.now());
+    let window = QuotaWindow { key: Arc::clone(&ana.id), quota: "tokens/day", window };
+    while keys.service.parts.store.taken(&window).expect("read") == 0 || keys.used("ana").await != [0] {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    spending.reserve(call(Some(1_590))).await.expect("all of it is left");
 }
 
 #[tokio::test]
@@ -347,6 +371,7 @@ async fn every_change_of_a_key_is_in_the_audit_log_without_its_secret() {
         ("key.create", "terminal"),
     ];
     assert_eq!(shown, expected);
+    assert_eq!(entries[2].event.detail, r#"{"changed":{"budgets":["5 USD/day"]}}"#);
     assert!(entries.iter().all(|entry| !entry.event.detail.contains(&secret.expose()[20..])));
     log.verify().expect("read").expect("unbroken");
 }

@@ -154,6 +154,8 @@ impl InferenceInProgress {
             match (&ending, self.first_token, self.usage) {
                 // An engine that failed before it answered used nothing.
                 (InferenceEnd::Failed(_), None, None) => drop(reservation),
+                // It may have written a whole answer, which a provider charges for.
+                (InferenceEnd::Cancelled, None, None) => reservation.keep(),
                 _ => reservation.settle(usage),
             }
         }

@@ -1,5 +1,8 @@
 //! The identities that use this server, each as an account like that of a key: limits count by name, over all tokens of a person.
 //! Nothing of it is stored except what was taken of the limits.
+//!
+//! A person can have tokens, or tasks, under several rules at once. Each rule has an account of its own, so that none replaces the
+//! limits of another. What is stored counts for all of them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,8 +34,8 @@ struct IdentityAccount {
 pub(crate) struct IdentityAccounts {
     parts: Arc<MeterParts>,
     rules: ArcSwap<IdentityRules>,
-    /// By name, with the prefix.
-    accounts: Mutex<HashMap<Arc<str>, IdentityAccount>>,
+    /// By name, with the prefix, and rule.
+    accounts: Mutex<HashMap<(Arc<str>, Arc<str>), IdentityAccount>>,
 }
 
 impl IdentityAccounts {
@@ -51,10 +54,11 @@ impl IdentityAccounts {
 
     /// The account of a name with the rights of a rule; `None` if there are too many accounts.
     pub(crate) fn account(&self, name: KeyName, rule: &IdentityRule) -> Option<Arc<ActiveKey>> {
+        let id = name.shared();
+        let place = (Arc::clone(&id), Arc::clone(&rule.id));
         let mut accounts = self.accounts.lock();
-        let known = accounts.get(name.as_str()).map(|known| &known.key);
+        let known = accounts.get(&place).map(|known| &known.key);
         if let Some(known) = known
-            && known.grant.rule.as_ref() == Some(&rule.id)
             && known.key.role == rule.role
             && known.key.rules == rule.rules
         {
@@ -63,13 +67,12 @@ impl IdentityAccounts {
         if known.is_none() && accounts.len() >= MOST_ACCOUNTS {
             return None;
         }
-        let id = name.shared();
         let metered = known.map(|known| Arc::clone(&known.metered)).unwrap_or_else(|| {
             Arc::new(Metered::new(Arc::clone(&id), Arc::clone(&id), Arc::clone(&self.parts)))
         });
         metered.set_rules(&rule.rules);
         let key = ApiKey {
-            id: Arc::clone(&id),
+            id,
             name,
             role: rule.role,
             status: KeyStatus::Active,
@@ -79,7 +82,7 @@ impl IdentityAccounts {
             previous_until: None,
         };
         let active = Arc::new(ActiveKey::of_identity(key, metered, Arc::clone(&rule.id)));
-        accounts.insert(id, IdentityAccount { key: Arc::clone(&active), idle_since: None });
+        accounts.insert(place, IdentityAccount { key: Arc::clone(&active), idle_since: None });
         Some(active)
     }
 
@@ -100,7 +103,7 @@ impl IdentityAccounts {
     /// Removes accounts that are not in use for a while, and gives back what they have leased. Blocks.
     pub(crate) fn retire_idle(&self) -> Result<(), DatabaseError> {
         let now = self.now();
-        let is_over = |_: &Arc<str>, account: &mut IdentityAccount| {
+        let is_over = |_: &(Arc<str>, Arc<str>), account: &mut IdentityAccount| {
             if !account.key.is_unused() {
                 account.idle_since = None;
                 return false;

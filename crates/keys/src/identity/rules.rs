@@ -15,6 +15,9 @@ use crate::key::{KeyPatch, KeyRole, KeyRules};
 /// Each is compared with the claims of a new token.
 const MOST_RULES: usize = 256;
 
+/// The claim that a provider must have verified.
+pub(crate) const EMAIL: &str = "email";
+
 /// Rights, and who gets them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdentityRule {
@@ -78,6 +81,10 @@ impl IdentityRule {
 
     fn fits(&self, claims: &Claims) -> bool {
         let Some((name, pattern)) = &self.condition else { return true };
+        // Without a check, anyone can enter the address of another.
+        if name == EMAIL && is_unverified(claims) {
+            return false;
+        }
         let is_value = |value: &Value| match value {
             Value::String(text) => matches_pattern(pattern, text),
             Value::Bool(_) | Value::Number(_) => matches_pattern(pattern, &value.to_string()),
@@ -105,6 +112,15 @@ pub(crate) fn claim<'a>(claims: &'a Claims, name: &str) -> Option<&'a Value> {
         let (outer, inner) = name.split_once('.')?;
         claim(claims.get(outer)?.as_object()?, inner)
     })
+}
+
+/// Whether the provider says that it has not checked the address. Some write `"false"`.
+pub(crate) fn is_unverified(claims: &Claims) -> bool {
+    match claims.get("email_verified") {
+        Some(Value::Bool(is_verified)) => !is_verified,
+        Some(Value::String(said)) => said == "false",
+        _ => false,
+    }
 }
 
 /// The rules of a server, and the names that it does not accept.

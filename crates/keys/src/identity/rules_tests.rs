@@ -62,6 +62,8 @@ fn the_first_rule_that_fits_counts() {
         (json!({ "groups": "admins" }), Some("groups=admins")),
         (json!({ "groups": ["admins-of-nothing"], "email": "a@example.org" }), Some("email=*@example.org")),
         (json!({ "email": "a@example.org.evil.net" }), None),
+        (json!({ "email": "a@example.org", "email_verified": true }), Some("email=*@example.org")),
+        (json!({ "email": "a@example.org", "email_verified": false }), None),
         (json!({ "realm_access": { "roles": ["guest"] } }), Some("realm_access.roles=guest")),
         (json!({ "realm_access.roles": ["guest"] }), Some("realm_access.roles=guest")),
         (json!({ "https://example.org/level": 7 }), Some("https://example.org/level=7")),

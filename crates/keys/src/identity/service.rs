@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::identity::error::{IdentityError, IdentityRefusal};
 use crate::identity::key_source::{KeyOrigin, KeySource};
-use crate::identity::rules::{IdentityRules, claim};
+use crate::identity::rules::{EMAIL, IdentityRules, claim, is_unverified};
 use crate::identity::signing_key::TokenAlgorithm;
 use crate::identity::token::{CheckedToken, Claims, TokenError, TokenPolicy, check, shortened};
 use crate::identity::token_cache::{TokenCache, TokenHash};
@@ -20,9 +20,6 @@ use crate::service::KeyService;
 
 /// How often stale keys and expired tokens are looked for.
 const POLL: Duration = Duration::from_secs(5);
-
-/// The claim that a provider must have verified.
-const EMAIL: &str = "email";
 
 /// Settings of identities from outside.
 #[derive(Debug, Clone)]
@@ -155,16 +152,17 @@ impl IdentityService {
     /// The account of a token. Reads nothing: if the refusal needs other keys, `refresh`, and check again.
     pub fn check(&self, token: &str) -> Result<Arc<ActiveKey>, IdentityRefusal> {
         let (hash, now) = (TokenHash::of(token), self.keys.clock().now());
-        if let Some(account) = self.tokens.get(&hash, now) {
-            return Ok(account);
-        }
+        let miss = match self.tokens.get(&hash, now) {
+            Ok(account) => return Ok(account),
+            Err(miss) => miss,
+        };
         let keys = self.source.keys();
         let CheckedToken { claims, expires_at } = match check(token, &keys, &self.policy, now) {
             Err(TokenError::UnknownKey) if keys.is_empty() => return Err(IdentityRefusal::NoKeys),
             checked => checked?,
         };
         let account = self.account(&claims)?;
-        self.tokens.insert(hash, Arc::clone(&account), expires_at);
+        self.tokens.insert(hash, miss, Arc::clone(&account), expires_at);
         Ok(account)
     }
 
@@ -209,15 +207,6 @@ impl IdentityService {
     #[cfg(test)]
     pub(crate) fn cached_tokens(&self) -> usize {
         self.tokens.len()
-    }
-}
-
-/// Whether the provider says that it has not checked the address. Some write `"false"`.
-fn is_unverified(claims: &Claims) -> bool {
-    match claims.get("email_verified") {
-        Some(Value::Bool(is_verified)) => !is_verified,
-        Some(Value::String(said)) => said == "false",
-        _ => false,
     }
 }
 

@@ -423,6 +423,31 @@ async fn the_limits_of_an_identity_count_over_all_its_tokens_and_tasks() {
 }
 
 #[tokio::test]
+async fn the_limits_of_one_rule_do_not_replace_those_of_another() {
+    let issuer = TokenIssuer::new("one");
+    let setup = setup(&issuer).await;
+    setup.service.set_rules(rules(
+        &[
+            json!({ "claim": "groups", "value": "ml", "requests_per_minute": 1, "budgets": ["100 tokens/day"] }),
+            json!({ "claim": "groups", "value": "ops", "budgets": ["1000 tokens/day"] }),
+        ],
+        &[],
+    ));
+    let spending = |rule: &str| {
+        let grant = setup.keys.grant("identity:ana@example.org", Some(rule)).expect("rights");
+        grant.spending.clone().expect("limits")
+    };
+    let begin = async |rule: &str| spending(rule).begin_request().await.map(drop).map_err(|limit| limit.kind);
+    assert_eq!(begin("groups=ml").await, Ok(()));
+    for _ in 0..3 {
+        assert_eq!(begin("groups=ops").await, Ok(()));
+        assert_eq!(begin("groups=ml").await, Err(LimitKind::RequestsPerMinute));
+    }
+    assert_eq!(spend(&spending("groups=ops"), 60).await, Ok(()));
+    assert_eq!(spend(&spending("groups=ml"), 60).await, Err(LimitKind::Budget), "one person has one budget");
+}
+
+#[tokio::test]
 async fn a_task_has_the_rights_that_its_rule_gives_now() {
     let issuer = TokenIssuer::new("one");
     let setup = setup(&issuer).await;

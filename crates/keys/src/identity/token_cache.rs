@@ -35,36 +35,94 @@ impl CachedToken {
 }
 
 #[derive(Default)]
-pub(crate) struct TokenCache {
-    tokens: Mutex<HashMap<TokenHash, CachedToken>>,
+struct CachedTokens {
+    by_hash: HashMap<TokenHash, CachedToken>,
+    /// How often everything was forgotten.
+    generation: u64,
 }
 
+#[derive(Default)]
+pub(crate) struct TokenCache {
+    tokens: Mutex<CachedTokens>,
+}
+
+/// A token that is not in the cache, at a certain time.
+pub(crate) struct CacheMiss(u64);
+
 impl TokenCache {
-    pub(crate) fn get(&self, token: &TokenHash, now: Timestamp) -> Option<Arc<ActiveKey>> {
+    pub(crate) fn get(&self, token: &TokenHash, now: Timestamp) -> Result<Arc<ActiveKey>, CacheMiss> {
         let tokens = self.tokens.lock();
-        tokens.get(token).filter(|cached| cached.is_valid(now)).map(|cached| Arc::clone(&cached.account))
+        let cached = tokens.by_hash.get(token).filter(|cached| cached.is_valid(now));
+        cached.map(|cached| Arc::clone(&cached.account)).ok_or(CacheMiss(tokens.generation))
     }
 
-    pub(crate) fn insert(&self, token: TokenHash, account: Arc<ActiveKey>, expires_at: Timestamp) {
+    /// Adds a token that was checked after `miss`. If everything was forgotten since, the check used old keys or rules, and counts for one
+    /// request only.
+    pub(crate) fn insert(
+        &self,
+        token: TokenHash,
+        miss: CacheMiss,
+        account: Arc<ActiveKey>,
+        expires_at: Timestamp,
+    ) {
         let mut tokens = self.tokens.lock();
-        if tokens.len() >= MOST_TOKENS {
-            // Simple, and costs each token one more check.
-            tokens.clear();
+        if tokens.generation != miss.0 {
+            return;
         }
-        tokens.insert(token, CachedToken { account, expires_at });
+        if tokens.by_hash.len() >= MOST_TOKENS {
+            // Simple, and costs each token one more check.
+            tokens.by_hash.clear();
+        }
+        tokens.by_hash.insert(token, CachedToken { account, expires_at });
     }
 
     pub(crate) fn forget_expired(&self, now: Timestamp) {
-        self.tokens.lock().retain(|_, cached| cached.is_valid(now));
+        self.tokens.lock().by_hash.retain(|_, cached| cached.is_valid(now));
     }
 
     /// After a change of keys or rules, every token is checked again.
     pub(crate) fn clear(&self) {
-        self.tokens.lock().clear();
+        let mut tokens = self.tokens.lock();
+        tokens.by_hash.clear();
+        tokens.generation += 1;
     }
 
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.tokens.lock().len()
+        self.tokens.lock().by_hash.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_db::Database;
+    use serde_json::json;
+
+    use super::*;
+    use crate::identity::rules::IdentityRule;
+    use crate::key::KeyName;
+    use crate::service::{KeyOptions, KeyService};
+    use crate::store::{MIGRATIONS, SqliteKeyStore};
+
+    fn account() -> Arc<ActiveKey> {
+        let store = Arc::new(SqliteKeyStore::new(Database::in_memory(&[MIGRATIONS]).expect("opened")));
+        let keys = KeyService::new(KeyOptions::new(store));
+        let rule = json!({ "claim": "groups", "value": "ml" });
+        let rule = IdentityRule::read(rule.as_object().expect("an object")).expect("a rule");
+        let name = KeyName::identity("ana").expect("a name");
+        keys.identities().account(name, &rule).expect("an account")
+    }
+
+    #[test]
+    fn a_token_that_was_checked_before_a_change_is_not_remembered_after_it() {
+        let (cache, now, token) = (TokenCache::default(), Timestamp::UNIX_EPOCH, TokenHash::of("token"));
+        let check = |between: &dyn Fn()| {
+            let Err(miss) = cache.get(&token, now) else { panic!("remembered") };
+            between();
+            cache.insert(token, miss, account(), now);
+            cache.get(&token, now).is_ok()
+        };
+        assert!(!check(&|| cache.clear()));
+        assert!(check(&|| {}));
     }
 }

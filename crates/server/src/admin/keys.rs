@@ -1,5 +1,6 @@
 //! `/v1/keys`: named API keys, for the owner; and `/v1/keys/self`, for everyone with a key.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use axum::http::{Extensions, StatusCode};
 use hob_keys::{
     ApiKey, CreatedKey, KeyName, KeyPatch, KeyRole, KeyService, NewKey, QuotaUsage, ROTATION_OVERLAP,
 };
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::content_type::require_json;
@@ -30,7 +32,21 @@ struct NewKeyBody {
     role: Option<String>,
     #[serde(flatten)]
     rules: KeyPatch,
+    #[serde(flatten)]
+    unknown: UnknownFields,
 }
+
+/// The fields of a change that no key has.
+#[derive(Deserialize)]
+struct ChangeBody {
+    #[serde(flatten)]
+    _rules: KeyPatch,
+    #[serde(flatten)]
+    unknown: UnknownFields,
+}
+
+/// What is left when all other fields are read.
+type UnknownFields = BTreeMap<String, IgnoredAny>;
 
 #[derive(Deserialize, Default)]
 struct RotateBody {
@@ -83,7 +99,8 @@ pub(crate) async fn create(
     let keys = keys_for_owner(&state, request.extensions())?;
     let actor = RequestContext::actor(request.extensions());
     let body = read_json(request, &state.body_reader).await?;
-    let NewKeyBody { name, role, rules } = read(&body)?;
+    let NewKeyBody { name, role, rules, unknown } = read(&body)?;
+    refuse_unknown(&unknown)?;
     let role = role.as_deref().map_or(Ok(KeyRole::Member), KeyRole::parse)?;
     let new = NewKey { name: KeyName::parse(&name)?, role, rules };
     Ok((StatusCode::CREATED, Json(keys.create(new, actor).await?.into())))
@@ -119,6 +136,7 @@ pub(crate) async fn patch(
     let (name, actor) = (read_name(name)?, RequestContext::actor(request.extensions()));
     let body = read_json(request, &state.body_reader).await?;
     let patch: KeyPatch = read(&body)?;
+    refuse_unknown(&read::<ChangeBody>(&body)?.unknown)?;
     Ok(Json(keys.patch(&name, patch, actor).await?))
 }
 
@@ -183,6 +201,15 @@ fn keys_for_change<'a>(state: &'a ServerState, request: &Request) -> Result<&'a 
     let keys = keys_for_owner(state, request.extensions())?;
     require_json(request.headers())?;
     Ok(keys)
+}
+
+/// A limit whose name is misspelt must not be a key without that limit.
+fn refuse_unknown(unknown: &UnknownFields) -> Result<(), ApiError> {
+    let Some(name) = unknown.keys().next() else { return Ok(()) };
+    let shown: String = name.chars().take(60).collect();
+    let message =
+        format!("'{shown}' is not a field of a key that can be set. /openapi.json lists the fields");
+    Err(ApiError::invalid(shown, message))
 }
 
 fn read_name(name: Name) -> Result<KeyName, ApiError> {

@@ -51,6 +51,11 @@ pub(crate) async fn search(
     let body = read_json(request, &state.body_reader).await?;
     let query = parse(&body, &allowed)?;
     let backend = query.backend.unwrap_or_else(|| memory.backend());
+    // A search counts as a request of its key, like a question.
+    let _running = match key.as_ref().and_then(|key| key.spending.as_ref()) {
+        Some(spending) => Some(spending.begin_request().await.map_err(ApiError::limit_reached)?),
+        None => None,
+    };
     let found = match state.system.charged_to(key, memory.search(&query)).await {
         // An empty memory has no results.
         Err(MemoryError::Empty) => SearchResults { backend, passages: Vec::new() },

@@ -281,3 +281,29 @@ async fn answers_beyond_their_limit_exceed_a_budget_of_dollars_by_no_more_than_t
     };
     spend(&case, &ALL_CLIENTS).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_leaves_before_its_answer_uses_what_was_reserved() {
+    let case = Case {
+        engine: "cloud",
+        budget: "10 USD/day",
+        limit: 10_000_000_000,
+        unit: NANO_DOLLARS_PER_TOKEN,
+        completion_tokens: MAX_TOKENS,
+    };
+    let team = Team::new();
+    let engine = Arc::new(GatedEngine::new(case.engine, case.completion_tokens));
+    let parts = team.parts_with(plain_parts(Arc::clone(&engine) as Arc<dyn Engine>));
+    let server = TestServer::start_parts(parts, loopback_config()).await;
+    let key = team.member("ana", json!({ "budgets": [case.budget], "cloud": true, "parallel": 1 })).await;
+    let path = "/v1/chat/completions";
+    let request = server.client.post(server.url(path)).bearer_auth(&key).json(&Client::Whole.body());
+    let asking = tokio::spawn(request.send());
+    until(async || engine.arrived.load(Ordering::SeqCst) == 1).await;
+    asking.abort();
+    // The request has ended when the limit of requests at once is not the reason for a refusal.
+    let mut never = Client::Whole.body();
+    never["max_tokens"] = json!(case.limit / case.unit);
+    until(async || post(&server, path, &key, &never).await.1["error"]["code"] == "insufficient_quota").await;
+    assert_eq!(team.used("ana").await, case.reserved());
+}

@@ -187,6 +187,19 @@ async fn a_member_searches_the_collections_of_its_key_and_the_owner_all() {
 }
 
 #[tokio::test]
+async fn a_search_counts_as_a_request_of_its_key() {
+    let team = team().await;
+    let ana = team.key("ana", KeyRole::Member, json!({ "memory": ["team"], "requests_per_minute": 1 })).await;
+    let mut statuses = Vec::new();
+    // A new minute can begin between two of them, but not between all.
+    for _ in 0..4 {
+        statuses.push(team.post("/v1/memory/search", &ana, json!({ "query": "gate" })).await.0);
+    }
+    assert_eq!(statuses[0], 200);
+    assert!(statuses.contains(&429), "{statuses:?}");
+}
+
+#[tokio::test]
 async fn statistics_of_a_member_tell_nothing_of_other_collections() {
     let team = team().await;
     let document = document_of(&team.http).await;

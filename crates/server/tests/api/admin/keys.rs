@@ -136,6 +136,14 @@ async fn the_owner_creates_changes_and_revokes_keys_over_http() {
     let (status, wrong) =
         post(&server.http, "/v1/keys", "", json!({ "name": "b", "budgets": ["much"] })).await;
     assert_eq!(status, 400, "{wrong}");
+    // A misspelt limit is refused, and does not become no limit.
+    let misspelt = json!({ "request_per_minute": 60 });
+    let new = json!({ "name": "b", "request_per_minute": 60 });
+    let (status, refused) = post(&server.http, "/v1/keys", "", new).await;
+    assert_eq!((status, &refused["error"]["param"]), (400, &json!("request_per_minute")), "{refused}");
+    assert_eq!(post(&server.http, "/v1/keys", "", json!({ "name": "b" })).await.0, 201);
+    let changed = send(&server.http, Method::PATCH, "/v1/keys/b", "", Some(misspelt)).await;
+    assert_eq!(changed.status(), 400);
     server.keys.audit().verify().unwrap().unwrap();
 }
 
@@ -225,7 +233,6 @@ async fn a_key_without_enough_left_is_refused_before_the_engine_is_asked() {
     let (_, own) = get(&server.http, "/v1/keys/self", &secret).await;
     let used = answer["usage"]["total_tokens"].as_u64().unwrap();
     assert_eq!(own["usage"][0]["used"], used, "what was reserved and not used is free again");
-    // A stream that the client leaves is charged with what it has used.
     let anthropic =
         json!({ "model": "qwen3:8b", "max_tokens": 500, "messages": [{ "role": "user", "content": "hi" }] });
     let (status, refused) = post(&server.http, "/v1/messages", &secret, anthropic).await;
