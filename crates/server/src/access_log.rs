@@ -114,9 +114,8 @@ pub(crate) struct LoggedRequest {
     path: String,
     peer: IpAddr,
     id: RequestId,
+    /// Has the key too: `owner` for `[server] api_key`.
     tally: Arc<CallTally>,
-    /// The name of the key, or `owner` for `[server] api_key`; `None` without a key.
-    pub(crate) key: Option<Arc<str>>,
     /// `None` if the caller left before the answer.
     status: Option<u16>,
 }
@@ -135,7 +134,6 @@ impl LoggedRequest {
             peer,
             id: id.clone(),
             tally: Arc::default(),
-            key: None,
             status: None,
         }
     }
@@ -161,7 +159,7 @@ impl LoggedRequest {
         let (prompt, completion) = self.tally.tokens();
         let line = json!({
             "time": Timestamp::now().to_string(),
-            "key": self.key,
+            "key": self.tally.key(),
             "peer": self.peer.to_string(),
             "method": self.method,
             "path": self.path,
@@ -180,7 +178,7 @@ impl LoggedRequest {
         format!(
             "{} {} {} {} {} {} {} {prompt}+{completion} {}ms {}\n",
             Timestamp::now(),
-            self.key.as_deref().map_or_else(|| "-".to_owned(), one_word),
+            self.tally.key().map_or_else(|| "-".to_owned(), one_word),
             self.peer,
             self.method,
             one_word(&self.path),
@@ -256,9 +254,9 @@ mod tests {
             ended: CancellationToken::new(),
         });
         let id = RequestId::of(&axum::http::HeaderMap::new());
-        let mut request =
+        let request =
             LoggedRequest::begin(&writer, (&Method::POST, "/v1/x y"), ("192.168.1.7".parse().unwrap(), &id));
-        request.key = Some("ana".into());
+        request.tally.set_key("ana".into());
         let usage = |prompt_tokens, completion_tokens| Usage {
             prompt_tokens,
             completion_tokens,
