@@ -1,18 +1,29 @@
-//! What one request has used, for its log line: the model that answered last, and the tokens of all calls.
+//! What one request has used, for its log line: its key, the model that answered last, and the tokens of all calls.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::generate::Usage;
 
 #[derive(Debug, Default)]
 pub struct CallTally {
+    key: OnceLock<Arc<str>>,
     model: Mutex<Option<String>>,
     prompt_tokens: AtomicU64,
     completion_tokens: AtomicU64,
 }
 
 impl CallTally {
+    /// Notes the name of the key that pays, before the first call. Only the first one counts.
+    pub fn set_key(&self, name: Arc<str>) {
+        self.key.get_or_init(|| name);
+    }
+
+    /// The name of the key; `None` without one.
+    pub fn key(&self) -> Option<&str> {
+        self.key.get().map(AsRef::as_ref)
+    }
+
     /// Adds a call that has ended.
     pub fn add(&self, model: &str, usage: Usage) {
         *self.model.lock().unwrap_or_else(PoisonError::into_inner) = Some(model.to_owned());

@@ -1,5 +1,6 @@
 //! TLS for a server: its certificate in two PEM files, read again when they are renewed. Knows nothing of what is served.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -64,7 +65,6 @@ pub struct ServerCertificate {
 }
 
 /// A certificate, and the contents of the files that it was read from.
-#[derive(Debug)]
 struct LoadedCertificate {
     files: CertificateFiles,
     cert_pem: Vec<u8>,
@@ -72,8 +72,14 @@ struct LoadedCertificate {
     certified: Arc<CertifiedKey>,
 }
 
-#[derive(Debug)]
 struct CurrentCertificate(ArcSwap<LoadedCertificate>);
+
+/// Without the contents of the files, because one of them is secret.
+impl fmt::Debug for CurrentCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CurrentCertificate").field("files", &self.0.load().files).finish_non_exhaustive()
+    }
+}
 
 impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
@@ -184,6 +190,8 @@ mod tests {
         let (first, second) = (TestCertificate::generate(), TestCertificate::generate());
         first.write(&files.cert, &files.key);
         let certificate = ServerCertificate::read(files.clone()).unwrap();
+        let shown = format!("{:?}", certificate.current);
+        assert!(shown.contains("key.pem") && !shown.contains("key_pem"), "{shown}");
         let served = || certificate.current.0.load().cert_pem.clone();
         let reload = || certificate.refresh();
 

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwapOption;
 use axum::body::{Body, Bytes};
 use axum::http::Method;
 use axum::response::Response;
@@ -18,11 +19,15 @@ use hob_core::CallTally;
 use http_body::{Frame, SizeHint};
 use jiff::Timestamp;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use crate::request_id::RequestId;
 
 /// Lines that wait for the thread that writes them.
 const QUEUE: usize = 4_096;
+
+/// How long the end of the server waits for the last lines. A reader of the log that hangs does not hold it for longer.
+const LAST_LINES: Duration = Duration::from_secs(2);
 
 /// Characters of what clients choose.
 const MAX_METHOD: usize = 16;
@@ -34,6 +39,8 @@ pub(crate) struct AccessLogWriter {
     format: AccessLog,
     lines: SyncSender<String>,
     dropped: Arc<AtomicU64>,
+    /// Cancelled when the thread has ended.
+    ended: CancellationToken,
 }
 
 impl AccessLogWriter {
@@ -45,10 +52,16 @@ impl AccessLogWriter {
         let (lines, waiting) = sync_channel(QUEUE);
         let dropped = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&dropped);
+        let ended = CancellationToken::new();
+        let end = ended.clone().drop_guard();
         let thread = std::thread::Builder::new().name("hob-access-log".to_owned());
         // The thread ends when the last sender is dropped, with the server.
-        match thread.spawn(move || write_lines(&waiting, &counted)) {
-            Ok(_) => Some(Arc::new(AccessLogWriter { format, lines, dropped })),
+        let work = move || {
+            let _end = end;
+            write_lines(&waiting, &counted);
+        };
+        match thread.spawn(work) {
+            Ok(_) => Some(Arc::new(AccessLogWriter { format, lines, dropped, ended })),
             Err(error) => {
                 tracing::error!(%error, "there is no access log");
                 None
@@ -58,6 +71,16 @@ impl AccessLogWriter {
 
     pub(crate) fn format(&self) -> AccessLog {
         self.format
+    }
+
+    /// Ends the log after the last requests, and waits until their lines are written.
+    pub(crate) async fn close(log: &ArcSwapOption<Self>) {
+        let Some(writer) = log.swap(None) else { return };
+        let ended = writer.ended.clone();
+        drop(writer);
+        if tokio::time::timeout(LAST_LINES, ended.cancelled()).await.is_err() {
+            tracing::warn!("the last lines of the access log are missing");
+        }
     }
 
     fn write(&self, request: &LoggedRequest) {
@@ -91,9 +114,8 @@ pub(crate) struct LoggedRequest {
     path: String,
     peer: IpAddr,
     id: RequestId,
+    /// Has the key too: `owner` for `[server] api_key`.
     tally: Arc<CallTally>,
-    /// The name of the key, or `owner` for `[server] api_key`; `None` without a key.
-    pub(crate) key: Option<Arc<str>>,
     /// `None` if the caller left before the answer.
     status: Option<u16>,
 }
@@ -112,7 +134,6 @@ impl LoggedRequest {
             peer,
             id: id.clone(),
             tally: Arc::default(),
-            key: None,
             status: None,
         }
     }
@@ -138,7 +159,7 @@ impl LoggedRequest {
         let (prompt, completion) = self.tally.tokens();
         let line = json!({
             "time": Timestamp::now().to_string(),
-            "key": self.key,
+            "key": self.tally.key(),
             "peer": self.peer.to_string(),
             "method": self.method,
             "path": self.path,
@@ -157,7 +178,7 @@ impl LoggedRequest {
         format!(
             "{} {} {} {} {} {} {} {prompt}+{completion} {}ms {}\n",
             Timestamp::now(),
-            self.key.as_deref().map_or_else(|| "-".to_owned(), one_word),
+            self.tally.key().map_or_else(|| "-".to_owned(), one_word),
             self.peer,
             self.method,
             one_word(&self.path),
@@ -226,11 +247,16 @@ mod tests {
 
     fn logged(format: AccessLog) -> (LoggedRequest, Receiver<String>) {
         let (lines, waiting) = sync_channel(QUEUE);
-        let writer = Arc::new(AccessLogWriter { format, lines, dropped: Arc::default() });
+        let writer = Arc::new(AccessLogWriter {
+            format,
+            lines,
+            dropped: Arc::default(),
+            ended: CancellationToken::new(),
+        });
         let id = RequestId::of(&axum::http::HeaderMap::new());
-        let mut request =
+        let request =
             LoggedRequest::begin(&writer, (&Method::POST, "/v1/x y"), ("192.168.1.7".parse().unwrap(), &id));
-        request.key = Some("ana".into());
+        request.tally.set_key("ana".into());
         let usage = |prompt_tokens, completion_tokens| Usage {
             prompt_tokens,
             completion_tokens,

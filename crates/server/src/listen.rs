@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
+use crate::access_log::AccessLogWriter;
 use crate::caller::{Proof, RequestOrigin};
 use crate::connection::{ClientSocket, ConnectionState, LastBody};
 use crate::error::{ApiError, ErrorFormat};
@@ -185,8 +186,8 @@ impl Server {
         self.stop.stopping.cancel();
         connections.close();
         let ended = || async { tokio::join!(connections.wait(), self.background.drain()) };
-        match tokio::time::timeout(self.shutdown_grace, ended()).await {
-            Ok(_) => Stopped { cut: 0, _workers: self.workers },
+        let cut = match tokio::time::timeout(self.shutdown_grace, ended()).await {
+            Ok(_) => 0,
             Err(_) => {
                 let cut = connections.len();
                 drop(cut_at_the_end);
@@ -197,9 +198,11 @@ impl Server {
                         "connections or background responses did not end in time; they are dropped"
                     );
                 }
-                Stopped { cut, _workers: self.workers }
+                cut
             }
-        }
+        };
+        AccessLogWriter::close(&self.shared.pipeline.access_log).await;
+        Stopped { cut, _workers: self.workers }
     }
 }
 

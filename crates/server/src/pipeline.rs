@@ -30,9 +30,8 @@ use crate::request_metrics::RequestMetrics;
 /// Characters of a refusal's reason in the log.
 const MAX_REASON_CHARS: usize = 160;
 
-/// The name of the key of a request; part of the answer, for the access log.
-#[derive(Clone)]
-struct KeyOfRequest(Arc<str>);
+/// The key of `[server] api_key` in the access log.
+const OWNER_KEY: &str = "owner";
 
 /// The routes, and the steps before them.
 pub(crate) struct Pipeline {
@@ -68,13 +67,9 @@ impl Pipeline {
             return self.counted(guard, request, context).await;
         };
         let asked = (request.method(), request.uri().path());
-        let mut logged = LoggedRequest::begin(&writer, asked, (context.peer, &context.id));
+        let logged = LoggedRequest::begin(&writer, asked, (context.peer, &context.id));
         context.tally = Some(logged.tally());
-        let response = self.counted(guard, request, context).await;
-        if let Some(KeyOfRequest(name)) = response.extensions().get() {
-            logged.key = Some(Arc::clone(name));
-        }
-        logged.finish_with(response)
+        logged.finish_with(self.counted(guard, request, context).await)
     }
 
     async fn counted(&self, guard: &Guard, request: Request, context: RequestContext) -> Response {
@@ -97,26 +92,22 @@ impl Pipeline {
         }
         let response = match checked {
             Ok(Accepted { origin, proof }) => {
-                let is_owners = matches!(proof, Proof::OwnerKey);
                 let key = match &proof {
                     Proof::NamedKey(key) => Some(Arc::clone(key)),
                     Proof::OwnerKey | Proof::None => None,
                 };
+                // Before the answer, because the caller may leave.
+                match (&context.tally, &proof) {
+                    (Some(tally), Proof::NamedKey(key)) => tally.set_key(Arc::clone(&key.grant.name)),
+                    (Some(tally), Proof::OwnerKey) => tally.set_key(OWNER_KEY.into()),
+                    (Some(_), Proof::None) | (None, _) => {}
+                }
                 context.origin = origin;
                 context.proof = proof;
                 request.extensions_mut().insert(context);
-                let mut response = self.routed(request, format).await;
-                if is_owners && self.access_log.load().is_some() {
-                    response.extensions_mut().insert(KeyOfRequest(Arc::from("owner")));
-                }
+                let response = self.routed(request, format).await;
                 match key {
-                    Some(key) => {
-                        let mut response = with_rate_limits(response, &key);
-                        if self.access_log.load().is_some() {
-                            response.extensions_mut().insert(KeyOfRequest(Arc::clone(&key.grant.name)));
-                        }
-                        response
-                    }
+                    Some(key) => with_rate_limits(response, &key),
                     None => response,
                 }
             }

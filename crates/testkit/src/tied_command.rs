@@ -22,6 +22,7 @@ fn setpriv() -> Option<PathBuf> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::io::Read;
     use std::process::Stdio;
     use std::thread;
 
@@ -30,10 +31,15 @@ mod tests {
     #[test]
     fn a_program_ends_with_the_thread_that_started_it() {
         let started = thread::spawn(|| {
-            let mut command = tied_command("sleep");
-            command.arg("infinity").stdin(Stdio::null()).spawn().expect("started")
+            let mut command = tied_command("sh");
+            command.args(["-c", "echo started; exec sleep 60"]).stdin(Stdio::null()).stdout(Stdio::piped());
+            let mut child = command.spawn().expect("started");
+            // The signal is set shortly before the program runs, and a thread that ends earlier sends none.
+            let mut line = [0; 8];
+            child.stdout.as_mut().expect("a pipe").read_exact(&mut line).expect("a line");
+            child
         });
         let mut child = started.join().expect("no panic");
-        assert!(!child.wait().expect("it ends").success());
+        assert!(!child.wait().expect("it ends").success(), "it ended by itself");
     }
 }

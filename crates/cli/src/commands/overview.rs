@@ -246,11 +246,11 @@ mod tests {
         }
     }
 
-    /// The facts and the first words of the commands.
     fn hob(health: u16) -> ServerProbe {
         ServerProbe::Hob { health, scheme: UrlScheme::Http }
     }
 
+    /// The facts and the first words of the commands.
     fn shown(server: ServerProbe, engine: AnsweringEngine) -> String {
         let state = OverviewState { server, engine, address: "http://localhost:8000".into() };
         let facts =

@@ -43,6 +43,19 @@ async fn the_summary_has_four_lines_and_a_chat_is_answered() {
 }
 
 #[tokio::test]
+async fn the_access_log_has_every_request_also_the_last() {
+    let ollama = fakes::ollama().await;
+    let logging = "[server]\naccess_log = \"text\"\n";
+    let config = engines_config(&[("ollama", &ollama.url())]).replacen("[server]\n", logging, 1);
+    let server = Running::start(&Home::with_config(&config), &[]).await;
+    for _ in 0..50 {
+        assert!(get(server.address(), "/health/live").await.all().await.starts_with("HTTP/1.1 200"));
+    }
+    let ran = server.terminate().await;
+    assert_eq!(ran.stderr.matches(" GET /health/live 200 ").count(), 50, "{}", ran.stderr);
+}
+
+#[tokio::test]
 async fn a_fallback_engine_names_the_one_it_replaces() {
     let vllm = fakes::vllm().await;
     let home = Home::with_engines(&[("ollama", NOWHERE), ("vllm", &vllm.url())]);

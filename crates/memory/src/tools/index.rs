@@ -82,7 +82,9 @@ impl Tool for MemoryIndexTool {
 }
 
 fn summary(report: &IndexReport) -> String {
-    let IndexReport { files, indexed, unchanged, skipped, removed, chunks, failed, .. } = report;
+    let IndexReport { files, indexed, unchanged, added, skipped, removed, chunks, failed, .. } = report;
+    // Files that are only new in the collection were not read again.
+    let unchanged = unchanged + added;
     let mut text = format!(
         "Checked {files} files: {indexed} indexed ({chunks} passages), {unchanged} unchanged, {skipped} not text, \
          {removed} deleted, {failed} failed."

@@ -67,7 +67,9 @@ impl RunningSettings {
         let mut new = settings::load_for_server()?;
         apply(self.args.clone(), &mut new);
         self.keys.reload().await?;
-        let certificate = self.control.reload(&new.server)?;
+        let (control, server) = (self.control.clone(), new.server.clone());
+        // Files may be slow to read, and this thread accepts connections.
+        let certificate = tokio::task::spawn_blocking(move || control.reload(&server)).await??;
         let (applied, after_restart) = changes(&self.config, &new);
         if !applied.is_empty() {
             let has_tls = self.config.server.tls.is_on();
