@@ -51,8 +51,8 @@ pub(super) const ACCESS: &str = "
     /v1/channels                             GET               owner   part
     /v1/channels/send                        POST              owner   no
     /v1/channels/status                      GET               owner   part
-    /v1/memory/search                        POST              owner   no
-    /v1/memory/stats                         GET               owner   no
+    /v1/memory/search                        POST              memory  no
+    /v1/memory/stats                         GET               memory  no
     /v1/tasks                                GET,POST          own     no
     /v1/tasks/{id}                           GET,DELETE        own     no
     /v1/tasks/{id}/pause                     POST              own     no
@@ -66,6 +66,8 @@ pub(super) const ACCESS: &str = "
     /v1/keys/{name}/disable                  POST              owner   no
     /v1/keys/{name}/enable                   POST              owner   no
     /v1/keys/{name}/rotate                   POST              owner   no
+    /v1/audit                                GET               owner   no
+    /v1/usage                                GET               own     no
     /v1/feedback                             POST              owner   no
     /v1/savings                              GET               owner   part
     /api/chat                                POST              ask     yes
@@ -84,6 +86,7 @@ pub(super) const ACCESS: &str = "
     /api/blobs/{digest}                      POST,HEAD         open    yes
     /                                        GET               public  yes
     /dashboard                               GET               public  yes
+    /team                                    GET               public  yes
     /pages/markdown                          POST              open    yes
     /health                                  GET               public  yes
     /health/live                             GET               public  yes
@@ -94,16 +97,17 @@ pub(super) const ACCESS: &str = "
 
 /// What each caller gets where there are keys, by the rule of the route: `+` is served, the others are refusals.
 const ANSWERS: &str = "
-    caller         public  open  ask   own   owner
-    this-machine   +       +     +     +     +
-    api-key        +       +     +     +     +
-    owner-key      +       +     +     +     +
-    member-key     +       +     +     +     403
-    disabled-key   +       401   401   401   401
-    expired-key    +       401   401   401   401
-    revoked-key    +       401   401   401   401
-    unknown-key    +       401   401   401   401
-    no-key         +       401   401   401   401
+    caller         public  open  ask   own   memory  owner
+    this-machine   +       +     +     +     +       +
+    api-key        +       +     +     +     +       +
+    owner-key      +       +     +     +     +       +
+    member-key     +       +     +     +     +       403
+    plain-key      +       +     +     +     403     403
+    disabled-key   +       401   401   401   401     401
+    expired-key    +       401   401   401   401     401
+    revoked-key    +       401   401   401   401     401
+    unknown-key    +       401   401   401   401     401
+    no-key         +       401   401   401   401     401
 ";
 
 /// One line of `ACCESS`.
@@ -208,7 +212,10 @@ async fn every_key_gets_on_every_route_what_the_table_says() {
     let server = parts_reached_from_network(team.parts(), config).await;
     let owner = team.create("boss", KeyRole::Owner, json!({})).await;
     // With all rights that a member can have, so that only the role refuses it.
-    let member = team.member("ana", json!({ "reach": "act", "cloud": true })).await;
+    let rights = json!({ "reach": "act", "cloud": true, "memory": ["team"] });
+    let member = team.member("ana", rights).await;
+    // With those that a member has without any option: it names no collections.
+    let plain = team.member("ben", json!({})).await;
     let disabled = team.member("disabled", json!({})).await;
     let revoked = team.member("revoked", json!({})).await;
     let expired = team.member("expired", json!({ "expires": "1h" })).await;
@@ -226,6 +233,7 @@ async fn every_key_gets_on_every_route_what_the_table_says() {
         ("api-key", "the-owners-key"),
         ("owner-key", &owner),
         ("member-key", &member),
+        ("plain-key", &plain),
     ];
     for route in routes() {
         for method in &route.methods {
@@ -329,6 +337,7 @@ fn table() -> String {
             (_, "403") => "no: 403",
             ("ask", _) => "what its key allows",
             ("own", _) => "its own",
+            ("memory", _) => "the collections of its key",
             _ => "yes",
         };
         let stranger = match route.stranger {
