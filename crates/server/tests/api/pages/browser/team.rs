@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use super::axe::assert_accessible;
 use super::chromium::{Browser, Device};
-use crate::admin::usage::{TeamParts, get};
+use crate::admin::usage::TeamParts;
 use crate::fixtures::loopback_config;
+use crate::key_fixtures::get;
 use crate::support::TestServer;
 
 const ENTER: &str = "\u{e007}";
