@@ -40,7 +40,7 @@ async fn every_metric_of_the_alerts_and_the_dashboard_is_exported() {
     exported.insert("up".to_owned());
     assert_eq!(alerts.difference(&exported).collect::<Vec<_>>(), [] as [&String; 0], "in the alerts");
     assert_eq!(dashboard.difference(&exported).collect::<Vec<_>>(), [] as [&String; 0], "in the dashboard");
-    // What an operator must hear of.
+    // What an operator must be alerted to.
     for name in [
         "hob_http_requests_total",
         "hob_first_token_seconds_bucket",

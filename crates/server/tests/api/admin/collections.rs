@@ -174,7 +174,7 @@ async fn a_member_searches_the_collections_of_its_key_and_the_owner_all() {
 }
 
 #[tokio::test]
-async fn statistics_of_a_member_tell_nothing_of_other_collections() {
+async fn statistics_of_a_member_have_nothing_of_other_collections() {
     let team = team().await;
     let document = document_of(&team.http).await;
     let ana = team.key("ana", KeyRole::Member, json!({ "memory": ["team", "planned"] })).await;

@@ -80,7 +80,7 @@ async fn use_a_key_on(device: Device) {
         )
         .await;
     click(&browser, "#secret-copy").await;
-    browser.shows("secret-card", "Copied").await;
+    until(&browser, "document.getElementById('said').textContent === 'Copied.'").await;
     assert_eq!(browser.run("return taken").await, json!([first]));
     click(&browser, "#secret-done").await;
     assert_eq!((browser.text("secret-card").await, secret(&browser).await), (String::new(), String::new()));
