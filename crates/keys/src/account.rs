@@ -258,7 +258,7 @@ impl Account {
     }
 
     /// What is leased and not needed, to be given back: of calls at once that use less than they reserve, it adds up. A usual share stays
-    /// here, so that the next calls ask nobody.
+    /// here, so that the next calls need not ask the store.
     pub(crate) fn take_excess(&mut self, now: Timestamp) -> Vec<Overdraft> {
         let excess = |meter: &mut Meter| {
             meter.roll(now);

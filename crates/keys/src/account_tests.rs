@@ -69,7 +69,7 @@ fn a_leased_limit_asks_for_what_it_lacks_and_waits_after_a_refusal() {
     assert_eq!(account.reserve(tokens(50), noon()).expect_err("refused").wanted, None);
     assert_eq!(account.reserve(tokens(50), after(2)).expect_err("asked again").wanted, Some(30));
     assert_eq!(account.reserve(tokens(20), after(2)), Ok(()));
-    // More than the whole limit is never granted, so nobody is asked.
+    // More than the whole limit is never granted, so the store is not asked.
     assert_eq!(account.reserve(tokens(2_000), after(3)).expect_err("too much").wanted, None);
 }
 

@@ -1,5 +1,5 @@
-//! Named API keys, and identities from outside: what they may use, how much, and what they have used; and the log of changes. Knows nothing of HTTP, of
-//! `config.toml`, of engines or of prices: `app` passes in what a call costs.
+//! Named API keys, and identities from outside: what they may use, how much, and what they have used; and the log of changes. Knows
+//! nothing of HTTP, of `config.toml`, of engines or of prices: `app` passes in what a call costs.
 //!
 //! | file | what |
 //! |---|---|

@@ -277,7 +277,7 @@ impl MemoryService {
             chunks: size.chunks,
             tokens: size.tokens,
             source_bytes: size.source_bytes,
-            // The size of the database tells of other collections.
+            // The size of the database includes other collections.
             database_bytes: is_all.then_some(size.database_bytes),
             vectors: size.vectors,
             embedding_models: size.models,

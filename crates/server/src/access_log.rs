@@ -3,25 +3,22 @@
 
 use std::io::Write;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
-use axum::body::{Body, Bytes};
 use axum::http::Method;
 use axum::response::Response;
 use hob_config::AccessLog;
 use hob_core::CallTally;
-use http_body::{Frame, SizeHint};
 use jiff::Timestamp;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::request_id::RequestId;
+use crate::until_sent::keep_until_sent;
 
 /// Lines that wait for the thread that writes them.
 const QUEUE: usize = 4_096;
@@ -145,10 +142,7 @@ impl LoggedRequest {
     /// The response, whose end is the end of the request.
     pub(crate) fn finish_with(mut self, response: Response) -> Response {
         self.status = Some(response.status().as_u16());
-        if http_body::Body::size_hint(response.body()).exact().is_some() {
-            return response;
-        }
-        response.map(|body| Body::new(LoggedBody { body, _request: self }))
+        keep_until_sent(self, response)
     }
 
     fn model(&self) -> Option<String> {
@@ -212,34 +206,9 @@ impl Drop for LoggedRequest {
     }
 }
 
-/// A body of unknown length. Its end is the end of the request.
-struct LoggedBody {
-    body: Body,
-    _request: LoggedRequest,
-}
-
-impl http_body::Body for LoggedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.get_mut().body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use axum::body::Body;
     use hob_core::Usage;
     use serde_json::Value;
 

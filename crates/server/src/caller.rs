@@ -1,9 +1,9 @@
 //! Who sent a request, and so what an agent can do on its behalf.
 //!
 //! Anyone on the network can ask, so a stranger's request can use only tools that compute. The owner is a program on this
-//! machine, or a caller with the owner's key. A member has a named key, which says what it may use. A web page that the
-//! configuration does not list is a stranger, also in the owner's own browser. A forwarded request is a stranger's too: it comes
-//! from loopback although its sender is elsewhere.
+//! machine, or a caller with the owner's key. A member has a named key, which says what it may use. A web page that the configuration
+//! does not list is a stranger, also in the owner's own browser. A forwarded request is a stranger's too: it comes from loopback although
+//! its sender is elsewhere.
 
 use std::fmt;
 use std::net::IpAddr;

@@ -35,6 +35,7 @@ mod state;
 mod traceparent;
 mod turns;
 mod unix_time;
+mod until_sent;
 mod warning_header;
 mod whole_number;
 mod worker_threads;

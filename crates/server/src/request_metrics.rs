@@ -3,17 +3,15 @@
 //! Every request passes here, so a count is one atomic addition. A route is the router's pattern, not the path of a request, so
 //! the number of counters is bounded.
 
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime};
 
-use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
 use axum::response::Response;
 use hob_telemetry::metrics::Histogram;
-use http_body::{Body as _, Frame, SizeHint};
+
+use crate::until_sent::keep_until_sent;
 
 /// The route of requests that match no pattern.
 const OTHER: &str = "other";
@@ -103,10 +101,7 @@ impl RequestTimer {
     /// Counts the status, and measures until the body has been sent.
     pub(crate) fn finish_with(mut self, response: Response) -> Response {
         self.answered(response.status());
-        if response.body().size_hint().exact().is_some() {
-            return response;
-        }
-        response.map(|body| Body::new(TimedBody { body, _timer: self }))
+        keep_until_sent(self, response)
     }
 
     fn answered(&mut self, status: StatusCode) {
@@ -121,31 +116,5 @@ impl Drop for RequestTimer {
             self.route.count(CALLER_LEFT);
         }
         self.route.latency.observe(self.started.elapsed());
-    }
-}
-
-/// A body of unknown length. Its end is the end of the request.
-struct TimedBody {
-    body: Body,
-    _timer: RequestTimer,
-}
-
-impl http_body::Body for TimedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.get_mut().body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

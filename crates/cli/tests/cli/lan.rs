@@ -1,6 +1,6 @@
 //! `hob serve --lan`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::fakes;
 use crate::home::{Home, engines_config};
@@ -59,6 +59,19 @@ async fn each_start_for_the_network_replaces_the_key() {
     let third = printed_key(&home).await;
     assert_eq!(home.run(&["key", "show", "lan-2"]).await.code, Some(0));
     assert!(third.starts_with("hob_"), "{third}");
+}
+
+#[tokio::test]
+async fn a_key_of_an_owner_is_not_the_key_for_the_network() {
+    let ollama = fakes::ollama().await;
+    let home = home(&ollama.url());
+    let owners = home.run(&["key", "create", "lan", "--role", "owner"]).await;
+    assert_eq!(owners.code, Some(0), "{}", owners.stderr);
+    assert_ne!(printed_key(&home).await, owners.stdout.trim());
+    let shown = home.run(&["key", "list", "--json"]).await;
+    let keys: Value = serde_json::from_str(&shown.stdout).expect("JSON");
+    let roles = json!([[keys[0]["name"], keys[0]["role"]], [keys[1]["name"], keys[1]["role"]]]);
+    assert_eq!(roles, json!([["lan", "owner"], ["lan-2", "member"]]));
 }
 
 #[tokio::test]

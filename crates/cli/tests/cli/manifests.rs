@@ -10,6 +10,7 @@ use hob_core::{HostDiscovery, HostRecords};
 use hob_testkit::part;
 use hob_testkit::repository::root;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::process::Command;
 
@@ -49,10 +50,10 @@ struct ComposeFacts {
     engine_command: Vec<String>,
 }
 
-/// Checks the files by their schemas, and returns what they say.
-async fn manifests() -> Manifests {
+/// Checks files of `packaging/` with a script of `tests/packages`, and returns what it finds.
+pub async fn checked_by<T: DeserializeOwned>(script: &str) -> T {
     let checked = Command::new(part("HOB_TEST_PYTHON"))
-        .args([root().join("tests/packages/manifests.py"), root().join("packaging")])
+        .args([root().join("tests/packages").join(script), root().join("packaging")])
         .kill_on_drop(true)
         .output()
         .await
@@ -118,7 +119,7 @@ async fn the_manifests_of_kubernetes_fit_their_schemas_and_hob() {
         engine_port,
         headless,
         replicas,
-    } = manifests().await.kubernetes;
+    } = checked_by::<Manifests>("manifests.py").await.kubernetes;
     let config = read(&settings);
     assert_eq!((replicas, ports), (3, vec![config.server.port]));
     assert!(can_stop(&config, stop_seconds), "{stop_seconds} s");
@@ -150,7 +151,7 @@ async fn the_manifests_of_kubernetes_fit_their_schemas_and_hob() {
 #[tokio::test]
 async fn the_compose_file_fits_its_schema_and_hob() {
     let ComposeFacts { settings, upstreams, nginx, environment, config_file, stop_seconds, engine_command } =
-        manifests().await.compose;
+        checked_by::<Manifests>("manifests.py").await.compose;
     let config = read(&settings);
     assert!(can_stop(&config, stop_seconds), "{stop_seconds} s");
     let (engine, port) = engine_hosts(&config);

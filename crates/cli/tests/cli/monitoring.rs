@@ -2,14 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use hob_testkit::part;
-use hob_testkit::repository::root;
 use serde::Deserialize;
-use tokio::process::Command;
 
 use crate::fakes;
 use crate::home::Home;
 use crate::http::get;
+use crate::manifests::checked_by;
 use crate::running::Running;
 
 /// What `tests/packages/monitoring.py` finds.
@@ -17,17 +15,6 @@ use crate::running::Running;
 struct UsedMetrics {
     alerts: BTreeSet<String>,
     dashboard: BTreeSet<String>,
-}
-
-async fn used() -> UsedMetrics {
-    let checked = Command::new(part("HOB_TEST_PYTHON"))
-        .args([root().join("tests/packages/monitoring.py"), root().join("packaging")])
-        .kill_on_drop(true)
-        .output()
-        .await
-        .expect("Python starts");
-    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
-    serde_json::from_slice(&checked.stdout).expect("JSON")
 }
 
 /// The names of the samples that a server exports, by the types that it declares.
@@ -47,13 +34,13 @@ async fn exported() -> BTreeSet<String> {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn every_metric_of_the_alerts_and_the_dashboard_is_exported() {
-    let UsedMetrics { alerts, dashboard } = used().await;
+    let UsedMetrics { alerts, dashboard } = checked_by("monitoring.py").await;
     let mut exported = exported().await;
     // Prometheus adds it to every target.
     exported.insert("up".to_owned());
     assert_eq!(alerts.difference(&exported).collect::<Vec<_>>(), [] as [&String; 0], "in the alerts");
     assert_eq!(dashboard.difference(&exported).collect::<Vec<_>>(), [] as [&String; 0], "in the dashboard");
-    // What an operator must hear of.
+    // What an operator must be alerted to.
     for name in [
         "hob_http_requests_total",
         "hob_first_token_seconds_bucket",

@@ -92,7 +92,7 @@ impl ApiError {
     /// The key of a member names no collections of documents.
     pub(crate) fn no_collections(key: &str) -> Self {
         let message = format!(
-            "the key '{key}' names no collections of documents. The owner adds some with 'memory' in PATCH /v1/keys/{key}"
+            "the key '{key}' names no collections of documents. Ask the owner of this server to add some"
         );
         Self::new(StatusCode::FORBIDDEN, "permission_error", message)
     }

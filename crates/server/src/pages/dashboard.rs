@@ -10,7 +10,11 @@ pub(crate) const PARTS: PageParts = PageParts {
     html: include_str!("assets/dashboard/page.html"),
     trusted_types: "'none'",
     styles: &[include_str!("assets/shared/report.css"), include_str!("assets/dashboard/style.css")],
-    scripts: &[include_str!("assets/shared/figures.js"), include_str!("assets/dashboard/script.js")],
+    scripts: &[
+        include_str!("assets/shared/figures.js"),
+        include_str!("assets/shared/report.js"),
+        include_str!("assets/dashboard/script.js"),
+    ],
 };
 
 /// Assembled once.

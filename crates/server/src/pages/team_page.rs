@@ -13,6 +13,7 @@ pub(crate) const PARTS: PageParts = PageParts {
     styles: &[include_str!("assets/shared/report.css"), include_str!("assets/team/style.css")],
     scripts: &[
         include_str!("assets/shared/figures.js"),
+        include_str!("assets/shared/report.js"),
         include_str!("assets/shared/copy.js"),
         include_str!("assets/team/script.js"),
     ],

@@ -41,8 +41,8 @@ use hob_core::CallerRole;
 
 use crate::request_context::RequestContext;
 
-/// The caller that stored responses belong to. A member has its own. Strangers are distinguished by their address; those behind a proxy on this machine look
-/// the same.
+/// The caller that stored responses belong to. A member has its own. Strangers are distinguished by their address; those behind a proxy
+/// on this machine look the same.
 fn owner_of(extensions: &Extensions) -> ResponseOwner {
     if let Some(key) = RequestContext::key(extensions)
         && key.grant.role == CallerRole::Member

@@ -19,6 +19,7 @@ mod generated_docs;
 mod guard;
 mod half_closed;
 mod hostile;
+mod key_fixtures;
 mod limits;
 mod ollama;
 mod openai;

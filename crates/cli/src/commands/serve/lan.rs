@@ -8,16 +8,17 @@ use anyhow::{Result, bail};
 use hob_config::ServerConfig;
 use hob_keys::{AuditActor, CreatedKey, KeyError, KeyName, KeyPatch, KeyRole, KeyService, KeyStatus, NewKey};
 use hob_net::network_addresses;
+use jiff::Timestamp;
 
 use crate::output;
 use crate::output::qr;
 use crate::output::table::print_facts;
 use crate::running_server::UrlScheme;
 
-/// The name of the key. If it was revoked, names with a number follow: a name is not used twice.
+/// The name of the key. If it cannot be used, names with a number follow: a name is not used twice.
 const KEY_NAME: &str = "lan";
 
-/// Revoked keys of earlier starts that are passed over.
+/// Names that are tried.
 const MOST_NAMES: u32 = 100;
 
 /// Makes a new secret, so that earlier ones are no longer valid, and prints how to use it.
@@ -77,6 +78,8 @@ async fn fresh_key(keys: &Arc<KeyService>) -> Result<CreatedKey> {
         let text = if number == 1 { KEY_NAME.to_owned() } else { format!("{KEY_NAME}-{number}") };
         let name = KeyName::parse(&text)?;
         match keys.show(&name).await {
+            // A code that anyone in the room can scan must not give the rights of an owner.
+            Ok((key, _)) if key.role == KeyRole::Owner || key.is_expired(Timestamp::now()) => {}
             Ok((key, _)) => match key.status {
                 KeyStatus::Active => {
                     return Ok(keys.rotate(&name, Duration::ZERO, AuditActor::terminal()).await?);
@@ -94,7 +97,7 @@ async fn fresh_key(keys: &Arc<KeyService>) -> Result<CreatedKey> {
         }
     }
     bail!(
-        "the keys '{KEY_NAME}' to '{KEY_NAME}-{MOST_NAMES}' are revoked. Create a key with 'hob key create NAME'."
+        "the names '{KEY_NAME}' to '{KEY_NAME}-{MOST_NAMES}' are taken. Create a key with 'hob key create NAME'."
     )
 }
 

@@ -9,22 +9,18 @@ mod routes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use hob_app::startup::tasks::{task_options, task_service};
-use hob_app::{AskService, AskServiceParts, hob_database};
-use hob_conversations::{ResponseStore, SqliteResponseStore};
-use hob_core::{Ask, Clock, Engine, KeyRing};
+use hob_app::AskServiceParts;
+use hob_core::{Clock, Engine};
 use hob_db::Database;
-use hob_keys::{
-    AuditActor, CallCost, KeyName, KeyOptions, KeyPatch, KeyRole, KeyService, NewKey, PriceFn, SqliteKeyStore,
-};
+use hob_keys::{CallCost, KeyName, KeyOptions, KeyRole, KeyService, PriceFn, SqliteKeyStore};
 use hob_server::ServerParts;
-use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts};
 use hob_testkit::ScriptedEngine;
 use jiff::Timestamp;
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::key_fixtures::{create_key, key_parts};
 use crate::support::{TestServer, plain_parts};
 
 /// The price of a token of a cloud model, in thousand millionths of a dollar.
@@ -70,29 +66,12 @@ impl Team {
     }
 
     fn parts_with(&self, parts: AskServiceParts) -> ServerParts {
-        let keys = Arc::clone(&self.keys) as Arc<dyn KeyRing>;
-        let system = Arc::new(AskService::new(parts).with_keys(keys));
-        let scheduler = Scheduler::new(SchedulerParts {
-            tasks: task_service(hob_database(self.home.path()), task_options(None)),
-            ask: Arc::clone(&system) as Arc<dyn Ask>,
-            bus: system.bus().clone(),
-            options: SchedulerOptions::default(),
-        });
-        let database = Database::in_memory(&[hob_conversations::MIGRATIONS]).unwrap();
-        let responses: Arc<dyn ResponseStore> = Arc::new(SqliteResponseStore::new(database));
-        ServerParts {
-            keys: Some(Arc::clone(&self.keys)),
-            scheduler: Some(Arc::new(scheduler)),
-            responses: Some(responses),
-            ..ServerParts::from(system)
-        }
+        key_parts(&self.home, &self.keys, parts)
     }
 
     /// The secret of a new key.
     async fn create(&self, name: &str, role: KeyRole, rules: Value) -> String {
-        let rules: KeyPatch = serde_json::from_value(rules).unwrap();
-        let new = NewKey { name: key_name(name), role, rules };
-        self.keys.create(new, AuditActor::terminal()).await.unwrap().secret.expose().to_owned()
+        create_key(&self.keys, name, role, rules).await
     }
 
     async fn member(&self, name: &str, rules: Value) -> String {

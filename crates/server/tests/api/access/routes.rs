@@ -101,8 +101,8 @@ const ANSWERS: &str = "
     this-machine   +       +     +     +     +       +
     api-key        +       +     +     +     +       +
     owner-key      +       +     +     +     +       +
-    reader-key     +       +     +     +     +       403
-    member-key     +       +     +     +     403     403
+    member-key     +       +     +     +     +       403
+    plain-key      +       +     +     +     403     403
     disabled-key   +       401   401   401   401     401
     expired-key    +       401   401   401   401     401
     revoked-key    +       401   401   401   401     401
@@ -211,9 +211,11 @@ async fn every_key_gets_on_every_route_what_the_table_says() {
     let config = ServerConfig { api_key: Some("the-owners-key".to_owned().into()), ..loopback_config() };
     let server = parts_reached_from_network(team.parts(), config).await;
     let owner = team.create("boss", KeyRole::Owner, json!({})).await;
-    // With all rights that a member can have but collections, so that only the role refuses it.
-    let member = team.member("ana", json!({ "reach": "act", "cloud": true })).await;
-    let reader = team.member("ben", json!({ "memory": ["team"] })).await;
+    // With all rights that a member can have, so that only the role refuses it.
+    let rights = json!({ "reach": "act", "cloud": true, "memory": ["team"] });
+    let member = team.member("ana", rights).await;
+    // With those that a member has without any option: it names no collections.
+    let plain = team.member("ben", json!({})).await;
     let disabled = team.member("disabled", json!({})).await;
     let revoked = team.member("revoked", json!({})).await;
     let expired = team.member("expired", json!({ "expires": "1h" })).await;
@@ -231,7 +233,7 @@ async fn every_key_gets_on_every_route_what_the_table_says() {
         ("api-key", "the-owners-key"),
         ("owner-key", &owner),
         ("member-key", &member),
-        ("reader-key", &reader),
+        ("plain-key", &plain),
     ];
     for route in routes() {
         for method in &route.methods {
@@ -336,6 +338,7 @@ fn table() -> String {
             (_, "403") => "no: 403",
             ("ask", _) => "what its key allows",
             ("own", _) => "its own",
+            ("memory", _) => "the collections of its key",
             _ => "yes",
         };
         let stranger = match route.stranger {

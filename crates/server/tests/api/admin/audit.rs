@@ -4,8 +4,9 @@ use hob_keys::KeyRole;
 use serde_json::{Value, json};
 
 use super::openapi::{assert_fits, document_of};
-use super::usage::{TeamParts, get};
+use super::usage::TeamParts;
 use crate::fixtures::loopback_config;
+use crate::key_fixtures::get;
 
 fn numbers(page: &Value) -> Vec<i64> {
     page["data"].as_array().unwrap().iter().map(|entry| entry["number"].as_i64().unwrap()).collect()

@@ -9,8 +9,7 @@ use hob_app::startup::memory::{MemoryWiring, open_memory};
 use hob_app::{AskService, AskServiceParts, Databases};
 use hob_config::Config;
 use hob_core::{AllowedRoots, CollectionName, Engine, GenerateRequest, KeyRing, Role, Tool};
-use hob_db::Database;
-use hob_keys::{AuditActor, KeyName, KeyOptions, KeyPatch, KeyRole, KeyService, NewKey, SqliteKeyStore};
+use hob_keys::{AuditActor, KeyName, KeyPatch, KeyRole, KeyService};
 use hob_memory::{IndexRequest, MemoryBackend, MemoryService, memory_tools};
 use hob_server::ServerParts;
 use hob_testkit::ScriptedEngine;
@@ -21,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::admin::openapi::{assert_fits, document_of};
 use crate::client::asking;
 use crate::fixtures::{calling, loopback_config, offered, parts};
+use crate::key_fixtures::{create_key, get, key_service, post};
 use crate::support::TestServer;
 
 /// Each collection has a document with its own code.
@@ -66,8 +66,7 @@ async fn team() -> Team {
     let tools = memory_tools(&memory, AllowedRoots::default()).into_iter().chain([calculator]);
     let tools = ToolSet::new(tools).unwrap();
     let parts = AskServiceParts { tools, ..parts(Arc::clone(&engine) as Arc<dyn Engine>) };
-    let database = Database::in_memory(&[hob_keys::MIGRATIONS]).unwrap();
-    let keys = Arc::new(KeyService::new(KeyOptions::new(Arc::new(SqliteKeyStore::new(database)))));
+    let keys = key_service();
     let system = AskService::new(parts).with_memory(memory).with_keys(Arc::clone(&keys) as Arc<dyn KeyRing>);
     let parts = ServerParts { keys: Some(Arc::clone(&keys)), ..ServerParts::from(Arc::new(system)) };
     let http = TestServer::start_parts(parts, loopback_config()).await;
@@ -81,27 +80,15 @@ fn codes(text: &str) -> Vec<&'static str> {
 
 impl Team {
     async fn key(&self, name: &str, role: KeyRole, rules: Value) -> String {
-        let rules: KeyPatch = serde_json::from_value(rules).unwrap();
-        let new = NewKey { name: KeyName::parse(name).unwrap(), role, rules };
-        self.keys.create(new, AuditActor::terminal()).await.unwrap().secret.expose().to_owned()
+        create_key(&self.keys, name, role, rules).await
     }
 
     async fn post(&self, path: &str, key: &str, body: Value) -> (u16, Value) {
-        let mut request = self.http.client.post(self.http.url(path));
-        if !key.is_empty() {
-            request = request.bearer_auth(key);
-        }
-        let response = request.json(&body).send().await.unwrap();
-        (response.status().as_u16(), response.json().await.unwrap())
+        post(&self.http, path, key, body).await
     }
 
     async fn stats(&self, query: &str, key: &str) -> (u16, Value) {
-        let mut request = self.http.client.get(self.http.url(&format!("/v1/memory/stats{query}")));
-        if !key.is_empty() {
-            request = request.bearer_auth(key);
-        }
-        let response = request.send().await.unwrap();
-        (response.status().as_u16(), response.json().await.unwrap())
+        get(&self.http, &format!("/v1/memory/stats{query}"), key).await
     }
 
     /// The codes that a search finds.
@@ -200,7 +187,7 @@ async fn a_search_counts_as_a_request_of_its_key() {
 }
 
 #[tokio::test]
-async fn statistics_of_a_member_tell_nothing_of_other_collections() {
+async fn statistics_of_a_member_have_nothing_of_other_collections() {
     let team = team().await;
     let document = document_of(&team.http).await;
     let ana = team.key("ana", KeyRole::Member, json!({ "memory": ["team", "planned"] })).await;

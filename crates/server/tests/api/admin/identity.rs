@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use hob_app::startup::identity::open_identity;
 use hob_config::{IdentityConfig, ServerConfig};
-use hob_keys::{AuditActor, KeyName, KeyPatch, KeyRole, KeyService, NewKey};
+use hob_keys::{KeyRole, KeyService};
 use hob_server::ServerParts;
 use hob_testkit::{FakeServer, Reply, TokenIssuer};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-use super::keys::{get, key_parts, key_service, message, post, send};
+use super::keys::two_model_parts;
 use crate::client::asking;
 use crate::fixtures::{loopback_config, parts_reached_from_network};
+use crate::key_fixtures::{create_key, get, key_service, message, post, send};
 use crate::support::TestServer;
 
 const ISSUER: &str = "https://sso.example.org";
@@ -50,7 +51,7 @@ fn identity_config(provider: &FakeServer) -> IdentityConfig {
 
 fn parts_with(home: &TempDir, keys: &Arc<KeyService>, config: &IdentityConfig) -> ServerParts {
     let identity = open_identity(config, keys).unwrap();
-    ServerParts { identity, ..key_parts(home, keys) }
+    ServerParts { identity, ..two_model_parts(home, keys) }
 }
 
 async fn company_with(change: impl FnOnce(&mut IdentityConfig), server: ServerConfig) -> Company {
@@ -182,10 +183,8 @@ async fn a_provider_that_is_away_is_a_503_and_named_keys_still_work() {
     let token = token_until(&issuer, "ana@example.org", &["ml"], 600);
     let response = send(&server, Method::GET, "/v1/models", &token, None).await;
     assert_eq!((response.status().as_u16(), response.headers()["retry-after"].to_str().unwrap()), (503, "5"));
-    let new =
-        NewKey { name: KeyName::parse("ci").unwrap(), role: KeyRole::Member, rules: KeyPatch::default() };
-    let secret = keys.create(new, AuditActor::terminal()).await.unwrap().secret;
-    assert_eq!(get(&server, "/v1/models", secret.expose()).await.0, 200);
+    let secret = create_key(&keys, "ci", KeyRole::Member, json!({})).await;
+    assert_eq!(get(&server, "/v1/models", &secret).await.0, 200);
 }
 
 #[tokio::test]

@@ -2,22 +2,17 @@
 
 use std::sync::Arc;
 
-use hob_app::startup::tasks::{task_options, task_service};
-use hob_app::{AskService, hob_database};
-use hob_conversations::{ResponseStore, SqliteResponseStore};
-use hob_core::{Ask, KeyRing};
-use hob_db::Database;
-use hob_keys::{AuditActor, KeyName, KeyOptions, KeyPatch, KeyRole, KeyService, NewKey, SqliteKeyStore};
+use hob_keys::{KeyRole, KeyService};
 use hob_server::ServerParts;
-use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts};
 use hob_testkit::ScriptedEngine;
-use reqwest::{Method, Response};
+use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::admin::openapi::{assert_fits, document_of};
 use crate::client::asking;
 use crate::fixtures::{NetworkServer, loopback_config, parts, parts_reached_from_network};
+use crate::key_fixtures::{create_key, get, key_parts, key_service, message, post, send};
 use crate::support::TestServer;
 
 struct KeyServer {
@@ -26,76 +21,16 @@ struct KeyServer {
     http: TestServer,
 }
 
-pub(super) fn key_service() -> Arc<KeyService> {
-    let database = Database::in_memory(&[hob_keys::MIGRATIONS]).unwrap();
-    Arc::new(KeyService::new(KeyOptions::new(Arc::new(SqliteKeyStore::new(database)))))
-}
-
-/// A server with keys, tasks and stored responses, and an engine with two models.
-pub(super) fn key_parts(home: &TempDir, keys: &Arc<KeyService>) -> ServerParts {
-    let engine = Arc::new(ScriptedEngine::saying(&["Hel", "lo"]).with_models(&["qwen3:8b", "llama3:8b"]));
-    let system = AskService::new(parts(engine)).with_keys(Arc::clone(keys) as Arc<dyn KeyRing>);
-    let system = Arc::new(system);
-    let scheduler = Scheduler::new(SchedulerParts {
-        tasks: task_service(hob_database(home.path()), task_options(None)),
-        ask: Arc::clone(&system) as Arc<dyn Ask>,
-        bus: system.bus().clone(),
-        options: SchedulerOptions::default(),
-    });
-    let database = Database::in_memory(&[hob_conversations::MIGRATIONS]).unwrap();
-    let responses: Arc<dyn ResponseStore> = Arc::new(SqliteResponseStore::new(database));
-    ServerParts {
-        keys: Some(Arc::clone(keys)),
-        scheduler: Some(Arc::new(scheduler)),
-        responses: Some(responses),
-        ..ServerParts::from(system)
-    }
+/// With an engine that has two models.
+pub(super) fn two_model_parts(home: &TempDir, keys: &Arc<KeyService>) -> ServerParts {
+    let engine = ScriptedEngine::saying(&["Hel", "lo"]).with_models(&["qwen3:8b", "llama3:8b"]);
+    key_parts(home, keys, parts(Arc::new(engine)))
 }
 
 async fn start() -> KeyServer {
     let (home, keys) = (tempfile::tempdir().unwrap(), key_service());
-    let http = TestServer::start_parts(key_parts(&home, &keys), loopback_config()).await;
+    let http = TestServer::start_parts(two_model_parts(&home, &keys), loopback_config()).await;
     KeyServer { _home: home, keys, http }
-}
-
-async fn create(keys: &Arc<KeyService>, name: &str, role: KeyRole, rules: Value) -> String {
-    let rules: KeyPatch = serde_json::from_value(rules).unwrap();
-    let new = NewKey { name: KeyName::parse(name).unwrap(), role, rules };
-    keys.create(new, AuditActor::terminal()).await.unwrap().secret.expose().to_owned()
-}
-
-pub(super) async fn send(
-    server: &TestServer,
-    method: Method,
-    path: &str,
-    key: &str,
-    body: Option<Value>,
-) -> Response {
-    let mut request = server.client.request(method, server.url(path));
-    if !key.is_empty() {
-        request = request.bearer_auth(key);
-    }
-    match body {
-        Some(body) => request.json(&body),
-        None => request,
-    }
-    .send()
-    .await
-    .unwrap()
-}
-
-pub(super) async fn get(server: &TestServer, path: &str, key: &str) -> (u16, Value) {
-    let response = send(server, Method::GET, path, key, None).await;
-    (response.status().as_u16(), response.json().await.unwrap())
-}
-
-pub(super) async fn post(server: &TestServer, path: &str, key: &str, body: Value) -> (u16, Value) {
-    let response = send(server, Method::POST, path, key, Some(body)).await;
-    (response.status().as_u16(), response.json().await.unwrap())
-}
-
-pub(super) fn message(answer: &Value) -> &str {
-    answer["error"]["message"].as_str().unwrap_or_default()
 }
 
 #[tokio::test]
@@ -150,9 +85,10 @@ async fn the_owner_creates_changes_and_revokes_keys_over_http() {
 #[tokio::test]
 async fn with_a_named_key_others_need_one_and_this_machine_does_not() {
     let (home, keys) = (tempfile::tempdir().unwrap(), key_service());
-    let server: NetworkServer = parts_reached_from_network(key_parts(&home, &keys), loopback_config()).await;
+    let server: NetworkServer =
+        parts_reached_from_network(two_model_parts(&home, &keys), loopback_config()).await;
     assert_eq!(get(&server, "/v1/models", "").await.0, 200, "without keys everyone is served");
-    let secret = create(&keys, "ana", KeyRole::Member, json!({})).await;
+    let secret = create_key(&keys, "ana", KeyRole::Member, json!({})).await;
     let (status, refused) = get(&server, "/v1/models", "").await;
     assert_eq!(status, 401);
     assert!(message(&refused).contains("'hob key create'"), "{refused}");
@@ -160,7 +96,7 @@ async fn with_a_named_key_others_need_one_and_this_machine_does_not() {
     assert_eq!(get(&server, "/v1/models", &secret).await.0, 200);
     assert_eq!(get(&server, "/health", "").await.0, 200);
     let here = start().await;
-    let secret = create(&here.keys, "ana", KeyRole::Member, json!({})).await;
+    let secret = create_key(&here.keys, "ana", KeyRole::Member, json!({})).await;
     assert_eq!(get(&here.http, "/v1/keys", "sk-anything").await.0, 200, "this machine is the owner's");
     assert_eq!(get(&here.http, "/v1/keys", &secret).await.0, 403);
     assert_eq!(get(&here.http, "/v1/models", &format!("{}x", &secret[..secret.len() - 1])).await.0, 401);
@@ -169,7 +105,7 @@ async fn with_a_named_key_others_need_one_and_this_machine_does_not() {
 #[tokio::test]
 async fn a_member_sees_and_uses_only_the_models_of_its_key() {
     let server = start().await;
-    let secret = create(&server.keys, "ana", KeyRole::Member, json!({ "models": ["qwen*"] })).await;
+    let secret = create_key(&server.keys, "ana", KeyRole::Member, json!({ "models": ["qwen*"] })).await;
     let (_, list) = get(&server.http, "/v1/models", &secret).await;
     let ids: Vec<&str> =
         list["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
@@ -204,7 +140,7 @@ async fn a_member_sees_and_uses_only_the_models_of_its_key() {
 async fn a_key_has_its_requests_a_minute_and_the_headers_say_what_is_left() {
     let server = start().await;
     let secret =
-        create(&server.keys, "ana", KeyRole::Member, json!({ "requests_per_minute": 1_000_000 })).await;
+        create_key(&server.keys, "ana", KeyRole::Member, json!({ "requests_per_minute": 1_000_000 })).await;
     let path = "/v1/chat/completions";
     let response =
         send(&server.http, Method::POST, path, &secret, Some(asking(json!({ "model": "qwen3:8b" })))).await;
@@ -220,7 +156,7 @@ async fn a_key_has_its_requests_a_minute_and_the_headers_say_what_is_left() {
 async fn a_key_without_enough_left_is_refused_before_the_engine_is_asked() {
     let server = start().await;
     let secret =
-        create(&server.keys, "ana", KeyRole::Member, json!({ "budgets": ["40 tokens/month"] })).await;
+        create_key(&server.keys, "ana", KeyRole::Member, json!({ "budgets": ["40 tokens/month"] })).await;
     let ask = |most: u32| asking(json!({ "max_tokens": most, "model": "qwen3:8b" }));
     let (status, refused) = post(&server.http, "/v1/chat/completions", &secret, ask(500)).await;
     assert_eq!((status, &refused["error"]["code"]), (429, &json!("insufficient_quota")), "{refused}");
@@ -240,9 +176,9 @@ async fn a_key_without_enough_left_is_refused_before_the_engine_is_asked() {
 }
 
 #[tokio::test]
-async fn requests_at_once_are_limited_until_a_stream_ends() {
+async fn a_stream_that_has_ended_leaves_room_for_the_next_request() {
     let server = start().await;
-    let secret = create(&server.keys, "ana", KeyRole::Member, json!({ "parallel": 1 })).await;
+    let secret = create_key(&server.keys, "ana", KeyRole::Member, json!({ "parallel": 1 })).await;
     let path = "/v1/chat/completions";
     for _ in 0..3 {
         let stream = send(
@@ -261,8 +197,8 @@ async fn requests_at_once_are_limited_until_a_stream_ends() {
 #[tokio::test]
 async fn members_have_their_own_responses_and_tasks() {
     let server = start().await;
-    let ana = create(&server.keys, "ana", KeyRole::Member, json!({})).await;
-    let ben = create(&server.keys, "ben", KeyRole::Member, json!({})).await;
+    let ana = create_key(&server.keys, "ana", KeyRole::Member, json!({})).await;
+    let ben = create_key(&server.keys, "ben", KeyRole::Member, json!({})).await;
     let (status, response) =
         post(&server.http, "/v1/responses", &ana, json!({ "model": "qwen3:8b", "input": "hi" })).await;
     assert_eq!(status, 200, "{response}");

@@ -7,16 +7,18 @@ use hob_app::{AskService, AskServiceParts, hob_database};
 use hob_config::{Config, ServerConfig};
 use hob_core::KeyRing;
 use hob_db::Database;
-use hob_keys::{AuditActor, KeyName, KeyOptions, KeyPatch, KeyRole, KeyService, NewKey, SqliteKeyStore};
+use hob_keys::{KeyOptions, KeyRole, KeyService, SqliteKeyStore};
 use hob_server::ServerParts;
 use hob_telemetry::{Inference, InferenceEnd, TelemetryService};
 use hob_testkit::ScriptedEngine;
+use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::openapi::{assert_fits, document_of};
 use super::savings::call;
 use crate::fixtures::{loopback_config, parts, parts_reached_from_network};
+use crate::key_fixtures::{create_key, get, send};
 use crate::support::TestServer;
 
 /// Keys, recorded calls, and an engine with one model.
@@ -57,9 +59,7 @@ impl TeamParts {
 
     /// Creates a key, and returns its secret.
     pub async fn create(&self, name: &str, role: KeyRole, rules: Value) -> String {
-        let rules: KeyPatch = serde_json::from_value(rules).unwrap();
-        let new = NewKey { name: KeyName::parse(name).unwrap(), role, rules };
-        self.keys.create(new, AuditActor::terminal()).await.unwrap().secret.expose().to_owned()
+        create_key(&self.keys, name, role, rules).await
     }
 
     /// Adds calls of a key that failed.
@@ -73,23 +73,10 @@ impl TeamParts {
     }
 }
 
-pub async fn get(server: &TestServer, path: &str, key: &str) -> (u16, Value) {
-    let mut request = server.client.get(server.url(path));
-    if !key.is_empty() {
-        request = request.bearer_auth(key);
-    }
-    let answer = request.send().await.unwrap();
-    (answer.status().as_u16(), answer.json().await.unwrap())
-}
-
 /// Sends a request, and waits for the end of its answer.
 async fn ask(server: &TestServer, path: &str, key: &str, mut body: Value) {
     body["model"] = json!("qwen3:8b");
-    let mut request = server.client.post(server.url(path)).json(&body);
-    if !key.is_empty() {
-        request = request.bearer_auth(key);
-    }
-    let answer = request.send().await.unwrap();
+    let answer = send(server, Method::POST, path, key, Some(body)).await;
     let (status, text) = (answer.status(), answer.text().await.unwrap());
     assert_eq!(status, 200, "{path}: {text}");
 }

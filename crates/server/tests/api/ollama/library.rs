@@ -5,10 +5,8 @@ use std::sync::Arc;
 use hob_app::{AskService, ModelLibrary};
 use hob_config::Config;
 use hob_core::Engine;
-use hob_db::Database;
 use hob_engines::pool::EnginePool;
 use hob_engines::{Endpoint, EndpointOptions, Ollama};
-use hob_keys::{KeyOptions, KeyService, SqliteKeyStore};
 use hob_server::ServerParts;
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use reqwest::Method;
@@ -17,6 +15,7 @@ use tempfile::TempDir;
 
 use super::{lines, object, post, send, server, warnings};
 use crate::fixtures::loopback_config;
+use crate::key_fixtures::key_service;
 use crate::support::{TestServer, plain_parts};
 
 /// The parts of a server that may change the models of this engine, in a home of its own.
@@ -111,8 +110,7 @@ async fn changes_of_models_are_in_the_audit_log() {
     config.engine.ollama.host = fake.url();
     let engine = Ollama::new(Endpoint::new(EndpointOptions::new("ollama", fake.url())).unwrap());
     let (parts, _home) = library_parts(Arc::new(engine), &config);
-    let store = SqliteKeyStore::new(Database::in_memory(&[hob_keys::MIGRATIONS]).unwrap());
-    let keys = Arc::new(KeyService::new(KeyOptions::new(Arc::new(store))));
+    let keys = key_service();
     let parts = ServerParts { keys: Some(Arc::clone(&keys)), ..parts };
     let server = TestServer::start_parts(parts, loopback_config()).await;
 

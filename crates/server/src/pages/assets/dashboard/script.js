@@ -269,11 +269,6 @@ function showPulse(healthy, engine) {
   put("pulse-text", text);
 }
 
-function showNotice(text) {
-  put("notice", text);
-  $("notice").hidden = text === "";
-}
-
 function showAway(reason) {
   document.body.classList.add("stale");
   $("pulse").dataset.state = "bad";
@@ -299,20 +294,7 @@ function lock() {
   askForKey();
 }
 
-// The answer's status and body; null when there is no answer that could be read.
-async function askFor(path) {
-  try {
-    const answer = await fetch(path, {
-      cache: "no-store",
-      credentials: "same-origin",
-      headers: keyHeaders(),
-      signal: AbortSignal.timeout(POLL_MS),
-    });
-    return { status: answer.status, body: await answer.json().catch(() => null) };
-  } catch {
-    return null;
-  }
-}
+const askFor = (path) => askServer(path, { signal: AbortSignal.timeout(POLL_MS) });
 
 async function poll() {
   clearTimeout(timer);

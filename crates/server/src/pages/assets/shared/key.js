@@ -23,8 +23,8 @@ function keepKey(key) {
   }
 }
 
-// A link to the page with '#key=…' behind it, which 'hob serve --lan' shows as a QR code, brings its key along. Browsers do not send that
-// part to the server. It is removed from the address bar and the history. A link does not replace the key that a tab has.
+// A link to the page can end with '#key=…', such as the QR code of 'hob serve --lan'. Browsers do not send that part to the server. It is
+// removed from the address bar and the history. A link does not replace the key that a tab has.
 function takeKeyFromAddress() {
   const found = /^#key=([\x21-\x7e]+)$/.exec(location.hash);
   if (found === null) return;

@@ -6,31 +6,11 @@ const HOUR_S = 3600;
 
 // --- asking the server ---
 
-// The answer's status and body; null when there is no answer that could be read.
-async function askServer(path, method = "GET", content) {
-  const headers = keyHeaders();
-  if (method === "POST") headers["content-type"] = "application/json";
-  try {
-    const answer = await fetch(path, {
-      method,
-      cache: "no-store",
-      credentials: "same-origin",
-      headers,
-      body: method === "POST" ? JSON.stringify(content ?? {}) : undefined,
-    });
-    return { status: answer.status, body: await answer.json().catch(() => null) };
-  } catch {
-    return null;
-  }
-}
+const post = (path, content) =>
+  askServer(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(content) });
 
 const problem = (answer) =>
   answer === null ? "Hob does not answer. Try again." : answer.body?.detail ?? `Hob answered with status ${answer.status}.`;
-
-function showNotice(text) {
-  put("notice", text);
-  $("notice").hidden = text === "";
-}
 
 // For screen readers.
 const say = (text) => put("said", text);
@@ -71,7 +51,7 @@ function calls(used) {
 function mayUse(key) {
   const parts = [`models: ${listed(key.models, "all")}`, `engines: ${listed(key.engines, "all")}`];
   parts.push(key.cloud ? "with the cloud" : "without the cloud");
-  parts.push(`tools: ${listed(key.tools, "all")}, reach ${key.reach}`, `documents: ${listed(key.memory ?? null, "none")}`);
+  parts.push(`tools: ${listed(key.tools, "all")}, reach ${key.reach}`, `documents: ${listed(key.memory, key.role === "owner" ? "all" : "none")}`);
   return parts;
 }
 
@@ -99,7 +79,7 @@ function card(key, used, isRecorded) {
   }
   const shown = node("span", { className: "state", textContent: state });
   shown.dataset.state = state;
-  return node("li", { className: "card", id: `key-${key.name}` },
+  return node("li", { className: "card", id: `card-${key.name}` },
     node("div", { className: "head" }, node("h3", { textContent: key.name, tabIndex: -1 }), shown),
     facts([
       ["Role", key.role],
@@ -108,7 +88,7 @@ function card(key, used, isRecorded) {
       ["Last used", lastUsed(used, isRecorded)],
       ["Expires", key.expires_at === null ? "never" : dateAndTime(key.expires_at)],
       ["Old secret", hasOldSecret(key) && `valid until ${dateAndTime(key.previous_secret_until)}`],
-      ["May use", key.role === "owner" ? "everything" : mayUse(key)],
+      ["May use", mayUse(key)],
     ]),
     ...(actions.length ? [node("div", { className: "row" }, ...actions)] : []));
 }
@@ -125,7 +105,7 @@ function showKeys(keys, usage) {
   if (focused) focusOn(focused);
   $("no-keys").hidden = keys.length > 0;
   const active = keys.filter((key) => stateOf(key) === "active").length;
-  put("count", `${plural(active, "active key", "active keys")}`);
+  put("count", plural(active, "active key", "active keys"));
 }
 
 // --- the audit log ---
@@ -176,9 +156,9 @@ async function load() {
 
 // --- changes ---
 
-// Sends a change, and shows the keys as they are then. Returns the answer, or null after an error that was shown.
-async function change(path, method, content, done) {
-  const answer = await askServer(path, method, content);
+// Waits for the answer to a change, and shows the keys as they are then. Returns the answer, or null after an error that was shown.
+async function change(sent, done) {
+  const answer = await sent;
   if (answer === null || answer.status >= 400) {
     await load();
     showNotice(problem(answer));
@@ -203,11 +183,11 @@ async function once(button, work) {
 }
 
 const disable = (key, button) => once(button, async () => {
-  await change(`${pathOf(key)}/disable`, "POST", {}, `${key.name} is disabled.`);
+  await change(post(`${pathOf(key)}/disable`, {}), `${key.name} is disabled.`);
   focusOn(`enable ${key.name}`);
 });
 const enable = (key, button) => once(button, async () => {
-  await change(`${pathOf(key)}/enable`, "POST", {}, `${key.name} is enabled.`);
+  await change(post(`${pathOf(key)}/enable`, {}), `${key.name} is enabled.`);
   focusOn(`disable ${key.name}`);
 });
 
@@ -221,8 +201,8 @@ function revoke(key) {
     text: "The key is invalid for good, and its name stays taken. Its tasks stop. To pause it instead, disable it.",
     yes: "Revoke",
     act: async () => {
-      await change(pathOf(key), "DELETE", undefined, `${key.name} is revoked.`);
-      $(`key-${key.name}`)?.querySelector("h3").focus();
+      await change(askServer(pathOf(key), { method: "DELETE" }), `${key.name} is revoked.`);
+      $(`card-${key.name}`)?.querySelector("h3").focus();
       return true;
     },
   });
@@ -240,7 +220,7 @@ function rotate(key) {
         put("ask-fault", "Enter a number of hours, 0 or more.");
         return false;
       }
-      const rotated = await change(`${pathOf(key)}/rotate`, "POST", { overlap: Math.round(hours * HOUR_S) }, "");
+      const rotated = await change(post(`${pathOf(key)}/rotate`, { overlap: Math.round(hours * HOUR_S) }), "");
       if (rotated !== null) showSecret(rotated);
       return true;
     },
@@ -334,7 +314,7 @@ $("create-form").addEventListener("submit", (event) => {
     if (key.name === undefined) return showFault(form, wrongInput("name", "Enter a name."));
     const odd = NUMBERS.find((name) => typeof key[name] === "string");
     if (odd) return showFault(form, wrongInput(odd, "Enter a whole number, or nothing for no limit."));
-    const answer = await askServer("v1/keys", "POST", key);
+    const answer = await post("v1/keys", key);
     if (answer === null || answer.status !== 201) return showFault(form, answer);
     form.reset();
     $("create").open = false;

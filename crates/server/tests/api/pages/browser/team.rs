@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use super::axe::assert_accessible;
 use super::chromium::{Browser, Device};
-use crate::admin::usage::{TeamParts, get};
+use crate::admin::usage::TeamParts;
 use crate::fixtures::loopback_config;
+use crate::key_fixtures::get;
 use crate::support::TestServer;
 
 const ENTER: &str = "\u{e007}";
@@ -67,7 +68,7 @@ async fn use_a_key_on(device: Device) {
     browser.shows("secret-title", "The secret of ana").await;
     let first = secret(&browser).await;
     assert_eq!(status_with(&server, &first).await, 200);
-    let card = browser.text("key-ana").await;
+    let card = browser.text("card-ana").await;
     for shown in ["active", "member", "qwen*, auto", "of 5 USD/month", "0 of 200000 tokens/day", "4 at once"]
     {
         assert!(card.contains(shown), "{shown}: {card}");
@@ -79,17 +80,17 @@ async fn use_a_key_on(device: Device) {
         )
         .await;
     click(&browser, "#secret-copy").await;
-    browser.shows("secret-card", "Copied").await;
+    until(&browser, "document.getElementById('said').textContent === 'Copied.'").await;
     assert_eq!(browser.run("return taken").await, json!([first]));
     click(&browser, "#secret-done").await;
     assert_eq!((browser.text("secret-card").await, secret(&browser).await), (String::new(), String::new()));
 
     press_action(&browser, "disable ana").await;
-    browser.shows("key-ana", "disabled").await;
+    browser.shows("card-ana", "disabled").await;
     until(&browser, "document.activeElement.dataset.action === 'enable ana'").await;
     assert_eq!(status_with(&server, &first).await, 401);
     press_action(&browser, "enable ana").await;
-    browser.shows("key-ana", "active").await;
+    browser.shows("card-ana", "active").await;
     until(&browser, "document.activeElement.dataset.action === 'disable ana'").await;
 
     press_action(&browser, "rotate ana").await;
@@ -111,7 +112,7 @@ async fn use_a_key_on(device: Device) {
     press_action(&browser, "revoke ana").await;
     browser.shows("ask-title", "Revoke ana?").await;
     click(&browser, "#ask-yes").await;
-    browser.shows("key-ana", "revoked").await;
+    browser.shows("card-ana", "revoked").await;
     assert_eq!(status_with(&server, &second).await, 401);
     browser.shows("changes", "key.revoke ana").await;
     browser.shows("chain", "The log is unbroken: 5 changes.").await;
@@ -216,7 +217,7 @@ async fn usage_and_hostile_names_are_shown_as_text() {
     let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.url("/team")).await;
     browser.shows("changes", HOSTILE).await;
-    let card = browser.text("key-ana").await;
+    let card = browser.text("card-ana").await;
     assert!(card.contains(HOSTILE) && card.contains("1 call") && card.contains("1 failed"), "{card}");
     assert_eq!(browser.run("return document.querySelectorAll('main img, main b').length").await, json!(0));
     assert_eq!(browser.run("return document.title").await, json!("Hob: team"));
