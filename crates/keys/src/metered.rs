@@ -313,13 +313,24 @@ impl Metered {
                     |_| String::new(),
                     |end| Timestamp::from_second(end.as_second()).unwrap_or(end).to_string(),
                 );
-                let advice = match left > 0 && quota.unit == Unit::Tokens {
-                    true => format!(
-                        "This request needs about {amount} tokens, and {left} are left. A smaller max_tokens may fit"
+                let is_tokens = quota.unit == Unit::Tokens;
+                let (state, advice) = match left > 0 && is_tokens {
+                    true => (
+                        "has too little left",
+                        format!(
+                            "This request needs about {amount} tokens, and {left} are left. Send a smaller max_tokens"
+                        ),
                     ),
-                    false => format!("It begins again at {end}"),
+                    false if is_tokens && retry_after.is_none() => (
+                        "is used up",
+                        format!(
+                            "It begins again at {end}. This request needs about {amount} tokens, more than the whole budget. Send a \
+                             smaller max_tokens then"
+                        ),
+                    ),
+                    false => ("is used up", format!("It begins again at {end}")),
                 };
-                (LimitKind::Budget, format!("the budget of the key '{name}' is used up: {quota}. {advice}"))
+                (LimitKind::Budget, format!("the budget of the key '{name}' {state}: {quota}. {advice}"))
             }
         };
         LimitReached { kind, message, retry_after }

@@ -81,8 +81,8 @@ pub struct KeyNameArgs {
 
 /// Create a key, and show its secret once
 ///
-/// A member sees its own responses, conversations and tasks, and uses what the key allows. An owner's key allows everything. A
-/// running server accepts a new key within a second.
+/// A member sees its own responses, conversations and tasks, and uses what the key allows. An owner's key allows
+/// everything that its options do not limit. A running server accepts a new key within a second.
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob key create ana"
@@ -96,10 +96,10 @@ pub struct KeyCreateArgs {
     /// Role: owner or member
     #[arg(long, default_value = "member", value_parser = roles(), hide_possible_values = true)]
     pub role: KeyRole,
-    /// Models that may be used, with * for any text; all by default
+    /// Models that may be used, separated by commas, with * for any text; all by default
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub models: Option<Vec<String>>,
-    /// Engines that may answer; all by default
+    /// Engines that may answer, separated by commas; all by default
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = engines(), hide_possible_values = true)]
     pub engines: Option<Vec<EngineName>>,
     /// Allow cloud providers, which cost money; an owner's key always may
@@ -108,10 +108,10 @@ pub struct KeyCreateArgs {
     /// How far tools may reach: pure, read or act; pure for a member
     #[arg(long, value_parser = reaches(), hide_possible_values = true)]
     pub reach: Option<Reach>,
-    /// Tools that may be used; all within the reach by default
+    /// Tools that may be used, separated by commas; all within the reach by default
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub tools: Option<Vec<String>>,
-    /// Collections of documents that may be read; none for a member, all for an owner
+    /// Collections of documents that may be read, separated by commas; none for a member, all for an owner
     #[arg(long, value_name = "COLLECTIONS", value_delimiter = ',')]
     pub memory: Option<Vec<String>>,
     /// Requests in each minute

@@ -30,12 +30,14 @@ struct IdentityAccount {
     idle_since: Option<Timestamp>,
 }
 
+/// The name of an account, with the prefix, and the id of its rule.
+type AccountId = (Arc<str>, Arc<str>);
+
 /// The accounts of identities.
 pub(crate) struct IdentityAccounts {
     parts: Arc<MeterParts>,
     rules: ArcSwap<IdentityRules>,
-    /// By name, with the prefix, and rule.
-    accounts: Mutex<HashMap<(Arc<str>, Arc<str>), IdentityAccount>>,
+    accounts: Mutex<HashMap<AccountId, IdentityAccount>>,
 }
 
 impl IdentityAccounts {

@@ -250,10 +250,18 @@ impl<'a> TaskCaller<'a> {
         }
     }
 
+    /// The refusal of what only the owner may do.
+    fn refused(&self, what: &str) -> ApiError {
+        match self.permit.key.as_deref() {
+            Some(key) => ApiError::not_for_members(key, what),
+            None => ApiError::owner_only(what),
+        }
+    }
+
     /// The channels are the owner's.
     fn check_delivery(&self, task: &NewTask) -> Result<(), ApiError> {
         match &task.deliver_to {
-            Some(_) if !self.is_owner => Err(ApiError::owner_only("Sending results to a channel")),
+            Some(_) if !self.is_owner => Err(self.refused("Sending results to a channel")),
             _ => Ok(()),
         }
     }
@@ -265,7 +273,7 @@ impl<'a> TaskCaller<'a> {
             return Ok(());
         }
         if !self.is_owner {
-            return Err(ApiError::owner_only("Naming another key"));
+            return Err(self.refused("Naming another key"));
         }
         match state.keys.as_ref().and_then(|keys| keys.valid(name)) {
             Some(_) => Ok(()),

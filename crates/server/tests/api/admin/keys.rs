@@ -161,7 +161,7 @@ async fn a_key_without_enough_left_is_refused_before_the_engine_is_asked() {
     let (status, refused) = post(&server.http, "/v1/chat/completions", &secret, ask(500)).await;
     assert_eq!((status, &refused["error"]["code"]), (429, &json!("insufficient_quota")), "{refused}");
     assert!(
-        message(&refused).starts_with("the budget of the key 'ana' is used up: 40 tokens/month."),
+        message(&refused).starts_with("the budget of the key 'ana' has too little left: 40 tokens/month."),
         "{refused}"
     );
     let (status, answer) = post(&server.http, "/v1/chat/completions", &secret, ask(5)).await;
