@@ -334,7 +334,6 @@ fn table() -> String {
     for route in routes() {
         let methods: Vec<String> = route.methods.iter().map(|method| format!("`{method}`")).collect();
         let member = match (route.rule, expected("member-key", route.rule)) {
-            ("memory", _) => "the collections that its key names",
             (_, "403") => "no: 403",
             ("ask", _) => "what its key allows",
             ("own", _) => "its own",
