@@ -205,9 +205,7 @@ fn number_or_none<N: FromStr>(text: &str) -> Result<ChangedLimit<N>, String> {
 fn budget_or_none(text: &str) -> Result<ChangedLimit<Budget>, String> {
     match text {
         "none" => Ok(ChangedLimit(None)),
-        text => {
-            Budget::parse(text).map(|budget| ChangedLimit(Some(budget))).map_err(|error| error.to_string())
-        }
+        text => Budget::parse(text).map(|budget| ChangedLimit(Some(budget))),
     }
 }
 

@@ -48,7 +48,7 @@ pub use doctor::DoctorArgs;
 pub use feedback::FeedbackArgs;
 pub use health::HealthArgs;
 pub use init::InitArgs;
-pub use key::{KeyChangeArgs, KeyCommand, KeyCreateArgs, KeyNameArgs};
+pub use key::{KeyChangeArgs, KeyCommand, KeyCreateArgs};
 pub use man::ManArgs;
 pub use mcp::McpArgs;
 pub use memory::{MemoryCommand, MemoryIndexArgs, MemorySearchArgs};

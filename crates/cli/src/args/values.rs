@@ -74,7 +74,7 @@ pub fn whole<N: FromStr>(text: &str) -> Result<N, String> {
 
 /// How many to show.
 pub fn count(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|number| *number > 0);
+    let number = text.parse::<usize>().ok().filter(|number| *number > 0);
     number.ok_or_else(|| "expected a whole number, at least 1".to_owned())
 }
 

@@ -20,14 +20,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
+use hob_app::startup::keys::key_service;
 use hob_app::startup::local_models::LocalModels;
 use hob_app::{Databases, choose, default_model, is_default_missed};
 use hob_config::hardware::detect;
 use hob_config::{Config, Environment, Hardware};
 use hob_core::ComputeUnits;
 
+use self::access::NamedKeys;
 use self::engines::EngineToAsk;
-use self::report::{DoctorCheck, DoctorReport};
+use self::report::{CheckStatus, DoctorCheck, DoctorReport};
 use crate::args::DoctorArgs;
 use crate::commands::block_on;
 use crate::engine_status::check_engines;
@@ -37,6 +39,7 @@ use crate::output::progress::Spinner;
 pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
     let environment = Environment::from_process();
     let (mut checks, config) = config_file::check(&environment);
+    let is_config_good = checks.iter().all(|check| check.status != CheckStatus::Bad);
     let report = block_on(async {
         let _waiting = Spinner::start("running checks");
         let home = environment.config_dir().ok();
@@ -51,14 +54,14 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
         checks.extend(units.iter().flat_map(|units| machine::check_compute(units, &hardware)));
         checks.extend(kept);
         checks.extend(rest);
-        Ok(DoctorReport::new(can_answer, checks))
+        Ok(DoctorReport::new(can_answer && is_config_good, checks))
     })?;
     if args.json {
         report.print_json()?;
     } else {
         report.print()?;
     }
-    Ok(if report.can_answer() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.is_ready() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Hob's directory and its databases, on a thread that may wait for the disk or a server.
@@ -123,8 +126,17 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
     checks.extend(features::telemetry(config));
     checks.extend(energy);
     // Last, because beginners can ignore it.
-    checks.push(access::check(&config.server));
+    checks.push(access::check(&config.server, named_keys(config, home).await));
     Ok((can_answer, checks))
+}
+
+/// Whether there are named keys. A database that cannot be used is reported elsewhere.
+async fn named_keys(config: &Config, home: &Path) -> NamedKeys {
+    let Ok(databases) = Databases::open(config, home) else { return NamedKeys::None };
+    match key_service(config, databases.hob).list().await {
+        Ok(keys) if !keys.is_empty() => NamedKeys::Some,
+        Ok(_) | Err(_) => NamedKeys::None,
+    }
 }
 
 /// `Hardware` on one line.
