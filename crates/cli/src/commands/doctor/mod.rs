@@ -20,12 +20,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hob_app::startup::keys::key_service;
 use hob_app::startup::local_models::LocalModels;
 use hob_app::{Databases, choose, default_model, is_default_missed};
 use hob_config::hardware::detect;
 use hob_config::{Config, Environment, Hardware};
 use hob_core::ComputeUnits;
+use hob_keys::has_keys;
 
 use self::access::NamedKeys;
 use self::engines::EngineToAsk;
@@ -88,13 +88,14 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
             return Ok((false, checks));
         }
     };
-    let (found, chosen, port, sandbox, channels, energy) = tokio::join!(
+    let (found, chosen, port, sandbox, channels, energy, named) = tokio::join!(
         check_engines(&engines, config),
         choose(&engines, config, None),
         port::check(&config.server, home),
         features::sandbox(config),
         channel::check(config, home),
         energy::check(config),
+        named_keys(config, home),
     );
     // A database that cannot be used is reported elsewhere.
     let is_default_missed =
@@ -126,16 +127,16 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
     checks.extend(features::telemetry(config));
     checks.extend(energy);
     // Last, because beginners can ignore it.
-    checks.push(access::check(&config.server, named_keys(config, home).await));
+    checks.push(access::check(&config.server, named));
     Ok((can_answer, checks))
 }
 
-/// Whether there are named keys. A database that cannot be used is reported elsewhere.
+/// Whether there are named keys. If the database cannot be read, an unnecessary warning is better than none.
 async fn named_keys(config: &Config, home: &Path) -> NamedKeys {
     let Ok(databases) = Databases::open(config, home) else { return NamedKeys::None };
-    match key_service(config, databases.hob).list().await {
-        Ok(keys) if !keys.is_empty() => NamedKeys::Some,
-        Ok(_) | Err(_) => NamedKeys::None,
+    match tokio::task::spawn_blocking(move || has_keys(&databases.hob)).await {
+        Ok(Ok(true)) => NamedKeys::Some,
+        Ok(Ok(false) | Err(_)) | Err(_) => NamedKeys::None,
     }
 }
 
