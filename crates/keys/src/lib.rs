@@ -40,5 +40,6 @@ pub use ring::{ActiveKey, KeyCheck, KeySnapshot};
 pub use secret::KeySecret;
 pub use service::{CreatedKey, KeyOptions, KeyService, ROTATION_OVERLAP};
 pub use store::{
-    COPY_TABLES, KeyStore, MIGRATIONS, POSTGRES_MIGRATIONS, PostgresKeyStore, SqliteKeyStore, key_store,
+    COPY_TABLES, KeyStore, MIGRATIONS, POSTGRES_MIGRATIONS, PostgresKeyStore, SqliteKeyStore, has_keys,
+    key_store,
 };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::values::whole;
+use super::values::count;
 
 #[derive(Debug, Subcommand)]
 pub enum AuditCommand {
@@ -15,7 +15,7 @@ pub enum AuditCommand {
     })]
     List {
         /// Maximum number of changes to show
-        #[arg(short = 'n', long, default_value_t = 20, value_name = "NUMBER", value_parser = whole::<usize>)]
+        #[arg(short = 'n', long, default_value_t = 20, value_name = "NUMBER", value_parser = count)]
         lines: usize,
         /// Print a JSON array
         #[arg(long)]

@@ -1,5 +1,7 @@
 //! Arguments of `hob key`.
 
+use std::str::FromStr;
+
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 use hob_config::EngineName;
@@ -11,6 +13,7 @@ use super::values::{engines, whole};
 #[derive(Debug, Subcommand)]
 pub enum KeyCommand {
     Create(KeyCreateArgs),
+    Change(KeyChangeArgs),
     /// List the keys
     ///
     /// Disabled, expired and revoked keys are listed too.
@@ -132,6 +135,86 @@ pub struct KeyCreateArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// Change what a key may use
+///
+/// Only what is given changes; the secret stays the same. 'all', 'none' and 'never' remove a limit. A running server applies the
+/// change within a second.
+#[derive(Debug, Parser)]
+#[command(after_help = examples! {
+    "hob key change ana --expires 90d"
+    "hob key change ci --models all --requests-per-minute 120 --parallel none"
+    "hob key change ben --cloud no --budget none --expires never"
+})]
+pub struct KeyChangeArgs {
+    /// Name from 'hob key list'
+    pub name: String,
+    /// Models that may be used, separated by commas, with * for any text; or all
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub models: Option<Vec<String>>,
+    /// Engines that may answer, separated by commas; or all
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = engines_or_all(), hide_possible_values = true)]
+    pub engines: Option<Vec<String>>,
+    /// Whether cloud providers, which cost money, are allowed: yes or no
+    #[arg(long, value_name = "YES|NO", num_args = 0..=1, default_missing_value = "yes", value_parser = yes_or_no(), hide_possible_values = true)]
+    pub cloud: Option<bool>,
+    /// How far tools may reach: pure, read or act
+    #[arg(long, value_parser = reaches(), hide_possible_values = true)]
+    pub reach: Option<Reach>,
+    /// Tools that may be used, separated by commas; or all within the reach
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub tools: Option<Vec<String>>,
+    /// Collections of documents that may be read, separated by commas; or none for a member, all for an owner
+    #[arg(long, value_name = "COLLECTIONS", value_delimiter = ',')]
+    pub memory: Option<Vec<String>>,
+    /// Requests in each minute; or none for no limit
+    #[arg(long, value_name = "NUMBER", value_parser = number_or_none::<u64>)]
+    pub requests_per_minute: Option<ChangedLimit<u64>>,
+    /// Tokens in each minute; or none for no limit
+    #[arg(long, value_name = "NUMBER", value_parser = number_or_none::<u64>)]
+    pub tokens_per_minute: Option<ChangedLimit<u64>>,
+    /// Requests at the same time; or none for no limit
+    #[arg(long, value_name = "NUMBER", value_parser = number_or_none::<u32>)]
+    pub parallel: Option<ChangedLimit<u32>>,
+    /// Budget for each day or month, such as '5 USD/month'; may be repeated, and replaces all budgets; or none
+    #[arg(long, value_parser = budget_or_none)]
+    pub budget: Vec<ChangedLimit<Budget>>,
+    /// When the key expires: a date, or a time from now such as 90d or 12h; or never
+    #[arg(long, value_name = "WHEN")]
+    pub expires: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A new limit; `None` removes it. Clap gives an `Option` in an `Option` another meaning.
+#[derive(Debug, Clone)]
+pub struct ChangedLimit<T>(pub Option<T>);
+
+fn number_or_none<N: FromStr>(text: &str) -> Result<ChangedLimit<N>, String> {
+    match text {
+        "none" => Ok(ChangedLimit(None)),
+        text => text
+            .parse()
+            .map(|number| ChangedLimit(Some(number)))
+            .map_err(|_| "expected a whole number, or none".to_owned()),
+    }
+}
+
+fn budget_or_none(text: &str) -> Result<ChangedLimit<Budget>, String> {
+    match text {
+        "none" => Ok(ChangedLimit(None)),
+        text => Budget::parse(text).map(|budget| ChangedLimit(Some(budget))),
+    }
+}
+
+fn engines_or_all() -> PossibleValuesParser {
+    PossibleValuesParser::new(EngineName::ALL.map(EngineName::as_str).into_iter().chain(["all"]))
+}
+
+fn yes_or_no() -> impl TypedValueParser<Value = bool> {
+    PossibleValuesParser::new(["yes", "no"]).map(|word| word == "yes")
 }
 
 fn roles() -> impl TypedValueParser<Value = KeyRole> {

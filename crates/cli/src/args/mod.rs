@@ -48,7 +48,7 @@ pub use doctor::DoctorArgs;
 pub use feedback::FeedbackArgs;
 pub use health::HealthArgs;
 pub use init::InitArgs;
-pub use key::{KeyCommand, KeyCreateArgs, KeyNameArgs};
+pub use key::{KeyChangeArgs, KeyCommand, KeyCreateArgs};
 pub use man::ManArgs;
 pub use mcp::McpArgs;
 pub use memory::{MemoryCommand, MemoryIndexArgs, MemorySearchArgs};
@@ -143,6 +143,7 @@ pub enum CliCommand {
         "hob key create ana                    create a member's key and show its secret once"
         "hob key create ci --models 'qwen*' --requests-per-minute 60 --budget '200k tokens/day'"
         "hob key list                          list the keys"
+        "hob key change ana --expires 90d      change what a key may use"
         "hob key revoke ana                    make a key invalid for good"
     })]
     Key(KeyCommand),

@@ -72,6 +72,12 @@ pub fn whole<N: FromStr>(text: &str) -> Result<N, String> {
     text.parse().map_err(|_| "expected a whole number".to_owned())
 }
 
+/// How many to show.
+pub fn count(text: &str) -> Result<usize, String> {
+    let number = text.parse::<usize>().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "expected a whole number, at least 1".to_owned())
+}
+
 pub fn temperature(text: &str) -> Result<Temperature, String> {
     let value = text.parse().map_err(|_| "expected a number between 0.0 and 2.0".to_owned())?;
     Temperature::new(value).map_err(|error: InvalidValue| error.to_string())

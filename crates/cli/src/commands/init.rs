@@ -47,9 +47,11 @@ async fn look_and_write(path: &Path, overwrite: Overwrite) -> Result<ExitCode> {
         output::note(note);
     }
     let is_replaced = path.exists();
+    // The audit log is in the database that the old file names, if it can be read.
+    let before = hob_config::load(&Environment::from_process()).ok();
     write_new(path, &template(engine, Some(&hardware)), overwrite)?;
     if is_replaced {
-        audit::note(&settings::databases(&settings::load()?)?, "config.replace", &path.display().to_string());
+        note_replaced(path, before.map(|loaded| loaded.config));
     }
     output::line(format_args!("\n{GOOD}✓{GOOD:#} Wrote {}", path.display()))?;
     output::line(format_args!("\n{STRONG}Next{STRONG:#}"))?;
@@ -57,6 +59,15 @@ async fn look_and_write(path: &Path, overwrite: Overwrite) -> Result<ExitCode> {
         output::line(format_args!("  {step}"))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Notes the change in the audit log. The file is written already, so a failure is a warning.
+fn note_replaced(path: &Path, before: Option<Config>) {
+    let databases = before.map_or_else(settings::load, Ok).and_then(|config| settings::databases(&config));
+    match databases {
+        Ok(databases) => audit::note(&databases, "config.replace", &path.display().to_string()),
+        Err(error) => output::warning(format_args!("this change is missing in the audit log: {error:#}")),
+    }
 }
 
 /// The hardware in a few lines.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use hob_app::startup::keys::key_service;
 use hob_config::EngineName;
 use hob_core::Zone;
@@ -16,7 +16,7 @@ use hob_keys::{
 use jiff::Timestamp;
 use serde_json::json;
 
-use crate::args::{KeyCommand, KeyCreateArgs, KeyNameArgs};
+use crate::args::{KeyChangeArgs, KeyCommand, KeyCreateArgs};
 use crate::commands::block_on;
 use crate::output;
 use crate::output::OutputFormat;
@@ -40,19 +40,20 @@ pub fn run(command: KeyCommand) -> Result<ExitCode> {
     block_on(async {
         match command {
             KeyCommand::Create(args) => create(&keys, args).await?,
+            KeyCommand::Change(args) => change(&keys, args).await?,
             KeyCommand::List { json } => list(&keys, json.into()).await?,
             KeyCommand::Show { name, json } => show(&keys, &name, json.into()).await?,
             KeyCommand::Disable(args) => {
                 let key = keys.disable(&KeyName::parse(&args.name)?, AuditActor::terminal()).await?;
-                print_changed(&key, &args, "is disabled")?;
+                print_changed(&key, args.json, "is disabled.")?;
             }
             KeyCommand::Enable(args) => {
                 let key = keys.enable(&KeyName::parse(&args.name)?, AuditActor::terminal()).await?;
-                print_changed(&key, &args, "is valid again")?;
+                print_changed(&key, args.json, &enabled(&key, Timestamp::now()))?;
             }
             KeyCommand::Revoke(args) => {
                 let key = keys.revoke(&KeyName::parse(&args.name)?, AuditActor::terminal()).await?;
-                print_changed(&key, &args, "is revoked")?;
+                print_changed(&key, args.json, "is revoked.")?;
             }
             KeyCommand::Rotate { name, overlap, json } => {
                 let overlap = Duration::from_secs(overlap);
@@ -92,6 +93,59 @@ async fn create(keys: &Arc<KeyService>, args: KeyCreateArgs) -> Result<()> {
     print_secret(&created, format)
 }
 
+async fn change(keys: &Arc<KeyService>, args: KeyChangeArgs) -> Result<()> {
+    let name = KeyName::parse(&args.name)?;
+    let memory = match args.memory {
+        Some(names) => Some(changed_memory(keys, &name, names).await?),
+        None => None,
+    };
+    let patch = KeyPatch {
+        models: args.models.map(unless_all),
+        engines: args.engines.map(unless_all),
+        cloud: args.cloud,
+        reach: args.reach,
+        tools: args.tools.map(unless_all),
+        memory,
+        requests_per_minute: args.requests_per_minute.map(|limit| limit.0),
+        tokens_per_minute: args.tokens_per_minute.map(|limit| limit.0),
+        parallel: args.parallel.map(|limit| limit.0),
+        budgets: (!args.budget.is_empty())
+            .then(|| args.budget.into_iter().filter_map(|budget| budget.0).collect()),
+        expires: args.expires.map(|when| Some(when).filter(|when| when != "never")),
+    };
+    if patch == KeyPatch::default() {
+        bail!(
+            "there is nothing to change. Add an option, such as --expires 90d; see 'hob key change --help'."
+        );
+    }
+    let key = keys.patch(&name, patch, AuditActor::terminal()).await?;
+    print_changed(&key, args.json, "is changed.")
+}
+
+/// The names, or `None` for no limit.
+fn unless_all(names: Vec<String>) -> Option<Vec<String>> {
+    Some(names).filter(|names| !names.iter().any(|name| name == "all"))
+}
+
+/// The collections, or `None` for what the role has without a list: none for a member, all for an owner.
+async fn changed_memory(
+    keys: &Arc<KeyService>,
+    name: &KeyName,
+    names: Vec<String>,
+) -> Result<Option<Vec<String>>> {
+    let [word] = &names[..] else { return Ok(Some(names)) };
+    let role = match word.as_str() {
+        "none" => KeyRole::Member,
+        "all" => KeyRole::Owner,
+        _ => return Ok(Some(names)),
+    };
+    let (key, _) = keys.show(name).await?;
+    if key.role != role {
+        bail!("--memory {word} is for a key with the role {}. Name the collections instead.", role.as_str());
+    }
+    Ok(None)
+}
+
 /// The secret goes to stdout, so that it can be piped. It is not stored.
 fn print_secret(created: &CreatedKey, format: OutputFormat) -> Result<()> {
     let CreatedKey { key, secret } = created;
@@ -112,12 +166,23 @@ fn print_secret(created: &CreatedKey, format: OutputFormat) -> Result<()> {
     Ok(())
 }
 
-fn print_changed(key: &ApiKey, args: &KeyNameArgs, words: &str) -> Result<()> {
-    match args.json {
+fn print_changed(key: &ApiKey, json: bool, words: &str) -> Result<()> {
+    match json {
         true => output::json(key)?,
-        false => output::line(format_args!("The key '{}' {words}.", key.name))?,
+        false => output::line(format_args!("The key '{}' {words}", key.name))?,
     }
     Ok(())
+}
+
+/// What `hob key enable` did; completes "The key … ".
+fn enabled(key: &ApiKey, now: Timestamp) -> String {
+    match key.is_expired(now) {
+        true => format!(
+            "is enabled, but it has expired. Set a new date with 'hob key change {} --expires 90d'.",
+            key.name
+        ),
+        false => "is valid again.".to_owned(),
+    }
 }
 
 async fn list(keys: &Arc<KeyService>, format: OutputFormat) -> Result<()> {
@@ -209,4 +274,32 @@ fn used(usage: &QuotaUsage) -> String {
         Unit::Requests => format!("{} requests", usage.used),
     };
     format!("{amount} of {}, until {}", usage.quota, time::in_full(usage.resets_at, &Zone::system()))
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_keys::KeyRules;
+
+    use super::*;
+
+    #[test]
+    fn an_enabled_key_that_has_expired_is_not_called_valid() {
+        let now = Timestamp::UNIX_EPOCH;
+        let mut key = ApiKey {
+            id: "1".into(),
+            name: KeyName::parse("ana").expect("a name"),
+            role: KeyRole::Member,
+            status: KeyStatus::Active,
+            rules: KeyRules::of(KeyRole::Member),
+            created_at: now,
+            expires_at: None,
+            previous_until: None,
+        };
+        assert_eq!(enabled(&key, now), "is valid again.");
+        key.expires_at = Some(now);
+        assert_eq!(
+            enabled(&key, now),
+            "is enabled, but it has expired. Set a new date with 'hob key change ana --expires 90d'."
+        );
+    }
 }

@@ -13,24 +13,33 @@ use crate::reload_socket::{ReloadOutcome, ReloadReport};
 use crate::settings;
 
 pub fn run(args: &ReloadArgs) -> Result<ExitCode> {
-    let outcomes = reload_all()?;
-    if outcomes.is_empty() {
+    let answers = reload_all()?;
+    if answers.is_empty() {
         bail!(
             "no Hob server of {} is running. Start it with 'hob serve', or set HOB_HOME to the home of the server.",
             settings::home()?.display()
         );
     }
-    let has_failed = outcomes.iter().any(|outcome| matches!(outcome, ReloadOutcome::Failed { .. }));
+    let has_failed = answers.iter().any(|answer| !matches!(answer, Ok(ReloadOutcome::Done(_))));
     match OutputFormat::from(args.json) {
-        OutputFormat::Json => output::json(&outcomes)?,
-        OutputFormat::Text => outcomes.iter().try_for_each(print)?,
+        OutputFormat::Json => {
+            let outcomes: Vec<ReloadOutcome> = answers
+                .into_iter()
+                .map(|answer| answer.unwrap_or_else(|error| ReloadOutcome::Failed { error }))
+                .collect();
+            output::json(&outcomes)?;
+        }
+        OutputFormat::Text => answers.iter().try_for_each(print)?,
     }
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn print(outcome: &ReloadOutcome) -> Result<()> {
-    match outcome {
-        ReloadOutcome::Done(report) => {
+/// What a server answered, or why it did not.
+type ServerAnswer = Result<ReloadOutcome, String>;
+
+fn print(answer: &ServerAnswer) -> Result<()> {
+    match answer {
+        Ok(ReloadOutcome::Done(report)) => {
             output::line(summary(report))?;
             if !report.after_restart.is_empty() {
                 output::warning(format_args!(
@@ -39,11 +48,12 @@ fn print(outcome: &ReloadOutcome) -> Result<()> {
                 ));
             }
         }
-        ReloadOutcome::Failed { error } => output::labelled_line(
+        Ok(ReloadOutcome::Failed { error }) => output::labelled_line(
             "error:",
             output::style::BAD,
             format_args!("the configuration was not reloaded; the old one stays in effect: {error}"),
         ),
+        Err(error) => output::labelled_line("error:", output::style::BAD, error),
     }
     Ok(())
 }
@@ -58,13 +68,13 @@ fn summary(report: &ReloadReport) -> String {
 }
 
 #[cfg(unix)]
-fn reload_all() -> Result<Vec<ReloadOutcome>> {
+fn reload_all() -> Result<Vec<ServerAnswer>> {
     let home = settings::home()?;
     block_on(async move { unix::reload_all(&home).await })
 }
 
 #[cfg(not(unix))]
-fn reload_all() -> Result<Vec<ReloadOutcome>> {
+fn reload_all() -> Result<Vec<ServerAnswer>> {
     bail!("this system has no 'hob reload'. Stop the server and start it again.")
 }
 
@@ -78,6 +88,7 @@ mod unix {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::UnixStream;
 
+    use super::ServerAnswer;
     use crate::reload_socket::{RELOAD, ReloadOutcome, is_abandoned, sockets};
 
     /// How long a server may take. It may have to wait for its database.
@@ -86,9 +97,9 @@ mod unix {
     /// Far more than a report needs.
     const MAX_ANSWER: u64 = 1 << 20;
 
-    /// Asks all servers of a home. Servers that do not run any more are skipped.
-    pub async fn reload_all(home: &Path) -> Result<Vec<ReloadOutcome>> {
-        let mut outcomes = Vec::new();
+    /// Asks all servers of a home, also after one that fails. Servers that do not run any more are skipped.
+    pub async fn reload_all(home: &Path) -> Result<Vec<ServerAnswer>> {
+        let mut answers = Vec::new();
         for path in sockets(home).with_context(|| format!("cannot read {}", home.display()))? {
             let asked = async {
                 match UnixStream::connect(&path).await {
@@ -97,13 +108,13 @@ mod unix {
                     Err(error) => Err(error),
                 }
             };
-            let outcome = tokio::time::timeout(TIMEOUT, asked)
+            let answer = tokio::time::timeout(TIMEOUT, asked)
                 .await
                 .unwrap_or_else(|_| Err(io::Error::other("the server does not answer")))
-                .with_context(|| format!("cannot reload the server at {}", path.display()))?;
-            outcomes.extend(outcome);
+                .map_err(|error| format!("cannot reload the server at {}: {error}", path.display()));
+            answers.extend(answer.transpose());
         }
-        Ok(outcomes)
+        Ok(answers)
     }
 
     async fn ask(mut socket: UnixStream) -> io::Result<ReloadOutcome> {

@@ -55,3 +55,14 @@ async fn a_path_that_cannot_be_written_is_named() {
     assert_eq!(ran.code, Some(1));
     assert!(ran.stderr.contains("config.toml"), "{}", ran.stderr);
 }
+
+#[tokio::test]
+async fn a_database_that_cannot_be_used_does_not_stop_force() {
+    let home = Home::with_config("# mine\n");
+    let mut command = home.hob(&["init", "--force"]);
+    command.env("HOB_DATABASE_URL", "mysql://db.example.org/hob");
+    let ran = finish(command).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("warning: this change is missing in the audit log: "), "{}", ran.stderr);
+    assert!(std::fs::read_to_string(home.config_file()).expect("a file").contains("[server]"));
+}

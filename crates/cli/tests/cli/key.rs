@@ -63,14 +63,59 @@ async fn a_key_names_the_collections_that_it_may_read() {
 }
 
 #[tokio::test]
+async fn a_change_changes_what_is_given_and_removes_a_limit() {
+    let home = Home::empty();
+    let create = ["key", "create", "ana", "--models", "qwen*", "--parallel", "4", "--budget", "5 USD/month"];
+    let create = [&create[..], &["--engines", "ollama", "--expires", "90d", "--memory", "team"]].concat();
+    assert_eq!(home.run(&create).await.code, Some(0));
+    let mut expected = json_of(&home, &["key", "show", "ana", "--json"]).await;
+    expected.as_object_mut().expect("an object").remove("usage");
+
+    let change =
+        ["key", "change", "ana", "--models", "llama*,auto", "--requests-per-minute", "60", "--cloud"];
+    expected["models"] = json!(["llama*", "auto"]);
+    expected["requests_per_minute"] = json!(60);
+    expected["cloud"] = json!(true);
+    assert_eq!(json_of(&home, &[&change[..], &["--json"]].concat()).await, expected);
+
+    let limits =
+        ["--models", "all", "--engines", "all", "--memory", "none", "--cloud", "no", "--budget", "none"];
+    let numbers = ["--requests-per-minute", "none", "--parallel", "none", "--expires", "never", "--json"];
+    for field in ["models", "engines", "memory", "requests_per_minute", "parallel", "expires_at"] {
+        expected[field] = Value::Null;
+    }
+    expected["cloud"] = json!(false);
+    expected["budgets"] = json!([]);
+    let change = [&["key", "change", "ana"], &limits[..], &numbers[..]].concat();
+    assert_eq!(json_of(&home, &change).await, expected);
+
+    let ran = home.run(&["key", "change", "ana", "--expires", "12h"]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "The key 'ana' is changed.\n"), "{}", ran.stderr);
+    let audit = json_of(&home, &["audit", "list", "-n", "1", "--json"]).await;
+    assert_eq!(audit[0]["action"], "key.change");
+}
+
+#[tokio::test]
+async fn a_list_of_no_changes_is_not_called_an_empty_log() {
+    let ran = Home::empty().run(&["audit", "list", "-n", "0"]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+    assert!(ran.stderr.contains("expected a whole number, at least 1"), "{}", ran.stderr);
+}
+
+#[tokio::test]
 async fn what_is_wrong_with_a_key_is_said_in_a_sentence() {
     let home = Home::empty();
+    assert_eq!(home.run(&["key", "create", "ben"]).await.code, Some(0));
     for (arguments, words) in [
         (&["key", "create", "a b"][..], "is not a name for a key"),
         (&["key", "create", "ana", "--budget", "much"], "write '5 USD/month' or '200k tokens/day'"),
         (&["key", "create", "ana", "--expires", "soon"], "write '2027-01-31', '30d' or '12h'"),
         (&["key", "create", "ana", "--memory", "team,a/b"], "'a/b' is not a name for a collection"),
         (&["key", "show", "nobody"], "there is no key 'nobody'"),
+        (&["key", "change", "nobody", "--expires", "90d"], "there is no key 'nobody'"),
+        (&["key", "change", "ben"], "there is nothing to change"),
+        (&["key", "change", "ben", "--parallel", "many"], "expected a whole number, or none"),
+        (&["key", "change", "ben", "--memory", "all"], "--memory all is for a key with the role owner"),
     ] {
         let ran = home.run(arguments).await;
         assert!(ran.code != Some(0) && ran.stderr.contains(words), "{arguments:?}: {}", ran.stderr);
@@ -113,6 +158,9 @@ async fn a_task_names_the_key_that_pays_for_it() {
     let shown = home.run(&["scheduler", "show", task["id"].as_str().expect("an id")]).await;
     let key = shown.stdout.lines().find(|line| line.starts_with("Key")).expect("the key is shown");
     assert_eq!(key.split_whitespace().collect::<Vec<_>>(), ["Key", "ana"]);
+    let list = home.run(&["scheduler", "list"]).await.stdout;
+    let last: Vec<_> = list.lines().map(|line| line.split_whitespace().next_back()).collect();
+    assert_eq!(last, [Some("KEY"), Some("ana")], "{list}");
     assert_eq!(home.run(&["key", "revoke", "ana"]).await.code, Some(0));
     for name in ["ana", "ben"] {
         let refused = home.run(&create(name)).await;

@@ -93,3 +93,28 @@ async fn without_a_server_the_command_says_so_and_a_killed_server_is_none() {
     assert_eq!(next.terminate().await.code, Some(0));
     assert_eq!(sockets(), 0);
 }
+
+#[tokio::test]
+async fn a_server_that_fails_does_not_keep_the_others_from_a_reload() {
+    let ollama = fakes::ollama().await;
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let server = Running::start(&home, &[]).await;
+    // Comes before the name of any other server.
+    let path = home.directory().join("server.0-0.sock");
+    let failing = tokio::net::UnixListener::bind(&path).expect("a socket");
+    let hangs_up = tokio::spawn(async move { while failing.accept().await.is_ok() {} });
+
+    let ran = home.run(&["reload"]).await;
+    let reloaded = "Reloaded: nothing that can change at run time has changed.\n";
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), reloaded), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("error: cannot reload the server at "), "{}", ran.stderr);
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+
+    let ran = home.run(&["reload", "--json"]).await;
+    let outcomes: Vec<Value> = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!((ran.code, outcomes.len()), (Some(1), 2));
+    assert!(outcomes[0]["error"].is_string(), "{outcomes:?}");
+    assert_eq!(outcomes[1]["applied"], json!([]));
+    hangs_up.abort();
+    assert_eq!(server.terminate().await.code, Some(0));
+}

@@ -10,7 +10,7 @@ mod sqlite;
 
 use std::sync::Arc;
 
-use hob_db::{ChangeWatch, DatabaseError, Storage};
+use hob_db::{ChangeWatch, DatabaseError, Storage, peek};
 
 use crate::audit::{AuditEntry, AuditEvent};
 use crate::key::{ApiKey, KeyError, KeyName};
@@ -26,6 +26,19 @@ pub fn key_store(storage: impl Into<Storage>) -> Arc<dyn KeyStore> {
     match storage.into() {
         Storage::Sqlite(database) => Arc::new(SqliteKeyStore::new(database)),
         Storage::Postgres(database) => Arc::new(PostgresKeyStore::new(database)),
+    }
+}
+
+/// Whether keys were ever created. A file is not created, and not migrated. Blocks.
+pub fn has_keys(storage: &Storage) -> Result<bool, DatabaseError> {
+    match storage {
+        Storage::Sqlite(database) => {
+            let found = peek(database.path(), |connection| {
+                connection.query_row("SELECT EXISTS (SELECT 1 FROM api_key)", [], |row| row.get(0))
+            })?;
+            Ok(found.unwrap_or(false))
+        }
+        Storage::Postgres(database) => Ok(!PostgresKeyStore::new(database.clone()).list()?.is_empty()),
     }
 }
 

@@ -8,26 +8,33 @@ use super::report::{CheckStatus, DoctorCheck};
 
 const NAME: &str = "access";
 
-pub fn check(server: &ServerConfig) -> DoctorCheck {
+/// Whether keys were ever created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedKeys {
+    None,
+    /// Also if all of them are disabled or revoked.
+    Some,
+}
+
+pub fn check(server: &ServerConfig, named: NamedKeys) -> DoctorCheck {
     let host = &server.host;
     let any_page = server.cors_origins.iter().any(|origin| origin == "*");
-    if server.api_key.is_none() && server.identity.is_on() && !is_inside(host) {
-        let message = format!(
-            "'hob serve' answers anyone who has a token of [server.identity] or a named key ({host})"
-        );
-        DoctorCheck::new(NAME, CheckStatus::Good, message)
-    } else if server.api_key.is_some() && !is_inside(host) {
-        DoctorCheck::new(
-            NAME,
-            CheckStatus::Good,
-            format!("'hob serve' answers anyone who has the API key ({host})"),
-        )
-    } else if server.api_key.is_none() && any_page {
+    // What callers on other machines, and web pages that are not listed by name, must send.
+    let needed = match (server.api_key.is_some(), server.identity.is_on(), named) {
+        (true, ..) => Some("the API key"),
+        (false, true, _) => Some("a token of [server.identity] or a named key"),
+        (false, false, NamedKeys::Some) => Some("a named key"),
+        (false, false, NamedKeys::None) => None,
+    };
+    if needed.is_none() && any_page {
         let message = "'hob serve' answers every web page opened in a browser on this machine ([server] cors_origins has \
                        \"*\", no key)";
         DoctorCheck::new(NAME, CheckStatus::Warning, message)
             .advise("Set HOB_API_KEY to require a key, or list the pages in [server] cors_origins")
-    } else if server.api_key.is_none() && !server.allowed_hosts.is_empty() {
+    } else if let Some(needed) = needed.filter(|_| !is_inside(host)) {
+        let message = format!("'hob serve' answers anyone who has {needed} ({host})");
+        DoctorCheck::new(NAME, CheckStatus::Good, message)
+    } else if needed.is_none() && !server.allowed_hosts.is_empty() {
         let names = server.allowed_hosts.join(", ");
         let message =
             format!("'hob serve' answers anyone who reaches it as {names} ([server] allowed_hosts, no key)");
@@ -60,12 +67,12 @@ mod tests {
         let open = ServerConfig::default();
         let inside = |host: &str| ServerConfig { host: host.into(), ..ServerConfig::default() };
         let locked = ServerConfig { api_key: Some("s3cret".to_owned().into()), ..ServerConfig::default() };
-        assert_eq!(check(&open).status, CheckStatus::Warning);
-        assert!(check(&open).advice.is_some());
+        assert_eq!(check(&open, NamedKeys::None).status, CheckStatus::Warning);
+        assert!(check(&open, NamedKeys::None).advice.is_some());
         for safe in [inside("127.0.0.1"), inside("::1"), inside("localhost"), locked] {
-            assert_eq!(check(&safe).status, CheckStatus::Good, "{}", safe.host);
+            assert_eq!(check(&safe, NamedKeys::None).status, CheckStatus::Good, "{}", safe.host);
         }
-        assert_eq!(check(&inside("192.168.0.7")).status, CheckStatus::Warning);
+        assert_eq!(check(&inside("192.168.0.7"), NamedKeys::None).status, CheckStatus::Warning);
     }
 
     #[test]
@@ -77,7 +84,7 @@ mod tests {
             ..ServerConfig::default()
         };
         for host in ["127.0.0.1", "0.0.0.0"] {
-            let open = check(&named(host, None));
+            let open = check(&named(host, None), NamedKeys::None);
             assert_eq!(open.status, CheckStatus::Warning, "{host}");
             assert!(
                 open.message.contains("anyone who reaches it as hob.example.org, nas"),
@@ -85,7 +92,11 @@ mod tests {
                 open.message
             );
             assert!(open.advice.unwrap().contains("HOB_API_KEY"));
-            assert_eq!(check(&named(host, Some("s3cret"))).status, CheckStatus::Good, "{host}");
+            assert_eq!(
+                check(&named(host, Some("s3cret")), NamedKeys::None).status,
+                CheckStatus::Good,
+                "{host}"
+            );
         }
     }
 
@@ -97,10 +108,27 @@ mod tests {
             api_key: api_key.map(|key| key.to_owned().into()),
             ..ServerConfig::default()
         };
-        let open = check(&to_all(None));
+        let open = check(&to_all(None), NamedKeys::None);
         assert_eq!(open.status, CheckStatus::Warning);
         assert!(open.message.contains("every web page"), "{}", open.message);
         assert!(open.advice.unwrap().contains("HOB_API_KEY"));
-        assert_eq!(check(&to_all(Some("s3cret"))).status, CheckStatus::Good);
+        assert_eq!(check(&to_all(Some("s3cret")), NamedKeys::None).status, CheckStatus::Good);
+    }
+
+    #[test]
+    fn named_keys_and_single_sign_on_close_a_server() {
+        let open = ServerConfig { cors_origins: vec!["*".into()], ..ServerConfig::default() };
+        let mut signed_on = open.clone();
+        signed_on.identity.issuer = Some("https://id.example.org".into());
+        for (server, named, words) in [
+            (&open, NamedKeys::Some, "'hob serve' answers anyone who has a named key (0.0.0.0)"),
+            (
+                &signed_on,
+                NamedKeys::None,
+                "'hob serve' answers anyone who has a token of [server.identity] or a named key (0.0.0.0)",
+            ),
+        ] {
+            assert_eq!(check(server, named), DoctorCheck::new(NAME, CheckStatus::Good, words));
+        }
     }
 }

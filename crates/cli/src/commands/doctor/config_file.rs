@@ -29,7 +29,9 @@ pub fn check(environment: &Environment) -> (Vec<DoctorCheck>, Option<Config>) {
     };
     let mut checks = vec![DoctorCheck::new(NAME, CheckStatus::Good, path.display().to_string())];
     checks.extend(warnings.iter().map(|warning| {
-        DoctorCheck::new(NAME, CheckStatus::Warning, warning.to_string()).advise(remedy_of_warning(warning))
+        // 'hob serve' does not start with such a setting.
+        let status = if warning.is_about_server() { CheckStatus::Bad } else { CheckStatus::Warning };
+        DoctorCheck::new(NAME, status, warning.to_string()).advise(remedy_of_warning(warning))
     }));
     if holds_key(&config) && others_may_read(&path) {
         let message = "the file contains a key, and other users of this machine can read it";
@@ -44,6 +46,12 @@ pub fn check(environment: &Environment) -> (Vec<DoctorCheck>, Option<Config>) {
 /// What to do about something without effect.
 fn remedy_of_warning(warning: &ConfigWarning) -> String {
     match warning {
+        ConfigWarning::UnknownKey { key, line, .. } if warning.is_about_server() => {
+            format!("Correct or remove '{key}' in line {line}: 'hob serve' does not start with it")
+        }
+        ConfigWarning::UnknownSection { section, line, .. } if warning.is_about_server() => {
+            format!("Correct or remove [{section}] in line {line}: 'hob serve' does not start with it")
+        }
         ConfigWarning::UnknownKey { key, line, .. } => {
             format!("Correct or remove '{key}' in line {line}: it has no effect")
         }

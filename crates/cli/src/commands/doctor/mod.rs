@@ -25,9 +25,11 @@ use hob_app::{Databases, choose, default_model, is_default_missed};
 use hob_config::hardware::detect;
 use hob_config::{Config, Environment, Hardware};
 use hob_core::ComputeUnits;
+use hob_keys::has_keys;
 
+use self::access::NamedKeys;
 use self::engines::EngineToAsk;
-use self::report::{DoctorCheck, DoctorReport};
+use self::report::{CheckStatus, DoctorCheck, DoctorReport};
 use crate::args::DoctorArgs;
 use crate::commands::block_on;
 use crate::engine_status::check_engines;
@@ -37,6 +39,7 @@ use crate::output::progress::Spinner;
 pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
     let environment = Environment::from_process();
     let (mut checks, config) = config_file::check(&environment);
+    let is_config_good = checks.iter().all(|check| check.status != CheckStatus::Bad);
     let report = block_on(async {
         let _waiting = Spinner::start("running checks");
         let home = environment.config_dir().ok();
@@ -51,14 +54,14 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
         checks.extend(units.iter().flat_map(|units| machine::check_compute(units, &hardware)));
         checks.extend(kept);
         checks.extend(rest);
-        Ok(DoctorReport::new(can_answer, checks))
+        Ok(DoctorReport::new(can_answer && is_config_good, checks))
     })?;
     if args.json {
         report.print_json()?;
     } else {
         report.print()?;
     }
-    Ok(if report.can_answer() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.is_ready() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Hob's directory and its databases, on a thread that may wait for the disk or a server.
@@ -85,13 +88,14 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
             return Ok((false, checks));
         }
     };
-    let (found, chosen, port, sandbox, channels, energy) = tokio::join!(
+    let (found, chosen, port, sandbox, channels, energy, named) = tokio::join!(
         check_engines(&engines, config),
         choose(&engines, config, None),
         port::check(&config.server, home),
         features::sandbox(config),
         channel::check(config, home),
         energy::check(config),
+        named_keys(config, home),
     );
     // A database that cannot be used is reported elsewhere.
     let is_default_missed =
@@ -123,8 +127,17 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
     checks.extend(features::telemetry(config));
     checks.extend(energy);
     // Last, because beginners can ignore it.
-    checks.push(access::check(&config.server));
+    checks.push(access::check(&config.server, named));
     Ok((can_answer, checks))
+}
+
+/// Whether there are named keys. If the database cannot be read, an unnecessary warning is better than none.
+async fn named_keys(config: &Config, home: &Path) -> NamedKeys {
+    let Ok(databases) = Databases::open(config, home) else { return NamedKeys::None };
+    match tokio::task::spawn_blocking(move || has_keys(&databases.hob)).await {
+        Ok(Ok(true)) => NamedKeys::Some,
+        Ok(Ok(false) | Err(_)) | Err(_) => NamedKeys::None,
+    }
 }
 
 /// `Hardware` on one line.

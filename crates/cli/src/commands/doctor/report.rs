@@ -47,9 +47,9 @@ impl DoctorCheck {
 /// All checks.
 #[derive(Debug, Serialize)]
 pub struct DoctorReport {
-    /// Whether a question can be answered.
+    /// Whether a question can be answered, and the configuration is good enough for a server.
     #[serde(rename = "ok")]
-    can_answer: bool,
+    is_ready: bool,
     /// The one thing to do next.
     next: String,
     /// The check that the next step belongs to.
@@ -59,16 +59,16 @@ pub struct DoctorReport {
 }
 
 impl DoctorReport {
-    pub fn new(can_answer: bool, checks: Vec<DoctorCheck>) -> Self {
+    pub fn new(is_ready: bool, checks: Vec<DoctorCheck>) -> Self {
         let (about, next) = match next_step(&checks) {
             Some((about, advice)) => (Some(about.to_owned()), advice.to_owned()),
             None => (None, TRY_IT.to_owned()),
         };
-        DoctorReport { can_answer, next, about, checks }
+        DoctorReport { is_ready, next, about, checks }
     }
 
-    pub fn can_answer(&self) -> bool {
-        self.can_answer
+    pub fn is_ready(&self) -> bool {
+        self.is_ready
     }
 
     pub fn print_json(&self) -> io::Result<()> {
@@ -111,7 +111,7 @@ impl DoctorReport {
     }
 
     fn verdict(&self) -> DoctorVerdict {
-        if !self.can_answer {
+        if !self.is_ready {
             DoctorVerdict::NotReady
         } else if self.about.is_none() {
             DoctorVerdict::Ready

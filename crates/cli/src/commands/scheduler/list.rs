@@ -61,7 +61,11 @@ pub async fn run(service: &TaskService, shown: TaskFilter, format: OutputFormat)
     }
     if !tasks.is_empty() {
         let now = service.now();
-        table::print(&COLUMNS, &tasks.iter().map(|task| row(task, now)).collect::<Vec<_>>())?;
+        let has_keys = tasks.iter().any(|task| task.permit.key.is_some());
+        let columns: Vec<Column> =
+            COLUMNS.into_iter().chain(has_keys.then_some(Column::Words("KEY"))).collect();
+        let rows: Vec<_> = tasks.iter().map(|task| row(task, now, has_keys)).collect();
+        table::print(&columns, &rows)?;
     } else if of_all == 0 {
         output::note("There are no tasks yet. Create one with 'hob scheduler create'.");
     } else {
@@ -78,7 +82,7 @@ pub async fn run(service: &TaskService, shown: TaskFilter, format: OutputFormat)
     Ok(())
 }
 
-fn row(task: &Task, now: Timestamp) -> Vec<String> {
+fn row(task: &Task, now: Timestamp, has_keys: bool) -> Vec<String> {
     let next = match (task.status, task.next_run) {
         (TaskStatus::Active, Some(at)) => time::next_run(at, now, &task.schedule.zone),
         // The only run of a one-time task is in progress.
@@ -86,12 +90,16 @@ fn row(task: &Task, now: Timestamp) -> Vec<String> {
         (TaskStatus::Paused | TaskStatus::Completed | TaskStatus::Cancelled, _) => "-".to_owned(),
     };
     let spec = &task.schedule.spec;
-    vec![
+    let mut cells = vec![
         task.id.to_string(),
         task.status.to_string(),
         next,
         format!("{} {}", spec.kind().as_str(), one_line(spec.value())),
         task.schedule.zone.name().to_owned(),
         shortened(&one_line(&task.prompt), LONGEST),
-    ]
+    ];
+    if has_keys {
+        cells.push(task.permit.key.as_deref().map_or_else(|| "-".to_owned(), one_line));
+    }
+    cells
 }

@@ -51,10 +51,15 @@ pub async fn print_access(keys: &Arc<KeyService>, server: &ServerConfig, port: u
     Ok(())
 }
 
-/// The URLs for other machines. Names come first: the certificate of HTTPS is for a name.
+/// The URLs for other machines. With HTTPS the names come first, because the certificate is for a name. Without it the addresses do:
+/// a name works only where the network knows it.
 fn urls(server: &ServerConfig, addresses: impl Iterator<Item = String>, port: u16) -> Vec<String> {
-    let hosts = server.allowed_hosts.iter().cloned().chain(addresses);
-    hosts.map(|host| UrlScheme::of(server).url(&host, port)).collect()
+    let names = server.allowed_hosts.iter().cloned();
+    let hosts: Vec<String> = match server.tls.is_on() {
+        true => names.chain(addresses).collect(),
+        false => addresses.chain(names).collect(),
+    };
+    hosts.iter().map(|host| UrlScheme::of(server).url(host, port)).collect()
 }
 
 /// The chat page with the key. Browsers do not send the part after `#`, so no log of a server or proxy has it.
@@ -106,10 +111,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_before_addresses_and_the_key_is_behind_the_hash() {
+    fn names_come_first_only_with_https_and_the_key_is_behind_the_hash() {
         let mut server = ServerConfig { allowed_hosts: vec!["hob.lan".into()], ..ServerConfig::default() };
         let addresses = || ["192.168.1.7".to_owned()].into_iter();
-        assert_eq!(urls(&server, addresses(), 8000), ["http://hob.lan:8000", "http://192.168.1.7:8000"]);
+        assert_eq!(urls(&server, addresses(), 8000), ["http://192.168.1.7:8000", "http://hob.lan:8000"]);
         server.tls.cert = Some("/etc/hob/cert.pem".into());
         let urls = urls(&server, addresses(), 8443);
         assert_eq!(urls, ["https://hob.lan:8443", "https://192.168.1.7:8443"]);

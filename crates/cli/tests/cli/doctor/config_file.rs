@@ -94,10 +94,25 @@ async fn a_key_without_effect_is_a_warning() {
     let ollama = fakes::ollama().await;
     let home = home(&[("ollama", &ollama.url())]);
     let text = fs::read_to_string(home.config_file()).expect("a file");
-    fs::write(home.config_file(), text.replace("[server]", "[server]\nprot = 1")).expect("written");
+    let line = 2 + text.lines().count();
+    fs::write(home.config_file(), format!("{text}[scheduler]\nenabeld = true\n")).expect("written");
     let found = Diagnosis::of(&home).await;
-    found.shows("config", "warning", "unknown key 'server.prot' (did you mean 'server.port'?)");
-    found.is_ready_and_next_is("Correct or remove 'server.prot' in line 2: it has no effect");
+    found.shows("config", "warning", "unknown key 'scheduler.enabeld' (did you mean 'scheduler.enabled'?)");
+    let next = format!("Correct or remove 'scheduler.enabeld' in line {line}: it has no effect");
+    found.is_ready_and_next_is(&next);
+}
+
+#[tokio::test]
+async fn a_key_with_which_no_server_starts_is_a_problem() {
+    let ollama = fakes::ollama().await;
+    let home = home(&[("ollama", &ollama.url())]);
+    let text = fs::read_to_string(home.config_file()).expect("a file");
+    fs::write(home.config_file(), text.replace("[server]", "[server]\nprot = 1")).expect("written");
+    assert_eq!(home.run(&["serve"]).await.code, Some(1));
+    let found = Diagnosis::of(&home).await;
+    found.shows("config", "bad", "unknown key 'server.prot' (did you mean 'server.port'?)");
+    let next = "Correct or remove 'server.prot' in line 2: 'hob serve' does not start with it";
+    found.is_not_ready_and_next_is(next);
 }
 
 #[tokio::test]

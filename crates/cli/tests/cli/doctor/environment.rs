@@ -55,6 +55,9 @@ async fn an_open_server_is_reported_and_a_protected_one_is_not() {
     locked.env("HOB_API_KEY", "s3cret");
     let found = Diagnosis::from(locked).await;
     found.shows("access", "good", "anyone who has the API key").is_ready_and_next_is("hob ask");
+    assert_eq!(home.run(&["key", "create", "ana"]).await.code, Some(0));
+    let found = Diagnosis::of(&home).await;
+    found.shows("access", "good", "anyone who has a named key (0.0.0.0)").is_ready_and_next_is("hob ask");
 }
 
 #[tokio::test]
