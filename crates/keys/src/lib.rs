@@ -37,7 +37,7 @@ pub use key::{ApiKey, KeyError, KeyField, KeyName, KeyPatch, KeyRole, KeyRules, 
 pub use limits::{Budget, Period, Quota, QuotaUsage, Unit};
 pub use metered::{CallCost, PriceFn, RateHeaders, StoreFailure};
 pub use ring::{ActiveKey, KeyCheck, KeySnapshot};
-pub use secret::KeySecret;
+pub use secret::{KeySecret, SECRET_PREFIX};
 pub use service::{CreatedKey, KeyOptions, KeyService, ROTATION_OVERLAP};
 pub use store::{
     COPY_TABLES, KeyStore, MIGRATIONS, POSTGRES_MIGRATIONS, PostgresKeyStore, SqliteKeyStore, key_store,
