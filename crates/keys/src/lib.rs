@@ -8,6 +8,7 @@
 //! | `secret` | secrets and their hashes |
 //! | `account` | counts what a key uses, in memory |
 //! | `metered` | admits requests and calls, with shares that the store leases |
+//! | `refusal` | what a key is told that has not enough left |
 //! | `ring` | the keys in memory |
 //! | `identity` | identities from outside: tokens that an identity provider has signed |
 //! | `service` | what callers use |
@@ -22,6 +23,7 @@ mod identity;
 mod key;
 pub mod limits;
 mod metered;
+mod refusal;
 mod ring;
 mod secret;
 mod service;

@@ -92,7 +92,13 @@ impl Keys {
 }
 
 pub(super) fn call(completion: Option<u64>) -> PlannedCall<'static> {
-    PlannedCall { engine: "cloud", model: "gpt", prompt_tokens: 10, completion_tokens: completion }
+    PlannedCall {
+        engine: "cloud",
+        model: "gpt",
+        prompt_tokens: 10,
+        completion_tokens: completion,
+        lowest_completion: None,
+    }
 }
 
 pub(super) fn usage(prompt_tokens: u64, completion_tokens: u64) -> Usage {
@@ -221,9 +227,45 @@ async fn tokens_are_reserved_and_what_is_not_used_is_free_again() {
     assert_eq!(keys.used("ana").await, [45]);
     let never = spending.reserve(call(Some(1_000))).await.err().expect("never fits");
     assert_eq!(never.retry_after, None);
-    // Without a limit of its own, what is assumed is not the reason to refuse.
-    keys.clock.forward(60);
-    spending.reserve(call(None)).await.expect("fits");
+}
+
+#[tokio::test]
+async fn a_limit_that_the_caller_did_not_set_is_lowered_to_what_is_left() {
+    let keys = keys();
+    keys.create("ana", KeyPatch { tokens_per_minute: Some(Some(100)), ..KeyPatch::default() }).await;
+    keys.create("ben", budget("100 tokens/day")).await;
+    keys.create("cleo", budget("0.1 USD/day")).await;
+    for key in ["ana", "ben", "cleo"] {
+        let spending = keys.spending(key);
+        for planned in [None, Some(1_024)] {
+            let assumed = PlannedCall { lowest_completion: Some(1), ..call(planned) };
+            let reserved = spending.reserve(assumed).await.expect("lowered");
+            assert_eq!(reserved.lowered_completion(), Some(90), "{key}");
+            // Nothing is left, and the prompt alone is too much.
+            assert!(spending.reserve(assumed).await.is_err(), "{key}");
+        }
+        let used = spending.reserve(PlannedCall { lowest_completion: Some(1), ..call(Some(40)) }).await;
+        let used = used.expect("fits");
+        assert_eq!(used.lowered_completion(), None, "{key}");
+        used.settle(usage(10, 40));
+        let rest = spending.reserve(PlannedCall { lowest_completion: Some(1), ..call(None) }).await;
+        assert_eq!(rest.expect("lowered").lowered_completion(), Some(40), "{key}");
+    }
+}
+
+#[tokio::test]
+async fn after_a_restart_a_limit_is_lowered_to_what_the_store_has_left() {
+    let home = tempfile::tempdir().expect("a directory");
+    let path = home.path().join("hob.db");
+    let first = keys_over(LazyDatabase::at(&path, MIGRATED));
+    first.create("ana", budget("100 tokens/day")).await;
+    first.spending("ana").reserve(call(Some(40))).await.expect("fits").settle(usage(10, 40));
+    first.service.close().await;
+    let restarted = keys_over(LazyDatabase::at(&path, MIGRATED));
+    restarted.service.reload().await.expect("read");
+    let assumed = PlannedCall { lowest_completion: Some(1), ..call(None) };
+    let reserved = restarted.spending("ana").reserve(assumed).await.expect("lowered");
+    assert_eq!(reserved.lowered_completion(), Some(40));
 }
 
 #[tokio::test]

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use hob_core::Engine;
+use hob_core::token_estimate::prompt_tokens;
 use hob_keys::{KeyRole, KeyService};
 use hob_server::ServerParts;
 use hob_testkit::ScriptedEngine;
@@ -173,6 +175,26 @@ async fn a_key_without_enough_left_is_refused_before_the_engine_is_asked() {
         json!({ "model": "qwen3:8b", "max_tokens": 500, "messages": [{ "role": "user", "content": "hi" }] });
     let (status, refused) = post(&server.http, "/v1/messages", &secret, anthropic).await;
     assert_eq!((status, &refused["error"]["type"]), (429, &json!("rate_limit_error")));
+}
+
+#[tokio::test]
+async fn a_request_without_max_tokens_gets_what_its_key_has_left() {
+    let (home, keys) = (tempfile::tempdir().unwrap(), key_service());
+    let engine = Arc::new(ScriptedEngine::saying(&["Hel", "lo"]));
+    let parts = key_parts(&home, &keys, parts(Arc::clone(&engine) as Arc<dyn Engine>));
+    let server = TestServer::start_parts(parts, loopback_config()).await;
+    let limits = [json!({ "tokens_per_minute": 40 }), json!({ "budgets": ["40 tokens/month"] })];
+    for (name, rules) in ["ana", "ben"].into_iter().zip(limits) {
+        let secret = create_key(&keys, name, KeyRole::Member, rules).await;
+        let ask = asking(json!({ "model": "m" }));
+        let (status, answer) = post(&server, "/v1/chat/completions", &secret, ask).await;
+        assert_eq!(status, 200, "{answer}");
+        let request = engine.requests().pop().unwrap();
+        let most = request.max_tokens().map(u64::from);
+        assert_eq!(most, Some(40 - prompt_tokens(&request)), "{name}");
+        let ask = asking(json!({ "model": "m", "max_tokens": 1_024 }));
+        assert_eq!(post(&server, "/v1/chat/completions", &secret, ask).await.0, 429, "{name}");
+    }
 }
 
 #[tokio::test]
