@@ -8,6 +8,7 @@ use hob_db::{Database, LazyDatabase, Storage};
 use super::*;
 use crate::key::KeyRole;
 use crate::limits::Budget;
+use crate::metered::{CallCost, PriceFn, StoreFailure};
 use crate::store::{MIGRATIONS, SqliteKeyStore, key_store};
 
 const MIGRATED: &[hob_db::Migrations] = &[MIGRATIONS];
@@ -150,6 +151,24 @@ async fn after_a_rotation_both_secrets_are_valid_for_a_while() {
     assert!(keys.is_valid(&old) && keys.is_valid(&new) && old != new);
     keys.clock.forward(60);
     assert!(!keys.is_valid(&old) && keys.is_valid(&new));
+}
+
+#[tokio::test]
+async fn the_end_of_an_old_secret_is_shown_while_it_is_valid() {
+    let keys = keys();
+    keys.create("ana", KeyPatch::default()).await;
+    let minute = Duration::from_secs(60);
+    let until = async || keys.service.show(&name("ana")).await.expect("shown").0.previous_until;
+    let rotated = keys.service.rotate(&name("ana"), minute, AuditActor::terminal()).await.expect("rotated");
+    assert!(rotated.key.previous_until.is_some());
+    assert_eq!(until().await, rotated.key.previous_until);
+    keys.clock.forward(60);
+    assert_eq!(until().await, None);
+    let at_once = keys.service.rotate(&name("ana"), Duration::ZERO, AuditActor::terminal()).await;
+    assert_eq!(at_once.expect("rotated").key.previous_until, None);
+    keys.service.rotate(&name("ana"), minute, AuditActor::terminal()).await.expect("rotated");
+    let revoked = keys.service.revoke(&name("ana"), AuditActor::terminal()).await.expect("revoked");
+    assert_eq!((revoked.previous_until, until().await), (None, None));
 }
 
 #[tokio::test]

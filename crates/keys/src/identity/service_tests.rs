@@ -13,7 +13,7 @@ use serde_json::{Map, json};
 
 use super::*;
 use crate::identity::rules::IdentityRule;
-use crate::service::KeyOptions;
+use crate::options::KeyOptions;
 use crate::store::{MIGRATIONS, SqliteKeyStore};
 
 const ISSUER: &str = "https://sso.example.org";

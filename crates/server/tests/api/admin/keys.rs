@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::admin::openapi::{assert_fits, document_of};
 use crate::client::asking;
 use crate::fixtures::{NetworkServer, loopback_config, parts, parts_reached_from_network};
-use crate::key_fixtures::{create_key, get, key_parts, key_service, message, post, send};
+use crate::key_fixtures::{create_key, get, key_options, key_parts, key_service, message, post, send};
 use crate::support::TestServer;
 
 struct KeyServer {
@@ -82,6 +82,42 @@ async fn the_owner_creates_changes_and_revokes_keys_over_http() {
     let changed = send(&server.http, Method::PATCH, "/v1/keys/b", "", Some(misspelt)).await;
     assert_eq!(changed.status(), 400);
     server.keys.audit().verify().unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_wrong_value_is_refused_with_the_name_of_its_field() {
+    let (home, mut options) = (tempfile::tempdir().unwrap(), key_options());
+    options.engines = vec!["ollama", "vllm"];
+    let keys = Arc::new(KeyService::new(options));
+    let server = TestServer::start_parts(two_model_parts(&home, &keys), loopback_config()).await;
+    create_key(&keys, "ana", KeyRole::Member, json!({})).await;
+    let wrong = [
+        (json!({ "requests_per_minute": "many" }), "requests_per_minute", "expected a whole number"),
+        (json!({ "parallel": -1 }), "parallel", "of 0 or more, got the number -1"),
+        (json!({ "cloud": 1 }), "cloud", "expected true or false"),
+        (
+            json!({ "engines": ["ollama", "nosuch"] }),
+            "engines",
+            "unknown engine 'nosuch'; known engines: ollama, vllm",
+        ),
+    ];
+    for (fields, param, words) in wrong {
+        let mut new = fields.clone();
+        new["name"] = json!("ben");
+        let created = send(&server, Method::POST, "/v1/keys", "", Some(new)).await;
+        let changed = send(&server, Method::PATCH, "/v1/keys/ana", "", Some(fields)).await;
+        for response in [created, changed] {
+            assert_eq!(response.status(), 400, "{param}");
+            let refused: Value = response.json().await.unwrap();
+            assert_eq!(refused["error"]["param"], param, "{refused}");
+            assert!(message(&refused).contains(words), "{refused}");
+        }
+    }
+    for (fields, param) in [(json!({ "overlap": "long" }), "overlap"), (json!({ "overlaps": 0 }), "overlaps")]
+    {
+        let (status, refused) = post(&server, "/v1/keys/ana/rotate", "", fields).await;
+        assert_eq!((status, &refused["error"]["param"]), (400, &json!(param)), "{refused}");
+    }
 }
 
 #[tokio::test]
