@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use hob_core::Engine;
 use hob_core::token_estimate::prompt_tokens;
+use hob_engines::Style;
 use hob_keys::{KeyRole, KeyService};
 use hob_server::ServerParts;
-use hob_testkit::ScriptedEngine;
+use hob_testkit::{Hold, ScriptedEngine};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -15,7 +16,8 @@ use crate::admin::openapi::{assert_fits, document_of};
 use crate::client::asking;
 use crate::fixtures::{NetworkServer, loopback_config, parts, parts_reached_from_network};
 use crate::key_fixtures::{create_key, get, key_options, key_parts, key_service, message, post, send};
-use crate::support::TestServer;
+use crate::limits::concurrency_limit::{first_held, streaming};
+use crate::support::{TestServer, engine_at};
 
 struct KeyServer {
     _home: TempDir,
@@ -250,6 +252,31 @@ async fn a_stream_that_has_ended_leaves_room_for_the_next_request() {
         assert_eq!(stream.status(), 200);
         assert!(stream.text().await.unwrap().ends_with("[DONE]\n\n"));
     }
+}
+
+#[tokio::test]
+async fn a_request_over_the_parallel_limit_is_refused_while_a_stream_runs() {
+    let (home, keys, hold) = (tempfile::tempdir().unwrap(), key_service(), Hold::new());
+    let fake = first_held(&hold).await;
+    let parts = key_parts(&home, &keys, parts(engine_at(&fake, Style::VLLM)));
+    let server = TestServer::start_parts(parts, loopback_config()).await;
+    let secret = create_key(&keys, "ana", KeyRole::Member, json!({ "parallel": 1 })).await;
+    let ask = async || send(&server, Method::POST, "/v1/chat/completions", &secret, Some(streaming())).await;
+    let first = ask().await;
+    assert_eq!(first.status(), 200);
+    let refused = ask().await;
+    assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (429, &"1".parse().unwrap()));
+    let refused: Value = refused.json().await.unwrap();
+    assert_eq!(
+        (refused["error"]["code"].as_str(), message(&refused)),
+        (
+            Some("rate_limit_exceeded"),
+            "the key 'ana' may have 1 requests at once, and they are running. Try again when one of them has ended"
+        )
+    );
+    hold.release();
+    assert!(first.text().await.unwrap().ends_with("data: [DONE]\n\n"));
+    assert_eq!(ask().await.status(), 200);
 }
 
 #[tokio::test]
