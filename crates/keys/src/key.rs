@@ -314,8 +314,8 @@ pub struct ApiKey {
 impl ApiKey {
     /// The key as it is shown: without the end of an old secret that is not valid any more.
     pub(crate) fn shown_at(self, now: Timestamp) -> Self {
-        let is_active = self.status != KeyStatus::Revoked;
-        ApiKey { previous_until: self.previous_until.filter(|until| is_active && now < *until), ..self }
+        let is_revoked = self.status == KeyStatus::Revoked;
+        ApiKey { previous_until: self.previous_until.filter(|until| !is_revoked && now < *until), ..self }
     }
 
     pub fn is_expired(&self, now: Timestamp) -> bool {
