@@ -230,10 +230,15 @@ pub struct PlannedCall<'a> {
     pub prompt_tokens: u64,
     /// The most that the answer may have; `None` if the request sets no limit.
     pub completion_tokens: Option<u64>,
+    /// How far the limit may be lowered where a key has less left; `None` if the caller set it.
+    pub lowest_completion: Option<u64>,
 }
 
 /// What is reserved for a call. Dropping it without `settle` gives everything back, for a call that used nothing.
 pub trait CallReservation: Send + Sync {
+    /// The most tokens that the answer may have, if the key has less left than was planned.
+    fn lowered_completion(&self) -> Option<u64>;
+
     /// The call has ended, however it ended, and used this.
     fn settle(self: Box<Self>, usage: Usage);
 

@@ -295,6 +295,17 @@ impl Account {
         (meter.source == ShareSource::Own).then(|| meter.quota.limit.saturating_sub(meter.share))
     }
 
+    /// What is left of the limit of this unit that has the least left, as far as is known; `None` without a limit.
+    pub(crate) fn left(&mut self, unit: Unit, now: Timestamp) -> Option<u64> {
+        let of_unit = self.meters.iter_mut().filter(|meter| meter.quota.unit == unit);
+        of_unit
+            .map(|meter| {
+                meter.roll(now);
+                meter.left()
+            })
+            .min()
+    }
+
     /// What is left of the limit per minute of this unit, if there is one.
     pub(crate) fn per_minute(&mut self, unit: Unit, now: Timestamp) -> Option<LimitState> {
         let is_it = |meter: &&mut Meter| meter.quota.unit == unit && meter.quota.period == Period::Minute;

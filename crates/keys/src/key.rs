@@ -261,6 +261,19 @@ impl KeyRules {
     }
 }
 
+/// Refuses names that no engine has. Without known names, every name is accepted.
+pub(crate) fn check_engines(named: Option<&Vec<String>>, known: &[&str]) -> Result<(), KeyError> {
+    let is_known = |name: &&String| known.contains(&name.as_str());
+    match named.into_iter().flatten().find(|name| !known.is_empty() && !is_known(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let shown: String = name.chars().take(60).collect();
+            let reason = format!("unknown engine '{shown}'; known engines: {}", known.join(", "));
+            Err(KeyError::invalid(KeyField::Engines, reason))
+        }
+    }
+}
+
 fn check_names(field: KeyField, names: Option<&Vec<String>>) -> Result<(), KeyError> {
     let Some(names) = names else { return Ok(()) };
     let is_good = |name: &String| !name.trim().is_empty() && name.len() <= LONGEST_LISTED;
@@ -299,6 +312,12 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
+    /// The key as it is shown: without the end of an old secret that is not valid any more.
+    pub(crate) fn shown_at(self, now: Timestamp) -> Self {
+        let is_revoked = self.status == KeyStatus::Revoked;
+        ApiKey { previous_until: self.previous_until.filter(|until| !is_revoked && now < *until), ..self }
+    }
+
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|at| at <= now)
     }

@@ -8,6 +8,8 @@
 //! | `secret` | secrets and their hashes |
 //! | `account` | counts what a key uses, in memory |
 //! | `metered` | admits requests and calls, with shares that the store leases |
+//! | `refusal` | what a key is told that has not enough left |
+//! | `options` | what the keys need from the rest of the program |
 //! | `ring` | the keys in memory |
 //! | `identity` | identities from outside: tokens that an identity provider has signed |
 //! | `service` | what callers use |
@@ -22,6 +24,8 @@ mod identity;
 mod key;
 pub mod limits;
 mod metered;
+mod options;
+mod refusal;
 mod ring;
 mod secret;
 mod service;
@@ -36,9 +40,10 @@ pub use identity::{
 pub use key::{ApiKey, KeyError, KeyField, KeyName, KeyPatch, KeyRole, KeyRules, KeyStatus, NewKey};
 pub use limits::{Budget, Period, Quota, QuotaUsage, Unit};
 pub use metered::{CallCost, PriceFn, RateHeaders, StoreFailure};
+pub use options::KeyOptions;
 pub use ring::{ActiveKey, KeyCheck, KeySnapshot};
-pub use secret::KeySecret;
-pub use service::{CreatedKey, KeyOptions, KeyService, ROTATION_OVERLAP};
+pub use secret::{KeySecret, SECRET_PREFIX};
+pub use service::{CreatedKey, KeyService, ROTATION_OVERLAP};
 pub use store::{
     COPY_TABLES, KeyStore, MIGRATIONS, POSTGRES_MIGRATIONS, PostgresKeyStore, SqliteKeyStore, has_keys,
     key_store,

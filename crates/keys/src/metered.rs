@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use crate::account::{Account, Amounts, LimitState, Overdraft, ShareSource, Shortage};
 use crate::key::KeyRules;
 use crate::limits::{Period, Quota, Unit};
+use crate::refusal::limit_reached;
 use crate::store::{KeyStore, Lease, QuotaWindow};
 
 /// The completion tokens that are reserved for a call without a limit of its own.
@@ -201,7 +202,7 @@ impl Metered {
         };
         match shortage.wanted {
             Some(_) => self.take_with_leases(amounts).await,
-            None => Err(self.reached(&shortage, at)),
+            None => Err(limit_reached(&self.name, &shortage, at)),
         }
     }
 
@@ -214,7 +215,7 @@ impl Metered {
                 Ok(()) => return Ok(Taken { at, amounts }),
                 Err(shortage) => shortage,
             };
-            let Some(wanted) = shortage.wanted else { return Err(self.reached(&shortage, at)) };
+            let Some(wanted) = shortage.wanted else { return Err(limit_reached(&self.name, &shortage, at)) };
             if self.has_just_failed(at) {
                 return self.take_without_store(at);
             }
@@ -280,77 +281,36 @@ impl Metered {
         }
     }
 
-    fn reached(&self, shortage: &Shortage, now: Timestamp) -> LimitReached {
-        let Shortage { quota, amount, left, resets_in, .. } = *shortage;
-        let name = &self.name;
-        let seconds = resets_in.as_secs() + u64::from(resets_in.subsec_nanos() > 0);
-        let retry_after = (amount <= quota.limit).then_some(Duration::from_secs(seconds));
-        let (kind, message) = match (quota.unit, quota.period) {
-            (Unit::Requests, Period::Minute) => (
-                LimitKind::RequestsPerMinute,
-                format!(
-                    "the key '{name}' may send {} requests a minute. Try again in {seconds} s",
-                    quota.limit
-                ),
-            ),
-            (Unit::Tokens, Period::Minute) if retry_after.is_none() => (
-                LimitKind::TokensPerMinute,
-                format!(
-                    "this request needs about {amount} tokens, and the key '{name}' may use {} a minute. Send a shorter request, or a smaller \
-                     max_tokens",
-                    quota.limit
-                ),
-            ),
-            (Unit::Tokens, Period::Minute) => (
-                LimitKind::TokensPerMinute,
-                format!(
-                    "the key '{name}' may use {} tokens a minute. This request needs about {amount}, and {left} are left. Try again in {seconds} s",
-                    quota.limit
-                ),
-            ),
-            _ => {
-                let end = now.checked_add(resets_in).map_or_else(
-                    |_| String::new(),
-                    |end| Timestamp::from_second(end.as_second()).unwrap_or(end).to_string(),
-                );
-                let is_tokens = quota.unit == Unit::Tokens;
-                let (state, advice) = match left > 0 && is_tokens {
-                    true => (
-                        "has too little left",
-                        format!(
-                            "This request needs about {amount} tokens, and {left} are left. Send a smaller max_tokens"
-                        ),
-                    ),
-                    false if is_tokens && retry_after.is_none() => (
-                        "is used up",
-                        format!(
-                            "It begins again at {end}. This request needs about {amount} tokens, more than the whole budget. Send a \
-                             smaller max_tokens then"
-                        ),
-                    ),
-                    false => ("is used up", format!("It begins again at {end}")),
-                };
-                (LimitKind::Budget, format!("the budget of the key '{name}' {state}: {quota}. {advice}"))
-            }
-        };
-        LimitReached { kind, message, retry_after }
-    }
-
     /// What a call is expected to use.
     fn estimate(&self, call: &PlannedCall<'_>) -> Result<Amounts, LimitReached> {
-        let completion = call.completion_tokens.unwrap_or(ASSUMED_COMPLETION);
-        let mut tokens = call.prompt_tokens.saturating_add(completion);
-        if call.completion_tokens.is_none() {
-            // What is only assumed must not be the reason why a request never fits.
-            let rates = self.account.lock().per_minute(Unit::Tokens, self.parts.clock.now());
-            let most = rates.map_or(u64::MAX, |state| state.limit.max(call.prompt_tokens));
-            tokens = tokens.min(most);
-        }
+        let completion = planned_completion(call);
+        let tokens = call.prompt_tokens.saturating_add(completion);
         if tokens == 0 {
             self.check_uncounted(call)?;
         }
         let nano_dollars = self.cost(call.engine, call.model, call.prompt_tokens, completion)?;
         Ok(Amounts { requests: 0, tokens, nano_dollars })
+    }
+
+    /// The limit of the answer with which the call fits into what is left; `None` if it cannot be lowered. A limit that the caller did not
+    /// set must not be the reason to refuse a call.
+    fn lowered_completion(&self, call: &PlannedCall<'_>) -> Option<u64> {
+        let (planned, lowest) = (planned_completion(call), call.lowest_completion?);
+        let now = self.parts.clock.now();
+        let left = |unit| self.account.lock().left(unit, now).unwrap_or(u64::MAX);
+        let by_tokens = left(Unit::Tokens).saturating_sub(call.prompt_tokens);
+        let cost = |completion| self.cost(call.engine, call.model, call.prompt_tokens, completion).ok();
+        let (prompt_cost, whole_cost) = (cost(0)?, cost(planned)?);
+        let for_answer = left(Unit::NanoDollars).saturating_sub(prompt_cost);
+        let by_dollars = match whole_cost.saturating_sub(prompt_cost) {
+            answer_cost if answer_cost <= for_answer => planned,
+            answer_cost => {
+                let share = u128::from(planned) * u128::from(for_answer) / u128::from(answer_cost);
+                u64::try_from(share).unwrap_or(planned)
+            }
+        };
+        let lowered = by_tokens.min(by_dollars).max(lowest);
+        (lowered < planned).then_some(lowered)
     }
 
     /// Sound and pictures have no tokens, so the price of tokens does not say what they cost.
@@ -386,6 +346,10 @@ impl Metered {
             }),
         }
     }
+}
+
+fn planned_completion(call: &PlannedCall<'_>) -> u64 {
+    call.completion_tokens.unwrap_or(ASSUMED_COMPLETION)
 }
 
 /// The account of a key, as requests use it.
@@ -436,12 +400,21 @@ impl KeySpending {
         call: PlannedCall<'_>,
     ) -> Result<Box<dyn CallReservation>, LimitReached> {
         let metered = &self.0;
-        let estimate = metered.estimate(&call)?;
-        let taken = metered.take(estimate).await?;
+        let (mut call, mut lowered) = (call, None);
+        let (estimate, taken) = loop {
+            let estimate = metered.estimate(&call)?;
+            match metered.take(estimate).await {
+                Ok(taken) => break (estimate, taken),
+                // Only a refusal says how much is left: until then, the store has not been asked. Each round lowers the limit.
+                Err(reached) => lowered = Some(metered.lowered_completion(&call).ok_or(reached)?),
+            }
+            call.completion_tokens = lowered;
+        };
         Ok(Box::new(Reserved {
             metered: Arc::clone(metered),
             taken,
             estimate,
+            lowered,
             engine: call.engine.to_owned(),
             model: call.model.to_owned(),
             is_settled: false,
@@ -455,6 +428,8 @@ struct Reserved {
     taken: Taken,
     /// What counts if the end does not say what was used, or what it costs.
     estimate: Amounts,
+    /// The limit of the answer, if it had to be lowered.
+    lowered: Option<u64>,
     engine: String,
     model: String,
     is_settled: bool,
@@ -470,6 +445,10 @@ impl Reserved {
 }
 
 impl CallReservation for Reserved {
+    fn lowered_completion(&self) -> Option<u64> {
+        self.lowered
+    }
+
     fn settle(mut self: Box<Self>, usage: Usage) {
         let Usage { prompt_tokens, completion_tokens, .. } = usage;
         let nano_dollars = self.metered.cost(&self.engine, &self.model, prompt_tokens, completion_tokens);

@@ -9,7 +9,8 @@ use hob_core::fill_random;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-const PREFIX: &str = "hob_";
+/// How the secret of a named key begins.
+pub const SECRET_PREFIX: &str = "hob_";
 const ID_LETTERS: usize = 12;
 /// Of 62 letters, so that they carry 256 bits.
 const SECRET_LETTERS: usize = 43;
@@ -50,7 +51,7 @@ impl SecretHash {
 impl KeySecret {
     /// A new secret of the key with this id.
     pub(crate) fn new(id: &str) -> Self {
-        KeySecret(format!("{PREFIX}{id}_{}", letters(SECRET_LETTERS)))
+        KeySecret(format!("{SECRET_PREFIX}{id}_{}", letters(SECRET_LETTERS)))
     }
 
     /// The text that clients send. Show it once.
@@ -70,7 +71,7 @@ pub(crate) fn new_id() -> String {
 
 /// The id in the text that a client sent; `None` if it is no secret of a named key.
 pub(crate) fn id_of(sent: &str) -> Option<&str> {
-    let (id, secret) = sent.strip_prefix(PREFIX)?.split_once('_')?;
+    let (id, secret) = sent.strip_prefix(SECRET_PREFIX)?.split_once('_')?;
     (id.len() == ID_LETTERS && secret.len() == SECRET_LETTERS).then_some(id)
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use hob_core::{Backoff, Clock, KeyGrant, KeyRing, LimitKind, SystemClock};
+use hob_core::{Backoff, Clock, KeyGrant, KeyRing, LimitKind};
 use hob_db::{ChangeWatch, DatabaseError};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
@@ -15,12 +15,13 @@ use tokio_util::task::TaskTracker;
 use crate::audit::{AuditActor, AuditEvent};
 use crate::audit_service::AuditService;
 use crate::identity::accounts::IdentityAccounts;
-use crate::key::{ApiKey, KeyError, KeyName, KeyPatch, KeyRules, KeyStatus, NewKey};
+use crate::key::{ApiKey, KeyError, KeyName, KeyPatch, KeyRules, KeyStatus, NewKey, check_engines};
 use crate::limits::{Period, QuotaUsage};
-use crate::metered::{CallCost, MeterParts, PriceFn, StoreFailure};
+use crate::metered::MeterParts;
+use crate::options::KeyOptions;
 use crate::ring::{ActiveKey, KeyCheck, KeySnapshot};
 use crate::secret::{KeySecret, new_id};
-use crate::store::{KeyStore, QuotaWindow, StoredKey};
+use crate::store::{QuotaWindow, StoredKey};
 
 /// How often the keys of other processes are looked for, overdrafts are written, and shares that are not needed are given back.
 const POLL: Duration = Duration::from_millis(500);
@@ -48,25 +49,6 @@ const OTHER_KEYS: &str = "(other)";
 /// How long both secrets are valid after a rotation, if nothing else is said.
 pub const ROTATION_OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
 
-pub struct KeyOptions {
-    pub store: Arc<dyn KeyStore>,
-    pub price: PriceFn,
-    pub on_failure: StoreFailure,
-    pub clock: Arc<dyn Clock>,
-}
-
-impl KeyOptions {
-    /// Without prices: every call is free.
-    pub fn new(store: Arc<dyn KeyStore>) -> Self {
-        KeyOptions {
-            store,
-            price: Arc::new(|_, _, _, _| CallCost::Free),
-            on_failure: StoreFailure::default(),
-            clock: Arc::new(SystemClock),
-        }
-    }
-}
-
 /// A new key, or a rotated one, with its secret.
 #[derive(Debug)]
 pub struct CreatedKey {
@@ -81,6 +63,8 @@ pub struct KeyService {
     /// Held while the keys are read, so that an older read never replaces a newer one.
     loading: Mutex<()>,
     identities: IdentityAccounts,
+    /// The engines that a key can name.
+    engines: Vec<&'static str>,
     stopping: CancellationToken,
     tasks: TaskTracker,
 }
@@ -88,11 +72,12 @@ pub struct KeyService {
 impl KeyService {
     /// Knows no key until it is loaded.
     pub fn new(options: KeyOptions) -> Self {
-        let KeyOptions { store, price, on_failure, clock } = options;
+        let KeyOptions { store, price, on_failure, clock, engines } = options;
         let parts = Arc::new(MeterParts { store, price, on_failure, clock });
         KeyService {
             identities: IdentityAccounts::new(Arc::clone(&parts)),
             parts,
+            engines,
             snapshot: ArcSwap::default(),
             loading: Mutex::default(),
             stopping: CancellationToken::new(),
@@ -278,7 +263,8 @@ impl KeyService {
     pub async fn list(self: &Arc<Self>) -> Result<Vec<ApiKey>, KeyError> {
         let this = Arc::clone(self);
         let stored = blocking(move || Ok(this.parts.store.list()?)).await?;
-        Ok(stored.into_iter().map(|stored| stored.key).collect())
+        let now = self.now();
+        Ok(stored.into_iter().map(|stored| stored.key.shown_at(now)).collect())
     }
 
     /// All keys, by name, with what they have used of their limits.
@@ -287,7 +273,7 @@ impl KeyService {
         blocking(move || {
             let with_usage = |StoredKey { key, .. }: StoredKey| {
                 let usage = this.usage(&key, this.snapshot.load().get(key.name.as_str()))?;
-                Ok((key, usage))
+                Ok((key.shown_at(this.now()), usage))
             };
             this.parts.store.list()?.into_iter().map(with_usage).collect()
         })
@@ -303,7 +289,7 @@ impl KeyService {
                 return Err(KeyError::NoSuchKey { name: name.to_string() });
             };
             let usage = this.usage(&key, this.snapshot.load().get(key.name.as_str()))?;
-            Ok((key, usage))
+            Ok((key.shown_at(this.now()), usage))
         })
         .await
     }
@@ -314,7 +300,11 @@ impl KeyService {
         active: &Arc<ActiveKey>,
     ) -> Result<(ApiKey, Vec<QuotaUsage>), KeyError> {
         let (this, active) = (Arc::clone(self), Arc::clone(active));
-        blocking(move || Ok((active.key.clone(), this.usage(&active.key, Some(&active))?))).await
+        blocking(move || {
+            let usage = this.usage(&active.key, Some(&active))?;
+            Ok((active.key.clone().shown_at(this.now()), usage))
+        })
+        .await
     }
 
     /// Blocks.
@@ -336,6 +326,7 @@ impl KeyService {
 
     /// Creates a key. Its secret is not stored, so show it now.
     pub async fn create(self: &Arc<Self>, new: NewKey, actor: AuditActor) -> Result<CreatedKey, KeyError> {
+        check_engines(new.rules.engines.iter().flatten().next(), &self.engines)?;
         let this = Arc::clone(self);
         blocking(move || {
             let now = this.now();
@@ -375,6 +366,7 @@ impl KeyService {
         patch: KeyPatch,
         actor: AuditActor,
     ) -> Result<ApiKey, KeyError> {
+        check_engines(patch.engines.iter().flatten().next(), &self.engines)?;
         let detail = json!({ "changed": patch });
         let now = self.now();
         self.change(name, actor, "key.change", detail, move |stored| {
@@ -453,7 +445,7 @@ impl KeyService {
             };
             let stored = this.parts.store.change(&name, &mut checked, &event)?;
             this.load()?;
-            Ok(stored.key)
+            Ok(stored.key.shown_at(this.now()))
         })
         .await
     }

@@ -8,6 +8,7 @@ use hob_db::{Database, LazyDatabase, Storage};
 use super::*;
 use crate::key::KeyRole;
 use crate::limits::Budget;
+use crate::metered::{CallCost, PriceFn, StoreFailure};
 use crate::store::{MIGRATIONS, SqliteKeyStore, key_store};
 
 const MIGRATED: &[hob_db::Migrations] = &[MIGRATIONS];
@@ -92,7 +93,13 @@ impl Keys {
 }
 
 pub(super) fn call(completion: Option<u64>) -> PlannedCall<'static> {
-    PlannedCall { engine: "cloud", model: "gpt", prompt_tokens: 10, completion_tokens: completion }
+    PlannedCall {
+        engine: "cloud",
+        model: "gpt",
+        prompt_tokens: 10,
+        completion_tokens: completion,
+        lowest_completion: None,
+    }
 }
 
 pub(super) fn usage(prompt_tokens: u64, completion_tokens: u64) -> Usage {
@@ -144,6 +151,24 @@ async fn after_a_rotation_both_secrets_are_valid_for_a_while() {
     assert!(keys.is_valid(&old) && keys.is_valid(&new) && old != new);
     keys.clock.forward(60);
     assert!(!keys.is_valid(&old) && keys.is_valid(&new));
+}
+
+#[tokio::test]
+async fn the_end_of_an_old_secret_is_shown_while_it_is_valid() {
+    let keys = keys();
+    keys.create("ana", KeyPatch::default()).await;
+    let minute = Duration::from_secs(60);
+    let until = async || keys.service.show(&name("ana")).await.expect("shown").0.previous_until;
+    let rotated = keys.service.rotate(&name("ana"), minute, AuditActor::terminal()).await.expect("rotated");
+    assert!(rotated.key.previous_until.is_some());
+    assert_eq!(until().await, rotated.key.previous_until);
+    keys.clock.forward(60);
+    assert_eq!(until().await, None);
+    let at_once = keys.service.rotate(&name("ana"), Duration::ZERO, AuditActor::terminal()).await;
+    assert_eq!(at_once.expect("rotated").key.previous_until, None);
+    keys.service.rotate(&name("ana"), minute, AuditActor::terminal()).await.expect("rotated");
+    let revoked = keys.service.revoke(&name("ana"), AuditActor::terminal()).await.expect("revoked");
+    assert_eq!((revoked.previous_until, until().await), (None, None));
 }
 
 #[tokio::test]
@@ -221,9 +246,45 @@ async fn tokens_are_reserved_and_what_is_not_used_is_free_again() {
     assert_eq!(keys.used("ana").await, [45]);
     let never = spending.reserve(call(Some(1_000))).await.err().expect("never fits");
     assert_eq!(never.retry_after, None);
-    // Without a limit of its own, what is assumed is not the reason to refuse.
-    keys.clock.forward(60);
-    spending.reserve(call(None)).await.expect("fits");
+}
+
+#[tokio::test]
+async fn a_limit_that_the_caller_did_not_set_is_lowered_to_what_is_left() {
+    let keys = keys();
+    keys.create("ana", KeyPatch { tokens_per_minute: Some(Some(100)), ..KeyPatch::default() }).await;
+    keys.create("ben", budget("100 tokens/day")).await;
+    keys.create("cleo", budget("0.1 USD/day")).await;
+    for key in ["ana", "ben", "cleo"] {
+        let spending = keys.spending(key);
+        for planned in [None, Some(1_024)] {
+            let assumed = PlannedCall { lowest_completion: Some(1), ..call(planned) };
+            let reserved = spending.reserve(assumed).await.expect("lowered");
+            assert_eq!(reserved.lowered_completion(), Some(90), "{key}");
+            // Nothing is left, and the prompt alone is too much.
+            assert!(spending.reserve(assumed).await.is_err(), "{key}");
+        }
+        let used = spending.reserve(PlannedCall { lowest_completion: Some(1), ..call(Some(40)) }).await;
+        let used = used.expect("fits");
+        assert_eq!(used.lowered_completion(), None, "{key}");
+        used.settle(usage(10, 40));
+        let rest = spending.reserve(PlannedCall { lowest_completion: Some(1), ..call(None) }).await;
+        assert_eq!(rest.expect("lowered").lowered_completion(), Some(40), "{key}");
+    }
+}
+
+#[tokio::test]
+async fn after_a_restart_a_limit_is_lowered_to_what_the_store_has_left() {
+    let home = tempfile::tempdir().expect("a directory");
+    let path = home.path().join("hob.db");
+    let first = keys_over(LazyDatabase::at(&path, MIGRATED));
+    first.create("ana", budget("100 tokens/day")).await;
+    first.spending("ana").reserve(call(Some(40))).await.expect("fits").settle(usage(10, 40));
+    first.service.close().await;
+    let restarted = keys_over(LazyDatabase::at(&path, MIGRATED));
+    restarted.service.reload().await.expect("read");
+    let assumed = PlannedCall { lowest_completion: Some(1), ..call(None) };
+    let reserved = restarted.spending("ana").reserve(assumed).await.expect("lowered");
+    assert_eq!(reserved.lowered_completion(), Some(40));
 }
 
 #[tokio::test]

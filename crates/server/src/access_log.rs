@@ -152,7 +152,7 @@ impl LoggedRequest {
     fn json(&self) -> String {
         let (prompt, completion) = self.tally.tokens();
         let line = json!({
-            "time": Timestamp::now().to_string(),
+            "time": shown_time(Timestamp::now()),
             "key": self.tally.key(),
             "peer": self.peer.to_string(),
             "method": self.method,
@@ -171,7 +171,7 @@ impl LoggedRequest {
         let (prompt, completion) = self.tally.tokens();
         format!(
             "{} {} {} {} {} {} {} {prompt}+{completion} {}ms {}\n",
-            Timestamp::now(),
+            shown_time(Timestamp::now()),
             self.tally.key().map_or_else(|| "-".to_owned(), one_word),
             self.peer,
             self.method,
@@ -182,6 +182,11 @@ impl LoggedRequest {
             self.id,
         )
     }
+}
+
+/// With milliseconds, so that all times have one width.
+fn shown_time(at: Timestamp) -> String {
+    format!("{at:.3}")
 }
 
 fn cut(text: &str, most: usize) -> String {
@@ -291,6 +296,16 @@ mod tests {
                 AccessLog::Text | AccessLog::Off => assert_eq!(line.split(' ').count(), 10, "{line:?}"),
             }
         }
+    }
+
+    #[test]
+    fn all_times_have_one_width() {
+        let at = |nanosecond| Timestamp::from_nanosecond(1_700_000_000_000_000_000 + nanosecond).unwrap();
+        let shown = [0, 120_000_000, 123_456_789].map(|nanosecond| shown_time(at(nanosecond)));
+        assert_eq!(
+            shown,
+            ["2023-11-14T22:13:20.000Z", "2023-11-14T22:13:20.120Z", "2023-11-14T22:13:20.123Z"]
+        );
     }
 
     #[test]

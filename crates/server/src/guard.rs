@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, HeaderName, Method, Request, Version, header};
 use hob_config::ServerConfig;
-use hob_keys::{IdentityService, KeyCheck, KeyService, looks_like_token};
+use hob_keys::{IdentityService, KeyCheck, KeyService, SECRET_PREFIX, looks_like_token};
 use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
 use url::{Host, Url};
@@ -25,9 +25,6 @@ const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// Paths that need no key: load balancers have none, and the pages contain no data and ask for the key themselves.
 const PATHS_WITHOUT_KEY: [&str; 8] =
     ["/health", "/health/live", "/health/ready", "/", "/dashboard", "/team", "/chat", "/chat/"];
-
-/// How a named key begins.
-const NAMED_KEY: &str = "hob_";
 
 /// What the guard found out about a request that it accepts.
 #[derive(Debug)]
@@ -200,7 +197,7 @@ impl Guard {
         if self.api_key.is_none()
             && is_local(peer, origin)
             && !is_behind_proxy
-            && !sent.starts_with(NAMED_KEY)
+            && !sent.starts_with(SECRET_PREFIX)
         {
             return Ok(Proof::None);
         }

@@ -117,6 +117,7 @@ fn expected_in_words(expected: &str) -> &str {
     match expected {
         "f64" => "a number",
         "i64" => "a whole number",
+        "u32" | "u64" => "a whole number of 0 or more",
         "a boolean" => "true or false",
         "a sequence" => "an array",
         // Callers do not see names of Rust types.

@@ -2,15 +2,16 @@
 //!
 //! One wrapper per run, so that direct answers, streams and each turn of an agent use the same code.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use async_trait::async_trait;
 use hob_core::token_estimate::{prompt_tokens, tokens_of};
 use hob_core::{
-    CompletionRequest, DetokenizeRequest, EmbedInputs, EmbedRequest, Embeddings, Engine, EngineError, Event,
-    GenerateRequest, Generation, GenerationStream, MediaAnswer, MediaRequest, MediaTask, ModelInfo,
-    PlannedCall, Prompt, RerankRequest, Reranking, TokenizeRequest, Tokenized, Usage,
+    AnswerDefaults, CompletionRequest, DetokenizeRequest, EmbedInputs, EmbedRequest, Embeddings, Engine,
+    EngineError, Event, GenerateRequest, Generation, GenerationStream, MaxTokens, MediaAnswer, MediaRequest,
+    MediaTask, ModelInfo, PlannedCall, Prompt, RerankRequest, Reranking, TokenizeRequest, Tokenized, Usage,
 };
 use hob_net::trace_context::{current, within};
 
@@ -41,6 +42,27 @@ impl Operation {
     }
 }
 
+/// The tokens of all answers of a call together.
+#[derive(Debug, Clone, Copy)]
+struct AnswerLimit {
+    /// `None` if there is no limit.
+    most: Option<u64>,
+    /// How far Hob may lower it; `None` if the caller set it.
+    lowest: Option<u64>,
+}
+
+impl AnswerLimit {
+    const NO_ANSWER: AnswerLimit = AnswerLimit { most: Some(0), lowest: None };
+
+    fn new(most: Option<u32>, answers: u32, is_callers: bool) -> Self {
+        let answers = u64::from(answers);
+        AnswerLimit {
+            most: most.map(|most| u64::from(most).saturating_mul(answers)),
+            lowest: (!is_callers).then_some(answers),
+        }
+    }
+}
+
 pub struct RecordedEngine {
     engine: Arc<dyn Engine>,
     context: Arc<RecordContext>,
@@ -51,19 +73,25 @@ impl RecordedEngine {
         RecordedEngine { engine, context: context.into() }
     }
 
-    /// Reserves what the call is expected to cost its key, and begins it. `completion_tokens` is the most that the answer may have.
+    /// Reserves what the call is expected to cost its key, and begins it.
     async fn begin(
         &self,
         operation: Operation,
         model: &str,
         prompt_estimate: u64,
-        completion_tokens: Option<u64>,
+        limit: AnswerLimit,
     ) -> Result<InferenceInProgress, EngineError> {
         let reservation = match self.context.key.as_ref().and_then(|key| key.spending.as_ref()) {
             None => None,
             Some(spending) => {
                 let engine = self.engine.key();
-                let call = PlannedCall { engine, model, prompt_tokens: prompt_estimate, completion_tokens };
+                let call = PlannedCall {
+                    engine,
+                    model,
+                    prompt_tokens: prompt_estimate,
+                    completion_tokens: limit.most,
+                    lowest_completion: limit.lowest,
+                };
                 Some(spending.reserve(call).await?)
             }
         };
@@ -131,26 +159,30 @@ impl Engine for RecordedEngine {
         let begun =
             self.begin(Operation::Generate, &request.model, prompt_tokens(request), answer_limit(request));
         let inference = begun.await?;
-        inference.whole(self.engine.generate(request)).await
+        let request = lowered(request, &inference);
+        inference.whole(self.engine.generate(&request)).await
     }
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
         let begun =
             self.begin(Operation::Stream, &request.model, prompt_tokens(request), answer_limit(request));
         let inference = begun.await?;
-        inference.streamed(self.engine.stream(request)).await
+        let request = lowered(request, &inference);
+        inference.streamed(self.engine.stream(&request)).await
     }
 
     async fn complete(&self, request: &CompletionRequest) -> Result<Generation, EngineError> {
         let (prompt, limit) = (completion_tokens(request), text_limit(request));
         let inference = self.begin(Operation::Complete, &request.model, prompt, limit).await?;
-        inference.whole(self.engine.complete(request)).await
+        let request = lowered_text(request, &inference);
+        inference.whole(self.engine.complete(&request)).await
     }
 
     async fn stream_completion(&self, request: &CompletionRequest) -> Result<GenerationStream, EngineError> {
         let (prompt, limit) = (completion_tokens(request), text_limit(request));
         let inference = self.begin(Operation::StreamCompletion, &request.model, prompt, limit).await?;
-        inference.streamed(self.engine.stream_completion(request)).await
+        let request = lowered_text(request, &inference);
+        inference.streamed(self.engine.stream_completion(&request)).await
     }
 
     /// Tokenizing does not run the model, so it is not recorded.
@@ -167,8 +199,9 @@ impl Engine for RecordedEngine {
         // The model reads the question with every document.
         let documents: usize = request.documents.iter().map(String::len).sum();
         let bytes = documents + request.query.len() * request.documents.len();
-        let mut inference =
-            self.begin(Operation::Rerank, &request.model, tokens_of(bytes as u64), Some(0)).await?;
+        let mut inference = self
+            .begin(Operation::Rerank, &request.model, tokens_of(bytes as u64), AnswerLimit::NO_ANSWER)
+            .await?;
         match within(inference.span.trace_parent(), self.engine.rerank(request)).await {
             Ok(mut reranking) => {
                 inference.read_only(&mut reranking.prompt_tokens);
@@ -187,7 +220,8 @@ impl Engine for RecordedEngine {
             EmbedInputs::Texts(texts) => tokens_of(texts.iter().map(|text| text.len() as u64).sum()),
             EmbedInputs::Tokens(lists) => lists.iter().map(|tokens| tokens.len() as u64).sum(),
         };
-        let mut inference = self.begin(Operation::Embed, &request.model, tokens, Some(0)).await?;
+        let mut inference =
+            self.begin(Operation::Embed, &request.model, tokens, AnswerLimit::NO_ANSWER).await?;
         match within(inference.span.trace_parent(), self.engine.embed(request)).await {
             Ok(mut embeddings) => {
                 inference.read_only(&mut embeddings.prompt_tokens);
@@ -202,7 +236,8 @@ impl Engine for RecordedEngine {
 
     /// Recorded when its last byte has come. Sound and pictures have no token counts.
     async fn media(&self, request: &MediaRequest) -> Result<MediaAnswer, EngineError> {
-        let mut inference = self.begin(Operation::Media(request.task), &request.model, 0, Some(0)).await?;
+        let mut inference =
+            self.begin(Operation::Media(request.task), &request.model, 0, AnswerLimit::NO_ANSWER).await?;
         inference.usage = Some(Usage {
             prompt_tokens: 0,
             completion_tokens: 0,
@@ -255,16 +290,44 @@ fn completion_tokens(request: &CompletionRequest) -> u64 {
     prompt + request.suffix.as_ref().map_or(0, |suffix| tokens_of(suffix.len() as u64))
 }
 
-/// The most tokens that all answers may have together, if the request sets a limit.
-fn answer_limit(request: &GenerateRequest) -> Option<u64> {
-    request.max_tokens().map(|most| u64::from(most) * u64::from(request.answers()))
+fn answer_limit(request: &GenerateRequest) -> AnswerLimit {
+    AnswerLimit::new(request.max_tokens(), request.answers(), request.max_tokens.is_some())
 }
 
-fn text_limit(request: &CompletionRequest) -> Option<u64> {
-    if request.prompt_only {
-        return Some(0);
+fn text_limit(request: &CompletionRequest) -> AnswerLimit {
+    match request.prompt_only {
+        true => AnswerLimit::NO_ANSWER,
+        false => AnswerLimit::new(request.max_tokens(), request.answers(), request.max_tokens.is_some()),
     }
-    request.max_tokens().map(|most| u64::from(most) * u64::from(request.answers()))
+}
+
+/// The request with the limit that its key has left.
+fn lowered<'a>(request: &'a GenerateRequest, inference: &InferenceInProgress) -> Cow<'a, GenerateRequest> {
+    match lowered_default(request.defaults, request.answers(), inference) {
+        None => Cow::Borrowed(request),
+        Some(defaults) => Cow::Owned(GenerateRequest { defaults, ..request.clone() }),
+    }
+}
+
+fn lowered_text<'a>(
+    request: &'a CompletionRequest,
+    inference: &InferenceInProgress,
+) -> Cow<'a, CompletionRequest> {
+    match lowered_default(request.defaults, request.answers(), inference) {
+        None => Cow::Borrowed(request),
+        Some(defaults) => Cow::Owned(CompletionRequest { defaults, ..request.clone() }),
+    }
+}
+
+/// The defaults with the limit of each answer; `None` if nothing was lowered.
+fn lowered_default(
+    defaults: AnswerDefaults,
+    answers: u32,
+    inference: &InferenceInProgress,
+) -> Option<AnswerDefaults> {
+    let most = inference.reservation.as_ref()?.lowered_completion()? / u64::from(answers);
+    let most = MaxTokens::new(i64::try_from(most).ok()?).ok()?;
+    Some(AnswerDefaults { max_tokens: Some(most), ..defaults })
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ use hob_channels::ChannelService;
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{
     Agent, AnswerDefaults, CallerRights, EmptyKeyRing, Engine, EngineError, EventBus, KeyRing, ListedModel,
-    ModelInfo, ModelReason,
+    ModelInfo, ModelKind, ModelReason,
 };
 use hob_memory::{Embedder, MemoryService};
 use hob_routing::Router;
@@ -324,7 +324,17 @@ impl AskService {
         Ok(listed)
     }
 
-    /// The same, with the details that engines report only for single models.
+    /// Whether there is a model that Hob may choose for a caller.
+    pub async fn can_choose_for(&self, rights: &CallerRights) -> bool {
+        let may_be_given = |listed: &ListedModel| {
+            listed.model.kind == ModelKind::Text
+                && rights.may_use_engine(&listed.engine)
+                && rights.may_be_given(&listed.model.id)
+        };
+        self.pool.recent().await.is_ok_and(|models| models.iter().any(may_be_given))
+    }
+
+    /// The models that a caller may use, with the details that engines report only for single models.
     pub async fn described_models(
         &self,
         rights: impl Into<CallerRights>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hob_core::model::{AUTO, DEFAULT_MODEL};
-use hob_core::{AnswerDefaults, AskError, Caller, GenerateRequest};
+use hob_core::{AnswerDefaults, AskError, Caller, CallerRights, CallerRole, EngineError, GenerateRequest};
 use hob_routing::RoutedModel;
 
 use super::AskService;
@@ -84,7 +84,8 @@ impl AskService {
         }
         let Some(RoutedModel { engine, reason, reporter, .. }) = self.resolve_model(request, caller).await?
         else {
-            let EngineMatch { engine, instead_of } = self.pool.find(&request.model, named_by).await?;
+            let EngineMatch { engine, instead_of } =
+                self.find_engine(&request.model, named_by, &rights).await?;
             check_engine_alone(engine.as_ref(), &request.model, &rights)?;
             if !is_named {
                 check_model(&request.model, &rights)?;
@@ -98,10 +99,28 @@ impl AskService {
         // The engine of the chosen model, even if other engines have a model with that name.
         let engine = match self.pool.with_key(&engine) {
             Some(engine) => Arc::clone(engine),
-            None => self.pool.find(&request.model, named_by).await?.engine,
+            None => self.find_engine(&request.model, named_by, &rights).await?.engine,
         };
         check_engine_alone(engine.as_ref(), &request.model, &rights)?;
         Ok(RequestTarget::to(engine, Some(reason)).with_outcome_reporter(reporter))
+    }
+
+    /// The engine that has a model. The error names only models that the caller may use.
+    async fn find_engine(
+        &self,
+        model: &str,
+        named_by: NamedBy,
+        rights: &CallerRights,
+    ) -> Result<EngineMatch, EngineError> {
+        let may_use_all = rights.key.is_none() && rights.role == CallerRole::Owner;
+        match self.pool.find(model, named_by).await {
+            Err(EngineError::ModelNotFound { engine, model, .. }) if !may_use_all => {
+                let listed = self.listed_models(rights.clone()).await.unwrap_or_default();
+                let available = listed.into_iter().map(|listed| listed.model.id).collect();
+                Err(EngineError::ModelNotFound { engine, model, available })
+            }
+            found => found,
+        }
     }
 }
 

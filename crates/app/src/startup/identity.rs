@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hob_config::IdentityConfig;
+use hob_config::{EngineName, IdentityConfig};
 use hob_keys::{
     IdentityError, IdentityOptions, IdentityRule, IdentityRules, IdentityService, KeyPlaces, KeyService,
     token_algorithms,
@@ -50,7 +50,9 @@ pub fn identity_options(config: &IdentityConfig) -> Result<Option<IdentityOption
 
 /// The rules, which a running server can replace.
 pub fn identity_rules(config: &IdentityConfig) -> Result<IdentityRules, IdentityError> {
-    let rules = config.rules.iter().map(IdentityRule::read).collect::<Result<_, _>>()?;
+    let known = EngineName::ALL.map(EngineName::as_str);
+    let read = |fields| IdentityRule::read(fields)?.with_known_engines(&known);
+    let rules = config.rules.iter().map(read).collect::<Result<_, _>>()?;
     IdentityRules::new(rules, config.blocked.clone())
 }
 
@@ -103,6 +105,10 @@ mod tests {
             (
                 json!({ "claim": "groups", "value": "x", "memory": ["a/b"] }),
                 "'a/b' is not a name for a collection",
+            ),
+            (
+                json!({ "claim": "groups", "value": "x", "engines": ["nosuch"] }),
+                "unknown engine 'nosuch'; known engines: ollama, vllm",
             ),
             (json!({ "claim": "groups" }), "'claim' and 'value' belong together"),
             (json!({ "role": "owner" }), "cannot give the role 'owner'"),

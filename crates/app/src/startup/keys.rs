@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hob_config::{Config, LimitFailure};
+use hob_config::{Config, EngineName, LimitFailure};
 use hob_core::engine::CLOUD;
 use hob_db::Storage;
 use hob_keys::{CallCost, KeyOptions, KeyService, PriceFn, StoreFailure, key_store};
@@ -16,8 +16,12 @@ pub fn key_service(config: &Config, storage: impl Into<Storage>) -> Arc<KeyServi
         LimitFailure::Refuse => StoreFailure::Refuse,
         LimitFailure::Allow => StoreFailure::Allow,
     };
-    let options =
-        KeyOptions { price: price_of(prices(config)), on_failure, ..KeyOptions::new(key_store(storage)) };
+    let options = KeyOptions {
+        price: price_of(prices(config)),
+        on_failure,
+        engines: EngineName::ALL.map(EngineName::as_str).to_vec(),
+        ..KeyOptions::new(key_store(storage))
+    };
     Arc::new(KeyService::new(options))
 }
 

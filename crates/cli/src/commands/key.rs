@@ -59,7 +59,7 @@ pub fn run(command: KeyCommand) -> Result<ExitCode> {
                 let overlap = Duration::from_secs(overlap);
                 let rotated = keys.rotate(&KeyName::parse(&name)?, overlap, AuditActor::terminal()).await?;
                 print_secret(&rotated, json.into())?;
-                if let Some(until) = rotated.key.previous_until.filter(|until| *until > Timestamp::now()) {
+                if let Some(until) = rotated.key.previous_until {
                     output::note(format_args!(
                         "The old secret is valid until {}.",
                         time::in_full(until, &Zone::system())
@@ -254,6 +254,10 @@ fn facts(key: &ApiKey) -> Vec<(&'static str, String)> {
         ("Limits", Some(limits(key).join(", ")).filter(|limits| !limits.is_empty())),
         ("Created", Some(time::in_full(key.created_at, &zone))),
         ("Expires", key.expires_at.map(|at| time::in_full(at, &zone))),
+        (
+            "Old secret",
+            key.previous_until.map(|until| format!("valid until {}", time::in_full(until, &zone))),
+        ),
     ];
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }

@@ -29,8 +29,14 @@ async fn a_key_is_created_listed_changed_and_revoked_and_its_secret_is_shown_onc
         (&shown["role"], &shown["models"], &shown["usage"][0]["used_usd"]),
         (&json!("member"), &json!(["qwen*", "auto"]), &json!(0.0))
     );
+    home.run(&["key", "rotate", "ana"]).await;
+    let shown = home.run(&["key", "show", "ana"]).await.stdout;
+    let is_shown = |line: &str| line.starts_with("Old secret") && line.contains("valid until ");
+    assert!(shown.lines().any(is_shown), "{shown}");
     let rotated = json_of(&home, &["key", "rotate", "ana", "--overlap", "0", "--json"]).await;
     assert_ne!(rotated["secret"], secret);
+    assert_eq!(rotated["previous_secret_until"], Value::Null);
+    assert!(!home.run(&["key", "show", "ana"]).await.stdout.contains("Old secret"));
     for (word, status) in [("disable", "disabled"), ("enable", "active"), ("revoke", "revoked")] {
         assert_eq!(json_of(&home, &["key", word, "ana", "--json"]).await["status"], status);
     }
@@ -40,11 +46,14 @@ async fn a_key_is_created_listed_changed_and_revoked_and_its_secret_is_shown_onc
     let audit = json_of(&home, &["audit", "list", "--json"]).await;
     let actions: Vec<&str> =
         audit.as_array().expect("a list").iter().filter_map(|entry| entry["action"].as_str()).collect();
-    assert_eq!(actions, ["key.revoke", "key.enable", "key.disable", "key.rotate", "key.create"]);
+    assert_eq!(
+        actions,
+        ["key.revoke", "key.enable", "key.disable", "key.rotate", "key.rotate", "key.create"]
+    );
     let verified = home.run(&["audit", "verify"]).await;
-    assert!(verified.stdout.starts_with("The audit log is unbroken: 5 changes"), "{}", verified.stdout);
+    assert!(verified.stdout.starts_with("The audit log is unbroken: 6 changes"), "{}", verified.stdout);
     let exported = home.run(&["audit", "export"]).await;
-    assert_eq!(exported.stdout.lines().count(), 5);
+    assert_eq!(exported.stdout.lines().count(), 6);
     assert!(!exported.stdout.contains(&secret[20..]), "the log has no secret");
 }
 

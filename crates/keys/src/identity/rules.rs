@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::identity::error::IdentityError;
 use crate::identity::token::Claims;
-use crate::key::{KeyPatch, KeyRole, KeyRules};
+use crate::key::{KeyError, KeyPatch, KeyRole, KeyRules, check_engines};
 
 /// Each is compared with the claims of a new token.
 const MOST_RULES: usize = 256;
@@ -77,6 +77,14 @@ impl IdentityRule {
             .apply(&mut rules, &mut None, Timestamp::UNIX_EPOCH)
             .map_err(|error| wrong(error.to_string()))?;
         Ok(IdentityRule { id: rule_name(fields).into(), condition, role, rules })
+    }
+
+    /// The rule, if it names only known engines.
+    pub fn with_known_engines(self, known: &[&str]) -> Result<Self, IdentityError> {
+        let wrong =
+            |error: KeyError| IdentityError::Rule { rule: self.id.to_string(), reason: error.to_string() };
+        check_engines(self.rules.engines.as_ref(), known).map_err(wrong)?;
+        Ok(self)
     }
 
     fn fits(&self, claims: &Claims) -> bool {

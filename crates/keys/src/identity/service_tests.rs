@@ -13,7 +13,7 @@ use serde_json::{Map, json};
 
 use super::*;
 use crate::identity::rules::IdentityRule;
-use crate::service::KeyOptions;
+use crate::options::KeyOptions;
 use crate::store::{MIGRATIONS, SqliteKeyStore};
 
 const ISSUER: &str = "https://sso.example.org";
@@ -388,16 +388,15 @@ async fn a_proxy_may_sign_with_a_shared_secret() {
 }
 
 async fn spend(spending: &Arc<dyn Spending>, tokens: u64) -> Result<(), LimitKind> {
-    let call =
-        PlannedCall { engine: "ollama", model: "m", prompt_tokens: 0, completion_tokens: Some(tokens) };
-    let reserved = spending.reserve(call).await.map_err(|limit| limit.kind)?;
-    let usage = hob_core::Usage {
+    let call = PlannedCall {
+        engine: "ollama",
+        model: "m",
         prompt_tokens: 0,
-        completion_tokens: tokens,
-        cached_tokens: None,
-        reasoning_tokens: None,
-        load_time: None,
+        completion_tokens: Some(tokens),
+        lowest_completion: None,
     };
+    let reserved = spending.reserve(call).await.map_err(|limit| limit.kind)?;
+    let usage = hob_core::Usage { completion_tokens: tokens, ..hob_core::Usage::default() };
     reserved.settle(usage);
     Ok(())
 }

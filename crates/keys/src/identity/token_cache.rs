@@ -101,7 +101,8 @@ mod tests {
     use super::*;
     use crate::identity::rules::IdentityRule;
     use crate::key::KeyName;
-    use crate::service::{KeyOptions, KeyService};
+    use crate::options::KeyOptions;
+    use crate::service::KeyService;
     use crate::store::{MIGRATIONS, SqliteKeyStore};
 
     fn account() -> Arc<ActiveKey> {

@@ -31,7 +31,7 @@ struct NewKeyBody {
     name: String,
     role: Option<String>,
     #[serde(flatten)]
-    rules: KeyPatch,
+    _rules: KeyPatch,
     #[serde(flatten)]
     unknown: UnknownFields,
 }
@@ -52,6 +52,8 @@ type UnknownFields = BTreeMap<String, IgnoredAny>;
 struct RotateBody {
     /// Seconds for which the old secret stays valid.
     overlap: Option<u64>,
+    #[serde(flatten)]
+    unknown: UnknownFields,
 }
 
 #[derive(Serialize)]
@@ -99,7 +101,9 @@ pub(crate) async fn create(
     let keys = keys_for_owner(&state, request.extensions())?;
     let actor = RequestContext::actor(request.extensions());
     let body = read_json(request, &state.body_reader).await?;
-    let NewKeyBody { name, role, rules, unknown } = read(&body)?;
+    // On its own, so that an error names the field.
+    let rules: KeyPatch = read(&body)?;
+    let NewKeyBody { name, role, unknown, .. } = read(&body)?;
     refuse_unknown(&unknown)?;
     let role = role.as_deref().map_or(Ok(KeyRole::Member), KeyRole::parse)?;
     let new = NewKey { name: KeyName::parse(&name)?, role, rules };
@@ -178,10 +182,11 @@ pub(crate) async fn rotate(
     let keys = keys_for_change(&state, &request)?;
     let (name, actor) = (read_name(name)?, RequestContext::actor(request.extensions()));
     let body = read_json(request, &state.body_reader).await?;
-    let RotateBody { overlap } = match body.bytes.is_empty() {
+    let RotateBody { overlap, unknown } = match body.bytes.is_empty() {
         true => RotateBody::default(),
         false => read(&body)?,
     };
+    refuse_unknown(&unknown)?;
     let overlap = overlap.map_or(ROTATION_OVERLAP, Duration::from_secs);
     Ok(Json(keys.rotate(&name, overlap, actor).await?.into()))
 }
@@ -207,8 +212,7 @@ fn keys_for_change<'a>(state: &'a ServerState, request: &Request) -> Result<&'a 
 fn refuse_unknown(unknown: &UnknownFields) -> Result<(), ApiError> {
     let Some(name) = unknown.keys().next() else { return Ok(()) };
     let shown: String = name.chars().take(60).collect();
-    let message =
-        format!("'{shown}' is not a field of a key that can be set. /openapi.json lists the fields");
+    let message = format!("'{shown}' is not a field of this request. /openapi.json lists the fields");
     Err(ApiError::invalid(shown, message))
 }
 

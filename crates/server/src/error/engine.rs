@@ -12,6 +12,12 @@ const ENGINE_ERROR: &str = "engine_error";
 /// Seconds after which an engine that was started may answer.
 const RETRY_AFTER: u64 = 5;
 
+/// How advice about a missing model begins that only the owner can follow.
+const ALIAS_ADVICE: &str = ". To let another model answer for this name";
+const DOWNLOAD_ADVICE: &str = ". Download it with 'hob model pull";
+/// Where an alias names a model that no engine has.
+const LIST_ADVICE: &str = ". See 'hob model list', then";
+
 /// Whether clients of Anthropic and OpenAI have a name of this kind built in, so that changing the request is not the way out.
 fn is_built_in(model: &str) -> bool {
     ["claude-", "gpt-"].iter().any(|family| model.starts_with(family))
@@ -39,11 +45,10 @@ impl From<EngineError> for ApiError {
             EngineError::ModelNotFound { model, .. } => {
                 let message = if is_built_in(&model) {
                     format!(
-                        "{message}. To let another model answer for this name, add it to [models.aliases] in config.toml and \
-                         restart the server"
+                        "{message}{ALIAS_ADVICE}, add it to [models.aliases] in config.toml and restart the server"
                     )
                 } else if is_short_name(&model) {
-                    format!("{message}. Download it with 'hob model pull {model}'")
+                    format!("{message}{DOWNLOAD_ADVICE} {model}'")
                 } else {
                     message
                 };
@@ -74,6 +79,28 @@ impl ApiError {
     /// The error as this caller can see it. An engine's message can contain addresses and texts of other callers, so strangers
     /// get a short message and the log gets the rest.
     pub(crate) fn for_caller(self, role: CallerRole) -> Self {
+        match role {
+            CallerRole::Member => self.for_member().without_engine_details(role),
+            CallerRole::Owner | CallerRole::Stranger | CallerRole::ChannelSender => {
+                self.without_engine_details(role)
+            }
+        }
+    }
+
+    /// The same with advice that a member can follow.
+    fn for_member(self) -> Self {
+        let advice = [ALIAS_ADVICE, DOWNLOAD_ADVICE, LIST_ADVICE];
+        match advice.into_iter().find_map(|advice| self.message.find(advice)) {
+            Some(end) if self.code == Some("model_not_found") => {
+                let what = &self.message[..end];
+                let message = format!("{what}. Ask the owner of this server for this model");
+                ApiError { message, ..self }
+            }
+            _ => self,
+        }
+    }
+
+    fn without_engine_details(self, role: CallerRole) -> Self {
         if self.kind != ENGINE_ERROR || role.may_see_engine_details() {
             return self;
         }

@@ -56,7 +56,7 @@ pub(crate) async fn tags(
     let listed = state.system.listed_models(rights.clone()).await;
     let listed =
         listed.map_err(|error| ApiError::from(error).for_caller(role).in_format(ErrorFormat::Ollama))?;
-    let of_hob = names_of_hob(&state, &listed, &rights).into_iter().map(name_of_hob);
+    let of_hob = names_of_hob(&state, &listed, &rights).await.into_iter().map(name_of_hob);
     let models = listed.iter().cloned().chain(of_hob).map(|listed| ModelEntry::new(&listed)).collect();
     Ok(Json(ModelEntries { models }).into_response())
 }
@@ -94,7 +94,7 @@ pub(crate) async fn show(
             Some(listed) => state.system.described_model(listed).await,
             None => {
                 let listed = state.system.listed_models(rights.clone()).await?;
-                let names = names_of_hob(&state, &listed, &rights);
+                let names = names_of_hob(&state, &listed, &rights).await;
                 let name =
                     names.into_iter().find(|name| *name == state.system.meant_by(&model)).map(name_of_hob);
                 name.ok_or_else(|| ApiError::no_such_model(&model).for_missing_model(&requested))?

@@ -34,7 +34,7 @@ pub(crate) async fn list(
         .await
         .map_err(|error| ApiError::from(error).for_caller(role))?;
     let default = state.system.default_among(&listed).await;
-    let of_hob = names_of_hob(&state, &listed, &rights);
+    let of_hob = names_of_hob(&state, &listed, &rights).await;
     let models = listed
         .into_iter()
         .enumerate()
@@ -45,12 +45,14 @@ pub(crate) async fn list(
 
 /// The names that stand for a choice of Hob, for clients that offer only listed models. They come last, because some clients use
 /// the first entry. A name that is a model's belongs to the model, and without a model that answers there is nothing to choose.
-pub(crate) fn names_of_hob(
+pub(crate) async fn names_of_hob(
     state: &ServerState,
     listed: &[ListedModel],
     rights: &CallerRights,
 ) -> Vec<&'static str> {
-    if !listed.iter().any(|listed| listed.model.kind == ModelKind::Text) {
+    let is_answered = listed.iter().any(|listed| listed.model.kind == ModelKind::Text);
+    // A key that names only `auto` sees no model, but Hob can choose one for it.
+    if !is_answered && !state.system.can_choose_for(rights).await {
         return Vec::new();
     }
     let agent = state.system.agent().map(|_| AGENT_MODEL);

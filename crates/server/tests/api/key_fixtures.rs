@@ -17,8 +17,13 @@ use tempfile::TempDir;
 use crate::support::TestServer;
 
 pub fn key_service() -> Arc<KeyService> {
+    Arc::new(KeyService::new(key_options()))
+}
+
+/// Keys in memory.
+pub fn key_options() -> KeyOptions {
     let database = Database::in_memory(&[hob_keys::MIGRATIONS]).unwrap();
-    Arc::new(KeyService::new(KeyOptions::new(Arc::new(SqliteKeyStore::new(database)))))
+    KeyOptions::new(Arc::new(SqliteKeyStore::new(database)))
 }
 
 /// A server with keys, tasks and stored responses.

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::routes::routes;
-use super::{Team, answer, get, request};
+use super::{Team, answer, get, post, request};
 use crate::client::asking;
 use crate::fixtures::loopback_config;
 use crate::support::TestServer;
@@ -110,4 +110,36 @@ async fn no_route_gives_a_member_a_model_that_its_key_does_not_allow() {
         engine.loaded().len(),
     ];
     assert_eq!(reached, [0; 4], "the engine was not asked");
+}
+
+#[tokio::test]
+async fn a_key_for_auto_alone_sees_auto_in_the_lists() {
+    let team = Team::new();
+    let server = TestServer::start_parts(team.parts(), loopback_config()).await;
+    let ana = team.member("ana", json!({ "models": ["auto"] })).await;
+    for (path, entries, id) in [("/v1/models", "data", "id"), ("/api/tags", "models", "name")] {
+        let (status, list) = get(&server, path, &ana).await;
+        assert_eq!(status, 200, "{list}");
+        let entries = list[entries].as_array().unwrap();
+        let ids: Vec<&str> = entries.iter().map(|entry| entry[id].as_str().unwrap()).collect();
+        assert_eq!(ids.iter().map(|id| id.trim_end_matches(":latest")).collect::<Vec<_>>(), ["auto"]);
+    }
+}
+
+#[tokio::test]
+async fn the_error_for_an_unknown_model_names_only_what_the_key_allows_and_whom_to_ask() {
+    let team = Team::new();
+    let server = TestServer::start_parts(team.parts(), loopback_config()).await;
+    let ana = team.member("ana", json!({ "models": ["qwen*"] })).await;
+    let (status, refused) =
+        post(&server, "/v1/chat/completions", &ana, &asking(json!({ "model": "gpt-4" }))).await;
+    assert_eq!(
+        (status, refused["error"]["message"].as_str()),
+        (
+            404,
+            Some(
+                "scripted has no model 'gpt-4'; it has qwen3:8b. Ask the owner of this server for this model"
+            )
+        )
+    );
 }

@@ -47,7 +47,7 @@ async fn a_task_of_a_member_spends_from_its_key_until_the_budget_is_used_up() {
     assert_eq!(run(&server, &task, &ana).await["outcome"], "succeeded");
     // What the engine says: 3 tokens read, 2 written.
     assert_eq!(team.used("ana").await, 5);
-    let less = serde_json::from_value(json!({ "budgets": ["10 tokens/month"] })).unwrap();
+    let less = serde_json::from_value(json!({ "budgets": ["6 tokens/month"] })).unwrap();
     team.keys.patch(&key_name("ana"), less, AuditActor::terminal()).await.unwrap();
     let refused = run(&server, &task, &ana).await;
     assert_eq!(refused["outcome"], "failed", "{refused}");

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use hob_core::Engine;
+use hob_core::token_estimate::prompt_tokens;
+use hob_engines::Style;
 use hob_keys::{KeyRole, KeyService};
 use hob_server::ServerParts;
-use hob_testkit::ScriptedEngine;
+use hob_testkit::{Hold, ScriptedEngine};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -12,8 +15,9 @@ use tempfile::TempDir;
 use crate::admin::openapi::{assert_fits, document_of};
 use crate::client::asking;
 use crate::fixtures::{NetworkServer, loopback_config, parts, parts_reached_from_network};
-use crate::key_fixtures::{create_key, get, key_parts, key_service, message, post, send};
-use crate::support::TestServer;
+use crate::key_fixtures::{create_key, get, key_options, key_parts, key_service, message, post, send};
+use crate::limits::concurrency_limit::{first_held, streaming};
+use crate::support::{TestServer, engine_at};
 
 struct KeyServer {
     _home: TempDir,
@@ -80,6 +84,42 @@ async fn the_owner_creates_changes_and_revokes_keys_over_http() {
     let changed = send(&server.http, Method::PATCH, "/v1/keys/b", "", Some(misspelt)).await;
     assert_eq!(changed.status(), 400);
     server.keys.audit().verify().unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_wrong_value_is_refused_with_the_name_of_its_field() {
+    let (home, mut options) = (tempfile::tempdir().unwrap(), key_options());
+    options.engines = vec!["ollama", "vllm"];
+    let keys = Arc::new(KeyService::new(options));
+    let server = TestServer::start_parts(two_model_parts(&home, &keys), loopback_config()).await;
+    create_key(&keys, "ana", KeyRole::Member, json!({})).await;
+    let wrong = [
+        (json!({ "requests_per_minute": "many" }), "requests_per_minute", "expected a whole number"),
+        (json!({ "parallel": -1 }), "parallel", "of 0 or more, got the number -1"),
+        (json!({ "cloud": 1 }), "cloud", "expected true or false"),
+        (
+            json!({ "engines": ["ollama", "nosuch"] }),
+            "engines",
+            "unknown engine 'nosuch'; known engines: ollama, vllm",
+        ),
+    ];
+    for (fields, param, words) in wrong {
+        let mut new = fields.clone();
+        new["name"] = json!("ben");
+        let created = send(&server, Method::POST, "/v1/keys", "", Some(new)).await;
+        let changed = send(&server, Method::PATCH, "/v1/keys/ana", "", Some(fields)).await;
+        for response in [created, changed] {
+            assert_eq!(response.status(), 400, "{param}");
+            let refused: Value = response.json().await.unwrap();
+            assert_eq!(refused["error"]["param"], param, "{refused}");
+            assert!(message(&refused).contains(words), "{refused}");
+        }
+    }
+    for (fields, param) in [(json!({ "overlap": "long" }), "overlap"), (json!({ "overlaps": 0 }), "overlaps")]
+    {
+        let (status, refused) = post(&server, "/v1/keys/ana/rotate", "", fields).await;
+        assert_eq!((status, &refused["error"]["param"]), (400, &json!(param)), "{refused}");
+    }
 }
 
 #[tokio::test]
@@ -176,6 +216,26 @@ async fn a_key_without_enough_left_is_refused_before_the_engine_is_asked() {
 }
 
 #[tokio::test]
+async fn a_request_without_max_tokens_gets_what_its_key_has_left() {
+    let (home, keys) = (tempfile::tempdir().unwrap(), key_service());
+    let engine = Arc::new(ScriptedEngine::saying(&["Hel", "lo"]));
+    let parts = key_parts(&home, &keys, parts(Arc::clone(&engine) as Arc<dyn Engine>));
+    let server = TestServer::start_parts(parts, loopback_config()).await;
+    let limits = [json!({ "tokens_per_minute": 40 }), json!({ "budgets": ["40 tokens/month"] })];
+    for (name, rules) in ["ana", "ben"].into_iter().zip(limits) {
+        let secret = create_key(&keys, name, KeyRole::Member, rules).await;
+        let ask = asking(json!({ "model": "m" }));
+        let (status, answer) = post(&server, "/v1/chat/completions", &secret, ask).await;
+        assert_eq!(status, 200, "{answer}");
+        let request = engine.requests().pop().unwrap();
+        let most = request.max_tokens().map(u64::from);
+        assert_eq!(most, Some(40 - prompt_tokens(&request)), "{name}");
+        let ask = asking(json!({ "model": "m", "max_tokens": 1_024 }));
+        assert_eq!(post(&server, "/v1/chat/completions", &secret, ask).await.0, 429, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn a_stream_that_has_ended_leaves_room_for_the_next_request() {
     let server = start().await;
     let secret = create_key(&server.keys, "ana", KeyRole::Member, json!({ "parallel": 1 })).await;
@@ -192,6 +252,31 @@ async fn a_stream_that_has_ended_leaves_room_for_the_next_request() {
         assert_eq!(stream.status(), 200);
         assert!(stream.text().await.unwrap().ends_with("[DONE]\n\n"));
     }
+}
+
+#[tokio::test]
+async fn a_request_over_the_parallel_limit_is_refused_while_a_stream_runs() {
+    let (home, keys, hold) = (tempfile::tempdir().unwrap(), key_service(), Hold::new());
+    let fake = first_held(&hold).await;
+    let parts = key_parts(&home, &keys, parts(engine_at(&fake, Style::VLLM)));
+    let server = TestServer::start_parts(parts, loopback_config()).await;
+    let secret = create_key(&keys, "ana", KeyRole::Member, json!({ "parallel": 1 })).await;
+    let ask = async || send(&server, Method::POST, "/v1/chat/completions", &secret, Some(streaming())).await;
+    let first = ask().await;
+    assert_eq!(first.status(), 200);
+    let refused = ask().await;
+    assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (429, &"1".parse().unwrap()));
+    let refused: Value = refused.json().await.unwrap();
+    assert_eq!(
+        (refused["error"]["code"].as_str(), message(&refused)),
+        (
+            Some("rate_limit_exceeded"),
+            "the key 'ana' may have 1 requests at once, and they are running. Try again when one of them has ended"
+        )
+    );
+    hold.release();
+    assert!(first.text().await.unwrap().ends_with("data: [DONE]\n\n"));
+    assert_eq!(ask().await.status(), 200);
 }
 
 #[tokio::test]

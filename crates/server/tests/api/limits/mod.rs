@@ -1,7 +1,7 @@
 //! Limits on what callers can use. Each one is an error that names the limit.
 
 mod body;
-mod concurrency_limit;
+pub mod concurrency_limit;
 mod connections;
 mod json_values;
 mod key_backoff;
