@@ -208,8 +208,9 @@ async fn a_call_without_an_answer_that_a_provider_may_charge_for_keeps_its_reser
     ] {
         let ends = Reservations::default();
         let what = format!("{failure:?}");
-        let script = move |_: &GenerateRequest| failure.clone().map(Err).into_iter().collect();
-        let (engine, _log) = recorded_for(ScriptedEngine::new(script), Some(paid_from(&ends)));
+        let failure = Mutex::new(failure);
+        let engine = ScriptedEngine::new(move |_| failure.lock().take().map(Err).into_iter().collect());
+        let (engine, _log) = recorded_for(engine, Some(paid_from(&ends)));
         let _: Vec<_> = engine.stream(&asking()).await.unwrap().deltas.collect().await;
         assert_eq!(*ends.0.lock(), [expected], "{what}");
     }
