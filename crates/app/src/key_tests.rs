@@ -9,8 +9,9 @@ use hob_agents::builtin::{Llm, LlmOptions};
 use hob_config::{Config, MemoryBackendName};
 use hob_core::tool::OWNER_TOOLS;
 use hob_core::{
-    AgentPreference, AnswerDefaults, AskError, Caller, CallerRole, Engine, EngineError, EventBus,
-    GenerateRequest, KeyRing, LimitKind, Message, Permit, Reach, RequestSource, Role, RunEvents, Tool,
+    AgentPreference, AnswerDefaults, AskError, Caller, CallerRole, DetokenizeRequest, EmbedRequest, Engine,
+    EngineError, EventBus, GenerateRequest, KeyRing, LimitKind, Message, Permit, Reach, RequestSource, Role,
+    RunEvents, TokenizeInput, TokenizeRequest, Tool,
 };
 use hob_db::Database;
 use hob_keys::{
@@ -152,6 +153,53 @@ async fn messages_of_a_channel_spend_from_the_key_of_the_channel() {
     let other_model = GenerateRequest { model: "other".into(), ..question(1) };
     let refused = team.system.complete(other_model, &sender).await;
     assert!(refused.is_err(), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_key_without_the_cloud_gets_no_vectors_from_the_cloud() {
+    let team = team(json!({ "cloud": false })).await;
+    let allowed: KeyPatch = serde_json::from_value(json!({ "cloud": true })).unwrap();
+    let eva = NewKey { name: KeyName::parse("eva").unwrap(), role: KeyRole::Member, rules: allowed };
+    team.keys.create(eva, AuditActor::terminal()).await.unwrap();
+    let request =
+        EmbedRequest { model: "e".into(), inputs: vec!["gate".to_owned()].into(), ..EmbedRequest::default() };
+    for (key, vectors) in [("cloud", false), ("vllm", true)] {
+        let engine = Arc::new(ScriptedEngine::saying(&[]).called(key));
+        let memory = ChargedEngine(Arc::clone(&engine) as Arc<dyn Engine>);
+        let made = team.system.charged_to(team.keys.grant("ana", None), memory.embed(&request)).await;
+        assert_eq!((made.is_ok(), engine.embed_requests().len()), (vectors, usize::from(vectors)), "{key}");
+        if let Err(refusal) = made {
+            assert!(refusal.to_string().contains("the key 'ana' may not use the cloud"), "{refusal}");
+        }
+        team.system.charged_to(team.keys.grant("eva", None), memory.embed(&request)).await.unwrap();
+        memory.embed(&request).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn turning_text_into_tokens_and_back_counts_as_a_request() {
+    let team = team(json!({ "parallel": 1 })).await;
+    let text = || TokenizeRequest {
+        model: "m".into(),
+        input: TokenizeInput::Conversation(Box::new(question(1))),
+        pieces: false,
+    };
+    let tokens = || DetokenizeRequest { model: "m".into(), tokens: vec![104, 105] };
+    team.system.tokenize(text(), &task()).await.unwrap();
+    assert_eq!(team.system.detokenize(tokens(), &task()).await.unwrap(), "hi");
+    let spending = team.keys.grant("ana", None).unwrap().spending.clone().unwrap();
+    let running = spending.begin_request().await.unwrap();
+    let refused = [
+        team.system.tokenize(text(), &task()).await.err(),
+        team.system.detokenize(tokens(), &task()).await.err(),
+        team.system.count_tokens(question(1), &task()).await.err(),
+    ];
+    for refusal in refused {
+        let Some(AskError::Limit(limit)) = refusal else { panic!("{refusal:?}") };
+        assert_eq!(limit.kind, LimitKind::Parallel);
+    }
+    drop(running);
+    team.system.count_tokens(question(1), &task()).await.unwrap();
 }
 
 /// The key of an owner, because only its agents read the memory.

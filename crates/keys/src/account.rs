@@ -58,9 +58,11 @@ impl Meter {
         Meter { quota, source, window: i64::MIN, end: i64::MIN, share: 0, taken: 0, refused: None }
     }
 
-    /// Begins another window when that of before is over. A clock that was put back stays in the window.
+    /// Begins another window when that of before is over. A clock that was put back a little stays in the window; one that was far ahead
+    /// by mistake, by more than a period, does not.
     fn roll(&mut self, now: Timestamp) {
-        if now.as_second() < self.end {
+        let earliest = self.window.saturating_sub(self.end.saturating_sub(self.window));
+        if (earliest..self.end).contains(&now.as_second()) {
             return;
         }
         self.window = self.quota.period.window(now);
@@ -185,7 +187,7 @@ impl Account {
             meter.roll(now);
             let (reserved, used) = (reserved.of(meter.quota.unit), used.of(meter.quota.unit));
             let window = meter.quota.period.window(reserved_at);
-            let is_current = window >= meter.window;
+            let is_current = window == meter.window;
             if used <= reserved {
                 // What is left of a window that is over is of no use.
                 if is_current {

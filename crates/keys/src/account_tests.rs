@@ -44,6 +44,18 @@ fn a_limit_of_this_process_is_full_again_in_the_next_window() {
 }
 
 #[test]
+fn a_clock_that_was_far_ahead_does_not_keep_a_limit_used_up() {
+    let mut account = account(&[(PER_MINUTE, ShareSource::Own)]);
+    let left = |account: &mut Account, seconds| {
+        account.per_minute(Unit::Tokens, after(seconds)).map(|state| (state.left, state.resets_in))
+    };
+    account.reserve(tokens(100), after(86_400)).expect("reserved");
+    // Put back by up to a minute, the window stays.
+    assert_eq!(left(&mut account, 86_340), Some((0, Duration::from_secs(120))));
+    assert_eq!(left(&mut account, 10), Some((100, Duration::from_secs(50))));
+}
+
+#[test]
 fn what_was_reserved_and_not_used_is_free_again() {
     let mut account = account(&[(PER_MINUTE, ShareSource::Own)]);
     account.reserve(tokens(100), noon()).expect("reserved");

@@ -138,6 +138,14 @@ impl KeyService {
         Ok(())
     }
 
+    /// Reads the keys after a change of this process, which is made even if they cannot be read now: the caller gets its result, such as
+    /// a secret that cannot be shown later, and the next look reads them. Blocks.
+    fn load_after_change(&self) {
+        if let Err(error) = self.load() {
+            tracing::warn!(%error, "a change of a key has no effect here until the keys can be read again");
+        }
+    }
+
     /// Follows the changes of other processes, settles with the store, and deletes old windows.
     async fn follow(self: &Arc<Self>) {
         let mut watch = None;
@@ -350,10 +358,7 @@ impl KeyService {
             if !this.parts.store.insert(&stored, &event)? {
                 return Err(KeyError::NameTaken { name: stored.key.name.to_string() });
             }
-            // The key is stored, and its secret cannot be shown later. The keys are read again soon.
-            if let Err(error) = this.load() {
-                tracing::warn!(%error, "a new key is not valid here until the keys can be read again");
-            }
+            this.load_after_change();
             Ok(CreatedKey { key: stored.key, secret })
         })
         .await
@@ -444,7 +449,7 @@ impl KeyService {
                 KeyStatus::Active | KeyStatus::Disabled => change(stored),
             };
             let stored = this.parts.store.change(&name, &mut checked, &event)?;
-            this.load()?;
+            this.load_after_change();
             Ok(stored.key.shown_at(this.now()))
         })
         .await

@@ -412,6 +412,26 @@ async fn limits_that_cannot_be_read_refuse_or_allow_as_configured() {
 }
 
 #[tokio::test]
+async fn a_change_is_made_and_its_secret_shown_although_the_keys_cannot_be_read_again() {
+    let database = Database::in_memory(MIGRATED).expect("opened");
+    let keys = keys_over(database.clone());
+    keys.create("ana", KeyPatch::default()).await;
+    keys.create("ben", KeyPatch::default()).await;
+    let set_rules = |rules: &'static str| {
+        let sql = format!("UPDATE api_key SET rules = {rules} WHERE name = 'ben'");
+        database.write(|transaction| transaction.execute_batch(&sql)).expect("changed");
+    };
+    set_rules("rules || 'not rules'");
+    assert!(keys.service.reload().await.is_err());
+    let overlap = Duration::from_secs(60);
+    let rotated = keys.service.rotate(&name("ana"), overlap, AuditActor::terminal()).await.expect("rotated");
+    assert!(!keys.is_valid(&rotated.secret), "the keys are those of before");
+    set_rules("replace(rules, 'not rules', '')");
+    keys.service.reload().await.expect("read");
+    assert!(keys.is_valid(&rotated.secret));
+}
+
+#[tokio::test]
 async fn every_change_of_a_key_is_in_the_audit_log_without_its_secret() {
     let keys = keys();
     let secret = keys.create("ana", KeyPatch::default()).await.secret;

@@ -16,6 +16,8 @@ pub use http_client::{
     USER_AGENT, http_client,
 };
 pub use interfaces::network_addresses;
-pub use local_address::{BindAddress, is_loopback, is_on_this_machine, is_own_address};
+pub use local_address::{
+    BindAddress, is_loopback, is_on_this_machine, is_own_address, stays_on_this_machine,
+};
 pub use server_tls::{CertificateChange, CertificateError, CertificateFiles, ServerCertificate, TlsSocket};
 pub use tls::install_crypto;

@@ -1,6 +1,6 @@
 //! Addresses of this machine and of Hob's own server. Pure: resolves no name and opens no connection.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
 use url::{Host, Url};
 
@@ -46,6 +46,18 @@ pub fn is_own_address(engine_url: &str, bind: &BindAddress) -> bool {
 pub fn is_on_this_machine(engine_url: &str) -> bool {
     let url = Url::parse(engine_url).ok();
     url.as_ref().and_then(Url::host).map(HostAddress::of_url) == Some(HostAddress::Here)
+}
+
+/// Whether a connection to the address stays on this machine: it is a loopback address, or an IP address that this machine has. A host
+/// name can belong to any machine.
+pub fn stays_on_this_machine(url: &str) -> bool {
+    let url = Url::parse(url).ok();
+    match url.as_ref().and_then(Url::host).map(HostAddress::of_url) {
+        Some(HostAddress::Here) => true,
+        // Only an address of this machine can be bound.
+        Some(HostAddress::Outside(ip)) => UdpSocket::bind((ip, 0)).is_ok(),
+        Some(HostAddress::Named(_)) | None => false,
+    }
 }
 
 /// The kind of host in an address.
@@ -115,6 +127,18 @@ mod tests {
         assert!(own("http://box.lan:8000", "Box.lan"));
         // A machine's own name often means its inner address.
         assert!(own("http://localhost:8000", "box.lan"));
+    }
+
+    #[test]
+    fn a_connection_to_a_name_or_to_an_address_of_another_machine_leaves_this_one() {
+        for url in ["https://localhost:8000", "https://127.0.0.1:8000", "https://[::1]:8000"] {
+            assert!(stays_on_this_machine(url), "{url}");
+        }
+        // The IP addresses are reserved for examples, so no machine has them.
+        for url in ["https://box.lan:8000", "https://192.0.2.7:8000", "https://[2001:db8::7]:8000", "", "::x"]
+        {
+            assert!(!stays_on_this_machine(url), "{url}");
+        }
     }
 
     #[test]

@@ -140,7 +140,20 @@ impl InferenceInProgress {
 
     pub(crate) fn fail(&mut self, error: &EngineError) {
         self.span.fail(error_type(error));
+        if matches!(error, EngineError::Timeout { .. } | EngineError::Interrupted { .. }) {
+            self.keep_reservation();
+        }
         self.settle(InferenceEnd::Failed(error.to_string()));
+    }
+
+    /// Counts all that is reserved for a question that went out and has no answer: a provider may have written one, and charges for it.
+    fn keep_reservation(&mut self) {
+        if self.first_token.is_none()
+            && self.usage.is_none()
+            && let Some(reservation) = self.reservation.take()
+        {
+            reservation.keep();
+        }
     }
 
     fn settle(&mut self, ending: InferenceEnd) {
@@ -152,7 +165,7 @@ impl InferenceInProgress {
         self.end_span(&ending, usage);
         if let Some(reservation) = self.reservation.take() {
             match (&ending, self.first_token, self.usage) {
-                // An engine that failed before it answered used nothing.
+                // An engine that refused, or that was not reached, used nothing.
                 (InferenceEnd::Failed(_), None, None) => drop(reservation),
                 // It may have written a whole answer, which a provider charges for.
                 (InferenceEnd::Cancelled, None, None) => reservation.keep(),
@@ -264,6 +277,7 @@ impl Stream for RecordedStream {
             Some(Err(error)) => this.inference.fail(error),
             None => {
                 this.inference.span.fail("interrupted");
+                this.inference.keep_reservation();
                 this.inference.settle(InferenceEnd::Failed("it ended without a finish".to_owned()));
             }
         }

@@ -1,5 +1,8 @@
 use futures::StreamExt;
-use hob_core::{Delta, FinishReason, Message, RequestSource, Role, RunEvents};
+use hob_core::{
+    CallReservation, CallerRole, CollectionSet, Delta, FinishReason, KeyGrant, LimitReached, Message, Reach,
+    RequestSource, Role, RunEvents, RunningRequest, Spending,
+};
 use hob_testkit::ScriptedEngine;
 use parking_lot::Mutex;
 
@@ -24,7 +27,62 @@ impl Notebook {
     }
 }
 
+/// Notes how each reservation ends.
+#[derive(Clone, Default)]
+struct Reservations(Arc<Mutex<Vec<&'static str>>>);
+
+#[async_trait]
+impl Spending for Reservations {
+    async fn begin_request(&self) -> Result<RunningRequest, LimitReached> {
+        Ok(RunningRequest(Box::new(())))
+    }
+
+    async fn reserve(&self, _call: PlannedCall<'_>) -> Result<Box<dyn CallReservation>, LimitReached> {
+        Ok(Box::new(Reserved { ends: self.clone(), how: "given back" }))
+    }
+}
+
+struct Reserved {
+    ends: Reservations,
+    how: &'static str,
+}
+
+impl CallReservation for Reserved {
+    fn settle(mut self: Box<Self>, _usage: Usage) {
+        self.how = "settled";
+    }
+
+    fn keep(mut self: Box<Self>) {
+        self.how = "kept";
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.ends.0.lock().push(self.how);
+    }
+}
+
+fn paid_from(spending: &Reservations) -> Arc<KeyGrant> {
+    Arc::new(KeyGrant {
+        name: "ana".into(),
+        rule: None,
+        role: CallerRole::Member,
+        models: None,
+        engines: None,
+        cloud: true,
+        reach: Reach::Pure,
+        tools: None,
+        memory: CollectionSet::none(),
+        spending: Some(Arc::new(spending.clone())),
+    })
+}
+
 fn recorded(engine: ScriptedEngine) -> (RecordedEngine, Arc<Notebook>) {
+    recorded_for(engine, None)
+}
+
+fn recorded_for(engine: ScriptedEngine, key: Option<Arc<KeyGrant>>) -> (RecordedEngine, Arc<Notebook>) {
     let log = Arc::new(Notebook::default());
     let context = RecordContext {
         run: "run".into(),
@@ -33,7 +91,7 @@ fn recorded(engine: ScriptedEngine) -> (RecordedEngine, Arc<Notebook>) {
         events: RunEvents::without_subscribers(),
         recorder: Recorder::to(Arc::clone(&log) as Arc<dyn InferenceLog>),
         trace_parent: None,
-        key: None,
+        key,
         end_user: None,
         tally: None,
     };
@@ -123,6 +181,39 @@ async fn failures_are_recorded_before_and_in_the_middle_of_an_answer() {
     let failed = InferenceEnd::Failed("scripted broke off its answer: cable".into());
     let endings: Vec<InferenceEnd> = log.endings().into_iter().map(|(ending, ..)| ending).collect();
     assert_eq!(endings, [failed.clone(), failed]);
+}
+
+#[tokio::test]
+async fn a_call_without_an_answer_that_a_provider_may_charge_for_keeps_its_reservation() {
+    let engine = || "scripted".to_owned();
+    let after = std::time::Duration::from_secs(1);
+    let refused = EngineError::Refused {
+        engine: engine(),
+        status: 500,
+        message: "no".into(),
+        code: None,
+        param: None,
+        retry_after: None,
+    };
+    for (failure, expected) in [
+        (Some(EngineError::Timeout { engine: engine(), after }), "kept"),
+        (Some(EngineError::Interrupted { engine: engine(), reason: "cable".into() }), "kept"),
+        // A stream that ends without a word.
+        (None, "kept"),
+        (Some(refused), "given back"),
+        (
+            Some(EngineError::Unreachable { engine: engine(), address: "a".into(), reason: "b".into() }),
+            "given back",
+        ),
+    ] {
+        let ends = Reservations::default();
+        let what = format!("{failure:?}");
+        let failure = Mutex::new(failure);
+        let engine = ScriptedEngine::new(move |_| failure.lock().take().map(Err).into_iter().collect());
+        let (engine, _log) = recorded_for(engine, Some(paid_from(&ends)));
+        let _: Vec<_> = engine.stream(&asking()).await.unwrap().deltas.collect().await;
+        assert_eq!(*ends.0.lock(), [expected], "{what}");
+    }
 }
 
 #[tokio::test]

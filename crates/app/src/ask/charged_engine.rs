@@ -7,8 +7,10 @@ use std::future::Future;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use hob_core::engine::CLOUD;
 use hob_core::{
-    EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo,
+    CallerRights, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation,
+    GenerationStream, ModelInfo,
 };
 use hob_telemetry::{RecordContext, RecordedEngine};
 
@@ -39,7 +41,10 @@ impl Engine for ChargedEngine {
 
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
         match RUN.try_with(Arc::clone) {
-            Ok(context) => RecordedEngine::new(Arc::clone(&self.0), context).embed(request).await,
+            Ok(context) => {
+                check_cloud(self.0.key(), &context)?;
+                RecordedEngine::new(Arc::clone(&self.0), context).embed(request).await
+            }
             Err(_) => self.0.embed(request).await,
         }
     }
@@ -71,4 +76,18 @@ impl Engine for ChargedEngine {
     async fn prepare(&self, model: &str) -> Result<(), EngineError> {
         self.0.prepare(model).await
     }
+}
+
+/// Refuses the cloud to a key that may not use it. The memory chose the engine, so no other check has seen it. The field is the one of a
+/// search; passages for a question are then found by words.
+fn check_cloud(engine: &str, context: &RecordContext) -> Result<(), EngineError> {
+    let Some(key) = context.key.as_ref().filter(|_| engine == CLOUD) else { return Ok(()) };
+    if (CallerRights { role: key.role, key: Some(Arc::clone(key)) }).may_use_cloud() {
+        return Ok(());
+    }
+    let hint = format!(
+        "the key '{}' may not use the cloud, and the memory's embedding model is there. Search by words, with the backend 'sqlite'",
+        key.name
+    );
+    Err(EngineError::Unsupported { engine: engine.to_owned(), field: "backend".to_owned(), hint: Some(hint) })
 }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::Stream;
+use futures::stream::BoxStream;
 use hob_core::tool::{MEMORY_SEARCH_TOOLS, OWNER_TOOLS};
-use hob_core::{AskError, Caller, CallerRole, Delta, DeltaStream, EngineError, KeyGrant, RunningRequest};
+use hob_core::{AskError, Caller, CallerRole, KeyGrant, RunningRequest};
 
 use super::AskService;
 
@@ -56,26 +57,29 @@ pub(super) fn with_key(caller: &Caller, key: Arc<KeyGrant>) -> Caller {
 }
 
 /// A stream whose request counts as running until it ends or is dropped.
-pub(super) struct CountedStream {
-    deltas: DeltaStream,
+pub(super) struct CountedStream<T> {
+    items: BoxStream<'static, T>,
     running: Option<RunningRequest>,
 }
 
-impl CountedStream {
-    pub(super) fn wrap(deltas: DeltaStream, running: Option<RunningRequest>) -> DeltaStream {
+impl<T: 'static> CountedStream<T> {
+    pub(super) fn wrap(
+        items: BoxStream<'static, T>,
+        running: Option<RunningRequest>,
+    ) -> BoxStream<'static, T> {
         match running {
-            None => deltas,
-            running => Box::pin(CountedStream { deltas, running }),
+            None => items,
+            running => Box::pin(CountedStream { items, running }),
         }
     }
 }
 
-impl Stream for CountedStream {
-    type Item = Result<Delta, EngineError>;
+impl<T> Stream for CountedStream<T> {
+    type Item = T;
 
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
         let this = self.get_mut();
-        let next = std::task::ready!(this.deltas.as_mut().poll_next(context));
+        let next = std::task::ready!(this.items.as_mut().poll_next(context));
         if next.is_none() {
             this.running = None;
         }

@@ -1,11 +1,13 @@
 //! Sound and pictures, passed on to the engine that has the model.
 
-use hob_core::{AnswerWarning, AskError, Caller, Engine, EngineError, MediaAnswer, MediaRequest};
+use hob_core::{
+    AnswerWarning, AskError, Caller, Engine, EngineError, MediaAnswer, MediaRequest, RunningRequest,
+};
 use hob_telemetry::trace::{end_with, request_span, under};
 
 use super::AskService;
 use crate::ask::caller_policy::{admit_media, check_engine};
-use crate::ask::key_admission::Admitted;
+use crate::ask::key_admission::{Admitted, CountedStream};
 
 /// An answer in progress, with its engine and model.
 pub struct MediaAnswered {
@@ -15,13 +17,25 @@ pub struct MediaAnswered {
     pub warnings: Vec<AnswerWarning>,
 }
 
+impl MediaAnswered {
+    /// The same, whose request counts as running until the answer ends.
+    fn counted(self, running: Option<RunningRequest>) -> Self {
+        let MediaAnswer { content_type, body } = self.answer;
+        MediaAnswered {
+            answer: MediaAnswer { content_type, body: CountedStream::wrap(body, running) },
+            ..self
+        }
+    }
+}
+
 impl AskService {
     /// Passes a request on to the engine that has its model. There is no default model for sound and pictures.
     pub async fn media(&self, request: MediaRequest, caller: &Caller) -> Result<MediaAnswered, AskError> {
         let mut span = request_span(&self.recorder.tracer, caller, &request.model);
-        // A request for sound or pictures counts as running until its answer begins.
         let answered = match self.admitted(under(caller, &span)).await {
-            Ok(Admitted { caller, running: _running }) => self.passed_on(request, &caller).await,
+            Ok(Admitted { caller, running }) => {
+                self.passed_on(request, &caller).await.map(|answered| answered.counted(running))
+            }
             Err(error) => Err(error),
         };
         end_with(&mut span, &answered);
@@ -44,5 +58,35 @@ fn without_list(error: EngineError) -> EngineError {
             EngineError::ModelNotFound { engine, model, available: Vec::new() }
         }
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures::{StreamExt, stream};
+
+    use super::*;
+
+    fn answered(running: &Arc<()>) -> MediaAnswered {
+        let body = Box::pin(stream::iter([Ok::<_, EngineError>(vec![1_u8]), Ok(vec![2])]));
+        let answer = MediaAnswer { content_type: None, body };
+        let answered = MediaAnswered { engine: "vllm".into(), answer, warnings: Vec::new() };
+        answered.counted(Some(RunningRequest(Box::new(Arc::clone(running)))))
+    }
+
+    #[tokio::test]
+    async fn a_request_for_sound_counts_as_running_until_its_answer_ends() {
+        let running = Arc::new(());
+        let mut body = answered(&running).answer.body;
+        while body.next().await.is_some() {
+            assert_eq!(Arc::strong_count(&running), 2, "it runs");
+        }
+        assert_eq!(Arc::strong_count(&running), 1, "it has ended");
+        let cancelled = answered(&running);
+        assert_eq!(Arc::strong_count(&running), 2, "it runs");
+        drop(cancelled);
+        assert_eq!(Arc::strong_count(&running), 1, "it was cancelled");
     }
 }

@@ -1,5 +1,6 @@
-//! Text as the tokens of a model, and back.
+//! Text as the tokens of a model, and back. Each counts as a request of its key, like a question.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use hob_core::model::{AGENT_MODEL, AUTO, DEFAULT_MODEL};
@@ -7,6 +8,7 @@ use hob_core::{AskError, Caller, DetokenizeRequest, Engine, TokenizeRequest, Tok
 
 use super::AskService;
 use crate::ask::caller_policy::check_engine;
+use crate::ask::key_admission::Admitted;
 
 impl AskService {
     /// A text as the tokens of a model.
@@ -15,7 +17,8 @@ impl AskService {
         mut request: TokenizeRequest,
         caller: &Caller,
     ) -> Result<Tokenized, AskError> {
-        let engine = self.tokenizer(&mut request.model, caller).await?;
+        let Admitted { caller, running: _running } = self.admitted(Cow::Borrowed(caller)).await?;
+        let engine = self.tokenizer(&mut request.model, &caller).await?;
         if let hob_core::TokenizeInput::Conversation(conversation) = &mut request.input {
             conversation.model.clone_from(&request.model);
         }
@@ -28,7 +31,8 @@ impl AskService {
         mut request: DetokenizeRequest,
         caller: &Caller,
     ) -> Result<String, AskError> {
-        let engine = self.tokenizer(&mut request.model, caller).await?;
+        let Admitted { caller, running: _running } = self.admitted(Cow::Borrowed(caller)).await?;
+        let engine = self.tokenizer(&mut request.model, &caller).await?;
         Ok(engine.detokenize(&request).await?)
     }
 

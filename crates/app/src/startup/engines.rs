@@ -13,7 +13,7 @@ use hob_engines::{
     DiscoveryOptions, Endpoint, EndpointOptions, FoundHost, MultiHost, MultiHostOptions, Ollama,
     OpenAiCompat, RefreshTimes, Resend, Style,
 };
-use hob_net::{BindAddress, CertificateCheck, is_own_address};
+use hob_net::{BindAddress, CertificateCheck, is_own_address, stays_on_this_machine};
 
 use crate::startup::local_models;
 
@@ -125,15 +125,22 @@ pub fn ollama(config: &Config) -> Result<Ollama, EngineError> {
     Ok(Ollama::new(endpoint(EngineName::Ollama, &config.engine.ollama, address)?))
 }
 
-/// A running Hob server of this machine at this URL, by its Ollama-compatible API. Its certificate, if it has one, is for its public
-/// name and not for this URL.
+/// A running Hob server of this machine at this URL, by its Ollama-compatible API. On an address of this machine its certificate, if it has
+/// one, is for its public name and not for this URL. At any other address the server must prove its name, because it gets the owner's key.
 pub fn running_server(config: &Config, url: &str) -> Result<Ollama, EngineError> {
     let options = EndpointOptions {
         key: config.server.api_key.clone().map(KeyHeader::bearer),
-        certificates: CertificateCheck::Accept,
+        certificates: certificate_check(url),
         ..EndpointOptions::new("hob", url)
     };
     Ok(Ollama::new(Endpoint::new(options)?))
+}
+
+fn certificate_check(url: &str) -> CertificateCheck {
+    match stays_on_this_machine(url) {
+        true => CertificateCheck::Accept,
+        false => CertificateCheck::Verify,
+    }
 }
 
 /// The engine at one or several addresses, without those that are Hob's own.

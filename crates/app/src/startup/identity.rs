@@ -25,8 +25,11 @@ pub fn identity_options(config: &IdentityConfig) -> Result<Option<IdentityOption
         secret_file: config.secret_file.clone(),
     };
     let Some(issuer) = config.issuer.clone() else {
-        let is_begun =
-            !config.rules.is_empty() || !config.audience.is_empty() || places != KeyPlaces::default();
+        // `name_claim` and `max_lifetime` always have a value.
+        let is_begun = places != KeyPlaces::default()
+            || config.header.is_some()
+            || [&config.audience, &config.algorithms, &config.blocked].iter().any(|list| !list.is_empty())
+            || !config.rules.is_empty();
         return match is_begun {
             // A server that its owner believes to be protected must not start open.
             true => Err(IdentityError::Missing {
@@ -86,6 +89,13 @@ mod tests {
         assert!(identity_options(&complete()).expect("complete").is_some());
         let without_issuer = IdentityConfig { issuer: None, ..complete() };
         assert!(error(&without_issuer).starts_with("[server.identity] issuer is missing."));
+        for begun in [
+            IdentityConfig { header: Some("x-token".into()), ..IdentityConfig::default() },
+            IdentityConfig { blocked: vec!["eve".into()], ..IdentityConfig::default() },
+            IdentityConfig { algorithms: vec!["RS256".into()], ..IdentityConfig::default() },
+        ] {
+            assert!(error(&begun).starts_with("[server.identity] issuer is missing."), "{begun:?}");
+        }
         let without_rules = IdentityConfig { rules: Vec::new(), ..complete() };
         assert!(error(&without_rules).contains("[[server.identity.rules]]"));
         let two_places = IdentityConfig { jwks_file: Some("/keys.json".into()), ..complete() };

@@ -170,10 +170,18 @@ impl KeySource {
 
     fn shown_place(&self) -> String {
         match &self.place {
-            Place::Url { url, .. } => url.to_string(),
+            Place::Url { url, .. } => without_password(url.clone()),
             Place::File(path) => path.display().to_string(),
             Place::Fixed => "secret_file".to_owned(),
         }
+    }
+}
+
+/// An address for the log, without its user and password.
+fn without_password(mut url: Url) -> String {
+    match url.set_username("").and_then(|()| url.set_password(None)) {
+        Ok(()) => url.to_string(),
+        Err(()) => url.origin().ascii_serialization(),
     }
 }
 
@@ -253,6 +261,17 @@ mod tests {
             (Some("max-age=soon"), 3_600),
         ] {
             assert_eq!(fresh_for(said), Duration::from_secs(seconds), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn the_log_does_not_show_the_password_of_the_address() {
+        for (url, shown) in [
+            ("https://hob:s3cret@sso.example.org/keys", "https://sso.example.org/keys"),
+            ("https://hob@sso.example.org/keys?a=b", "https://sso.example.org/keys?a=b"),
+            ("https://sso.example.org:8443/keys", "https://sso.example.org:8443/keys"),
+        ] {
+            assert_eq!(without_password(Url::parse(url).expect(url)), shown);
         }
     }
 

@@ -132,8 +132,8 @@ pub trait MemoryStore: Send + Sync {
 
 pub type SnapshotWork<'a> = &'a mut dyn FnMut(&dyn MemorySnapshot) -> Result<(), DatabaseError>;
 
-/// A consistent view of the memory. Collections restrict the searches themselves: a small collection in a large memory is found as
-/// if it were alone.
+/// A consistent view of the memory. Collections restrict the searches themselves: all chunks of a small collection in a large
+/// memory can be found. In SQLite, the scores by words use the counts of all collections.
 pub trait MemorySnapshot {
     /// The best chunks by words, at most `count`.
     fn find_words(&self, query: &WordQuery, count: usize) -> Result<Vec<ChunkHit>, DatabaseError>;

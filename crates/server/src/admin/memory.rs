@@ -13,6 +13,7 @@ use hob_core::{CollectionName, CollectionSet};
 use hob_memory::{MemoryBackend, MemoryError, MemoryQuery, MemoryService, SearchResults};
 use serde::Deserialize;
 
+use super::key_request::begin_request;
 use crate::error::ApiError;
 use crate::json::read;
 use crate::limits::body::read_json;
@@ -52,10 +53,7 @@ pub(crate) async fn search(
     let query = parse(&body, &allowed)?;
     let backend = query.backend.unwrap_or_else(|| memory.backend());
     // A search counts as a request of its key, like a question.
-    let _running = match key.as_ref().and_then(|key| key.spending.as_ref()) {
-        Some(spending) => Some(spending.begin_request().await.map_err(ApiError::limit_reached)?),
-        None => None,
-    };
+    let _running = begin_request(key.as_ref()).await?;
     let found = match state.system.charged_to(key, memory.search(&query)).await {
         // An empty memory has no results.
         Err(MemoryError::Empty) => SearchResults { backend, passages: Vec::new() },
@@ -123,11 +121,10 @@ fn parse(body: &[u8], allowed: &CollectionSet) -> Result<MemoryQuery, ApiError> 
         })?),
     };
     let collections = match (collection, collections) {
-        (Some(_), Some(_)) => {
-            let message = "send collection for one collection, or collections for several, not both";
-            return Err(ApiError::invalid("collection", message));
+        (Some(one), several) => {
+            let names = std::iter::once(one).chain(several.unwrap_or_default()).collect();
+            selected(allowed, "collection", names)?
         }
-        (Some(one), None) => selected(allowed, "collection", vec![one])?,
         (None, several) => selected(allowed, "collections", several.unwrap_or_default())?,
     };
     Ok(MemoryQuery { text: query, top_k: usize::try_from(top_k).unwrap_or(0), backend, collections })

@@ -6,6 +6,7 @@ pub(crate) mod channels;
 pub(crate) mod events;
 pub(crate) mod feedback;
 pub(crate) mod health;
+mod key_request;
 pub(crate) mod keys;
 pub(crate) mod memory;
 pub(crate) mod metrics;

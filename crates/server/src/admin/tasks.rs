@@ -1,4 +1,5 @@
 //! `/v1/tasks`: prompts that run at set times. The owner sees all of them. A member sees its own, which have the rights of its key.
+//! A change counts as a request of its key, because each adds an entry to the audit log.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
 use super::audit;
+use super::key_request::begin_request;
 use crate::content_type::require_json;
 use crate::error::ApiError;
 use crate::json::read;
@@ -105,6 +107,7 @@ pub(crate) async fn create(
 ) -> Result<(StatusCode, Json<Task>), ApiError> {
     let caller = TaskCaller::of(&state, request.extensions())?;
     let actor = RequestContext::actor(request.extensions());
+    let key = RequestContext::rights(request.extensions()).key;
     let body = read_json(request, &state.body_reader).await?;
     let task = parse(&body, caller.permit.clone())?;
     caller.check_delivery(&task)?;
@@ -114,6 +117,7 @@ pub(crate) async fn create(
     if let Err(unknown) = state.system.tools().for_run(selection, RunEvents::without_subscribers()) {
         return Err(ApiError::invalid("tools", unknown.to_string()));
     }
+    let _running = begin_request(key.as_ref()).await?;
     let task = caller.scheduler.tasks().create(task).await?;
     note(&state, actor, "task.create", &task.id).await;
     Ok((StatusCode::CREATED, Json(task)))
@@ -135,7 +139,9 @@ pub(crate) async fn delete(
 ) -> Result<Json<DeletedTask>, ApiError> {
     let caller = TaskCaller::of(&state, request.extensions())?;
     let actor = RequestContext::actor(request.extensions());
+    let key = RequestContext::rights(request.extensions()).key;
     let id = caller.task(&read_id(id)?).await?.id;
+    let _running = begin_request(key.as_ref()).await?;
     caller.scheduler.tasks().delete(&id).await?;
     note(&state, actor, "task.delete", &id).await;
     Ok(Json(DeletedTask { id, deleted: true }))
@@ -173,8 +179,10 @@ async fn change(
 ) -> Result<Json<Task>, ApiError> {
     let caller = TaskCaller::for_change(state, &request)?;
     let actor = RequestContext::actor(request.extensions());
+    let key = RequestContext::rights(request.extensions()).key;
     drop(request);
     let id = caller.task(&read_id(id)?).await?.id;
+    let _running = begin_request(key.as_ref()).await?;
     let task = caller.scheduler.tasks().change(&id, change).await?;
     note(state, actor, action, &id).await;
     Ok(Json(task))

@@ -316,3 +316,33 @@ async fn members_have_their_own_responses_and_tasks() {
         log.iter().map(|entry| (entry.event.action.as_str(), entry.event.actor.name.as_str())).collect();
     assert_eq!(shown, [("task.delete", "ana"), ("task.create", "owner")]);
 }
+
+#[tokio::test]
+async fn a_change_of_a_task_counts_as_a_request_of_its_key() {
+    let server = start().await;
+    let ana = create_key(&server.keys, "ana", KeyRole::Member, json!({ "requests_per_minute": 1 })).await;
+    let task = json!({ "prompt": "say hi", "schedule_type": "interval", "schedule_value": "3600" });
+    let (status, created) = post(&server.http, "/v1/tasks", &ana, task.clone()).await;
+    assert_eq!(status, 201, "{created}");
+    let path = format!("/v1/tasks/{}", created["id"].as_str().unwrap());
+    let (pause, resume) = (format!("{path}/pause"), format!("{path}/resume"));
+    let mut statuses = Vec::new();
+    // A new minute can begin between two of them, but not between all.
+    for _ in 0..4 {
+        statuses.push(post(&server.http, &pause, &ana, json!({})).await.0);
+        statuses.push(post(&server.http, &resume, &ana, json!({})).await.0);
+    }
+    assert!(statuses.contains(&429), "{statuses:?}");
+    let mut created = Vec::new();
+    for _ in 0..4 {
+        created.push(post(&server.http, "/v1/tasks", &ana, task.clone()).await.0);
+    }
+    assert!(created.contains(&429), "{created:?}");
+    assert_eq!(get(&server.http, &path, &ana).await.0, 200, "reading does not count");
+    // Those that were refused have changed nothing, and are not in the audit log.
+    let changed = statuses.iter().filter(|status| **status == 200).count();
+    let added = created.iter().filter(|status| **status == 201).count();
+    let log = server.keys.audit().latest(100).unwrap();
+    let entries = log.iter().filter(|entry| entry.event.action.starts_with("task.")).count();
+    assert_eq!(entries, 1 + changed + added);
+}
