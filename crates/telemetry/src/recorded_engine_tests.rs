@@ -48,6 +48,10 @@ struct Reserved {
 }
 
 impl CallReservation for Reserved {
+    fn lowered_completion(&self) -> Option<u64> {
+        None
+    }
+
     fn settle(mut self: Box<Self>, _usage: Usage) {
         self.how = "settled";
     }
