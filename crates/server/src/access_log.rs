@@ -300,7 +300,8 @@ mod tests {
 
     #[test]
     fn all_times_have_one_width() {
-        let at = |nanosecond: i128| Timestamp::from_nanosecond(1_700_000_000_000_000_000 + nanosecond).unwrap();
+        let at =
+            |nanosecond: i128| Timestamp::from_nanosecond(1_700_000_000_000_000_000 + nanosecond).unwrap();
         let shown = [0, 120_000_000, 123_456_789].map(|nanosecond| shown_time(at(nanosecond)));
         assert_eq!(
             shown,

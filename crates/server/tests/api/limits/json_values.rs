@@ -18,7 +18,9 @@ async fn post(server: &TestServer, path: &str, body: Vec<u8>) -> (u16, Value, us
     // Resets the peak if the kernel allows it; otherwise an earlier peak may hide a part of this one.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
     let before = peak();
-    let request = server.client.post(server.url(path)).header("content-type", "application/json").body(body);
+    // Each on a connection of its own: one that the server is about to close fails the next request.
+    let request = server.client.post(server.url(path)).header("connection", "close");
+    let request = request.header("content-type", "application/json").body(body);
     // A route that is not configured answers before it reads the body, so the client may only see a closed connection.
     let Ok(response) = request.send().await else {
         return (503, Value::Null, peak().saturating_sub(before));
