@@ -8,7 +8,7 @@
 //! | `secret` | secrets and their hashes |
 //! | `account` | counts what a key uses, in memory |
 //! | `metered` | admits requests and calls, with shares that the store leases |
-//! | `refusal` | what a key is told that has not enough left |
+//! | `refusal` | the messages for a key that has not enough left |
 //! | `options` | what the keys need from the rest of the program |
 //! | `ring` | the keys in memory |
 //! | `identity` | identities from outside: tokens that an identity provider has signed |

@@ -1,4 +1,4 @@
-//! What a key is told that has not enough left.
+//! The messages for a key that has not enough left.
 
 use std::time::Duration;
 
