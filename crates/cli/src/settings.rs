@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use hob_app::Databases;
 use hob_config::{Config, Environment};
 
@@ -23,6 +23,7 @@ pub fn load() -> Result<Config> {
 }
 
 /// The same for a server. An unknown key in its section is an error: `api_kye` would start a server without a key.
+#[cfg(feature = "server")]
 pub fn load_for_server() -> Result<Config> {
     let loaded = hob_config::load(&Environment::from_process())?;
     let (of_server, others): (Vec<_>, Vec<_>) =
@@ -32,7 +33,7 @@ pub fn load_for_server() -> Result<Config> {
     }
     if !of_server.is_empty() {
         let lines: Vec<String> = of_server.iter().map(ToString::to_string).collect();
-        bail!(
+        anyhow::bail!(
             "{}. The server does not start with a setting that has no effect, because it could be one that protects it. Correct or \
              remove it.",
             lines.join("\n")
