@@ -1,13 +1,21 @@
 #!/usr/bin/env bash
-# PostgreSQL against SQLite: the cost of a request, claims of tasks, and the memory with recall against exact search
+# PostgreSQL against SQLite: the cost of a request, claims of tasks, the memory with recall against exact search; and three Hobs against one
 #
-#   ./dev bench database                    all parts
-#   ./dev bench database cost [SECONDS]     processor time of a request; SECONDS is the length of each of 36 loads instead of 3 s
+#   ./dev bench database                    all parts, which takes about 20 minutes on two cores
+#   ./dev bench database cost [SECONDS]     processor time of a request; SECONDS is the length of each of 36 loads
+#   ./dev bench database replicas [SECONDS] three Hobs on one PostgreSQL against one, behind nginx; SECONDS is the length of each of 30 loads
 #   ./dev bench database claims [--tasks COUNT] [SCHEDULERS...]
-#                                           tasks claimed and finished per second by 1, 4 and 16 schedulers, or by so many
-#   ./dev bench database memory [SIZE...]   at 10,000 and 100,000 chunks, or at these sizes; a million takes about an hour
+#                                           tasks claimed and finished per second by so many schedulers
+#   ./dev bench database memory [SIZE...]   indexing and search at these numbers of chunks; a million takes about an hour
 #
-# 'cost' ends with 1 when a request with PostgreSQL takes more than 1.1 times the processor time.
+# The sizes, also for all parts:
+#   $HOB_BENCH_SECONDS      length of a load (3)
+#   $HOB_BENCH_TASKS        tasks to claim (4000)
+#   $HOB_BENCH_SCHEDULERS   numbers of schedulers ("1 4 16")
+#   $HOB_BENCH_CHUNKS       sizes of the memory, smallest first ("10000 100000"); "10000 100000 1000000" shows the growth to a million
+#
+# Each part prints Markdown tables with ratios, for docs/scale.md. 'cost' ends with 1 when a request with PostgreSQL takes more than 1.1
+# times the processor time.
 #
 # $HOB_BENCH_DATABASE_URL names an empty database of a PostgreSQL server with pgvector. Without it, the server of the tests is started,
 # which does not wait for the disk.
@@ -44,21 +52,45 @@ on_url() { # COMMAND... -- ARGS...: adds the URL of the database to the argument
     "${command[@]}" "$@"
 }
 
-cost() { # [SECONDS]
-    # Without the embedded engine, which has no part in it and takes long to build.
-    local hob=${HOB_BENCH_BINARY:-}
+seconds=${HOB_BENCH_SECONDS:-3}
+
+# Without the embedded engine, which has no part in it and takes long to build.
+build_hob() {
+    hob=${HOB_BENCH_BINARY:-}
     if [ -z "$hob" ]; then
         cargo build --quiet --profile measure -p hob --no-default-features --features server
         hob=${CARGO_TARGET_DIR:-target}/measure/hob
     fi
-    on_url example hob-testkit proxy_bench databases -- --hob "$hob" --seconds "${1:-3}"
+}
+
+cost() { # [SECONDS]
+    build_hob
+    on_url example hob-testkit proxy_bench databases -- --hob "$hob" --seconds "${1:-$seconds}"
+}
+
+replicas() { # [SECONDS]
+    local nginx
+    nginx=$(PATH=$PATH:/usr/sbin:/usr/local/sbin command -v nginx)
+    build_hob
+    on_url example hob-testkit proxy_bench replicas -- --hob "$hob" --nginx "$nginx" --seconds "${1:-$seconds}"
 }
 
 claims() { # [--tasks COUNT] [SCHEDULERS...]
-    on_url example hob-tasks task_claims -- "$@"
+    local tasks=${HOB_BENCH_TASKS:-4000}
+    if [ "${1:-}" = --tasks ]; then
+        tasks=$2
+        shift 2
+    fi
+    # Unquoted on purpose: a list of numbers.
+    # shellcheck disable=SC2086
+    [ $# -gt 0 ] || set -- ${HOB_BENCH_SCHEDULERS:-1 4 16}
+    on_url example hob-tasks task_claims -- --tasks "$tasks" "$@"
 }
 
-memory() { # SIZE...
+memory() { # [SIZE...]
+    # Unquoted on purpose: a list of numbers.
+    # shellcheck disable=SC2086
+    [ $# -gt 0 ] || set -- ${HOB_BENCH_CHUNKS:-10000 100000}
     on_url example hob-memory memory_databases -- "$@"
 }
 
@@ -66,18 +98,20 @@ part=${1:-all}
 [ $# -eq 0 ] || shift
 case $part in
 cost) cost "$@" ;;
+replicas) replicas "$@" ;;
 claims) claims "$@" ;;
 memory) memory "$@" ;;
 all)
     failed=0
     # One that fails does not keep the others from being measured.
-    cost || failed=1
-    claims || failed=1
-    memory || failed=1
+    for one in cost replicas claims memory; do
+        printf '\n### %s\n\n' "$one"
+        "$one" || failed=1
+    done
     exit "$failed"
     ;;
 *)
-    printf "!! '%s' is no part of this bench: cost, claims, memory\n" "$part" >&2
+    printf "!! '%s' is no part of this bench: cost, replicas, claims, memory\n" "$part" >&2
     exit 1
     ;;
 esac

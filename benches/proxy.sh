@@ -8,8 +8,9 @@
 #                                  in turns with nginx; the steadiest figures. Takes --peer
 #   ./dev bench proxy --api all    what the other APIs cost beside chat completions (chat, completions, responses, messages, ollama);
 #                                  fails above 1.2 times
-#   ./dev bench proxy --keys       what a named key with limits per minute, of requests at once and budgets costs beside no keys: processor
-#                                  time of a request and of streams, in turns; fails above 1.1 times
+#   ./dev bench proxy --keys       what a named key costs beside no keys, without limits and with limits per minute, of requests at once and
+#                                  budgets: processor time of a request and of streams, in turns; the middle of the rounds and their
+#                                  spread; fails above 1.1 times
 #   ./dev bench proxy 5 --peer 'mine=my-gateway --port {port} --engine {engine}'     another gateway
 #
 # A stand-in engine that answers at once, one gateway at a time, everything on this machine and in one run: only the ratios

@@ -37,7 +37,7 @@ const CLIP: [&str; 1] = ["clip.cpp"];
 /// A change of a source: the file, a text, how often it occurs, and what replaces it.
 type Patch = (&'static str, &'static str, usize, &'static str);
 
-const PATCHES: [Patch; 14] = [
+const PATCHES: [Patch; 23] = [
     // The analysis of a template takes longer than the rest together, and its result is always the same.
     (
         "chat.cpp",
@@ -64,7 +64,44 @@ const PATCHES: [Patch; 14] = [
         "    hob::step();\n    try {\n        value result = execute_impl(ctx);\n        if (result) {\n            \
          size_t size = result->val_arr.size() * sizeof(value);\n            \
          for (const auto & part : result->val_str.parts) { size += part.val.size() + sizeof(part); }\n            \
-         hob::grow(size);\n        }\n        return result;",
+         hob::grow(size);\n            \
+         if (is_val<value_array>(result) || is_val<value_object>(result)) { hob::keep(result, unlink_parts); }\n        \
+         }\n        return result;",
+    ),
+    // Lists can be nested deeper than the text of a template, or contain themselves, and both printing and freeing them is recursive.
+    ("jinja/runtime.cpp", "    gather_string_parts_recursive(", 4, "    gather_checked("),
+    (
+        "jinja/runtime.cpp",
+        "static value_string exec_statements(",
+        1,
+        "void check_nesting(const value & val, size_t level) {\n    if (!is_val<value_array>(val)) { return; }\n    \
+         hob::step();\n    hob::check_level(level);\n    size_t at = 0;\n    \
+         for (const auto & item : val->val_arr) {\n        if ((++at & 63) == 0) { hob::step(); }\n        \
+         check_nesting(item, level + 1);\n    }\n}\n\n\
+         static void gather_checked(const value & val, value_string & parts) {\n    check_nesting(val, 0);\n    \
+         gather_string_parts_recursive(val, parts);\n}\n\n\
+         static void unlink_parts(void * at) {\n    auto * one = static_cast<value_t *>(at);\n    \
+         one->val_arr.clear();\n    one->val_obj.clear();\n    \
+         if (auto * object = dynamic_cast<value_object_t *>(one)) { object->unordered.clear(); }\n}\n\n\
+         static value_string exec_statements(",
+    ),
+    (
+        "jinja/runtime.cpp",
+        "    auto rhs = val ? val->execute(ctx) : exec_statements(body, ctx);\n",
+        1,
+        "    auto rhs = val ? val->execute(ctx) : exec_statements(body, ctx);\n    check_nesting(rhs, 0);\n",
+    ),
+    (
+        "jinja/caps.cpp",
+        "        auto parts = jinja::runtime::gather_string_parts(results);\n",
+        1,
+        "        jinja::check_nesting(results, 0);\n        auto parts = jinja::runtime::gather_string_parts(results);\n",
+    ),
+    (
+        "chat.cpp",
+        "    auto parts = jinja::runtime::gather_string_parts(results);\n",
+        1,
+        "    jinja::check_nesting(results, 0);\n    auto parts = jinja::runtime::gather_string_parts(results);\n",
     ),
     // An error of a limit is not an error at a place of the template.
     (
@@ -86,6 +123,34 @@ const PATCHES: [Patch; 14] = [
         "    const token & peek(size_t offset = 0) const {",
         1,
         "    const token & peek(size_t offset = 0) const {\n        hob::step();",
+    ),
+    // A chain such as `1 + 1 + 1` is read without recursion, and freed with it.
+    (
+        "jinja/parser.cpp",
+        "    program parse() {\n",
+        1,
+        "    program parse() {\n        size_t length = 0;\n        for (const auto & one : tokens) {\n            \
+         const bool opens = one.t == token::open_statement || one.t == token::open_expression;\n            \
+         length = opens || one.t == token::text ? 0 : length + 1;\n            hob::check_tag(length);\n        }\n",
+    ),
+    // A template can nest its values deeper than its text, and these functions are recursive.
+    (
+        "jinja/value.cpp",
+        "    auto indent_str = [indent, curr_lvl]() -> std::string {",
+        1,
+        "    hob::step();\n    auto indent_str = [indent, curr_lvl]() -> std::string {",
+    ),
+    (
+        "jinja/value.cpp",
+        "std::string value_to_string_repr(const value & val) {\n",
+        1,
+        "std::string value_to_string_repr(const value & val) {\n    hob::step();\n",
+    ),
+    (
+        "jinja/value.cpp",
+        "    val->stats.used = true;\n",
+        1,
+        "    hob::step();\n    val->stats.used = true;\n",
     ),
     (
         "jinja/value.cpp",

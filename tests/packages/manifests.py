@@ -3,7 +3,7 @@
     manifests.py PACKAGING
 
 Every document is checked against its schema: that of the Compose specification, and those of the Kubernetes API. What a schema
-cannot see is checked here: files that are named exist, labels match, every name in a reference is defined. Then one JSON object is
+cannot see is checked here: files that are named exist, labels match, every name in a reference is defined, images have versions. Then one JSON object is
 printed with the settings of Hob, the probes, the ports and the environment, which the test compares with Hob itself. Any problem ends
 the program with a message. Knows nothing of what Hob accepts.
 """
@@ -26,6 +26,12 @@ KUSTOMIZATION_KEYS = {"apiVersion", "kind", "namespace", "resources", "images"}
 def require(condition, message):
     if not condition:
         sys.exit(f"!! {message}")
+
+
+def require_version(what, image):
+    """An image of another project has a version: with 'latest', two starts may run different programs."""
+    _, separator, tag = image.rpartition(":")
+    require(separator and "/" not in tag and tag != "latest", f"{what}: the image {image} has no version")
 
 
 def documents(path):
@@ -93,6 +99,8 @@ def check_pod(what, workload, names, secrets):
     require(pod["securityContext"]["runAsNonRoot"] is True, f"{what} may run as root")
     require(pod["automountServiceAccountToken"] is False, f"{what} has a token of the cluster")
     only = container(workload)
+    if workload["metadata"]["name"] != "hob":
+        require_version(what, only["image"])
     security = only["securityContext"]
     require(security["readOnlyRootFilesystem"] is True, f"{what}: its file system can be written")
     require(security["allowPrivilegeEscalation"] is False, f"{what} may gain rights")
@@ -151,6 +159,8 @@ def compose_facts(packaging):
     require(not errors, f"{path}: {[(list(error.path), error.message) for error in errors]}")
     services = compose["services"]
     for name, service in services.items():
+        if "build" not in service:
+            require_version(f"{path}: {name}", service["image"])
         for kind in ("configs", "secrets"):
             used = [entry if isinstance(entry, str) else entry["source"] for entry in service.get(kind, [])]
             require(set(used) <= set(compose[kind]), f"{path}: {name} uses {kind} {used}")
@@ -174,11 +184,20 @@ def compose_facts(packaging):
     }
 
 
+def check_versions(packaging, pods):
+    """Compose and Kubernetes start the same versions."""
+    services = yaml.safe_load((packaging / "compose.yaml").read_text())["services"]
+    for name in ("postgres", "vllm"):
+        images = {services[name]["image"], container(pods[name])["image"]}
+        require(len(images) == 1, f"{name} has several versions: {sorted(images)}")
+
+
 def main():
     packaging = Path(sys.argv[1])
     objects = kubernetes(packaging / "kubernetes" / "example")
     objects += [d for path in (packaging / "kubernetes" / "base").glob("*.example.yaml") for d in documents(path) if d not in objects]
     pods = check_kubernetes(objects)
+    check_versions(packaging, pods)
     print(json.dumps({"kubernetes": kubernetes_facts(objects, pods), "compose": compose_facts(packaging)}))
 
 

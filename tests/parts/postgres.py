@@ -2,10 +2,11 @@
 
     postgres.py INSTALLATION shared DIRECTORY
     postgres.py INSTALLATION private DIRECTORY PORT
+    postgres.py INSTALLATION standby DIRECTORY PORT PRIMARY_DIRECTORY PRIMARY_PORT
 
 A shared server has a Unix socket in DIRECTORY. The command ends when it is ready. It stops when no process has locked DIRECTORY/users
 for a while, and DIRECTORY/ready exists while it can be used. A private server also has a TCP port, and obeys lines of stdin, each answered by a line: 'start', 'stop',
-'kill'. It stops at the end of stdin. Data that tests write is not meant to survive the machine, so nothing is synced to the disk.
+'kill'. It stops at the end of stdin. A standby is a private server that follows another one. Data that tests write is not meant to survive the machine, so nothing is synced to the disk.
 Needs nothing but the standard library.
 """
 
@@ -87,6 +88,16 @@ class Server:
         ]
         subprocess.run(command, check=True, stdout=sys.stderr, cwd="/", **self.user)
 
+    def copy_of(self, directory, port):
+        """A standby of the server with its socket there, which runs."""
+        if self.user:
+            os.chown(self.directory, OTHER_USER, OTHER_USER)
+        command = [
+            self.installation / "bin" / "pg_basebackup", "--pgdata", self.data, "--host", directory, "--port", port,
+            "--username", "hob", "--write-recovery-conf", "--wal-method", "stream", "--checkpoint", "fast", "--no-sync",
+        ]
+        subprocess.run(command, check=True, stdout=sys.stderr, cwd="/", **self.user)
+
     def launch(self):
         settings = SETTINGS | {
             "unix_socket_directories": str(self.directory),
@@ -151,7 +162,6 @@ def run_shared(server):
 
 
 def run_private(server):
-    server.create()
     server.start()
     print("started", flush=True)
     try:
@@ -174,8 +184,13 @@ def main(arguments):
     installation, kind, directory = Path(arguments[0]), arguments[1], Path(arguments[2])
     if kind == "shared":
         run_shared(Server(installation, directory, 5432))
+        return
+    server = Server(installation, directory, int(arguments[3]))
+    if kind == "standby":
+        server.copy_of(arguments[4], arguments[5])
     else:
-        run_private(Server(installation, directory, int(arguments[3])))
+        server.create()
+    run_private(server)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use async_trait::async_trait;
 use futures::Stream;
 use hob_core::{
-    AgentOutcome, AgentStep, Delta, EngineError, Event, EventBus, PublishedEvent, Subscription, TextSink,
+    AgentOutcome, AgentStep, Delta, EngineError, EventBus, PublishedEvent, Subscription, TextSink,
 };
 use tokio::sync::mpsc;
 
@@ -44,12 +44,8 @@ pub fn delta_channel(bus: &EventBus, run: &str) -> (DeltaSink, DeltaReceiver) {
 
 /// The steps that a reader gets: the tool calls. The first one also shows that the engine has answered.
 fn step(event: &PublishedEvent) -> Option<Box<AgentStep>> {
-    match &event.event {
-        event @ (Event::ToolCallStart { .. } | Event::ToolCallEnd { .. }) => {
-            Some(Box::new(AgentStep { name: event.name(), data: event.data() }))
-        }
-        _ => None,
-    }
+    let tool = event.event.tool_step()?;
+    Some(Box::new(AgentStep { name: event.event.name(), data: event.event.data(), tool: Some(tool) }))
 }
 
 pub struct DeltaReceiver {
@@ -109,7 +105,7 @@ impl Stream for AgentStream {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::RunEvents;
+    use hob_core::{Event, RunEvents};
 
     use super::*;
 
@@ -119,7 +115,8 @@ mod tests {
         let (_sink, mut pieces) = delta_channel(&bus, "mine");
         let [mine, other] = ["mine", "other"].map(|run| RunEvents::new(bus.clone(), run));
         assert!(!other.have_subscribers(), "no event is created for it");
-        let call = || Event::ToolCallStart { tool: "think".into(), arguments: "{}".into() };
+        let call =
+            || Event::ToolCallStart { id: "call-1".into(), tool: "think".into(), arguments: "{}".into() };
         other.publish(call());
         mine.publish(call());
         assert!(matches!(pieces.receiver.try_recv(), Ok(Delta::Step(_))));

@@ -220,15 +220,25 @@ async fn every_call_is_published_even_one_that_did_not_run() {
     execute(&tools, "slow", "{}").await;
     execute(&tools, "other", "{").await;
 
-    let start =
-        |tool: &str, arguments: &str| Event::ToolCallStart { tool: tool.into(), arguments: arguments.into() };
-    let end = |tool: &str, seconds| Event::ToolCallEnd {
+    let start = |tool: &str, arguments: &str| Event::ToolCallStart {
+        id: "c".into(),
         tool: tool.into(),
+        arguments: arguments.into(),
+    };
+    let end = |tool: &str, result: &str, seconds| Event::ToolCallEnd {
+        id: "c".into(),
+        tool: tool.into(),
+        result: result.into(),
         success: false,
         latency: Duration::from_secs(seconds),
     };
     assert_eq!(
         *forwarded.lock().unwrap(),
-        [start("slow", "{}"), end("slow", 30), start("other", "{"), end("other", 0)]
+        [
+            start("slow", "{}"),
+            end("slow", "slow did not finish within 30 s", 30),
+            start("other", "{"),
+            end("other", "there is no tool 'other'; the tools are slow", 0),
+        ]
     );
 }

@@ -8,7 +8,7 @@ use futures::future::ready;
 use hob_agents::builtin::{DefaultModelFn, LlmOptions, WebFetchOptions};
 use hob_channels::{ChannelError, ChannelService};
 use hob_config::{Config, EngineName};
-use hob_conversations::{ResponseStore, response_store};
+use hob_conversations::{ChatStore, ResponseStore, chat_store, response_store};
 use hob_core::engine::CLOUD;
 use hob_core::{
     AnswerDefaults, Ask, Engine, EngineError, EventBus, KeyRing, ModelReason, Permit, RequestSource,
@@ -18,7 +18,7 @@ use hob_db::{DatabaseError, Storage};
 use hob_engines::selection::{NoEngine, RejectedEngine, SelectedEngine, SelectionReason};
 use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
 use hob_keys::KeyService;
-use hob_memory::{ChunkOptionsError, Embedder, ReaderProcess};
+use hob_memory::{ChunkOptionsError, DocumentLibrary, Embedder, ReaderProcess};
 use hob_models::PullError;
 use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts};
 use hob_telemetry::{RecordContext, RecordedEngine, Recorder, TelemetryService, TraceExporter, has_answered};
@@ -40,7 +40,7 @@ use crate::startup::embedder::embedder;
 use crate::startup::engines::{awaited, beside, choose, engines};
 use crate::startup::keys::key_service;
 use crate::startup::local_models::{self, FirstRun, OfferFn};
-use crate::startup::memory::{MemoryWiring, open_memory};
+use crate::startup::memory::{MemoryWiring, open_library, open_memory};
 use crate::startup::routing::open_router;
 use crate::startup::tasks::{task_options, task_service};
 use crate::startup::telemetry::telemetry_options;
@@ -99,8 +99,12 @@ pub struct App {
     pub scheduler: Arc<Scheduler>,
     /// Stores responses of the HTTP API.
     pub responses: Arc<dyn ResponseStore>,
+    /// Stores the chats of the pages and the terminal.
+    pub chats: Arc<dyn ChatStore>,
     /// Downloads and deletes models.
     pub library: Arc<ModelLibrary>,
+    /// Adds documents in the background. Watches nothing until it is started.
+    pub documents: DocumentLibrary,
     /// The named API keys. None is known until they are started.
     pub keys: Arc<KeyService>,
     /// What must work before this process should get requests. Parts on this machine are not in it.
@@ -184,6 +188,7 @@ impl App {
             reader: wishes.reader.clone(),
         };
         let memory = open_memory(config, home, databases.memory.clone(), wiring)?;
+        let library_of_documents = open_library(home, Arc::clone(&memory));
         let parts = ChannelParts { storage: database.clone(), events: bus.clone() };
         let channels = open_channels(config, home, parts)?;
         let tasks = task_service(database.clone(), task_options(channels.clone()));
@@ -206,6 +211,7 @@ impl App {
             },
         );
         let responses = response_store(database.clone());
+        let chats = chat_store(database.clone());
         let calls = RecordedCalls::new(database, record.clone());
         let router = open_router(config, &calls);
         let feedback = FeedbackService::new(router.service().clone(), Some(calls));
@@ -253,7 +259,9 @@ impl App {
             record,
             scheduler,
             responses,
+            chats,
             library,
+            documents: library_of_documents,
             keys,
             readiness,
             database_monitor,
@@ -296,6 +304,7 @@ impl App {
         if let Some(wait) = &self.engine_wait {
             wait.stop();
         }
+        self.documents.close().await;
         // Before the channels, which deliver results.
         self.scheduler.close().await;
         drop(self.scheduler);
@@ -402,6 +411,7 @@ async fn llm_tool(
         trace_parent: None,
         key: None,
         end_user: None,
+        details: Default::default(),
         tally: None,
     };
     let target = LlmTarget { engine: engine.key().to_owned(), model: model.clone() };

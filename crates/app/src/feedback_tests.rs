@@ -78,6 +78,7 @@ fn recorded(home: &Home, run: &str, source: RequestSource, seconds: u64) {
         agent: None,
         key: None,
         end_user: None,
+        details: Default::default(),
         streamed: false,
         usage: Usage::default(),
         estimated: false,

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::ready;
 use hob_agents::ToolSet;
@@ -10,8 +11,8 @@ use hob_config::{Config, MemoryBackendName};
 use hob_core::tool::OWNER_TOOLS;
 use hob_core::{
     AgentPreference, AnswerDefaults, AskError, Caller, CallerRole, DetokenizeRequest, EmbedRequest, Engine,
-    EngineError, EventBus, GenerateRequest, KeyRing, LimitKind, Message, Permit, Reach, RequestSource, Role,
-    RunEvents, TokenizeInput, TokenizeRequest, Tool,
+    EngineError, EventBus, GenerateRequest, KeyGrant, KeyRing, LimitKind, Message, Permit, Reach,
+    RequestSource, Role, RunEvents, TokenizeInput, TokenizeRequest, Tool,
 };
 use hob_db::Database;
 use hob_keys::{
@@ -104,6 +105,30 @@ async fn a_task_spends_from_the_key_that_made_it_and_ends_with_it() {
     assert!(matches!(refused, Err(AskError::KeyNotValid { .. })), "{refused:?}");
 }
 
+/// Keys that could not be read yet: only a look at the database finds them.
+struct UnreadKeys(Arc<KeyService>);
+
+#[async_trait]
+impl KeyRing for UnreadKeys {
+    fn grant(&self, _name: &str, _rule: Option<&str>) -> Option<Arc<KeyGrant>> {
+        None
+    }
+
+    async fn stored_grant(&self, name: &str, rule: Option<&str>) -> Option<Arc<KeyGrant>> {
+        self.0.grant(name, rule)
+    }
+}
+
+#[tokio::test]
+async fn a_task_does_not_fail_because_its_key_could_not_be_read_yet() {
+    let Team { keys, system, .. } = team(json!({})).await;
+    let system = system.with_keys(Arc::new(UnreadKeys(Arc::clone(&keys))));
+    system.complete(question(100), &task()).await.unwrap();
+    keys.revoke(&ana(), AuditActor::terminal()).await.unwrap();
+    let refused = system.complete(question(100), &task()).await;
+    assert!(matches!(refused, Err(AskError::KeyNotValid { .. })), "{refused:?}");
+}
+
 #[tokio::test]
 async fn the_tool_that_asks_a_model_spends_from_the_key_of_its_run() {
     let team = team(json!({ "budgets": ["1k tokens/day"] })).await;
@@ -119,6 +144,7 @@ async fn the_tool_that_asks_a_model_spends_from_the_key_of_its_run() {
             trace_parent: None,
             key: permit.key.as_deref().and_then(|name| keys.grant(name, permit.rule.as_deref())),
             end_user: None,
+            details: Default::default(),
             tally: None,
         };
         Arc::new(RecordedEngine::new(Arc::clone(&engine), context))

@@ -19,6 +19,7 @@ mod hostile_tests;
 #[cfg(test)]
 mod key_tests;
 mod model_library;
+mod model_search;
 #[cfg(test)]
 mod prompt_size_tests;
 mod readiness;
@@ -35,11 +36,11 @@ mod trace_tests;
 pub use app::{App, AppOptions, OpenError, is_default_missed};
 pub use ask::agent_or_engine::{AgentSelection, AnswerPath, answer_path};
 pub use ask::default_model::default_model;
-pub use ask::documents::DocumentReader;
+pub use ask::documents::{DocumentReader, FileText};
 pub use ask::images::{ImageFetcher, picture_url};
 pub use ask::{
-    AnswerStream, AskService, AskServiceParts, LlmTarget, MediaAnswered, ModelAliases, Reranked, TextRequest,
-    TokenCount,
+    AnswerStream, AskService, AskServiceParts, LlmTarget, MediaAnswered, ModelAliases, ModelInMemory,
+    Reranked, TextRequest, TokenCount,
 };
 pub use backup::{
     BackupError, BackupFile, BackupManifest, OpenedBackup, Replace, Restored, back_up, open_backup, restore,
@@ -55,6 +56,7 @@ pub use feedback::{FeedbackService, RatableAnswer, RateError, RatingResult};
 pub use model_library::{
     LibraryError, LibraryFailure, ModelLibrary, PullStep, PullSteps, is_pulled_by_hob, is_short_name,
 };
+pub use model_search::{BuiltInModel, HubSearch, ModelSearch};
 pub use readiness::ReadinessCheck;
 pub use startup::embedder::{EmbedderError, embedder, open_embedder};
 pub use startup::engines::{beside, choose, engines, ollama, running_server};

@@ -13,9 +13,9 @@ use hob_core::{Engine, EngineError};
 use hob_engines::Ollama;
 use hob_engines::pool::EnginePool;
 use hob_models::pull::PullSpecError;
-use hob_models::{DownloadProgress, DownloadStep, ModelDirectoryError, PullError, PullSpec};
+use hob_models::{DownloadProgress, DownloadStep, MachineRoom, ModelDirectoryError, PullError, PullSpec};
 use thiserror::Error;
-use tokio::sync::watch;
+use tokio::sync::{OnceCell, watch};
 
 use crate::startup::engines::ollama;
 use crate::startup::local_models::{DownloadProgressFn, LocalModels};
@@ -94,7 +94,8 @@ pub struct PullStep {
 }
 
 impl PullStep {
-    fn is_last(&self) -> bool {
+    /// Whether the model is there now.
+    pub fn is_last(&self) -> bool {
         self.status == "success"
     }
 
@@ -109,7 +110,9 @@ pub type PullSteps = Pin<Box<dyn Stream<Item = Result<PullStep, LibraryError>> +
 /// The models that this server can add and remove.
 pub struct ModelLibrary {
     pool: Arc<EnginePool>,
-    files: LocalModels,
+    pub(crate) files: LocalModels,
+    /// What the machine has for models, once it was measured.
+    pub(crate) machine: OnceCell<Option<MachineRoom>>,
     /// `None` where no Ollama answers here.
     ollama: Option<Ollama>,
 }
@@ -126,7 +129,7 @@ impl ModelLibrary {
     pub fn open(config: &Config, home: &Path, pool: Arc<EnginePool>) -> Result<Self, EngineError> {
         let has_ollama = pool.with_key(Ollama::KEY).is_some();
         let ollama = has_ollama.then(|| ollama(config)).transpose()?;
-        Ok(ModelLibrary { files: LocalModels::new(config, home), ollama, pool })
+        Ok(ModelLibrary { files: LocalModels::new(config, home), machine: OnceCell::new(), ollama, pool })
     }
 
     /// The same without the network: only what an Ollama downloads can be downloaded.
@@ -196,6 +199,11 @@ impl ModelLibrary {
         }
         self.pool.forget_models(engine.key());
         Ok(())
+    }
+
+    /// Whether models of this engine can be deleted here.
+    pub fn can_delete(&self, engine: &str) -> bool {
+        engine == EngineName::Embedded.as_str() || engine == Ollama::KEY && self.ollama.is_some()
     }
 
     /// Gives a model of Ollama a second name.

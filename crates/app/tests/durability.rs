@@ -4,7 +4,7 @@
 
 use hob_app::HOB_MIGRATIONS;
 use hob_channels::{ChannelStore, SqliteChannelStore};
-use hob_conversations::{ChatId, ConversationStore, SqliteConversationStore};
+use hob_conversations::{ChatId, ConversationStore, ResponseOwner, SqliteConversationStore};
 use hob_db::Database;
 use hob_routing::{RoutingStore, SqliteRoutingStore};
 use hob_tasks::store::{SqliteTaskStore, TaskStore};
@@ -34,7 +34,7 @@ fn tasks_and_conversations_are_durable_before_the_answer_and_telemetry_later() {
     assert!(survives_power_cut(&database), "a message");
     record();
     SqliteConversationStore::new(database.clone())
-        .forget(ChatId::parse("1").expect("an id"))
+        .forget(&ResponseOwner::owner(), ChatId::parse("1").expect("an id"))
         .expect("deleted");
     assert!(survives_power_cut(&database), "a chat");
     record();

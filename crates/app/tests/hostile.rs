@@ -21,6 +21,7 @@ mod files {
             agent: None,
             key: None,
             end_user: None,
+            details: Default::default(),
             streamed: false,
             usage: Usage {
                 prompt_tokens: 3,

@@ -32,8 +32,8 @@ pub use seen_messages::{EntryId, RecentMessages, SeenMessages, Settled, identity
 pub use service::{ChannelOptions, ChannelService};
 pub use sharing::{ChannelSharing, SharingTimes};
 pub use store::{
-    COPY_TABLES, ChannelStore, MIGRATIONS, OpenedChannelStore, POSTGRES_MIGRATIONS, PostgresChannelStore,
-    SharedChannelStore, SqliteChannelStore, open_channel_store,
+    COPY_TABLES, ChannelStore, MAX_RECENT, MIGRATIONS, OpenedChannelStore, POSTGRES_MIGRATIONS,
+    PostgresChannelStore, RecentLine, SharedChannelStore, Speaker, SqliteChannelStore, open_channel_store,
 };
 pub use tools::channel_tools;
 pub use types::{ChannelError, ChannelMessage, ChannelReport, ChannelStatus};

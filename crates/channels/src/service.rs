@@ -4,21 +4,23 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use futures::future::join_all;
 use hob_core::{Ask, EventBus};
+use hob_db::DatabaseError;
 use parking_lot::Mutex;
 
 use crate::channel::Channel;
 use crate::gateway::client::GatewayOptions;
-use crate::inbound::{InboundHandler, InboundRules};
+use crate::inbound::{InboundHandler, InboundRules, blocking};
 use crate::inbox::MessageHandler;
 use crate::seen_messages::{RecentMessages, SeenMessages};
 use crate::sharing::ChannelSharing;
-use crate::store::ChannelStore;
+use crate::store::{ChannelStore, RecentLine, ThreadKey};
 use crate::stored_messages::StoredMessages;
 use crate::types::{ChannelError, ChannelReport, ChannelStatus};
-use crate::whatsapp::{self, WhatsappOptions};
+use crate::whatsapp::{self, LinkCode, WhatsappOptions};
 
 /// The options of a [`ChannelService`].
 #[derive(Default)]
@@ -43,6 +45,8 @@ pub struct ChannelOptions {
 pub struct ChannelService {
     gateway: Option<Channel>,
     whatsapp: Option<Channel>,
+    /// The code that links an account to WhatsApp.
+    link_code: LinkCode,
     inbound: Option<InboundRules>,
     store: Option<Arc<dyn ChannelStore>>,
     lock_path: Option<PathBuf>,
@@ -58,17 +62,20 @@ impl ChannelService {
             Some(store) => Arc::new(StoredMessages::new(store, sharing.is_some())),
             None => Arc::new(RecentMessages::default()),
         };
+        let link_code = LinkCode::default();
         let gateway = gateway.map(|options| {
             let (events, seen_messages) = (events.clone(), Arc::clone(&seen_messages));
             Channel::gateway(GatewayOptions { events, seen_messages, sharing: sharing.clone(), ..options })
         });
         let whatsapp = whatsapp.map(|options| {
             let (events, seen_messages) = (events.clone(), Arc::clone(&seen_messages));
-            Channel::whatsapp(WhatsappOptions { events, seen_messages, sharing: sharing.clone(), ..options })
+            let (link_code, sharing) = (link_code.clone(), sharing.clone());
+            Channel::whatsapp(WhatsappOptions { events, seen_messages, sharing, link_code, ..options })
         });
         Ok(ChannelService {
             gateway: gateway.transpose()?,
             whatsapp,
+            link_code,
             inbound,
             store,
             lock_path: lock,
@@ -98,7 +105,49 @@ impl ChannelService {
             }
             (None, None) => return Err(ChannelError::NotConfigured),
         };
-        sender.send(channel, content, conversation_id).await
+        sender.send(channel, content, conversation_id).await?;
+        self.note_sent(channel, content, conversation_id).await;
+        Ok(())
+    }
+
+    /// Saves a message that was sent. Its success does not depend on that.
+    async fn note_sent(&self, channel: &str, content: &str, conversation_id: Option<&str>) {
+        let Some(store) = self.store.clone() else { return };
+        let (channel, content) = (channel.to_owned(), content.to_owned());
+        let conversation = conversation_id.unwrap_or_default().to_owned();
+        let noted = blocking(move || {
+            let thread = ThreadKey { channel: &channel, conversation: &conversation };
+            store.note_sent(thread, &content, SystemTime::now())
+        });
+        if let Some(Err(error)) = noted.await {
+            tracing::warn!(%error, "a message that was sent is not in the list of messages");
+        }
+    }
+
+    /// The last messages in and out, newest first; empty if nothing is saved.
+    pub async fn recent(&self, most: usize) -> Result<Vec<RecentLine>, DatabaseError> {
+        match self.store.clone() {
+            // The program ends.
+            Some(store) => blocking(move || store.recent(most)).await.unwrap_or(Ok(Vec::new())),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// How messages are answered, and who is trusted; `None` if they are not answered.
+    pub fn rules(&self) -> Option<&InboundRules> {
+        self.inbound.as_ref()
+    }
+
+    /// The content of the QR code that links an account to WhatsApp, while it is to be scanned.
+    pub fn link_code(&self) -> Option<String> {
+        self.link_code.get()
+    }
+
+    /// The status of each channel by its name: `gateway` and `whatsapp`.
+    pub fn reports(&self) -> Vec<(&'static str, ChannelReport)> {
+        let gateway = self.gateway.as_ref().map(|channel| ("gateway", channel.report()));
+        let whatsapp = self.whatsapp.as_ref().map(|channel| (whatsapp::CHANNEL, channel.report()));
+        gateway.into_iter().chain(whatsapp).collect()
     }
 
     /// The names that [`Self::send`] can reach.

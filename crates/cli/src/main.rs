@@ -3,6 +3,7 @@
 //! The crates below do the work. This crate knows terminals, and nothing of engine protocols or of serving HTTP.
 
 mod advice;
+mod answers;
 mod args;
 mod commands;
 mod engine_status;
@@ -17,16 +18,12 @@ mod signals;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use crate::args::Args;
-
 /// Answers come in many small pieces of text, which this allocator handles best.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = args::parse();
     match logging::start(&args).and_then(|()| commands::run(args)) {
         Ok(code) => code,
         Err(error) => failure::report(&error),

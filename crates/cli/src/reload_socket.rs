@@ -1,13 +1,13 @@
-//! How `hob reload` talks to the servers of its home: each has a socket in the home directory, which only their user can open. A client
-//! sends one line, and gets the outcome as JSON.
+//! The control sockets of the servers of a home: each is in the home directory, and only its user can open it. `hob reload` sends one line,
+//! and gets the outcome as JSON. Questions have their own messages, in `answers`.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// What a client sends.
-pub const RELOAD: &[u8] = b"reload\n";
+/// The line that asks for a reload.
+pub const RELOAD: &str = "reload";
 
 const BEGIN: &str = "server.";
 const END: &str = ".sock";

@@ -1,39 +1,86 @@
 //! Changes one value in the text of a configuration file, and leaves everything else in it as it is, comments included.
 
-use toml::de::DeTable;
-use toml::{Table, Value};
+use toml::de::{DeTable, DeValue};
+use toml::{Spanned, Table, Value};
 
-use crate::kind::quote;
-
-/// The text with `key` of `[section]` set; `None` where it is written in a way that cannot be changed in place.
+/// The text with `key` of `[section]` set to a value that is written as TOML; `None` where it is written in a way that cannot be
+/// changed in place.
 ///
 /// Tries every way of writing it and uses the first that changes only this value, so the result never differs in other
 /// settings.
 pub(crate) fn set_text(text: &str, section: &str, key: &str, value: &str) -> Option<String> {
-    let meant = meant(text, section, key, value)?;
-    let line = format!("{key} = {}", quote(value));
+    let mut meant: Table = text.parse().ok()?;
+    let mut one: Table = format!("value = {value}").parse().ok()?;
+    inner_table(&mut meant, section)?.insert(key.to_owned(), one.remove("value")?);
+    let line = format!("{key} = {value}");
     let ways = [
         replaced(text, section, key, value),
         below_header(text, section, &line),
         Some(with_section(text, section, &line)),
         Some(format!("{section}.{line}\n{text}")),
     ];
-    ways.into_iter().flatten().find(|edited| edited.parse::<Table>().is_ok_and(|read| read == meant))
+    first_that_means(&meant, ways)
 }
 
-/// The value to write.
-fn meant(text: &str, section: &str, key: &str, value: &str) -> Option<Table> {
-    let mut table: Table = text.parse().ok()?;
-    let inner = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
-    inner.as_table_mut()?.insert(key.to_owned(), Value::from(value));
-    Some(table)
+/// The text without `key` of `[section]`; `None` as above.
+pub(crate) fn remove_text(text: &str, section: &str, key: &str) -> Option<String> {
+    let mut meant: Table = text.parse().ok()?;
+    inner_table(&mut meant, section)?.remove(key);
+    first_that_means(&meant, [Some(text.to_owned()), without_lines(text, section, key)])
+}
+
+/// Whether the text has a value for `key` of `[section]`.
+pub(crate) fn has_key(text: &str, section: &str, key: &str) -> bool {
+    let Ok(document) = DeTable::parse(text) else { return false };
+    find(document.get_ref(), section, key).is_some()
+}
+
+fn first_that_means(meant: &Table, ways: impl IntoIterator<Item = Option<String>>) -> Option<String> {
+    let is_meant = |edited: &String| {
+        edited.parse::<Table>().is_ok_and(|read| without_empty(read) == without_empty(meant.clone()))
+    };
+    ways.into_iter().flatten().find(is_meant)
+}
+
+/// Without sections that have no keys: they mean nothing.
+fn without_empty(table: Table) -> Table {
+    let kept = table.into_iter().filter_map(|(name, value)| match value {
+        Value::Table(inner) => {
+            let inner = without_empty(inner);
+            (!inner.is_empty()).then_some((name, Value::Table(inner)))
+        }
+        value => Some((name, value)),
+    });
+    kept.collect()
+}
+
+/// The table of a section such as `engine.ollama`, which is made where there is none. `None` if something else has its name.
+fn inner_table<'a>(table: &'a mut Table, section: &str) -> Option<&'a mut Table> {
+    section.split('.').try_fold(table, |outer, name| {
+        outer.entry(name).or_insert_with(|| Value::Table(Table::new())).as_table_mut()
+    })
+}
+
+/// The value of a key in the document.
+fn find<'a>(document: &'a DeTable<'a>, section: &str, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+    let table = section.split('.').try_fold(document, |outer, name| outer.get(name)?.get_ref().as_table())?;
+    table.get(key)
 }
 
 /// Another value in the place of the one that is there.
 fn replaced(text: &str, section: &str, key: &str, value: &str) -> Option<String> {
     let document = DeTable::parse(text).ok()?;
-    let span = document.get_ref().get(section)?.get_ref().as_table()?.get(key)?.span();
-    Some(format!("{}{}{}", text.get(..span.start)?, quote(value), text.get(span.end..)?))
+    let span = find(document.get_ref(), section, key)?.span();
+    Some(format!("{}{value}{}", text.get(..span.start)?, text.get(span.end..)?))
+}
+
+/// Without the lines on which the key and its value stand.
+fn without_lines(text: &str, section: &str, key: &str) -> Option<String> {
+    let document = DeTable::parse(text).ok()?;
+    let span = find(document.get_ref(), section, key)?.span();
+    let start = text.get(..span.start)?.rfind('\n').map_or(0, |newline| newline + 1);
+    let end = text.get(span.end..)?.find('\n').map_or(text.len(), |newline| span.end + newline + 1);
+    Some(format!("{}{}", text.get(..start)?, text.get(end..)?))
 }
 
 /// A line below the section's header.
@@ -64,9 +111,10 @@ fn with_section(text: &str, section: &str, line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kind::quote;
 
     fn edited(text: &str) -> String {
-        set_text(text, "intelligence", "default_model", "qwen3:8b").expect("it can be changed")
+        set_text(text, "intelligence", "default_model", "\"qwen3:8b\"").expect("it can be changed")
     }
 
     #[test]
@@ -103,16 +151,40 @@ mod tests {
         let text = "[server]\nmodel = '''\n[intelligence]\n'''\n";
         let after = edited(text);
         assert!(after.starts_with(text), "{after}");
-        assert_eq!(set_text("intelligence = 1", "intelligence", "default_model", "m"), None);
-        assert_eq!(set_text("not toml", "intelligence", "default_model", "m"), None);
+        assert_eq!(set_text("intelligence = 1", "intelligence", "default_model", "'m'"), None);
+        assert_eq!(set_text("not toml", "intelligence", "default_model", "'m'"), None);
     }
 
     #[test]
     fn any_name_of_a_model_survives() {
         for name in ["a\"b", "a\\b", "a'b", "a\nb", "hf:owner/repo:Q4", "ä # b"] {
-            let after = set_text("# x\n", "intelligence", "default_model", name).expect("it can be changed");
+            let after =
+                set_text("# x\n", "intelligence", "default_model", &quote(name)).expect("it can be changed");
             let read: Table = after.parse().expect("TOML");
             assert_eq!(read["intelligence"]["default_model"].as_str(), Some(name));
         }
+    }
+
+    #[test]
+    fn a_key_of_an_inner_section_is_set_and_removed() {
+        let text =
+            "[engine]\ndefault = 'ollama'\n\n# mine\n[engine.ollama]\n# slow disk\ntimeout = 9.0 # seconds\n";
+        let set = set_text(text, "engine.ollama", "timeout", "30").expect("it can be changed");
+        assert_eq!(set, text.replace("9.0", "30"));
+        let removed = remove_text(&set, "engine.ollama", "timeout").expect("it can be removed");
+        assert_eq!(removed, text.replace("timeout = 9.0 # seconds\n", ""));
+        assert_eq!(remove_text(&removed, "engine.ollama", "timeout"), Some(removed.clone()));
+        assert_eq!(
+            (has_key(&set, "engine.ollama", "timeout"), has_key(&removed, "engine.ollama", "timeout")),
+            (true, false)
+        );
+        let added = set_text("", "engine.embedded", "threads", "4").expect("it can be added");
+        assert_eq!(added, "[engine.embedded]\nthreads = 4\n");
+    }
+
+    #[test]
+    fn a_key_among_others_on_its_line_is_not_removed_with_them() {
+        let text = "intelligence = { default_model = 'a', router = 'grpo' }\n";
+        assert_eq!(remove_text(text, "intelligence", "default_model"), None);
     }
 }

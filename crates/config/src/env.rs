@@ -76,6 +76,11 @@ impl Environment {
         self.values.get("HOB_CONFIG").map(Path::new)
     }
 
+    /// Whether a variable is set.
+    pub(crate) fn has(&self, variable: &str) -> bool {
+        self.values.contains_key(variable)
+    }
+
     /// `$HOB_API_KEY`.
     pub(crate) fn api_key(&self) -> Result<Option<SecretString>, ConfigError> {
         self.secret("HOB_API_KEY")

@@ -40,6 +40,7 @@ mod savings;
 mod scheduler;
 mod section_keys;
 mod server;
+mod settings_file;
 mod telemetry;
 mod template;
 mod tools;
@@ -70,6 +71,9 @@ pub use sandbox::{SandboxConfig, SandboxRuntime};
 pub use savings::{SavingsConfig, TokenPrice};
 pub use scheduler::SchedulerConfig;
 pub use server::{AccessLog, LimitFailure, ServerConfig, ServerTlsConfig};
+pub use settings_file::{
+    ChangedSettings, Setting, SettingSection, SettingSource, SettingsError, SettingsFile,
+};
 pub use telemetry::TelemetryConfig;
 pub use template::template;
 pub use tools::ToolsConfig;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::config::Config;
 use crate::kind::quote_name;
-use crate::section_keys::{Keys, Kind, Section};
+use crate::section_keys::{Exposure, Keys, Kind, Section};
 
 /// A section and its own keys.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,6 +23,7 @@ pub(crate) struct ListedKey {
     pub expected: &'static str,
     /// As TOML. May be a secret.
     pub value: String,
+    pub exposure: Exposure,
 }
 
 impl ListedSection {
@@ -79,6 +80,7 @@ impl Keys for Listing {
             about,
             expected: kind.expected,
             value: (kind.write)(field),
+            exposure: kind.exposure,
         });
     }
 
@@ -95,7 +97,13 @@ impl Keys for Listing {
             .collect();
         let value =
             if entries.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", entries.join(", ")) };
-        self.sections[self.current].keys.push(ListedKey { name, about, expected: kind.expected, value });
+        self.sections[self.current].keys.push(ListedKey {
+            name,
+            about,
+            expected: kind.expected,
+            value,
+            exposure: kind.exposure,
+        });
     }
 
     fn legacy<T>(&mut self, _name: &'static str, _field: &mut T, _kind: Kind<T>) {}

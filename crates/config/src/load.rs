@@ -10,12 +10,13 @@ use crate::config::Config;
 use crate::edit::set_text;
 use crate::env::Environment;
 use crate::error::ConfigError;
+use crate::kind::quote;
 use crate::read::{Source, line_of, read};
 use crate::warning::ConfigWarning;
 use crate::write::{Overwrite, WriteError, write_new};
 
 /// A configuration has a few kilobytes; anything this large is some other file.
-const LARGEST: usize = 1024 * 1024;
+pub(crate) const LARGEST: usize = 1024 * 1024;
 
 /// The settings, and where they came from.
 #[derive(Debug)]
@@ -70,14 +71,14 @@ pub fn set_default_model(environment: &Environment, model: &str) -> Result<PathB
     let path = environment.config_file()?;
     let file = shown(&path, environment.home());
     let text = read_file(&path, &file)?.unwrap_or_default();
-    let edited = set_text(&text, "intelligence", "default_model", model)
+    let edited = set_text(&text, "intelligence", "default_model", &quote(model))
         .ok_or(SetError::Form { file, key: "[intelligence] default_model" })?;
     write_new(&path, &edited, Overwrite::Force)?;
     Ok(path)
 }
 
 /// The text of the file; `None` when it does not exist.
-fn read_file(path: &Path, file: &str) -> Result<Option<String>, ConfigError> {
+pub(crate) fn read_file(path: &Path, file: &str) -> Result<Option<String>, ConfigError> {
     let bytes = match read_bounded(path) {
         Ok(bytes) => bytes,
         // A link that leads nowhere is a mistake, not a missing file.
@@ -113,7 +114,7 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// The path as a person would write it.
-fn shown(path: &Path, home: Option<&Path>) -> String {
+pub(crate) fn shown(path: &Path, home: Option<&Path>) -> String {
     match home.and_then(|home| path.strip_prefix(home).ok()) {
         Some(rest) => Path::new("~").join(rest).display().to_string(),
         None => path.display().to_string(),

@@ -68,7 +68,7 @@ pub(crate) struct Kind<T> {
 }
 
 /// How an error message shows a bad value.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exposure {
     /// It is repeated.
     Open,

@@ -26,7 +26,8 @@ pub enum WriteError {
     Write { path: PathBuf, source: io::Error },
 }
 
-/// Writes `text` to `path` and creates missing directories. Only the owner can read the file: it may contain a key.
+/// Writes `text` to `path` and creates missing directories. Only the owner can read a new file: it may contain a key. A file that is
+/// replaced keeps its permissions.
 ///
 /// The text is written to a temporary file and then moved, so that no reader sees half of it. The move also detects an
 /// existing file: of two that write at once, one is refused.
@@ -44,6 +45,13 @@ pub fn write_new(path: &Path, text: &str, overwrite: Overwrite) -> Result<(), Wr
         .map_err(|source| WriteError::Directory { path: directory.to_owned(), source })?;
     let temporary =
         write_beside(directory, text).map_err(|source| WriteError::Write { path: path.clone(), source })?;
+    if overwrite == Overwrite::Force
+        && let Ok(before) = fs::metadata(&path)
+    {
+        // A group that could read the file still can.
+        fs::set_permissions(temporary.path(), before.permissions())
+            .map_err(|source| WriteError::Write { path: path.clone(), source })?;
+    }
     let moved = match overwrite {
         Overwrite::Refuse => temporary.persist_noclobber(&path),
         Overwrite::Force => temporary.persist(&path),
@@ -110,6 +118,13 @@ mod tests {
         write_new(&path, "new", Overwrite::Force).expect("written");
         assert_eq!(fs::read_to_string(&path).expect("readable"), "new");
         assert_eq!(names(root.path()), ["config.toml"]);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("changed");
+            write_new(&path, "newer", Overwrite::Force).expect("written");
+            assert_eq!(fs::metadata(&path).expect("exists").permissions().mode() & 0o777, 0o640);
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! A conversation, its turns, and the numbers that they have.
+//! The numbers of chats and turns, and how an answer ends.
 
 use std::fmt;
 
-use hob_core::Moment;
+use serde::{Deserialize, Serialize};
 
 /// The number of a conversation, as people type it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,8 +38,19 @@ impl TurnNumber {
         TurnNumber(number)
     }
 
+    /// The number in a text; `None` when it cannot be one.
+    pub fn parse(text: &str) -> Option<Self> {
+        text.parse().ok().filter(|number| *number > 0).map(TurnNumber)
+    }
+
     pub(crate) fn get(self) -> i64 {
         self.0
+    }
+}
+
+impl fmt::Display for TurnNumber {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
     }
 }
 
@@ -51,55 +62,14 @@ pub struct SavedTurn {
 }
 
 /// Whether an answer is complete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum TurnEnding {
     Complete,
     /// The person who asked stopped it.
     Stopped,
-}
-
-impl TurnEnding {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            TurnEnding::Complete => "complete",
-            TurnEnding::Stopped => "stopped",
-        }
-    }
-
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        match text {
-            "complete" => Some(TurnEnding::Complete),
-            "stopped" => Some(TurnEnding::Stopped),
-            _ => None,
-        }
-    }
-}
-
-/// A question and its answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChatTurn {
-    pub question: String,
-    pub answer: String,
-    pub ending: TurnEnding,
-    /// The model that answered.
-    pub model: String,
-}
-
-/// A conversation in a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChatSummary {
-    pub id: ChatId,
-    /// The beginning of its first question, on one line.
-    pub title: String,
-    pub turns: u64,
-    pub last_used: Moment,
-}
-
-/// The turns of a conversation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conversation {
-    /// Oldest first; there is at least one.
-    pub turns: Vec<ChatTurn>,
-    /// Where the last of them is saved.
-    pub last: SavedTurn,
+    /// The stream broke, or the model reached its limit of tokens.
+    Cut,
+    /// There is no answer, or only the beginning of one, because of an error.
+    Failed,
 }

@@ -3,12 +3,15 @@
 //! Knows no engine, agent or tool in particular, and no way to reach the caller.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
+use serde::Serialize;
 use thiserror::Error;
 
 use crate::call_tally::CallTally;
 use crate::caller::CallerRole;
+use crate::collection::CollectionSet;
 use crate::engine_error::EngineError;
 use crate::generate::{GenerateRequest, Generation};
 use crate::key::{CallerRights, KeyGrant};
@@ -79,13 +82,26 @@ impl AgentPreference {
 }
 
 /// Whether the model gets passages of the memory with the question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum MemoryUse {
-    /// If the caller may read the memory.
+    /// From an agent, if the configuration says so and the caller may read the memory.
     #[default]
     Allowed,
+    /// Always, of these collections. The caller gets them with the answer.
+    Wanted(CollectionSet),
     /// Never.
     Unwanted,
+}
+
+/// A passage that the model got with the question.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AnswerSource {
+    /// The file, or `note:...`.
+    pub document: String,
+    /// The text as the model got it.
+    pub passage: String,
+    /// More is better.
+    pub score: f64,
 }
 
 /// Who asks, and on what terms.
@@ -109,6 +125,10 @@ pub struct Caller {
     pub trace_parent: Option<TraceParent>,
     /// What the caller, the log and the trace call this request, where it came over HTTP.
     pub request_id: Option<Arc<str>>,
+    /// The path of the API that it came over.
+    pub route: Option<&'static str>,
+    /// How long it waited for one of the server's slots.
+    pub queued: Option<Duration>,
 }
 
 impl Caller {
@@ -126,6 +146,8 @@ impl Caller {
             memory: MemoryUse::Allowed,
             trace_parent: None,
             request_id: None,
+            route: None,
+            queued: None,
         }
     }
 
@@ -146,6 +168,8 @@ pub struct Answered {
     pub tool_results: Vec<ToolResult>,
     /// Why this model; `None` when it is the one that was asked for.
     pub reason: Option<ModelReason>,
+    /// The passages of the memory that the model got.
+    pub sources: Vec<AnswerSource>,
 }
 
 /// Why a request has no answer.

@@ -9,6 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
+use crate::stream::ToolStep;
+
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
@@ -33,12 +35,17 @@ pub enum Event {
         tool_calls: usize,
     },
     ToolCallStart {
+        /// The id that the model gave the call.
+        id: String,
         tool: String,
         /// As the model wrote them.
         arguments: String,
     },
     ToolCallEnd {
+        id: String,
         tool: String,
+        /// What the model gets; empty for a call that was cancelled.
+        result: String,
         success: bool,
         latency: Duration,
     },
@@ -93,6 +100,22 @@ impl Event {
         }
     }
 
+    /// The beginning or the end of a call of a tool.
+    pub fn tool_step(&self) -> Option<ToolStep> {
+        match self {
+            Event::ToolCallStart { id, tool, arguments } => {
+                Some(ToolStep::Started { id: id.clone(), tool: tool.clone(), arguments: arguments.clone() })
+            }
+            Event::ToolCallEnd { id, tool, result, success, .. } => Some(ToolStep::Ended {
+                id: id.clone(),
+                tool: tool.clone(),
+                result: result.clone(),
+                success: *success,
+            }),
+            _ => None,
+        }
+    }
+
     /// The event's keys and values; times are seconds.
     pub fn data(&self) -> Value {
         match self {
@@ -104,8 +127,9 @@ impl Event {
             Event::AgentTurnEnd { agent, turn, tool_calls } => {
                 json!({ "agent": agent, "turn": turn, "tool_calls": tool_calls })
             }
-            Event::ToolCallStart { tool, arguments } => json!({ "tool": tool, "arguments": arguments }),
-            Event::ToolCallEnd { tool, success, latency } => {
+            Event::ToolCallStart { tool, arguments, .. } => json!({ "tool": tool, "arguments": arguments }),
+            // Without the result, which may be long and private.
+            Event::ToolCallEnd { tool, success, latency, .. } => {
                 json!({ "tool": tool, "success": success, "latency": latency.as_secs_f64() })
             }
             Event::MemoryStore { backend, count } => json!({ "backend": backend, "count": count }),
@@ -299,6 +323,16 @@ mod tests {
 
     use super::*;
 
+    fn ended(latency: Duration) -> Event {
+        Event::ToolCallEnd {
+            id: "1".into(),
+            tool: "t".into(),
+            result: "secret".into(),
+            success: true,
+            latency,
+        }
+    }
+
     fn told() -> (Arc<Mutex<Vec<&'static str>>>, impl Fn(&PublishedEvent) + Send + Sync + 'static) {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let writer = Arc::clone(&heard);
@@ -306,7 +340,7 @@ mod tests {
     }
 
     fn an_event() -> Event {
-        Event::ToolCallStart { tool: "t".into(), arguments: "{}".into() }
+        Event::ToolCallStart { id: "1".into(), tool: "t".into(), arguments: "{}".into() }
     }
 
     #[test]
@@ -361,7 +395,7 @@ mod tests {
         let _outer = bus.subscribe(move |happening| {
             if happening.event.name() == "TOOL_CALL_START" {
                 let _short = inner.subscribe(|_| {});
-                let end = Event::ToolCallEnd { tool: "t".into(), success: true, latency: Duration::ZERO };
+                let end = ended(Duration::ZERO);
                 inner.publish(&happening.run, end);
             }
             handler(happening);
@@ -372,8 +406,7 @@ mod tests {
 
     #[test]
     fn the_documented_keys_are_there() {
-        let end =
-            Event::ToolCallEnd { tool: "t".into(), success: true, latency: Duration::from_millis(1500) };
+        let end = ended(Duration::from_millis(1500));
         assert_eq!(end.data(), json!({ "tool": "t", "success": true, "latency": 1.5 }));
         let task = Event::SchedulerTaskStart { task_id: "1".into(), prompt: "p".into() };
         assert_eq!(

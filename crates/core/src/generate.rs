@@ -327,6 +327,8 @@ pub enum AnswerWarning {
     LengthLimited(u32),
     /// The request waited for its turn: its place in the queue when it came, and the expected wait then.
     Queued { position: usize, seconds: u64 },
+    /// The caller asked for its documents, and none are indexed.
+    NothingIndexed,
     /// A field of the request that has no effect on this answer, by its name.
     Ignored(String),
 }
@@ -342,6 +344,7 @@ impl AnswerWarning {
             AnswerWarning::CloudFallback => "cloud-fallback",
             AnswerWarning::Estimated => "estimated",
             AnswerWarning::RerankedByEmbeddings => "reranked-by-embeddings",
+            AnswerWarning::NothingIndexed => "nothing-indexed",
             AnswerWarning::LengthLimited(tokens) => return Cow::Owned(format!("max-tokens={tokens}")),
             AnswerWarning::Queued { position, seconds } => {
                 return Cow::Owned(format!("position={position}, seconds={seconds}"));

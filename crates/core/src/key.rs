@@ -92,10 +92,17 @@ impl KeyGrant {
 }
 
 /// Finds the keys that may be used now.
+#[async_trait]
 pub trait KeyRing: Send + Sync {
     /// The rights of a key; `None` if there is no such key, or if it is disabled, revoked or expired. `rule` is the rule of an
     /// identity from outside.
     fn grant(&self, name: &str, rule: Option<&str>) -> Option<Arc<KeyGrant>>;
+
+    /// The same, after a look at the keys as they are stored now if the key is not known or not valid. Waits while the keys could not be
+    /// read yet, so a task does not fail because it is claimed before that.
+    async fn stored_grant(&self, name: &str, rule: Option<&str>) -> Option<Arc<KeyGrant>> {
+        self.grant(name, rule)
+    }
 }
 
 /// Has no keys.

@@ -45,7 +45,7 @@ pub mod unplaced;
 pub use agent::{Agent, AgentContext, AgentOutcome, TextSink};
 pub use allowed_path::{AllowedPath, AllowedRoots};
 pub use answer_order::{LaterThought, Stretch};
-pub use ask::{AgentPreference, Answered, Ask, AskError, Caller, MemoryUse, RequestSource};
+pub use ask::{AgentPreference, AnswerSource, Answered, Ask, AskError, Caller, MemoryUse, RequestSource};
 pub use backoff::Backoff;
 pub use budget::OverBudget;
 pub use call_tally::CallTally;
@@ -82,7 +82,9 @@ pub use random_id::{fill_random, random_id};
 pub use reasoning::{REASONING_CONTENT, REASONING_EFFORT, ReasoningSeal, SealedReasoning, THINKING_BLOCKS};
 pub use rerank::{RelevanceScore, RerankRequest, Reranking};
 pub use secret::is_secret;
-pub use stream::{AgentStep, Collector, Delta, DeltaStream, GenerationStream, TextDelta, ToolCallDelta};
+pub use stream::{
+    AgentStep, Collector, Delta, DeltaStream, GenerationStream, TextDelta, ToolCallDelta, ToolStep,
+};
 pub use time::{Clock, Moment, SystemClock, UtcDay, Zone};
 pub use tokenize::{DetokenizeRequest, TokenizeInput, TokenizeRequest, Tokenized};
 pub use tool::{

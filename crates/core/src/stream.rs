@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 
 use futures::Stream;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::answer_order::{LaterThought, Stretch};
@@ -39,6 +40,27 @@ pub struct ToolCallDelta {
 pub struct AgentStep {
     pub name: &'static str,
     pub data: Value,
+    /// The call of a tool that it begins or ends.
+    pub tool: Option<ToolStep>,
+}
+
+/// The beginning or the end of a call of a tool. Both have the same id.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum ToolStep {
+    Started {
+        id: String,
+        tool: String,
+        /// As the model wrote them.
+        arguments: String,
+    },
+    Ended {
+        id: String,
+        tool: String,
+        /// What the model gets.
+        result: String,
+        success: bool,
+    },
 }
 
 impl AgentStep {
@@ -47,7 +69,7 @@ impl AgentStep {
 
     /// A warning that was found after the answer had begun.
     pub fn warning(warning: &AnswerWarning) -> Self {
-        AgentStep { name: Self::WARNING, data: json!({ "warning": warning.text() }) }
+        AgentStep { name: Self::WARNING, data: json!({ "warning": warning.text() }), tool: None }
     }
 }
 

@@ -13,6 +13,7 @@ mod lazy;
 pub mod postgres;
 mod sqlite;
 mod storage;
+mod unreadable_column;
 
 pub use batch_writer::{BatchOptions, BatchSink, BatchWriter, FailureLog};
 pub use change_watch::ChangeWatch;
@@ -23,3 +24,4 @@ pub use sqlite::file_copy::{copy_file, count_rows, settle_file};
 pub use sqlite::inspect::{DatabaseState, inspect, peek};
 pub use sqlite::migrations::Migrations;
 pub use storage::Storage;
+pub use unreadable_column::UnreadableColumn;

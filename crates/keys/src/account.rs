@@ -37,9 +37,20 @@ pub(crate) enum ShareSource {
     Leased,
 }
 
+/// What a request or a call has taken from the limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reservation {
+    at: Timestamp,
+    amounts: Amounts,
+    /// The number of limits that were made until then. Later ones have nothing to do with it.
+    limits_made: u64,
+}
+
 /// One limit.
 #[derive(Debug)]
 struct Meter {
+    /// Limits are numbered in the order in which they are made, from 0.
+    number: u64,
     quota: Quota,
     source: ShareSource,
     /// Its window, in seconds since 1970, and its end.
@@ -54,8 +65,8 @@ struct Meter {
 }
 
 impl Meter {
-    fn new(quota: Quota, source: ShareSource) -> Self {
-        Meter { quota, source, window: i64::MIN, end: i64::MIN, share: 0, taken: 0, refused: None }
+    fn new(number: u64, quota: Quota, source: ShareSource) -> Self {
+        Meter { number, quota, source, window: i64::MIN, end: i64::MIN, share: 0, taken: 0, refused: None }
     }
 
     /// Begins another window when that of before is over. A clock that was put back a little stays in the window; one that was far ahead
@@ -73,6 +84,14 @@ impl Meter {
             ShareSource::Own => self.quota.limit,
             ShareSource::Leased => 0,
         };
+    }
+
+    /// When the window of `at` begins. Usually it is the current one, and the calendar is not asked, which takes long for months.
+    fn window_of(&self, at: Timestamp) -> i64 {
+        match (self.window..self.end).contains(&at.as_second()) {
+            true => self.window,
+            false => self.quota.period.window(at),
+        }
     }
 
     fn left(&self) -> u64 {
@@ -122,6 +141,7 @@ pub(crate) struct LimitState {
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     meters: Vec<Meter>,
+    limits_made: u64,
     overdrafts: Vec<Overdraft>,
 }
 
@@ -129,11 +149,13 @@ impl Account {
     /// Replaces the limits. What was used in the current window still counts.
     pub(crate) fn set_limits(&mut self, quotas: &[(Quota, ShareSource)]) {
         let mut old = std::mem::take(&mut self.meters);
+        let mut made = self.limits_made;
         let meter = |(quota, source): &(Quota, ShareSource)| {
             let known =
                 old.iter().position(|meter| meter.quota.id() == quota.id() && meter.source == *source);
             let Some(mut meter) = known.map(|index| old.swap_remove(index)) else {
-                return Meter::new(*quota, *source);
+                made += 1;
+                return Meter::new(made - 1, *quota, *source);
             };
             if meter.source == ShareSource::Own {
                 let used = meter.quota.limit.saturating_sub(meter.share);
@@ -144,10 +166,11 @@ impl Account {
             meter
         };
         self.meters = quotas.iter().map(meter).collect();
+        self.limits_made = made;
     }
 
     /// Takes the amounts from all limits, or from none.
-    pub(crate) fn reserve(&mut self, amounts: Amounts, now: Timestamp) -> Result<(), Shortage> {
+    pub(crate) fn reserve(&mut self, amounts: Amounts, now: Timestamp) -> Result<Reservation, Shortage> {
         for meter in &mut self.meters {
             meter.roll(now);
             let amount = amounts.of(meter.quota.unit);
@@ -172,21 +195,22 @@ impl Account {
         for meter in &mut self.meters {
             meter.share -= amounts.of(meter.quota.unit);
         }
-        Ok(())
+        Ok(Reservation { at: now, amounts, limits_made: self.limits_made })
     }
 
-    /// Replaces what was reserved at `reserved_at` by what was used.
-    pub(crate) fn settle(
-        &mut self,
-        reserved: Amounts,
-        reserved_at: Timestamp,
-        used: Amounts,
-        now: Timestamp,
-    ) {
-        for meter in &mut self.meters {
+    /// Takes nothing: what is used is charged at the end.
+    pub(crate) fn reserve_nothing(&self, now: Timestamp) -> Reservation {
+        Reservation { at: now, amounts: Amounts::default(), limits_made: self.limits_made }
+    }
+
+    /// Replaces what was reserved by what was used. A limit that was added in the meantime does not change: nothing was taken from it, so
+    /// nothing goes back.
+    pub(crate) fn settle(&mut self, reservation: Reservation, used: Amounts, now: Timestamp) {
+        let Reservation { at, amounts, limits_made } = reservation;
+        for meter in self.meters.iter_mut().filter(|meter| meter.number < limits_made) {
             meter.roll(now);
-            let (reserved, used) = (reserved.of(meter.quota.unit), used.of(meter.quota.unit));
-            let window = meter.quota.period.window(reserved_at);
+            let (reserved, used) = (amounts.of(meter.quota.unit), used.of(meter.quota.unit));
+            let window = meter.window_of(at);
             let is_current = window == meter.window;
             if used <= reserved {
                 // What is left of a window that is over is of no use.

@@ -26,10 +26,15 @@ fn account(quotas: &[(Quota, ShareSource)]) -> Account {
     account
 }
 
+/// Whether the amount was reserved.
+fn reserve(account: &mut Account, amount: u64, now: Timestamp) -> Result<(), Shortage> {
+    account.reserve(tokens(amount), now).map(|_| ())
+}
+
 #[test]
 fn a_limit_of_this_process_is_full_again_in_the_next_window() {
     let mut account = account(&[(PER_MINUTE, ShareSource::Own)]);
-    assert_eq!(account.reserve(tokens(60), noon()), Ok(()));
+    assert_eq!(reserve(&mut account, 60, noon()), Ok(()));
     let shortage = account.reserve(tokens(60), after(10)).expect_err("too much");
     let expected = Shortage {
         quota: PER_MINUTE,
@@ -40,7 +45,7 @@ fn a_limit_of_this_process_is_full_again_in_the_next_window() {
         resets_in: Duration::from_secs(50),
     };
     assert_eq!(shortage, expected);
-    assert_eq!(account.reserve(tokens(100), after(60)), Ok(()));
+    assert_eq!(reserve(&mut account, 100, after(60)), Ok(()));
 }
 
 #[test]
@@ -58,12 +63,12 @@ fn a_clock_that_was_far_ahead_does_not_keep_a_limit_used_up() {
 #[test]
 fn what_was_reserved_and_not_used_is_free_again() {
     let mut account = account(&[(PER_MINUTE, ShareSource::Own)]);
-    account.reserve(tokens(100), noon()).expect("reserved");
-    account.settle(tokens(100), noon(), tokens(30), after(1));
+    let reserved = account.reserve(tokens(100), noon()).expect("reserved");
+    account.settle(reserved, tokens(30), after(1));
     assert_eq!(account.per_minute(Unit::Tokens, after(1)).map(|state| state.left), Some(70));
     // A reservation of a window that is over gives nothing to the next one.
-    account.reserve(tokens(70), after(2)).expect("reserved");
-    account.settle(tokens(70), after(2), tokens(0), after(61));
+    let reserved = account.reserve(tokens(70), after(2)).expect("reserved");
+    account.settle(reserved, tokens(0), after(61));
     assert_eq!(account.per_minute(Unit::Tokens, after(61)).map(|state| state.left), Some(100));
 }
 
@@ -74,13 +79,13 @@ fn a_leased_limit_asks_for_what_it_lacks_and_waits_after_a_refusal() {
     let shortage = account.reserve(tokens(10), noon()).expect_err("nothing is leased");
     assert_eq!((shortage.wanted, shortage.window), (Some(10), day));
     account.add_share(PER_DAY, day, 30, 30);
-    assert_eq!(account.reserve(tokens(10), noon()), Ok(()));
+    assert_eq!(reserve(&mut account, 10, noon()), Ok(()));
     let shortage = account.reserve(tokens(50), noon()).expect_err("too little is leased");
     assert_eq!(shortage.wanted, Some(30));
     account.note_refusal(PER_DAY, day, 30, 1_000, noon());
     assert_eq!(account.reserve(tokens(50), noon()).expect_err("refused").wanted, None);
     assert_eq!(account.reserve(tokens(50), after(2)).expect_err("asked again").wanted, Some(30));
-    assert_eq!(account.reserve(tokens(20), after(2)), Ok(()));
+    assert_eq!(reserve(&mut account, 20, after(2)), Ok(()));
     // More than the whole limit is never granted, so the store is not asked.
     assert_eq!(account.reserve(tokens(2_000), after(3)).expect_err("too much").wanted, None);
 }
@@ -92,9 +97,10 @@ fn what_a_call_uses_beyond_its_reservation_is_noted_for_the_store() {
     account.add_share(PER_DAY, day, 0, 0);
     account.reserve(tokens(1), noon()).expect_err("nothing is leased");
     account.add_share(PER_DAY, day, 30, 30);
-    account.reserve(tokens(10), noon()).expect("reserved");
-    account.settle(tokens(10), noon(), tokens(45), after(1));
-    account.settle(tokens(0), noon(), tokens(5), after(1));
+    let reserved = account.reserve(tokens(10), noon()).expect("reserved");
+    account.settle(reserved, tokens(45), after(1));
+    let nothing = account.reserve_nothing(noon());
+    account.settle(nothing, tokens(5), after(1));
     assert_eq!(account.take_overdrafts(), [Overdraft { quota: PER_DAY, window: day, amount: 20 }]);
     assert_eq!(account.unsettled(PER_DAY, day), (0, 0));
 }
@@ -105,9 +111,9 @@ fn what_calls_have_reserved_and_not_used_is_given_back_except_a_usual_share() {
     let day = PER_DAY.period.window(noon());
     account.reserve(tokens(80), noon()).expect_err("nothing is leased");
     account.add_share(PER_DAY, day, 80, 200);
-    account.reserve(tokens(80), noon()).expect("reserved");
+    let reserved = account.reserve(tokens(80), noon()).expect("reserved");
     assert_eq!(account.take_excess(noon()), [], "it is in use");
-    account.settle(tokens(80), noon(), tokens(0), noon());
+    account.settle(reserved, tokens(0), noon());
     // 880 are left, of which 55 are a share: 80 are not much more than that.
     assert_eq!(account.take_excess(noon()), []);
     account.add_share(PER_DAY, day, 80, 280);
@@ -124,7 +130,34 @@ fn a_changed_limit_counts_what_was_used() {
     account.set_limits(&[(Quota { limit: 50, ..PER_MINUTE }, ShareSource::Own)]);
     assert_eq!(account.per_minute(Unit::Tokens, noon()).map(|state| state.left), Some(0));
     account.set_limits(&[]);
-    assert_eq!(account.reserve(tokens(1_000_000), noon()), Ok(()));
+    assert_eq!(reserve(&mut account, 1_000_000, noon()), Ok(()));
+}
+
+#[test]
+fn a_call_settles_only_the_limits_it_reserved_from() {
+    let (minute, day) = ((PER_MINUTE, ShareSource::Own), (PER_DAY, ShareSource::Leased));
+    let mut account = account(&[minute]);
+    let reserved = account.reserve(tokens(60), noon()).expect("reserved");
+    let another = account.reserve(tokens(40), noon()).expect("reserved");
+    // One limit is added, and the other one is replaced: its number is new too.
+    account.set_limits(&[day]);
+    account.set_limits(&[minute, day]);
+    let window = PER_DAY.period.window(noon());
+    assert_eq!(account.left(Unit::Tokens, noon()), Some(100));
+    // Used less, and used more, than was reserved.
+    account.settle(reserved, tokens(10), after(1));
+    account.settle(another, tokens(90), after(1));
+    assert_eq!(account.per_minute(Unit::Tokens, after(1)).map(|state| state.left), Some(100));
+    assert_eq!((account.unsettled(PER_DAY, window), account.take_overdrafts()), ((0, 0), vec![]));
+
+    // A limit that is only changed is settled.
+    let reserved = account.reserve(tokens(1), after(1)).expect_err("nothing is leased");
+    account.add_share(PER_DAY, window, reserved.wanted.expect("within the limit"), 1);
+    let reserved = account.reserve(tokens(1), after(1)).expect("reserved");
+    account.set_limits(&[(Quota { limit: 200, ..PER_MINUTE }, ShareSource::Own), day]);
+    account.settle(reserved, tokens(0), after(2));
+    assert_eq!(account.per_minute(Unit::Tokens, after(2)).map(|state| state.left), Some(200));
+    assert_eq!(account.unsettled(PER_DAY, window), (1, 0));
 }
 
 proptest! {
@@ -136,13 +169,13 @@ proptest! {
         let mut leased = 0;
         let mut spent = 0;
         for (estimate, actual) in calls {
-            if let Err(shortage) = account.reserve(tokens(estimate), noon()) {
+            let reserved = account.reserve(tokens(estimate), noon()).or_else(|shortage| {
                 let wanted = shortage.wanted.expect("within the limit");
                 leased += wanted;
                 account.add_share(PER_DAY, day, wanted, leased);
-                prop_assert_eq!(account.reserve(tokens(estimate), noon()), Ok(()));
-            }
-            account.settle(tokens(estimate), noon(), tokens(actual), noon());
+                account.reserve(tokens(estimate), noon())
+            });
+            account.settle(reserved.expect("leased"), tokens(actual), noon());
             spent += actual;
         }
         let (share, over) = account.unsettled(PER_DAY, day);

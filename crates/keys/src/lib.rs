@@ -11,6 +11,7 @@
 //! | `refusal` | the messages for a key that has not enough left |
 //! | `options` | what the keys need from the rest of the program |
 //! | `ring` | the keys in memory |
+//! | `looks` | asks for a look at the stored keys, and waits for it |
 //! | `identity` | identities from outside: tokens that an identity provider has signed |
 //! | `service` | what callers use |
 //! | `audit` | the log of changes, and its chain of hashes |
@@ -23,6 +24,7 @@ mod audit_service;
 mod identity;
 mod key;
 pub mod limits;
+mod looks;
 mod metered;
 mod options;
 mod refusal;

@@ -148,6 +148,13 @@ impl Budget {
         };
         let number: f64 = number.trim().parse().map_err(|_| wrong())?;
         let limit = (number * factor).round();
+        // Of 0.07M, the product is not exactly 70000.
+        if unit == Unit::Tokens && (number * factor - limit).abs() > 4.0 * limit * f64::EPSILON {
+            return Err(format!(
+                "'{}' has a part of a token; a budget counts whole tokens: write '500 tokens/day' or '0.5k tokens/day'",
+                shortened(text)
+            ));
+        }
         if !(1.0..=MOST).contains(&limit) {
             return Err(wrong());
         }
@@ -225,6 +232,9 @@ mod tests {
             ("200k tokens/day", "200000 tokens/day"),
             ("1.5M tokens / month", "1500000 tokens/month"),
             ("100 tokens/day", "100 tokens/day"),
+            ("0.5k tokens/day", "500 tokens/day"),
+            ("0.07M tokens/day", "70000 tokens/day"),
+            ("0.0000004 USD/day", "0.0000004 USD/day"),
         ] {
             assert_eq!(Budget::parse(text).map(|budget| budget.to_string()), Ok(shown.to_owned()), "{text}");
         }
@@ -241,6 +251,20 @@ mod tests {
         ] {
             let refusal = Budget::parse(text).expect_err(text);
             assert!(refusal.contains("5 USD/month"), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_token_is_refused() {
+        for text in [
+            "0.5 tokens/day",
+            "1.5 tokens/month",
+            "0.4 tokens/day",
+            "0.0005k tokens/day",
+            "1.0001k tokens/day",
+        ] {
+            let refusal = Budget::parse(text).expect_err(text);
+            assert!(refusal.starts_with(&format!("'{text}' has a part of a token; ")), "{refusal}");
         }
     }
 

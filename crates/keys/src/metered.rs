@@ -12,7 +12,7 @@ use hob_db::DatabaseError;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-use crate::account::{Account, Amounts, LimitState, Overdraft, ShareSource, Shortage};
+use crate::account::{Account, Amounts, LimitState, Overdraft, Reservation, ShareSource, Shortage};
 use crate::key::KeyRules;
 use crate::limits::{Period, Quota, Unit};
 use crate::refusal::limit_reached;
@@ -87,13 +87,6 @@ pub(crate) struct Metered {
     leasing: tokio::sync::Mutex<()>,
     /// When the store last failed.
     failed_at: Mutex<Option<Timestamp>>,
-}
-
-/// What a request or a call has taken from the limits.
-struct Taken {
-    at: Timestamp,
-    /// Nothing, if the store failed and the request was allowed: what it uses is then charged at its end.
-    amounts: Amounts,
 }
 
 impl Metered {
@@ -194,10 +187,10 @@ impl Metered {
     }
 
     /// Takes the amounts, with new shares where they are needed.
-    async fn take(self: &Arc<Self>, amounts: Amounts) -> Result<Taken, LimitReached> {
+    async fn take(self: &Arc<Self>, amounts: Amounts) -> Result<Reservation, LimitReached> {
         let at = self.parts.clock.now();
         let shortage = match self.account.lock().reserve(amounts, at) {
-            Ok(()) => return Ok(Taken { at, amounts }),
+            Ok(reservation) => return Ok(reservation),
             Err(shortage) => shortage,
         };
         match shortage.wanted {
@@ -206,13 +199,13 @@ impl Metered {
         }
     }
 
-    async fn take_with_leases(self: &Arc<Self>, amounts: Amounts) -> Result<Taken, LimitReached> {
+    async fn take_with_leases(self: &Arc<Self>, amounts: Amounts) -> Result<Reservation, LimitReached> {
         let _leasing = self.leasing.lock().await;
         loop {
             // Another request may have leased a share in the meantime.
             let at = self.parts.clock.now();
             let shortage = match self.account.lock().reserve(amounts, at) {
-                Ok(()) => return Ok(Taken { at, amounts }),
+                Ok(reservation) => return Ok(reservation),
                 Err(shortage) => shortage,
             };
             let Some(wanted) = shortage.wanted else { return Err(limit_reached(&self.name, &shortage, at)) };
@@ -235,9 +228,9 @@ impl Metered {
         self.failed_at.lock().is_some_and(|at| now.duration_since(at).unsigned_abs() < FAILURE_COUNTS)
     }
 
-    fn take_without_store(&self, at: Timestamp) -> Result<Taken, LimitReached> {
+    fn take_without_store(&self, at: Timestamp) -> Result<Reservation, LimitReached> {
         match self.parts.on_failure {
-            StoreFailure::Allow => Ok(Taken { at, amounts: Amounts::default() }),
+            StoreFailure::Allow => Ok(self.account.lock().reserve_nothing(at)),
             StoreFailure::Refuse => Err(LimitReached {
                 kind: LimitKind::Unknown,
                 message: format!(
@@ -401,10 +394,10 @@ impl KeySpending {
     ) -> Result<Box<dyn CallReservation>, LimitReached> {
         let metered = &self.0;
         let (mut call, mut lowered) = (call, None);
-        let (estimate, taken) = loop {
+        let (estimate, reservation) = loop {
             let estimate = metered.estimate(&call)?;
             match metered.take(estimate).await {
-                Ok(taken) => break (estimate, taken),
+                Ok(reservation) => break (estimate, reservation),
                 // Only a refusal says how much is left: until then, the store has not been asked. Each round lowers the limit.
                 Err(reached) => lowered = Some(metered.lowered_completion(&call).ok_or(reached)?),
             }
@@ -412,26 +405,34 @@ impl KeySpending {
         };
         Ok(Box::new(Reserved {
             metered: Arc::clone(metered),
-            taken,
+            reservation,
             estimate,
             lowered,
-            engine: call.engine.to_owned(),
-            model: call.model.to_owned(),
+            priced: metered
+                .has_dollars
+                .load(Ordering::Relaxed)
+                .then(|| PricedCall { engine: call.engine.to_owned(), model: call.model.to_owned() }),
             is_settled: false,
         }))
     }
 }
 
+/// What decides the price of a call.
+struct PricedCall {
+    engine: String,
+    model: String,
+}
+
 /// What is reserved for one call.
 struct Reserved {
     metered: Arc<Metered>,
-    taken: Taken,
+    reservation: Reservation,
     /// What counts if the end does not say what was used, or what it costs.
     estimate: Amounts,
     /// The limit of the answer, if it had to be lowered.
     lowered: Option<u64>,
-    engine: String,
-    model: String,
+    /// `None` without a budget in dollars.
+    priced: Option<PricedCall>,
     is_settled: bool,
 }
 
@@ -439,7 +440,7 @@ impl Reserved {
     fn settle_with(&mut self, used: Amounts) {
         if !std::mem::replace(&mut self.is_settled, true) {
             let now = self.metered.parts.clock.now();
-            self.metered.account.lock().settle(self.taken.amounts, self.taken.at, used, now);
+            self.metered.account.lock().settle(self.reservation, used, now);
         }
     }
 }
@@ -451,7 +452,10 @@ impl CallReservation for Reserved {
 
     fn settle(mut self: Box<Self>, usage: Usage) {
         let Usage { prompt_tokens, completion_tokens, .. } = usage;
-        let nano_dollars = self.metered.cost(&self.engine, &self.model, prompt_tokens, completion_tokens);
+        let cost = |PricedCall { engine, model }: &PricedCall| {
+            self.metered.cost(engine, model, prompt_tokens, completion_tokens).ok()
+        };
+        let nano_dollars = self.priced.as_ref().and_then(cost);
         self.settle_with(Amounts {
             requests: 0,
             tokens: prompt_tokens.saturating_add(completion_tokens),

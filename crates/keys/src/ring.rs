@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hob_core::{CallerRole, CollectionName, CollectionSet, KeyGrant, ModelPatterns, Spending};
+use hob_core::{CallerRole, CollectionName, CollectionSet, KeyGrant, LimitKind, ModelPatterns, Spending};
 use jiff::Timestamp;
 
 use crate::key::{ApiKey, KeyRole, KeyStatus};
@@ -82,6 +82,12 @@ pub struct KeySnapshot {
     is_unread: bool,
 }
 
+/// Keys whose refusals are counted by name.
+const NAMED_REFUSALS: usize = 50;
+
+/// The name for the refusals of all other keys. No key can have it.
+const OTHER_KEYS: &str = "(other)";
+
 /// Unlike any number of changes, so that the keys are read as soon as that is possible.
 const NO_CHANGES_KNOWN: i64 = -1;
 
@@ -120,6 +126,11 @@ impl KeySnapshot {
         self.has_keys
     }
 
+    /// Whether the keys could not be read yet.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.is_unread
+    }
+
     /// Checks the text that a client sent.
     pub fn check(&self, sent: &str, now: Timestamp) -> KeyCheck {
         let Some(id) = id_of(sent) else { return KeyCheck::Unknown };
@@ -149,6 +160,28 @@ impl KeySnapshot {
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<ActiveKey>> {
         self.by_id.values()
+    }
+
+    /// How often the limits of each named key refused since the start: the name of the key, the limit, and the number. Without those that
+    /// never did. The oldest keys are named, and the others are counted together, so that the list has an end. Identities from outside are
+    /// not counted: their accounts, and so their counts, end when they are not in use.
+    pub(crate) fn refusals(&self) -> Vec<(Arc<str>, LimitKind, u64)> {
+        let mut keys: Vec<_> =
+            self.all().filter(|key| key.metered.refused().any(|(_, count)| count > 0)).collect();
+        keys.sort_by(|one, other| {
+            (one.key.created_at, &one.key.id).cmp(&(other.key.created_at, &other.key.id))
+        });
+        let mut counts: Vec<(Arc<str>, LimitKind, u64)> = Vec::new();
+        for (place, key) in keys.into_iter().enumerate() {
+            let name = if place < NAMED_REFUSALS { key.key.name.shared() } else { Arc::from(OTHER_KEYS) };
+            for (kind, count) in key.metered.refused().filter(|(_, count)| *count > 0) {
+                match counts.iter_mut().find(|(known, of, _)| *known == name && *of == kind) {
+                    Some((_, _, sum)) => *sum += count,
+                    None => counts.push((Arc::clone(&name), kind, count)),
+                }
+            }
+        }
+        counts
     }
 }
 

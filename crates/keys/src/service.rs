@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use async_trait::async_trait;
 use hob_core::{Backoff, Clock, KeyGrant, KeyRing, LimitKind};
 use hob_db::{ChangeWatch, DatabaseError};
 use jiff::{SignedDuration, Timestamp};
@@ -17,6 +18,7 @@ use crate::audit_service::AuditService;
 use crate::identity::accounts::IdentityAccounts;
 use crate::key::{ApiKey, KeyError, KeyName, KeyPatch, KeyRules, KeyStatus, NewKey, check_engines};
 use crate::limits::{Period, QuotaUsage};
+use crate::looks::KeyLooks;
 use crate::metered::MeterParts;
 use crate::options::KeyOptions;
 use crate::ring::{ActiveKey, KeyCheck, KeySnapshot};
@@ -29,6 +31,9 @@ const POLL: Duration = Duration::from_millis(500);
 /// The longest wait while the store fails.
 const LONGEST_POLL: Duration = Duration::from_secs(5);
 
+/// How long the end may take.
+const CLOSING: Duration = Duration::from_secs(10);
+
 /// How often old windows are deleted.
 const CLEANING: Duration = Duration::from_secs(60 * 60);
 
@@ -39,12 +44,6 @@ fn kept(period: Period) -> SignedDuration {
         Period::Day | Period::Month => SignedDuration::from_hours(24 * 400),
     }
 }
-
-/// Keys whose refusals are counted by name.
-const NAMED_REFUSALS: usize = 50;
-
-/// The name for the refusals of all other keys. No key can have it.
-const OTHER_KEYS: &str = "(other)";
 
 /// How long both secrets are valid after a rotation, if nothing else is said.
 pub const ROTATION_OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
@@ -65,6 +64,7 @@ pub struct KeyService {
     identities: IdentityAccounts,
     /// The engines that a key can name.
     engines: Vec<&'static str>,
+    looks: KeyLooks,
     stopping: CancellationToken,
     tasks: TaskTracker,
 }
@@ -80,6 +80,7 @@ impl KeyService {
             engines,
             snapshot: ArcSwap::default(),
             loading: Mutex::default(),
+            looks: KeyLooks::default(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }
@@ -96,7 +97,11 @@ impl KeyService {
             read => read?,
         }
         let this = Arc::clone(self);
-        self.tasks.spawn(async move { this.follow().await });
+        self.looks.set_followed(true);
+        self.tasks.spawn(async move {
+            this.follow().await;
+            this.looks.set_followed(false);
+        });
         self.tasks.close();
         Ok(())
     }
@@ -105,13 +110,16 @@ impl KeyService {
     pub async fn close(&self) {
         self.stopping.cancel();
         self.tasks.close();
-        self.tasks.wait().await;
-        let accounts = self.accounts();
-        let given_back = tokio::task::spawn_blocking(move || {
-            accounts.iter().try_for_each(|account| account.metered.give_back())
-        });
-        if let Ok(Err(error)) = given_back.await {
-            tracing::warn!(%error, "what keys have not spent counts as spent");
+        let closing = async {
+            self.tasks.wait().await;
+            let accounts = self.accounts();
+            let give_back = move || accounts.iter().try_for_each(|account| account.metered.give_back());
+            if let Ok(Err(error)) = tokio::task::spawn_blocking(give_back).await {
+                tracing::warn!(%error, "what keys have not spent counts as spent");
+            }
+        };
+        if tokio::time::timeout(CLOSING, closing).await.is_err() {
+            tracing::warn!("the database does not answer; what keys have not spent counts as spent");
         }
     }
 
@@ -156,7 +164,9 @@ impl KeyService {
             tokio::select! {
                 () = self.stopping.cancelled() => return,
                 () = tokio::time::sleep(wait) => {}
+                () = self.looks.asked() => {}
             }
+            self.looks.begin();
             let this = Arc::clone(self);
             let cleans = cleaned_at.is_none_or(|at| at.elapsed() >= CLEANING);
             let looked = tokio::task::spawn_blocking(move || {
@@ -185,6 +195,7 @@ impl KeyService {
                     (None, failures.next_delay())
                 }
             };
+            self.looks.end();
         }
     }
 
@@ -231,27 +242,9 @@ impl KeyService {
         self.snapshot.load().valid(name, self.parts.clock.now()).cloned()
     }
 
-    /// How often the limits of each named key refused since the start: the name of the key, the limit, and the number. Without those that
-    /// never did. The oldest keys are named, and the others are counted together, so that the list has an end. Identities from outside are
-    /// not counted: their accounts, and so their counts, end when they are not in use.
+    /// How often the limits of each named key refused since the start: the name of the key, the limit, and the number.
     pub fn refusals(&self) -> Vec<(Arc<str>, LimitKind, u64)> {
-        let snapshot = self.snapshot.load();
-        let mut keys: Vec<_> =
-            snapshot.all().filter(|key| key.metered.refused().any(|(_, count)| count > 0)).collect();
-        keys.sort_by(|one, other| {
-            (one.key.created_at, &one.key.id).cmp(&(other.key.created_at, &other.key.id))
-        });
-        let mut counts: Vec<(Arc<str>, LimitKind, u64)> = Vec::new();
-        for (place, key) in keys.into_iter().enumerate() {
-            let name = if place < NAMED_REFUSALS { key.key.name.shared() } else { Arc::from(OTHER_KEYS) };
-            for (kind, count) in key.metered.refused().filter(|(_, count)| *count > 0) {
-                match counts.iter_mut().find(|(known, of, _)| *known == name && *of == kind) {
-                    Some((_, _, sum)) => *sum += count,
-                    None => counts.push((Arc::clone(&name), kind, count)),
-                }
-            }
-        }
-        counts
+        self.snapshot.load().refusals()
     }
 
     /// The accounts of identities from outside.
@@ -416,14 +409,13 @@ impl KeyService {
         overlap: Duration,
         actor: AuditActor,
     ) -> Result<CreatedKey, KeyError> {
-        let this = Arc::clone(self);
         let (found, now) = (self.show(name).await?.0, self.now());
         let secret = KeySecret::new(&found.id);
         let hash = secret.hash();
         let until = SignedDuration::try_from(overlap).ok().and_then(|overlap| now.checked_add(overlap).ok());
         let until = until.unwrap_or(Timestamp::MAX);
         let detail = json!({ "previous_secret_until": until.to_string() });
-        let key = this
+        let key = self
             .change(name, actor, "key.rotate", detail, move |stored| {
                 stored.previous_hash = Some(std::mem::replace(&mut stored.hash, hash));
                 stored.key.previous_until = Some(until);
@@ -462,12 +454,25 @@ impl KeyService {
     }
 }
 
+#[async_trait]
 impl KeyRing for KeyService {
     fn grant(&self, name: &str, rule: Option<&str>) -> Option<Arc<KeyGrant>> {
         match rule {
             Some(rule) => self.identities.grant(name, rule),
             None => self.valid(name).map(|key| Arc::clone(&key.grant)),
         }
+    }
+
+    async fn stored_grant(&self, name: &str, rule: Option<&str>) -> Option<Arc<KeyGrant>> {
+        let granted = self.grant(name, rule);
+        if granted.is_some() || rule.is_some() {
+            return granted;
+        }
+        self.looks.look_now().await;
+        while self.snapshot.load().is_unread() && !self.stopping.is_cancelled() {
+            self.looks.next().await;
+        }
+        self.grant(name, rule)
     }
 }
 

@@ -194,10 +194,15 @@ async fn a_server_that_starts_without_the_database_refuses_named_keys_until_it_c
     assert!(server.service.snapshot().has_keys(), "there may be keys");
     assert!(matches!(server.service.check(secret.expose()), KeyCheck::Unread));
     assert!(matches!(server.service.check("sk-other"), KeyCheck::Unknown));
+    // A task of the key waits.
+    let service = Arc::clone(&server.service);
+    let task = tokio::spawn(async move { service.stored_grant("ana", None).await });
+    server.service.looks.next().await;
+    assert!(!task.is_finished());
     postgres.start_again();
-    while !server.is_valid(&secret) {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let granted = task.await.expect("no panic").expect("the key is valid");
+    assert_eq!(&*granted.name, "ana");
+    assert!(server.is_valid(&secret));
     server.service.close().await;
 }
 

@@ -394,6 +394,26 @@ async fn a_key_that_another_process_changes_is_changed_here_too() {
 }
 
 #[tokio::test]
+async fn a_task_of_a_key_that_another_process_has_just_created_gets_its_rights() {
+    let home = tempfile::tempdir().expect("a directory");
+    let path = home.path().join("hob.db");
+    let server = keys_over(LazyDatabase::at(&path, MIGRATED));
+    let name_of = |grant: Option<Arc<KeyGrant>>| grant.map(|grant| grant.name.to_string());
+    assert_eq!(name_of(server.service.stored_grant("ana", None).await), None, "nothing follows changes yet");
+    server.service.start().await.expect("started");
+    let terminal = keys_over(LazyDatabase::at(&path, MIGRATED));
+    terminal.create("ana", KeyPatch::default()).await;
+    assert_eq!(name_of(server.service.stored_grant("ana", None).await).as_deref(), Some("ana"));
+    assert_eq!(name_of(server.service.stored_grant("ben", None).await), None);
+    server.service.close().await;
+    assert_eq!(
+        name_of(server.service.stored_grant("ben", None).await),
+        None,
+        "nothing follows changes any more"
+    );
+}
+
+#[tokio::test]
 async fn limits_that_cannot_be_read_refuse_or_allow_as_configured() {
     for (on_failure, is_admitted) in [(StoreFailure::Refuse, false), (StoreFailure::Allow, true)] {
         let database = Database::in_memory(MIGRATED).expect("opened");

@@ -37,6 +37,9 @@ const COMMON_MARKS: [&str; 4] = ["<tool_call>", "</tool_call>", THOUGHT_MARK, "<
 /// llama.cpp's number for models that give a score in the place of a vector.
 const RANK_POOLING: &str = "4";
 
+/// The most threads that choose tokens. More would hardly be faster: waking them takes as long as the choices.
+const MAX_SAMPLING_THREADS: usize = 8;
+
 /// Short texts per batch.
 const EMBED_BATCH: usize = 64;
 
@@ -81,6 +84,8 @@ pub(crate) struct LoadedModel {
     kv: KvPrecision,
     flash_attention: FlashAttention,
     threads: i32,
+    /// The most threads that choose the tokens of a step.
+    pub(crate) sampling_threads: usize,
     /// An embedding model, which cannot generate.
     pub(crate) embeds_only: bool,
     pooling: LlamaPoolingType,
@@ -121,6 +126,9 @@ impl LoadedModel {
         };
         // If the cards compute everything, more threads would only wait for each other.
         let threads = if offload.is_whole { 1 } else { i32::try_from(options.threads.max(1)).unwrap_or(1) };
+        // The threads that compute keep their cores busy for a while after a step, so others would only take turns with them.
+        let sampling_threads =
+            if offload.is_whole { options.threads.clamp(1, MAX_SAMPLING_THREADS) } else { 1 };
         let projector = stored.projector.as_ref();
         Ok(LoadedModel {
             id: name.clone(),
@@ -135,6 +143,7 @@ impl LoadedModel {
             kv: options.kv,
             flash_attention: options.flash_attention,
             threads,
+            sampling_threads,
             embeds_only: header.is_some_and(|header| header.is_embedding),
             pooling,
             compares_texts: named_pooling.as_deref() == Ok(RANK_POOLING),

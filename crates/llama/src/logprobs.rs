@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
+use crate::sampler::keep_top;
+
 /// The probabilities of one token and its alternatives.
+#[derive(Debug, PartialEq)]
 pub(crate) struct TokenProbabilities {
     pub(crate) chosen: (i32, f32),
     /// The most likely tokens, best first.
@@ -14,21 +17,15 @@ pub(crate) fn probabilities(scores: &[f32], chosen: i32, top: usize) -> TokenPro
     let best = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f32 = scores.iter().map(|score| (score - best).exp()).sum();
     let log_sum = best + sum.ln();
-    let mut order: Vec<(i32, f32)> = match top {
-        0 => Vec::new(),
-        _ => (0..).zip(scores.iter().copied()).collect(),
-    };
-    let better = |a: &(i32, f32), b: &(i32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
-    if order.len() > top {
-        order.select_nth_unstable_by(top - 1, better);
+    let mut best_first = Vec::new();
+    if top > 0 {
+        keep_top(scores, top, &mut best_first);
     }
-    order.truncate(top);
-    order.sort_unstable_by(better);
     let chosen_score =
         usize::try_from(chosen).ok().and_then(|at| scores.get(at).copied()).unwrap_or(f32::NEG_INFINITY);
     TokenProbabilities {
         chosen: (chosen, chosen_score - log_sum),
-        top: order.into_iter().map(|(token, score)| (token, score - log_sum)).collect(),
+        top: best_first.iter().map(|candidate| (candidate.token, candidate.score - log_sum)).collect(),
     }
 }
 

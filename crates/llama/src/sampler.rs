@@ -1,7 +1,7 @@
 //! Chooses the next token from the scores of a model. Pure.
 //!
 //! Not llama.cpp's sampler, because this one reads the scores in place: a greedy choice is one pass, and `top_k` keeps a few
-//! candidates instead of sorting the vocabulary.
+//! candidates instead of sorting the vocabulary. Biases and penalties of a few tokens need no copy of the scores.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -46,6 +46,13 @@ impl SamplingParams {
         self.repeat_last_n > 0
             && (self.repeat_penalty != 1.0 || self.frequency_penalty != 0.0 || self.presence_penalty != 0.0)
     }
+
+    /// The score of a token that occurs `count` times in the last tokens.
+    fn penalised(&self, score: f32, count: u32) -> f32 {
+        // Multiplied, because dividing a negative score would reward the repetition.
+        let repeated = if score <= 0.0 { score * self.repeat_penalty } else { score / self.repeat_penalty };
+        repeated - (count as f32 * self.frequency_penalty + self.presence_penalty)
+    }
 }
 
 /// A token and its score.
@@ -62,17 +69,21 @@ pub(crate) struct Sampler {
     random: fastrand::Rng,
     recent: VecDeque<i32>,
     counts: HashMap<i32, u32>,
+    /// The tokens with a bias or a penalty, in order, with their new scores. Kept with its memory, as the next two.
+    changed: Vec<TokenCandidate>,
     scratch: Vec<f32>,
     candidates: Vec<TokenCandidate>,
 }
 
 impl Sampler {
-    pub(crate) fn new(params: SamplingParams) -> Self {
+    pub(crate) fn new(mut params: SamplingParams) -> Self {
+        params.bias.sort_by_key(|(token, _)| *token);
         Sampler {
             random: fastrand::Rng::with_seed(params.seed),
             params,
             recent: VecDeque::new(),
             counts: HashMap::new(),
+            changed: Vec::new(),
             scratch: Vec::new(),
             candidates: Vec::new(),
         }
@@ -80,14 +91,21 @@ impl Sampler {
 
     /// Chooses from all scores; `None` if no score is finite.
     pub(crate) fn choose(&mut self, scores: &[f32]) -> Option<i32> {
-        let adjusted = self.adjust(scores);
+        self.change(scores);
+        let is_greedy = self.params.temperature <= 0.0;
+        let kept = if is_greedy { 1 } else { self.params.top_k };
         let mut candidates = std::mem::take(&mut self.candidates);
-        let scores = if adjusted { self.scratch.as_slice() } else { scores };
-        let choice = if self.params.temperature <= 0.0 {
-            most_likely(scores)
+        let choice = if !self.changed.is_empty() && self.changed.len() <= MAX_APART && kept > 0 {
+            keep_top_changed(scores, &self.changed, kept, &mut candidates);
+            if is_greedy { candidates.first().map(|best| best.token) } else { self.draw(&mut candidates) }
         } else {
-            keep_top(scores, self.params.top_k, &mut candidates);
-            self.draw(&mut candidates)
+            let scores = self.with_changes(scores);
+            if is_greedy {
+                most_likely(scores)
+            } else {
+                keep_top(scores, kept, &mut candidates);
+                self.draw(&mut candidates)
+            }
         };
         self.candidates = candidates;
         choice
@@ -100,18 +118,26 @@ impl Sampler {
         scores: &[f32],
         allowed: impl FnOnce(&mut [TokenCandidate]) -> Result<(), E>,
     ) -> Result<Option<i32>, E> {
-        let adjusted = self.adjust(scores);
-        let scores = if adjusted { self.scratch.as_slice() } else { scores };
-        let mut all: Vec<TokenCandidate> =
-            (0..).zip(scores).map(|(token, &score)| TokenCandidate { token, score }).collect();
+        self.change(scores);
+        let mut all = std::mem::take(&mut self.candidates);
+        all.clear();
+        all.extend((0..).zip(scores).map(|(token, &score)| TokenCandidate { token, score }));
+        for changed in &self.changed {
+            if let Some(candidate) = usize::try_from(changed.token).ok().and_then(|at| all.get_mut(at)) {
+                *candidate = *changed;
+            }
+        }
         allowed(&mut all)?;
         all.retain(|candidate| candidate.score.is_finite());
-        if self.params.temperature <= 0.0 {
+        let choice = if self.params.temperature <= 0.0 {
             let best = all.iter().max_by(|a, b| a.score.total_cmp(&b.score).then(b.token.cmp(&a.token)));
-            return Ok(best.map(|best| best.token));
-        }
-        cut(&mut all, self.params.top_k);
-        Ok(self.draw(&mut all))
+            best.map(|best| best.token)
+        } else {
+            cut(&mut all, self.params.top_k);
+            self.draw(&mut all)
+        };
+        self.candidates = all;
+        Ok(choice)
     }
 
     /// Records a token for the penalties.
@@ -132,30 +158,48 @@ impl Sampler {
         }
     }
 
-    /// Copies the scores with penalties and biases, if there are any.
-    fn adjust(&mut self, scores: &[f32]) -> bool {
-        if self.counts.is_empty() && self.params.bias.is_empty() {
-            return false;
+    /// Computes the new scores of the tokens with a bias or a penalty.
+    fn change(&mut self, scores: &[f32]) {
+        let Sampler { params, counts, changed, .. } = self;
+        changed.clear();
+        let score_of = |token: i32| usize::try_from(token).ok().and_then(|at| scores.get(at)).copied();
+        for &(token, bias) in &params.bias {
+            match changed.last_mut() {
+                Some(last) if last.token == token => last.score += bias,
+                _ => {
+                    let score = score_of(token).map(|score| score + bias);
+                    changed.extend(score.map(|score| TokenCandidate { token, score }));
+                }
+            }
+        }
+        let biased = changed.len();
+        for (&token, &count) in counts.iter() {
+            match changed[..biased].binary_search_by_key(&token, |candidate| candidate.token) {
+                Ok(at) => changed[at].score = params.penalised(changed[at].score, count),
+                Err(_) => {
+                    let score = score_of(token).map(|score| params.penalised(score, count));
+                    changed.extend(score.map(|score| TokenCandidate { token, score }));
+                }
+            }
+        }
+        if changed.len() > biased {
+            changed.sort_unstable_by_key(|candidate| candidate.token);
+        }
+    }
+
+    /// The scores with the changes: a copy, if there are any.
+    fn with_changes<'a>(&'a mut self, scores: &'a [f32]) -> &'a [f32] {
+        if self.changed.is_empty() {
+            return scores;
         }
         self.scratch.clear();
         self.scratch.extend_from_slice(scores);
-        for &(token, bias) in &self.params.bias {
-            if let Some(score) = usize::try_from(token).ok().and_then(|at| self.scratch.get_mut(at)) {
-                *score += bias;
+        for changed in &self.changed {
+            if let Some(score) = usize::try_from(changed.token).ok().and_then(|at| self.scratch.get_mut(at)) {
+                *score = changed.score;
             }
         }
-        for (&token, &count) in &self.counts {
-            if let Some(score) = usize::try_from(token).ok().and_then(|at| self.scratch.get_mut(at)) {
-                // Multiplied, because dividing a negative score would reward the repetition.
-                *score = if *score <= 0.0 {
-                    *score * self.params.repeat_penalty
-                } else {
-                    *score / self.params.repeat_penalty
-                };
-                *score -= count as f32 * self.params.frequency_penalty + self.params.presence_penalty;
-            }
-        }
-        true
+        &self.scratch
     }
 
     /// Samples: `top_p`, then `min_p`, then temperature, in the order of llama.cpp.
@@ -186,7 +230,10 @@ impl Sampler {
 }
 
 /// Scores that are looked at together.
-const BLOCK: usize = 256;
+const BLOCK: usize = 128;
+
+/// The most tokens with a bias or a penalty that are looked at apart from the others. More are cheaper in a copy of the scores.
+const MAX_APART: usize = 256;
 
 /// The highest score of a block. In lanes, because the compiler vectorises them.
 fn peak(block: &[f32]) -> f32 {
@@ -219,7 +266,7 @@ fn most_likely(scores: &[f32]) -> Option<i32> {
 }
 
 /// Collects the `k` tokens with the highest scores (all of them for zero) without sorting the rest.
-fn keep_top(scores: &[f32], k: usize, out: &mut Vec<TokenCandidate>) {
+pub(crate) fn keep_top(scores: &[f32], k: usize, out: &mut Vec<TokenCandidate>) {
     out.clear();
     // `k` may exceed the vocabulary, and must not overflow.
     let kept = if k < scores.len() { k } else { 0 };
@@ -239,6 +286,15 @@ fn keep_top(scores: &[f32], k: usize, out: &mut Vec<TokenCandidate>) {
             }
         }
     }
+    cut(out, k);
+}
+
+/// As [`keep_top`] with at least one token, where the tokens in `changed` have other scores.
+fn keep_top_changed(scores: &[f32], changed: &[TokenCandidate], k: usize, out: &mut Vec<TokenCandidate>) {
+    // The best `k` of the others are among so many.
+    keep_top(scores, k.saturating_add(changed.len()), out);
+    out.retain(|one| changed.binary_search_by_key(&one.token, |candidate| candidate.token).is_err());
+    out.extend(changed.iter().filter(|candidate| candidate.score > f32::NEG_INFINITY));
     cut(out, k);
 }
 
@@ -359,6 +415,23 @@ mod tests {
     }
 
     #[test]
+    fn a_bias_adds_to_a_penalty() {
+        let params = SamplingParams {
+            bias: vec![(1, 1.0), (0, -1.0), (1, 0.5)],
+            presence_penalty: 2.0,
+            ..SamplingParams::new(0.0, 0)
+        };
+        let mut sampler = Sampler::new(params);
+        // 1.0, 2.5, 1.5, and then 1.0, 0.5, 1.5.
+        let scores = [2.0, 1.0, 1.5];
+        assert_eq!(sampler.choose(&scores), Some(1));
+        sampler.accept(1);
+        assert_eq!(sampler.choose(&scores), Some(2));
+        let free = sampler.choose_allowed(&scores, |_| Ok::<(), ()>(()));
+        assert_eq!(free, Ok(Some(2)));
+    }
+
+    #[test]
     fn forbidden_tokens_are_never_chosen() {
         for temperature in [0.0, 1.0] {
             let mut sampler = Sampler::new(SamplingParams::new(temperature, 3));
@@ -378,6 +451,24 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn changed_scores_give_the_same_choices_with_and_without_a_copy(
+            scores in prop::collection::vec(-10.0f32..10.0, 1..600),
+            bias in prop::collection::vec((0i32..700, -20.0f32..20.0), 1..40),
+            top_k in 1usize..50,
+            temperature in prop::sample::select(vec![0.0f32, 0.8, 3.0]),
+        ) {
+            let mut plain = scores.clone();
+            for &(token, bias) in &bias {
+                if let Some(score) = plain.get_mut(token as usize) {
+                    *score += bias;
+                }
+            }
+            let params = SamplingParams { top_k, ..SamplingParams::new(temperature, 42) };
+            let changed = drawn(SamplingParams { bias, ..params }, &scores, 20);
+            prop_assert_eq!(changed, drawn(params, &plain, 20));
+        }
+
         #[test]
         fn the_kept_candidates_are_the_best(scores in prop::collection::vec(-10.0f32..10.0, 1..300), k in 1usize..20) {
             let mut kept = Vec::new();

@@ -1,25 +1,28 @@
 //! One answer in progress: its state, its next token, and its output.
+//!
+//! A token is taken as soon as it is chosen, so that the model can read it, and its text is sent later: while a graphics card
+//! computes the next step.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use hob_core::{Delta, FinishReason, Usage};
 use serde_json::Value;
-use thiserror::Error;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::chat::AnswerFormat;
 use crate::constraint::{Constraint, ToolUse};
 use crate::error::interrupted;
-use crate::grammar::{Grammar, GrammarError};
+use crate::grammar::Grammar;
 use crate::job::{Job, Output};
 use crate::loaded_model::LoadedModel;
-use crate::logprobs;
+use crate::logprobs::{self, TokenProbabilities};
 use crate::media::{PlacedVectors, is_stand_in};
 use crate::prompt::Prepared;
 use crate::prompt_lookup::PromptLookup;
 use crate::prompt_scores::{PromptScores, SCORED_AT_ONCE};
 use crate::sampler::Sampler;
+use crate::token_choice::{Broken, TokenChoice, TokenChooser};
 use crate::writer::{Reading, Writer};
 
 /// Shared by the answers of one request.
@@ -73,25 +76,17 @@ pub(crate) enum Outcome {
     Gone,
 }
 
-/// Why an answer cannot continue.
-#[derive(Debug, Error, PartialEq, Eq)]
-pub(crate) enum Broken {
-    #[error("the model has no next token to offer")]
-    NoToken,
-    #[error("no token of the model matches the grammar")]
-    DeadEnd,
-    #[error("the grammar is too large: {0}")]
-    Grammar(#[from] GrammarError),
-}
-
 /// One answer.
 pub(crate) struct Sequence {
     pub(crate) shared: Rc<Shared>,
     pub(crate) slot: usize,
     pub(crate) stage: Stage,
     pub(crate) outcome: Option<Outcome>,
-    sampler: Sampler,
-    grammar: Option<Grammar>,
+    pub(crate) chooser: TokenChooser,
+    /// The chosen token whose text is not sent yet.
+    unsent: Option<TokenChoice>,
+    /// Whether the answer begins with its prompt, which is not sent yet.
+    repeats_prompt: bool,
     /// The grammar that begins after the thought.
     after_thought: Option<Grammar>,
     tools: Option<Rc<ToolUse>>,
@@ -99,7 +94,6 @@ pub(crate) struct Sequence {
     searched: usize,
     visible: Rc<[i32]>,
     writer: Writer,
-    logprobs: Option<usize>,
     written: usize,
     /// Tokens that are reasoning.
     thought: u64,
@@ -140,14 +134,14 @@ impl Sequence {
                 slot,
                 stage: if choice == 0 { Stage::Reading(reused) } else { Stage::Following },
                 outcome: None,
-                sampler,
-                grammar: grammar.clone(),
+                chooser: TokenChooser { sampler, grammar: grammar.clone(), logprobs: ask.logprobs },
+                unsent: None,
+                repeats_prompt: shared.repeated.is_some(),
                 after_thought: after_thought.clone(),
                 tools: tools.clone(),
                 searched: 0,
                 visible: Rc::clone(&visible),
                 writer: Writer::new(choice, &reading),
-                logprobs: ask.logprobs,
                 written: 0,
                 thought: 0,
                 longest: job.longest,
@@ -221,16 +215,15 @@ impl Sequence {
     }
 
     /// Advances by the tokens of a step, and returns them. Guesses are not among them.
-    pub(crate) fn advance(&mut self, count: usize) -> Vec<i32> {
+    pub(crate) fn advance(&mut self, count: usize) -> &[i32] {
         match &mut self.stage {
             Stage::Reading(next) => {
-                let end = (*next + count).min(self.shared.prompt.len());
-                let read = self.shared.prompt[*next..end].to_vec();
-                *next = end;
-                read
+                let start = *next;
+                *next = (start + count).min(self.shared.prompt.len());
+                &self.shared.prompt[start..*next]
             }
-            Stage::Writing(tokens) => tokens[..1].to_vec(),
-            Stage::Following => Vec::new(),
+            Stage::Writing(tokens) => &tokens[..1],
+            Stage::Following => &[],
         }
     }
 
@@ -270,55 +263,64 @@ impl Sequence {
     pub(crate) fn score_prompt(&self, position: usize, scores: &[f32], loaded: &LoadedModel) {
         if let (Some(repeated), Some(&token)) = (&self.shared.repeated, self.shared.prompt.get(position + 1))
         {
-            repeated.push(probabilities(scores, token, self.logprobs.unwrap_or(0), loaded));
+            let found = logprobs::probabilities(scores, token, self.chooser.logprobs.unwrap_or(0));
+            repeated.push(entry(&found, loaded));
         }
     }
 
-    /// Begins the answer with its prompt, if the caller asked for that; `false` if the caller has disconnected.
-    fn repeat_prompt(&self, loaded: &LoadedModel) -> bool {
-        let has_begun = matches!(self.stage, Stage::Writing(_));
-        match (&self.shared.repeated, self.shared.prompt.first()) {
-            (Some(repeated), Some(&first)) if !has_begun => {
-                self.shared.send(repeated.delta(self.writer.choice(), first, loaded.bytes_of(first, true)))
-            }
-            _ => true,
-        }
-    }
-
-    /// Chooses the next token and sends its text.
-    pub(crate) fn choose(&mut self, scores: &[f32], loaded: &LoadedModel) {
-        if !self.repeat_prompt(loaded) {
-            self.outcome = Some(Outcome::Gone);
-            return;
-        }
-        if self.longest == 0 {
+    /// Whether the answer needs a token now. One that may have none ends here.
+    pub(crate) fn needs_token(&mut self) -> bool {
+        if self.outcome.is_none() && self.longest == 0 {
             self.outcome = Some(Outcome::Finished(FinishReason::Length));
-            return;
         }
-        let token = match pick(&mut self.sampler, self.grammar.as_mut(), scores) {
-            Ok(token) => token,
+        self.outcome.is_none()
+    }
+
+    /// Takes the chosen token, which the next step reads. The text of the one before was sent.
+    pub(crate) fn take(&mut self, chosen: Result<TokenChoice, Broken>) {
+        let choice = match chosen {
+            Ok(choice) => choice,
             Err(broken) => {
                 self.outcome = Some(Outcome::Broken(broken));
                 return;
             }
         };
-        if loaded.ends_text(token) {
+        if choice.is_end {
             self.outcome = Some(Outcome::Finished(FinishReason::Stop));
             return;
         }
-        self.stage = Stage::Writing(vec![token]);
+        match &mut self.stage {
+            Stage::Writing(tokens) => {
+                tokens.clear();
+                tokens.push(choice.token);
+            }
+            stage => *stage = Stage::Writing(vec![choice.token]),
+        }
         self.written += 1;
-        self.sampler.accept(token);
-        if let Some(grammar) = &mut self.grammar
-            && let Err(error) = grammar.accept(token)
-        {
-            self.outcome = Some(Outcome::Broken(error.into()));
+        if choice.is_complete {
+            self.outcome = Some(Outcome::Finished(FinishReason::Stop));
+        } else if self.written >= self.longest {
+            self.outcome = Some(Outcome::Finished(FinishReason::Length));
+        }
+        self.unsent = Some(choice);
+    }
+
+    /// Sends the text of the chosen token, if that is not done. What the text means for the answer is known only then: its end, or
+    /// the grammar of what follows.
+    pub(crate) fn send_text(&mut self, loaded: &LoadedModel) {
+        if self.unsent.is_none() && self.outcome.is_none() {
             return;
         }
-        let probabilities = self.logprobs.map(|top| probabilities(scores, token, top, loaded));
+        if !self.send_prompt(loaded) {
+            self.outcome = Some(Outcome::Gone);
+            return;
+        }
+        let Some(choice) = self.unsent.take() else { return };
+        let token = choice.token;
+        let probabilities = choice.probabilities.map(|found| entry(&found, loaded));
         let shown = self.visible.contains(&token)
             // A grammar treats such a token as text.
-            || (self.grammar.is_some() && loaded.marks.contains(&token));
+            || (self.chooser.grammar.is_some() && loaded.marks.contains(&token));
         let was_thinking = self.writer.is_thinking();
         let written = self.writer.push(&loaded.bytes_of(token, shown), probabilities);
         // The marks count, too.
@@ -329,14 +331,22 @@ impl Sequence {
                 return;
             }
         }
-        let is_complete = self.grammar.as_ref().is_some_and(Grammar::is_complete);
-        if written.stopped || is_complete {
+        if written.stopped {
             self.outcome = Some(Outcome::Finished(FinishReason::Stop));
-        } else if self.written >= self.longest {
-            self.outcome = Some(Outcome::Finished(FinishReason::Length));
-        } else if self.grammar.is_none() {
+        } else if self.outcome.is_none() && self.chooser.grammar.is_none() {
             self.watch_for_answer(loaded);
             self.watch_for_call(loaded);
+        }
+    }
+
+    /// Begins the answer with its prompt, if the caller asked for that; `false` if the caller has disconnected.
+    fn send_prompt(&mut self, loaded: &LoadedModel) -> bool {
+        let repeats = std::mem::take(&mut self.repeats_prompt);
+        match (&self.shared.repeated, self.shared.prompt.first()) {
+            (Some(repeated), Some(&first)) if repeats => {
+                self.shared.send(repeated.delta(self.writer.choice(), first, loaded.bytes_of(first, true)))
+            }
+            _ => true,
         }
     }
 
@@ -347,7 +357,7 @@ impl Sequence {
         }
         let Some(begun) = self.writer.answer_text().map(|text| text.trim_start().to_owned()) else { return };
         let grammar = self.after_thought.take();
-        self.grammar = grammar.map(|grammar| advanced(&grammar, &begun, loaded).unwrap_or(grammar));
+        self.chooser.grammar = grammar.map(|grammar| advanced(&grammar, &begun, loaded).unwrap_or(grammar));
     }
 
     /// When the model begins a call unprompted, the rest follows the grammar of calls.
@@ -357,7 +367,7 @@ impl Sequence {
         let Some((text, answer)) = self.writer.callable_text() else { return };
         while let Some(at) = tools.call_start(text, self.searched.max(answer)) {
             if let Some(grammar) = advanced(start, &text[at..], loaded) {
-                self.grammar = Some(grammar);
+                self.chooser.grammar = Some(grammar);
                 return;
             }
             // Text that does not fit is not a call.
@@ -404,54 +414,6 @@ fn advanced(start: &Grammar, text: &str, loaded: &LoadedModel) -> Option<Grammar
     fits.then_some(grammar)
 }
 
-/// Chooses the next token, within the grammar if there is one.
-fn pick(sampler: &mut Sampler, grammar: Option<&mut Grammar>, scores: &[f32]) -> Result<i32, Broken> {
-    let free = sampler.choose(scores).ok_or(Broken::NoToken)?;
-    let Some(grammar) = grammar else { return Ok(free) };
-    // The free choice is nearly always allowed, and checking one token is a thousand times cheaper than all.
-    if grammar.allows(free)? {
-        return Ok(free);
-    }
-    sampler.choose_allowed(scores, |candidates| grammar.forbid(candidates))?.ok_or(Broken::DeadEnd)
-}
-
-fn probabilities(scores: &[f32], token: i32, top: usize, loaded: &LoadedModel) -> Value {
-    let found = logprobs::probabilities(scores, token, top);
-    logprobs::entry(&found, |token| loaded.bytes_of(token, true))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use serde_json::json;
-
-    use super::*;
-    use crate::grammar::{GrammarText, Spelling, Vocabulary};
-    use crate::sampler::SamplingParams;
-    use crate::schema::Enforceable;
-
-    #[test]
-    fn scores_that_are_not_numbers_break_the_answer() {
-        for temperature in [0.0, 1.0] {
-            let mut sampler = Sampler::new(SamplingParams::new(temperature, 1));
-            assert_eq!(pick(&mut sampler, None, &[f32::NAN; 8]), Err(Broken::NoToken));
-            assert_eq!(pick(&mut sampler, None, &[f32::NEG_INFINITY; 8]), Err(Broken::NoToken));
-            assert_eq!(pick(&mut sampler, None, &[f32::NAN, 1.0, f32::NAN]), Ok(1));
-        }
-    }
-
-    #[test]
-    fn a_grammar_without_a_next_token_breaks_the_answer() {
-        // A model that cannot write what the schema wants.
-        let tokens = [Spelling::Text(b"t"), Spelling::Text(b"x"), Spelling::Control(b"end")];
-        let vocabulary = Arc::new(Vocabulary::new(tokens.into_iter(), vec![2]).expect("a vocabulary"));
-        let schema = Enforceable::read(&json!({"type": "boolean"})).expect("a schema");
-        let mut grammar = vocabulary.start(GrammarText::of_schema(schema)).expect("a grammar");
-        let mut sampler = Sampler::new(SamplingParams::new(0.0, 1));
-        let scores = [0.0, 2.0, 1.0];
-        assert_eq!(pick(&mut sampler, Some(&mut grammar), &scores), Ok(0));
-        grammar.accept(0).expect("it begins a word");
-        assert_eq!(pick(&mut sampler, Some(&mut grammar), &scores), Err(Broken::DeadEnd));
-    }
+fn entry(found: &TokenProbabilities, loaded: &LoadedModel) -> Value {
+    logprobs::entry(found, |token| loaded.bytes_of(token, true))
 }

@@ -5,10 +5,10 @@
 //! read ahead. Knows nothing of wire formats, files or other models.
 
 mod memory;
+mod step;
 
 use std::collections::VecDeque;
 use std::fmt::Display;
-use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
@@ -18,21 +18,19 @@ use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
 
-use crate::batch_plan::shares;
-use crate::context_memory::{copy, remove, seq_id};
+use crate::context_memory::{remove, seq_id};
 use crate::embed::Embedder;
 use crate::error::{busy, interrupted};
 use crate::job::{EmbedJob, Job, WarmJob};
 use crate::loaded_model::LoadedModel;
 use crate::media::ReadPart;
-use crate::prompt_lookup::MAX_GUESSES;
+use crate::sampling_threads::SamplingThreads;
 use crate::saved_prompts::SavedPrompts;
-use crate::sequence::{Outcome, Sequence, Stage};
+use crate::sequence::{Sequence, Stage};
 use crate::slots::{Slots, Token};
-use crate::step_batch::{ScoredRow, fill};
 
-/// The most answers in progress for which tokens are guessed.
-const MAX_GUESSING: usize = 4;
+/// The stack of a thread that chooses tokens: like that of the model's thread, since it runs grammars of callers.
+const SAMPLING_STACK: usize = 64 << 20;
 
 /// Seconds after which other models may have left their memory.
 const RETRY_AFTER: u64 = 10;
@@ -87,7 +85,11 @@ pub(crate) fn serve(
         worker.drop_cancelled();
         worker.admit();
         worker.step();
-        embedder.step();
+        if !embedder.is_idle() {
+            // An answer does not wait for the vectors of other requests.
+            worker.send_texts();
+            embedder.step();
+        }
         last_used = Instant::now();
     }
 }
@@ -106,11 +108,12 @@ pub(crate) struct Worker<'model> {
     wrong: Vec<usize>,
     /// Whether the memory can drop wrong guesses.
     guesses: bool,
+    /// Chooses the tokens of a step.
+    sampling: SamplingThreads,
     /// The prompt that is read ahead.
     warming: Option<Warming>,
     /// A size that could not be allocated, and the number of sequences then.
     refused: Option<(usize, usize)>,
-    turn: usize,
     picture_turn: usize,
     /// Asks for the main memory of the model with this many cells.
     claim: Box<dyn FnMut(u32, GrowthNeed) -> bool + 'model>,
@@ -152,9 +155,9 @@ impl<'model> Worker<'model> {
             copies: Vec::new(),
             wrong: Vec::new(),
             guesses: false,
+            sampling: SamplingThreads::new(loaded.sampling_threads, SAMPLING_STACK),
             warming: None,
             refused: None,
-            turn: 0,
             claim: parts.claim,
             saved: parts.saved,
             picture_turn: 0,
@@ -331,6 +334,8 @@ impl<'model> Worker<'model> {
         if waiting.is_empty() {
             return;
         }
+        // A picture takes as long as many tokens.
+        self.send_texts();
         let at = waiting[self.picture_turn % waiting.len()];
         self.picture_turn = self.picture_turn.wrapping_add(1);
         let most = if waiting.len() == self.alive.len() {
@@ -360,111 +365,11 @@ impl<'model> Worker<'model> {
         }
     }
 
-    /// One pass of the model.
-    fn step(&mut self) {
-        self.guess();
-        self.read_picture();
-        let Some(context) = &mut self.context else { return };
-        let active: Vec<usize> = (0..self.alive.len()).filter(|&at| self.alive[at].has_tokens()).collect();
-        if active.is_empty() {
-            return;
-        }
-        let left: Vec<usize> = active.iter().map(|&at| self.alive[at].next_to_read()).collect();
-        let plan = shares(&left, self.loaded.step(), self.turn);
-        self.turn = self.turn.wrapping_add(1);
-
-        let outputs = fill(&mut self.batch, &self.slots, &self.alive, &active, &plan);
-        if let Err(error) = context.decode(&mut self.batch) {
-            self.fail_all(error);
-            return;
-        }
-        let computed = u64::try_from(self.batch.n_tokens()).unwrap_or(0);
-        self.loaded.computed.fetch_add(computed, Ordering::Relaxed);
-        for share in &plan {
-            let sequence = &mut self.alive[active[share.index]];
-            for token in sequence.advance(share.tokens) {
-                self.slots.append(sequence.slot, token);
-            }
-        }
-        for ScoredRow { at, row: first, position } in outputs {
-            let scores = context.get_logits_ith(first);
-            if let Some(position) = position {
-                self.alive[at].score_prompt(position, scores, self.loaded);
-                continue;
-            }
-            let guesses = self.alive[at].guesses();
-            self.alive[at].choose(scores, self.loaded);
-            let from = self.alive[at].slot;
-            let mut right = 0;
-            for (row, &guess) in (first + 1..).zip(&guesses) {
-                if !self.alive[at].continues_with(guess) {
-                    break;
-                }
-                right += 1;
-                self.slots.append(from, guess);
-                self.alive[at].choose(context.get_logits_ith(row), self.loaded);
-            }
-            self.alive[at].judge_guesses(guesses.len(), right);
-            self.loaded.guessed.fetch_add(right as u64, Ordering::Relaxed);
-            if right < guesses.len() {
-                self.wrong.push(from);
-            }
-            let shared = Rc::clone(&self.alive[at].shared);
-            // The other answers of the request begin after the prompt.
-            for follower in &mut self.alive {
-                if matches!(follower.stage, Stage::Following) && Rc::ptr_eq(&follower.shared, &shared) {
-                    follower.choose(scores, self.loaded);
-                    self.slots.copied(from, follower.slot);
-                    self.copies.push((from, follower.slot));
-                }
-            }
-        }
-        for slot in self.wrong.drain(..) {
-            remove(context, slot, self.slots.position(slot, self.slots.len(slot)));
-        }
-        for (from, to) in self.copies.drain(..) {
-            remove(context, to, 0);
-            copy(context, from, to, None);
-        }
-        self.sweep();
-    }
-
-    /// Guesses the next tokens of answers that repeat earlier text, if the step is small: a full one is hardly faster per token.
-    fn guess(&mut self) {
-        let is_writing = |sequence: &&Sequence| matches!(sequence.stage, Stage::Writing(_));
-        let writing = self.alive.iter().filter(is_writing).count();
-        if !self.guesses || writing == 0 || writing > MAX_GUESSING {
-            return;
-        }
-        let step = self.loaded.step();
-        // The batch has space for a token and the guesses of each answer beside the prompts.
-        let most = ((step.alone - step.beside).saturating_sub(writing) / writing).min(MAX_GUESSES);
-        for sequence in &mut self.alive {
-            sequence.guess(self.slots.tokens(sequence.slot), most);
-        }
-    }
-
-    /// Releases finished sequences.
-    fn sweep(&mut self) {
-        let (slots, model) = (&mut self.slots, self.loaded.id.as_str());
-        self.alive.retain_mut(|sequence| {
-            let Some(outcome) = sequence.outcome.take() else {
-                return true;
-            };
-            slots.release(sequence.slot);
-            match outcome {
-                Outcome::Finished(reason) => sequence.finish(reason),
-                Outcome::Broken(broken) => sequence.break_off(&broken, model),
-                Outcome::Gone => {}
-            }
-            false
-        });
-    }
-
     /// A batch failed: every sequence in it fails, and the memory is cleared.
     fn fail_all(&mut self, error: impl Display) {
         tracing::error!(model = %self.loaded.id, %error, sequences = self.alive.len(), "a step of the model failed");
-        for sequence in self.alive.drain(..) {
+        for mut sequence in self.alive.drain(..) {
+            sequence.send_text(self.loaded);
             self.slots.release(sequence.slot);
             let reason = format!("a step of the model '{}' failed ({error})", self.loaded.id);
             let _ = sequence.shared.output.try_send(Err(interrupted(reason)));

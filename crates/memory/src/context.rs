@@ -37,10 +37,17 @@ pub fn context(passages: &[Passage], most_tokens: usize) -> Option<Context> {
         text.push_str(&title);
         text.push_str(body);
         text.push('\n');
-        used.push(passage.clone());
+        // What the model gets, so that a source is never more than that.
+        let is_whole = body == passage.text;
+        used.push(if is_whole { passage.clone() } else { given(passage, body) });
     }
     text.push_str(PASSAGES_END);
     (!used.is_empty()).then_some(Context { text, passages: used })
+}
+
+/// The passage with the text that is given of it. Its marks are places in the whole text.
+fn given(passage: &Passage, text: &str) -> Passage {
+    Passage { text: text.to_owned(), marks: Vec::new(), ..passage.clone() }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -188,6 +195,15 @@ mod tests {
         let mut messages = vec![Message::new(Role::User, "How?")];
         context.put_into(&mut messages);
         assert_eq!(without_context(&messages[0]), "How?");
+    }
+
+    #[test]
+    fn a_passage_that_is_cut_is_listed_as_the_model_got_it() {
+        let long = passage("/n/a.md", &"word ".repeat(2_000));
+        let context = context(std::slice::from_ref(&long), 300).unwrap();
+        let [used] = context.passages.try_into().expect("one passage");
+        assert!(used.text.len() < long.text.len());
+        assert!(context.text.contains(&format!("\n{}\n", used.text)), "{}", context.text);
     }
 
     #[test]

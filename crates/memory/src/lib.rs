@@ -1,7 +1,7 @@
 //! The memory: Hob reads documents into text, cuts the text into chunks, and searches them.
 //!
 //! [`MemoryService`] is what callers use: index, search, store a note, forget, and context for a question. [`memory_tools`] are
-//! the tools for models. [`store`] has the database of sources, chunks, words and vectors.
+//! the tools for models. [`DocumentLibrary`] adds documents in the background and keeps watched folders up to date. [`store`] has the database of sources, chunks, words and vectors.
 //!
 //! Knows nothing of `config.toml`, HTTP or agents. The caller passes in the engine for vectors.
 
@@ -11,6 +11,7 @@ pub mod chunk;
 pub mod context;
 mod embed;
 pub mod index;
+mod library;
 mod note;
 mod open;
 mod quantise;
@@ -29,13 +30,18 @@ pub use chunk::{Chunk, ChunkOptions, ChunkOptionsError, chunk};
 pub use context::ContextBudget;
 pub use embed::{Embedder, EmbedderSource, NoEmbedder};
 pub use index::{IndexOptions, IndexProgress, IndexProgressFn};
+pub use library::{
+    DocumentLibrary, DocumentLibraryError, DocumentLibraryOptions, DocumentUpload, FolderRequest, IndexJob,
+    JobKind, JobScope, JobState, WatchOptions,
+};
 pub use read::ReaderProcess;
 pub use read::{Document, ReadError, ReadLimits, read_file};
 pub use search::SearchPurpose;
 pub use service::{IndexRequest, MemoryOptions, MemoryService, ProgressListener};
 pub use store::{
-    COPY_TABLES, MIGRATIONS, MemoryStore, POSTGRES_MIGRATIONS, PostgresMemoryStore, RemovedSources,
-    SqliteMemoryStore,
+    COPY_TABLES, CatalogPage, CatalogPosition, CollectionSummary, DocumentCatalog, DocumentFolder,
+    MIGRATIONS, MemoryStore, POSTGRES_MIGRATIONS, PostgresMemoryStore, RemovedSources, SkippedFile,
+    SqliteMemoryStore, StoredDocument,
 };
 pub use tools::memory_tools;
 pub use types::{

@@ -6,24 +6,27 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hob_core::{CollectionName, CollectionSet, Event, EventBus, GenerateRequest, Message, Role, RunEvents};
-use hob_db::Storage;
+use hob_db::{DatabaseError, Storage};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{Context, ContextBudget, context, has_context};
 use crate::embed::EmbedderSource;
 use crate::index::watch::DirectoryWatch;
-use crate::index::{IndexOptions, IndexProgress, index, resolve};
+use crate::index::{IndexOptions, IndexProgress, IndexProgressFn, index, resolve};
 use crate::note::note_source;
 use crate::open::{LazyStore, blocking, store_failed};
 use crate::search::{SearchPurpose, SearchRequest, search};
-use crate::store::RemovedSources;
+use crate::store::{MemoryStore, RemovedSources};
 use crate::types::{
     IndexReport, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note, Passage, SearchResults,
 };
 
 /// Sources per deletion.
 const DELETE_BATCH: usize = 128;
+
+/// Skipped files of one run that are noted.
+const MAX_SKIPPED: usize = 10_000;
 
 /// How long an answer waits for passages.
 const CONTEXT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -37,8 +40,10 @@ pub struct MemoryOptions {
     /// The default kind of search.
     pub backend: MemoryBackend,
     pub index: IndexOptions,
-    /// The limits of context; `None` if context is off.
-    pub context: Option<ContextBudget>,
+    /// The limits of context.
+    pub context: ContextBudget,
+    /// Whether questions get context without asking for it.
+    pub adds_context: bool,
     pub embedders: Arc<dyn EmbedderSource>,
     /// Gets an event for every search and every stored note.
     pub bus: EventBus,
@@ -100,16 +105,40 @@ impl MemoryService {
         Ok(SearchResults { backend, passages })
     }
 
-    /// Adds passages of the collections for the last question to the request, and returns them. An answer never fails without them.
+    /// Adds passages of the collections for the last question to the request, if the configuration says so, and returns them as the model
+    /// gets them. An answer never fails without them.
     pub async fn add_context(
         &self,
         request: &mut GenerateRequest,
         collections: CollectionSet,
         events: &RunEvents,
     ) -> Vec<Passage> {
-        let (Some(budget), Some(question)) = (self.options.context, last_question(&request.messages)) else {
-            return Vec::new();
-        };
+        match self.options.adds_context {
+            true => self.add_wanted_context(request, collections, events).await,
+            false => Vec::new(),
+        }
+    }
+
+    /// Whether the collections have documents. A memory that cannot be read may have some.
+    pub async fn has_documents(&self, collections: CollectionSet) -> bool {
+        match self.stats(collections).await {
+            Ok(stats) => stats.sources > 0,
+            Err(error) => {
+                tracing::warn!(%error, "the memory cannot be counted");
+                true
+            }
+        }
+    }
+
+    /// Like [`Self::add_context`], also if the configuration adds none.
+    pub async fn add_wanted_context(
+        &self,
+        request: &mut GenerateRequest,
+        collections: CollectionSet,
+        events: &RunEvents,
+    ) -> Vec<Passage> {
+        let budget = self.options.context;
+        let Some(question) = last_question(&request.messages) else { return Vec::new() };
         if has_context(&request.messages) {
             return Vec::new();
         }
@@ -194,7 +223,7 @@ impl MemoryService {
             let _dropped = stop.clone().drop_guard();
             let options = IndexOptions { collection, ..self.options.index.clone() };
             let (store, listener) = (Arc::clone(&store), Arc::clone(&listener));
-            blocking(move || index(&*store, &path, &options, &*listener, &stop)).await??
+            blocking(move || index_and_note(&*store, &path, &options, &*listener, &stop)).await??
         };
         if let Some(embedder) = embedder {
             let embedding = embedder.embed_missing(&store, &*listener);
@@ -243,6 +272,7 @@ impl MemoryService {
         blocking(move || {
             let mut forgotten = RemovedSources::default();
             let collections = from.clone().map_or(CollectionSet::All, CollectionSet::of);
+            store.remove_skipped(&collections, Some(&path))?;
             loop {
                 let paths = store.paths_below(&path, &collections, DELETE_BATCH)?;
                 if paths.is_empty() {
@@ -286,10 +316,83 @@ impl MemoryService {
         })
     }
 
+    /// Removes everything from a collection, notes too. Files themselves stay.
+    pub async fn forget_collection(&self, name: CollectionName) -> Result<RemovedSources, MemoryError> {
+        let Some(store) = self.store.find().await? else { return Ok(RemovedSources::default()) };
+        blocking(move || {
+            let mut forgotten = RemovedSources::default();
+            store.remove_folders(&name)?;
+            store.remove_skipped(&CollectionSet::of(name.clone()), None)?;
+            loop {
+                let paths = store.paths_in(&name, DELETE_BATCH)?;
+                if paths.is_empty() {
+                    store.sync()?;
+                    return Ok(forgotten);
+                }
+                let gone = store.remove_from_collection(&name, &paths)?;
+                forgotten.sources += gone.sources;
+                forgotten.chunks += gone.chunks;
+            }
+        })
+        .await?
+        .map_err(store_failed)
+    }
+
+    pub fn index_options(&self) -> &IndexOptions {
+        &self.options.index
+    }
+
+    /// Reads lists of the memory; `None` if there is no memory yet.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn MemoryStore) -> Result<T, DatabaseError> + Send + 'static,
+    ) -> Result<Option<T>, MemoryError> {
+        let Some(store) = self.store.find().await? else { return Ok(None) };
+        blocking(move || work(&*store)).await?.map(Some).map_err(store_failed)
+    }
+
+    /// The same for a change, which creates the memory if necessary.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn MemoryStore) -> Result<T, DatabaseError> + Send + 'static,
+    ) -> Result<T, MemoryError> {
+        let store = self.store.open().await?;
+        blocking(move || work(&*store)).await?.map_err(store_failed)
+    }
+
     fn publish_stored(&self, backend: MemoryBackend, chunks: u64) {
         let count = usize::try_from(chunks).unwrap_or(usize::MAX);
         self.events.publish(Event::MemoryStore { backend: backend.as_str().to_owned(), count });
     }
+}
+
+/// Indexes, and notes which files were skipped or could not be read. Blocks.
+fn index_and_note(
+    store: &dyn MemoryStore,
+    path: &Path,
+    options: &IndexOptions,
+    listener: IndexProgressFn<'_>,
+    stop: &CancellationToken,
+) -> Result<IndexReport, MemoryError> {
+    let skipped = Mutex::new(Vec::new());
+    let noting = |progress: IndexProgress<'_>| {
+        if let IndexProgress::Skipped(file) | IndexProgress::Warning(file) = &progress {
+            let mut skipped = skipped.lock();
+            if skipped.len() < MAX_SKIPPED {
+                skipped.push((*file).clone());
+            }
+        }
+        listener(progress);
+    };
+    let report = index(store, path, options, &noting, stop)?;
+    let noted = store.replace_skipped(
+        &options.collection,
+        &path.to_string_lossy(),
+        &skipped.lock(),
+        SystemTime::now(),
+    );
+    noted.map_err(store_failed)?;
+    Ok(report)
 }
 
 /// The text of the last user message.
@@ -299,7 +402,7 @@ fn last_question(messages: &[Message]) -> Option<String> {
 }
 
 /// The indexed form of a path, whose file may be deleted.
-fn known_as(path: &str) -> Result<String, MemoryError> {
+pub(crate) fn known_as(path: &str) -> Result<String, MemoryError> {
     if path.starts_with("note:") {
         return Ok(path.to_owned());
     }

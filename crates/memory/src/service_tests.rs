@@ -34,7 +34,8 @@ impl Fixture {
             database,
             backend,
             index: IndexOptions::default(),
-            context: None,
+            context: ContextBudget { passages: 5, tokens: 1_500 },
+            adds_context: false,
             embedders: Arc::new(Given(Arc::clone(&vectors))),
             bus: bus.clone(),
         });
@@ -175,7 +176,8 @@ async fn without_a_model_nothing_is_started_that_needs_one() {
         database: LazyDatabase::at(&fixture.root.path().join("memory.db"), &[MIGRATIONS]).into(),
         backend: MemoryBackend::Vector,
         index: IndexOptions::default(),
-        context: None,
+        context: ContextBudget { passages: 5, tokens: 1_500 },
+        adds_context: false,
         embedders: Arc::new(NoEmbedder),
         bus: EventBus::new(),
     };
@@ -337,7 +339,8 @@ async fn context_has_passages_of_the_collections_only() {
         database: LazyDatabase::at(&root.path().join("memory.db"), &[MIGRATIONS]).into(),
         backend: MemoryBackend::Sqlite,
         index: IndexOptions::default(),
-        context: Some(ContextBudget { passages: 5, tokens: 1_500 }),
+        context: ContextBudget { passages: 5, tokens: 1_500 },
+        adds_context: true,
         embedders: Arc::new(NoEmbedder),
         bus: EventBus::new(),
     });

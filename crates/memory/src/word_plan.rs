@@ -7,6 +7,10 @@ pub(crate) const MAX_RANKED: u64 = 5_000;
 /// The number of chunks that are counted for words that only help to rank.
 const MAX_COUNTED: u64 = 64_000;
 
+/// The weights of a hit in the title and in the text.
+pub(crate) const TITLE_WEIGHT: f64 = 4.0;
+pub(crate) const TEXT_WEIGHT: f64 = 1.0;
+
 /// A word or a phrase in the syntax of the index, and about the number of chunks that have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CountedTerm {

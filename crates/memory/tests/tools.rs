@@ -12,7 +12,8 @@ use hob_core::{
 };
 use hob_db::LazyDatabase;
 use hob_memory::{
-    IndexOptions, MIGRATIONS, MemoryBackend, MemoryOptions, MemoryService, NoEmbedder, Note, memory_tools,
+    ContextBudget, IndexOptions, MIGRATIONS, MemoryBackend, MemoryOptions, MemoryService, NoEmbedder, Note,
+    memory_tools,
 };
 use serde_json::{Value, json};
 
@@ -36,7 +37,8 @@ impl Fixture {
             database: LazyDatabase::at(&root.path().join("memory.db"), &[MIGRATIONS]).into(),
             backend: MemoryBackend::Sqlite,
             index: IndexOptions::default(),
-            context: None,
+            context: ContextBudget { passages: 5, tokens: 1_500 },
+            adds_context: false,
             embedders: Arc::new(NoEmbedder),
             bus,
         });

@@ -1,6 +1,8 @@
-//! Shared by all network clients and the server: the HTTP client and its options, TLS, local and public addresses, the trace context.
+//! Shared by all network clients and the server: the HTTP client and its options, TLS, local and public addresses, the trace context,
+//! which of several hosts got a request.
 //! Knows nothing of engines, pages or channels, and sends no request.
 
+pub mod chosen_host;
 pub mod egress;
 mod error;
 mod http_client;

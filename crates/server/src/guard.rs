@@ -23,8 +23,21 @@ use crate::limits::key_backoff::KeyBackoff;
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// Paths that need no key: load balancers have none, and the pages contain no data and ask for the key themselves.
-const PATHS_WITHOUT_KEY: [&str; 8] =
-    ["/health", "/health/live", "/health/ready", "/", "/dashboard", "/team", "/chat", "/chat/"];
+const PATHS_WITHOUT_KEY: &[&str] = &[
+    "/health",
+    "/health/live",
+    "/health/ready",
+    "/",
+    "/chat",
+    "/chat/",
+    "/documents",
+    "/tasks",
+    "/channels",
+    "/models",
+    "/dashboard",
+    "/team",
+    "/settings",
+];
 
 /// What the guard found out about a request that it accepts.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use axum::http::Extensions;
 use hob_core::{CallTally, CallerRights, CallerRole, Permit};
 use hob_keys::{ActiveKey, AuditActor};
 
-use crate::caller::{Proof, RequestOrigin, role_of};
+use crate::caller::{Proof, RequestOrigin, is_local, role_of};
 use crate::connection::ConnectionState;
 use crate::limits::peer_share::PeerKey;
 use crate::request_id::RequestId;
@@ -69,6 +69,11 @@ impl RequestContext {
         Self::role(extensions) == CallerRole::Owner
     }
 
+    /// Whether the sender is a program on this machine, with a key or without.
+    pub(crate) fn is_on_this_machine(extensions: &Extensions) -> bool {
+        Self::of(extensions).is_some_and(|context| is_local(context.peer, context.origin))
+    }
+
     /// The peer whose share of a limit the request uses; `None` for loopback.
     pub(crate) fn peer_key(extensions: &Extensions) -> Option<PeerKey> {
         PeerKey::of(Self::of(extensions)?.peer)
@@ -91,5 +96,6 @@ mod tests {
     #[test]
     fn a_request_without_a_context_is_a_strangers() {
         assert_eq!(RequestContext::role(&Extensions::new()), CallerRole::Stranger);
+        assert!(!RequestContext::is_on_this_machine(&Extensions::new()));
     }
 }

@@ -7,19 +7,24 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use axum::Router;
 use axum::extract::Request;
 use axum::response::IntoResponse;
-use axum::routing::{MethodRouter, delete, get, post};
+use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use hob_config::ServerConfig;
 
 use crate::access_log::AccessLogWriter;
 use crate::admin::{
-    audit, channels, events, feedback, health, keys, memory, metrics, openapi, savings, tasks, usage,
+    audit, calls, channel_details, channels, documents, events, feedback, folders, health, keys, memory,
+    metrics, model_files, openapi, savings, settings, tasks, usage,
 };
 use crate::anthropic::{self, messages};
+use crate::chats::{assistants, saved, turns};
 use crate::error::{ApiError, ErrorFormat};
 use crate::limits::log_limit::LogLimit;
 use crate::ollama;
 use crate::openai::{chat, completions, embeddings, media, rerank, tokenize};
-use crate::pages::{chat_page, dashboard, markdown, team_page};
+use crate::pages::{
+    channels_page, chat_page, dashboard, document, documents_page, live, markdown, models_page,
+    settings_page, tasks_page, team_page,
+};
 use crate::pipeline::Pipeline;
 use crate::reload::AccessRules;
 use crate::request_metrics::RequestMetrics;
@@ -54,17 +59,37 @@ fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> 
         ("/v1/conversations/{id}", Own, conversations::one()),
         ("/v1/conversations/{id}/items", Own, get(conversations::list_items).post(conversations::add_items)),
         ("/v1/conversations/{id}/items/{item_id}", Own, conversations::one_item()),
+        ("/v1/chats", Own, get(saved::list).post(saved::create)),
+        ("/v1/chats/{id}", Own, get(saved::show).patch(saved::change).delete(saved::delete)),
+        ("/v1/chats/{id}/turns", Own, post(turns::add)),
+        ("/v1/chats/{id}/turns/{turn}/answer", Own, put(turns::answer)),
+        ("/v1/saved-assistants", Own, get(assistants::list).post(assistants::create)),
+        ("/v1/saved-assistants/{id}", Own, assistants::one()),
         ("/v1/models", Ask, get(anthropic::models::list)),
         ("/v1/models/{*id}", Ask, get(anthropic::models::show)),
+        ("/v1/model-files", Owner, get(model_files::list)),
+        ("/v1/model-files/search", Owner, get(model_files::search)),
         ("/v1/messages", Ask, post(messages::create)),
         ("/v1/messages/count_tokens", Ask, post(messages::count_tokens)),
         ("/v1/events", Owner, get(events::watch)),
         ("/v1/channels", Owner, get(channels::list)),
         ("/v1/channels/send", Owner, post(channels::send)),
         ("/v1/channels/status", Owner, get(channels::status)),
+        ("/v1/channels/details", Owner, get(channel_details::details)),
+        ("/v1/channels/messages", Owner, get(channel_details::messages)),
+        ("/v1/channels/whatsapp", Owner, channel_details::whatsapp()),
         ("/v1/memory/search", Memory, post(memory::search)),
         ("/v1/memory/stats", Memory, get(memory::stats)),
+        ("/v1/memory/collections", Memory, get(documents::collections)),
+        ("/v1/memory/collections/{name}", Owner, delete(documents::forget_collection)),
+        ("/v1/memory/documents", Memory, get(documents::list).post(documents::upload)),
+        ("/v1/memory/skipped", Memory, get(documents::skipped)),
+        ("/v1/memory/jobs", Memory, get(documents::jobs)),
+        ("/v1/memory/forget", Owner, post(documents::forget)),
+        ("/v1/memory/folders", Owner, get(folders::list).post(folders::add)),
+        ("/v1/memory/folders/{id}", Owner, patch(folders::patch).delete(folders::delete)),
         ("/v1/tasks", Own, get(tasks::list).post(tasks::create)),
+        ("/v1/tasks/preview", Own, post(tasks::preview)),
         ("/v1/tasks/{id}", Own, get(tasks::show).delete(tasks::delete)),
         ("/v1/tasks/{id}/pause", Own, post(tasks::pause)),
         ("/v1/tasks/{id}/resume", Own, post(tasks::resume)),
@@ -79,6 +104,8 @@ fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> 
         ("/v1/keys/{name}/rotate", Owner, post(keys::rotate)),
         ("/v1/audit", Owner, get(audit::list)),
         ("/v1/usage", Own, get(usage::show)),
+        ("/v1/calls", Own, get(calls::list)),
+        ("/v1/settings", Owner, get(settings::list).patch(settings::change)),
         ("/v1/feedback", Owner, post(feedback::create)),
         ("/v1/savings", Owner, get(savings::show)),
         ("/api/chat", Ask, post(ollama::chat::create)),
@@ -96,9 +123,16 @@ fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> 
         ("/api/push", Open, post(ollama::refused::push)),
         ("/api/blobs/{digest}", Open, post(ollama::refused::blobs).head(ollama::refused::blobs)),
         ("/", Open, get(chat_page::show)),
+        ("/documents", Open, get(documents_page::show)),
+        ("/tasks", Open, get(tasks_page::show)),
+        ("/channels", Open, get(channels_page::show)),
+        ("/models", Open, get(models_page::show)),
         ("/dashboard", Open, get(dashboard::show)),
         ("/team", Open, get(team_page::show)),
+        ("/settings", Open, get(settings_page::show)),
         ("/pages/markdown", Open, post(markdown::create)),
+        ("/pages/document", Ask, post(document::create)),
+        ("/pages/live", Own, get(live::watch)),
         ("/health", Open, get(health::show)),
         ("/health/live", Open, get(health::live)),
         ("/health/ready", Open, get(health::ready)),

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use hob_app::{AskService, ModelLibrary, ReadinessCheck};
+use hob_channels::whatsapp::WhatsappLinking;
 use hob_config::ServerConfig;
-use hob_conversations::ResponseStore;
+use hob_conversations::{ChatStore, ResponseStore};
 use hob_engines::HealthCache;
 use hob_keys::{IdentityService, KeyService};
+use hob_memory::DocumentLibrary;
 use hob_tasks::Scheduler;
 use hob_telemetry::TelemetryService;
 use tokio::sync::Semaphore;
@@ -15,12 +17,18 @@ use tokio_util::sync::CancellationToken;
 use crate::blocking_pool::BlockingPool;
 use crate::limits::body::BodyReader;
 use crate::limits::concurrency_limit::ConcurrencyLimit;
+use crate::limits::live_streams::LiveStreams;
+use crate::pages::changes::{Audience, Changes, Topic};
 use crate::readiness::Readiness;
 use crate::request_metrics::RequestMetrics;
 use crate::responses::{BackgroundRuns, ConversationLocks};
+use crate::server_settings::ServerSettings;
 
 /// Reports that are computed at once: each takes a thread.
 const MAX_REPORTS: usize = 2;
+
+/// Files that are read at once for questions: one may take long, and other work needs the threads too.
+const MAX_DOCUMENTS_READ: usize = 4;
 
 /// Models that are downloaded at once.
 const MAX_PULLS: usize = 4;
@@ -34,12 +42,20 @@ pub struct ServerParts {
     pub scheduler: Option<Arc<Scheduler>>,
     /// Stores responses and conversations. Without it none are stored.
     pub responses: Option<Arc<dyn ResponseStore>>,
+    /// Stores chats. Without it `/v1/chats` answers 503.
+    pub chats: Option<Arc<dyn ChatStore>>,
     /// Downloads and deletes models. Without it `/api/pull` answers 503.
     pub library: Option<Arc<ModelLibrary>>,
+    /// Adds documents in the background. Without it documents can only be searched.
+    pub documents: Option<DocumentLibrary>,
+    /// Links an account to WhatsApp while the channel is off. Without it that answers 503.
+    pub linking: Option<Arc<WhatsappLinking>>,
     /// The named API keys. Without them `/v1/keys` answers 503.
     pub keys: Option<Arc<KeyService>>,
     /// Accepts tokens of an identity provider. `None` accepts none.
     pub identity: Option<Arc<IdentityService>>,
+    /// The configuration file. Without it `/v1/settings` answers 503.
+    pub settings: Option<Arc<ServerSettings>>,
     /// What must work before `/health/ready` answers 200.
     pub readiness: Vec<Arc<dyn ReadinessCheck>>,
 }
@@ -52,9 +68,13 @@ impl From<Arc<AskService>> for ServerParts {
             record: TelemetryService::default(),
             scheduler: None,
             responses: None,
+            chats: None,
             library: None,
+            documents: None,
+            linking: None,
             keys: None,
             identity: None,
+            settings: None,
             readiness: Vec::new(),
         }
     }
@@ -75,10 +95,14 @@ pub(crate) struct ServerState {
     pub(crate) record: TelemetryService,
     pub(crate) scheduler: Option<Arc<Scheduler>>,
     pub(crate) responses: Option<Arc<dyn ResponseStore>>,
+    pub(crate) chats: Option<Arc<dyn ChatStore>>,
     pub(crate) background: Arc<BackgroundRuns>,
     pub(crate) conversation_locks: Arc<ConversationLocks>,
     pub(crate) library: Option<Arc<ModelLibrary>>,
+    pub(crate) documents: Option<DocumentLibrary>,
+    pub(crate) linking: Option<Arc<WhatsappLinking>>,
     pub(crate) keys: Option<Arc<KeyService>>,
+    pub(crate) settings: Option<Arc<ServerSettings>>,
     pub(crate) pull_slots: Arc<Semaphore>,
     pub(crate) health: HealthCache,
     pub(crate) readiness: Readiness,
@@ -86,8 +110,14 @@ pub(crate) struct ServerState {
     pub(crate) metrics: Option<Arc<RequestMetrics>>,
     pub(crate) report_slots: Semaphore,
     pub(crate) concurrency_limit: ConcurrencyLimit,
+    /// For files that are read for questions.
+    pub(crate) document_limit: ConcurrencyLimit,
+    /// The open streams of `/pages/live`.
+    pub(crate) live_streams: Arc<LiveStreams>,
     pub(crate) body_reader: BodyReader,
     pub(crate) blocking: BlockingPool,
+    /// Tells the open pages what has changed.
+    pub(crate) changes: Changes,
     /// Cancelled when the server stops, for answers that would otherwise never end.
     pub(crate) stopping: CancellationToken,
 }
@@ -100,9 +130,28 @@ impl ServerState {
         stop: ServerStop,
         background: Arc<BackgroundRuns>,
     ) -> Self {
-        let ServerParts { system, record, scheduler, responses, library, keys, identity: _, readiness } =
-            parts;
+        let ServerParts {
+            system,
+            record,
+            scheduler,
+            responses,
+            chats,
+            library,
+            documents,
+            linking,
+            keys,
+            identity: _,
+            settings,
+            readiness,
+        } = parts;
         let ServerStop { draining, stopping } = stop;
+        let changes = Changes::new();
+        if let Some(library) = &documents {
+            let changes = changes.clone();
+            library.on_change(move |collection| {
+                changes.publish(Topic::Documents, &Audience::Collection(collection.clone()));
+            });
+        }
         ServerState {
             readiness: Readiness::new(readiness, draining),
             health: HealthCache::new(system.pool().engines(), &stopping),
@@ -110,10 +159,14 @@ impl ServerState {
             record,
             scheduler,
             responses,
+            chats,
             background,
             conversation_locks: Arc::default(),
             library,
+            documents,
+            linking,
             keys,
+            settings,
             pull_slots: Arc::new(Semaphore::new(MAX_PULLS)),
             metrics,
             report_slots: Semaphore::new(MAX_REPORTS),
@@ -122,8 +175,15 @@ impl ServerState {
                 config.max_waiting,
                 config.queue_timeout,
             ),
+            document_limit: ConcurrencyLimit::new(
+                MAX_DOCUMENTS_READ,
+                config.max_waiting,
+                config.queue_timeout,
+            ),
+            live_streams: Arc::default(),
             body_reader: BodyReader::new(config),
             blocking: BlockingPool::new(),
+            changes,
             stopping,
         }
     }

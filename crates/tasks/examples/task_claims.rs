@@ -40,18 +40,37 @@ fn main() -> Result<(), Failure> {
     if schedulers.is_empty() {
         schedulers = SCHEDULERS.to_vec();
     }
-    println!("| database | schedulers | tasks | claimed and finished per second | longest claim |");
-    println!("|---|---|---|---|---|");
+    println!("| database | schedulers | tasks | claimed and finished per second | ratio | longest claim |");
+    println!("|---|---|---|---|---|---|");
+    // The ratio is that to the first row of the database.
+    let mut first = None;
     for count in &schedulers {
         let directory = tempfile::tempdir()?;
         let file = directory.path().join("hob.db");
-        measure("SQLite", *count, tasks, &|| open_sqlite(&file))?;
+        let figures = measure(*count, tasks, &|| open_sqlite(&file))?;
+        figures.print("SQLite", *count, tasks, *first.get_or_insert(figures.per_second));
     }
+    let mut first = None;
     for count in &schedulers {
         let (name, _database) = postgres(url.as_deref());
-        measure("PostgreSQL", *count, tasks, &|| open_postgres(&name))?;
+        let figures = measure(*count, tasks, &|| open_postgres(&name))?;
+        figures.print("PostgreSQL", *count, tasks, *first.get_or_insert(figures.per_second));
     }
     Ok(())
+}
+
+struct Figures {
+    per_second: f64,
+    longest: Duration,
+}
+
+impl Figures {
+    /// A row.
+    fn print(&self, name: &str, schedulers: usize, tasks: usize, first: f64) {
+        let Figures { per_second, longest } = self;
+        let (ratio, longest) = (per_second / first, longest.as_secs_f64() * 1e3);
+        println!("| {name} | {schedulers} | {tasks} | {per_second:.0} | {ratio:.2} | {longest:.1} ms |");
+    }
 }
 
 fn open_sqlite(file: &Path) -> Result<Arc<dyn TaskStore>, Failure> {
@@ -73,8 +92,7 @@ fn postgres(url: Option<&str>) -> (String, Option<TestDatabase>) {
     }
 }
 
-/// Prints a row.
-fn measure(name: &str, schedulers: usize, count: usize, open: &Open<'_>) -> Result<(), Failure> {
+fn measure(schedulers: usize, count: usize, open: &Open<'_>) -> Result<Figures, Failure> {
     let store = open()?;
     if !store.list(None)?.is_empty() {
         return Err("the database must be empty".into());
@@ -111,12 +129,8 @@ fn measure(name: &str, schedulers: usize, count: usize, open: &Open<'_>) -> Resu
     for task in &tasks {
         store.delete(&task.id)?;
     }
-    println!(
-        "| {name} | {schedulers} | {count} | {:.0} | {:.1} ms |",
-        count as f64 / took.as_secs_f64(),
-        longest.into_iter().max().unwrap_or_default().as_secs_f64() * 1e3
-    );
-    Ok(())
+    let per_second = count as f64 / took.as_secs_f64();
+    Ok(Figures { per_second, longest: longest.into_iter().max().unwrap_or_default() })
 }
 
 /// Claims and finishes until all tasks are done. Returns the longest time of a claim.

@@ -107,7 +107,7 @@ impl Runner {
         let caller =
             Caller { permit: task.run_permit(), agent, ..Caller::trusted(RequestSource::Scheduler, name) };
         let request = GenerateRequest {
-            model: DEFAULT_MODEL.to_owned(),
+            model: task.model.clone().unwrap_or_else(|| DEFAULT_MODEL.to_owned()),
             messages: vec![Message::new(Role::User, task.prompt.clone())],
             ..GenerateRequest::default()
         };

@@ -115,6 +115,20 @@ pub struct Schedule {
 }
 
 impl Schedule {
+    /// A schedule that begins now. One without a slot is refused.
+    pub fn from_now(kind: ScheduleType, value: &str, zone: Zone, now: Timestamp) -> Result<Self, TaskError> {
+        let spec = ScheduleSpec::parse(kind, value, &zone)?;
+        let schedule = Schedule { spec, zone, anchor: now };
+        if schedule.next_run(now).is_some() {
+            return Ok(schedule);
+        }
+        let reason = match &schedule.spec {
+            ScheduleSpec::Once { text, .. } => format!("'{text}' is in the past"),
+            other => format!("'{other}' never occurs"),
+        };
+        Err(TaskError::invalid(TaskField::ScheduleValue, reason))
+    }
+
     /// The first slot later than `after`.
     pub fn next_run(&self, after: Timestamp) -> Option<Timestamp> {
         match &self.spec {

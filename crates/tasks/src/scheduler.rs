@@ -307,7 +307,13 @@ impl Shared {
         // The process of an earlier run may have ended since the last poll.
         self.expire_leases().await?;
         let (id, claimant, now) = (id.clone(), self.runner.claimant.clone(), self.runner.service.now());
-        self.runner.service.work(move |store| store.claim_now(&id, now, &claimant)).await?
+        let service = &self.runner.service;
+        let claimed = service.work(move |store| store.claim_now(&id, now, &claimant)).await;
+        if claimed.is_err() {
+            // The run may be claimed all the same. The next poll looks for it.
+            service.notify_changed();
+        }
+        claimed?
     }
 }
 

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use hob_core::{Clock, SystemClock, Zone};
 use hob_db::{ChangeWatch, DatabaseError};
-use jiff::Timestamp;
+use jiff::{Timestamp, Zoned};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::deliver::{Deliver, NoDelivery};
+use crate::schedule::{Schedule, ScheduleType};
 use crate::store::TaskStore;
 use crate::task::{NewTask, Task, TaskRun};
 use crate::types::{TaskChange, TaskError, TaskField, TaskId, TaskStatus};
@@ -94,6 +95,27 @@ impl TaskService {
         self.work(move |store| store.insert(&kept)).await?;
         self.notify_changed();
         Ok(task)
+    }
+
+    /// The next `count` times of a schedule that a task would have if it were created now, in its time zone.
+    pub fn preview(
+        &self,
+        kind: ScheduleType,
+        value: &str,
+        zone: Option<Zone>,
+        count: usize,
+    ) -> Result<Vec<Zoned>, TaskError> {
+        let zone = zone.unwrap_or_else(|| self.inner.options.zone.clone());
+        let now = self.now();
+        let schedule = Schedule::from_now(kind, value, zone, now)?;
+        let time_zone = schedule.zone.time_zone().clone();
+        Ok(schedule.upcoming(now).take(count).map(|at| at.to_zoned(time_zone.clone())).collect())
+    }
+
+    /// The agents that a task may name, and the time zone of tasks without one.
+    pub fn choices(&self) -> (Vec<String>, &Zone) {
+        let TaskOptions { agents, zone, .. } = &self.inner.options;
+        (std::iter::once("none".to_owned()).chain(agents.iter().cloned()).collect(), zone)
     }
 
     /// All tasks, or those in one state; the next to run first.

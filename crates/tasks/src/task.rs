@@ -8,12 +8,13 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::schedule::{Schedule, ScheduleSpec, ScheduleType};
+use crate::schedule::{Schedule, ScheduleType};
 use crate::types::{TaskError, TaskField, TaskId, TaskStatus};
 
 const LONGEST_PROMPT: usize = 256 * 1024;
 const MOST_TOOLS: usize = 64;
 const LONGEST_NAME: usize = 128;
+const LONGEST_MODEL: usize = 1024;
 const LARGEST_METADATA: usize = 16 * 1024;
 const MOST_RETRIES: u32 = 10;
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(86_400);
@@ -80,6 +81,8 @@ pub struct NewTask {
     pub timezone: Option<Zone>,
     /// The name of an agent.
     pub agent: String,
+    /// The model that answers; `None` for the default.
+    pub model: Option<String>,
     /// The tools that its runs may use; `None` for those that change nothing.
     pub tools: Option<Vec<String>>,
     pub deliver_to: Option<DeliverTo>,
@@ -104,6 +107,7 @@ impl NewTask {
             schedule_value: schedule_value.into(),
             timezone: None,
             agent: "simple".to_owned(),
+            model: None,
             tools: None,
             deliver_to: None,
             limits: TaskLimits::default(),
@@ -119,20 +123,14 @@ impl NewTask {
         // The stored precision.
         let now = now.round(Unit::Microsecond).unwrap_or(now);
         let zone = self.timezone.unwrap_or(Zone::UTC);
-        let spec = ScheduleSpec::parse(self.schedule_type, &self.schedule_value, &zone)?;
-        let schedule = Schedule { spec, zone, anchor: now };
-        let Some(next_run) = schedule.next_run(now) else {
-            let reason = match &schedule.spec {
-                ScheduleSpec::Once { text, .. } => format!("'{text}' is in the past"),
-                other => format!("'{other}' never occurs"),
-            };
-            return Err(TaskError::invalid(TaskField::ScheduleValue, reason));
-        };
+        let schedule = Schedule::from_now(self.schedule_type, &self.schedule_value, zone, now)?;
+        let next_run = schedule.next_run(now);
         Ok(Task {
             id,
             prompt: self.prompt,
             schedule,
             agent: self.agent,
+            model: self.model,
             tools: self.tools,
             deliver_to: self.deliver_to,
             limits: self.limits,
@@ -140,7 +138,7 @@ impl NewTask {
             metadata: self.metadata,
             permit: self.permit,
             status: TaskStatus::Active,
-            next_run: Some(next_run),
+            next_run,
             last_run: None,
             created_at: now,
         })
@@ -157,6 +155,9 @@ impl NewTask {
         let is_name = |name: &str| !name.trim().is_empty() && name.len() <= LONGEST_NAME;
         if !is_name(&self.agent) {
             return refuse(TaskField::Agent, "the name of the agent is not valid");
+        }
+        if self.model.as_ref().is_some_and(|model| model.trim().is_empty() || model.len() > LONGEST_MODEL) {
+            return refuse(TaskField::Model, "the name of the model is not valid");
         }
         if let Some(tools) = &self.tools
             && (tools.len() > MOST_TOOLS || !tools.iter().all(|tool| is_name(tool)))
@@ -188,6 +189,7 @@ pub struct Task {
     pub prompt: String,
     pub schedule: Schedule,
     pub agent: String,
+    pub model: Option<String>,
     pub tools: Option<Vec<String>>,
     pub deliver_to: Option<DeliverTo>,
     pub limits: TaskLimits,
@@ -268,6 +270,7 @@ impl Serialize for Task {
         map.serialize_entry("schedule_value", self.schedule.spec.value())?;
         map.serialize_entry("timezone", self.schedule.zone.name())?;
         map.serialize_entry("agent", &self.agent)?;
+        map.serialize_entry("model", &self.model)?;
         map.serialize_entry("tools", &self.tools)?;
         map.serialize_entry("channel", &self.deliver_to.as_ref().map(|to| &to.channel))?;
         map.serialize_entry("conversation_id", &self.deliver_to.as_ref().map(|to| &to.conversation))?;

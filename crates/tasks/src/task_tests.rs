@@ -118,7 +118,7 @@ fn a_task_and_a_run_have_the_documented_fields() {
     let task = planned(ScheduleType::Cron, "0 9 * * MON-FRI").unwrap();
     let expected = json!({
         "id": "t1", "prompt": "say hello", "schedule_type": "cron", "schedule_value": "0 9 * * MON-FRI",
-        "timezone": "UTC", "agent": "simple", "tools": null, "channel": null, "conversation_id": null,
+        "timezone": "UTC", "agent": "simple", "model": null, "tools": null, "channel": null, "conversation_id": null,
         "retries": 0, "timeout": 600.0, "missed": "once", "key": null, "status": "active",
         "next_run": "2026-11-16T09:00:00Z", "last_run": null, "created_at": "2026-11-15T12:00:00Z",
         "metadata": {},

@@ -118,6 +118,7 @@ fn call(number: u64, rows: u64, now: SystemTime) -> Inference {
         agent: AGENTS[(number % 3) as usize].map(str::to_owned),
         key: None,
         end_user: None,
+        details: Default::default(),
         streamed: number.is_multiple_of(2),
         usage: Usage {
             prompt_tokens: scattered % 4000,

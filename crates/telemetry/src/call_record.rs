@@ -66,6 +66,15 @@ pub struct CallRecord {
     /// `None` if it was not measured.
     #[serde(rename = "energy_joules", serialize_with = "as_joules_if_known")]
     pub energy: Option<Energy>,
+    /// What the client and the log call the request, where it came over HTTP.
+    pub request_id: Option<String>,
+    /// The path of the API that it came over.
+    pub route: Option<String>,
+    /// The address of the host, where the engine has several.
+    pub host: Option<String>,
+    /// How long the request waited for one of the server's slots.
+    #[serde(rename = "queue_seconds", serialize_with = "as_seconds_if_known")]
+    pub queued: Option<Duration>,
 }
 
 /// The speed of a completed call that wrote something.

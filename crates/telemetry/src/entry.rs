@@ -47,6 +47,10 @@ pub(crate) struct Entry<'a> {
     pub(crate) error: Option<&'a str>,
     pub(crate) cost: Cost,
     pub(crate) end_user: Option<&'a str>,
+    pub(crate) request_id: Option<&'a str>,
+    pub(crate) route: Option<&'static str>,
+    pub(crate) host: Option<&'a str>,
+    pub(crate) queue_us: Option<i64>,
 }
 
 /// The price of a call.
@@ -91,6 +95,10 @@ impl<'a> Entry<'a> {
             error: error.map(|words| cut(words, MAX_ERROR_BYTES)),
             cost: Cost::Free,
             end_user: inference.end_user.as_deref().map(|user| cut(user, MAX_NAME_BYTES)),
+            request_id: inference.details.request_id.as_deref().map(|id| cut(id, MAX_NAME_BYTES)),
+            route: inference.details.route,
+            host: inference.details.host.as_deref().map(|host| cut(host, MAX_NAME_BYTES)),
+            queue_us: inference.details.queued.map(microseconds),
         };
         entry.cost = entry.price(prices);
         entry

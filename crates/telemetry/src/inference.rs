@@ -33,6 +33,19 @@ impl Energy {
     }
 }
 
+/// Where a call came from, and where it went. All of it may be unknown.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CallDetails {
+    /// What the client and the log call the request, where it came over HTTP.
+    pub request_id: Option<Arc<str>>,
+    /// The path of the API that it came over.
+    pub route: Option<&'static str>,
+    /// How long the request waited for one of the server's slots.
+    pub queued: Option<Duration>,
+    /// The address of the host, where the engine has several.
+    pub host: Option<Arc<str>>,
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inference {
     pub started: SystemTime,
@@ -57,6 +70,7 @@ pub struct Inference {
     /// Its share of the energy, if measured.
     pub energy: Option<Energy>,
     pub ending: InferenceEnd,
+    pub details: CallDetails,
 }
 
 /// Records inferences. Must be fast and must not fail, because the caller waits for it.

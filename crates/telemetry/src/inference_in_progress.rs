@@ -12,10 +12,11 @@ use hob_core::{
     Answer, CallReservation, CallTally, Delta, DeltaStream, EngineError, Event, FinishReason, Generation,
     GenerationStream, KeyGrant, MediaStream, RequestSource, RunEvents, TraceParent, Usage,
 };
+use hob_net::chosen_host::{HostNote, noting_host};
 use hob_net::trace_context::within;
 
 use crate::energy::EnergyShare;
-use crate::inference::{Inference, InferenceEnd};
+use crate::inference::{CallDetails, Inference, InferenceEnd};
 use crate::recorder::Recorder;
 use crate::trace::{Span, error_type};
 
@@ -35,6 +36,8 @@ pub struct RecordContext {
     pub end_user: Option<Arc<str>>,
     /// Counts what the request uses.
     pub tally: Option<Arc<CallTally>>,
+    /// Where the request came from; without a host.
+    pub details: CallDetails,
 }
 
 /// Bytes of an answer: text, reasoning and calls.
@@ -59,6 +62,8 @@ pub(crate) struct InferenceInProgress {
     pub(crate) usage: Option<Usage>,
     pub(crate) finish_reason: Option<FinishReason>,
     pub(crate) settled: bool,
+    /// The host that got the question; `None` if the engine has only one.
+    pub(crate) host: Option<HostNote>,
     /// What is reserved of the limits of its key.
     pub(crate) reservation: Option<Box<dyn CallReservation>>,
     /// Its share of the energy.
@@ -72,7 +77,7 @@ impl InferenceInProgress {
         mut self,
         answer: impl Future<Output = Result<Generation, EngineError>>,
     ) -> Result<Generation, EngineError> {
-        match within(self.span.trace_parent(), answer).await {
+        match within(self.span.trace_parent(), noting_host(self.host.clone(), answer)).await {
             Ok(mut generation) => {
                 self.written = generation.answers().map(written).sum();
                 self.usage = generation.usage;
@@ -93,7 +98,7 @@ impl InferenceInProgress {
         mut self,
         stream: impl Future<Output = Result<GenerationStream, EngineError>>,
     ) -> Result<GenerationStream, EngineError> {
-        match within(self.span.trace_parent(), stream).await {
+        match within(self.span.trace_parent(), noting_host(self.host.clone(), stream)).await {
             Ok(GenerationStream { warnings, deltas }) => Ok(GenerationStream {
                 warnings,
                 deltas: Box::pin(RecordedStream { deltas, inference: self }),
@@ -199,6 +204,10 @@ impl InferenceInProgress {
             first_token: self.first_token,
             energy: self.share.take().and_then(EnergyShare::end),
             ending,
+            details: CallDetails {
+                host: self.host.as_ref().and_then(HostNote::get),
+                ..self.context.details.clone()
+            },
         });
     }
 

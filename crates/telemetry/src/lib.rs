@@ -10,6 +10,7 @@
 //! | `writer` | takes records without blocking and writes them from its own thread |
 //! | `store` | the tables |
 //! | `entry`, `packed` | a record as stored, and its form in a page. Pure |
+//! | `call_page` | which calls a table shows, and where its next page begins. Pure |
 //! | `call_record`, `figures`, `timings`, `latency_histogram` | the parts of reports. Pure |
 //! | `key_usage` | what each key has used, and why its calls failed. Pure |
 //! | `export` | all calls as a stream |
@@ -23,6 +24,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start this program again"))]
 
+mod call_page;
 mod call_record;
 pub mod energy;
 mod entry;
@@ -46,13 +48,14 @@ mod timings;
 pub mod trace;
 mod writer;
 
+pub use call_page::{CallCursor, CallPage, CallQuery, MAX_CALL_PAGE};
 pub use call_record::{CallOutcome, CallRecord};
 pub use energy::EnergyMeters;
 pub use export::CallExport;
 pub use figures::{
     AgentFigures, CallFigures, CallOverview, DayFigures, EngineFigures, KeyFigures, ModelFigures,
 };
-pub use inference::{Energy, Inference, InferenceEnd, InferenceLog, NoInferenceLog};
+pub use inference::{CallDetails, Energy, Inference, InferenceEnd, InferenceLog, NoInferenceLog};
 pub use inference_in_progress::RecordContext;
 pub use key_usage::{FrequentFailure, KeyUsage};
 pub use recorded_engine::RecordedEngine;

@@ -60,11 +60,7 @@ impl Histogram {
 pub struct ModelMetrics {
     pub engine: String,
     pub model: String,
-    pub complete: AtomicU64,
-    pub failed: AtomicU64,
-    pub cancelled: AtomicU64,
-    pub prompt_tokens: AtomicU64,
-    pub completion_tokens: AtomicU64,
+    pub counts: CallCounts,
     pub cached_tokens: AtomicU64,
     /// In microjoules, of measured calls.
     pub energy: AtomicU64,
@@ -78,11 +74,7 @@ impl ModelMetrics {
         ModelMetrics {
             engine: engine.to_owned(),
             model: model.to_owned(),
-            complete: AtomicU64::default(),
-            failed: AtomicU64::default(),
-            cancelled: AtomicU64::default(),
-            prompt_tokens: AtomicU64::default(),
-            completion_tokens: AtomicU64::default(),
+            counts: CallCounts::default(),
             cached_tokens: AtomicU64::default(),
             energy: AtomicU64::default(),
             latency: Histogram::default(),
@@ -91,16 +83,8 @@ impl ModelMetrics {
     }
 
     fn add(&self, inference: &Inference) {
-        let ending = match inference.ending {
-            InferenceEnd::Complete(_) => &self.complete,
-            InferenceEnd::Failed(_) => &self.failed,
-            InferenceEnd::Cancelled => &self.cancelled,
-        };
-        ending.fetch_add(1, Ordering::Relaxed);
-        let usage = inference.usage;
-        self.prompt_tokens.fetch_add(usage.prompt_tokens, Ordering::Relaxed);
-        self.completion_tokens.fetch_add(usage.completion_tokens, Ordering::Relaxed);
-        self.cached_tokens.fetch_add(usage.cached_tokens.unwrap_or(0), Ordering::Relaxed);
+        self.counts.add(inference);
+        self.cached_tokens.fetch_add(inference.usage.cached_tokens.unwrap_or(0), Ordering::Relaxed);
         if let Some(energy) = inference.energy {
             self.energy.fetch_add(energy.microjoules(), Ordering::Relaxed);
         }
@@ -115,6 +99,18 @@ impl ModelMetrics {
 #[derive(Debug)]
 pub struct KeyMetrics {
     pub key: String,
+    pub counts: CallCounts,
+}
+
+impl KeyMetrics {
+    fn new(key: &str) -> Self {
+        KeyMetrics { key: key.to_owned(), counts: CallCounts::default() }
+    }
+}
+
+/// Calls by their ends, and their tokens.
+#[derive(Debug, Default)]
+pub struct CallCounts {
     pub complete: AtomicU64,
     pub failed: AtomicU64,
     pub cancelled: AtomicU64,
@@ -122,18 +118,7 @@ pub struct KeyMetrics {
     pub completion_tokens: AtomicU64,
 }
 
-impl KeyMetrics {
-    fn new(key: &str) -> Self {
-        KeyMetrics {
-            key: key.to_owned(),
-            complete: AtomicU64::default(),
-            failed: AtomicU64::default(),
-            cancelled: AtomicU64::default(),
-            prompt_tokens: AtomicU64::default(),
-            completion_tokens: AtomicU64::default(),
-        }
-    }
-
+impl CallCounts {
     fn add(&self, inference: &Inference) {
         let ending = match inference.ending {
             InferenceEnd::Complete(_) => &self.complete,
@@ -143,6 +128,12 @@ impl KeyMetrics {
         ending.fetch_add(1, Ordering::Relaxed);
         self.prompt_tokens.fetch_add(inference.usage.prompt_tokens, Ordering::Relaxed);
         self.completion_tokens.fetch_add(inference.usage.completion_tokens, Ordering::Relaxed);
+    }
+
+    /// The calls by their ends.
+    pub fn ends(&self) -> [(&'static str, u64); 3] {
+        [("complete", &self.complete), ("failed", &self.failed), ("cancelled", &self.cancelled)]
+            .map(|(end, count)| (end, count.load(Ordering::Relaxed)))
     }
 }
 
@@ -185,8 +176,8 @@ impl InferenceMetrics {
         if let Some(key) = &inference.key {
             let keys = self.keys.load();
             match keys.iter().find(|known| *known.key == **key) {
-                Some(known) => known.add(inference),
-                None => self.name_key(key).add(inference),
+                Some(known) => known.counts.add(inference),
+                None => self.name_key(key).counts.add(inference),
             }
         }
     }
@@ -254,6 +245,7 @@ mod tests {
             agent: None,
             key: None,
             end_user: None,
+            details: Default::default(),
             streamed: false,
             usage: Usage {
                 prompt_tokens: 3,
@@ -301,13 +293,13 @@ mod tests {
         let of = |name: &str| models.iter().find(|metrics| metrics.model == name).unwrap();
         let counts = |name: &str| {
             let metrics = of(name);
-            [&metrics.complete, &metrics.failed, &metrics.cancelled]
+            [&metrics.counts.complete, &metrics.counts.failed, &metrics.counts.cancelled]
                 .map(|count| count.load(Ordering::Relaxed))
         };
         assert_eq!(counts("m0"), [1, 0, 1]);
         assert_eq!(counts(OTHER), [MAX_MODELS as u64 + 1, 1, 0]);
         assert!(models.iter().all(|metrics| metrics.model != "never-heard-of"));
-        assert_eq!(of("m0").prompt_tokens.load(Ordering::Relaxed), 6);
+        assert_eq!(of("m0").counts.prompt_tokens.load(Ordering::Relaxed), 6);
     }
 
     #[test]
@@ -323,8 +315,14 @@ mod tests {
         let keys = metrics.keys();
         let counts = |name: &str| {
             let of = keys.iter().find(|metrics| metrics.key == name).unwrap();
-            [&of.complete, &of.failed, &of.cancelled, &of.prompt_tokens, &of.completion_tokens]
-                .map(|count| count.load(Ordering::Relaxed))
+            [
+                &of.counts.complete,
+                &of.counts.failed,
+                &of.counts.cancelled,
+                &of.counts.prompt_tokens,
+                &of.counts.completion_tokens,
+            ]
+            .map(|count| count.load(Ordering::Relaxed))
         };
         assert_eq!(keys.len(), MAX_KEYS + 1);
         assert_eq!(counts("k0"), [1, 1, 0, 6, 4]);

@@ -34,6 +34,14 @@ pub(crate) struct Packed<'a> {
     pub(crate) error: Option<String>,
     #[serde(default)]
     pub(crate) end_user: Option<String>,
+    #[serde(default)]
+    pub(crate) request_id: Option<String>,
+    #[serde(default)]
+    pub(crate) route: Option<String>,
+    #[serde(default)]
+    pub(crate) host: Option<String>,
+    #[serde(default)]
+    pub(crate) queue_us: Option<i64>,
 }
 
 /// Appends an entry of this series, in the order of [`Packed`].
@@ -61,6 +69,12 @@ pub(crate) fn pack(series: i64, entry: &Entry<'_>, text: &mut Vec<u8>) -> serde_
         entry.end_user,
     );
     serde_json::to_writer(&mut *text, &fields)?;
+    // Serde has tuples of up to sixteen values, so the rest is a second array that is joined to the first.
+    let rest = (entry.request_id, entry.route, entry.host, entry.queue_us);
+    text.pop();
+    let joint = text.len();
+    serde_json::to_writer(&mut *text, &rest)?;
+    text[joint] = b',';
     omit_trailing_nulls(text);
     Ok(())
 }
@@ -80,9 +94,10 @@ pub(crate) fn unpack(page: &str) -> serde_json::Result<Vec<Packed<'_>>> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
 
     use super::*;
-    use crate::inference::{Energy, Inference, InferenceEnd};
+    use crate::inference::{CallDetails, Energy, Inference, InferenceEnd};
     use crate::savings::Prices;
     use crate::store::tests::inference;
 
@@ -100,6 +115,27 @@ mod tests {
         assert_eq!(packed(&cancelled), format!(r#"{start},"cancelled",null,null,20]"#));
         let measured = Inference { energy: Some(Energy::from_microjoules(5)), ..inference() };
         assert_eq!(packed(&measured), format!(r#"{start},"complete",250000,"stop",20,null,5]"#));
+    }
+
+    #[test]
+    fn where_a_call_came_from_is_at_the_end() {
+        let details = CallDetails {
+            request_id: Some("req-1".into()),
+            route: Some("/v1/messages"),
+            queued: Some(Duration::from_millis(3)),
+            host: None,
+        };
+        let page = format!("[{}]", packed(&Inference { details, ..inference() }));
+        assert!(
+            page.ends_with(r#","stop",20,null,null,null,null,"req-1","/v1/messages",null,3000]]"#),
+            "{page}"
+        );
+        let read = &unpack(&page).expect("readable")[0];
+        assert_eq!(
+            (read.request_id.as_deref(), read.route.as_deref()),
+            (Some("req-1"), Some("/v1/messages"))
+        );
+        assert_eq!((read.host.as_deref(), read.queue_us), (None, Some(3000)));
     }
 
     #[test]

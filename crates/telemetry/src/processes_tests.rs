@@ -27,6 +27,7 @@ fn inference() -> Inference {
         agent: None,
         key: None,
         end_user: None,
+        details: Default::default(),
         streamed: true,
         usage: Usage {
             prompt_tokens: 3,

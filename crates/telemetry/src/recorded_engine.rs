@@ -13,6 +13,7 @@ use hob_core::{
     EngineError, Event, GenerateRequest, Generation, GenerationStream, MaxTokens, MediaAnswer, MediaRequest,
     MediaTask, ModelInfo, PlannedCall, Prompt, RerankRequest, Reranking, TokenizeRequest, Tokenized, Usage,
 };
+use hob_net::chosen_host::{HostNote, noting_host};
 use hob_net::trace_context::{current, within};
 
 use crate::inference_in_progress::{InferenceInProgress, RecordContext, RecordedMedia};
@@ -120,6 +121,7 @@ impl RecordedEngine {
             usage: None,
             finish_reason: None,
             settled: false,
+            host: (!self.engine.members().is_empty()).then(HostNote::default),
             reservation: None,
             share: self.context.recorder.meters.begin(self.engine.as_ref()),
             span,
@@ -202,7 +204,8 @@ impl Engine for RecordedEngine {
         let mut inference = self
             .begin(Operation::Rerank, &request.model, tokens_of(bytes as u64), AnswerLimit::NO_ANSWER)
             .await?;
-        match within(inference.span.trace_parent(), self.engine.rerank(request)).await {
+        let asked = noting_host(inference.host.clone(), self.engine.rerank(request));
+        match within(inference.span.trace_parent(), asked).await {
             Ok(mut reranking) => {
                 inference.read_only(&mut reranking.prompt_tokens);
                 Ok(reranking)
@@ -222,7 +225,8 @@ impl Engine for RecordedEngine {
         };
         let mut inference =
             self.begin(Operation::Embed, &request.model, tokens, AnswerLimit::NO_ANSWER).await?;
-        match within(inference.span.trace_parent(), self.engine.embed(request)).await {
+        let asked = noting_host(inference.host.clone(), self.engine.embed(request));
+        match within(inference.span.trace_parent(), asked).await {
             Ok(mut embeddings) => {
                 inference.read_only(&mut embeddings.prompt_tokens);
                 Ok(embeddings)
@@ -245,7 +249,8 @@ impl Engine for RecordedEngine {
             reasoning_tokens: None,
             load_time: None,
         });
-        match within(inference.span.trace_parent(), self.engine.media(request)).await {
+        let asked = noting_host(inference.host.clone(), self.engine.media(request));
+        match within(inference.span.trace_parent(), asked).await {
             Ok(MediaAnswer { content_type, body }) => {
                 Ok(MediaAnswer { content_type, body: Box::pin(RecordedMedia { body, inference }) })
             }

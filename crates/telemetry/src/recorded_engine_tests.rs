@@ -97,6 +97,7 @@ fn recorded_for(engine: ScriptedEngine, key: Option<Arc<KeyGrant>>) -> (Recorded
         trace_parent: None,
         key,
         end_user: None,
+        details: Default::default(),
         tally: None,
     };
     (RecordedEngine::new(Arc::new(engine), context), log)

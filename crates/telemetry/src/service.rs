@@ -7,10 +7,12 @@ use std::time::{Duration, SystemTime};
 use hob_core::{Moment, UtcDay, Zone};
 use hob_db::{DatabaseError, Storage};
 
+use crate::call_page::{CallPage, CallQuery};
 use crate::inference::{Inference, InferenceLog};
 use crate::key_usage::{KeyUsage, REASON_CALLS, key_usage};
 use crate::savings::{Prices, Savings, ServedTotals, savings};
 use crate::store::{self, TelemetryStore};
+use crate::timings::ModelSpeed;
 use crate::writer::{TelemetryWriter, WriterOptions};
 
 /// How long a report waits for records that are not written yet.
@@ -84,6 +86,20 @@ impl TelemetryService {
         let has_failed = figures.iter().any(|of| of.figures.failures > 0);
         let newest = if has_failed { store.recent(REASON_CALLS)? } else { Vec::new() };
         Ok(key_usage(figures, &newest))
+    }
+
+    /// A page of the recorded calls, including the latest. Blocks.
+    pub fn call_page(&self, query: &CallQuery) -> Result<CallPage, DatabaseError> {
+        self.settle();
+        match self.store() {
+            Some(store) => store.call_page(query),
+            None => Ok(CallPage { calls: Vec::new(), next: None }),
+        }
+    }
+
+    /// How fast the models with the most calls since a day wrote. Blocks.
+    pub fn speeds(&self, since: UtcDay, most: u32) -> Result<Vec<ModelSpeed>, DatabaseError> {
+        self.store().map_or(Ok(Vec::new()), |store| store.speeds(since, most))
     }
 
     pub fn prices(&self) -> &Prices {
@@ -209,6 +225,7 @@ mod tests {
             agent: None,
             key: None,
             end_user: None,
+            details: Default::default(),
             streamed: false,
             usage: Usage {
                 prompt_tokens: 3,

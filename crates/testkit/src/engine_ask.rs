@@ -28,6 +28,13 @@ impl Ask for EngineAsk {
         self.callers.lock().unwrap_or_else(PoisonError::into_inner).push(caller.clone());
         let generation = self.engine.generate(&request).await?;
         let engine = self.engine.key().to_owned();
-        Ok(Answered { engine, generation, turns: 1, tool_results: Vec::new(), reason: None })
+        Ok(Answered {
+            engine,
+            generation,
+            turns: 1,
+            tool_results: Vec::new(),
+            reason: None,
+            sources: Vec::new(),
+        })
     }
 }

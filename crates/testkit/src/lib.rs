@@ -6,6 +6,8 @@
 mod brief_engine;
 mod certificate;
 mod closing_server;
+#[cfg(unix)]
+mod commit_proxy;
 mod dns_server;
 mod engine_ask;
 mod fake_server;
@@ -28,6 +30,8 @@ mod transcript;
 pub use brief_engine::BriefEngine;
 pub use certificate::TestCertificate;
 pub use closing_server::{Closing, ClosingServer};
+#[cfg(unix)]
+pub use commit_proxy::{CommitLoss, CommitProxy};
 pub use dns_server::{DnsAnswer, DnsRecord, DnsServer};
 pub use engine_ask::EngineAsk;
 pub use fake_server::{FakeServer, Hold, Recorded, Reply};

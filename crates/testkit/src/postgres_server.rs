@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use crate::{free_port, part, repository};
 
@@ -79,10 +81,40 @@ impl PostgresServer {
 
     /// A server of its own, with a port, that a test can stop.
     pub fn start() -> PostgresServer {
+        Self::start_private("private", &[])
+    }
+
+    /// A standby of this server, which must be a private one. A commit of this server waits for the standby from then on, so that no
+    /// acknowledged write is lost when the standby replaces it.
+    pub fn start_standby(&self) -> PostgresServer {
+        let (directory, port) = (self.directory.to_string_lossy().into_owned(), self.port.to_string());
+        let standby = Self::start_private("standby", &[&directory, &port]);
+        while self.query("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") != "1" {
+            thread::sleep(Duration::from_millis(20));
+        }
+        // The standby has the settings from before, so it waits for no other one after it is promoted.
+        self.run_sql("ALTER SYSTEM SET synchronous_standby_names = '*'");
+        self.run_sql("SELECT pg_reload_conf()");
+        // The server reads its settings a moment later.
+        while self.query("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") != "1" {
+            thread::sleep(Duration::from_millis(20));
+        }
+        standby
+    }
+
+    /// Makes a standby the primary.
+    pub fn promote(&self) {
+        assert_eq!(self.query("SELECT pg_promote()"), "t");
+    }
+
+    fn start_private(kind: &str, more: &[&str]) -> PostgresServer {
         let owner = tempfile::Builder::new().prefix("hob-pg-").tempdir().expect("a directory");
         let directory = owner.path().to_owned();
         let port = free_port();
-        let mut child = supervise(&["private", &directory.to_string_lossy(), &port.to_string()])
+        let mut arguments = vec![kind.to_owned(), directory.to_string_lossy().into_owned(), port.to_string()];
+        arguments.extend(more.iter().map(|&argument| argument.to_owned()));
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let mut child = supervise(&arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(File::create(directory.join("log")).expect("a log"))
@@ -109,9 +141,25 @@ impl PostgresServer {
         format!("postgres://hob:hob-test@127.0.0.1:{}/{}", self.port, database.name)
     }
 
+    /// The same with several hosts: the standby, and then this server.
+    pub fn failover_url(&self, standby: &PostgresServer, database: &TestDatabase) -> String {
+        format!(
+            "postgres://hob:hob-test@127.0.0.1:{},127.0.0.1:{}/{}?target_session_attrs=read-write",
+            standby.port, self.port, database.name
+        )
+    }
+
+    /// The first value that a statement returns, as text.
+    pub fn query(&self, sql: &str) -> String {
+        match try_psql(&self.directory, self.port, sql) {
+            Ok(value) => value.trim().to_owned(),
+            Err(said) => panic!("'{sql}' fails:\n{said}"),
+        }
+    }
+
     /// Runs SQL as the owner of the server.
     pub fn run_sql(&self, sql: &str) {
-        psql(&self.directory, self.port, sql);
+        self.query(sql);
     }
 
     /// Ends the server as an operator does: sessions are closed with a message. Only for a private server.
@@ -211,22 +259,31 @@ fn supervise(arguments: &[&str]) -> Command {
     command
 }
 
-fn psql(directory: &Path, port: u16, sql: &str) {
-    if let Err(said) = try_psql(directory, port, sql) {
-        panic!("'{sql}' fails:\n{said}");
-    }
-}
-
-fn try_psql(directory: &Path, port: u16, sql: &str) -> Result<(), String> {
+fn try_psql(directory: &Path, port: u16, sql: &str) -> Result<String, String> {
     let done = Command::new(format!("{}/bin/psql", part(INSTALLATION)))
-        .args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-U", "hob", "-d", "postgres", "-c", sql, "-p"])
+        .args([
+            "-X",
+            "-q",
+            "-A",
+            "-t",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-U",
+            "hob",
+            "-d",
+            "postgres",
+            "-c",
+            sql,
+            "-p",
+        ])
         .arg(port.to_string())
         .arg("-h")
         .arg(directory)
         .stdin(Stdio::null())
         .output()
         .expect("started");
-    if done.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&done.stderr).into_owned()) }
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if done.status.success() { Ok(text(&done.stdout)) } else { Err(text(&done.stderr)) }
 }
 
 /// Makes two tests of each function of a suite: one for SQLite, one for PostgreSQL. The functions take a constructor of stores.

@@ -49,6 +49,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "memory",
             "models",
             "net",
+            // Programs of the desktop that set the clipboard.
+            "process",
             "routing",
             "server",
             "tasks",

@@ -198,22 +198,29 @@ async fn finish_in_time(entry: &ToolEntry, arguments: Value, permit: &Permit) ->
 /// Publishes the start of a call, and its end when dropped, also for a cancelled run.
 struct CallEvents<'a> {
     events: &'a RunEvents,
-    tool: &'a str,
+    call: &'a ToolCall,
     started: Instant,
+    result: String,
     success: bool,
 }
 
 impl<'a> CallEvents<'a> {
     fn start(events: &'a RunEvents, call: &'a ToolCall) -> Self {
-        events.publish(Event::ToolCallStart { tool: call.name.clone(), arguments: call.arguments.clone() });
-        CallEvents { events, tool: &call.name, started: Instant::now(), success: false }
+        events.publish(Event::ToolCallStart {
+            id: call.id.clone(),
+            tool: call.name.clone(),
+            arguments: call.arguments.clone(),
+        });
+        CallEvents { events, call, started: Instant::now(), result: String::new(), success: false }
     }
 }
 
 impl Drop for CallEvents<'_> {
     fn drop(&mut self) {
-        let (tool, latency) = (self.tool.to_owned(), self.started.elapsed());
-        self.events.publish(Event::ToolCallEnd { tool, success: self.success, latency });
+        let (id, tool) = (self.call.id.clone(), self.call.name.clone());
+        let result = std::mem::take(&mut self.result);
+        let (success, latency) = (self.success, self.started.elapsed());
+        self.events.publish(Event::ToolCallEnd { id, tool, result, success, latency });
     }
 }
 
@@ -234,12 +241,11 @@ impl ToolRunner for PermittedTools {
         let mut events = CallEvents::start(&self.events, call);
         let result = self.run(call).await;
         events.success = result.is_ok();
-        let content = result.unwrap_or_else(|reason| reason);
-        ToolResult {
-            tool_name: call.name.clone(),
-            content: truncate(content, MAX_CHARACTERS),
-            success: events.success,
+        let content = truncate(result.unwrap_or_else(|reason| reason), MAX_CHARACTERS);
+        if self.events.have_subscribers() {
+            events.result.clone_from(&content);
         }
+        ToolResult { tool_name: call.name.clone(), content, success: events.success }
     }
 
     fn stopped(&self) -> bool {

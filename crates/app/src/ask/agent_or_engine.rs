@@ -1,6 +1,8 @@
 //! Decides whether an agent or the engine answers a request.
 
-use hob_core::{GenerateRequest, ReplyMode};
+use std::sync::Arc;
+
+use hob_core::{Agent, GenerateRequest, ReplyMode};
 
 /// Which agent the caller requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +18,16 @@ pub enum AgentSelection<A> {
 pub enum AnswerPath<A> {
     Engine,
     Agent(A),
+}
+
+impl AnswerPath<Arc<dyn Agent>> {
+    /// The name of the agent that answers.
+    pub fn agent(&self) -> Option<&str> {
+        match self {
+            AnswerPath::Engine => None,
+            AnswerPath::Agent(agent) => Some(agent.name()),
+        }
+    }
 }
 
 /// A caller who sends tools expects the calls back, so an agent must not run them. A stream, and a request for

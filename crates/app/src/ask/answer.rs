@@ -5,18 +5,19 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use hob_core::{
-    Agent, AgentOutcome, AnswerWarning, Answered, Ask, AskError, Caller, DeltaStream, EngineError,
-    GenerateRequest, GenerationStream, ModelReason, ReplyMode, RunningRequest,
+    Agent, AgentOutcome, AnswerSource, AnswerWarning, Answered, Ask, AskError, Caller, DeltaStream,
+    EngineError, GenerateRequest, GenerationStream, ModelReason, ReplyMode, RunningRequest,
 };
 
 use super::AskService;
 use super::charged_engine::charging;
 use super::run_context::Asked;
-use crate::ask::agent_or_engine::{AgentSelection, AnswerPath, answer_path};
+use crate::ask::agent_or_engine::{AnswerPath, answer_path};
 use crate::ask::caller_policy::admit;
 use crate::ask::engine_for_request::RequestTarget;
 use crate::ask::key_admission::{Admitted, CountedStream};
 use crate::ask::length_retry::with_soft_limit;
+use crate::ask::memory_context::Recalled;
 use hob_telemetry::trace::{Span, TracedStream, end_with, request_span, under};
 
 /// An answer in progress.
@@ -28,6 +29,8 @@ pub struct AnswerStream {
     /// Why this model; `None` if the caller requested it.
     pub reason: Option<ModelReason>,
     pub warnings: Vec<AnswerWarning>,
+    /// The passages of the memory that the model got.
+    pub sources: Vec<AnswerSource>,
     pub deltas: DeltaStream,
 }
 
@@ -52,7 +55,8 @@ pub(super) fn answered(
     let notes = route.into_notes(span);
     generation.warnings.extend(notes.warnings);
     generation.warnings.extend(ignored);
-    Ok(Answered { engine: notes.engine, generation, turns, tool_results, reason: notes.reason })
+    let sources = Vec::new();
+    Ok(Answered { engine: notes.engine, generation, turns, tool_results, reason: notes.reason, sources })
 }
 
 /// The streamed answer with what it reports. `model` is the requested one.
@@ -75,7 +79,8 @@ pub(super) fn streaming(
     warnings.extend(notes.warnings);
     warnings.extend(ignored);
     let model = notes.model.unwrap_or(model);
-    Ok(AnswerStream { engine: notes.engine, model, reason: notes.reason, warnings, deltas })
+    let sources = Vec::new();
+    Ok(AnswerStream { engine: notes.engine, model, reason: notes.reason, warnings, sources, deltas })
 }
 
 /// The stream, which ends the span of its request.
@@ -111,38 +116,36 @@ impl AskService {
         caller: &Caller,
         span: &mut Span,
     ) -> Result<Answered, AskError> {
-        let ignored = admit(&mut request, caller, &self.images).await?;
+        let mut ignored = admit(&mut request, caller, &self.images).await?;
         let (wish, alias) = self.wish(&mut request, &caller.agent).await?;
         let route = self.route(&mut request, caller).await?.after_alias(alias);
         self.documents.place_all(&mut request, route.engine()).await?;
-        let outcome = self.answer_by(&route, request, wish, caller, span).await;
-        answered(route, outcome, ignored, span)
+        let path = answer_path(&request, ReplyMode::Complete, wish);
+        let Recalled { sources, warning } = self.recalled(&mut request, caller, path.agent()).await;
+        ignored.extend(warning);
+        let outcome = self.answer_by(&route, &request, path, caller, span).await;
+        Ok(Answered { sources, ..answered(route, outcome, ignored, span)? })
     }
 
     async fn answer_by(
         &self,
         route: &RequestTarget,
-        mut request: GenerateRequest,
-        wish: AgentSelection<Arc<dyn Agent>>,
+        request: &GenerateRequest,
+        path: AnswerPath<Arc<dyn Agent>>,
         caller: &Caller,
         span: &mut Span,
     ) -> Result<AgentOutcome, AskError> {
-        match answer_path(&request, ReplyMode::Complete, wish) {
+        match path {
             AnswerPath::Engine => {
-                let engine = with_soft_limit(route.recorded(self.record_context(caller, None)), &request);
-                let generation = engine.generate(&request).await?;
+                let engine = with_soft_limit(route.recorded(self.record_context(caller, None)), request);
+                let generation = engine.generate(request).await?;
                 Ok(AgentOutcome { generation, turns: 1, tool_results: Vec::new() })
             }
             AnswerPath::Agent(agent) => {
                 by_agent(span, agent.name());
                 let charge = self.charge(caller, Some(agent.name()));
-                let run = async {
-                    self.recall(&mut request, caller).await;
-                    let asked = Asked { request: &request, caller };
-                    let context = self.context(route, asked, agent.name(), None)?;
-                    Ok::<_, AskError>(agent.run(&request, &context).await?)
-                };
-                charging(charge, run).await
+                let context = self.context(route, Asked { request, caller }, agent.name(), None)?;
+                Ok(charging(charge, agent.run(request, &context)).await?)
             }
         }
     }
@@ -167,33 +170,34 @@ impl AskService {
         caller: &Caller,
         span: &mut Span,
     ) -> Result<AnswerStream, AskError> {
-        let ignored = admit(&mut request, caller, &self.images).await?;
+        let mut ignored = admit(&mut request, caller, &self.images).await?;
         let (wish, alias) = self.wish(&mut request, &caller.agent).await?;
         let route = self.route(&mut request, caller).await?.after_alias(alias);
         self.documents.place_all(&mut request, route.engine()).await?;
         let model = request.model.clone();
-        let begun = self.first_piece(&route, request, wish, caller, span).await;
-        streaming(route, begun, model, ignored, span)
+        let path = answer_path(&request, ReplyMode::Streamed, wish);
+        let Recalled { sources, warning } = self.recalled(&mut request, caller, path.agent()).await;
+        ignored.extend(warning);
+        let begun = self.first_piece(&route, request, path, caller, span).await;
+        Ok(AnswerStream { sources, ..streaming(route, begun, model, ignored, span)? })
     }
 
     /// A stream whose first piece has arrived.
     async fn first_piece(
         &self,
         route: &RequestTarget,
-        mut request: GenerateRequest,
-        wish: AgentSelection<Arc<dyn Agent>>,
+        request: GenerateRequest,
+        path: AnswerPath<Arc<dyn Agent>>,
         caller: &Caller,
         span: &mut Span,
     ) -> Result<GenerationStream, AskError> {
-        let stream = match answer_path(&request, ReplyMode::Streamed, wish) {
+        let stream = match path {
             AnswerPath::Engine => {
                 let engine = with_soft_limit(route.recorded(self.record_context(caller, None)), &request);
                 engine.stream(&request).await?
             }
             AnswerPath::Agent(agent) => {
                 by_agent(span, agent.name());
-                let charge = self.charge(caller, Some(agent.name()));
-                charging(charge, self.recall(&mut request, caller)).await;
                 self.agent_stream(route, request, agent, caller)?
             }
         };

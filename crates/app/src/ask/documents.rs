@@ -9,8 +9,9 @@ use hob_agents::builtin::WebFetchOptions;
 use hob_agents::builtin::web_fetch::{FetchedPage, Fetcher, Redirects};
 use hob_core::engine::CLOUD;
 use hob_core::{AskError, Content, ContentPart, GenerateRequest};
+use hob_memory::read::SourceFile;
 use hob_memory::read::child_process::read_pdf;
-use hob_memory::{ReadLimits, ReaderProcess};
+use hob_memory::{ReadError, ReadLimits, ReaderProcess};
 use serde_json::{Value, json};
 
 /// Files of one request.
@@ -22,6 +23,9 @@ const MAX_FILE_BYTES: usize = 32 << 20;
 /// Text of a file: more than any model reads.
 const MAX_TEXT_BYTES: usize = 8 << 20;
 
+/// Text of a file that a page attaches to a question.
+const MAX_READ_BYTES: usize = 1 << 20;
+
 const MAX_PAGES: usize = 1_000;
 
 /// The time for a file, redirects included.
@@ -29,6 +33,14 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Engines that get files as they are: providers read them, and a proxy passes them on.
 const READERS: [&str; 2] = [CLOUD, "litellm"];
+
+/// The text of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileText {
+    pub text: String,
+    /// Whether the file has more.
+    pub is_cut: bool,
+}
 
 /// Fetches and reads files. Whether a caller may name addresses is decided before.
 pub struct DocumentReader {
@@ -58,6 +70,22 @@ impl DocumentReader {
                 ..ReadLimits::default()
             },
         }
+    }
+
+    /// The text of a file that a caller sent. Blocks.
+    pub fn read(&self, name: &str, bytes: Vec<u8>) -> Result<FileText, ReadError> {
+        let (size, limit) = (bytes.len() as u64, self.limits.file_bytes);
+        if size > limit {
+            return Err(ReadError::TooLarge { bytes: size, limit });
+        }
+        let document = SourceFile::received(name, bytes).document(&self.limits)?;
+        let blocks: Vec<&str> = document.blocks.iter().map(|block| block.text.as_str()).collect();
+        let mut text = blocks.join("\n");
+        let is_cut = text.len() > MAX_READ_BYTES;
+        if is_cut {
+            text.truncate(text.floor_char_boundary(MAX_READ_BYTES));
+        }
+        Ok(FileText { text, is_cut })
     }
 
     /// Puts the files themselves in the place of their addresses, and text in the place of files that the engine does not read.

@@ -26,8 +26,13 @@ impl AskService {
     pub(super) async fn admitted<'a>(&self, caller: Cow<'a, Caller>) -> Result<Admitted<'a>, AskError> {
         let Some(name) = &caller.permit.key else { return Ok(Admitted { caller, running: None }) };
         // Looked up for every request, so that tasks of a revoked key stop too.
-        let Some(key) = self.keys.grant(name, caller.permit.rule.as_deref()) else {
-            return Err(AskError::KeyNotValid { name: Arc::clone(name) });
+        let rule = caller.permit.rule.as_deref();
+        let key = match self.keys.grant(name, rule) {
+            Some(key) => key,
+            None => {
+                let stored = self.keys.stored_grant(name, rule).await;
+                stored.ok_or_else(|| AskError::KeyNotValid { name: Arc::clone(name) })?
+            }
         };
         let running = match &key.spending {
             Some(spending) => Some(spending.begin_request().await?),

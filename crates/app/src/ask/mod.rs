@@ -46,6 +46,7 @@ pub use complete_text::TextRequest;
 pub use count_tokens::TokenCount;
 pub use media::MediaAnswered;
 pub use model_aliases::ModelAliases;
+pub use model_memory::ModelInMemory;
 pub use rerank::Reranked;
 
 use crate::ask::default_model::DefaultModel;
@@ -164,6 +165,11 @@ impl AskService {
     /// The same with a reader of the files in messages.
     pub fn with_documents(self, documents: DocumentReader) -> Self {
         AskService { documents, ..self }
+    }
+
+    /// Reads files that callers send.
+    pub fn documents(&self) -> &DocumentReader {
+        &self.documents
     }
 
     /// The same with names that mean other models.

@@ -13,6 +13,16 @@ use crate::ask::caller_policy::check_engine;
 /// An engine that takes longer to list its models in memory is skipped.
 const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// A model in the memory of one host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelInMemory {
+    /// The key of its engine.
+    pub engine: String,
+    /// Its address; `None` in this process.
+    pub host: Option<String>,
+    pub model: RunningModel,
+}
+
 impl AskService {
     /// Loads a model, where its engine can. `auto` names none in particular, so nothing is loaded for it.
     pub async fn load_model(&self, model: &str, rights: impl Into<CallerRights>) -> Result<(), AskError> {
@@ -47,6 +57,25 @@ impl AskService {
         });
         let running = join_all(lists).await.into_iter().flatten();
         running.filter(|(_, running): &(String, RunningModel)| rights.may_use_model(&running.id)).collect()
+    }
+
+    /// The models in memory of every host of every engine. Hosts that do not answer are skipped.
+    pub async fn models_in_memory(&self) -> Vec<ModelInMemory> {
+        let hosts = self.pool.engines().flat_map(|engine| match engine.members() {
+            members if members.is_empty() => vec![Arc::clone(engine)],
+            members => members,
+        });
+        let lists = hosts.map(|host| async move {
+            let listed = tokio::time::timeout(LIST_TIMEOUT, host.running_models()).await;
+            let models = listed.ok().and_then(Result::ok).unwrap_or_default();
+            let loaded = |model| ModelInMemory {
+                engine: host.key().to_owned(),
+                host: Some(host.address().to_owned()).filter(|address| !address.is_empty()),
+                model,
+            };
+            models.into_iter().map(loaded).collect::<Vec<_>>()
+        });
+        join_all(lists).await.into_iter().flatten().collect()
     }
 
     /// The graphics cards that engines in this process use.

@@ -10,7 +10,7 @@ use hob_core::{
 };
 use hob_memory::context::{has_context, without_context};
 use hob_telemetry::trace::TracedTools;
-use hob_telemetry::{RecordContext, RecordedEngine};
+use hob_telemetry::{CallDetails, RecordContext, RecordedEngine};
 
 use super::charged_engine::charging;
 use super::{AskService, LLM_TOOL};
@@ -120,6 +120,12 @@ impl AskService {
             key: caller.key.clone(),
             end_user: caller.end_user.clone(),
             tally: caller.tally.clone(),
+            details: CallDetails {
+                request_id: caller.request_id.clone(),
+                route: caller.route,
+                queued: caller.queued,
+                host: None,
+            },
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hob_channels::whatsapp::{WhatsappInstaller, WhatsappProgram};
+use hob_channels::whatsapp::{WhatsappInstaller, WhatsappLinking, WhatsappProgram};
 use hob_channels::{
     Channel, ChannelError, ChannelOptions, ChannelService, ChannelSharing, GatewayOptions, InboundRules,
     OpenedChannelStore, WhatsappOptions, open_channel_store,
@@ -72,6 +72,11 @@ pub fn is_whatsapp(target: &str) -> bool {
 /// Installs the WhatsApp bridge below `home`.
 pub fn installer(home: &Path) -> WhatsappInstaller {
     WhatsappInstaller::new(home.join("bridges").join("whatsapp"))
+}
+
+/// Links an account to WhatsApp for a server whose channel is off.
+pub fn linking(config: &Config, home: &Path) -> WhatsappLinking {
+    WhatsappLinking::new(program(config, home), installer(home))
 }
 
 /// The program that connects to WhatsApp.

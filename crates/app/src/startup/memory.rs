@@ -9,8 +9,9 @@ use hob_core::{CollectionName, Engine, EventBus};
 use hob_db::Storage;
 use hob_memory::ReaderProcess;
 use hob_memory::{
-    ChunkOptions, ChunkOptionsError, ContextBudget, Embedder, EmbedderSource, IndexOptions, MemoryBackend,
-    MemoryError, MemoryOptions, MemoryService, ReadLimits,
+    ChunkOptions, ChunkOptionsError, ContextBudget, DocumentLibrary, DocumentLibraryOptions, Embedder,
+    EmbedderSource, IndexOptions, MemoryBackend, MemoryError, MemoryOptions, MemoryService, ReadLimits,
+    WatchOptions,
 };
 use tokio::sync::OnceCell;
 
@@ -30,6 +31,9 @@ pub struct MemoryWiring {
     pub reader: Option<ReaderProcess>,
 }
 
+/// The directory of uploaded documents in the home directory.
+const UPLOADS: &str = "documents";
+
 /// The memory in a database, according to the configuration. Opens nothing yet. `home` is Hob's home directory.
 pub fn open_memory(
     config: &Config,
@@ -38,17 +42,23 @@ pub fn open_memory(
     wiring: MemoryWiring,
 ) -> Result<Arc<MemoryService>, ChunkOptionsError> {
     let settings = &config.memory;
+    let home_itself = home.canonicalize().unwrap_or_else(|_| home.to_owned());
     let budget = ContextBudget { passages: settings.context_passages, tokens: settings.context_tokens };
     Ok(Arc::new(MemoryService::new(MemoryOptions {
         database: database.into(),
         backend: backend(settings.backend),
         index: IndexOptions {
             chunks: ChunkOptions::new(settings.chunk_size, settings.chunk_overlap)?,
-            limits: ReadLimits { reader_process: wiring.reader, ..ReadLimits::default() },
-            private: vec![home.canonicalize().unwrap_or_else(|_| home.to_owned())],
+            limits: ReadLimits {
+                reader_process: wiring.reader,
+                uploads: Some(home_itself.join(UPLOADS)),
+                ..ReadLimits::default()
+            },
+            private: vec![home_itself],
             collection: CollectionName::default(),
         },
-        context: settings.context.then_some(budget),
+        context: budget,
+        adds_context: settings.context,
         embedders: Arc::new(ConfiguredEmbedder {
             config: config.clone(),
             home: home.to_owned(),
@@ -57,6 +67,15 @@ pub fn open_memory(
         }),
         bus: wiring.bus,
     })))
+}
+
+/// Adds documents to the memory in the background. Watches nothing until it is started.
+pub fn open_library(home: &Path, memory: Arc<MemoryService>) -> DocumentLibrary {
+    let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
+    DocumentLibrary::new(
+        memory,
+        DocumentLibraryOptions { uploads: home.join(UPLOADS), watch: WatchOptions::default() },
+    )
 }
 
 /// What makes the vectors, chosen when it is first needed.

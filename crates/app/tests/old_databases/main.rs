@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use hob_app::HOB_MIGRATIONS;
 use hob_channels::store::{ChannelStore, HistoryLine, Speaker, SqliteChannelStore, ThreadKey};
-use hob_conversations::{ConversationStore, SqliteConversationStore};
+use hob_conversations::{
+    ChatPageQuery, ChatStore, ConversationStore, ResponseOwner, SqliteConversationStore, TurnEnding,
+};
 use hob_db::{Database, DatabaseError, LazyDatabase, inspect};
 use hob_routing::{QuestionClass, Ratings, RoutingStore, SqliteRoutingStore};
 use hob_tasks::TaskId;
@@ -97,11 +99,24 @@ fn expect_rows_up_to(version: u64, database: &Database) {
     }
 
     let chats = SqliteConversationStore::new(database.clone());
-    let titles: Vec<String> = chats.list(10).expect("readable").into_iter().map(|chat| chat.title).collect();
-    assert_eq!(titles.len(), usize::from(version >= 5));
-    if let Some(chat) = chats.latest().expect("readable") {
-        let conversation = chats.get(chat).expect("readable").expect("there");
+    let owner = ResponseOwner::owner();
+    let listed = chats.list(&owner, 10).expect("readable");
+    assert_eq!(listed.len(), usize::from(version >= 5));
+    if let Some(chat) = chats.latest(&owner).expect("readable") {
+        let conversation = chats.get(&owner, chat).expect("readable").expect("there");
         assert_eq!(conversation.turns[0].answer, "A helpful spirit of the house");
+        // The pages have it too, as one branch, and find its words.
+        let saved = chats.chat(&owner, chat).expect("readable").expect("there");
+        assert_eq!(saved.turns.len(), conversation.turns.len());
+        assert_eq!(saved.current, saved.turns.last().map(|turn| turn.number));
+        let mut before = None;
+        for turn in &saved.turns {
+            assert_eq!(turn.parent, before);
+            assert!(turn.answer.as_ref().is_some_and(|answer| answer.ending != TurnEnding::Failed));
+            before = Some(turn.number);
+        }
+        let query = ChatPageQuery { words: Some("helpful spirit".into()), limit: 10, after: None };
+        assert_eq!(chats.page(&owner, &query).expect("readable").chats, listed);
     }
 }
 
@@ -109,13 +124,13 @@ fn expect_rows_up_to(version: u64, database: &Database) {
 fn every_version_of_hob_db_opens_and_keeps_its_rows() {
     let fresh = schema(&Database::in_memory(HOB_MIGRATIONS).expect("opened").writer());
     let expected =
-        [("channels", 1), ("conversations", 2), ("keys", 2), ("routing", 2), ("tasks", 1), ("telemetry", 6)];
+        [("channels", 1), ("conversations", 3), ("keys", 2), ("routing", 2), ("tasks", 2), ("telemetry", 7)];
     let expected = expected.map(|(capability, version)| (capability.to_owned(), version));
     for version in 0..=HOB.len() {
         let (_root, path) = file("hob.db");
         drop(left_at(&HOB, version, &path));
         let state = inspect(&path, HOB_MIGRATIONS).expect("good").expect("there");
-        assert_eq!(state.steps_behind, (HOB.len() - version) as i64 + 5, "from version {version}");
+        assert_eq!(state.steps_behind, (HOB.len() - version) as i64 + 8, "from version {version}");
         for opening in ["first", "second"] {
             let database = Database::open(&path, HOB_MIGRATIONS).expect("opened");
             assert_eq!(schema(&database.writer()), fresh, "from version {version}, {opening} opening");

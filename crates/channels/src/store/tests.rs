@@ -74,6 +74,7 @@ on_both_databases!(sqlite, postgres:
     a_conversation_has_a_limited_length,
     an_exchange_of_several_processes_stays_together,
     any_character_of_a_message_is_found_again,
+    the_newest_lines_of_all_conversations_come_first_and_what_was_sent_is_in_no_history,
 );
 
 const NOW: SystemTime = SystemTime::UNIX_EPOCH;
@@ -232,6 +233,37 @@ fn any_character_of_a_message_is_found_again(new: NewChannels) {
     store.remember(thread, Exchange { sender: odd, question: odd, answer: odd }, NOW).expect("written");
     let line = |speaker| HistoryLine { speaker, sender: odd.into(), content: odd.into() };
     assert_eq!(store.history(thread, 9).expect("read"), [line(Speaker::Person), line(Speaker::Hob)]);
+}
+
+fn the_newest_lines_of_all_conversations_come_first_and_what_was_sent_is_in_no_history(new: NewChannels) {
+    let store = new();
+    said(&*store, "family", "ann", "when?");
+    said(&*store, "\u{1f}ben", "ben", "hello");
+    let thread = ThreadKey { channel: "telegram", conversation: "family" };
+    store.note_sent(thread, "dinner is ready \0", NOW).expect("written");
+    let line = |conversation: &str, speaker, sender: &str, content: &str| RecentLine {
+        channel: "telegram".into(),
+        conversation: conversation.into(),
+        speaker,
+        sender: sender.into(),
+        content: content.into(),
+        said: Moment::of(NOW),
+    };
+    let expected = [
+        line("family", Speaker::Hob, "", "dinner is ready \0"),
+        line("ben", Speaker::Hob, "ben", "re: hello"),
+        line("ben", Speaker::Person, "ben", "hello"),
+        line("family", Speaker::Hob, "ann", "re: when?"),
+        line("family", Speaker::Person, "ann", "when?"),
+    ];
+    assert_eq!(store.recent(9).expect("read"), expected);
+    assert_eq!(store.recent(2).expect("read"), expected[..2]);
+    assert_eq!(store.history(of("family"), 9).expect("read").len(), 2);
+    for number in 0..=MAX_THREAD_LINES {
+        store.note_sent(of("family"), &number.to_string(), NOW).expect("written");
+    }
+    let lines = store.recent(usize::MAX).expect("read");
+    assert_eq!((lines.len(), lines[0].content.as_str()), (MAX_RECENT, "200"));
 }
 
 /// Two processes of one database.

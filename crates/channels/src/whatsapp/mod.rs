@@ -3,6 +3,8 @@
 mod event;
 mod install;
 mod jid;
+mod link_code;
+mod linking;
 mod login;
 mod mention;
 mod process;
@@ -26,6 +28,8 @@ use supervisor::WhatsappSupervisor;
 
 pub use install::{InstallError, WhatsappInstaller};
 pub use jid::{CHANNEL, is_ours};
+pub use link_code::LinkCode;
+pub use linking::{LinkState, WhatsappLinking};
 pub use login::{LoginError, LoginStep, login};
 pub use process::{WhatsappProgram, WhatsappStartError};
 
@@ -42,6 +46,8 @@ pub struct WhatsappOptions {
     pub limits: InboxLimits,
     pub events: EventBus,
     pub seen_messages: Arc<dyn SeenMessages>,
+    /// Gets the code to scan while no account is linked.
+    pub link_code: LinkCode,
     /// `None` if no other process connects to this account.
     pub sharing: Option<ChannelSharing>,
 }
@@ -57,6 +63,7 @@ impl WhatsappOptions {
             limits: InboxLimits::default(),
             events: EventBus::new(),
             seen_messages: Arc::new(RecentMessages::default()),
+            link_code: LinkCode::default(),
             sharing: None,
         }
     }
@@ -91,6 +98,7 @@ impl Channel {
             status,
             sender,
             inbox,
+            link_code: options.link_code,
         })
     }
 }

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::event::{self, Event, Order, Received, ReportedStatus};
 use super::jid::{self, CHANNEL};
+use super::link_code::LinkCode;
 use super::mention::MentionRule;
 use super::process::{Lines, Process, Session, WhatsappProgram, WhatsappStartError};
 use super::sender::WhatsappSender;
@@ -32,6 +33,7 @@ pub(super) struct WhatsappSupervisor {
     pub status: StatusCell,
     pub sender: Arc<WhatsappSender>,
     pub inbox: Inbox,
+    pub link_code: LinkCode,
 }
 
 #[async_trait]
@@ -74,6 +76,7 @@ impl WhatsappSupervisor {
             }
         };
         self.sender.detach();
+        self.link_code.set(None);
         process.stop(&Order::Disconnect.line()).await;
         how
     }
@@ -82,12 +85,14 @@ impl WhatsappSupervisor {
         match event::read(line) {
             Ok(Event::Status { status: ReportedStatus::Connected }) => {
                 tracing::info!("connected to WhatsApp");
+                self.link_code.set(None);
                 self.status.note(Trigger::SaysConnected);
             }
             Ok(Event::Status { status: ReportedStatus::Disconnected }) => {
                 self.status.note(Trigger::SaysDisconnected)
             }
-            Ok(Event::Qr { .. }) => {
+            Ok(Event::Qr { data }) => {
+                self.link_code.set(Some(data));
                 let advice = "WhatsApp is not linked. Run 'hob channel login whatsapp' and scan the code that it shows";
                 if self.status.problem(Trigger::SaysDisconnected, advice) {
                     tracing::warn!("{advice}");

@@ -1,10 +1,15 @@
 //! Every event of the child process, and its failures.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use hob_channels::whatsapp::{LoginError, LoginStep, WhatsappProgram, login};
-use hob_channels::{Channel, WhatsappOptions};
+use hob_channels::whatsapp::{
+    LinkState, LoginError, LoginStep, WhatsappInstaller, WhatsappLinking, WhatsappProgram, login,
+};
+use hob_channels::{Channel, ChannelOptions, ChannelService, WhatsappOptions};
 use hob_channels::{ChannelError, ChannelStatus};
+use hob_core::Ask;
+use hob_testkit::{EngineAsk, ScriptedEngine};
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -212,4 +217,68 @@ async fn linking_that_fails_says_why() {
     let missing = WhatsappProgram { node: "/nowhere/node".into(), ..dead.program() };
     assert!(login(&missing, |_| {}).await.unwrap_err().to_string().contains("Install it"));
     assert!(node().exists());
+}
+
+/// Its packages count as installed.
+fn installed(script: &Script) -> WhatsappInstaller {
+    let installer = WhatsappInstaller::new(script.directory.path().join("installed"));
+    std::fs::create_dir(&installer.directory).unwrap();
+    let lock_file = include_str!("../../../../bridges/whatsapp/package-lock.json");
+    std::fs::write(installer.directory.join(".complete"), lock_file).unwrap();
+    installer
+}
+
+/// Shows a code, and is linked when the file `scanned` is there.
+const WAITS_FOR_SCAN: &str = "tell({ type: 'qr', data: '2@code' });
+    const waiting = setInterval(() => {
+      if (!existsSync(here('scanned'))) return;
+      clearInterval(waiting);
+      connected();
+    }, 10);";
+
+#[tokio::test]
+async fn an_account_is_linked_while_the_channel_is_off() {
+    let script = Script::new(WAITS_FOR_SCAN);
+    let linking = WhatsappLinking::new(script.program(), installed(&script));
+    assert_eq!(linking.state(), LinkState::Idle);
+    linking.start();
+    until("a code", || linking.state() == LinkState::Scan("2@code".into())).await;
+    linking.start();
+    assert_eq!(linking.state(), LinkState::Scan("2@code".into()), "one attempt at a time");
+    linking.cancel();
+    assert_eq!(linking.state(), LinkState::Idle);
+
+    linking.start();
+    until("a code", || linking.state() == LinkState::Scan("2@code".into())).await;
+    std::fs::write(script.directory.path().join("scanned"), "").unwrap();
+    until("the scan", || linking.state() == LinkState::Linked).await;
+}
+
+#[tokio::test]
+async fn an_attempt_to_link_that_fails_says_what_to_do() {
+    let script = Script::new("");
+    let installer = WhatsappInstaller {
+        npm: script.directory.path().join("no-npm"),
+        ..WhatsappInstaller::new(script.directory.path().join("installed"))
+    };
+    let linking = WhatsappLinking::new(script.program(), installer);
+    linking.start();
+    until("the failure", || matches!(linking.state(), LinkState::Failed(_))).await;
+    let LinkState::Failed(reason) = linking.state() else { panic!("it failed") };
+    assert!(reason.contains("Install it"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_running_channel_has_the_code_until_it_is_scanned() {
+    let script = Script::new(WAITS_FOR_SCAN);
+    let options = ChannelOptions { whatsapp: Some(script.options()), ..ChannelOptions::default() };
+    let service = ChannelService::new(options).unwrap();
+    assert_eq!(service.link_code(), None);
+    let ask: Arc<dyn Ask> = Arc::new(EngineAsk::new(Arc::new(ScriptedEngine::saying(&["hi"]))));
+    service.listen(&ask);
+    until("a code", || service.link_code().as_deref() == Some("2@code")).await;
+    std::fs::write(script.directory.path().join("scanned"), "").unwrap();
+    until("the scan", || service.link_code().is_none()).await;
+    until("the connection", || service.report().status == ChannelStatus::Connected).await;
+    service.close().await;
 }

@@ -47,4 +47,8 @@ pub struct AnsweringArgs {
     // After the options of the command itself.
     #[arg(long, display_order = 90)]
     pub offline: bool,
+
+    /// Answer in this process, even if a server of this home is running
+    #[arg(long, display_order = 91)]
+    pub standalone: bool,
 }

@@ -13,6 +13,9 @@ const AGENT: &str = "Agent to use: simple, orchestrator, react, codeact or none 
                      --tools or --require-tool]";
 
 /// Ask a model a question
+///
+/// If 'hob serve' runs with the same home, it answers: no model is loaded, and the answer starts at once. Otherwise this process
+/// answers.
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob ask 'Why is the sky blue?'"
@@ -20,6 +23,10 @@ const AGENT: &str = "Agent to use: simple, orchestrator, react, codeact or none 
     "git diff | hob ask 'Write a commit message for this change.'"
     "hob ask - < question.txt"
     "hob ask -i photo.jpg 'What is this?'"
+    "hob ask -f report.pdf -f notes.md 'What do these have in common?'"
+    "hob ask -c 'And in French?'           continue the most recent conversation"
+    "hob ask --system 'Answer in one word.' 'What is the capital of France?'"
+    "hob ask --schema person.json 'Describe Ada Lovelace.' | jq .name"
     "hob ask -a orchestrator --tools calculator 'What is 17 * 23?'"
     "hob ask -v --router heuristic 'What is 17 * 23?'"
     "hob ask --json 'Hello' | jq .usage"
@@ -32,6 +39,22 @@ pub struct AskArgs {
     /// Picture for the model to look at; repeat it for several. The model must read pictures
     #[arg(short, long = "image", value_name = "FILE")]
     pub images: Vec<PathBuf>,
+
+    /// Document to read: text, PDF, Word, HTML, mail and more; repeat it for several. No passages from memory are added then
+    #[arg(short, long = "file", value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// Instructions for the model, before the question
+    #[arg(long, value_name = "TEXT")]
+    pub system: Option<String>,
+
+    /// JSON schema of the answer. The answer is JSON, and is checked
+    #[arg(long, value_name = "FILE")]
+    pub schema: Option<PathBuf>,
+
+    /// Continue the most recent conversation of 'hob chat', and save this question and its answer there
+    #[arg(short = 'c', long = "continue")]
+    pub go_on: bool,
 
     #[command(flatten)]
     pub answering: AnsweringArgs,

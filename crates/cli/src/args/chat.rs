@@ -9,12 +9,15 @@ use super::answering::AnsweringArgs;
 ///
 /// On a terminal, type a message and read the answer as it streams; /help lists the commands. Conversations are saved; resume
 /// one with --continue. Piped input is one message, and only its answer is printed.
+///
+/// If 'hob serve' runs with the same home, it answers: no model is loaded. Otherwise this process answers.
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob chat                              start a conversation"
     "hob chat --continue                   continue the most recent conversation"
     "hob chat --list                       list saved conversations"
     "hob chat --resume 12                  resume conversation 12"
+    "hob chat --standalone                 do not use the running server"
     "hob chat -a orchestrator --tools calculator,web_fetch"
     "echo 'And in French?' | hob chat --continue"
 })]

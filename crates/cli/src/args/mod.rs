@@ -16,6 +16,7 @@ mod audit;
 mod bench;
 mod channel;
 mod chat;
+mod command_words;
 mod completions;
 mod database;
 mod doctor;
@@ -64,6 +65,15 @@ pub use serve::ServeArgs;
 pub use telemetry::{ExportFormat, TelemetryCommand};
 pub use tools::ToolsCommand;
 pub use values::{AgentChoice, NetworkAccess};
+
+/// Parses the command line of this process. An error ends the process, with a tip for words that mean a command of another name.
+pub fn parse() -> Args {
+    Args::try_parse().unwrap_or_else(|error| {
+        let mut words = std::env::args_os().skip(1).filter_map(|word| word.into_string().ok());
+        let first = words.find(|word| !word.starts_with('-'));
+        command_words::with_tip(error, first.as_deref()).exit()
+    })
+}
 
 /// One address for the models on your machine: an OpenAI-compatible server in front of Ollama, vLLM, SGLang, llama.cpp
 /// and the cloud, and a command line to ask them.

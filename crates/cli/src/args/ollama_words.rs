@@ -7,7 +7,8 @@ pub enum OllamaWord {
     /// Chat with a model, or ask it one question: 'hob chat -m MODEL', 'hob ask -m MODEL PROMPT'
     #[command(hide = true)]
     Run {
-        model: String,
+        /// Model to use; without one, a chat with the default model begins
+        model: Option<String>,
         /// Question to ask; without one, a chat begins
         prompt: Vec<String>,
     },

@@ -9,7 +9,7 @@ use super::values::{AgentChoice, agents, engines, whole};
 
 #[derive(Debug, Subcommand)]
 pub enum SchedulerCommand {
-    Create(SchedulerCreateArgs),
+    Create(Box<SchedulerCreateArgs>),
     /// List tasks, next run first
     ///
     /// Completed and cancelled tasks are hidden by default.
@@ -102,6 +102,10 @@ pub struct SchedulerCreateArgs {
     /// Agent to use: simple, orchestrator, react, codeact or none [default: simple]
     #[arg(short, long, value_parser = agents(), hide_possible_values = true)]
     pub agent: Option<AgentChoice>,
+
+    /// Model to use [default: the default model]; see 'hob model list'
+    #[arg(short, long)]
+    pub model: Option<String>,
 
     /// Comma-separated tools that the agent may use [default: tools without side effects]; see 'hob tools list'
     #[arg(long, value_delimiter = ',')]

@@ -15,7 +15,7 @@ mod init;
 mod key;
 mod man;
 mod mcp;
-mod memory;
+pub mod memory;
 mod model;
 mod ollama_words;
 mod open_app;

@@ -33,7 +33,8 @@ const COLUMNS: [Column; 4] =
 
 pub fn run(word: OllamaWord, verbose: u8) -> Result<ExitCode> {
     match word {
-        OllamaWord::Run { model, prompt } => run_model(&model, &prompt.join(" "), verbose),
+        OllamaWord::Run { model: Some(model), prompt } => run_model(&model, &prompt.join(" "), verbose),
+        OllamaWord::Run { model: None, .. } => chat::run(ChatArgs::try_parse_from(["hob"])?, verbose.into()),
         OllamaWord::Ps { json } => block_on(list_running(json.into())),
         OllamaWord::List { json } => model::run(ModelCommand::List { available: false, json }),
         OllamaWord::Pull { model, offline } => model::run(ModelCommand::Pull { model, offline }),

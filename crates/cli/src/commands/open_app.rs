@@ -1,13 +1,19 @@
-//! Opens the app for a command, with a spinner, and closes it after the command, whether it succeeds or fails.
+//! Opens what answers for a command: the running server of this home, or the app in this process. The app is opened with a spinner, and
+//! closed after the command, whether it succeeds or fails.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use hob_app::{App, AppOptions};
-use hob_config::{Config, EngineName};
+use hob_config::{Config, EngineName, RouterName};
+use hob_core::model::AUTO;
+use hob_engines::selection::SelectionReason;
 
-use crate::args::NetworkAccess;
+use crate::advice;
+use crate::answers::{AnswerProvider, FoundServer, ServerInfo, ServerLink, find_server};
+use crate::args::{AnsweringArgs, NetworkAccess};
 use crate::commands::{block_on, memory};
 use crate::local;
 use crate::output;
@@ -24,6 +30,94 @@ pub fn open_options(engine: Option<EngineName>, network: NetworkAccess) -> AppOp
     AppOptions { engine, first_run, offer, reader: memory::reader(), ..AppOptions::default() }
 }
 
+/// Which server may answer.
+pub struct ServerChoice<'a> {
+    pub answering: &'a AnsweringArgs,
+    pub router: Option<RouterName>,
+}
+
+impl ServerChoice<'_> {
+    /// Why this server cannot do what the options ask for; `None` if it can.
+    fn objection(&self, info: &ServerInfo) -> Option<String> {
+        let is_auto = self.router.is_some() || self.answering.model.as_deref() == Some(AUTO);
+        match (self.answering.engine, self.router) {
+            (Some(engine), _) if engine.to_string() != info.engine => {
+                Some(format!("it uses {}, not {engine}", info.engine))
+            }
+            (Some(engine), _) if is_auto => {
+                Some(format!("it may choose a model that {engine} does not have"))
+            }
+            (_, Some(router)) if router.as_str() != info.router => {
+                Some(format!("it uses the {} router, not {}", info.router, router.as_str()))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Finds the running server, or opens the app, and runs the work with it. The work handles signals; a signal before that ends the
+/// wait.
+pub fn with_answers(
+    config: &Config,
+    choice: &ServerChoice<'_>,
+    wishes: &AppOptions,
+    work: impl AsyncFnOnce(&AnswerProvider<'_>, &mut Signals) -> Result<ExitCode>,
+) -> Result<ExitCode> {
+    let home = settings::home()?;
+    block_on(async {
+        let mut signals = Signals::listen().context("cannot listen for signals")?;
+        let server = tokio::select! {
+            server = server_that_answers(&home, choice) => server,
+            stop = signals.next() => return Ok(stop.exit_code()),
+        };
+        if let Some(server) = server {
+            return work(&AnswerProvider::Server(server), &mut signals).await;
+        }
+        let app = match open(config, &home, wishes, &mut signals).await? {
+            Ok(app) => app,
+            Err(stop) => return Ok(stop.exit_code()),
+        };
+        note_fallback(&app, config);
+        let outcome = work(&AnswerProvider::InProcess(&app), &mut signals).await;
+        close(app, &mut signals, outcome).await
+    })
+}
+
+/// The running server, if it can answer. Otherwise one line says why it is not used.
+async fn server_that_answers(home: &Path, choice: &ServerChoice<'_>) -> Option<ServerLink> {
+    if choice.answering.standalone {
+        return None;
+    }
+    match find_server(home).await {
+        FoundServer::None => None,
+        FoundServer::Unusable(reason) => {
+            output::warning(format_args!(
+                "the running server is not used: {reason}. This process answers; restart the server, or use --standalone"
+            ));
+            None
+        }
+        FoundServer::Server(mut server) => match choice.objection(&server.info) {
+            None => {
+                server.engine = choice.answering.engine.map(|engine| engine.to_string());
+                Some(server)
+            }
+            Some(reason) => {
+                output::note(format_args!("The running server is not used: {reason}."));
+                None
+            }
+        },
+    }
+}
+
+/// Notes that another engine than the configured one answers.
+fn note_fallback(app: &App, config: &Config) {
+    if let SelectionReason::Fallback { instead_of: Some(key) } = &app.because {
+        let engine = app.system.engine();
+        let reason = advice::passed_over(key, config);
+        output::note(format_args!("{reason}; using {}", advice::place(engine.key(), engine.address())));
+    }
+}
+
 /// Opens the app and runs the work with it. The work handles signals; a signal before that ends the wait.
 pub fn with_app(
     config: &Config,
@@ -33,17 +127,53 @@ pub fn with_app(
     let home = settings::home()?;
     block_on(async {
         let mut signals = Signals::listen().context("cannot listen for signals")?;
-        let app = {
-            let _waiting = Spinner::start("looking for an engine");
-            tokio::select! {
-                opened = App::open(config, &home, wishes) => opened?,
-                stop = signals.next() => return Ok(stop.exit_code()),
-            }
+        let app = match open(config, &home, wishes, &mut signals).await? {
+            Ok(app) => app,
+            Err(stop) => return Ok(stop.exit_code()),
         };
         let outcome = work(&app, &mut signals).await;
-        app.close().await;
-        outcome
+        close(app, &mut signals, outcome).await
     })
+}
+
+/// The opened app, or the signal that ended the wait.
+async fn open(
+    config: &Config,
+    home: &Path,
+    wishes: &AppOptions,
+    signals: &mut Signals,
+) -> Result<Result<App, StopSignal>> {
+    let _waiting = Spinner::start("looking for an engine");
+    tokio::select! {
+        opened = App::open(config, home, wishes) => Ok(Ok(opened?)),
+        stop = signals.next() => Ok(Err(stop)),
+    }
+}
+
+/// Closes the app after its work.
+async fn close(app: App, signals: &mut Signals, outcome: Result<ExitCode>) -> Result<ExitCode> {
+    // Signals that the work left do not count.
+    loop {
+        tokio::select! {
+            biased;
+            _ = signals.next() => {}
+            () = std::future::ready(()) => break,
+        }
+    }
+    // A database that does not answer may delay the end.
+    tokio::select! {
+        () = app.close() => outcome,
+        stop = next_stop(signals) => Ok(stop.exit_code()),
+    }
+}
+
+/// The next signal that stops a server. There is nothing left to reload.
+async fn next_stop(signals: &mut Signals) -> StopSignal {
+    loop {
+        if let ServerSignal::Stop(stop) = signals.next_for_server().await {
+            return stop;
+        }
+    }
 }
 
 /// For a graceful stop: reports the wait if it is noticeable, and returns on the second signal, which means stop immediately.
@@ -53,10 +183,5 @@ pub async fn second_signal(under_way: &str, grace: Duration, signals: &mut Signa
     output::note(format_args!(
         "waiting up to {grace} s for {under_way} in progress; press Ctrl-C again to stop immediately"
     ));
-    loop {
-        // There is nothing left to reload.
-        if let ServerSignal::Stop(stop) = signals.next_for_server().await {
-            return stop;
-        }
-    }
+    next_stop(signals).await
 }

@@ -118,7 +118,7 @@ mod unix {
     }
 
     async fn ask(mut socket: UnixStream) -> io::Result<ReloadOutcome> {
-        socket.write_all(RELOAD).await?;
+        socket.write_all(format!("{RELOAD}\n").as_bytes()).await?;
         let mut answer = Vec::new();
         socket.take(MAX_ANSWER).read_to_end(&mut answer).await?;
         if answer.is_empty() {

@@ -1,6 +1,7 @@
 //! `hob serve`: opens the app, prints engine, model and URL, and serves until a signal stops it.
 
 mod address_file;
+mod control_answers;
 mod control_socket;
 mod lan;
 mod port_check;
@@ -13,19 +14,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use hob_app::startup::channels::linking;
 use hob_app::startup::identity::open_identity;
 use hob_app::{App, AppOptions, AskService};
-use hob_config::Config;
+use hob_config::{Config, Environment};
 use hob_core::EngineError;
 use hob_core::model::AUTO;
 use hob_engines::selection::SelectionReason;
 use hob_keys::IdentityService;
-use hob_server::{Server, ServerParts, raise_open_files, read_certificate};
+use hob_server::{Server, ServerParts, ServerSettings, raise_open_files, read_certificate};
 use hob_tasks::Scheduler;
 use tokio_util::sync::CancellationToken;
 
 use self::address_file::AddressEntry;
-use self::control_socket::ControlSocket;
+use self::control_answers::ControlAnswers;
+use self::control_socket::{ControlClients, ControlSocket};
 use self::reload::RunningSettings;
 use self::settings_in_effect::{apply, warn_if_open};
 use crate::advice;
@@ -74,21 +77,28 @@ async fn serve(
     app.keys.start().await?;
     // After the keys, which may pay for answers to messages.
     app.listen();
+    let file = Arc::new(ServerSettings::new(Environment::from_process()));
     let parts = ServerParts {
         system: system.clone(),
         record: app.record.clone(),
         scheduler: Some(app.scheduler.clone()),
         responses: Some(app.responses.clone()),
+        chats: Some(app.chats.clone()),
         library: Some(app.library.clone()),
+        documents: Some(app.documents.clone()),
+        linking: Some(Arc::new(linking(config, &settings::home()?))),
         keys: Some(app.keys.clone()),
         identity,
+        settings: Some(Arc::clone(&file)),
         readiness: app.readiness.clone(),
     };
     raise_open_files();
     let server = Server::bind(parts, &config.server).await?;
     let home = settings::home()?;
     let _address_entry = AddressEntry::add(&home, server.address());
-    let reload_socket = ControlSocket::open(&home, &address_file::server_id());
+    let answers = ControlAnswers::new(system.clone(), config);
+    let control_socket = ControlSocket::open(&home, &address_file::server_id(), answers);
+    let clients = control_socket.clients();
     let model = default_model(system).await;
     let summary = print_facts(&[
         ("Engine", engine_line(app, config)),
@@ -110,17 +120,18 @@ async fn serve(
     if config.scheduler.enabled {
         app.scheduler.start();
     }
+    app.documents.start();
     let shutdown = CancellationToken::new();
     let scheduler = &app.scheduler;
     let grace = config.server.shutdown_grace;
     let longest = config.server.drain_seconds.saturating_add(grace);
-    let mut settings = RunningSettings::new(&server, config, args, app.keys.clone());
-    let mut running = Box::pin(run_both(server, scheduler, shutdown.clone(), grace));
+    let mut settings = RunningSettings::new(&server, config, args, (app.keys.clone(), file));
+    let mut running = Box::pin(run_all(server, scheduler, clients, shutdown.clone(), grace));
     readiness::ready();
     app.warm();
     tokio::select! {
         _ = &mut running => return Ok(ExitCode::SUCCESS),
-        () = settings.reload_until_stopped(signals, reload_socket) => shutdown.cancel(),
+        () = settings.reload_until_stopped(signals, control_socket) => shutdown.cancel(),
     }
     readiness::stopping();
     tokio::select! {
@@ -136,9 +147,10 @@ async fn serve(
 }
 
 /// Serves until `shutdown`, then waits for answers and tasks in progress. Returns how many answers were cut off.
-async fn run_both(
+async fn run_all(
     server: Server,
     scheduler: &Scheduler,
+    clients: ControlClients,
     shutdown: CancellationToken,
     grace: Duration,
 ) -> usize {
@@ -150,11 +162,12 @@ async fn run_both(
     };
     let draining = async {
         shutdown.cancelled().await;
-        scheduler.drain(grace).await;
+        let ((), cut_off) = tokio::join!(scheduler.drain(grace), clients.drain(grace));
+        cut_off
     };
     // Tasks that a request started end with the server.
-    let (stopped, ()) = tokio::join!(serving, draining);
-    stopped.cut
+    let (stopped, cut_off) = tokio::join!(serving, draining);
+    stopped.cut + cut_off
 }
 
 /// The default model. A model that the engine does not have is a warning, not an error: it may be added later.

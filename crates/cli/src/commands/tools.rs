@@ -11,6 +11,7 @@ use hob_core::{Permit, Reach, RunEvents, ToolCall, ToolRunner, ToolSpec};
 use hob_mcp::McpState;
 use serde_json::{Map, Value, json};
 
+use crate::answers::ToolTable;
 use crate::args::ToolsCommand;
 use crate::commands::{block_on, memory};
 use crate::output;
@@ -121,23 +122,21 @@ fn find<'a>(tools: &'a ToolSet, name: &str) -> Option<&'a ToolSpec> {
 pub fn list(tools: &ToolSet, format: OutputFormat) -> Result<()> {
     match format {
         OutputFormat::Json => output::json(&tools.specs().map(describe).collect::<Vec<_>>())?,
-        OutputFormat::Text => {
-            table::print(&COLUMNS, &tools.specs().map(row).collect::<Vec<_>>())?;
-            let absent: Vec<_> = tools.absent().map(|(name, why)| (name, why.to_owned())).collect();
-            if !absent.is_empty() {
-                output::line(format_args!("\nNot available:"))?;
-                table::print_facts(&absent)?;
-            }
-        }
+        OutputFormat::Text => print_table(&ToolTable::of(tools))?,
     }
     Ok(())
 }
 
-/// A list shows the first sentence of the description.
-fn row(spec: &ToolSpec) -> Vec<String> {
-    let description = one_line(&spec.description);
-    let first = description.split_inclusive(". ").next().unwrap_or_default().trim_end();
-    vec![one_line(&spec.name), spec.reach.as_str().to_owned(), first.to_owned()]
+/// Prints the tools that there are, and those that are not available.
+pub fn print_table(tools: &ToolTable) -> Result<()> {
+    table::print(&COLUMNS, &tools.rows)?;
+    let absent: Vec<(&str, String)> =
+        tools.absent.iter().map(|(name, why)| (name.as_str(), why.clone())).collect();
+    if !absent.is_empty() {
+        output::line(format_args!("\nNot available:"))?;
+        table::print_facts(&absent)?;
+    }
+    Ok(())
 }
 
 fn describe(spec: &ToolSpec) -> Value {

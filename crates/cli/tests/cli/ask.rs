@@ -157,6 +157,115 @@ async fn a_file_that_is_no_picture_is_not_sent() {
 }
 
 #[tokio::test]
+async fn documents_and_instructions_are_sent_with_the_question() {
+    let ollama = fakes::ollama_chatting(|_| Reply::ndjson([piece("In March."), END.into()].concat())).await;
+    let home = home(&ollama);
+    let path = |name: &str| home.documents().join(name).to_str().expect("UTF-8").to_owned();
+    std::fs::write(path("roses.txt"), "The roses are cut back in March.\n").expect("a file");
+    std::fs::write(path("boiler.md"), "The boiler is serviced in October.\n").expect("a file");
+    let ran = home
+        .run(&[
+            "ask",
+            "-f",
+            &path("roses.txt"),
+            "--file",
+            &path("boiler.md"),
+            "--system",
+            "Be brief.",
+            "When?",
+        ])
+        .await;
+    assert_eq!(ran, Ran { code: Some(0), stdout: "In March.\n".into(), stderr: String::new() });
+    let messages = asked(&ollama)["messages"].clone();
+    let documents =
+        "roses.txt\nThe roses are cut back in March.\nboiler.md\nThe boiler is serviced in October.\nWhen?";
+    let expected = json!([
+        { "role": "system", "content": "Be brief." },
+        { "role": "user", "content": documents },
+    ]);
+    assert_eq!(messages, expected);
+}
+
+#[tokio::test]
+async fn a_document_that_cannot_be_read_is_an_error() {
+    let ollama = fakes::ollama().await;
+    let home = home(&ollama);
+    let path = |name: &str| home.documents().join(name).to_str().expect("UTF-8").to_owned();
+    std::fs::write(path("a.bin"), b"\0\0\0\0").expect("a file");
+    std::fs::write(path("empty.txt"), "\n").expect("a file");
+    for (file, said) in [
+        (path("a.bin"), "the file is binary, not text"),
+        (path("empty.txt"), "empty.txt has no text."),
+        (path("missing.txt"), "cannot read the file"),
+    ] {
+        let ran = home.run(&["ask", "-f", &file, "What is this?"]).await;
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{file}");
+        assert!(ran.stderr.contains(said), "{file}: {}", ran.stderr);
+    }
+    assert!(ollama.requests().iter().all(|request| request.path != "/api/chat"));
+}
+
+#[tokio::test]
+async fn an_answer_with_a_schema_is_checked_json() {
+    let answer = |content: &str| {
+        let message = json!({ "role": "assistant", "content": content });
+        let body = json!({ "model": "smollm2", "message": message, "done": true, "done_reason": "stop" });
+        Reply::json(200, body.to_string())
+    };
+    let schema = json!({
+        "type": "object",
+        "properties": { "name": { "type": "string" } },
+        "required": ["name"],
+    });
+    for (content, code, stdout, said) in [
+        ("{\"name\": \"Ada\"}", 0, "{\"name\": \"Ada\"}\n", ""),
+        ("{}", 1, "", "the answer does not follow the schema: \"name\" is a required property"),
+        ("Ada", 1, "", "the answer is not JSON"),
+    ] {
+        let reply = answer(content);
+        let ollama = fakes::ollama_chatting(move |_| reply.clone()).await;
+        let home = home(&ollama);
+        let file = home.documents().join("person.json");
+        std::fs::write(&file, schema.to_string()).expect("a file");
+        let ran = home.run(&["ask", "--schema", file.to_str().expect("UTF-8"), "Who?"]).await;
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), stdout), "{}", ran.stderr);
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+        assert_eq!(asked(&ollama)["format"], schema);
+    }
+}
+
+#[tokio::test]
+async fn a_schema_that_is_none_is_an_error_before_anything_is_asked() {
+    let home = Home::with_engines(&[]);
+    let file = home.documents().join("schema.json");
+    for (schema, said) in [("nonsense", "is not JSON"), ("[]", "is not a JSON schema: it must be an object.")]
+    {
+        std::fs::write(&file, schema).expect("a file");
+        let ran = home.run(&["ask", "--schema", file.to_str().expect("UTF-8"), "Who?"]).await;
+        assert_eq!(ran.code, Some(1));
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+}
+
+#[tokio::test]
+async fn a_question_continues_the_last_conversation() {
+    let ollama = fakes::ollama_chatting(|_| Reply::ndjson([piece("Paris."), END.into()].concat())).await;
+    let home = home(&ollama);
+    let first = home.run(&["ask", "-c", "Capital?"]).await;
+    let stderr = "There is no conversation to continue; starting a new one.\n";
+    assert_eq!(first, Ran { code: Some(0), stdout: "Paris.\n".into(), stderr: stderr.into() });
+    let second = home.run(&["ask", "--continue", "Sure?"]).await;
+    assert_eq!(second, Ran { code: Some(0), stdout: "Paris.\n".into(), stderr: String::new() });
+    // Without -c, a question is not part of it.
+    assert_eq!(home.run(&["ask", "Else?"]).await.code, Some(0));
+    assert_eq!(home.run_with_stdin(&["chat", "-c"], b"Really?").await.code, Some(0));
+    let user = |text: &str| json!({ "role": "user", "content": text });
+    let assistant = json!({ "role": "assistant", "content": "Paris." });
+    let expected = json!([user("Capital?"), assistant, user("Sure?"), assistant, user("Really?")]);
+    assert_eq!(asked(&ollama)["messages"], expected);
+}
+
+#[tokio::test]
 async fn an_empty_question_is_refused() {
     let home = Home::with_engines(&[]);
     for (arguments, stdin, expected) in [

@@ -63,38 +63,84 @@ async fn help_of_ask_and_chat_lists_their_options() {
     insta::assert_snapshot!(help("ask").await, @r"
     Ask a model a question
 
+    If 'hob serve' runs with the same home, it answers: no model is loaded, and the answer starts at
+    once. Otherwise this process answers.
+
     Usage: hob ask [OPTIONS] [QUERY]
 
     Arguments:
-      [QUERY]  Question to ask, or '-' to read it from stdin. Piped text is added below the question
+      [QUERY]
+              Question to ask, or '-' to read it from stdin. Piped text is added below the question
 
     Options:
-      -i, --image <FILE>               Picture for the model to look at; repeat it for several. The
-                                       model must read pictures
-          --router <POLICY>            Choose the model automatically: 'heuristic' (rules) or 'grpo'
-                                       (learned). Use -v to see the choice and the reason [possible
-                                       values: heuristic, grpo]
-      -m, --model <MODEL>              Model to use [default: as configured, or the engine's first]
-      -e, --engine <ENGINE>            Engine to use, with no fallback [default: as configured, or one
-                                       that is running] [possible values: ollama, vllm, sglang,
-                                       llamacpp, litellm, cloud, embedded]
-      -t, --temperature <TEMPERATURE>  Sampling temperature, 0.0 to 2.0 (default: [intelligence]
-                                       temperature)
-          --max-tokens <MAX_TOKENS>    Maximum number of tokens to generate (default: [intelligence]
-                                       max_tokens)
-      -a, --agent <AGENT>              Agent to use: simple, orchestrator, react, codeact or none
-                                       [default: none, or orchestrator with --tools or --require-tool]
-          --tools <TOOLS>              Comma-separated tools that the agent may use [default: all]; see
-                                       'hob tools list'
-          --require-tool               Require the model to call a tool before it answers; small models
-                                       rarely do so unasked
-          --json                       Print one JSON object with content, usage, model, engine and
-                                       finish_reason; with an agent, also turns and tool_results
-          --no-stream                  Print the answer when it is complete instead of streaming it
-          --no-context                 Do not add passages from memory to the question
-          --offline                    Do not download a model, even if no engine is running
-      -v, --verbose...                 Use verbose output on stderr; repeat for more detail (-vv)
-      -h, --help                       Print help
+      -i, --image <FILE>
+              Picture for the model to look at; repeat it for several. The model must read pictures
+
+          --router <POLICY>
+              Choose the model automatically: 'heuristic' (rules) or 'grpo' (learned). Use -v to see the
+              choice and the reason
+
+              [possible values: heuristic, grpo]
+
+      -f, --file <FILE>
+              Document to read: text, PDF, Word, HTML, mail and more; repeat it for several. No passages
+              from memory are added then
+
+          --system <TEXT>
+              Instructions for the model, before the question
+
+          --schema <FILE>
+              JSON schema of the answer. The answer is JSON, and is checked
+
+      -c, --continue
+              Continue the most recent conversation of 'hob chat', and save this question and its answer
+              there
+
+      -m, --model <MODEL>
+              Model to use [default: as configured, or the engine's first]
+
+      -e, --engine <ENGINE>
+              Engine to use, with no fallback [default: as configured, or one that is running]
+
+              [possible values: ollama, vllm, sglang, llamacpp, litellm, cloud, embedded]
+
+      -t, --temperature <TEMPERATURE>
+              Sampling temperature, 0.0 to 2.0 (default: [intelligence] temperature)
+
+          --max-tokens <MAX_TOKENS>
+              Maximum number of tokens to generate (default: [intelligence] max_tokens)
+
+      -a, --agent <AGENT>
+              Agent to use: simple, orchestrator, react, codeact or none [default: none, or orchestrator
+              with --tools or --require-tool]
+
+          --tools <TOOLS>
+              Comma-separated tools that the agent may use [default: all]; see 'hob tools list'
+
+          --require-tool
+              Require the model to call a tool before it answers; small models rarely do so unasked
+
+          --json
+              Print one JSON object with content, usage, model, engine and finish_reason; with an agent,
+              also turns and tool_results
+
+          --no-stream
+              Print the answer when it is complete instead of streaming it
+
+          --no-context
+              Do not add passages from memory to the question
+
+          --offline
+              Do not download a model, even if no engine is running
+
+          --standalone
+              Answer in this process, even if a server of this home is running
+
+      -v, --verbose...
+              Use verbose output on stderr; repeat for more detail (-vv)
+
+      -h, --help
+              Print help (see a summary with '-h')
 
     Examples:
       hob ask 'Why is the sky blue?'
@@ -102,6 +148,10 @@ async fn help_of_ask_and_chat_lists_their_options() {
       git diff | hob ask 'Write a commit message for this change.'
       hob ask - < question.txt
       hob ask -i photo.jpg 'What is this?'
+      hob ask -f report.pdf -f notes.md 'What do these have in common?'
+      hob ask -c 'And in French?'           continue the most recent conversation
+      hob ask --system 'Answer in one word.' 'What is the capital of France?'
+      hob ask --schema person.json 'Describe Ada Lovelace.' | jq .name
       hob ask -a orchestrator --tools calculator 'What is 17 * 23?'
       hob ask -v --router heuristic 'What is 17 * 23?'
       hob ask --json 'Hello' | jq .usage
@@ -112,6 +162,9 @@ async fn help_of_ask_and_chat_lists_their_options() {
     On a terminal, type a message and read the answer as it streams; /help lists the commands.
     Conversations are saved; resume one with --continue. Piped input is one message, and only its answer
     is printed.
+
+    If 'hob serve' runs with the same home, it answers: no model is loaded. Otherwise this process
+    answers.
 
     Usage: hob chat [OPTIONS]
 
@@ -152,6 +205,9 @@ async fn help_of_ask_and_chat_lists_their_options() {
           --offline
               Do not download a model, even if no engine is running
 
+          --standalone
+              Answer in this process, even if a server of this home is running
+
       -v, --verbose...
               Use verbose output on stderr; repeat for more detail (-vv)
 
@@ -163,6 +219,7 @@ async fn help_of_ask_and_chat_lists_their_options() {
       hob chat --continue                   continue the most recent conversation
       hob chat --list                       list saved conversations
       hob chat --resume 12                  resume conversation 12
+      hob chat --standalone                 do not use the running server
       hob chat -a orchestrator --tools calculator,web_fetch
       echo 'And in French?' | hob chat --continue
     ");
@@ -254,4 +311,17 @@ async fn completions_contain_the_commands() {
         }
     }
     assert_eq!(home.run(&["completions", "tcsh"]).await.code, Some(2));
+}
+
+#[tokio::test]
+async fn a_word_for_another_command_gets_a_tip() {
+    let home = Home::empty();
+    for (word, tip) in [
+        ("tasks", "tip: 'hob scheduler' manages scheduled tasks"),
+        ("up", "tip: 'hob serve' starts the server"),
+    ] {
+        let ran = home.run(&[word]).await;
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{word}");
+        assert!(ran.stderr.contains(tip), "{word}: {}", ran.stderr);
+    }
 }

@@ -1,6 +1,7 @@
 //! `hob serve` with a certificate, and the commands that look for a running server.
 
 use hob_testkit::TestCertificate;
+use serde_json::{Value, json};
 
 use crate::fakes;
 use crate::home::{Home, Ran, engines_config};
@@ -43,11 +44,23 @@ async fn a_server_with_a_certificate_prints_https_and_other_commands_find_it() {
 }
 
 #[tokio::test]
-async fn a_key_of_another_certificate_stops_the_start() {
+async fn a_key_of_another_certificate_stops_the_start_and_the_doctor_says_why() {
     let ollama = fakes::ollama().await;
     let home = home(&ollama.url(), &TestCertificate::generate());
+    let well = home.run(&["doctor"]).await;
+    assert_eq!(well.code, Some(0), "{}", well.stdout);
     std::fs::write(home.directory().join("key.pem"), TestCertificate::generate().key_pem).expect("a file");
     let ran = home.run(&["serve", "--port", "0"]).await;
     let words = "error: the certificate of [server.tls] cannot be used: the certificate in ";
     assert!(ran.code == Some(1) && ran.stderr.starts_with(words), "{}", ran.stderr);
+
+    let doctor = home.run(&["doctor", "--json"]).await;
+    let report: Value = serde_json::from_str(&doctor.stdout).expect("JSON");
+    let checks = report["checks"].as_array().expect("a list");
+    let https = checks.iter().find(|check| check["name"] == "https").expect("a check");
+    let reason = ran.stderr.trim_start_matches("error: ").trim_end();
+    assert_eq!(
+        (doctor.code, &report["ok"], &https["status"], https["message"].as_str()),
+        (Some(1), &json!(false), &json!("bad"), Some(reason))
+    );
 }

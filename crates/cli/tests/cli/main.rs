@@ -7,6 +7,8 @@
 #[cfg(test)]
 mod agents;
 #[cfg(test)]
+mod answers;
+#[cfg(test)]
 mod ask;
 #[cfg(test)]
 mod bench;
@@ -14,6 +16,8 @@ mod bench;
 mod channel;
 #[cfg(test)]
 mod chat;
+#[cfg(test)]
+mod chat_commands;
 #[cfg(test)]
 mod database;
 // Only Linux has all of 127.0.0.0/8.
@@ -24,6 +28,8 @@ mod discovery;
 mod docs;
 #[cfg(test)]
 mod doctor;
+#[cfg(test)]
+mod failover;
 #[cfg(test)]
 mod fakes;
 #[cfg(test)]

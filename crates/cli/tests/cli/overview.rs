@@ -6,7 +6,7 @@ use hob_testkit::{FakeServer, Reply};
 use rustix::process::Signal;
 
 use crate::fakes;
-use crate::home::{Home, engines_config, free_port};
+use crate::home::{Home, Ran, engines_config, free_port};
 use crate::running::Running;
 
 /// A home directory with its own server port.
@@ -61,10 +61,11 @@ async fn a_server_on_a_port_other_than_the_configured_one_is_found() {
         "{}",
         ran.stdout
     );
-    let ran = home.run(&["health"]).await;
+    let well = Ran { code: Some(0), stdout: "ok\n".into(), stderr: String::new() };
+    assert_eq!(home.run(&["health"]).await, well);
+    let ran = home.run(&["health", "--port", &usual.to_string()]).await;
     let elsewhere = format!(
-        "error: nothing listens on 127.0.0.1:{usual}. Hob is running on 127.0.0.1:{port}: use 'hob health --host 127.0.0.1 \
-         --port {port}'.\n"
+        "error: nothing listens on 127.0.0.1:{usual}. Hob is running on 127.0.0.1:{port}: use 'hob health' alone.\n"
     );
     assert_eq!((ran.code, ran.stderr), (Some(1), elsewhere));
 

@@ -22,17 +22,17 @@ const TASK: &str = r#"{"prompt":"Capital?","schedule_type":"interval","schedule_
 const PASSWORD: &str = "hob-test";
 
 /// How often a state that must come is asked for. The time limit of the test ends a wait that is in vain.
-const POLL: Duration = Duration::from_millis(50);
+pub const POLL: Duration = Duration::from_millis(50);
 
 /// A server of its own, and a database in it.
-struct Private {
+pub struct Private {
     // Dropped first, while its server runs.
-    database: TestDatabase,
-    server: PostgresServer,
+    pub database: TestDatabase,
+    pub server: PostgresServer,
 }
 
 impl Private {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let server = PostgresServer::start();
         Private { database: server.create_database(), server }
     }
@@ -42,7 +42,7 @@ impl Private {
     }
 }
 
-fn home_on(engine: &FakeServer, database_url: &str) -> Home {
+pub fn home_on(engine: &FakeServer, database_url: &str) -> Home {
     home_with(engine, database_url, "")
 }
 
@@ -58,13 +58,13 @@ fn home_with(engine: &FakeServer, database_url: &str, server: &str) -> Home {
 
 /// The status, the header `retry-after` and the body.
 #[derive(Debug, PartialEq, Eq)]
-struct Reading {
-    status: String,
+pub struct Reading {
+    pub status: String,
     retry_after: Option<String>,
     body: String,
 }
 
-async fn read(answer: Answer) -> Reading {
+pub async fn read(answer: Answer) -> Reading {
     let text = answer.all().await;
     assert!(!text.contains(PASSWORD), "{text}");
     let (head, body) = text.split_once("\r\n\r\n").expect("a head");
@@ -77,7 +77,7 @@ async fn read(answer: Answer) -> Reading {
 }
 
 /// The same, once the server answers with this status.
-async fn eventually(address: &str, status: &str, ask: impl AsyncFn(&str) -> Answer) -> Reading {
+pub async fn eventually(address: &str, status: &str, ask: impl AsyncFn(&str) -> Answer) -> Reading {
     loop {
         let reading = read(ask(address).await).await;
         if reading.status == status {
@@ -91,7 +91,7 @@ async fn ready(address: &str) -> Answer {
     get(address, "/health/ready").await
 }
 
-async fn create_task(address: &str) -> Answer {
+pub async fn create_task(address: &str) -> Answer {
     post(address, "/v1/tasks", TASK).await
 }
 
@@ -99,24 +99,24 @@ async fn store_response(address: &str) -> Answer {
     post(address, "/v1/responses", STORED_QUESTION).await
 }
 
-async fn ask(address: &str) {
+pub async fn ask(address: &str) {
     let answer = read(chat(address, QUESTION).await).await;
     assert!(answer.status == "200" && answer.body.contains(WHOLE), "{answer:?}");
 }
 
-fn assert_away(reading: &Reading) {
+pub fn assert_away(reading: &Reading) {
     assert_eq!((reading.status.as_str(), reading.retry_after.as_deref()), ("503", Some("5")), "{reading:?}");
     let body: Value = body_of(reading);
     assert_eq!(body["error"]["code"], "database_unavailable", "{reading:?}");
 }
 
 /// Also of a body in chunks.
-fn body_of(reading: &Reading) -> Value {
+pub fn body_of(reading: &Reading) -> Value {
     let (start, end) = (reading.body.find('{').expect("JSON"), reading.body.rfind('}').expect("JSON"));
     serde_json::from_str(&reading.body[start..=end]).expect("JSON")
 }
 
-async fn json_of(home: &Home, arguments: &[&str]) -> Value {
+pub async fn json_of(home: &Home, arguments: &[&str]) -> Value {
     let ran = home.run(arguments).await;
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{arguments:?}");
     serde_json::from_str(&ran.stdout).expect("JSON")
@@ -137,7 +137,7 @@ async fn recorded(home: &Home, calls: u64) {
     }
 }
 
-fn assert_secret(ran: &Ran) {
+pub fn assert_secret(ran: &Ran) {
     assert!(!format!("{ran:?}").contains(PASSWORD), "{ran:?}");
 }
 
@@ -295,6 +295,51 @@ async fn a_database_that_becomes_read_only_refuses_what_must_be_stored_until_it_
     eventually(&address, "201", create_task).await;
     recorded(&home, 1).await;
     assert_secret(&server.terminate().await);
+}
+
+#[tokio::test]
+async fn a_reload_that_waits_for_the_database_does_not_delay_the_stop() {
+    let postgres = PostgresServer::shared().create_database();
+    let ollama = fakes::ollama().await;
+    let home = home_on(&ollama, &postgres.url());
+    let server = Running::start(&home, &[]).await;
+    let database =
+        PostgresDatabase::new(postgres.url().parse().expect("a URL"), POSTGRES_MIGRATIONS).expect("opened");
+    // The keys cannot be read while their table is locked.
+    let (locked, mut is_locked) = tokio::sync::mpsc::unbounded_channel();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let locking = database.clone();
+    let holder = std::thread::spawn(move || {
+        locking.write(|transaction| {
+            transaction.execute("LOCK TABLE api_key IN ACCESS EXCLUSIVE MODE", &[])?;
+            locked.send(()).expect("the test waits");
+            // Until the test drops the sender.
+            let _ = released.recv();
+            Ok(())
+        })
+    });
+    is_locked.recv().await.expect("locked");
+    let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'api_key'::regclass
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    let is_waiting = || {
+        let count = database.read(|transaction| {
+            Ok(transaction.query_opt(waiting, &[])?.map(|row| row.try_get::<_, i64>(0)).transpose()?)
+        });
+        count.expect("read") != Some(0)
+    };
+    let stop = async {
+        while !is_waiting() {
+            tokio::time::sleep(POLL).await;
+        }
+        server.terminate().await
+    };
+    let (reload, stopped) = tokio::join!(home.run(&["reload"]), stop);
+    drop(release);
+    holder.join().expect("no panic").expect("released");
+    // If the stop waited for the reload, the failed reload would be reported first.
+    assert_eq!((stopped.code, stopped.stderr.contains("was not reloaded")), (Some(0), false), "{stopped:?}");
+    assert_eq!((reload.code, reload.stdout.as_str()), (Some(1), ""), "{reload:?}");
+    assert!(reload.stderr.starts_with("error: cannot reload the server at "), "{reload:?}");
 }
 
 #[tokio::test]

@@ -2,9 +2,13 @@
 
 use hob_db::copy::{CopyTable, CopyTexts};
 
+/// Made of the texts by the server.
+const WORDS: &[&str] = &["words"];
+
 pub const COPY_TABLES: &[CopyTable] = &[
-    table("chat", &["id"]),
-    table("chat_turn", &["chat", "number"]),
+    CopyTable { server_columns: WORDS, ..table("chat", &["id"]) },
+    CopyTable { server_columns: WORDS, ..table("chat_turn", &["chat", "number"]) },
+    table("saved_assistant", &["id"]),
     table("stored_response", &["id"]),
     table("stored_conversation", &["id"]),
     table("conversation_item", &["conversation", "number"]),

@@ -2,26 +2,71 @@
 
 use std::borrow::Cow;
 
-/// Conversations that are saved.
-pub(crate) const MAX_CHATS: i64 = 500;
+use crate::responses::ResponseOwner;
 
-/// Bytes of all conversations.
-pub(crate) const MAX_BYTES: i64 = 64 << 20;
+/// Turns of one chat, on all branches.
+pub const MAX_TURNS: i64 = 2_000;
 
-/// Turns of one conversation.
-pub(crate) const MAX_TURNS: i64 = 2_000;
-
-/// Bytes of one conversation.
-pub(crate) const MAX_CHAT_BYTES: i64 = 16 << 20;
+/// Bytes of one chat: its turns and its settings.
+pub const MAX_CHAT_BYTES: i64 = 32 << 20;
 
 /// Bytes of one text.
-pub(crate) const MAX_TEXT_BYTES: usize = 1 << 20;
+pub const MAX_TEXT_BYTES: usize = 1 << 20;
+
+/// Bytes of a system prompt. Lists of chats and of assistants have all of them in full.
+pub const MAX_SYSTEM_BYTES: usize = 64 << 10;
+
+/// Files and pictures of one question.
+pub const MAX_ATTACHMENTS: usize = 16;
+
+/// Bytes of one of them, and of all of one question.
+pub const MAX_ATTACHMENT_BYTES: usize = 8 << 20;
+
+/// Bytes of an answer besides its text: reasoning, sources, steps.
+pub const MAX_ANSWER_DETAIL_BYTES: usize = 4 << 20;
+
+/// Sources, and steps, of one answer.
+pub const MAX_ANSWER_PARTS: usize = 512;
+
+/// Characters of a title, and of the name of an assistant.
+pub const MAX_TITLE_CHARS: usize = 200;
+
+/// Characters of the names in settings.
+pub const MAX_NAME_CHARS: usize = 300;
+
+/// Assistants of one caller.
+pub const MAX_ASSISTANTS: i64 = 200;
 
 /// Marks the end of a truncated text.
 pub(crate) const CUT: &str = "\n[the rest was too long to keep]";
 
-/// Characters of a title.
-const MAX_TITLE_CHARS: usize = 200;
+/// What one caller may have saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChatLimits {
+    pub chats: i64,
+    /// Of all chats.
+    pub bytes: i64,
+    pub turns: i64,
+    pub chat_bytes: i64,
+    pub assistants: i64,
+}
+
+const OWNER: ChatLimits = ChatLimits {
+    chats: 20_000,
+    bytes: 1 << 30,
+    turns: MAX_TURNS,
+    chat_bytes: MAX_CHAT_BYTES,
+    assistants: MAX_ASSISTANTS,
+};
+
+/// One member: a quarter of the owner's, so that a team fits.
+const MEMBER: ChatLimits = ChatLimits { chats: OWNER.chats / 4, bytes: OWNER.bytes / 4, ..OWNER };
+
+impl ChatLimits {
+    pub fn of(owner: &ResponseOwner) -> Self {
+        if owner.is_owner() { OWNER } else { MEMBER }
+    }
+}
 
 /// The text, or as much of it as is saved.
 pub(crate) fn bounded(text: &str) -> Cow<'_, str> {

@@ -317,6 +317,62 @@ fn of_several_hosts_the_first_that_answers_is_used() {
 }
 
 #[test]
+fn a_host_that_accepts_connections_and_says_nothing_does_not_keep_the_others_from_being_used() {
+    let test = PostgresServer::shared().create_database();
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = silent.local_addr().expect("its address").port();
+    let socket = test.socket();
+    let directory = socket.parent().expect("a directory").to_string_lossy().replace('/', "%2F");
+    let url = format!("postgres://hob@127.0.0.1:{port},{directory}:5432/{}?sslmode=disable", test.name());
+    let options = PostgresOptions { connect_timeout: Duration::from_millis(300), ..options(&url) };
+    let database = PostgresDatabase::new(options, MIGRATIONS).expect("made");
+    // A busy machine may take longer than the limit for the good host too.
+    while let Err(error) = database.migrate() {
+        assert!(error.is_temporary(), "{error}");
+    }
+    drop(silent);
+}
+
+/// Waits until a session of the server listens for changes.
+fn wait_for_listener(server: &PostgresServer, test: &TestDatabase) {
+    let listening = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = '{}' AND query LIKE 'LISTEN %'",
+        test.name()
+    );
+    while server.query(&listening) == "0" {
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_standby_that_is_promoted_is_used_and_listened_to_instead_of_the_primary() {
+    let mut primary = PostgresServer::start();
+    let test = primary.create_database();
+    let standby = primary.start_standby();
+    let url = primary.failover_url(&standby, &test);
+    let (one, two) = (at(&url), at(&url));
+    insert(&one, 1, "before").expect("written on the primary");
+    let mut watch = two.watch("notes").expect("watched");
+    wait_for_listener(&primary, &test);
+    primary.kill();
+    for database in [&one, &two] {
+        let error = insert(database, 2, "in between").expect_err("the standby cannot write");
+        assert!(error.is_temporary(), "{error}");
+        let error = texts(database).expect_err("the standby may be behind, so it is not read either");
+        assert!(error.is_temporary(), "{error}");
+    }
+    standby.promote();
+    insert(&one, 2, "after").expect("written on the standby");
+    assert_eq!(texts(&two).expect("read"), ["before", "after"]);
+    wait_for_listener(&standby, &test);
+    watch.has_changed().expect("looked");
+    one.write(|transaction| transaction.notify("notes")).expect("written");
+    while !watch.has_changed().expect("looked") {
+        thread::yield_now();
+    }
+}
+
+#[test]
 fn a_server_that_became_a_standby_is_left_for_another_connection() {
     let (database, _test) = database();
     let mut is_first_try = true;

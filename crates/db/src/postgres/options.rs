@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs};
 
 use super::password_file;
 use super::tls::{Roots, TlsMode};
@@ -67,6 +67,14 @@ impl FromStr for PostgresOptions {
         if config.get_hosts().is_empty() {
             return Err(InvalidUrl("it names no host. 'host=/directory' after the '?' names a Unix socket"));
         }
+        let counts = [config.get_ports().len(), config.get_hostaddrs().len()];
+        let is_odd = |count| count > 0 && count != config.get_hosts().len();
+        // One port is for all hosts.
+        if (counts[0] != 1 && is_odd(counts[0])) || is_odd(counts[1]) {
+            return Err(InvalidUrl(
+                "it must name one port for all hosts or one for each host, and as many addresses as hosts",
+            ));
+        }
         if config.get_hosts().len() > 1 && config.get_target_session_attrs() == TargetSessionAttrs::Any {
             // After a failover, the old primary is a standby.
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
@@ -116,8 +124,19 @@ impl PostgresOptions {
         self.config.get_password().is_some()
     }
 
+    /// The logins at each host, in the order in which they are tried.
+    pub(super) fn logins(&self) -> Result<Vec<Config>, DatabaseError> {
+        let login = self.login()?;
+        let mut logins: Vec<Config> =
+            (0..login.get_hosts().len()).map(|number| at_host(&login, number)).collect();
+        if login.get_load_balance_hosts() == LoadBalanceHosts::Random {
+            fastrand::shuffle(&mut logins);
+        }
+        Ok(logins)
+    }
+
     /// The login, with the password as it is now: a file may have a new one.
-    pub(super) fn login(&self) -> Result<Config, DatabaseError> {
+    fn login(&self) -> Result<Config, DatabaseError> {
         let mut config = self.config.clone();
         config.connect_timeout(self.connect_timeout);
         // A host that is gone must not hold a statement for longer than a slow server may.
@@ -159,6 +178,60 @@ impl fmt::Debug for PostgresOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("PostgresOptions").field("server", &self.server()).finish_non_exhaustive()
     }
+}
+
+/// The login at one of the hosts. The client library would wait for a host that accepts connections and then says nothing, and not
+/// try the next one.
+fn at_host(login: &Config, number: usize) -> Config {
+    let mut config = Config::new();
+    match login.get_hosts().get(number) {
+        Some(Host::Tcp(name)) => config.host(name),
+        #[cfg(unix)]
+        Some(Host::Unix(directory)) => config.host_path(directory),
+        None => &mut config,
+    };
+    if let Some(address) = login.get_hostaddrs().get(number) {
+        config.hostaddr(*address);
+    }
+    let ports = login.get_ports();
+    if let Some(port) = ports.get(number).or(ports.first()) {
+        config.port(*port);
+    }
+    if let Some(user) = login.get_user() {
+        config.user(user);
+    }
+    if let Some(name) = login.get_dbname() {
+        config.dbname(name);
+    }
+    if let Some(options) = login.get_options() {
+        config.options(options);
+    }
+    if let Some(name) = login.get_application_name() {
+        config.application_name(name);
+    }
+    if let Some(password) = login.get_password() {
+        config.password(password);
+    }
+    if let Some(timeout) = login.get_connect_timeout() {
+        config.connect_timeout(*timeout);
+    }
+    if let Some(timeout) = login.get_tcp_user_timeout() {
+        config.tcp_user_timeout(*timeout);
+    }
+    if let Some(interval) = login.get_keepalives_interval() {
+        config.keepalives_interval(interval);
+    }
+    if let Some(retries) = login.get_keepalives_retries() {
+        config.keepalives_retries(retries);
+    }
+    config
+        .ssl_mode(login.get_ssl_mode())
+        .ssl_negotiation(login.get_ssl_negotiation())
+        .keepalives(login.get_keepalives())
+        .keepalives_idle(login.get_keepalives_idle())
+        .target_session_attrs(login.get_target_session_attrs())
+        .channel_binding(login.get_channel_binding());
+    config
 }
 
 fn is_local(config: &Config) -> bool {

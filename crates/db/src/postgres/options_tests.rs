@@ -28,6 +28,25 @@ fn a_url_names_hosts_a_database_and_the_safety_of_the_way() {
 }
 
 #[test]
+fn every_host_is_tried_with_the_same_login() {
+    let url = "postgres://hob:secret@one:5433,two/state?target_session_attrs=read-write&options=-c%20geqo%3Doff&keepalives=0";
+    let several = options(url);
+    let expected: Vec<PostgresOptions> =
+        ["one:5433", "two:5432"].map(|host| options(&url.replace("one:5433,two", host))).into();
+    let expected: Vec<Config> = expected.iter().map(|one| one.login().expect("a login")).collect();
+    assert_eq!(several.logins().expect("logins"), expected);
+    let addresses = options("postgres://hob@one,two/state?hostaddr=10.0.0.1,10.0.0.2");
+    let addresses = addresses.logins().expect("logins");
+    assert_eq!(
+        addresses.iter().map(Config::get_hostaddrs).collect::<Vec<_>>(),
+        [
+            ["10.0.0.1".parse::<std::net::IpAddr>().expect("an address")],
+            ["10.0.0.2".parse().expect("an address")]
+        ]
+    );
+}
+
+#[test]
 fn a_bad_url_is_refused_without_its_password() {
     assert_eq!(
         reason("mysql://hob:secret@one/state"),
@@ -41,6 +60,9 @@ fn a_bad_url_is_refused_without_its_password() {
         reason("postgres:///state"),
         "the URL of the database is not valid: it names no host. 'host=/directory' after the '?' names a Unix socket"
     );
+    let counts = "the URL of the database is not valid: it must name one port for all hosts or one for each host, and as many addresses as hosts";
+    assert_eq!(reason("postgres://hob@/x?host=one,two,three&port=1,2"), counts);
+    assert_eq!(reason("postgres://hob@one,two/x?hostaddr=10.0.0.1"), counts);
     for url in ["postgres://hob:secret@one:port/x", "postgres://x?y=secret"] {
         assert!(!reason(url).contains("secret"), "{}", reason(url));
     }

@@ -50,14 +50,18 @@ impl Connector {
     pub(super) async fn connect(
         &self,
     ) -> Result<(Client, tokio_postgres::Connection<Socket, TlsStream>), DatabaseError> {
-        let login = self.options.login()?;
-        // The limit of the client library ends with the socket. A server that then says nothing must not hold us either.
-        let hosts = u32::try_from(login.get_hosts().len()).unwrap_or(1).max(1);
-        let limit = self.options.connect_timeout * hosts * 2;
-        match tokio::time::timeout(limit, login.connect(self.tls.clone())).await {
-            Ok(connected) => connected.map_err(|error| explain_connect(&self.server, error)),
-            Err(_elapsed) => Err(explain(&self.server, QueryError::NoAnswer)),
+        // The limit of the client library ends with the socket. A server that then says nothing must not hold us either, nor keep us
+        // from the next one.
+        let limit = self.options.connect_timeout * 2;
+        let mut failed = explain(&self.server, QueryError::NoAnswer);
+        for login in self.options.logins()? {
+            failed = match tokio::time::timeout(limit, login.connect(self.tls.clone())).await {
+                Ok(Ok(connected)) => return Ok(connected),
+                Ok(Err(error)) => explain_connect(&self.server, error),
+                Err(_elapsed) => explain(&self.server, QueryError::NoAnswer),
+            };
         }
+        Err(failed)
     }
 
     async fn open(&self) -> Result<Client, DatabaseError> {

@@ -28,6 +28,7 @@ use hob_core::{
     Generation, GenerationStream, MediaAnswer, MediaRequest, ModelInfo, RerankRequest, Reranking,
     RunningModel, TokenizeRequest, Tokenized,
 };
+use hob_net::chosen_host::note_host;
 use tokio::time::Instant;
 
 pub use self::circuit_breaker::BreakerOptions;
@@ -160,6 +161,7 @@ impl MultiHost {
                     }
                 }
             }
+            note_host(slot.host().address());
             let may_retry = self.options.resend == Resend::Unanswered && !has_retried;
             let answer = question(Arc::clone(slot.host()));
             let answer = match may_retry {

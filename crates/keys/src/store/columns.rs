@@ -1,9 +1,7 @@
 //! Keys as columns, the same in every database. Knows no SQL.
 
-use std::error::Error;
-
+use hob_db::UnreadableColumn;
 use jiff::Timestamp;
-use thiserror::Error;
 
 use super::StoredKey;
 use crate::key::{ApiKey, KeyName, KeyRole, KeyStatus};
@@ -15,18 +13,6 @@ pub(super) const KEY_COLUMNS: &str =
 
 /// The columns of an entry of the audit log.
 pub(super) const AUDIT_COLUMNS: &str = "number, at, actor, origin, action, subject, detail, previous, hash";
-
-/// A stored value that does not mean anything.
-#[derive(Debug, Error)]
-#[error("the column '{column}' cannot be read: {source}")]
-pub(super) struct UnreadableColumn {
-    pub(super) column: &'static str,
-    source: Box<dyn Error + Send + Sync>,
-}
-
-fn unreadable(column: &'static str, source: impl Into<Box<dyn Error + Send + Sync>>) -> UnreadableColumn {
-    UnreadableColumn { column, source: source.into() }
-}
 
 /// A key as it is stored. Times are microseconds.
 pub(super) struct KeyColumns {
@@ -50,7 +36,8 @@ impl KeyColumns {
             name: key.name.as_str().to_owned(),
             role: key.role.as_str().to_owned(),
             status: key.status.as_str().to_owned(),
-            rules: serde_json::to_string(&key.rules).map_err(|error| unreadable("rules", error))?,
+            rules: serde_json::to_string(&key.rules)
+                .map_err(|error| UnreadableColumn::new("rules", error))?,
             hash: hash.as_bytes().to_vec(),
             previous_hash: previous_hash.map(|hash| hash.as_bytes().to_vec()),
             previous_until: key.previous_until.map(Timestamp::as_microsecond),
@@ -64,10 +51,11 @@ impl KeyColumns {
         Ok(StoredKey {
             key: ApiKey {
                 id: self.id.into(),
-                name: KeyName::parse(&self.name).map_err(|error| unreadable("name", error))?,
-                role: KeyRole::parse(&self.role).map_err(|error| unreadable("role", error))?,
-                status: status.ok_or_else(|| unreadable("status", "an unknown status"))?,
-                rules: serde_json::from_str(&self.rules).map_err(|error| unreadable("rules", error))?,
+                name: KeyName::parse(&self.name).map_err(|error| UnreadableColumn::new("name", error))?,
+                role: KeyRole::parse(&self.role).map_err(|error| UnreadableColumn::new("role", error))?,
+                status: status.ok_or_else(|| UnreadableColumn::new("status", "an unknown status"))?,
+                rules: serde_json::from_str(&self.rules)
+                    .map_err(|error| UnreadableColumn::new("rules", error))?,
                 created_at: moment("created_at", self.created_at)?,
                 expires_at: optional_moment("expires_at", self.expires_at)?,
                 previous_until: optional_moment("previous_until", self.previous_until)?,
@@ -82,12 +70,12 @@ impl KeyColumns {
 }
 
 fn secret_hash(column: &'static str, bytes: &[u8]) -> Result<SecretHash, UnreadableColumn> {
-    let bytes = bytes.try_into().map_err(|error| unreadable(column, error))?;
+    let bytes = bytes.try_into().map_err(|error| UnreadableColumn::new(column, error))?;
     Ok(SecretHash::from_bytes(bytes))
 }
 
 pub(super) fn moment(column: &'static str, microseconds: i64) -> Result<Timestamp, UnreadableColumn> {
-    Timestamp::from_microsecond(microseconds).map_err(|error| unreadable(column, error))
+    Timestamp::from_microsecond(microseconds).map_err(|error| UnreadableColumn::new(column, error))
 }
 
 fn optional_moment(

@@ -131,7 +131,7 @@ fn a_key_is_read_as_it_was_written(new: NewStore) {
     assert!(!store.insert(&key("3", "ana"), &event("key.create")).expect("looked"), "the name is taken");
     assert_eq!(store.list().expect("read"), [ben, ana.clone()], "by name");
     assert_eq!(store.get(&name("ana")).expect("read"), Some(ana));
-    assert_eq!(store.get(&name("nobody")).expect("read"), None);
+    assert_eq!(store.get(&name("unknown")).expect("read"), None);
     assert_eq!(
         store.audit_after(0, 10).expect("read").len(),
         2,
@@ -161,7 +161,7 @@ fn a_change_is_made_whole_or_not_at_all_and_is_counted(new: NewStore) {
     };
     let refused = store.change(&name("ana"), &mut refuse, &event("key.enable"));
     assert!(matches!(refused, Err(KeyError::Revoked { .. })));
-    let missing = store.change(&name("nobody"), &mut |_| Ok(()), &event("key.enable"));
+    let missing = store.change(&name("unknown"), &mut |_| Ok(()), &event("key.enable"));
     assert!(matches!(missing, Err(KeyError::NoSuchKey { .. })));
     assert_eq!(store.get(&name("ana")).expect("read"), Some(changed));
     assert_eq!(store.changes().expect("read"), counted);

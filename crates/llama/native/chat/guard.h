@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
@@ -15,6 +16,13 @@ struct common_chat_template;
 
 namespace autoparser {
 struct autoparser;
+}
+
+namespace jinja {
+struct value_t;
+
+// Checks the depth of the lists in a value. Defined by a change of the runtime.
+void check_nesting(const std::shared_ptr<value_t> & val, size_t level);
 }
 
 namespace hob {
@@ -34,6 +42,17 @@ void step();
 
 // Counts memory that the current call allocates.
 void grow(size_t bytes);
+
+// Checks the number of tokens of a statement or expression of a template, before the template is parsed. The depth of what the
+// parser makes of it is at most this number.
+void check_tag(size_t length);
+
+// Checks the depth of a list that a template makes.
+void check_level(size_t level);
+
+// Keeps a list or an object of a template until the call ends, and takes its parts away then. Freeing one frees no other, so that the
+// stack does not grow with their depth, and those that contain themselves are freed too.
+void keep(const std::shared_ptr<void> & owner, void (*unlink)(void *));
 
 // What templates print in the place of the JSON of a tool, by its name; null for the JSON.
 const std::string * signature_of(const std::string & name);

@@ -26,6 +26,12 @@ namespace hob {
 
 namespace {
 
+// A list or an object of a template.
+struct kept_value {
+    std::shared_ptr<void> owner;
+    void (*unlink)(void *);
+};
+
 struct call_state {
     limits                                left;
     std::chrono::steady_clock::time_point deadline;
@@ -34,9 +40,20 @@ struct call_state {
     bool                                  over;
 
     std::unordered_map<std::string, std::string> signatures;
+    std::unordered_map<void *, kept_value>       kept;
 };
 
 thread_local call_state * current = nullptr;
+
+// Tokens of a statement or expression of a template. Those of real templates have some hundreds. Each may be a level of the tree that
+// the parser makes, and freeing the tree is recursive: this many levels use some hundred kilobytes of the stack.
+constexpr size_t MAX_TAG = 4096;
+
+// The depth of a list that a template makes.
+constexpr size_t MAX_LEVEL = 200;
+
+// About the bytes of a list or an object without its parts.
+constexpr size_t KEPT_BYTES = 400;
 
 [[noreturn]] void exceed(const char * what) {
     current->over = true;
@@ -78,6 +95,24 @@ void grow(size_t bytes) {
     current->left.bytes -= bytes;
 }
 
+void check_tag(size_t length) {
+    if (current != nullptr && length > MAX_TAG) {
+        exceed("a statement or an expression of it is too long");
+    }
+}
+
+void check_level(size_t level) {
+    if (current != nullptr && level > MAX_LEVEL) {
+        exceed("it nests lists too deeply");
+    }
+}
+
+void keep(const std::shared_ptr<void> & owner, void (*unlink)(void *)) {
+    if (current != nullptr && current->kept.emplace(owner.get(), kept_value{ owner, unlink }).second) {
+        grow(KEPT_BYTES);
+    }
+}
+
 const std::string * signature_of(const std::string & name) {
     if (current == nullptr) {
         return nullptr;
@@ -99,10 +134,13 @@ bool calls_only() {
 limited_call::limited_call(const limits & most, bool calls_only) {
     char       base     = 0;
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(most.milliseconds);
-    current             = new call_state{ most, deadline, &base, calls_only, false, {} };
+    current             = new call_state{ most, deadline, &base, calls_only, false, {}, {} };
 }
 
 limited_call::~limited_call() {
+    for (auto & [at, one] : current->kept) {
+        one.unlink(at);
+    }
     delete current;
     current = nullptr;
 }

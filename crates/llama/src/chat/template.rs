@@ -15,6 +15,9 @@ use super::native::{CallLimits, NativeTemplate};
 const LIMITS: CallLimits =
     CallLimits { steps: 10_000_000, milliseconds: 5_000, bytes: 512 << 20, stack: 512 << 10 };
 
+/// Bytes of a template. Those of real ones have some ten thousand.
+const MAX_SOURCE: usize = 4 << 20;
+
 /// Memory for each byte of a conversation: a template copies texts from block to block.
 const BYTES_PER_BYTE: usize = 256;
 
@@ -125,6 +128,9 @@ pub(crate) struct ChatTemplate {
 
 impl ChatTemplate {
     pub(crate) fn new(source: &str, bos: &str, eos: &str) -> Result<Self, TemplateError> {
+        if source.len() > MAX_SOURCE {
+            return Err(TemplateError::Unreadable(format!("it has more than {} MiB", MAX_SOURCE >> 20)));
+        }
         let (native, info) =
             NativeTemplate::new(source, bos, eos, LIMITS).map_err(TemplateError::Unreadable)?;
         let info: TemplateInfo = serde_json::from_str(&info).unwrap_or_default();
@@ -324,12 +330,88 @@ mod tests {
         }
     }
 
+    /// Why a template cannot be read.
+    fn unreadable(source: &str) -> String {
+        match ChatTemplate::new(source, "<s>", "</s>") {
+            Err(TemplateError::Unreadable(reason)) => reason,
+            other => panic!("{:?} of {source:.20}", other.map(|template| template.marks)),
+        }
+    }
+
     #[test]
     fn a_template_that_is_nested_too_deeply_is_refused() {
-        for (open, close) in [("(", ")"), ("not ", ""), ("[", "]"), ("-", "")] {
-            let source = format!("{{{{ {}1{} }}}}", open.repeat(200_000), close.repeat(200_000));
-            assert!(render(&source, &[hi()], &[]).is_err(), "{open}");
+        const DEPTH: usize = 100_000;
+        let expression =
+            |open: &str, close: &str| format!("{{{{ {}1{} }}}}", open.repeat(DEPTH), close.repeat(DEPTH));
+        for (open, close) in
+            [("(", ")"), ("[", "]"), ("{'a': ", "}"), ("f(", ")"), ("x[", "]"), ("not ", ""), ("-", "")]
+        {
+            assert_eq!(
+                unreadable(&expression(open, close)),
+                "a statement or an expression of it is too long",
+                "{open}"
+            );
         }
+        let statements = [
+            ("{% if 1 %}", "{% endif %}"),
+            ("{% for a in b %}", "{% endfor %}"),
+            ("{% set a %}", "{% endset %}"),
+            ("{% macro f() %}", "{% endmacro %}"),
+            ("{% filter upper %}", "{% endfilter %}"),
+            ("{% if 1 %}{% else %}", "{% endif %}"),
+        ];
+        for (open, close) in statements {
+            let source = format!("{}x{}", open.repeat(DEPTH), close.repeat(DEPTH));
+            assert_eq!(unreadable(&source), "it is nested too deeply", "{open}");
+        }
+        let chained = format!("{{% if 1 %}}{}{{% endif %}}", "{% elif 1 %}".repeat(DEPTH));
+        assert_eq!(unreadable(&chained), "it is nested too deeply");
+    }
+
+    #[test]
+    fn nesting_within_one_expression_is_refused_before_the_stack_ends() {
+        // Within the length of an expression.
+        for (open, close) in [("(", ")"), ("[", "]")] {
+            let source = format!("{{{{ {}1{} }}}}", open.repeat(2000), close.repeat(2000));
+            assert_eq!(unreadable(&source), "it is nested too deeply", "{open}");
+        }
+    }
+
+    #[test]
+    fn a_chain_that_is_freed_with_recursion_is_refused() {
+        for link in ["+ 1 ", "| upper ", ".a", "[0]", "is defined ", "and 1 ", "== 1 "] {
+            let chain = link.repeat(100_000);
+            for source in [format!("{{{{ a {chain} }}}}"), format!("{{% set b = a {chain} %}}")] {
+                assert_eq!(unreadable(&source), "a statement or an expression of it is too long", "{link}");
+            }
+        }
+        // As long as those of real templates.
+        let usual = format!("{{{{ 'a' {} }}}}", "~ 'a' ".repeat(50));
+        assert_eq!(render(&usual.repeat(3), &[hi()], &[]).ok(), Some("a".repeat(153)));
+    }
+
+    #[test]
+    fn lists_that_a_template_nests_too_deeply_are_refused() {
+        let repeated = |times: u32, statement: &str| {
+            format!("{{% set n = namespace(l=[]) %}}{{% for i in range({times}) %}}{statement}{{% endfor %}}")
+        };
+        for source in [
+            repeated(99_999, "{% set n.l = [n.l] %}"),
+            repeated(99_999, "{% set n.l = (n.l, 1) %}") + "{{ n.l == n.l }}",
+            repeated(60, "{% set n.l = [n.l, n.l] %}") + "{{ n.l }}",
+            "{% set l = [] %}{% set m = l.append(l) %}{{ l }}".to_owned(),
+            "{% set l = [] %}{{ l.append(l) }}{{ l | tojson }}".to_owned(),
+        ] {
+            assert!(render(&source, &[hi()], &[]).is_err(), "{source}");
+        }
+        let usual = repeated(20, "{% set n.l = [n.l] %}") + "{{ messages[0].content }}";
+        assert_eq!(render(&usual, &[hi()], &[]).ok().as_deref(), Some("Hi"));
+    }
+
+    #[test]
+    fn a_template_that_is_too_large_is_refused() {
+        let reason = "it has more than 4 MiB";
+        assert_eq!(unreadable(&"x".repeat(MAX_SOURCE + 1)), reason);
     }
 
     #[test]

@@ -282,24 +282,29 @@ impl NativeProjector {
         if (part.first + part.count) * self.width > vectors.len() {
             return Err("there are not so many vectors".to_owned());
         }
-        let context = raw_context(context).ok_or("the context of the model is unknown")?;
         let mut error = ptr::null_mut();
-        // SAFETY: all exist, the vectors have the length that was just checked, and the context is borrowed for this call alone.
-        let is_done = unsafe {
-            hob_media_read(
-                self.raw.as_ptr(),
-                media.0.as_ptr(),
-                at,
-                vectors.as_ptr(),
-                context,
-                part.sequence,
-                part.position,
-                part.first,
-                part.count,
-                &raw mut error,
-            )
-        };
-        if is_done { Ok(()) } else { Err(message(error)) }
+        let is_done = with_raw_context(context, |context| {
+            // SAFETY: all exist, the vectors have the length that was just checked, and the context is borrowed for this call alone.
+            unsafe {
+                hob_media_read(
+                    self.raw.as_ptr(),
+                    media.0.as_ptr(),
+                    at,
+                    vectors.as_ptr(),
+                    context,
+                    part.sequence,
+                    part.position,
+                    part.first,
+                    part.count,
+                    &raw mut error,
+                )
+            }
+        });
+        match is_done {
+            Some(true) => Ok(()),
+            Some(false) => Err(message(error)),
+            None => Err("the context of the model is unknown".to_owned()),
+        }
     }
 }
 
@@ -366,12 +371,40 @@ fn raw_model(model: &LlamaModel) -> *const sys::llama_model {
     unsafe { (&raw const *model).cast::<*const sys::llama_model>().read() }
 }
 
-/// The pointer in a context. The wrapper shows it only in its debug output; the version of the wrapper is pinned, and a test
-/// reads a picture.
-fn raw_context(context: &mut LlamaContext<'_>) -> Option<*mut sys::llama_context> {
-    let shown = format!("{context:?}");
-    let (_, digits) = shown.split_once("0x")?;
-    let digits = digits.split(|c: char| !c.is_ascii_hexdigit()).next()?;
+/// Calls `work` with the pointer in a context. The pointer is valid during the call only: the context is borrowed for it, and nothing
+/// returns the pointer. `None` if the pointer is not known.
+fn with_raw_context<T>(
+    context: &mut LlamaContext<'_>,
+    work: impl FnOnce(*mut sys::llama_context) -> T,
+) -> Option<T> {
+    let address = context_address(&format!("{context:?}"))?;
+    Some(work(ptr::with_exposed_provenance_mut(address)))
+}
+
+/// The address in the debug output of a context, which is the only place where the wrapper shows it. The version of the wrapper is
+/// pinned, and any other output is refused.
+fn context_address(shown: &str) -> Option<usize> {
+    let digits = shown.strip_prefix("LlamaContext { context: 0x")?.strip_suffix(" }")?;
     let address = usize::from_str_radix(digits, 16).ok()?;
-    Some(ptr::with_exposed_provenance_mut(address))
+    (address != 0 && address.is_multiple_of(align_of::<usize>())).then_some(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_known_output_of_a_context_has_its_address() {
+        assert_eq!(context_address("LlamaContext { context: 0x7f00ab10 }"), Some(0x7f00_ab10));
+        for other in [
+            "LlamaContext { context: 0x0 }",
+            "LlamaContext { context: 0x7f00ab11 }",
+            "LlamaContext { context: 0x7f00ab10, model: 0x7f00ab20 }",
+            "LlamaContext { model: 0x7f00ab20, context: 0x7f00ab10 }",
+            "LlamaContext { context: Ptr(0x7f00ab10) }",
+            "LlamaContext { .. }",
+        ] {
+            assert_eq!(context_address(other), None, "{other}");
+        }
+    }
 }

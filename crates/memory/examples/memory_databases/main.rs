@@ -45,7 +45,7 @@ fn main() -> Result<()> {
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
     let directory = tempfile::tempdir()?;
     let sqlite = SqliteMemoryStore::open(&directory.path().join("memory.db"))?;
-    Bench::new("SQLite", Arc::new(sqlite))?.grow(directory.path(), &sizes)?;
+    let in_sqlite = Bench::new("SQLite", Arc::new(sqlite))?.grow(directory.path(), &sizes)?;
 
     let test_database = match &url {
         Some(_) => None,
@@ -58,7 +58,54 @@ fn main() -> Result<()> {
     if store.has_sources()? {
         return Err("the database must be empty".into());
     }
-    Bench::new("PostgreSQL", Arc::new(store))?.grow(directory.path(), &sizes)
+    let in_postgres = Bench::new("PostgreSQL", Arc::new(store))?.grow(directory.path(), &sizes)?;
+    print_ratios(&in_sqlite, &in_postgres);
+    Ok(())
+}
+
+/// What is compared as a ratio.
+struct Figures {
+    chunks: usize,
+    indexed: f64,
+    vectors: f64,
+    bytes: f64,
+    /// Medians.
+    keywords: f64,
+    meaning: f64,
+    both: f64,
+    recall: f64,
+}
+
+impl Figures {
+    /// A row with these figures as multiples of others.
+    fn print_against(&self, other: &Figures, name: &str) {
+        println!(
+            "| {name} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.3} |",
+            self.indexed / other.indexed,
+            self.vectors / other.vectors,
+            self.bytes / other.bytes,
+            self.keywords / other.keywords,
+            self.meaning / other.meaning,
+            self.both / other.both,
+            self.recall / other.recall,
+        );
+    }
+}
+
+/// PostgreSQL against SQLite at each size, and the largest size against the smallest in each.
+fn print_ratios(in_sqlite: &[Figures], in_postgres: &[Figures]) {
+    println!(
+        "\n| ratio | indexed/s | vectors/s | size | keywords p50 | meaning p50 | both p50 | recall@{TOP_K} |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+    for (sqlite, postgres) in in_sqlite.iter().zip(in_postgres) {
+        postgres.print_against(sqlite, &format!("PostgreSQL to SQLite, {} chunks", postgres.chunks));
+    }
+    for (name, grown) in [("SQLite", in_sqlite), ("PostgreSQL", in_postgres)] {
+        if let [first, .., last] = grown {
+            last.print_against(first, &format!("{name}, {} to {} chunks", first.chunks, last.chunks));
+        }
+    }
 }
 
 struct Bench {
@@ -72,15 +119,12 @@ impl Bench {
         Ok(Bench { name, memory: MeasuredMemory::new(store)?, author: Author::new() })
     }
 
-    fn grow(mut self, directory: &Path, sizes: &[usize]) -> Result<()> {
-        for size in sizes {
-            self.measure(directory, *size)?;
-        }
-        Ok(())
+    fn grow(mut self, directory: &Path, sizes: &[usize]) -> Result<Vec<Figures>> {
+        sizes.iter().map(|size| self.measure(directory, *size)).collect()
     }
 
     /// Grows the memory to about `size` chunks, measures, and prints a row.
-    fn measure(&mut self, directory: &Path, size: usize) -> Result<()> {
+    fn measure(&mut self, directory: &Path, size: usize) -> Result<Figures> {
         let memory = &self.memory;
         let before = memory.store.size()?.chunks as usize;
         let (mut chunks, mut indexing) = (before, Duration::ZERO);
@@ -101,20 +145,34 @@ impl Bench {
         let oracle = Oracle::new(chunks);
         let (questions, keywords) = (self.author.questions(QUESTIONS), self.author.keywords(QUESTIONS));
         let rate = |took: Duration| (chunks - before) as f64 / took.as_secs_f64();
+        let times = [
+            memory.time(MemoryBackend::Sqlite, &questions, &oracle)?,
+            memory.time(MemoryBackend::Sqlite, &keywords, &oracle)?,
+            memory.time(MemoryBackend::Vector, &questions, &oracle)?,
+            memory.time(MemoryBackend::Hybrid, &questions, &oracle)?,
+        ];
+        let [_, keywords, meaning, both] = times.each_ref().map(|times| times.milliseconds(0.5));
+        let figures = Figures {
+            chunks,
+            indexed: rate(indexing),
+            vectors: rate(adding),
+            bytes: memory.store.size()?.database_bytes as f64,
+            keywords,
+            meaning,
+            both,
+            recall: memory.recall(&oracle)?,
+        };
         println!(
-            "| {} | {chunks} | {:.0} | {:.0} | {:.1} s | {:.0} MB | {} | {} | {} | {} | {:.3} |",
+            "| {} | {chunks} | {:.0} | {:.0} | {:.1} s | {:.0} MB | {} | {:.3} |",
             self.name,
-            rate(indexing),
-            rate(adding),
+            figures.indexed,
+            figures.vectors,
             building.as_secs_f64(),
-            memory.store.size()?.database_bytes as f64 / 1e6,
-            shown(&memory.time(MemoryBackend::Sqlite, &questions, &oracle)?),
-            shown(&memory.time(MemoryBackend::Sqlite, &keywords, &oracle)?),
-            shown(&memory.time(MemoryBackend::Vector, &questions, &oracle)?),
-            shown(&memory.time(MemoryBackend::Hybrid, &questions, &oracle)?),
-            memory.recall(&oracle)?,
+            figures.bytes / 1e6,
+            times.each_ref().map(shown).join(" | "),
+            figures.recall,
         );
-        Ok(())
+        Ok(figures)
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) fn look(
         return Seen::Failed("its name is not UTF-8".to_owned());
     };
     // First, so that a file that became secret is removed.
-    if hob_core::is_secret(path) || options.private.iter().any(|directory| path.starts_with(directory)) {
+    if options.limits.is_secret(path) || options.is_private(path) {
         return refused(&ReadError::Secret);
     }
     let recipe = recipe(options);

@@ -1,6 +1,6 @@
 //! The options and the progress of indexing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hob_core::CollectionName;
 
@@ -17,6 +17,14 @@ pub struct IndexOptions {
     pub private: Vec<PathBuf>,
     /// What files are added to.
     pub collection: CollectionName,
+}
+
+impl IndexOptions {
+    /// Whether a file or directory, without links, is never indexed.
+    pub fn is_private(&self, path: &Path) -> bool {
+        let is_upload = self.limits.uploads.as_ref().is_some_and(|uploads| path.starts_with(uploads));
+        !is_upload && self.private.iter().any(|directory| path.starts_with(directory))
+    }
 }
 
 /// The progress of indexing.

@@ -136,6 +136,7 @@ pub fn serve(mut input: impl BufRead, mut output: impl Write) -> io::Result<()> 
         pages: order.pages,
         time: Duration::from_secs(order.seconds),
         reader_process: None,
+        uploads: None,
     };
     let answer = match pdf::read(bytes, &limits) {
         Ok(document) => Answer::Document(document),

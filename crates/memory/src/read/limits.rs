@@ -1,6 +1,6 @@
 //! The limits of reading a file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[derive(Debug, Clone)]
@@ -15,6 +15,16 @@ pub struct ReadLimits {
     pub time: Duration,
     /// The child process for risky formats. Without it, this process reads them.
     pub reader_process: Option<ReaderProcess>,
+    /// The directory of uploaded documents, without links. It is in Hob's home, whose other files are secret.
+    pub uploads: Option<PathBuf>,
+}
+
+impl ReadLimits {
+    /// Whether a file has the name of a secret, or is in a directory of secrets.
+    pub fn is_secret(&self, path: &Path) -> bool {
+        let uploaded = self.uploads.as_ref().and_then(|uploads| path.strip_prefix(uploads).ok());
+        hob_core::is_secret(uploaded.unwrap_or(path))
+    }
 }
 
 impl Default for ReadLimits {
@@ -25,6 +35,7 @@ impl Default for ReadLimits {
             pages: 5_000,
             time: Duration::from_secs(30),
             reader_process: None,
+            uploads: None,
         }
     }
 }

@@ -24,7 +24,7 @@ pub struct SourceFile {
 impl SourceFile {
     /// Reads a file. Links are not followed; the caller may resolve them.
     pub fn open(path: &Path, limits: &ReadLimits) -> Result<Self, ReadError> {
-        if hob_core::is_secret(path) {
+        if limits.is_secret(path) {
             return Err(ReadError::Secret);
         }
         let file = open(path)?;
@@ -38,6 +38,11 @@ impl SourceFile {
         }
         let bytes = steady(&file, &before, &file)?;
         Ok(SourceFile { path: path.to_owned(), bytes, modified: before.modified().ok() })
+    }
+
+    /// A file that a caller sent. Its name decides how it is read, and names no file of this machine.
+    pub fn received(name: &str, bytes: Vec<u8>) -> Self {
+        SourceFile { path: PathBuf::from(name), bytes, modified: None }
     }
 
     /// The SHA-256 of the bytes.

@@ -53,6 +53,8 @@ pub const COPY_TABLES: &[CopyTable] = &[
         },
         ..CopyTable::new("memory_chunk", &["id"])
     },
+    CopyTable::new("memory_skipped", &["collection", "path"]),
+    CopyTable::new("memory_folder", &["id"]),
     CopyTable::new("memory_model", &["id"]),
     CopyTable {
         sqlite: Some(SqliteForm {
@@ -127,7 +129,7 @@ fn single(half: u16) -> f32 {
 mod tests {
     use std::time::SystemTime;
 
-    use hob_core::CollectionName;
+    use hob_core::{CollectionName, CollectionSet};
     use hob_db::Database;
     use hob_db::copy::{CopyRequest, ExistingRows, copy_to_postgres, copy_to_sqlite};
     use hob_testkit::PostgresServer;
@@ -137,10 +139,10 @@ mod tests {
     use crate::quantise::normalise;
     use crate::store::tests::connect;
     use crate::store::{
-        ChunkHit, MIGRATIONS, MemoryStore, NewChunk, NewSource, NewVector, PostgresMemoryStore, SourceStamp,
-        SqliteMemoryStore,
+        CatalogPage, ChunkHit, MIGRATIONS, MemoryStore, NewChunk, NewFolder, NewSource, NewVector,
+        PostgresMemoryStore, SourceStamp, SqliteMemoryStore,
     };
-    use crate::types::PositionUnit;
+    use crate::types::{IndexWarning, PositionUnit};
     use crate::word_query::WordQuery;
 
     const CHUNKS: i64 = 300;
@@ -162,6 +164,11 @@ mod tests {
             chunks: (0..CHUNKS).map(chunk).collect(),
         };
         memory.save(&source, SystemTime::now()).expect("saved");
+        let skipped = IndexWarning { path: "/notes/song.mp3".into(), reason: "it is binary".to_owned() };
+        let noted = memory.replace_skipped(&source.collection, "/notes", &[skipped], SystemTime::now());
+        noted.expect("saved");
+        let folder = NewFolder { path: "/notes".to_owned(), collection: source.collection, watched: true };
+        memory.save_folder(&folder, SystemTime::now()).expect("saved");
         // Apart by an eighth of the circle, because vectors are rounded.
         let vector = |chunk: i64| {
             let angle = chunk as f32 * std::f32::consts::FRAC_PI_4;
@@ -177,8 +184,9 @@ mod tests {
         let near = memory.find_vectors("minilm", &[1.0, 0.2], 3).expect("found").expect("a model");
         memory.check().expect("the words are those of the texts");
         let size = memory.size().expect("read");
+        let page = CatalogPage { limit: 9, ..CatalogPage::default() };
         format!(
-            "{:?} {:?} {:?} {:?} {:?}",
+            "{:?} {:?} {:?} {:?} {:?} {:?}",
             ids(memory.find_words(&words, 1).expect("found")),
             ids(near),
             memory.known_below("/").expect("read"),
@@ -191,7 +199,8 @@ mod tests {
                 size.models,
                 size.collections,
                 size.last_indexed
-            )
+            ),
+            (memory.skipped(&CollectionSet::All, &page).expect("read"), memory.folders().expect("read"))
         )
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Every call blocks. Knows nothing of files, embedding models or rank fusion.
 
+mod catalog;
 mod columns;
 mod copy;
 mod marks;
@@ -19,12 +20,16 @@ use hob_db::DatabaseError;
 use crate::types::{CollectionSize, PositionUnit};
 use crate::word_query::WordQuery;
 
+pub use catalog::{
+    CatalogPage, CatalogPosition, CollectionSummary, DocumentCatalog, DocumentFolder, FolderCheck, NewFolder,
+    SkippedFile, StoredDocument,
+};
 pub use copy::COPY_TABLES;
 pub use postgres::{POSTGRES_MIGRATIONS, PostgresMemoryStore};
 pub use sqlite::{MIGRATIONS, SqliteMemoryStore};
 
 /// The chunks of a source are written and deleted in one transaction.
-pub trait MemoryStore: Send + Sync {
+pub trait MemoryStore: DocumentCatalog {
     /// The stamps of `path` and of everything below it, by path.
     fn known_below(&self, path: &str) -> Result<HashMap<String, SourceStamp>, DatabaseError>;
 
@@ -133,7 +138,8 @@ pub trait MemoryStore: Send + Sync {
 pub type SnapshotWork<'a> = &'a mut dyn FnMut(&dyn MemorySnapshot) -> Result<(), DatabaseError>;
 
 /// A consistent view of the memory. Collections restrict the searches themselves: all chunks of a small collection in a large
-/// memory can be found. In SQLite, the scores by words use the counts of all collections.
+/// memory can be found. In SQLite, the scores by words use the counts of all collections,
+/// except in a small collection that is searched by itself.
 pub trait MemorySnapshot {
     /// The best chunks by words, at most `count`.
     fn find_words(&self, query: &WordQuery, count: usize) -> Result<Vec<ChunkHit>, DatabaseError>;
@@ -255,6 +261,8 @@ pub struct MemorySize {
     pub last_indexed: Option<Moment>,
 }
 
+#[cfg(test)]
+mod catalog_tests;
 #[cfg(test)]
 mod collection_tests;
 #[cfg(test)]

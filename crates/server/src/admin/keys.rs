@@ -18,6 +18,7 @@ use crate::content_type::require_json;
 use crate::error::ApiError;
 use crate::json::read;
 use crate::limits::body::read_json;
+use crate::pages::changes::{Audience, Topic};
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 
@@ -107,7 +108,8 @@ pub(crate) async fn create(
     refuse_unknown(&unknown)?;
     let role = role.as_deref().map_or(Ok(KeyRole::Member), KeyRole::parse)?;
     let new = NewKey { name: KeyName::parse(&name)?, role, rules };
-    Ok((StatusCode::CREATED, Json(keys.create(new, actor).await?.into())))
+    let created = keys.create(new, actor).await?;
+    Ok((StatusCode::CREATED, Json(changed(&state, created).into())))
 }
 
 pub(crate) async fn show(
@@ -141,7 +143,7 @@ pub(crate) async fn patch(
     let body = read_json(request, &state.body_reader).await?;
     let patch: KeyPatch = read(&body)?;
     refuse_unknown(&read::<ChangeBody>(&body)?.unknown)?;
-    Ok(Json(keys.patch(&name, patch, actor).await?))
+    Ok(Json(changed(&state, keys.patch(&name, patch, actor).await?)))
 }
 
 /// `DELETE` revokes.
@@ -151,7 +153,8 @@ pub(crate) async fn revoke(
     extensions: Extensions,
 ) -> Result<Json<ApiKey>, ApiError> {
     let keys = keys_for_owner(&state, &extensions)?;
-    Ok(Json(keys.revoke(&read_name(name)?, RequestContext::actor(&extensions)).await?))
+    let revoked = keys.revoke(&read_name(name)?, RequestContext::actor(&extensions)).await?;
+    Ok(Json(changed(&state, revoked)))
 }
 
 pub(crate) async fn disable(
@@ -161,7 +164,7 @@ pub(crate) async fn disable(
 ) -> Result<Json<ApiKey>, ApiError> {
     let keys = keys_for_change(&state, &request)?;
     let actor = RequestContext::actor(request.extensions());
-    Ok(Json(keys.disable(&read_name(name)?, actor).await?))
+    Ok(Json(changed(&state, keys.disable(&read_name(name)?, actor).await?)))
 }
 
 pub(crate) async fn enable(
@@ -171,7 +174,7 @@ pub(crate) async fn enable(
 ) -> Result<Json<ApiKey>, ApiError> {
     let keys = keys_for_change(&state, &request)?;
     let actor = RequestContext::actor(request.extensions());
-    Ok(Json(keys.enable(&read_name(name)?, actor).await?))
+    Ok(Json(changed(&state, keys.enable(&read_name(name)?, actor).await?)))
 }
 
 pub(crate) async fn rotate(
@@ -188,7 +191,13 @@ pub(crate) async fn rotate(
     };
     refuse_unknown(&unknown)?;
     let overlap = overlap.map_or(ROTATION_OVERLAP, Duration::from_secs);
-    Ok(Json(keys.rotate(&name, overlap, actor).await?.into()))
+    Ok(Json(changed(&state, keys.rotate(&name, overlap, actor).await?).into()))
+}
+
+/// Tells the open pages. Returns the changed key.
+fn changed<T>(state: &ServerState, key: T) -> T {
+    state.changes.publish(Topic::Keys, &Audience::Owner);
+    key
 }
 
 fn keys_for_owner<'a>(

@@ -74,7 +74,7 @@ pub(crate) async fn stats(
 }
 
 /// The memory, and the collections that the caller may read.
-fn memory_for<'a>(
+pub(super) fn memory_for<'a>(
     state: &'a ServerState,
     extensions: &Extensions,
     path: &str,
@@ -87,7 +87,7 @@ fn memory_for<'a>(
 }
 
 /// The named collections, or all that are allowed.
-fn selected(
+pub(crate) fn selected(
     allowed: &CollectionSet,
     param: &'static str,
     names: Vec<String>,
@@ -131,6 +131,6 @@ fn parse(body: &[u8], allowed: &CollectionSet) -> Result<MemoryQuery, ApiError> 
 }
 
 /// Forbids caches to store the answer.
-fn not_cached(body: impl IntoResponse) -> Response {
+pub(super) fn not_cached(body: impl IntoResponse) -> Response {
     ([(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], body).into_response()
 }

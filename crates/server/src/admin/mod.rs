@@ -1,17 +1,25 @@
-//! Routes of Hob's own API: channels, events, feedback, health, memory, metrics, savings, tasks, and the description of all routes.
+//! Routes of Hob's own API: calls, channels, documents, events, feedback, folders, health, memory, metrics, model files, savings, settings,
+//! tasks, and the description of all routes.
 //! One file for each resource. Knows nothing of OpenAI's formats.
 
 pub(crate) mod audit;
+pub(crate) mod calls;
+pub(crate) mod channel_details;
 pub(crate) mod channels;
+pub(crate) mod documents;
 pub(crate) mod events;
 pub(crate) mod feedback;
+pub(crate) mod folders;
 pub(crate) mod health;
-mod key_request;
+pub(crate) mod key_request;
 pub(crate) mod keys;
 pub(crate) mod memory;
 pub(crate) mod metrics;
+pub(crate) mod model_files;
 pub(crate) mod openapi;
 mod prometheus_text;
+mod qr_code;
 pub(crate) mod savings;
+pub(crate) mod settings;
 pub(crate) mod tasks;
 pub(crate) mod usage;

@@ -11,8 +11,8 @@ use axum::http::{Extensions, StatusCode};
 use hob_core::{CallerRole, Permit, RunEvents};
 use hob_keys::AuditActor;
 use hob_tasks::{
-    DeliverTo, Missed, NewTask, ScheduleType, Scheduler, Task, TaskChange, TaskError, TaskField, TaskId,
-    TaskLimits, TaskRun, TaskStatus, parse_zone,
+    DeliverTo, Missed, NewTask, RunOutcome, ScheduleType, Scheduler, Task, TaskChange, TaskError, TaskField,
+    TaskId, TaskLimits, TaskRun, TaskStatus, parse_zone,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
@@ -21,8 +21,9 @@ use super::audit;
 use super::key_request::begin_request;
 use crate::content_type::require_json;
 use crate::error::ApiError;
-use crate::json::read;
+use crate::json::{check_model_name, read};
 use crate::limits::body::read_json;
+use crate::pages::changes::{Audience, Topic};
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 use crate::whole_number::WholeNumber;
@@ -31,6 +32,9 @@ const PATH: &str = "/v1/tasks";
 
 /// The number of runs without `limit`.
 const DEFAULT_LOGS: usize = 20;
+
+/// Next runs that are shown.
+const SHOWN_RUNS: usize = 5;
 
 /// The id in the path.
 type Id = Result<Path<String>, PathRejection>;
@@ -43,6 +47,7 @@ struct TaskBody {
     schedule_value: ScheduleValue,
     timezone: Option<String>,
     agent: Option<String>,
+    model: Option<String>,
     tools: Option<Vec<String>>,
     channel: Option<String>,
     conversation_id: Option<String>,
@@ -72,14 +77,50 @@ pub(crate) struct LogsQuery {
     limit: Option<usize>,
 }
 
+/// A schedule of a task that does not exist yet.
+#[derive(Deserialize)]
+struct PreviewBody {
+    schedule_type: String,
+    schedule_value: ScheduleValue,
+    timezone: Option<String>,
+}
+
 #[derive(Serialize)]
 pub(crate) struct TaskList {
     tasks: Vec<Task>,
+    /// What a new task may name.
+    agents: Vec<String>,
+    /// The zone of a new task that names none.
+    timezone: String,
+    /// Whether the caller may send results to channels.
+    may_deliver: bool,
+}
+
+/// A task with its next runs.
+#[derive(Serialize)]
+pub(crate) struct ShownTask {
+    #[serde(flatten)]
+    task: Task,
+    upcoming: Vec<String>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct TaskPreview {
+    timezone: String,
+    runs: Vec<String>,
+}
+
+/// A run, and where its answer went besides the log.
+#[derive(Serialize)]
+struct LoggedRun {
+    #[serde(flatten)]
+    run: TaskRun,
+    delivered_to: Option<String>,
 }
 
 #[derive(Serialize)]
 pub(crate) struct TaskLogs {
-    logs: Vec<TaskRun>,
+    logs: Vec<LoggedRun>,
 }
 
 #[derive(Serialize)]
@@ -98,7 +139,27 @@ pub(crate) async fn list(
     let status = status.as_deref().map(TaskStatus::parse).transpose()?;
     let mut tasks = caller.scheduler.tasks().list(status).await?;
     tasks.retain(|task| caller.owns(task));
-    Ok(Json(TaskList { tasks }))
+    let (agents, zone) = caller.scheduler.tasks().choices();
+    let timezone = zone.name().to_owned();
+    Ok(Json(TaskList { tasks, agents, timezone, may_deliver: caller.is_owner }))
+}
+
+/// The next runs of a schedule. Creates nothing.
+pub(crate) async fn preview(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Json<TaskPreview>, ApiError> {
+    let caller = TaskCaller::of(&state, request.extensions())?;
+    let body = read_json(request, &state.body_reader).await?;
+    let PreviewBody { schedule_type, schedule_value, timezone } = read(&body)?;
+    let kind = ScheduleType::parse(&schedule_type)?;
+    let zone = timezone.as_deref().map(parse_zone).transpose()?;
+    let tasks = caller.scheduler.tasks();
+    let timezone = zone.as_ref().unwrap_or(tasks.choices().1).name().to_owned();
+    let runs = tasks.preview(kind, &schedule_value.into_text(), zone, SHOWN_RUNS)?;
+    // With the offset of the zone.
+    let runs = runs.iter().map(|at| at.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()).collect();
+    Ok(Json(TaskPreview { timezone, runs }))
 }
 
 pub(crate) async fn create(
@@ -107,19 +168,27 @@ pub(crate) async fn create(
 ) -> Result<(StatusCode, Json<Task>), ApiError> {
     let caller = TaskCaller::of(&state, request.extensions())?;
     let actor = RequestContext::actor(request.extensions());
-    let key = RequestContext::rights(request.extensions()).key;
+    let rights = RequestContext::rights(request.extensions());
     let body = read_json(request, &state.body_reader).await?;
     let task = parse(&body, caller.permit.clone())?;
     caller.check_delivery(&task)?;
+    if let Some(model) = &task.model {
+        check_model_name(model)?;
+        if !rights.may_use_model(model) {
+            let message =
+                format!("this key may not use the model '{model}'. GET /v1/models lists its models");
+            return Err(ApiError::model_not_allowed(message));
+        }
+    }
     caller.check_key(&task, &state)?;
     // Checked now, because the task runs when no one is watching.
     let selection = Permit { only: task.tools.clone(), ..caller.permit.clone() };
     if let Err(unknown) = state.system.tools().for_run(selection, RunEvents::without_subscribers()) {
         return Err(ApiError::invalid("tools", unknown.to_string()));
     }
-    let _running = begin_request(key.as_ref()).await?;
+    let _running = begin_request(rights.key.as_ref()).await?;
     let task = caller.scheduler.tasks().create(task).await?;
-    note(&state, actor, "task.create", &task.id).await;
+    note(&state, actor, "task.create", &task).await;
     Ok((StatusCode::CREATED, Json(task)))
 }
 
@@ -127,9 +196,16 @@ pub(crate) async fn show(
     State(state): State<Arc<ServerState>>,
     id: Id,
     request: Request,
-) -> Result<Json<Task>, ApiError> {
+) -> Result<Json<ShownTask>, ApiError> {
     let caller = TaskCaller::of(&state, request.extensions())?;
-    Ok(Json(caller.task(&read_id(id)?).await?))
+    let task = caller.task(&read_id(id)?).await?;
+    // The first may be past, if it waits for its turn.
+    let later = task
+        .next_run
+        .into_iter()
+        .flat_map(|first| std::iter::once(first).chain(task.schedule.upcoming(first)).take(SHOWN_RUNS));
+    let upcoming = later.map(|at| at.to_string()).collect();
+    Ok(Json(ShownTask { task, upcoming }))
 }
 
 pub(crate) async fn delete(
@@ -140,11 +216,11 @@ pub(crate) async fn delete(
     let caller = TaskCaller::of(&state, request.extensions())?;
     let actor = RequestContext::actor(request.extensions());
     let key = RequestContext::rights(request.extensions()).key;
-    let id = caller.task(&read_id(id)?).await?.id;
+    let task = caller.task(&read_id(id)?).await?;
     let _running = begin_request(key.as_ref()).await?;
-    caller.scheduler.tasks().delete(&id).await?;
-    note(&state, actor, "task.delete", &id).await;
-    Ok(Json(DeletedTask { id, deleted: true }))
+    caller.scheduler.tasks().delete(&task.id).await?;
+    note(&state, actor, "task.delete", &task).await;
+    Ok(Json(DeletedTask { id: task.id, deleted: true }))
 }
 
 pub(crate) async fn pause(
@@ -184,13 +260,14 @@ async fn change(
     let id = caller.task(&read_id(id)?).await?.id;
     let _running = begin_request(key.as_ref()).await?;
     let task = caller.scheduler.tasks().change(&id, change).await?;
-    note(state, actor, action, &id).await;
+    note(state, actor, action, &task).await;
     Ok(Json(task))
 }
 
-/// Notes a change in the audit log.
-async fn note(state: &ServerState, actor: AuditActor, action: &'static str, id: &TaskId) {
-    audit::note(state, actor, action, id.to_string()).await;
+/// Notes a change in the audit log, and tells the open pages.
+async fn note(state: &ServerState, actor: AuditActor, action: &'static str, task: &Task) {
+    audit::note(state, actor, action, task.id.to_string()).await;
+    state.changes.publish(Topic::Tasks, &Audience::of_key(task.permit.key.as_ref()));
 }
 
 /// Starts a run. Its result is in the logs.
@@ -213,8 +290,17 @@ pub(crate) async fn logs(
 ) -> Result<Json<TaskLogs>, ApiError> {
     let caller = TaskCaller::of(&state, request.extensions())?;
     let Query(LogsQuery { limit }) = length.map_err(unreadable)?;
-    let id = caller.task(&read_id(id)?).await?.id;
-    let logs = caller.scheduler.tasks().runs(&id, limit.unwrap_or(DEFAULT_LOGS)).await?;
+    let task = caller.task(&read_id(id)?).await?;
+    let runs = caller.scheduler.tasks().runs(&task.id, limit.unwrap_or(DEFAULT_LOGS)).await?;
+    // A run succeeds only if its answer was delivered.
+    let target = |run: &TaskRun| {
+        let to = task.deliver_to.as_ref().filter(|_| run.outcome == Some(RunOutcome::Succeeded))?;
+        Some(match &to.conversation {
+            Some(conversation) => format!("{} {conversation}", to.channel),
+            None => to.channel.clone(),
+        })
+    };
+    let logs = runs.into_iter().map(|run| LoggedRun { delivered_to: target(&run), run }).collect();
     Ok(Json(TaskLogs { logs }))
 }
 
@@ -224,6 +310,15 @@ struct TaskCaller<'a> {
     /// What its tasks may use.
     permit: Permit,
     is_owner: bool,
+}
+
+impl ScheduleValue {
+    fn into_text(self) -> String {
+        match self {
+            ScheduleValue::Text(text) => text,
+            ScheduleValue::Number(number) => number.to_string(),
+        }
+    }
 }
 
 impl<'a> TaskCaller<'a> {
@@ -306,10 +401,7 @@ fn unreadable(rejection: QueryRejection) -> ApiError {
 
 fn parse(body: &[u8], permit: Permit) -> Result<NewTask, ApiError> {
     let typed: TaskBody = read(body)?;
-    let value = match typed.schedule_value {
-        ScheduleValue::Text(text) => text,
-        ScheduleValue::Number(number) => number.to_string(),
-    };
+    let value = typed.schedule_value.into_text();
     let permit = match typed.key {
         // Another key than the caller's own is a named one, which has no rule.
         Some(key) if permit.key.as_deref() != Some(key.as_str()) => {
@@ -321,6 +413,7 @@ fn parse(body: &[u8], permit: Permit) -> Result<NewTask, ApiError> {
     Ok(NewTask {
         timezone: typed.timezone.as_deref().map(parse_zone).transpose()?,
         agent: typed.agent.unwrap_or_else(|| usual.agent.clone()),
+        model: typed.model,
         tools: typed.tools,
         deliver_to: deliver_to(typed.channel, typed.conversation_id)?,
         limits: TaskLimits {

@@ -8,6 +8,7 @@ pub(crate) mod stream;
 pub(crate) use hob_core::random_id as new_id;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -20,6 +21,7 @@ use serde_json::{Map, Value};
 use crate::connection::ConnectionState;
 use crate::error::ApiError;
 use crate::limits::body::{JsonBody, process, read_form, read_json};
+use crate::pages::changes::CallEndNotice;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 use crate::traceparent::trace_parent;
@@ -60,6 +62,27 @@ pub(crate) async fn receive_form<T: Send + 'static>(
     arrived.admit(state, body, move |bytes| parse(&content_type, bytes)).await
 }
 
+/// The paths that answer with a model, as the records of calls name them.
+const ANSWER_ROUTES: [&str; 17] = [
+    "/v1/chat/completions",
+    "/v1/completions",
+    "/v1/embeddings",
+    "/v1/audio/transcriptions",
+    "/v1/audio/translations",
+    "/v1/audio/speech",
+    "/v1/images/generations",
+    "/v1/images/edits",
+    "/v1/rerank",
+    "/v2/rerank",
+    "/rerank",
+    "/v1/responses",
+    "/v1/messages",
+    "/api/chat",
+    "/api/generate",
+    "/api/embed",
+    "/api/embeddings",
+];
+
 /// What the head of a request says.
 struct Arrived {
     caller: Caller,
@@ -76,6 +99,7 @@ impl Arrived {
             tally: RequestContext::of(request.extensions()).and_then(|context| context.tally.clone()),
             trace_parent: trace_parent(request.headers()),
             request_id: RequestContext::request_id(request.extensions()),
+            route: ANSWER_ROUTES.iter().find(|route| **route == request.uri().path()).copied(),
             ..Caller::trusted(RequestSource::Server, run)
         };
         Arrived { caller, connection: RequestContext::connection(request.extensions()) }
@@ -87,11 +111,14 @@ impl Arrived {
         body: JsonBody,
         parse: impl FnOnce(&[u8]) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<Received<T>, ApiError> {
-        let Arrived { caller, connection } = self;
+        let Arrived { mut caller, connection } = self;
         let JsonBody { bytes, permit: body_permit } = body;
         let parsed = process(bytes, &state.blocking, parse).await?;
+        let arrived = Instant::now();
         let admitted = state.concurrency_limit.acquire().await?;
-        let client = StreamClient { role: caller.role, connection, held: (admitted, body_permit) };
+        caller.queued = Some(arrived.elapsed());
+        let end = CallEndNotice::of_member(&state.changes, &caller);
+        let client = StreamClient { role: caller.role, connection, held: (admitted, body_permit, end) };
         Ok(Received { parsed, caller, client })
     }
 }
@@ -108,7 +135,19 @@ pub(crate) fn user_in(fields: &Map<String, Value>) -> Option<Arc<str>> {
     named.map(Arc::from)
 }
 
-/// Asks for a whole answer. `render` writes the body; `warnings` are about the request.
+/// Asks for a whole answer.
+pub(crate) async fn complete(
+    state: &ServerState,
+    request: GenerateRequest,
+    caller: &Caller,
+) -> Result<Answered, ApiError> {
+    Ok(match user_of(&request) {
+        None => state.system.complete(request, caller).await?,
+        end_user => state.system.complete(request, &Caller { end_user, ..caller.clone() }).await?,
+    })
+}
+
+/// Asks for a whole answer and sends it. `render` writes the body; `warnings` are about the request.
 pub(crate) async fn whole(
     state: &ServerState,
     request: GenerateRequest,
@@ -116,10 +155,7 @@ pub(crate) async fn whole(
     warnings: &[AnswerWarning],
     render: impl FnOnce(&Generation, &mut Vec<u8>),
 ) -> Result<Response, ApiError> {
-    let answered = match user_of(&request) {
-        None => state.system.complete(request, caller).await?,
-        end_user => state.system.complete(request, &Caller { end_user, ..caller.clone() }).await?,
-    };
+    let answered = complete(state, request, caller).await?;
     Ok(send_whole(&answered, caller, warnings, render))
 }
 
@@ -186,8 +222,9 @@ pub(crate) async fn send_stream<E: StreamEncoder>(
         let body = wrap(AnswerBody::pending(answer, encoder, client));
         return Ok(with_warnings(streaming::<E>(body), warnings.iter()));
     };
-    let AnswerStream { engine, model, reason, warnings: of_answer, deltas } = begun?;
+    let AnswerStream { engine, model, reason, warnings: of_answer, sources, deltas } = begun?;
     encoder.answered_by(&model);
+    encoder.take_sources(sources);
     let response = streaming::<E>(wrap(AnswerBody::new(deltas, encoder, client)));
     let headers = AnswerHeaders { engine: &engine, reason: reason.as_ref(), role };
     Ok(headers.add_to(response, warnings.iter().chain(&of_answer)))

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use hob_app::AnswerStream;
-use hob_core::{AgentStep, CallerRole, Delta, DeltaStream, EngineError};
+use hob_core::{AgentStep, AnswerSource, CallerRole, Delta, DeltaStream, EngineError};
 use http_body::{Body, Frame};
 use tracing::Span;
 
@@ -20,6 +20,7 @@ use crate::error::ApiError;
 use crate::json::push_json;
 use crate::limits::body_limit::BodyPermit;
 use crate::limits::concurrency_limit::ConcurrencyPermit;
+use crate::pages::changes::CallEndNotice;
 use crate::poll_gate::PollGate;
 
 /// A frame of this size is sent even if more is ready.
@@ -40,6 +41,9 @@ pub(crate) trait StreamEncoder: Send + Unpin + 'static {
 
     /// The model that answers. Until this is called, nothing is pushed.
     fn answered_by(&mut self, model: &str);
+
+    /// The passages of the memory that the model got.
+    fn take_sources(&mut self, _sources: Vec<AnswerSource>) {}
 
     /// Appends what `delta` adds to the stream. [`Delta::Done`] is the last one.
     fn push(&mut self, delta: &Delta, out: &mut Vec<u8>);
@@ -117,9 +121,9 @@ pub(crate) struct StreamClient {
     pub(crate) role: CallerRole,
     /// Knows when the connection is cut.
     pub(crate) connection: Arc<ConnectionState>,
-    /// The permits of the request: an agent can use its contents until its last turn.
+    /// The permits of the request: an agent can use its contents until its last turn. And what happens at its end.
     #[expect(dead_code, reason = "held for its drop")]
-    pub(crate) held: (ConcurrencyPermit, BodyPermit),
+    pub(crate) held: (ConcurrencyPermit, BodyPermit, Option<CallEndNotice>),
 }
 
 impl<E: StreamEncoder> AnswerBody<E> {
@@ -155,8 +159,9 @@ impl<E: StreamEncoder> AnswerBody<E> {
     /// Takes an answer whose first piece is there. The head is sent, so what it would have said becomes comments.
     fn begin(&mut self, answer: Result<AnswerStream, ApiError>) {
         match answer {
-            Ok(AnswerStream { model, warnings, deltas, .. }) => {
+            Ok(AnswerStream { model, warnings, sources, deltas, .. }) => {
                 self.encoder.answered_by(&model);
+                self.encoder.take_sources(sources);
                 for warning in &warnings {
                     let step = Delta::Step(Box::new(AgentStep::warning(warning)));
                     self.encoder.push(&step, &mut self.out);

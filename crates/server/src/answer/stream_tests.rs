@@ -59,7 +59,7 @@ type Piece = Result<Delta, EngineError>;
 fn client() -> StreamClient {
     let limit = ConcurrencyLimit::new(1, 0, Duration::ZERO);
     let admitted = limit.acquire().now_or_never().unwrap().unwrap();
-    let held = (admitted, BodyPermit::default());
+    let held = (admitted, BodyPermit::default(), None);
     StreamClient { role: CallerRole::Owner, connection: Arc::default(), held }
 }
 
@@ -74,6 +74,7 @@ fn answer(deltas: impl futures::Stream<Item = Piece> + Send + 'static) -> Answer
         model: "m".into(),
         reason: None,
         warnings: vec![AnswerWarning::ToolsDropped],
+        sources: Vec::new(),
         deltas: Box::pin(deltas),
     }
 }

@@ -249,7 +249,7 @@ fn pieces_of_two_calls_that_are_mixed_break_the_stream() {
 
 #[test]
 fn steps_of_an_agent_are_comments() {
-    let step = AgentStep { name: "TOOL_STARTED", data: json!({ "tool": "add\n" }) };
+    let step = AgentStep { name: "TOOL_STARTED", data: json!({ "tool": "add\n" }), tool: None };
     let mut encoder = encoder(ThinkingDisplay::Absent);
     let mut out = Vec::new();
     encoder.push(&Delta::Text(TextDelta::default()), &mut out);

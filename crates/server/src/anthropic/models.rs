@@ -66,12 +66,13 @@ async fn model(
     extensions: &Extensions,
 ) -> Result<AnthropicModel, ApiError> {
     let Path(id) = id.map_err(|_| ApiError::malformed("the model's id in the path is not valid UTF-8"))?;
-    let role = RequestContext::role(extensions);
-    let listed = state.system.listed_model(&id, RequestContext::rights(extensions)).await;
+    let rights = RequestContext::rights(extensions);
+    let role = rights.role;
+    let listed = state.system.listed_model(&id, rights.clone()).await;
     if let Some(listed) = listed.map_err(|error| ApiError::from(error).for_caller(role))? {
         return Ok(AnthropicModel::from(listed));
     }
-    match openai::choice_of_hob(state, &id) {
+    match openai::choice_of_hob(state, &id, &rights).await {
         Some(name) => Ok(AnthropicModel::named(name, None)),
         None => Err(ApiError::no_such_model(&id)),
     }

@@ -8,6 +8,9 @@ use hob_keys::IdentityRefusal;
 
 use super::{ApiError, TOO_MANY_WRONG_KEYS};
 
+/// Why a caller from elsewhere cannot link an account to WhatsApp.
+pub(crate) const LINK_ON_THE_MACHINE: &str = "an account is linked only on the machine that runs Hob. Run 'hob channel login whatsapp' there, or open the channels page there";
+
 const UNKNOWN_SIGNING_KEY: &str = "unknown_signing_key";
 
 impl ApiError {
@@ -106,6 +109,20 @@ impl ApiError {
         ApiError { param: Some(param.into()), code: Some("collection_not_allowed"), ..error }
     }
 
+    /// The key of a member may read its collections, but not add to them.
+    pub(crate) fn may_not_add(key: &str) -> Self {
+        let message = format!(
+            "the key '{key}' may read documents, but not add any: its reach is not 'act'. Ask the owner of this server"
+        );
+        Self::new(StatusCode::FORBIDDEN, "permission_error", message)
+    }
+
+    /// An owner's key on another machine names a folder of this one.
+    pub(crate) fn folder_from_elsewhere() -> Self {
+        let message = "a folder can be added only on the server's machine. Open the documents page there, or run 'hob memory index FOLDER' there";
+        Self::new(StatusCode::FORBIDDEN, "permission_error", message)
+    }
+
     fn key_refused(message: String) -> Self {
         let error = Self::new(StatusCode::UNAUTHORIZED, "authentication_error", message);
         ApiError { code: Some("invalid_api_key"), ..error }
@@ -155,6 +172,12 @@ impl ApiError {
             "{path} is for the owner only. Send the request from this machine, or set [server] api_key and send it as a bearer token"
         );
         Self::new(StatusCode::FORBIDDEN, "permission_error", message)
+    }
+
+    /// The owner may link an account, but not from elsewhere: it downloads and starts a program, and decides whose account Hob uses.
+    pub(crate) fn link_on_the_machine() -> Self {
+        let error = Self::new(StatusCode::FORBIDDEN, "permission_error", LINK_ON_THE_MACHINE);
+        ApiError { code: Some("local_only"), ..error }
     }
 
     /// The key may not use more now.

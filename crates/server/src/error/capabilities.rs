@@ -3,9 +3,10 @@
 use axum::http::StatusCode;
 use hob_app::{LibraryError, LibraryFailure, RateError};
 use hob_channels::ChannelError;
+use hob_config::SettingsError;
 use hob_core::{AskError, CONTEXT_LENGTH_EXCEEDED, NoSuitableModel};
 use hob_keys::KeyError;
-use hob_memory::MemoryError;
+use hob_memory::{DocumentLibraryError, MemoryError};
 use hob_tasks::TaskError;
 
 use super::ApiError;
@@ -15,11 +16,10 @@ impl From<AskError> for ApiError {
         match error {
             AskError::Engine(error) => error.into(),
             AskError::UnknownAgent { .. } => Self::invalid("agent", error.to_string()),
-            AskError::NoAgent | AskError::NoAliasTarget { .. } => ApiError {
-                param: Some("model".into()),
-                code: Some("model_not_found"),
-                ..Self::new(StatusCode::NOT_FOUND, "invalid_request_error", error.to_string())
-            },
+            AskError::NoAgent => Self::model_not_found(error.to_string()),
+            AskError::NoAliasTarget { mapping, remedy } => {
+                Self::model_not_found(format!("{mapping}, which no engine has")).with_owner_advice(&remedy)
+            }
             AskError::UnknownTool { .. } | AskError::ToolNotAvailable { .. } => {
                 Self::invalid("tools", error.to_string())
             }
@@ -58,6 +58,37 @@ impl From<KeyError> for ApiError {
                 let message = "the keys cannot be read or changed. The server's log has the reason";
                 let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
                 ApiError { code: Some("keys_unavailable"), ..error }
+            }
+        }
+    }
+}
+
+impl From<SettingsError> for ApiError {
+    fn from(error: SettingsError) -> Self {
+        let message = error.to_string();
+        match error {
+            SettingsError::Unknown { key, .. } => Self::invalid(key, message),
+            SettingsError::Invalid(bad) => Self::invalid(bad.key, message),
+            SettingsError::TooMany | SettingsError::TooLarge => Self::invalid("settings", message),
+            SettingsError::Cloud { key, .. } => ApiError {
+                param: Some(key.to_owned()),
+                code: Some("setting_read_only"),
+                ..Self::new(StatusCode::FORBIDDEN, "permission_error", message)
+            },
+            SettingsError::Locked { key, .. } => ApiError {
+                param: Some(key),
+                code: Some("setting_read_only"),
+                ..Self::new(StatusCode::FORBIDDEN, "permission_error", message)
+            },
+            SettingsError::FromEnvironment { key, .. } | SettingsError::Form { key, .. } => ApiError {
+                param: Some(key),
+                code: Some("setting_conflict"),
+                ..Self::new(StatusCode::CONFLICT, "invalid_request_error", message)
+            },
+            // Only the owner gets these. They name the file and the line.
+            SettingsError::Read(_) | SettingsError::Write(_) => {
+                tracing::error!(error = %message, "the configuration cannot be read or changed");
+                Self::settings_failed(message)
             }
         }
     }
@@ -133,6 +164,34 @@ impl From<MemoryError> for ApiError {
             }
             MemoryError::Stopped => Self::memory_failed(message),
             MemoryError::Store(cause) => Self::of_store(cause.as_ref(), Self::memory_failed(message)),
+        }
+    }
+}
+
+impl From<DocumentLibraryError> for ApiError {
+    fn from(error: DocumentLibraryError) -> Self {
+        let message = error.to_string();
+        let refused = |status, code| ApiError {
+            code: Some(code),
+            ..Self::new(status, "invalid_request_error", message.clone())
+        };
+        match error {
+            DocumentLibraryError::Memory(error) => error.into(),
+            DocumentLibraryError::Name(_) => Self::invalid("name", message),
+            DocumentLibraryError::Folder(_) => Self::invalid("path", message),
+            DocumentLibraryError::TooLarge { .. } => {
+                refused(StatusCode::PAYLOAD_TOO_LARGE, "document_too_large")
+            }
+            DocumentLibraryError::Exists { .. } => refused(StatusCode::CONFLICT, "document_exists"),
+            DocumentLibraryError::Full { .. } => refused(StatusCode::CONFLICT, "collection_full"),
+            DocumentLibraryError::Watched { .. } => refused(StatusCode::CONFLICT, "watched_folder"),
+            DocumentLibraryError::NoFolder => refused(StatusCode::NOT_FOUND, "folder_not_found"),
+            DocumentLibraryError::Busy => ApiError {
+                code: Some("too_many_jobs"),
+                retry_after: Some(5),
+                ..Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message)
+            },
+            DocumentLibraryError::Write { source, .. } => Self::memory_failed(format!("{message}: {source}")),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Errors of engines as HTTP errors, and what of them a caller can see.
 
+use std::num::NonZeroU32;
+
 use axum::http::StatusCode;
 use hob_app::is_short_name;
 use hob_core::{CONTEXT_LENGTH_EXCEEDED, CallerRole, ContextOverflow, EngineError};
@@ -11,12 +13,6 @@ const ENGINE_ERROR: &str = "engine_error";
 
 /// Seconds after which an engine that was started may answer.
 const RETRY_AFTER: u64 = 5;
-
-/// How advice about a missing model begins that only the owner can follow.
-const ALIAS_ADVICE: &str = ". To let another model answer for this name";
-const DOWNLOAD_ADVICE: &str = ". Download it with 'hob model pull";
-/// Where an alias names a model that no engine has.
-const LIST_ADVICE: &str = ". See 'hob model list', then";
 
 /// Whether clients of Anthropic and OpenAI have a name of this kind built in, so that changing the request is not the way out.
 fn is_built_in(model: &str) -> bool {
@@ -43,19 +39,15 @@ impl From<EngineError> for ApiError {
                 failed(StatusCode::SERVICE_UNAVAILABLE, "engine_not_configured")
             }
             EngineError::ModelNotFound { model, .. } => {
-                let message = if is_built_in(&model) {
-                    format!(
-                        "{message}{ALIAS_ADVICE}, add it to [models.aliases] in config.toml and restart the server"
-                    )
+                let error = Self::model_not_found(message);
+                if is_built_in(&model) {
+                    let advice = "To let another model answer for this name, add it to [models.aliases] in config.toml and \
+                                  restart the server";
+                    error.with_owner_advice(advice)
                 } else if is_short_name(&model) {
-                    format!("{message}{DOWNLOAD_ADVICE} {model}'")
+                    error.with_owner_advice(&format!("Download it with 'hob model pull {model}'"))
                 } else {
-                    message
-                };
-                ApiError {
-                    param: Some("model".into()),
-                    code: Some("model_not_found"),
-                    ..Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
+                    error
                 }
             }
             EngineError::Unsupported { field, .. } => {
@@ -76,6 +68,20 @@ impl From<EngineError> for ApiError {
 }
 
 impl ApiError {
+    pub(super) fn model_not_found(message: impl Into<String>) -> Self {
+        ApiError {
+            param: Some("model".into()),
+            code: Some("model_not_found"),
+            ..Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
+        }
+    }
+
+    /// The same, and what the owner can do about it.
+    pub(super) fn with_owner_advice(self, advice: &str) -> Self {
+        let owner_advice_at = u32::try_from(self.message.len()).ok().and_then(NonZeroU32::new);
+        ApiError { message: format!("{}. {advice}", self.message), owner_advice_at, ..self }
+    }
+
     /// The error as this caller can see it. An engine's message can contain addresses and texts of other callers, so strangers
     /// get a short message and the log gets the rest.
     pub(crate) fn for_caller(self, role: CallerRole) -> Self {
@@ -89,15 +95,10 @@ impl ApiError {
 
     /// The same with advice that a member can follow.
     fn for_member(self) -> Self {
-        let advice = [ALIAS_ADVICE, DOWNLOAD_ADVICE, LIST_ADVICE];
-        match advice.into_iter().find_map(|advice| self.message.find(advice)) {
-            Some(end) if self.code == Some("model_not_found") => {
-                let what = &self.message[..end];
-                let message = format!("{what}. Ask the owner of this server for this model");
-                ApiError { message, ..self }
-            }
-            _ => self,
-        }
+        let Some(at) = self.owner_advice_at else { return self };
+        let what = self.message.get(..at.get() as usize).unwrap_or_default();
+        let message = format!("{what}. Ask the owner of this server for this model");
+        ApiError { message, owner_advice_at: None, ..self }
     }
 
     fn without_engine_details(self, role: CallerRole) -> Self {

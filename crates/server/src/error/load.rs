@@ -32,6 +32,13 @@ impl ApiError {
         ApiError { code: Some("queue_full"), retry_after: Some(1), ..error }
     }
 
+    /// The caller has too many streams of pages open.
+    pub(crate) fn too_many_streams() -> Self {
+        let message = "too many pages of this caller are open. Close some of them";
+        let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message);
+        ApiError { code: Some("too_many_streams"), retry_after: Some(10), ..error }
+    }
+
     /// The downloads in progress use all slots.
     pub(crate) fn too_many_pulls() -> Self {
         let message = "too many models are being downloaded. Try again when one of them is done";

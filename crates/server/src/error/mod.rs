@@ -5,6 +5,7 @@
 
 mod access;
 mod capabilities;
+mod chats;
 mod database;
 mod engine;
 mod format;
@@ -13,9 +14,12 @@ mod request;
 mod responses;
 mod service;
 
+use std::num::NonZeroU32;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+pub(crate) use access::LINK_ON_THE_MACHINE;
 pub(crate) use format::ErrorFormat;
 
 const TOO_MANY_WRONG_KEYS: &str = "too_many_wrong_keys";
@@ -31,6 +35,8 @@ pub(crate) struct ApiError {
     /// The type of error, as OpenAI clients know it.
     kind: &'static str,
     message: String,
+    /// Where in the message advice begins that only the owner can follow.
+    owner_advice_at: Option<NonZeroU32>,
     /// The field at fault, such as `messages[2].role`.
     param: Option<String>,
     code: Option<&'static str>,
@@ -46,6 +52,7 @@ impl ApiError {
             status,
             kind,
             message: message.into(),
+            owner_advice_at: None,
             param: None,
             code: None,
             engine_code: None,

@@ -24,7 +24,7 @@ impl ApiError {
         ApiError { code: Some("response_store_failed"), ..error }
     }
 
-    fn missing(param: &str, code: &'static str, message: String) -> Self {
+    pub(super) fn missing(param: &str, code: &'static str, message: String) -> Self {
         let error = Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message);
         ApiError { param: Some(param.to_owned()), code: Some(code), ..error }
     }

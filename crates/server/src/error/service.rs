@@ -17,16 +17,48 @@ impl ApiError {
         ApiError { code: Some("no_memory"), ..error }
     }
 
+    /// Documents can be searched, but not added.
+    pub(crate) fn no_document_library() -> Self {
+        let message = "this server cannot add or list documents. Start it with 'hob serve'";
+        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
+        ApiError { code: Some("no_memory"), ..error }
+    }
+
     pub(crate) fn no_library() -> Self {
         let message = "this server cannot download or delete models. Start it with 'hob serve'";
         let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
         ApiError { code: Some("no_library"), ..error }
     }
 
+    pub(crate) fn no_linking() -> Self {
+        let message = "this server cannot link an account to WhatsApp. Start it with 'hob serve'";
+        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
+        ApiError { code: Some("no_linking"), ..error }
+    }
+
+    /// The messages of channels cannot be read. The reason can name files, so it is only logged.
+    pub(crate) fn messages_unreadable() -> Self {
+        let message = "the messages cannot be read. The server's log has the reason";
+        let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
+        ApiError { code: Some("messages_unreadable"), ..error }
+    }
+
     pub(crate) fn no_tasks() -> Self {
         let message = "this server has no scheduler. Start it with 'hob serve'";
         let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
         ApiError { code: Some("no_tasks"), ..error }
+    }
+
+    pub(crate) fn no_settings() -> Self {
+        let message = "this server has no configuration file. Start it with 'hob serve'";
+        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
+        ApiError { code: Some("no_settings"), ..error }
+    }
+
+    /// The configuration cannot be read or written.
+    pub(crate) fn settings_failed(message: impl Into<String>) -> Self {
+        let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
+        ApiError { code: Some("settings_failed"), ..error }
     }
 
     pub(crate) fn no_keys() -> Self {

@@ -1,6 +1,7 @@
 //! Reads the JSON body of a request, within limits of size and time.
 
 use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -63,6 +64,27 @@ impl BodyReader {
     }
 }
 
+/// The bytes of an answer that `render` makes of stored data, which blocks. A large answer is counted with the large bodies as long as it is
+/// in memory, so it is made again when there is room for it.
+pub(crate) async fn rendered(
+    pool: &BlockingPool,
+    bodies: &BodyReader,
+    peer: Option<PeerKey>,
+    render: impl Fn() -> Result<Vec<u8>, ApiError> + Send + Sync + 'static,
+) -> Result<Bytes, ApiError> {
+    let render = Arc::new(render);
+    let again = Arc::clone(&render);
+    let body = pool.run(move || render()).await?;
+    if body.len() <= SMALL_BODY {
+        return Ok(body.into());
+    }
+    let bytes = body.len();
+    drop(body);
+    let permit = bodies.hold(peer, bytes).await?;
+    let body = pool.run(move || again()).await?;
+    Ok(counted(body, permit))
+}
+
 /// Bytes that are counted as long as any part of them is in memory.
 pub(crate) fn counted(bytes: Vec<u8>, permit: BodyPermit) -> Bytes {
     struct Counted {
@@ -112,6 +134,11 @@ pub(crate) async fn read_json(request: Request<Body>, bodies: &BodyReader) -> Re
     read_whole(request, bodies).await
 }
 
+/// Reads the whole body of a request, whatever it is. Foreign web pages can send such requests, and are refused by their `Origin` before.
+pub(crate) async fn read_bytes(request: Request<Body>, bodies: &BodyReader) -> Result<JsonBody, ApiError> {
+    read_whole(request, bodies).await
+}
+
 /// Reads the whole body of a form with a file in it, and its content type. Foreign web pages can send forms, and are refused by
 /// their `Origin` before.
 pub(crate) async fn read_form(
@@ -124,6 +151,11 @@ pub(crate) async fn read_form(
         return Err(ApiError::not_form(&content_type));
     }
     Ok((content_type, read_whole(request, bodies).await?))
+}
+
+/// Reads the whole body of a request that is a file. Foreign web pages can send files, and are refused by their `Origin` before.
+pub(crate) async fn read_file(request: Request<Body>, bodies: &BodyReader) -> Result<JsonBody, ApiError> {
+    read_whole(request, bodies).await
 }
 
 async fn read_whole(request: Request<Body>, bodies: &BodyReader) -> Result<JsonBody, ApiError> {

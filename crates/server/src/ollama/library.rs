@@ -23,6 +23,7 @@ use crate::error::{ApiError, ErrorFormat};
 use crate::json::{check_model_name, push_json, read};
 use crate::limits::body::read_json;
 use crate::openai::ignored_fields::IgnoredFields;
+use crate::pages::changes::{Audience, Changes, Topic};
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 use crate::warning_header::with_warnings;
@@ -75,9 +76,11 @@ pub(crate) async fn pull(
             Arc::clone(&state.pull_slots).try_acquire_owned().map_err(|_| ApiError::too_many_pulls())?;
         let steps = library.pull(&model).await?;
         audit::note(&state, actor, "model.pull", model.clone()).await;
+        let (changes, stopping) = (state.changes.clone(), state.stopping.clone());
+        let download = Download { steps, model, changes, _slot: slot, stopping };
         let response = match stream.unwrap_or(true) {
-            true => streamed(steps, model, slot, state.stopping.clone()),
-            false => whole(steps, &state.stopping).await?,
+            true => streamed(download),
+            false => whole(download).await?,
         };
         Ok(with_warnings(response, warnings.iter()))
     })
@@ -98,6 +101,7 @@ pub(crate) async fn delete(
         check_model_name(&requested)?;
         let model = model_name::meant(&state, &requested, CallerRole::Owner).await;
         library.delete(&model).await.map_err(|error| ApiError::from(error).for_missing_model(&requested))?;
+        state.changes.publish(Topic::Models, &Audience::Everyone);
         audit::note(&state, actor, "model.delete", model).await;
         Ok(with_warnings(().into_response(), ignored(&rest).iter()))
     })
@@ -122,6 +126,7 @@ pub(crate) async fn copy(
         let model = model_name::meant(&state, &source, CallerRole::Owner).await;
         let copied = library.copy(&model, &destination).await;
         copied.map_err(|error| ApiError::from(error).for_missing_model(&source))?;
+        state.changes.publish(Topic::Models, &Audience::Everyone);
         audit::note(&state, actor, "model.copy", format!("{model} as {destination}")).await;
         Ok(().into_response())
     })
@@ -149,30 +154,37 @@ fn ignored(rest: &Map<String, Value>) -> Vec<AnswerWarning> {
 struct Download {
     steps: PullSteps,
     model: String,
+    /// Learns of the new model.
+    changes: Changes,
     /// Bounds the downloads at a time.
     _slot: OwnedSemaphorePermit,
     stopping: CancellationToken,
 }
 
-fn streamed(
-    steps: PullSteps,
-    model: String,
-    slot: OwnedSemaphorePermit,
-    stopping: CancellationToken,
-) -> Response {
-    let download = Download { steps, model, _slot: slot, stopping };
-    let lines = stream::unfold(Some(download), |download| async move {
-        let mut download = download?;
+impl Download {
+    /// The next step. Open pages learn of the model after the last.
+    async fn next(&mut self) -> Option<Result<PullStep, ApiError>> {
         let next = tokio::select! {
             biased;
-            () = download.stopping.cancelled() => Some(Err(ApiError::shutting_down())),
-            next = download.steps.next() => next.map(|step| step.map_err(|error| {
-                tracing::warn!(model = download.model, %error, "download failed");
-                ApiError::from(error)
-            })),
+            () = self.stopping.cancelled() => return Some(Err(ApiError::shutting_down())),
+            next = self.steps.next() => next?,
         };
+        if next.as_ref().is_ok_and(PullStep::is_last) {
+            self.changes.publish(Topic::Models, &Audience::Everyone);
+        }
+        Some(next.map_err(|error| {
+            tracing::warn!(model = self.model, %error, "download failed");
+            ApiError::from(error)
+        }))
+    }
+}
+
+fn streamed(download: Download) -> Response {
+    let lines = stream::unfold(Some(download), |download| async move {
+        let mut download = download?;
+        let next = download.next().await?;
         let mut line = Vec::new();
-        let rest = match next? {
+        let rest = match next {
             Ok(step) => {
                 push_json(&mut line, &PullLine::new(step, &download.model));
                 Some(download)
@@ -190,18 +202,11 @@ fn streamed(
 }
 
 /// Waits for the end of a download.
-async fn whole(mut steps: PullSteps, stopping: &CancellationToken) -> Result<Response, ApiError> {
-    loop {
-        let next = tokio::select! {
-            biased;
-            () = stopping.cancelled() => return Err(ApiError::shutting_down()),
-            next = steps.next() => next,
-        };
-        match next {
-            Some(step) => drop(step?),
-            None => return Ok(axum::Json(json!({ "status": "success" })).into_response()),
-        }
+async fn whole(mut download: Download) -> Result<Response, ApiError> {
+    while let Some(step) = download.next().await {
+        step?;
     }
+    Ok(axum::Json(json!({ "status": "success" })).into_response())
 }
 
 impl PullLine {

@@ -7,6 +7,7 @@ use axum::response::Response;
 use hob_core::Caller;
 
 use super::chat_chunks::ChatChunks;
+use super::chat_extras::{ChatExtras, StepCollector, memory_use};
 use super::chat_request::{ChatRequest, ResponseMode};
 use super::chat_response::Completion;
 use crate::answer::{self, Received, new_id};
@@ -25,20 +26,27 @@ pub(crate) async fn create(
 }
 
 async fn answer(state: &ServerState, request: Request) -> Result<Response, ApiError> {
+    let rights = RequestContext::rights(request.extensions());
     let Received { parsed, caller, client } =
         answer::receive(state, request, new_id("chatcmpl-"), ChatRequest::parse).await?;
-    let ChatRequest { request, mode, agent, calls, warnings } = parsed;
-    let caller = Caller { agent, ..caller };
+    let ChatRequest { request, mode, agent, calls, documents, steps, warnings } = parsed;
+    let extras = ChatExtras { sources: documents.is_some(), steps };
+    let caller = Caller { agent, memory: memory_use(&rights, documents)?, ..caller };
     match mode {
         ResponseMode::Whole => {
+            let collector = steps.then(|| StepCollector::of(state.system.bus(), &caller.run));
+            let answered = answer::complete(state, request, &caller).await?;
+            let sources = extras.sources.then_some(&answered.sources[..]);
             let render = |generation: &_, body: &mut _| {
-                push_json(body, &Completion::new(&caller.run, unix_now(), generation, calls));
+                let completion = Completion::new(&caller.run, unix_now(), generation, calls);
+                push_json(body, &completion.with_extras(sources, collector.map(StepCollector::take)));
             };
-            answer::whole(state, request, &caller, &warnings, render).await
+            Ok(answer::send_whole(&answered, &caller, &warnings, render))
         }
         ResponseMode::Streamed { include_usage } => {
             let encoder = ChatChunks::new(&caller.run, unix_now(), &request.model, include_usage);
-            answer::streamed(state, request, caller, &warnings, client, encoder.with_calls(calls)).await
+            let encoder = encoder.with_calls(calls).with_extras(extras);
+            answer::streamed(state, request, caller, &warnings, client, encoder).await
         }
     }
 }

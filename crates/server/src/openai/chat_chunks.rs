@@ -2,9 +2,10 @@
 //!
 //! The constant part of a chunk is rendered once for a stream; for a piece only its text is escaped.
 
-use hob_core::{Delta, ReasoningSeal, SealedReasoning, TextDelta, ToolCallDelta, Usage};
+use hob_core::{AnswerSource, Delta, ReasoningSeal, SealedReasoning, TextDelta, ToolCallDelta, Usage};
 use serde::Serialize;
 
+use super::chat_extras::ChatExtras;
 use super::chat_response::{CallForm, WireUsage};
 use super::chunk_head::ChunkHead;
 use crate::answer::stream::{StreamEncoder, push_step};
@@ -16,6 +17,8 @@ pub(crate) struct ChatChunks {
     head: ChunkHead,
     include_usage: bool,
     calls: CallForm,
+    extras: ChatExtras,
+    sources: Vec<AnswerSource>,
     /// The answers that have had their role chunk.
     introduced: Vec<u32>,
 }
@@ -23,7 +26,19 @@ pub(crate) struct ChatChunks {
 impl ChatChunks {
     pub(crate) fn new(id: &str, created: u64, model: &str, include_usage: bool) -> Self {
         let head = ChunkHead::new("chat.completion.chunk", id, created, model);
-        ChatChunks { head, include_usage, calls: CallForm::Tools, introduced: Vec::with_capacity(1) }
+        ChatChunks {
+            head,
+            include_usage,
+            calls: CallForm::Tools,
+            extras: ChatExtras::default(),
+            sources: Vec::new(),
+            introduced: Vec::with_capacity(1),
+        }
+    }
+
+    /// Adds what the caller asked for beyond OpenAI's format.
+    pub(crate) fn with_extras(self, extras: ChatExtras) -> Self {
+        ChatChunks { extras, ..self }
     }
 
     /// Sets the form of calls.
@@ -32,10 +47,17 @@ impl ChatChunks {
     }
 
     fn done(&mut self, usage: Option<Usage>, out: &mut Vec<u8>) {
-        if self.include_usage {
+        if self.include_usage || self.extras.sources {
             out.extend_from_slice(self.head.bytes());
-            out.extend_from_slice(b"],\"usage\":");
-            push_json(out, &usage.map(WireUsage::from).unwrap_or_default());
+            out.push(b']');
+            if self.include_usage {
+                out.extend_from_slice(b",\"usage\":");
+                push_json(out, &usage.map(WireUsage::from).unwrap_or_default());
+            }
+            if self.extras.sources {
+                out.extend_from_slice(b",\"sources\":");
+                push_json(out, &self.sources);
+            }
             out.extend_from_slice(b"}\n\n");
         }
         out.extend_from_slice(b"data: [DONE]\n\n");
@@ -62,6 +84,10 @@ impl ChatChunks {
 impl StreamEncoder for ChatChunks {
     fn answered_by(&mut self, model: &str) {
         self.head.set_model(model);
+    }
+
+    fn take_sources(&mut self, sources: Vec<AnswerSource>) {
+        self.sources = sources;
     }
 
     fn push(&mut self, delta: &Delta, out: &mut Vec<u8>) {
@@ -110,7 +136,16 @@ impl StreamEncoder for ChatChunks {
                 push_json(out, &ToolCallChunk::new(piece));
                 out.extend_from_slice(b"]},\"finish_reason\":null}]}\n\n");
             }
-            Delta::Step(step) => push_step(step, out),
+            Delta::Step(step) => match &step.tool {
+                // A delta without content: clients of OpenAI ignore it.
+                Some(tool) if self.extras.steps => {
+                    self.begin(0, out);
+                    out.extend_from_slice(b"},\"finish_reason\":null}],\"step\":");
+                    push_json(out, tool);
+                    out.extend_from_slice(b"}\n\n");
+                }
+                _ => push_step(step, out),
+            },
             Delta::Finish { choice, reason } => {
                 self.begin(*choice, out);
                 out.extend_from_slice(b"},\"finish_reason\":");

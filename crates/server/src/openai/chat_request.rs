@@ -36,6 +36,10 @@ pub(crate) struct ChatRequest {
     pub(crate) agent: AgentPreference,
     /// The form of calls in the answer, which is the form in the request.
     pub(crate) calls: CallForm,
+    /// The collections that the caller names; `None` without documents, and an empty list for all.
+    pub(crate) documents: Option<Vec<String>>,
+    /// Whether the answer has the calls of tools.
+    pub(crate) steps: bool,
     /// Fields of the request that have no effect.
     pub(crate) warnings: Vec<AnswerWarning>,
 }
@@ -68,6 +72,10 @@ struct WireRequest {
     top_logprobs: Option<WholeNumber>,
     /// Hob's own field: the agent that answers this request, also as a stream.
     agent: Option<String>,
+    /// Hob's own field: passages of the memory, of these collections or of all that the caller may read.
+    documents: Option<WantedDocuments>,
+    /// Hob's own field: the calls of tools that an agent makes are part of the answer.
+    steps: Option<bool>,
     #[serde(flatten)]
     extra: Map<String, Value>,
 }
@@ -78,6 +86,22 @@ pub(super) struct StreamOptions {
     pub(super) include_usage: Option<bool>,
     #[serde(flatten)]
     pub(super) rest: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected true, false or an array of collections")]
+enum WantedDocuments {
+    Switch(bool),
+    Collections(Vec<String>),
+}
+
+impl WantedDocuments {
+    fn into_names(self) -> Option<Vec<String>> {
+        match self {
+            WantedDocuments::Switch(is_on) => is_on.then(Vec::new),
+            WantedDocuments::Collections(names) => Some(names),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -167,6 +191,8 @@ impl WireRequest {
         } else {
             ResponseMode::Whole
         };
+        let documents = self.documents.and_then(WantedDocuments::into_names);
+        let steps = self.steps.unwrap_or(false);
         let mut extra = self.extra;
         extra.retain(|field, value| !means_nothing(field, value));
         let request = GenerateRequest {
@@ -182,7 +208,8 @@ impl WireRequest {
             extra,
             ..GenerateRequest::default()
         };
-        Ok(ChatRequest { request, mode, agent, calls, warnings: ignored.into_warnings() })
+        let warnings = ignored.into_warnings();
+        Ok(ChatRequest { request, mode, agent, calls, documents, steps, warnings })
     }
 
     /// Reads `tools`, or the older `functions`.

@@ -32,8 +32,29 @@ fn plain() -> ChatRequest {
         mode: ResponseMode::Whole,
         agent: AgentPreference::Configured,
         calls: CallForm::Tools,
+        documents: None,
+        steps: false,
         warnings: Vec::new(),
     }
+}
+
+#[test]
+fn documents_and_steps_are_hobs_own_fields_and_no_engine_gets_them() {
+    let wanting = |documents: Option<&[&str]>, steps| {
+        let documents = documents.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+        ChatRequest { documents, steps, ..plain() }
+    };
+    for (fields, expected) in [
+        (r#""documents":true"#, wanting(Some(&[]), false)),
+        (r#""documents":["team","home"],"steps":true"#, wanting(Some(&["team", "home"]), true)),
+        (r#""documents":false,"steps":false"#, wanting(None, false)),
+        (r#""documents":null,"steps":null"#, wanting(None, false)),
+    ] {
+        assert_eq!(parse(&with(fields)), expected, "{fields}");
+    }
+    let (param, message) = refusal(with(r#""documents":"all""#).as_bytes());
+    assert_eq!(param.as_deref(), Some("documents"));
+    assert!(message.contains("true, false or an array of collections"), "{message}");
 }
 
 fn plain_with(change: impl FnOnce(&mut GenerateRequest)) -> ChatRequest {

@@ -1,8 +1,10 @@
 //! The body of an answer that is not streamed.
 
-use hob_core::{Answer, FinishReason, Generation, SealedReasoning, ToolCall, Usage};
+use hob_core::{Answer, AnswerSource, FinishReason, Generation, SealedReasoning, ToolCall, Usage};
 use serde::Serialize;
 use serde_json::Value;
+
+use super::chat_extras::WireStep;
 
 /// The form of calls in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,6 +34,12 @@ pub(crate) struct Completion<'a> {
     model: &'a str,
     choices: Vec<Choice<'a>>,
     usage: WireUsage,
+    /// Where the request has `documents`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sources: Option<&'a [AnswerSource]>,
+    /// Where the request has `steps`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps: Option<Vec<WireStep>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -120,7 +128,18 @@ impl<'a> Completion<'a> {
                 .map(|(index, answer)| Choice::new(index, answer, calls))
                 .collect(),
             usage: generation.usage.map(WireUsage::from).unwrap_or_default(),
+            sources: None,
+            steps: None,
         }
+    }
+
+    /// Adds what the caller asked for beyond OpenAI's format.
+    pub(crate) fn with_extras(
+        self,
+        sources: Option<&'a [AnswerSource]>,
+        steps: Option<Vec<WireStep>>,
+    ) -> Self {
+        Completion { sources, steps, ..self }
     }
 }
 

@@ -3,6 +3,7 @@
 
 pub(crate) mod chat;
 mod chat_chunks;
+mod chat_extras;
 pub(crate) mod chat_request;
 mod chat_response;
 mod chunk_head;

@@ -72,25 +72,36 @@ pub(crate) async fn show(
     extensions: Extensions,
 ) -> Result<Json<Model>, ApiError> {
     let Path(id) = id.map_err(|_| ApiError::malformed("the model's id in the path is not valid UTF-8"))?;
-    let role = RequestContext::role(&extensions);
-    let listed = state.system.listed_model(&id, RequestContext::rights(&extensions)).await;
+    let rights = RequestContext::rights(&extensions);
+    let role = rights.role;
+    let listed = state.system.listed_model(&id, rights.clone()).await;
     if let Some(listed) = listed.map_err(|error| ApiError::from(error).for_caller(role))? {
         let default = state.system.default_among(std::slice::from_ref(&listed)).await;
         let listed = state.system.described_model(listed).await;
         return Ok(Json(Model::from(listed).marked(default.is_some())));
     }
-    match choice_of_hob(&state, &id) {
+    match choice_of_hob(&state, &id, &rights).await {
         Some(name) => Ok(Json(entry_of_hob(&state, name))),
         None => Err(ApiError::no_such_model(&id)),
     }
 }
 
-/// The name of Hob's own that `id` means, if no engine lists a model of it.
-pub(crate) fn choice_of_hob(state: &ServerState, id: &str) -> Option<&'static str> {
-    match state.system.meant_by(id) {
-        AUTO => Some(AUTO),
-        DEFAULT_MODEL if state.system.defaults_to_auto() => Some(AUTO),
-        AGENT_MODEL => state.system.agent().map(|_| AGENT_MODEL),
-        _ => None,
-    }
+/// The name of Hob's own that `id` means, if no engine lists a model of it and the caller may use the name.
+pub(crate) async fn choice_of_hob(
+    state: &ServerState,
+    id: &str,
+    rights: &CallerRights,
+) -> Option<&'static str> {
+    let name = match state.system.meant_by(id) {
+        AUTO => AUTO,
+        DEFAULT_MODEL if state.system.defaults_to_auto() && rights.may_use_model(AUTO) => AUTO,
+        DEFAULT_MODEL => {
+            // A key that names `default` may use what that stands for, and does not see its name.
+            let model = state.system.default_model().await.ok().flatten()?;
+            (!rights.may_use_model(&model)).then_some(DEFAULT_MODEL)?
+        }
+        AGENT_MODEL => state.system.agent().map(|_| AGENT_MODEL)?,
+        _ => return None,
+    };
+    rights.may_use_model(name).then_some(name)
 }

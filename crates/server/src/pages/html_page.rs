@@ -10,13 +10,25 @@ use sha2::{Digest, Sha256};
 
 pub(super) const HEAD: &str = include_str!("assets/shared/head.html");
 pub(super) const MARK: &str = include_str!("assets/shared/mark.svg");
+pub(super) const NAV: &str = include_str!("assets/shared/nav.html");
+pub(super) const DIALOG: &str = include_str!("assets/shared/dialog.html");
 pub(super) const KEY_FORM: &str = include_str!("assets/shared/key.html");
-pub(super) const SHARED_STYLE: &str = include_str!("assets/shared/base.css");
-pub(super) const SHARED_SCRIPTS: [&str; 2] =
-    [include_str!("assets/shared/nodes.js"), include_str!("assets/shared/key.js")];
+pub(super) const SHARED_STYLES: [&str; 2] =
+    [include_str!("assets/shared/base.css"), include_str!("assets/shared/nav.css")];
+pub(super) const SHARED_SCRIPTS: [&str; 5] = [
+    include_str!("assets/shared/nodes.js"),
+    include_str!("assets/shared/key.js"),
+    include_str!("assets/shared/nav.js"),
+    include_str!("assets/shared/api.js"),
+    include_str!("assets/shared/live.js"),
+];
+/// Runs in the head, before the first paint.
+pub(super) const THEME_SCRIPT: &str = include_str!("assets/shared/theme.js");
 
 /// The parts of one page. Styles and scripts are inserted in this order.
 pub(crate) struct PageParts {
+    /// Its entry in the navigation.
+    pub(crate) name: &'static str,
     pub(crate) html: &'static str,
     /// The names of the script's policies that may turn text into markup, or `'none'`.
     pub(crate) trusted_types: &'static str,
@@ -32,12 +44,15 @@ pub(crate) struct HtmlPage {
 
 impl HtmlPage {
     pub(crate) fn assemble(parts: &PageParts) -> Self {
-        let style: String = std::iter::once(&SHARED_STYLE).chain(parts.styles).copied().collect();
+        let style: String = SHARED_STYLES.iter().chain(parts.styles).copied().collect();
         let script: String = SHARED_SCRIPTS.iter().chain(parts.scripts).copied().collect();
         // The script is inserted last, because it can contain `{key}`.
         let document = parts
             .html
             .replace("{head}", HEAD.trim_end())
+            .replace("{theme}", THEME_SCRIPT)
+            .replace("{nav}", &navigation(parts.name))
+            .replace("{dialog}", DIALOG.trim_end())
             .replace("{mark}", MARK.trim_end())
             .replace("{key}", KEY_FORM.trim_end())
             .replace("{style}", &style)
@@ -45,7 +60,7 @@ impl HtmlPage {
         HtmlPage {
             document: document.into(),
             // A hash is a valid header value. If not, the fallback is a policy that allows nothing.
-            policy: HeaderValue::from_str(&policy(&style, &script, parts.trusted_types))
+            policy: HeaderValue::from_str(&policy(&style, &[THEME_SCRIPT, &script], parts.trusted_types))
                 .unwrap_or_else(|_| HeaderValue::from_static("default-src 'none'")),
         }
     }
@@ -70,13 +85,20 @@ pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     ranges.any(|range| range.split(';').next().is_some_and(|named| named.trim().eq_ignore_ascii_case(kind)))
 }
 
-/// The browser runs only this script and this style, by their hashes, and sends requests only to this server. The page cannot be
+/// The navigation on the page with this name.
+pub(super) fn navigation(current: &str) -> String {
+    let end = format!(">{current}</a>");
+    NAV.trim_end().replace(&end, &format!(" aria-current=\"page\"{end}"))
+}
+
+/// The browser runs only these scripts and this style, by their hashes, and sends requests only to this server. The page cannot be
 /// framed, and text becomes markup only where `trusted_types` allows it.
-fn policy(style: &str, script: &str, trusted_types: &str) -> String {
+fn policy(style: &str, scripts: &[&str], trusted_types: &str) -> String {
+    let scripts: Vec<String> = scripts.iter().map(|script| format!("'{}'", hash(script))).collect();
     format!(
-        "default-src 'none'; script-src '{}'; style-src '{}'; connect-src 'self'; img-src data:; base-uri 'none'; \
+        "default-src 'none'; script-src {}; style-src '{}'; connect-src 'self'; img-src data:; base-uri 'none'; \
          form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types {trusted_types}",
-        hash(script),
+        scripts.join(" "),
         hash(style)
     )
 }

@@ -1,10 +1,18 @@
-//! The pages for browsers: the chat page, the dashboard and the team page. They contain no data; their scripts call the API, and
-//! `markdown` renders answers for them.
+//! The pages for browsers. They contain no data; their scripts call the API, `markdown` renders answers for them, `document` reads files
+//! for questions, and `live` says when to load something again.
 
+pub(crate) mod changes;
+pub(crate) mod channels_page;
 pub(crate) mod chat_page;
 pub(crate) mod dashboard;
+pub(crate) mod document;
+pub(crate) mod documents_page;
 pub(crate) mod html_page;
+pub(crate) mod live;
 pub(crate) mod markdown;
+pub(crate) mod models_page;
+pub(crate) mod settings_page;
+pub(crate) mod tasks_page;
 pub(crate) mod team_page;
 
 #[cfg(test)]

@@ -1,14 +1,24 @@
 //! What holds for every page.
 
-use super::html_page::{HEAD, HtmlPage, KEY_FORM, MARK, SHARED_SCRIPTS, SHARED_STYLE, hash};
-use super::{chat_page, dashboard, team_page};
+use super::html_page::{
+    DIALOG, HEAD, HtmlPage, KEY_FORM, MARK, SHARED_SCRIPTS, SHARED_STYLES, THEME_SCRIPT, hash, navigation,
+};
+use super::{
+    channels_page, chat_page, dashboard, documents_page, models_page, settings_page, tasks_page, team_page,
+};
 
-fn pages() -> [(&'static str, HtmlPage); 3] {
-    [
-        ("dashboard", HtmlPage::assemble(&dashboard::PARTS)),
-        ("chat", HtmlPage::assemble(&chat_page::PARTS)),
-        ("team", HtmlPage::assemble(&team_page::PARTS)),
-    ]
+fn pages() -> Vec<(&'static str, HtmlPage)> {
+    let parts = [
+        &chat_page::PARTS,
+        &documents_page::PARTS,
+        &tasks_page::PARTS,
+        &channels_page::PARTS,
+        &models_page::PARTS,
+        &dashboard::PARTS,
+        &team_page::PARTS,
+        &settings_page::PARTS,
+    ];
+    parts.into_iter().map(|parts| (parts.name, HtmlPage::assemble(parts))).collect()
 }
 
 fn text(page: &HtmlPage) -> &str {
@@ -24,11 +34,13 @@ fn a_hash_is_the_one_browsers_compute() {
 fn what_the_browser_hashes_is_what_stands_between_the_tags() {
     for (name, page) in pages() {
         let document = text(&page);
-        for (open, close) in [("<style>", "</style>"), ("<script>", "</script>")] {
+        for (open, close, count) in [("<style>", "</style>", 1), ("<script>", "</script>", 2)] {
             let counts = (document.matches(open).count(), document.matches(close).count());
-            assert_eq!(counts, (1, 1), "{name} {open}");
-            let inside = document.split(open).nth(1).unwrap().split(close).next().unwrap();
-            assert!(page.policy.to_str().unwrap().contains(&hash(inside)), "{name} {open}");
+            assert_eq!(counts, (count, count), "{name} {open}");
+            for rest in document.split(open).skip(1) {
+                let inside = rest.split(close).next().unwrap();
+                assert!(page.policy.to_str().unwrap().contains(&hash(inside)), "{name} {open}");
+            }
         }
     }
 }
@@ -37,12 +49,20 @@ fn what_the_browser_hashes_is_what_stands_between_the_tags() {
 fn every_part_finds_its_place() {
     for (name, page) in pages() {
         let document = text(&page);
-        let markup = document.split("<style>").next().unwrap().to_owned()
-            + document.split("</style>").nth(1).unwrap().split("<script>").next().unwrap();
+        let without = |text: &str, open: &str, close: &str| -> String {
+            let mut parts = text.split(open);
+            let first = parts.next().unwrap().to_owned();
+            parts.fold(first, |kept, part| kept + part.split_once(close).unwrap().1)
+        };
+        let markup = without(&without(document, "<style>", "</style>"), "<script>", "</script>");
         assert!(!markup.contains('{'), "{name}: {markup}");
-        for part in [HEAD, MARK, KEY_FORM, SHARED_STYLE, SHARED_SCRIPTS[0], SHARED_SCRIPTS[1]] {
+        let head = HEAD.replace("{theme}", THEME_SCRIPT);
+        let nav = navigation(name).replace("{mark}", MARK.trim_end());
+        let shared = [head.as_str(), &nav, DIALOG, MARK, KEY_FORM];
+        for part in shared.into_iter().chain(SHARED_STYLES).chain(SHARED_SCRIPTS) {
             assert_eq!(document.matches(part.trim_end()).count(), 1, "{name}: {part}");
         }
+        assert_eq!(nav.matches("aria-current").count(), 1, "{name} is in the navigation");
     }
 }
 

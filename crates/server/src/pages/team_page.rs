@@ -8,13 +8,14 @@ use axum::response::Response;
 use super::html_page::{HtmlPage, PageParts};
 
 pub(crate) const PARTS: PageParts = PageParts {
+    name: "Team",
     html: include_str!("assets/team/page.html"),
     trusted_types: "'none'",
     styles: &[include_str!("assets/shared/report.css"), include_str!("assets/team/style.css")],
     scripts: &[
         include_str!("assets/shared/figures.js"),
-        include_str!("assets/shared/report.js"),
         include_str!("assets/shared/copy.js"),
+        include_str!("assets/shared/report.js"),
         include_str!("assets/team/script.js"),
     ],
 };

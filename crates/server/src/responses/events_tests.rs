@@ -399,7 +399,7 @@ fn log_probabilities_are_in_the_pieces_and_in_the_item() {
 #[test]
 fn steps_of_an_agent_are_comments() {
     let mut out = Vec::new();
-    let step = AgentStep { name: "TOOL", data: json!({ "a": 1 }) };
+    let step = AgentStep { name: "TOOL", data: json!({ "a": 1 }), tool: None };
     events(OutputForm::default()).push(&Delta::Step(Box::new(step)), &mut out);
     assert!(String::from_utf8(out).unwrap().ends_with(": hob TOOL {\"a\":1}\n\n"));
 }

@@ -43,7 +43,7 @@ use crate::request_context::RequestContext;
 
 /// The caller that stored responses belong to. A member has its own. Strangers are distinguished by their address; those behind a proxy
 /// on this machine look the same.
-fn owner_of(extensions: &Extensions) -> ResponseOwner {
+pub(crate) fn owner_of(extensions: &Extensions) -> ResponseOwner {
     if let Some(key) = RequestContext::key(extensions)
         && key.grant.role == CallerRole::Member
     {

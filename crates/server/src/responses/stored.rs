@@ -18,8 +18,7 @@ use super::item_pages::{PageQuery, item_list, nothing_after, page_of, parse_page
 use super::owner_of;
 use crate::answer::json_response;
 use crate::error::ApiError;
-use crate::limits::body::counted;
-use crate::limits::body_limit::SMALL_BODY;
+use crate::limits::body::rendered;
 use crate::limits::peer_share::PeerKey;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
@@ -60,25 +59,15 @@ impl CallerStore {
         found.ok_or_else(|| ApiError::no_such_response(id))
     }
 
-    /// Answers with what `render` makes of stored data, which blocks. A large answer is counted with the large bodies as long as it
-    /// is in memory, so it is made again when there is room for it.
+    /// Answers with what `render` makes of stored data, which blocks.
     pub(super) async fn answer(
         self,
         state: &ServerState,
         render: impl Fn(&CallerStore) -> Result<Vec<u8>, ApiError> + Send + Sync + 'static,
     ) -> Result<Response, ApiError> {
         let peer = self.peer;
-        let render = Arc::new(move || render(&self));
-        let again = Arc::clone(&render);
-        let body = state.blocking.run(move || render()).await?;
-        if body.len() <= SMALL_BODY {
-            return Ok(json_response(body));
-        }
-        let bytes = body.len();
-        drop(body);
-        let permit = state.body_reader.hold(peer, bytes).await?;
-        let body = state.blocking.run(move || again()).await?;
-        Ok(json_response(counted(body, permit)))
+        let body = rendered(&state.blocking, &state.body_reader, peer, move || render(&self)).await?;
+        Ok(json_response(body))
     }
 
     async fn show(self, state: &ServerState, id: String) -> Result<Response, ApiError> {

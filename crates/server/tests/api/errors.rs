@@ -84,7 +84,6 @@ async fn a_mistyped_path_gets_a_suggestion() {
     let server = scripted().await;
     for (path, meant) in [
         ("/chat/completions", "/v1/chat/completions"),
-        ("/models", "/v1/models"),
         ("/v1/v1/embeddings", "/v1/embeddings"),
         ("/v1/chat/completion", "/v1/chat/completions"),
         ("/v1/chat/completions/", "/v1/chat/completions"),
@@ -94,6 +93,13 @@ async fn a_mistyped_path_gets_a_suggestion() {
         let message = format!("{path} does not exist. Did you mean {meant}?");
         assert_eq!(error(answer).await, err(404, "invalid_request_error", None, None, &message));
     }
+    // There is a page with that name, which a client of the API does not want.
+    let list = server.client.get(server.url("/models")).header("accept", "application/json");
+    let message = "/models does not exist. Did you mean /v1/models?";
+    assert_eq!(
+        error(list.send().await.unwrap()).await,
+        err(404, "invalid_request_error", None, None, message)
+    );
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hob_app::startup::tasks::{task_options, task_service};
 use hob_app::{AskService, AskServiceParts, hob_database};
-use hob_conversations::{ResponseStore, SqliteResponseStore};
+use hob_conversations::{ResponseStore, SqliteConversationStore, SqliteResponseStore};
 use hob_core::{Ask, KeyRing};
 use hob_db::Database;
 use hob_keys::{AuditActor, KeyName, KeyOptions, KeyPatch, KeyRole, KeyService, NewKey, SqliteKeyStore};
@@ -26,7 +26,7 @@ pub fn key_options() -> KeyOptions {
     KeyOptions::new(Arc::new(SqliteKeyStore::new(database)))
 }
 
-/// A server with keys, tasks and stored responses.
+/// A server with keys, tasks, stored responses and chats.
 pub fn key_parts(home: &TempDir, keys: &Arc<KeyService>, parts: AskServiceParts) -> ServerParts {
     let system = Arc::new(AskService::new(parts).with_keys(Arc::clone(keys) as Arc<dyn KeyRing>));
     let scheduler = Scheduler::new(SchedulerParts {
@@ -36,11 +36,13 @@ pub fn key_parts(home: &TempDir, keys: &Arc<KeyService>, parts: AskServiceParts)
         options: SchedulerOptions::default(),
     });
     let database = Database::in_memory(&[hob_conversations::MIGRATIONS]).unwrap();
+    let chats = SqliteConversationStore::new(database.clone());
     let responses: Arc<dyn ResponseStore> = Arc::new(SqliteResponseStore::new(database));
     ServerParts {
         keys: Some(Arc::clone(keys)),
         scheduler: Some(Arc::new(scheduler)),
         responses: Some(responses),
+        chats: Some(Arc::new(chats)),
         ..ServerParts::from(system)
     }
 }

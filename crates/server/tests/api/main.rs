@@ -11,6 +11,7 @@ mod access;
 mod admin;
 mod anthropic;
 mod caller;
+mod chats;
 mod client;
 mod compatibility;
 mod errors;

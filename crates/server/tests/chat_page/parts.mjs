@@ -4,18 +4,25 @@
 import { readFileSync } from "node:fs";
 import vm from "node:vm";
 
-const FILES = ["stream.js", "conversations.js"];
+const FILES = ["stream.js", "tree.js"];
 const NAMES = [
-  "EventLines", "addEvent", "readAnswer", "ask", "ChatError", "ConversationStore", "newConversation", "newQuestion", "newAnswer",
-  "titleOf", "turnsOf", "asMarkdown", "fileNameOf", "readConversation", "isElsewhere", "MOST_CONVERSATIONS", "LONGEST_LINE", "LONGEST_ANSWER",
+  "EventLines", "addEvent", "readAnswer", "ask", "ChatError", "newAnswer", "LONGEST_LINE", "LONGEST_ANSWER",
+  "newTurn", "pathTo", "branchesOf", "latestBelow", "mergedTurns", "readSavedAnswer", "savedForm", "titleOf", "contentOf", "messagesFor", "asMarkdown", "fileNameOf",
 ];
+// Of the files that also make nodes, these functions.
+const OLD = ["readOldMessage", "readOldConversation", "oldConversations"];
 
-const source = FILES.map((file) => readFileSync(new URL(`../../src/pages/assets/chat/${file}`, import.meta.url), "utf8")).join("\n");
+const read = (file) => readFileSync(new URL(`../../src/pages/assets/chat/${file}`, import.meta.url), "utf8");
+const source = FILES.map(read).join("\n");
+const functionsOf = (text, names) => names.map((name) => new RegExp(`^function ${name}\\([\\s\\S]*?^}`, "m").exec(text)[0]).join("\n");
+const old = `const SHELF = "hob-chat:";
+const newChat = (settings) => ({ id: null, title: "", settings, turns: [] });
+${functionsOf(read("move.js"), OLD)}`;
 
 // `world` is what the browser would have.
 export function partsIn(world = {}) {
-  const context = vm.createContext({ URL, TextDecoder, TextEncoder, AbortController, crypto: globalThis.crypto, ...world });
-  return vm.runInContext(`"use strict";\n${source}\n({ ${NAMES.join(", ")} })`, context);
+  const context = vm.createContext({ URL, TextDecoder, TextEncoder, AbortController, ...world });
+  return vm.runInContext(`"use strict";\n${source}\n${old}\n({ ${[...NAMES, ...OLD].join(", ")} })`, context);
 }
 
 // Objects of another context have other prototypes; compared are their contents.

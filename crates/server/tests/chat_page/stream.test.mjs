@@ -6,11 +6,14 @@ const { EventLines, newAnswer, addEvent, readAnswer, ChatError, LONGEST_LINE, LO
 
 const chunk = (delta, finish = null) =>
   `data: ${JSON.stringify({ id: "chatcmpl-1", model: "m", choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
+const event = (content) => `data: ${JSON.stringify(content)}\n\n`;
 const WHOLE = [
   chunk({ role: "assistant" }), chunk({ reasoning_content: "Hm. " }),
-  ': hob TOOL_CALL_START {"tool":"calculator","arguments":"{\\"expression\\":\\"17 * 23\\"}"}\n\n',
-  ': hob TOOL_CALL_END {"tool":"calculator","success":true,"latency":0.002}\n\n',
-  chunk({ content: "Grüße, " }), chunk({ content: "世界 👋" }), chunk({}, "stop"), "data: [DONE]\n\n",
+  event({ choices: [{ index: 0, delta: {}, finish_reason: null }], step: { id: "c1", tool: "calculator", arguments: '{"expression":"17 * 23"}' } }),
+  event({ choices: [{ index: 0, delta: {}, finish_reason: null }], step: { id: "c1", tool: "calculator", result: "391", success: true } }),
+  chunk({ content: "Grüße, " }), chunk({ content: "世界 👋" }), chunk({}, "stop"),
+  event({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 2 }, sources: [{ document: "/a.md", passage: "p", score: 0.5 }] }),
+  "data: [DONE]\n\n",
 ].join("");
 
 function bodyOf(pieces) {
@@ -27,27 +30,34 @@ async function read(bytes, size = bytes.length) {
   const pieces = [];
   for (let at = 0; at < bytes.length; at += size) pieces.push(bytes.slice(at, at + size));
   await readAnswer(bodyOf(pieces), message, () => {});
+  // How long it took depends on the machine.
+  if (message.usage) message.usage.seconds = 0;
   return plain(message);
 }
 const bytesOf = (text) => new TextEncoder().encode(text);
 const isChatError = (words) => (error) => error instanceof ChatError && error.kind === "broken" && words.test(error.message);
 
-test("a whole answer has its words, its thoughts, its steps and its model", async () => {
+test("a whole answer has its words, its thoughts, its steps, its sources and its tokens", async () => {
   assert.deepEqual(await read(bytesOf(WHOLE)), {
-    role: "assistant",
-    id: "chatcmpl-1",
-    content: "Grüße, 世界 👋",
-    thoughts: "Hm. ",
-    steps: [{ tool: "calculator", input: '{"expression":"17 * 23"}', ended: "good", seconds: 0.002 }],
+    text: "Grüße, 世界 👋",
+    reasoning: "Hm. ",
     model: "m",
+    sources: [{ document: "/a.md", passage: "p", score: 0.5 }],
+    steps: [{ id: "c1", tool: "calculator", arguments: '{"expression":"17 * 23"}', result: "391", success: true }],
+    usage: { prompt_tokens: 3, completion_tokens: 2, seconds: 0 },
+    ending: "running",
+    error: "",
+    completion: "chatcmpl-1",
     why: "",
     warnings: [],
     finish: "stop",
-    state: "running",
-    trouble: "",
-    rating: "",
-    alive: 0,
   });
+});
+
+test("two steps with one id end in their order, and a step without an end has no result", async () => {
+  const step = (content) => event({ choices: [], step: { id: "c", tool: "t", ...content } });
+  const { steps } = await read(bytesOf(step({ arguments: { a: 1 } }) + step({ arguments: "b" }) + step({ result: "1", success: false }) + WHOLE));
+  assert.deepEqual(steps.slice(0, 2).map(({ arguments: input, result, success }) => [input, result, success]), [['{"a":1}', "1", false], ["b", "", null]]);
 });
 
 test("however packets split it, the answer is the same", async () => {
@@ -74,8 +84,8 @@ test("an error in the stream is shown in its own words, and nothing behind it co
 
 test("what cannot be read is broken, and what is not ours is passed over", async () => {
   await assert.rejects(read(bytesOf('data: {"choices":\n\ndata: [DONE]\n\n')), isChatError(/cannot be read/));
-  const odd = ': ping\n\n: hob TOOL_CALL_START {nonsense\n\nid: 7\nretry: 10\n\ndata: null\n\ndata: {"choices":[]}\n\n';
-  assert.equal((await read(bytesOf(odd + WHOLE))).content, "Grüße, 世界 👋");
+  const odd = ': ping\n\n: hob WARNING {nonsense\n\nid: 7\nretry: 10\n\ndata: null\n\ndata: {"choices":[]}\n\n';
+  assert.equal((await read(bytesOf(odd + WHOLE))).text, "Grüße, 世界 👋");
 });
 
 test("what there is to know of an answer comes in its head or on the way", async () => {

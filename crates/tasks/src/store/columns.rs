@@ -1,12 +1,11 @@
 //! Tasks as columns, the same in every database. Knows no SQL.
 
-use std::error::Error;
 use std::time::Duration;
 
 use hob_core::{Permit, Reach};
+use hob_db::UnreadableColumn;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use thiserror::Error;
 
 use crate::claim_plan::RunCause;
 use crate::schedule::{Schedule, ScheduleSpec, ScheduleType, parse_zone};
@@ -15,22 +14,10 @@ use crate::types::{TaskId, TaskStatus};
 
 /// The columns of [`TaskColumns`], in their order.
 pub(super) const TASK_COLUMNS: &str = "id, prompt, schedule_type, schedule_value, timezone, agent, tools, permit, channel, \
-    conversation, retries, timeout_us, missed, metadata, status, next_run, last_run, created_at";
+    conversation, retries, timeout_us, missed, metadata, status, next_run, last_run, created_at, model";
 
 pub(super) const RUN_COLUMNS: &str =
     "id, task_id, slot, attempt, started_at, finished_at, outcome, result, error";
-
-/// A stored value that does not mean anything.
-#[derive(Debug, Error)]
-#[error("the column '{column}' cannot be read: {source}")]
-pub(super) struct UnreadableColumn {
-    pub(super) column: &'static str,
-    source: Box<dyn Error + Send + Sync>,
-}
-
-fn unreadable(column: &'static str, source: impl Into<Box<dyn Error + Send + Sync>>) -> UnreadableColumn {
-    UnreadableColumn { column, source: source.into() }
-}
 
 /// A task as it is stored. Times are microseconds.
 pub(super) struct TaskColumns {
@@ -52,6 +39,7 @@ pub(super) struct TaskColumns {
     pub(super) next_run: Option<i64>,
     pub(super) last_run: Option<i64>,
     pub(super) created_at: i64,
+    pub(super) model: Option<String>,
 }
 
 impl TaskColumns {
@@ -75,15 +63,16 @@ impl TaskColumns {
             next_run: task.next_run.map(Timestamp::as_microsecond),
             last_run: task.last_run.map(Timestamp::as_microsecond),
             created_at: task.created_at.as_microsecond(),
+            model: task.model.clone(),
         }
     }
 
     pub(super) fn read(self) -> Result<Task, UnreadableColumn> {
-        let zone = parse_zone(&self.timezone).map_err(|error| unreadable("timezone", error))?;
-        let kind =
-            ScheduleType::parse(&self.schedule_type).map_err(|error| unreadable("schedule_type", error))?;
+        let zone = parse_zone(&self.timezone).map_err(|error| UnreadableColumn::new("timezone", error))?;
+        let kind = ScheduleType::parse(&self.schedule_type)
+            .map_err(|error| UnreadableColumn::new("schedule_type", error))?;
         let spec = ScheduleSpec::parse(kind, &self.schedule_value, &zone)
-            .map_err(|error| unreadable("schedule_value", error))?;
+            .map_err(|error| UnreadableColumn::new("schedule_value", error))?;
         let created_at = moment("created_at", self.created_at)?;
         let conversation = self.conversation;
         Ok(Task {
@@ -91,6 +80,7 @@ impl TaskColumns {
             prompt: self.prompt,
             schedule: Schedule { spec, zone, anchor: created_at },
             agent: self.agent,
+            model: self.model,
             tools: self.tools.map(|tools| from_json("tools", &tools)).transpose()?,
             permit: read_permit(&self.permit)?,
             deliver_to: self.channel.map(|channel| DeliverTo { channel, conversation }),
@@ -98,9 +88,10 @@ impl TaskColumns {
                 retries: number("retries", self.retries)?,
                 timeout: Duration::from_micros(self.timeout_us.unsigned_abs()),
             },
-            missed: Missed::parse(&self.missed).map_err(|error| unreadable("missed", error))?,
+            missed: Missed::parse(&self.missed).map_err(|error| UnreadableColumn::new("missed", error))?,
             metadata: from_json("metadata", &self.metadata)?,
-            status: TaskStatus::parse(&self.status).map_err(|error| unreadable("status", error))?,
+            status: TaskStatus::parse(&self.status)
+                .map_err(|error| UnreadableColumn::new("status", error))?,
             next_run: optional_moment("next_run", self.next_run)?,
             last_run: optional_moment("last_run", self.last_run)?,
             created_at,
@@ -109,11 +100,11 @@ impl TaskColumns {
 }
 
 pub(super) fn task_id(column: &'static str, id: &str) -> Result<TaskId, UnreadableColumn> {
-    TaskId::parse(id).map_err(|error| unreadable(column, error))
+    TaskId::parse(id).map_err(|error| UnreadableColumn::new(column, error))
 }
 
 pub(super) fn moment(column: &'static str, microseconds: i64) -> Result<Timestamp, UnreadableColumn> {
-    Timestamp::from_microsecond(microseconds).map_err(|error| unreadable(column, error))
+    Timestamp::from_microsecond(microseconds).map_err(|error| UnreadableColumn::new(column, error))
 }
 
 pub(super) fn optional_moment(
@@ -124,7 +115,7 @@ pub(super) fn optional_moment(
 }
 
 pub(super) fn number(column: &'static str, value: i64) -> Result<u32, UnreadableColumn> {
-    u32::try_from(value).map_err(|error| unreadable(column, error))
+    u32::try_from(value).map_err(|error| UnreadableColumn::new(column, error))
 }
 
 /// Only scheduled runs are retried, so an unknown value counts as manual.
@@ -140,7 +131,7 @@ fn from_json<T: serde::de::DeserializeOwned>(
     column: &'static str,
     text: &str,
 ) -> Result<T, UnreadableColumn> {
-    serde_json::from_str(text).map_err(|error| unreadable(column, error))
+    serde_json::from_str(text).map_err(|error| UnreadableColumn::new(column, error))
 }
 
 fn write_permit(permit: &Permit) -> String {
@@ -156,9 +147,10 @@ fn write_permit(permit: &Permit) -> String {
 fn read_permit(text: &str) -> Result<Permit, UnreadableColumn> {
     let permit: Value = from_json("permit", text)?;
     let most = permit["most"].as_str().and_then(Reach::parse);
-    let most = most.ok_or_else(|| unreadable("permit", "no reach"))?;
-    let names =
-        |value: &Value| serde_json::from_value(value.clone()).map_err(|error| unreadable("permit", error));
+    let most = most.ok_or_else(|| UnreadableColumn::new("permit", "no reach"))?;
+    let names = |value: &Value| {
+        serde_json::from_value(value.clone()).map_err(|error| UnreadableColumn::new("permit", error))
+    };
     let only = match &permit["only"] {
         Value::Null => None,
         only => Some(names(only)?),

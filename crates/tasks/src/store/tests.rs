@@ -147,6 +147,7 @@ fn a_task_is_read_as_it_was_saved(new: NewStore) {
     let full = NewTask {
         timezone: Some(zone),
         agent: "react".into(),
+        model: Some("qwen3:8b".into()),
         tools: Some(vec!["calculator".into(), "web_fetch".into()]),
         deliver_to: Some(DeliverTo { channel: "telegram".into(), conversation: Some("7".into()) }),
         limits: TaskLimits { retries: 3, timeout: Duration::from_millis(1500) },

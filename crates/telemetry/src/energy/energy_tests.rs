@@ -250,6 +250,7 @@ async fn an_answer_is_recorded_with_its_energy() {
         trace_parent: None,
         key: None,
         end_user: None,
+        details: Default::default(),
         tally: None,
     };
     let engine = RecordedEngine::new(Arc::new(engine), context);

@@ -40,7 +40,9 @@ pub const COPY_TABLES: &[CopyTable] = &[
                     call.value ->> 5 AS completion_tokens, call.value ->> 6 AS estimated, call.value ->> 7 AS latency_us,
                     call.value ->> 8 AS outcome, call.value ->> 9 AS first_token_us, call.value ->> 10 AS finish_reason,
                     call.value ->> 11 AS cached_tokens, call.value ->> 12 AS cost_pico, call.value ->> 13 AS energy_uj,
-                    call.value ->> 14 AS error, series.key, call.value ->> 15 AS end_user
+                    call.value ->> 14 AS error, series.key, call.value ->> 15 AS end_user,
+                    call.value ->> 16 AS request_id, call.value ->> 17 AS route, call.value ->> 18 AS host,
+                    call.value ->> 19 AS queue_us
                 FROM telemetry_page AS page CROSS JOIN json_each(page.inferences) AS call
                     CROSS JOIN telemetry_series AS series ON series.id = call.value ->> 1)",
             key: &["page", "place"],
@@ -53,7 +55,8 @@ pub const COPY_TABLES: &[CopyTable] = &[
                         started, started / 86400000000 AS day, copied.rowid AS place,
                         json_array(
                             started, series.id, run, streamed, prompt_tokens, completion_tokens, estimated, latency_us, outcome,
-                            first_token_us, finish_reason, cached_tokens, cost_pico, energy_uj, error, end_user
+                            first_token_us, finish_reason, cached_tokens, cost_pico, energy_uj, error, end_user, request_id,
+                            route, host, queue_us
                         ) AS inference
                     FROM copied JOIN telemetry_series AS series USING (engine, model, agent, source, key)
                 )
@@ -75,7 +78,7 @@ mod tests {
     use hob_testkit::PostgresServer;
 
     use super::*;
-    use crate::inference::{Energy, Inference, InferenceEnd};
+    use crate::inference::{CallDetails, Energy, Inference, InferenceEnd};
     use crate::savings::Prices;
     use crate::store::tests::{DAY, connect, inference, noon, rows};
     use crate::store::{MIGRATIONS, PostgresTelemetryStore, SqliteTelemetryStore, TelemetryStore};
@@ -107,6 +110,12 @@ mod tests {
             energy: number.is_multiple_of(7).then(|| Energy::from_microjoules(number.into())),
             first_token: None,
             ending,
+            details: CallDetails {
+                request_id: number.is_multiple_of(3).then(|| format!("req-{number}").into()),
+                route: number.is_multiple_of(3).then_some("/v1/messages"),
+                host: number.is_multiple_of(9).then(|| "http://10.0.0.1:8000".into()),
+                queued: number.is_multiple_of(11).then_some(Duration::from_micros(7)),
+            },
             ..inference()
         };
         (0..3_000)

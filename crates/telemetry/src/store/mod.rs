@@ -1,5 +1,7 @@
 //! Stores calls, and reads them for reports. Every call blocks.
 
+#[cfg(test)]
+mod call_page_tests;
 mod copy;
 pub(crate) mod postgres;
 #[cfg(test)]
@@ -16,6 +18,7 @@ use std::time::SystemTime;
 use hob_core::{Moment, RequestSource, UtcDay};
 use hob_db::{DatabaseError, Storage};
 
+use crate::call_page::{CallPage, CallQuery};
 use crate::call_record::CallRecord;
 use crate::figures::{AgentFigures, CallOverview, DayFigures, EngineFigures, KeyFigures, ModelFigures};
 use crate::inference::Inference;
@@ -56,6 +59,9 @@ pub trait TelemetryStore: Send + Sync {
 
     /// The last `most` calls, newest first.
     fn recent(&self, most: usize) -> Result<Vec<CallRecord>, DatabaseError>;
+
+    /// The newest calls that match, and where the next page begins.
+    fn call_page(&self, query: &CallQuery) -> Result<CallPage, DatabaseError>;
 
     /// The last call of a run since a moment.
     fn find_run(&self, run: &str, since: Moment) -> Result<Option<CallRecord>, DatabaseError>;

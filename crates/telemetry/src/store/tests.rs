@@ -14,7 +14,7 @@ use super::*;
 use crate::call_record::CallRecord;
 use crate::export::CallExport;
 use crate::figures::CallFigures;
-use crate::inference::{Energy, Inference, InferenceEnd};
+use crate::inference::{CallDetails, Energy, Inference, InferenceEnd};
 use crate::savings::{Price, Prices, Savings, savings};
 use crate::timings::LatencySummary;
 
@@ -36,6 +36,7 @@ pub(crate) fn inference() -> Inference {
         agent: None,
         key: None,
         end_user: None,
+        details: Default::default(),
         streamed: true,
         usage: Usage {
             prompt_tokens: 100,
@@ -170,6 +171,12 @@ fn a_row_has_all_values_of_a_call(new: NewStore) {
         engine: "cloud".to_owned(),
         model: "gpt-5.2-2025-12-11".to_owned(),
         energy: Some(Energy::from_microjoules(12_500_000)),
+        details: CallDetails {
+            request_id: Some("req-1".into()),
+            route: Some("/v1/messages"),
+            queued: Some(Duration::from_millis(3)),
+            host: Some("http://10.0.0.7:8000".into()),
+        },
         ..inference()
     };
     let row = TestStore::with(new, &[agents_turn]).recent(5).expect("readable").remove(0);
@@ -195,7 +202,11 @@ fn a_row_has_all_values_of_a_call(new: NewStore) {
       "finish_reason": "stop",
       "error": null,
       "cost": 0.000875,
-      "energy_joules": 12.5
+      "energy_joules": 12.5,
+      "request_id": "req-1",
+      "route": "/v1/messages",
+      "host": "http://10.0.0.7:8000",
+      "queue_seconds": 0.003
     }
     "#);
 }

@@ -1,5 +1,6 @@
 //! The processes that are measured: how they are started, and what they have used.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
@@ -15,6 +16,8 @@ const WAIT_LIMIT: Duration = Duration::from_secs(120);
 pub enum Kind {
     StandIn,
     Nginx(PathBuf),
+    /// nginx in front of several gateways, at these ports.
+    Balancer(PathBuf, Vec<u16>),
     Hob {
         binary: PathBuf,
         agent: &'static str,
@@ -65,11 +68,12 @@ impl Gateway {
             }
             Kind::Nginx(binary) => {
                 let port = free_port();
-                let file = home.join("nginx.conf");
-                fs::write(&file, nginx_conf(port, engine)).expect("written");
-                let mut command = Command::new(binary);
-                command.arg("-p").arg(home).arg("-c").arg(file).args(["-e", "stderr"]);
-                ("nginx".to_owned(), port, command)
+                ("nginx".to_owned(), port, nginx(binary, home, &nginx_conf(port, &[engine])))
+            }
+            Kind::Balancer(binary, gateways) => {
+                let port = free_port();
+                let name = format!("nginx before {}", gateways.len());
+                (name, port, nginx(binary, home, &nginx_conf(port, gateways)))
             }
             Kind::Hob { binary, agent, watch, database_url } => {
                 let port = free_port();
@@ -135,9 +139,9 @@ impl Gateway {
         self.directory.path()
     }
 
-    /// Processor time that it and its children have used so far, without that of threads that have ended.
-    pub fn used(&self) -> Duration {
-        self.family().iter().flat_map(|pid| run_times(*pid)).sum()
+    /// Processor time that each thread of it and of its children has used so far.
+    pub fn thread_times(&self) -> ThreadTimes {
+        ThreadTimes(self.family().iter().flat_map(|pid| run_times(*pid)).collect())
     }
 
     /// Memory that it and its children have now, in MB.
@@ -160,6 +164,20 @@ impl Gateway {
     }
 }
 
+/// How long threads have run, by their ids.
+pub struct ThreadTimes(HashMap<u32, Duration>);
+
+impl ThreadTimes {
+    /// What was used since `before`. A thread that has ended since then counts nothing: a plain difference of sums would subtract all that
+    /// it ever used.
+    pub fn since(&self, before: &ThreadTimes) -> Duration {
+        let used = |(thread, now): (&u32, &Duration)| {
+            now.saturating_sub(before.0.get(thread).copied().unwrap_or_default())
+        };
+        self.0.iter().map(used).sum()
+    }
+}
+
 impl Drop for Gateway {
     fn drop(&mut self) {
         // The parents first: nginx would start a new process for one that has ended.
@@ -176,11 +194,12 @@ fn free_port() -> u16 {
 
 /// How long each thread of a process has run. The usual counters of a process have steps of 10 ms, which is as much as a hundred
 /// streams cost.
-fn run_times(pid: u32) -> Vec<Duration> {
+fn run_times(pid: u32) -> Vec<(u32, Duration)> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let run_time = |thread: fs::DirEntry| {
         let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        Some(Duration::from_nanos(text.split_whitespace().next()?.parse().ok()?))
+        let nanoseconds = text.split_whitespace().next()?.parse().ok()?;
+        Some((thread.file_name().to_str()?.parse().ok()?, Duration::from_nanos(nanoseconds)))
     };
     threads.filter_map(run_time).collect()
 }
@@ -190,15 +209,24 @@ fn resident_kb(pid: u32) -> Option<u64> {
     status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse().ok())
 }
 
+fn nginx(binary: &Path, home: &Path, conf: &str) -> Command {
+    let file = home.join("nginx.conf");
+    fs::write(&file, conf).expect("written");
+    let mut command = Command::new(binary);
+    command.arg("-p").arg(home).arg("-c").arg(file).args(["-e", "stderr"]);
+    command
+}
+
 /// A proxy that does nothing but pass on.
-fn nginx_conf(port: u16, engine: u16) -> String {
+fn nginx_conf(port: u16, targets: &[u16]) -> String {
+    let servers: String = targets.iter().map(|target| format!("server 127.0.0.1:{target}; ")).collect();
     format!(
         "daemon off; worker_processes 2; pid nginx.pid; error_log stderr crit;
         events {{ worker_connections 4096; }}
         http {{
             access_log off;
             client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
-            upstream engine {{ server 127.0.0.1:{engine}; keepalive 512; }}
+            upstream engine {{ {servers}keepalive 512; }}
             keepalive_requests 1000000000;
             server {{
                 listen 127.0.0.1:{port};

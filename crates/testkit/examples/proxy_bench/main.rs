@@ -7,6 +7,8 @@
 //! `proxy_bench apis --hob PATH --api NAME|all` compares the cost of other APIs with that of chat completions; `./dev bench proxy --api NAME` calls it.
 //! `proxy_bench keys --hob PATH` compares the cost with a named key that has limits to that without keys; `./dev bench proxy --keys` calls it.
 //! `proxy_bench databases --hob PATH [--url URL]` compares the cost with PostgreSQL to that with SQLite; `./dev bench database cost` calls it.
+//! `proxy_bench replicas --hob PATH --nginx PATH [--url URL]` compares three Hobs on one PostgreSQL to one of them; `./dev bench database
+//! replicas` calls it.
 //! The engine is a stand-in that answers at once, so all that is measured is the way. Everything runs on this machine, one
 //! gateway at a time; a number counts as a ratio to nginx's in the same run.
 
@@ -18,6 +20,7 @@ mod databases;
 mod gateway;
 mod keys;
 mod load;
+mod replicas;
 mod report;
 mod reports;
 mod stand_in;
@@ -42,7 +45,7 @@ pub struct Options {
     json: Option<PathBuf>,
     /// A database for `reports`.
     record: PathBuf,
-    /// A database for `databases`.
+    /// A database for `databases` and `replicas`.
     database_url: Option<String>,
     /// For `apis`: those to compare with chat completions.
     apis: Vec<Api>,
@@ -61,6 +64,7 @@ fn main() {
         Some((first, rest)) if first == "apis" => runtime().block_on(apis::measure(&parse(rest))),
         Some((first, rest)) if first == "keys" => runtime().block_on(keys::measure(&parse(rest))),
         Some((first, rest)) if first == "databases" => runtime().block_on(databases::measure(&parse(rest))),
+        Some((first, rest)) if first == "replicas" => runtime().block_on(replicas::measure(&parse(rest))),
         Some((first, rest)) if first == "reports" => runtime().block_on(reports::measure(&parse(rest))),
         _ => runtime().block_on(measure(&parse(&arguments))),
     }

@@ -62,9 +62,9 @@ impl Measured {
 
 /// The load, and the processor time of a request in microseconds.
 pub async fn with_cpu(gateway: &Gateway, api: Api, ask: Ask, time: Duration) -> (Outcome, f64) {
-    let before = gateway.used();
+    let before = gateway.thread_times();
     let outcome = load(gateway, api, ask, 32, time).await;
-    let used = gateway.used().saturating_sub(before);
+    let used = gateway.thread_times().since(&before);
     let each = used.as_secs_f64() * 1e6 / outcome.requests as f64;
     (outcome, each)
 }

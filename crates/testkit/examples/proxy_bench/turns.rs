@@ -12,12 +12,19 @@ use crate::stand_in::TOKENS;
 /// How often each is asked.
 const ROUNDS: usize = 9;
 
+/// The least time for the first requests, which open connections, start threads and fill caches.
+const LEAST_WARM_UP: Duration = Duration::from_secs(1);
+
 /// Microseconds of processor time of a request, for each gateway and API.
 pub async fn in_turns(asked: &[(&Gateway, Api)], ask: Ask, time: Duration) -> Vec<f64> {
+    rounds(asked, ask, time).await.into_iter().map(|each| middle(&each)).collect()
+}
+
+/// The same for each round.
+pub async fn rounds(asked: &[(&Gateway, Api)], ask: Ask, time: Duration) -> Vec<Vec<f64>> {
     let mut rounds = vec![Vec::new(); asked.len()];
     for (gateway, api) in asked {
-        // The first requests open connections and fill caches.
-        load(gateway, *api, ask, 32, time / 5).await;
+        load(gateway, *api, ask, 32, (time / 5).max(LEAST_WARM_UP)).await;
     }
     for round in 0..ROUNDS {
         // Another one is the first in each round.
@@ -27,11 +34,38 @@ pub async fn in_turns(asked: &[(&Gateway, Api)], ask: Ask, time: Duration) -> Ve
             rounds[turn].push(with_cpu(gateway, api, ask, time).await.1);
         }
     }
-    let middle = |mut each: Vec<f64>| {
-        each.sort_unstable_by(f64::total_cmp);
-        each[each.len() / 2]
-    };
-    rounds.into_iter().map(middle).collect()
+    rounds
+}
+
+pub fn middle(each: &[f64]) -> f64 {
+    quantile(each, 0.5)
+}
+
+fn quantile(each: &[f64], share: f64) -> f64 {
+    let mut sorted = each.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let last = sorted.len().saturating_sub(1);
+    sorted.get((last as f64 * share).round() as usize).copied().unwrap_or(f64::NAN)
+}
+
+/// How many times as much one takes as another. Compared within each round, so that what the machine does in a round falls on both.
+pub struct Ratio {
+    /// The middle of the rounds.
+    pub middle: f64,
+    /// Half of the rounds lie between these.
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Ratio {
+    pub fn of(each: &[f64], base: &[f64]) -> Self {
+        let ratios: Vec<f64> = each.iter().zip(base).map(|(each, base)| each / base).collect();
+        Ratio { middle: middle(&ratios), low: quantile(&ratios, 0.25), high: quantile(&ratios, 0.75) }
+    }
+
+    pub fn spread(&self) -> f64 {
+        self.high - self.low
+    }
 }
 
 /// Compares nginx, Hob and the peers.

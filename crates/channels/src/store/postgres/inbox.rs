@@ -3,13 +3,13 @@
 use std::time::SystemTime;
 
 use hob_core::Moment;
-use hob_db::postgres::{PostgresTransaction, QueryError, SqlText};
+use hob_db::postgres::{PostgresTransaction, QueryError, SERVER_CLOCK, SqlText};
 
 use crate::store::{MAX_REMEMBERED, UnsettledMessage};
 
 pub(super) fn take(
     transaction: &mut PostgresTransaction<'_>,
-    identity: Option<&str>,
+    identity: &str,
     message: &str,
     now: SystemTime,
 ) -> Result<Option<i64>, QueryError> {
@@ -18,12 +18,47 @@ pub(super) fn take(
         "INSERT INTO channel_inbox (identity, message, received)
          SELECT $1::text, $2::text, $3::bigint WHERE NOT EXISTS (SELECT 1 FROM channel_inbox WHERE identity = $1)
          ON CONFLICT (identity) DO NOTHING RETURNING id",
-        &[&identity.map(SqlText), &SqlText(message), &Moment::of(now).microseconds()],
+        &[&SqlText(identity), &SqlText(message), &Moment::of(now).microseconds()],
     )?;
     let Some(row) = row else { return Ok(None) };
     let id: i64 = row.try_get(0)?;
     transaction.execute("DELETE FROM channel_inbox WHERE id <= $1", &[&(id - MAX_REMEMBERED)])?;
     Ok(Some(id))
+}
+
+/// Takes a message again whose commit was not confirmed. Waits until the earlier transaction has ended. Returns the number of the
+/// message, unless another process has taken it.
+pub(super) fn take_again(
+    transaction: &mut PostgresTransaction<'_>,
+    earlier: i64,
+    identity: &str,
+    message: &str,
+    now: SystemTime,
+) -> Result<Option<i64>, QueryError> {
+    if let Some(id) = take(transaction, identity, message, now)? {
+        return Ok(Some(id));
+    }
+    let sql = "SELECT id FROM channel_inbox WHERE id = $1 AND identity = $2";
+    let row = transaction.query_opt(sql, &[&earlier, &SqlText(identity)])?;
+    Ok(row.map(|row| row.try_get(0)).transpose()?)
+}
+
+/// Settles a message whose commit was not confirmed. One that is not there is added as settled, so that it stays known. Returns as
+/// `settle` does, and `None` too if another process has taken the message.
+pub(super) fn settle_unconfirmed(
+    transaction: &mut PostgresTransaction<'_>,
+    id: i64,
+    identity: &str,
+) -> Result<Option<String>, QueryError> {
+    let sql = format!(
+        "INSERT INTO channel_inbox AS inbox (id, identity, message, received)
+         VALUES ($1, $2, NULL, {SERVER_CLOCK})
+         ON CONFLICT (identity) DO UPDATE SET message = NULL
+            WHERE inbox.id = excluded.id AND inbox.message IS NOT NULL
+         RETURNING pg_current_xact_id()::text"
+    );
+    let settled = transaction.query_opt(&sql, &[&id, &SqlText(identity)])?;
+    Ok(settled.map(|row| row.try_get(0)).transpose()?)
 }
 
 /// Returns the number of this transaction if it settles the message; `None` if that was done already.

@@ -13,8 +13,8 @@ use hob_db::{ChangeWatch, DatabaseError, Durability};
 use parking_lot::Mutex;
 
 use super::{
-    ChannelStore, Exchange, HistoryLine, LeaseClaim, LeaseOutcome, NewRequest, RequestState,
-    SharedChannelStore, TakenRequest, ThreadKey, UnsettledMessage,
+    ChannelStore, Exchange, HistoryLine, LeaseClaim, LeaseOutcome, MAX_RECENT, NewRequest, RecentLine,
+    RequestState, SENT_TO, SharedChannelStore, TakenRequest, ThreadKey, UnsettledMessage,
 };
 
 /// The migrations of the tables of channels in PostgreSQL.
@@ -30,14 +30,24 @@ pub struct PostgresChannelStore {
     /// Messages whose settlement failed, with the numbers of its transactions: if the connection broke during the commit, this process
     /// has settled the message, not another one.
     unconfirmed: Arc<Mutex<HashMap<i64, String>>>,
+    /// The identities of messages that this process has, although the commit that saves them was not confirmed, by number.
+    unconfirmed_takes: Arc<Mutex<HashMap<i64, String>>>,
 }
 
-/// The most of them. Those of messages that were not tried again stay.
+/// The most of each. Those of messages that were not tried again stay.
 const MAX_UNCONFIRMED: usize = 1_000;
+
+fn keep_unconfirmed(unconfirmed: &Mutex<HashMap<i64, String>>, id: i64, text: String) {
+    let mut unconfirmed = unconfirmed.lock();
+    if unconfirmed.len() >= MAX_UNCONFIRMED {
+        unconfirmed.clear();
+    }
+    unconfirmed.insert(id, text);
+}
 
 impl PostgresChannelStore {
     pub fn new(database: PostgresDatabase) -> Self {
-        PostgresChannelStore { database, unconfirmed: Arc::default() }
+        PostgresChannelStore { database, unconfirmed: Arc::default(), unconfirmed_takes: Arc::default() }
     }
 }
 
@@ -48,25 +58,47 @@ impl ChannelStore for PostgresChannelStore {
         message: &str,
         now: SystemTime,
     ) -> Result<Option<i64>, DatabaseError> {
-        self.database.write(|transaction| inbox::take(transaction, identity, message, now))
+        // A message that its channel gives nothing to be known by gets an identity of its own, so that it is found if the commit is
+        // not confirmed.
+        let identity = identity.map_or_else(|| format!("hob-{:032x}", fastrand::u128(..)), str::to_owned);
+        if self.unconfirmed_takes.lock().values().any(|known| *known == identity) {
+            return Ok(None);
+        }
+        let mut number = None;
+        let taken = self.database.write(|transaction| {
+            number = inbox::take(transaction, &identity, message, now)?;
+            Ok(number)
+        });
+        let (Err(_), Some(id)) = (&taken, number) else { return taken };
+        // Often only the connection broke. Then a second look says whether the message was saved.
+        let again =
+            self.database.write(|transaction| inbox::take_again(transaction, id, &identity, message, now));
+        if let Err(error) = &again {
+            tracing::warn!(%error, "a message may not be saved; then it is lost if Hob stops before it is answered");
+            keep_unconfirmed(&self.unconfirmed_takes, id, identity);
+            return Ok(Some(id));
+        }
+        again
     }
 
     fn settle(&self, id: i64) -> Result<bool, DatabaseError> {
         let earlier = self.unconfirmed.lock().remove(&id);
+        let taken = self.unconfirmed_takes.lock().get(&id).cloned();
         let mut number = None;
         let settled = self.database.write(|transaction| {
-            number = inbox::settle(transaction, id)?;
+            number = match &taken {
+                Some(identity) => inbox::settle_unconfirmed(transaction, id, identity)?,
+                None => inbox::settle(transaction, id)?,
+            };
             match (&number, &earlier) {
                 (None, Some(earlier)) => Ok(transaction.end_of(earlier)? == TransactionEnd::Committed),
                 (number, _) => Ok(number.is_some()),
             }
         });
-        if let (Err(_), Some(number)) = (&settled, number.or(earlier)) {
-            let mut unconfirmed = self.unconfirmed.lock();
-            if unconfirmed.len() >= MAX_UNCONFIRMED {
-                unconfirmed.clear();
-            }
-            unconfirmed.insert(id, number);
+        match (&settled, number.or(earlier)) {
+            (Ok(_), _) => drop(self.unconfirmed_takes.lock().remove(&id)),
+            (Err(_), Some(number)) => keep_unconfirmed(&self.unconfirmed, id, number),
+            (Err(_), None) => {}
         }
         settled
     }
@@ -76,6 +108,8 @@ impl ChannelStore for PostgresChannelStore {
     }
 
     fn unsettled(&self) -> Result<Vec<UnsettledMessage>, DatabaseError> {
+        // Asked for when the queue of a channel is empty: messages that were saved are in the list, and the others come again.
+        self.unconfirmed_takes.lock().clear();
         self.database.read(inbox::unsettled)
     }
 
@@ -90,6 +124,17 @@ impl ChannelStore for PostgresChannelStore {
         now: SystemTime,
     ) -> Result<(), DatabaseError> {
         self.database.write(|transaction| history::add_exchange(transaction, thread, exchange, now))
+    }
+
+    fn note_sent(&self, thread: ThreadKey<'_>, content: &str, now: SystemTime) -> Result<(), DatabaseError> {
+        let conversation = format!("{SENT_TO}{}", thread.conversation);
+        let thread = ThreadKey { conversation: &conversation, ..thread };
+        self.database.write(|transaction| history::add_sent(transaction, thread, content, now))
+    }
+
+    fn recent(&self, most: usize) -> Result<Vec<RecentLine>, DatabaseError> {
+        let lines = self.database.read(|transaction| history::recent(transaction, most.min(MAX_RECENT)))?;
+        Ok(lines.into_iter().map(RecentLine::shown).collect())
     }
 }
 
@@ -135,9 +180,80 @@ impl SharedChannelStore for PostgresChannelStore {
 
 #[cfg(test)]
 mod tests {
-    use hob_testkit::PostgresServer;
+    use hob_testkit::{CommitLoss, CommitProxy, PostgresServer, TestDatabase};
 
     use super::*;
+
+    /// A store whose commits can be lost, and another process.
+    fn behind_a_proxy() -> (PostgresChannelStore, PostgresChannelStore, CommitProxy, TestDatabase) {
+        let created = PostgresServer::shared().create_database();
+        let proxy = CommitProxy::start(&created);
+        let open = |url: String| {
+            let options = url.parse().expect("a URL");
+            PostgresChannelStore::new(PostgresDatabase::new(options, &[POSTGRES_MIGRATIONS]).expect("opened"))
+        };
+        let (store, other) = (open(proxy.url()), open(created.url()));
+        store.unsettled().expect("migrated");
+        (store, other, proxy, created)
+    }
+
+    fn take(store: &PostgresChannelStore, identity: Option<&str>) -> Option<i64> {
+        store.take(identity, "hello", SystemTime::UNIX_EPOCH).expect("taken")
+    }
+
+    #[test]
+    fn a_message_is_taken_once_although_the_connection_breaks_during_the_commit() {
+        for loss in [CommitLoss::Unconfirmed, CommitLoss::Unsent] {
+            for identity in [Some("a"), None] {
+                let (store, other, proxy, _created) = behind_a_proxy();
+                proxy.lose_next(loss);
+                let id = take(&store, identity).expect("new");
+                let unsettled = other.unsettled().expect("read");
+                assert_eq!(unsettled, [UnsettledMessage { id, message: "hello".to_owned() }], "{loss:?}");
+                if identity.is_some() {
+                    assert_eq!((take(&other, identity), take(&store, identity)), (None, None));
+                }
+                assert!(store.settle(id).expect("settled"));
+                assert_eq!(other.unsettled().expect("read"), []);
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_that_was_taken_when_the_server_went_away_is_answered_once() {
+        for loss in [CommitLoss::Unconfirmed, CommitLoss::Unsent] {
+            for identity in [Some("a"), None] {
+                let (store, other, proxy, _created) = behind_a_proxy();
+                proxy.lose_next_and_go_away(loss);
+                let id = take(&store, identity).expect("new");
+                if identity.is_some() {
+                    assert_eq!(take(&store, identity), None, "it comes again");
+                }
+                assert!(store.settle(id).expect_err("it is away").is_temporary());
+                proxy.come_back();
+                assert!(store.settle(id).expect("settled"), "{loss:?} {identity:?}");
+                assert!(!store.settle(id).expect("asked"), "once");
+                // Its reply could not be sent, and is tried again.
+                store.reopen(id, "hello").expect("open again");
+                assert!(store.settle(id).expect("settled"));
+                assert_eq!(other.unsettled().expect("read"), []);
+                if identity.is_some() {
+                    assert_eq!(take(&other, identity), None, "it stays known");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_that_was_not_saved_and_that_another_process_took_is_left_to_that_process() {
+        let (store, other, proxy, _created) = behind_a_proxy();
+        proxy.lose_next_and_go_away(CommitLoss::Unsent);
+        let id = take(&store, Some("a")).expect("new");
+        let others = take(&other, Some("a")).expect("new");
+        proxy.come_back();
+        assert!(!store.settle(id).expect("asked"));
+        assert!(other.settle(others).expect("settled"));
+    }
 
     #[test]
     fn a_message_that_was_settled_when_the_connection_broke_is_still_answered_by_this_process() {

@@ -7,7 +7,9 @@ use std::time::SystemTime;
 
 use hob_db::{Database, DatabaseError, Migrations};
 
-use super::{ChannelStore, Exchange, HistoryLine, ThreadKey, UnsettledMessage};
+use super::{
+    ChannelStore, Exchange, HistoryLine, MAX_RECENT, RecentLine, SENT_TO, ThreadKey, UnsettledMessage,
+};
 
 /// The migrations of the tables of channels.
 pub const MIGRATIONS: Migrations = Migrations {
@@ -60,5 +62,16 @@ impl ChannelStore for SqliteChannelStore {
         now: SystemTime,
     ) -> Result<(), DatabaseError> {
         self.database.write(|transaction| history::add_exchange(transaction, thread, exchange, now))
+    }
+
+    fn note_sent(&self, thread: ThreadKey<'_>, content: &str, now: SystemTime) -> Result<(), DatabaseError> {
+        let conversation = format!("{SENT_TO}{}", thread.conversation);
+        let thread = ThreadKey { conversation: &conversation, ..thread };
+        self.database.write(|transaction| history::add_sent(transaction, thread, content, now))
+    }
+
+    fn recent(&self, most: usize) -> Result<Vec<RecentLine>, DatabaseError> {
+        let lines = self.database.read(|connection| history::recent(connection, most.min(MAX_RECENT)))?;
+        Ok(lines.into_iter().map(RecentLine::shown).collect())
     }
 }

@@ -1,30 +1,34 @@
 //! `hob ask`: one question, one answer.
 
 pub mod answer_output;
-pub mod complete_stream;
-mod pictures;
+mod answer_schema;
 pub mod question;
 
 use std::process::ExitCode;
 
 use anyhow::{Error, Result, anyhow, bail};
 use futures::StreamExt;
-use hob_app::{AnswerStream, App, AskService};
-use hob_config::{AgentName, Config};
+use hob_app::AppOptions;
+use hob_config::AgentName;
+use hob_conversations::{AttachmentKind, SavedAttachment, TurnEnding};
 use hob_core::model::{AUTO, DEFAULT_MODEL};
-use hob_core::{
-    AgentPreference, AgentStep, AnswerWarning, Answered, AskError, Caller, Content, Delta, FinishReason,
-    GenerateRequest, Message, ModelReason, Permit, Reach, RequestSource, Role, ToolChoice, random_id,
-};
-use hob_engines::selection::SelectionReason;
-use hob_memory::Passage;
+use hob_core::{FinishReason, MaxTokens, Temperature};
 use serde_json::{Map, Value, json};
 
 use self::answer_output::{AnswerOutput, ReasoningDisplay};
-use self::complete_stream::until_done;
-use crate::advice;
-use crate::args::{AgentChoice, AnsweringArgs, AskArgs};
-use crate::commands::open_app;
+use self::answer_schema::AnswerSchema;
+use crate::answers::question_files::{read_document, read_picture};
+use crate::answers::{
+    AnswerEvent, AnswerEvents, AnswerHead, AnswerProvider, AskQuestion, AskingCommand, UsedPassage,
+    WholeAnswer, explain_overflow,
+};
+use crate::args::{AgentChoice, AskArgs};
+use crate::commands::chat::command::Switch;
+use crate::commands::chat::saved_chats::SavedChats;
+use crate::commands::chat::session::{ChatEffect, ChatSession, ChatSettings};
+use crate::commands::open_app::ServerChoice;
+use crate::commands::{block_on, open_app};
+use crate::failure;
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::text::one_line;
@@ -33,7 +37,8 @@ use crate::settings;
 pub fn run(args: AskArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
     // Before anything listens for signals, so that Ctrl-C still ends a wait for stdin.
     let question = question::read(args.query.as_deref())?;
-    let question = pictures::with_pictures(question, &args.images)?;
+    let files = question_files(&args)?;
+    let schema = args.schema.as_deref().map(AnswerSchema::read).transpose()?;
     let mut config = settings::load()?;
     if let Some(model) = &args.answering.model {
         config.use_model(model);
@@ -42,261 +47,295 @@ pub fn run(args: AskArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
         config.intelligence.router = router;
         config.server.model = Some(AUTO.to_owned());
     }
-    if args.no_context {
-        config.memory.context = false;
+    let mut session = ChatSession::new(session_settings(&args));
+    let mut wishes = open_app::open_options(args.answering.engine, args.answering.offline.into());
+    let mut saved_chats = None;
+    if args.go_on {
+        let databases = settings::databases(&config)?;
+        saved_chats = Some(block_on(SavedChats::open_latest(databases.hob.clone(), &mut session))?);
+        wishes = AppOptions { databases: Some(databases), ..wishes };
     }
-    let caller = caller(&args);
-    let wishes = open_app::open_options(args.answering.engine, args.answering.offline.into());
-    open_app::with_app(&config, &wishes, async |app, signals| {
-        note_fallback(app, &config);
-        let asking = async {
-            let mut request = request(&app.system, &args, question).await?;
-            let passages = app.system.recall(&mut request, &caller).await;
-            if reasoning == ReasoningDisplay::Shown {
-                note_passages(&passages);
-            }
-            match (args.json, args.no_stream) {
-                (true, _) => print_json(&app.system, request, &caller, &passages).await,
-                (false, true) => print_whole(&app.system, request, &caller, reasoning).await,
-                (false, false) => print_stream(&app.system, request, &caller, reasoning).await,
-            }
+    let has_documents = files.iter().any(|file| file.kind == AttachmentKind::Text);
+    files.into_iter().for_each(|file| session.attach(file));
+    let ChatEffect::Ask(messages) = session.ask(question) else { bail!("the question is empty.") };
+    let question = AskQuestion {
+        messages,
+        // The documents are what the question is about.
+        uses_memory: !args.no_context && !has_documents,
+        schema: schema.as_ref().map(|schema| schema.value().clone()),
+        is_whole: args.json || args.no_stream || schema.is_some(),
+        ..asked(&args)
+    };
+    let printing = AnswerPrinting { json: args.json, has_agent: question.agent.is_some(), reasoning, schema };
+    let choice = ServerChoice { answering: &args.answering, router: args.router };
+    open_app::with_answers(&config, &choice, &wishes, async |source, signals| {
+        // Dropping the answer stops the engine's work on it.
+        let printed = tokio::select! {
+            printed = printing.print(source, question) => printed,
+            stop = signals.next() => return Ok(stop.exit_code()),
         };
-        // Dropping the request stops the engine's work on it.
-        tokio::select! {
-            outcome = asking => outcome.map(|()| ExitCode::SUCCESS),
-            stop = signals.next() => Ok(stop.exit_code()),
+        let Printed { text, model } =
+            printed.map_err(|error| explain_overflow(error, session.turns().len()))?;
+        let keep = session.answered(text, TurnEnding::Complete, model);
+        if let (Some(keep), Some(saved_chats)) = (keep, &saved_chats)
+            && let Err(error) = saved_chats.keep(keep).await
+        {
+            output::warning(format_args!("this turn was not saved: {}", failure::explain(&error)));
         }
+        Ok(ExitCode::SUCCESS)
     })
 }
 
-/// The local user, who may use all tools. Tools need an agent.
-fn caller(args: &AskArgs) -> Caller {
-    let AnsweringArgs { agent, tools, .. } = &args.answering;
-    let wants_tools = tools.is_some() || args.require_tool;
-    let agent = match agent {
-        Some(AgentChoice::Agent(agent)) => AgentPreference::Named(agent.to_string()),
-        None if wants_tools => AgentPreference::Named(AgentName::Orchestrator.to_string()),
-        Some(AgentChoice::None) | None => AgentPreference::None,
+fn question_files(args: &AskArgs) -> Result<Vec<SavedAttachment>> {
+    let pictures = args.images.iter().map(|file| read_picture(file));
+    pictures.chain(args.files.iter().map(|file| read_document(file))).collect()
+}
+
+/// The conversation that the question belongs to. Its other settings are part of the question.
+fn session_settings(args: &AskArgs) -> ChatSettings {
+    ChatSettings { system: args.system.clone(), ..ChatSettings::new(AgentChoice::None, Switch::On) }
+}
+
+/// The question as the options describe it. Tools need an agent.
+fn asked(args: &AskArgs) -> AskQuestion {
+    let answering = &args.answering;
+    let wants_tools = answering.tools.is_some() || args.require_tool;
+    let agent = match answering.agent {
+        Some(AgentChoice::Agent(agent)) => Some(agent.to_string()),
+        None if wants_tools => Some(AgentName::Orchestrator.to_string()),
+        Some(AgentChoice::None) | None => None,
     };
-    let permit = Permit { only: tools.clone(), ..Permit::up_to(Reach::Act) };
-    Caller { permit, agent, ..Caller::trusted(RequestSource::Ask, random_id("ask-")) }
-}
-
-/// Notes that another engine than the configured one answers.
-pub fn note_fallback(app: &App, config: &Config) {
-    if let SelectionReason::Fallback { instead_of: Some(key) } = &app.because {
-        let engine = app.system.engine();
-        let reason = advice::passed_over(key, config);
-        output::note(format_args!("{reason}; using {}", advice::place(engine.key(), engine.address())));
+    let router = args.router.map(|_| AUTO.to_owned());
+    AskQuestion {
+        command: AskingCommand::Ask,
+        // Only the default model may fall back to another one.
+        model: answering.model.clone().filter(|model| model != DEFAULT_MODEL).or(router),
+        temperature: answering.temperature.map(Temperature::get),
+        max_tokens: answering.max_tokens.map(MaxTokens::get),
+        agent,
+        tools: answering.tools.clone(),
+        requires_tool: args.require_tool,
+        ..AskQuestion::default()
     }
 }
 
-/// The model that answers when none is named.
-pub async fn default_model(system: &AskService) -> Result<String> {
-    let Some(model) = system.default_model().await? else {
-        let engine = system.engine();
-        bail!(
-            "{} has no model yet. {}.",
-            advice::place(engine.key(), engine.address()),
-            advice::how_to_get_a_model(engine.key())
-        );
-    };
-    Ok(model)
+/// How an answer is printed.
+struct AnswerPrinting {
+    json: bool,
+    has_agent: bool,
+    reasoning: ReasoningDisplay,
+    /// The schema that the answer must follow.
+    schema: Option<AnswerSchema>,
 }
 
-async fn request(system: &AskService, args: &AskArgs, question: Content) -> Result<GenerateRequest> {
-    let model = default_model(system).await?;
-    // Only the default model may fall back to another one.
-    let is_named = args.answering.model.as_ref().is_some_and(|model| model != DEFAULT_MODEL);
-    let model = if is_named { model } else { DEFAULT_MODEL.to_owned() };
-    Ok(GenerateRequest {
-        model,
-        messages: vec![Message::new(Role::User, question)],
-        temperature: args.answering.temperature,
-        max_tokens: args.answering.max_tokens,
-        defaults: system.defaults(),
-        tool_choice: args.require_tool.then_some(ToolChoice::Required),
-        ..GenerateRequest::default()
-    })
+/// What was printed.
+struct Printed {
+    text: String,
+    model: String,
 }
 
-/// Whether a fallback answers instead of the configured model. This is always reported.
-fn is_fallback(warnings: &[AnswerWarning]) -> bool {
-    warnings
-        .iter()
-        .any(|warning| matches!(warning, AnswerWarning::FallbackModel | AnswerWarning::CloudFallback))
+/// What was prepared for a question.
+#[derive(Default)]
+struct Prepared {
+    passages: Vec<UsedPassage>,
+    max_tokens: Option<u32>,
 }
 
-/// Prints which model answers and why, if Hob chose it.
-fn note_model_choice(model: &str, engine: &str, reason: Option<&ModelReason>) {
-    if let Some(reason) = reason {
-        output::note(format_args!(
-            "{} on {}. {}",
-            one_line(model),
-            one_line(engine),
-            one_line(reason.as_str())
-        ));
+impl AnswerPrinting {
+    async fn print(&self, source: &AnswerProvider<'_>, question: AskQuestion) -> Result<Printed> {
+        let waiting = Spinner::start(asking(question.model.as_deref()));
+        let is_whole = question.is_whole;
+        let events = source.answer(question);
+        match (self.json, is_whole) {
+            (true, _) => self.print_json(events, waiting).await,
+            (false, true) => self.print_whole(events, waiting).await,
+            (false, false) => self.print_stream(events, waiting).await,
+        }
+    }
+
+    /// Notes the numbered passages of the user's documents that the model gets.
+    fn note_passages(&self, passages: &[UsedPassage]) {
+        if self.reasoning == ReasoningDisplay::Hidden {
+            return;
+        }
+        for (number, passage) in (1..).zip(passages) {
+            output::note(format_args!(
+                "[{number}] {}  {}",
+                one_line(&passage.location),
+                one_line(&passage.title)
+            ));
+        }
+    }
+
+    /// Notes which model answers and why, if Hob chose it. A fallback is always reported.
+    fn note_model_choice(&self, head: &AnswerHead) {
+        if let Some(reason) = &head.reason
+            && (self.reasoning == ReasoningDisplay::Shown || head.is_fallback)
+        {
+            output::note(format_args!(
+                "{} on {}. {}",
+                one_line(&head.model),
+                one_line(&head.engine),
+                one_line(reason)
+            ));
+        }
+    }
+
+    /// The whole answer.
+    async fn whole(&self, mut events: AnswerEvents<'_>, waiting: Spinner) -> Result<(Prepared, WholeAnswer)> {
+        let mut prepared = Prepared::default();
+        while let Some(event) = events.next().await {
+            match event? {
+                AnswerEvent::Prepared { passages, max_tokens } => {
+                    self.note_passages(&passages);
+                    prepared = Prepared { passages, max_tokens };
+                }
+                AnswerEvent::Whole(answer) => {
+                    drop(waiting);
+                    return Ok((prepared, *answer));
+                }
+                _ => {}
+            }
+        }
+        bail!("the answer ended before it was complete.")
+    }
+
+    async fn print_json(&self, events: AnswerEvents<'_>, waiting: Spinner) -> Result<Printed> {
+        let (Prepared { passages, max_tokens }, answer) = self.whole(events, waiting).await?;
+        let mut object = shape(&answer);
+        // Only if passages were used, so that the object does not change for users without a memory.
+        if !passages.is_empty() {
+            let context: Vec<Value> = passages.into_iter().map(|used| used.passage).collect();
+            object.insert("context".to_owned(), json!(context));
+        }
+        if let Some(reason) = &answer.head.reason {
+            object.insert("model_reason".to_owned(), json!(reason));
+        }
+        if !self.has_agent {
+            object.retain(|field, _| field != "turns" && field != "tool_results");
+        }
+        self.check(&answer)?;
+        output::json(&Value::Object(object))?;
+        if answer.content.trim().is_empty() {
+            return Err(no_answer(Some(&FinishReason::parse(&answer.finish_reason)), max_tokens));
+        }
+        Ok(Printed { text: answer.content, model: answer.head.model })
+    }
+
+    async fn print_whole(&self, events: AnswerEvents<'_>, waiting: Spinner) -> Result<Printed> {
+        let (Prepared { max_tokens, .. }, answer) = self.whole(events, waiting).await?;
+        self.note_model_choice(&answer.head);
+        let mut output = AnswerOutput::new(self.reasoning);
+        if let Some(reasoning) = &answer.reasoning {
+            output.think(reasoning);
+        }
+        self.check(&answer)?;
+        output.write(&answer.content).await?;
+        output.end().await?;
+        let finish_reason = FinishReason::parse(&answer.finish_reason);
+        if !output.has_words() {
+            return Err(no_answer(Some(&finish_reason), max_tokens));
+        }
+        note_truncation(&finish_reason, max_tokens);
+        Ok(Printed { text: answer.content, model: answer.head.model })
+    }
+
+    /// An answer that does not follow the schema is an error, and is not printed. An empty answer has its own error.
+    fn check(&self, answer: &WholeAnswer) -> Result<()> {
+        match &self.schema {
+            Some(schema) if !answer.content.trim().is_empty() => schema.check(&answer.content),
+            _ => Ok(()),
+        }
+    }
+
+    async fn print_stream(&self, mut events: AnswerEvents<'_>, waiting: Spinner) -> Result<Printed> {
+        let is_verbose = self.reasoning == ReasoningDisplay::Shown;
+        let mut waiting = Some(waiting);
+        let mut output = AnswerOutput::new(self.reasoning);
+        let (mut text, mut model) = (String::new(), String::new());
+        let (mut finish_reason, mut limit) = (None, None);
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(AnswerEvent::Prepared { passages, max_tokens }) => {
+                    self.note_passages(&passages);
+                    limit = max_tokens;
+                }
+                Ok(AnswerEvent::Begun(head)) => {
+                    if head.reason.is_some() && (is_verbose || head.is_fallback) {
+                        drop(waiting.take());
+                        self.note_model_choice(&head);
+                    }
+                    model = head.model;
+                }
+                Ok(AnswerEvent::Text(piece)) => {
+                    drop(waiting.take());
+                    output.write(&piece).await?;
+                    text.push_str(&piece);
+                }
+                Ok(AnswerEvent::Reasoning(piece)) => {
+                    if is_verbose {
+                        drop(waiting.take());
+                    }
+                    output.think(&piece);
+                }
+                Ok(AnswerEvent::Step(line)) => {
+                    if is_verbose {
+                        drop(waiting.take());
+                        output.step(&line);
+                    }
+                }
+                Ok(AnswerEvent::Finished(reason)) => finish_reason = Some(FinishReason::parse(&reason)),
+                Ok(AnswerEvent::Done | AnswerEvent::Whole(_)) => {}
+                Err(error) => {
+                    drop(waiting.take());
+                    // The partial answer ends its line before the error.
+                    output.end().await?;
+                    return Err(error.into());
+                }
+            }
+        }
+        drop(waiting);
+        output.end().await?;
+        if !output.has_words() {
+            return Err(no_answer(finish_reason.as_ref(), limit));
+        }
+        if let Some(reason) = finish_reason {
+            note_truncation(&reason, limit);
+        }
+        Ok(Printed { text, model })
     }
 }
 
-/// Prints the numbered passages of the user's documents that the model gets.
-fn note_passages(passages: &[Passage]) {
-    for (number, passage) in (1..).zip(passages) {
-        let place = one_line(&passage.location().to_string());
-        output::note(format_args!("[{number}] {place}  {}", one_line(&passage.title)));
+fn asking(model: Option<&str>) -> String {
+    match model {
+        None => "waiting for the default model".to_owned(),
+        Some(named) => format!("waiting for {named}"),
     }
 }
 
-async fn print_json(
-    system: &AskService,
-    request: GenerateRequest,
-    caller: &Caller,
-    passages: &[Passage],
-) -> Result<()> {
-    let max_tokens = request.max_tokens();
-    let outcome = complete(system, request, caller).await?;
-    let mut object = shape(&outcome);
-    // Only if passages were used, so that the object does not change for users without a memory.
-    if !passages.is_empty() {
-        object.insert("context".to_owned(), json!(passages));
-    }
-    if let Some(reason) = &outcome.reason {
-        object.insert("model_reason".to_owned(), json!(reason.as_str()));
-    }
-    if caller.agent == AgentPreference::None {
-        object.retain(|field, _| field != "turns" && field != "tool_results");
-    }
-    output::json(&Value::Object(object))?;
-    let answer = &outcome.generation.answer;
-    if answer.content.trim().is_empty() {
-        Err(no_answer(Some(&answer.finish_reason), max_tokens))
-    } else {
-        Ok(())
-    }
-}
-
-fn shape(outcome: &Answered) -> Map<String, Value> {
-    let Answered { engine, generation, turns, tool_results, .. } = outcome;
-    let usage = generation.usage.map(|usage| {
+fn shape(answer: &WholeAnswer) -> Map<String, Value> {
+    let usage = answer.usage.map(|(read, written)| {
         json!({
-            "prompt_tokens": usage.prompt_tokens,
-            "completion_tokens": usage.completion_tokens,
-            "total_tokens": usage.total_tokens(),
+            "prompt_tokens": read,
+            "completion_tokens": written,
+            "total_tokens": read.saturating_add(written),
         })
     });
-    let tool_results: Vec<Value> = tool_results
+    let tool_results: Vec<Value> = answer
+        .tool_results
         .iter()
-        .map(|result| {
-            json!({ "tool_name": result.tool_name, "content": result.content, "success": result.success })
-        })
+        .map(|(tool, content, success)| json!({ "tool_name": tool, "content": content, "success": success }))
         .collect();
     let fields = [
-        ("content", json!(generation.answer.content)),
-        ("turns", json!(turns)),
+        ("content", json!(answer.content)),
+        ("turns", json!(answer.turns)),
         ("tool_results", json!(tool_results)),
         ("usage", json!(usage)),
-        ("model", json!(generation.model)),
-        ("engine", json!(engine)),
-        ("finish_reason", json!(generation.answer.finish_reason.as_str())),
+        ("model", json!(answer.head.model)),
+        ("engine", json!(answer.head.engine)),
+        ("finish_reason", json!(answer.finish_reason)),
     ];
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-}
-
-async fn print_whole(
-    system: &AskService,
-    request: GenerateRequest,
-    caller: &Caller,
-    reasoning: ReasoningDisplay,
-) -> Result<()> {
-    let max_tokens = request.max_tokens();
-    let Answered { engine, generation, reason, .. } = complete(system, request, caller).await?;
-    if reasoning == ReasoningDisplay::Shown || is_fallback(&generation.warnings) {
-        note_model_choice(&generation.model, &engine, reason.as_ref());
-    }
-    let answer = generation.answer;
-    let mut output = AnswerOutput::new(reasoning);
-    if let Some(reasoning) = &answer.reasoning {
-        output.think(reasoning);
-    }
-    output.write(&answer.content).await?;
-    output.end().await?;
-    if !output.has_words() {
-        return Err(no_answer(Some(&answer.finish_reason), max_tokens));
-    }
-    note_truncation(&answer.finish_reason, max_tokens);
-    Ok(())
-}
-
-fn asking(model: &str) -> String {
-    match model {
-        DEFAULT_MODEL => "waiting for the default model".to_owned(),
-        named => format!("waiting for {named}"),
-    }
-}
-
-async fn complete(
-    system: &AskService,
-    request: GenerateRequest,
-    caller: &Caller,
-) -> Result<Answered, AskError> {
-    let _waiting = Spinner::start(asking(&request.model));
-    system.complete(request, caller).await
-}
-
-async fn print_stream(
-    system: &AskService,
-    request: GenerateRequest,
-    caller: &Caller,
-    reasoning: ReasoningDisplay,
-) -> Result<()> {
-    let max_tokens = request.max_tokens();
-    let waiting = Spinner::start(asking(&request.model));
-    let AnswerStream { engine, model, reason, warnings, deltas } = system.stream(request, caller).await?;
-    let mut waiting = Some(waiting);
-    if reason.is_some() && (reasoning == ReasoningDisplay::Shown || is_fallback(&warnings)) {
-        drop(waiting.take());
-        note_model_choice(&model, &engine, reason.as_ref());
-    }
-    let mut output = AnswerOutput::new(reasoning);
-    let mut finish_reason = None;
-    let mut deltas = until_done(deltas, &engine);
-    while let Some(delta) = deltas.next().await {
-        match delta {
-            Ok(Delta::Text(piece)) => {
-                drop(waiting.take());
-                output.write(&piece.text).await?;
-            }
-            Ok(Delta::Reasoning { text, .. }) => {
-                if reasoning == ReasoningDisplay::Shown {
-                    drop(waiting.take());
-                }
-                output.think(&text);
-            }
-            Ok(Delta::Step(step)) => {
-                if reasoning == ReasoningDisplay::Shown {
-                    drop(waiting.take());
-                    output.step(&one_step(&step));
-                }
-            }
-            Ok(Delta::Finish { reason, .. }) => finish_reason = Some(reason),
-            Ok(Delta::ReasoningSeal { .. } | Delta::ToolCall(_) | Delta::Done { .. }) => {}
-            Err(error) => {
-                drop(waiting.take());
-                // The partial answer ends its line before the error.
-                output.end().await?;
-                return Err(error.into());
-            }
-        }
-    }
-    drop(waiting);
-    output.end().await?;
-    if !output.has_words() {
-        return Err(no_answer(finish_reason.as_ref(), max_tokens));
-    }
-    if let Some(reason) = finish_reason {
-        note_truncation(&reason, max_tokens);
-    }
-    Ok(())
 }
 
 /// An empty answer is an error, so that scripts do not mistake it for an answer.
@@ -319,20 +358,6 @@ pub fn no_answer(reason: Option<&FinishReason>, max_tokens: Option<u32>) -> Erro
     }
 }
 
-/// An agent's step as one line.
-pub fn one_step(step: &AgentStep) -> String {
-    let text = |field: &str| match &step.data[field] {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    match step.name {
-        AgentStep::WARNING => format!("! {}", text("warning")),
-        "TOOL_CALL_START" => format!("→ {} {}", text("tool"), text("arguments")),
-        _ if step.data["success"] == true => format!("← {} in {} s", text("tool"), text("latency")),
-        _ => format!("← {} failed after {} s", text("tool"), text("latency")),
-    }
-}
-
 pub fn note_truncation(reason: &FinishReason, max_tokens: Option<u32>) {
     match reason {
         FinishReason::Length => match max_tokens {
@@ -351,39 +376,18 @@ pub fn note_truncation(reason: &FinishReason, max_tokens: Option<u32>) {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::{Answer, Generation, Usage};
-
     use super::*;
 
     #[test]
     fn the_json_has_what_a_program_needs() {
-        let generation = Generation {
-            model: "m".into(),
-            answer: Answer {
-                content: "Paris.".into(),
-                reasoning: None,
-                tool_calls: Vec::new(),
-                finish_reason: FinishReason::Stop,
-                sealed_reasoning: Vec::new(),
-                later_thoughts: Vec::new(),
-                logprobs: None,
-            },
-            alternatives: Vec::new(),
-            usage: Some(Usage {
-                prompt_tokens: 3,
-                completion_tokens: 2,
-                cached_tokens: None,
-                reasoning_tokens: None,
-                load_time: None,
-            }),
-            warnings: Vec::new(),
-        };
-        let outcome = Answered {
-            engine: "ollama".into(),
-            generation,
+        let answer = WholeAnswer {
+            head: AnswerHead { engine: "ollama".into(), model: "m".into(), reason: None, is_fallback: false },
+            content: "Paris.".into(),
+            reasoning: None,
+            usage: Some((3, 2)),
             turns: 1,
             tool_results: Vec::new(),
-            reason: None,
+            finish_reason: "stop".into(),
         };
         let expected = json!({
             "content": "Paris.",
@@ -394,6 +398,6 @@ mod tests {
             "engine": "ollama",
             "finish_reason": "stop",
         });
-        assert_eq!(Value::Object(shape(&outcome)), expected);
+        assert_eq!(Value::Object(shape(&answer)), expected);
     }
 }

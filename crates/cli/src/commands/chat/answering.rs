@@ -4,33 +4,25 @@ use std::io;
 use std::time::Duration;
 
 use futures::StreamExt;
-use hob_app::{AnswerStream, AskService};
 use hob_conversations::TurnEnding;
-use hob_core::{AskError, Caller, Delta, FinishReason, GenerateRequest};
-use hob_memory::Passage;
+use hob_core::FinishReason;
 use tokio::time::timeout;
 
 use super::answer_view::AnswerView;
-use crate::commands::ask::complete_stream::until_done;
-use crate::commands::ask::one_step;
+use crate::answers::{AnswerEvent, AnswerEvents, AnswerFailure, UsedPassage};
 use crate::signals::{Signals, StopSignal};
 
 /// The time limit for printing the rest of a stopped answer. The reader may be gone.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// A question and its caller.
-pub struct ChatQuestion<'a> {
-    pub system: &'a AskService,
-    pub caller: &'a Caller,
-    pub request: GenerateRequest,
-}
-
 /// The result of a question.
 pub struct ChatAnswer {
     /// Possibly partial.
     pub text: String,
-    /// The model that answered or should have answered.
+    /// The model that answered; empty if none began to.
     pub model: String,
+    /// The most tokens it may have; `None` if the engine decides.
+    pub max_tokens: Option<u32>,
     pub end: AnswerEnd,
 }
 
@@ -38,7 +30,7 @@ pub struct ChatAnswer {
 pub enum AnswerEnd {
     Complete(FinishReason),
     Stopped(StopSignal),
-    Failed(AskError),
+    Failed(AnswerFailure),
     /// The answer cannot be printed: the reader is gone, or the disk is full. It is still saved.
     Unshown(TurnEnding, io::Error),
 }
@@ -55,13 +47,20 @@ impl AnswerEnd {
     }
 }
 
-/// Asks.
-pub async fn answer(question: ChatQuestion<'_>, view: &mut AnswerView, signals: &mut Signals) -> ChatAnswer {
-    let mut text = String::new();
-    let mut model = question.request.model.clone();
-    // Dropping the request stops the engine's work on it.
+/// What has arrived of an answer.
+#[derive(Default)]
+struct Arrived {
+    text: String,
+    model: String,
+    max_tokens: Option<u32>,
+}
+
+/// Shows an answer until its end, or until a signal stops it.
+pub async fn answer(events: AnswerEvents<'_>, view: &mut AnswerView, signals: &mut Signals) -> ChatAnswer {
+    let mut arrived = Arrived::default();
+    // Dropping the answer stops the engine's work on it.
     let end = tokio::select! {
-        end = read(question, view, &mut text, &mut model) => {
+        end = read(events, view, &mut arrived) => {
             end.unwrap_or_else(|error| AnswerEnd::Unshown(TurnEnding::Stopped, error))
         }
         stop = signals.next() => AnswerEnd::Stopped(stop),
@@ -81,50 +80,47 @@ pub async fn answer(question: ChatQuestion<'_>, view: &mut AnswerView, signals: 
             stop = signals.next() => AnswerEnd::Stopped(stop),
         },
     };
-    ChatAnswer { text, model, end }
+    let Arrived { text, model, max_tokens } = arrived;
+    ChatAnswer { text, model, max_tokens, end }
 }
 
 async fn read(
-    question: ChatQuestion<'_>,
+    mut events: AnswerEvents<'_>,
     view: &mut AnswerView,
-    text: &mut String,
-    model: &mut String,
+    arrived: &mut Arrived,
 ) -> io::Result<AnswerEnd> {
-    let ChatQuestion { system, caller, mut request } = question;
     view.wait("waiting for the answer".to_owned());
-    let passages = system.recall(&mut request, caller).await;
-    if !passages.is_empty() {
-        view.step(&sources(&passages)).await?;
-    }
-    let streaming = match system.stream(request, caller).await {
-        Ok(streaming) => streaming,
-        Err(error) => return Ok(AnswerEnd::Failed(error)),
-    };
-    let AnswerStream { engine, model: answering, reason, deltas, .. } = streaming;
-    if let Some(reason) = &reason {
-        view.step(&format!("{answering} on {engine}. {}", reason.as_str())).await?;
-    }
-    *model = answering;
-    let mut deltas = until_done(deltas, &engine);
     let mut reason = FinishReason::Stop;
-    while let Some(delta) = deltas.next().await {
-        match delta {
-            Ok(Delta::Text(piece)) => {
-                text.push_str(&piece.text);
-                view.text(&piece.text).await?;
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(AnswerEvent::Prepared { passages, max_tokens }) => {
+                arrived.max_tokens = max_tokens;
+                if !passages.is_empty() {
+                    view.step(&sources(&passages)).await?;
+                }
             }
-            Ok(Delta::Reasoning { text, .. }) => view.think(&text),
-            Ok(Delta::Step(step)) => view.step(&one_step(&step)).await?,
-            Ok(Delta::Finish { reason: told, .. }) => reason = told,
-            Ok(Delta::ReasoningSeal { .. } | Delta::ToolCall(_) | Delta::Done { .. }) => {}
-            Err(error) => return Ok(AnswerEnd::Failed(error.into())),
+            Ok(AnswerEvent::Begun(head)) => {
+                if let Some(reason) = &head.reason {
+                    view.step(&format!("{} on {}. {reason}", head.model, head.engine)).await?;
+                }
+                arrived.model = head.model;
+            }
+            Ok(AnswerEvent::Text(piece)) => {
+                arrived.text.push_str(&piece);
+                view.text(&piece).await?;
+            }
+            Ok(AnswerEvent::Reasoning(piece)) => view.think(&piece),
+            Ok(AnswerEvent::Step(line)) => view.step(&line).await?,
+            Ok(AnswerEvent::Finished(told)) => reason = FinishReason::parse(&told),
+            Ok(AnswerEvent::Done | AnswerEvent::Whole(_)) => {}
+            Err(failure) => return Ok(AnswerEnd::Failed(failure)),
         }
     }
     Ok(AnswerEnd::Complete(reason))
 }
 
 /// The documents that the model gets.
-fn sources(passages: &[Passage]) -> String {
-    let places: Vec<String> = passages.iter().map(|passage| passage.location().to_string()).collect();
+fn sources(passages: &[UsedPassage]) -> String {
+    let places: Vec<&str> = passages.iter().map(|passage| passage.location.as_str()).collect();
     format!("memory: {}", places.join(", "))
 }

@@ -1,7 +1,9 @@
 //! Parses a line: a message for the model, or a command for the program.
 
-use crate::args::AgentChoice;
 use hob_conversations::ChatId;
+use hob_core::{MaxTokens, Temperature};
+
+use crate::args::AgentChoice;
 
 /// The help of a command.
 pub struct CommandHelp {
@@ -15,13 +17,17 @@ const fn explained(name: &'static str, argument: &'static str, does: &'static st
 }
 
 /// All commands, in the order of the help.
-pub const COMMANDS: [CommandHelp; 12] = [
+pub const COMMANDS: [CommandHelp; 16] = [
     explained("/help", "", "show this help"),
     explained("/model", "[NAME]", "list the models, or switch to another one"),
     explained("/agent", "[NAME|none]", "show the agent, or switch to another one or to none"),
     explained("/tools", "", "list the tools that agents use"),
     explained("/memory", "[on|off]", "turn the use of your documents on or off"),
+    explained("/system", "[TEXT|none]", "show or set the instructions before the conversation"),
+    explained("/set", "[NAME VALUE]", "show or set temperature, max_tokens, top_p or seed"),
+    explained("/attach", "FILE", "send a picture or a document with the next message"),
     explained("/retry", "", "ask the last question again"),
+    explained("/copy", "", "copy the last answer to the clipboard"),
     explained("/save", "FILE", "save the conversation to a Markdown file"),
     explained("/new", "", "start a new conversation"),
     explained("/list", "", "list saved conversations"),
@@ -37,8 +43,17 @@ pub enum Switch {
     Off,
 }
 
+/// A change of how tokens are chosen. `None` returns to the default.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SamplingChange {
+    Temperature(Option<Temperature>),
+    MaxTokens(Option<MaxTokens>),
+    TopP(Option<f64>),
+    Seed(Option<i64>),
+}
+
 /// A command.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum ChatCommand {
     Help,
     /// `None` lists the models.
@@ -46,7 +61,12 @@ pub enum ChatCommand {
     Agent(Option<AgentChoice>),
     Tools,
     Memory(Option<Switch>),
+    /// `Some(None)` removes the instructions.
+    System(Option<Option<String>>),
+    Set(Option<SamplingChange>),
+    Attach(String),
     Retry,
+    Copy,
     Save(String),
     New,
     List,
@@ -56,7 +76,7 @@ pub enum ChatCommand {
 }
 
 /// The user's input.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum ChatInput {
     Nothing,
     Message(String),
@@ -95,7 +115,16 @@ fn command(name: &str, argument: &str) -> Result<ChatCommand, String> {
         "/agent" => given.map(agent).transpose().map(ChatCommand::Agent),
         "/tools" => needs_none(ChatCommand::Tools),
         "/memory" => given.map(switch).transpose().map(ChatCommand::Memory),
+        "/system" => {
+            Ok(ChatCommand::System(given.map(|text| Some(text.to_owned()).filter(|text| text != "none"))))
+        }
+        "/set" => given.map(sampling_change).transpose().map(ChatCommand::Set),
+        "/attach" => {
+            let file = given.ok_or("/attach needs a file name, e.g. /attach report.pdf")?;
+            Ok(ChatCommand::Attach(file.to_owned()))
+        }
         "/retry" => needs_none(ChatCommand::Retry),
+        "/copy" => needs_none(ChatCommand::Copy),
         "/save" => {
             let file = given.ok_or("/save needs a file name, e.g. /save chat.md")?;
             Ok(ChatCommand::Save(file.to_owned()))
@@ -125,6 +154,41 @@ fn switch(word: &str) -> Result<Switch, String> {
         "on" => Ok(Switch::On),
         "off" => Ok(Switch::Off),
         _ => Err("/memory takes 'on' or 'off'.".to_owned()),
+    }
+}
+
+/// Such as `temperature 0.2`, or `temperature default`.
+fn sampling_change(argument: &str) -> Result<SamplingChange, String> {
+    let usage = || {
+        "/set takes a name and a value, e.g. /set temperature 0.2. Names: temperature, max_tokens, top_p, seed. The value \
+         'default' returns to the default."
+            .to_owned()
+    };
+    let (name, value) = argument.split_once(char::is_whitespace).ok_or_else(usage)?;
+    let value = Some(value.trim()).filter(|value| *value != "default");
+    let number =
+        |text: &str| text.parse::<f64>().map_err(|_| format!("{name} must be a number, got {text}."));
+    let whole =
+        |text: &str| text.parse::<i64>().map_err(|_| format!("{name} must be a whole number, got {text}."));
+    let described = |error: hob_core::InvalidValue| format!("{error}.");
+    match name {
+        "temperature" => {
+            let read = |text| Temperature::new(number(text)?).map_err(described);
+            value.map(read).transpose().map(SamplingChange::Temperature)
+        }
+        "max_tokens" => {
+            let read = |text| MaxTokens::new(whole(text)?).map_err(described);
+            value.map(read).transpose().map(SamplingChange::MaxTokens)
+        }
+        "top_p" => {
+            let read = |text| match number(text)? {
+                top_p if (0.0..=1.0).contains(&top_p) => Ok(top_p),
+                top_p => Err(format!("top_p must be between 0.0 and 1.0, got {top_p}.")),
+            };
+            value.map(read).transpose().map(SamplingChange::TopP)
+        }
+        "seed" => value.map(whole).transpose().map(SamplingChange::Seed),
+        _ => Err(usage()),
     }
 }
 
@@ -195,7 +259,26 @@ mod tests {
             ("/tools", ChatCommand::Tools),
             ("/memory", ChatCommand::Memory(None)),
             ("/memory off", ChatCommand::Memory(Some(Switch::Off))),
+            ("/system", ChatCommand::System(None)),
+            ("/system Be brief.", ChatCommand::System(Some(Some("Be brief.".into())))),
+            ("/system none", ChatCommand::System(Some(None))),
+            ("/set", ChatCommand::Set(None)),
+            (
+                "/set temperature 0.2",
+                ChatCommand::Set(Some(SamplingChange::Temperature(Some(
+                    Temperature::new(0.2).expect("valid"),
+                )))),
+            ),
+            (
+                "/set max_tokens 9",
+                ChatCommand::Set(Some(SamplingChange::MaxTokens(Some(MaxTokens::new(9).expect("valid"))))),
+            ),
+            ("/set top_p 0.5", ChatCommand::Set(Some(SamplingChange::TopP(Some(0.5))))),
+            ("/set  seed  7", ChatCommand::Set(Some(SamplingChange::Seed(Some(7))))),
+            ("/set seed default", ChatCommand::Set(Some(SamplingChange::Seed(None)))),
+            ("/attach my report.pdf", ChatCommand::Attach("my report.pdf".into())),
             ("/retry", ChatCommand::Retry),
+            ("/copy", ChatCommand::Copy),
             ("/save my chat.md", ChatCommand::Save("my chat.md".into())),
             ("/new", ChatCommand::New),
             ("/list", ChatCommand::List),
@@ -215,6 +298,14 @@ mod tests {
             ("/frobnicate", "Commands: /help /model"),
             ("/agent orchestra", "known agents: simple, orchestrator, react, codeact, or none"),
             ("/memory maybe", "'on' or 'off'"),
+            ("/set temperature", "Names: temperature, max_tokens, top_p, seed."),
+            ("/set colour blue", "Names: temperature, max_tokens, top_p, seed."),
+            ("/set temperature warm", "temperature must be a number, got warm."),
+            ("/set temperature 9", "between 0.0 and 2.0, got 9."),
+            ("/set max_tokens 0", "at least 1, got 0."),
+            ("/set top_p 2", "between 0.0 and 1.0, got 2."),
+            ("/set seed x", "seed must be a whole number, got x."),
+            ("/attach", "a file name"),
             ("/save", "a file name"),
             ("/resume", "/list shows them"),
             ("/resume twelve", "/list shows them"),

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::io::{self, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use std::time::Duration;
 use anstream::{AutoStream, ColorChoice};
 use anyhow::{Context, Result};
 use hob_config::WriteError;
-use hob_conversations::ChatId;
+use hob_conversations::{AttachmentKind, ChatId};
 use hob_core::model::AUTO;
-use hob_core::{AskError, CallerRole, Message, ModelKind};
 use tokio::time::timeout;
 
 use super::answer_view::{AnswerView, StepDisplay};
 use super::answering::{AnswerEnd, ChatAnswer, answer};
+use super::clipboard;
 use super::editor::{Editor, EditorEvent, EditorInput, EditorOptions};
 use super::listing;
 use super::save_file::{expand, write};
@@ -25,12 +25,13 @@ use super::session::{ChatEffect, ChatSession, SaveFile, SaveTurn};
 use super::show::{show_help, show_last};
 use super::target::ChatTarget;
 use super::terminal::Terminal;
+use crate::answers::AskMessage;
+use crate::answers::question_files::read_question_file;
 use crate::args::AgentChoice;
 use crate::commands::ask::{no_answer, note_truncation};
 use crate::commands::tools;
 use crate::failure;
 use crate::output;
-use crate::output::OutputFormat;
 use crate::output::markdown::MarkdownLook;
 use crate::output::progress::Spinner;
 use crate::output::style::{DIM, NAME};
@@ -124,7 +125,9 @@ impl InteractiveChat<'_> {
             }
             ChatEffect::ShowModels => return Ok(attend(self.show_models(), signals).await),
             ChatEffect::ChooseModel(model) => return Ok(attend(self.choose_model(model), signals).await),
-            ChatEffect::ShowTools => self.show_tools()?,
+            ChatEffect::ShowTools => return Ok(attend(self.show_tools(), signals).await),
+            ChatEffect::Attach(file) => return Ok(attend(self.attach(file), signals).await),
+            ChatEffect::Copy(text) => return Ok(attend(copy(text), signals).await),
             ChatEffect::Save(save) => self.save(save),
             ChatEffect::List => return Ok(attend(self.show_chats(), signals).await),
             ChatEffect::Resume(chat) => return Ok(attend(self.resume(chat, look), signals).await),
@@ -136,23 +139,23 @@ impl InteractiveChat<'_> {
 
     async fn ask(
         &mut self,
-        messages: Vec<Message>,
+        messages: Vec<AskMessage>,
         look: Option<MarkdownLook>,
         signals: &mut Signals,
     ) -> Result<Next> {
-        let caller = self.target.caller(self.session.settings());
-        let question = self.target.question(self.session.settings(), &caller, messages);
+        let question = self.target.question(self.session.settings(), messages);
         let mut view = AnswerView::new(look, StepDisplay::Shown, self.target.reasoning);
-        let ChatAnswer { text, model, end } = answer(question, &mut view, signals).await;
+        let events = self.target.source.answer(question);
+        let ChatAnswer { text, model, max_tokens, end } = answer(events, &mut view, signals).await;
         let keep = end.kept_as().and_then(|ending| self.session.answered(text, ending, model));
         let is_answer = keep.is_some();
         if let Some(stop) = self.keep(keep, signals).await {
             return Ok(Next::Leave(stop.exit_code()));
         }
         match end {
-            AnswerEnd::Complete(reason) if is_answer => note_truncation(&reason, self.target.max_tokens()),
+            AnswerEnd::Complete(reason) if is_answer => note_truncation(&reason, max_tokens),
             AnswerEnd::Complete(reason) => {
-                failure::report(&no_answer(Some(&reason), self.target.max_tokens()));
+                failure::report(&no_answer(Some(&reason), max_tokens));
                 output::note(self.session.advice(false));
             }
             AnswerEnd::Stopped(StopSignal::Interrupt) => output::note(match is_answer {
@@ -162,7 +165,7 @@ impl InteractiveChat<'_> {
             AnswerEnd::Stopped(stop) => return Ok(Next::Leave(stop.exit_code())),
             AnswerEnd::Unshown(_, error) => return Err(error.into()),
             AnswerEnd::Failed(error) => {
-                let is_overflow = matches!(&error, AskError::Engine(error) if error.is_context_overflow());
+                let is_overflow = error.is_context_overflow;
                 failure::report(&error.into());
                 output::note(self.session.advice(is_overflow));
             }
@@ -219,20 +222,14 @@ impl InteractiveChat<'_> {
     }
 
     async fn show_models(&self) -> Result<()> {
-        let system = &self.target.app.system;
         let current = self.session.settings().model.as_ref().unwrap_or(&self.target.default_model);
-        let listed = {
+        let table = {
             let _waiting = Spinner::start(ASKING);
-            system.listed_models(CallerRole::Owner).await?
+            self.target.source.models(current).await?
         };
-        // Several engines may have a model of this name; the first one answers.
-        let answering = listed.iter().position(|listed| system.pool().means(current, listed));
-        for (number, listed) in listed.iter().enumerate() {
-            if listed.model.kind != ModelKind::Text {
-                continue;
-            }
-            let sign = if answering == Some(number) { "*" } else { " " };
-            let (model, engine) = (one_line(&listed.model.id), &listed.engine);
+        for (number, (model, engine)) in table.models.iter().enumerate() {
+            let sign = if table.answering == Some(number) { "*" } else { " " };
+            let model = one_line(model);
             output::line(format_args!("{sign} {NAME}{model}{NAME:#} {DIM}{engine}{DIM:#}"))?;
         }
         output::note(format_args!(
@@ -244,7 +241,7 @@ impl InteractiveChat<'_> {
     async fn choose_model(&mut self, model: String) -> Result<()> {
         if model != AUTO {
             let _waiting = Spinner::start(ASKING);
-            self.target.app.system.pool().engine_of(&model).await?;
+            self.target.source.check_model(&model).await?;
         }
         match model.as_str() {
             AUTO => output::note("Hob now picks a model for each question."),
@@ -254,14 +251,27 @@ impl InteractiveChat<'_> {
         Ok(())
     }
 
-    fn show_tools(&self) -> Result<()> {
-        tools::list(&self.target.app.system.tools(), OutputFormat::Text)?;
+    async fn show_tools(&self) -> Result<()> {
+        tools::print_table(&self.target.source.tools().await?)?;
         if let Some(only) = &self.target.only_tools {
             output::note(format_args!("In this chat, agents may use only {}.", only.join(", ")));
         }
         if self.session.settings().agent == AgentChoice::None {
             output::note("No agent is active, so no tools are used. Type '/agent orchestrator' to use them.");
         }
+        Ok(())
+    }
+
+    async fn attach(&mut self, file: PathBuf) -> Result<()> {
+        let path = expand(&file);
+        let read = tokio::task::spawn_blocking(move || read_question_file(&path));
+        let attached = read.await.context("the file was not read")??;
+        let what = match attached.kind {
+            AttachmentKind::Image => "the picture",
+            AttachmentKind::Text => "the document",
+        };
+        output::note(format_args!("The next message has {what} {} with it.", file.display()));
+        self.session.attach(attached);
         Ok(())
     }
 
@@ -282,15 +292,21 @@ impl InteractiveChat<'_> {
     }
 
     fn greet(&self, look: Option<MarkdownLook>) -> Result<()> {
-        let engine = self.target.app.system.engine();
         let model = self.session.settings().model.as_ref().unwrap_or(&self.target.default_model);
         output::stderr_line(format_args!(
             "{NAME}{}{NAME:#} {DIM}on {}. Type /help for help, Ctrl-D to quit.{DIM:#}",
             one_line(model),
-            engine.key()
+            self.target.source.engine()
         ));
         show_last(self.session.turns(), look)
     }
+}
+
+/// Copies an answer to the clipboard.
+async fn copy(text: String) -> Result<()> {
+    clipboard::copy(&text).await?;
+    output::note("Copied the last answer.");
+    Ok(())
 }
 
 /// The next line, or a signal that ends the program. The editor reads Ctrl-C as a key, so an interrupt signal here was meant

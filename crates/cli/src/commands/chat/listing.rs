@@ -9,14 +9,10 @@ use crate::output::table::{self, Column};
 use crate::output::text::{one_line, shortened};
 use crate::output::time::span;
 
-const COLUMNS: [Column; 4] = [
-    Column::Numbers("ID"),
-    Column::Words("LAST USED"),
-    Column::Numbers("TURNS"),
-    Column::Words("FIRST QUESTION"),
-];
+const COLUMNS: [Column; 4] =
+    [Column::Numbers("ID"), Column::Words("LAST USED"), Column::Numbers("TURNS"), Column::Words("TITLE")];
 
-/// Characters of a question in the table.
+/// Characters of a title in the table.
 const LONGEST: usize = 60;
 
 pub fn print(chats: &[ChatSummary]) -> Result<()> {
@@ -31,5 +27,7 @@ pub fn print(chats: &[ChatSummary]) -> Result<()> {
 
 fn row(chat: &ChatSummary, now: Timestamp) -> Vec<String> {
     let used = format!("{} ago", span(now.duration_since(chat.last_used.timestamp())));
-    vec![chat.id.to_string(), used, chat.turns.to_string(), shortened(&one_line(&chat.title), LONGEST)]
+    let title = shortened(&one_line(&chat.title), LONGEST);
+    let title = if chat.pinned { format!("{title} (pinned)") } else { title };
+    vec![chat.id.to_string(), used, chat.turns.to_string(), title]
 }

@@ -2,14 +2,15 @@
 
 mod answer_view;
 mod answering;
-mod command;
+mod clipboard;
+pub mod command;
 mod editor;
 mod interactive;
 mod listing;
 mod piped;
 mod save_file;
-mod saved_chats;
-mod session;
+pub mod saved_chats;
+pub mod session;
 mod show;
 mod target;
 mod terminal;
@@ -20,6 +21,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use hob_app::AppOptions;
+use hob_core::model::DEFAULT_MODEL;
 use hob_db::Storage;
 
 use self::command::Switch;
@@ -29,7 +31,8 @@ use self::session::ChatSession;
 use self::target::{ChatTarget, initial_settings};
 use crate::args::ChatArgs;
 use crate::commands::ask::answer_output::ReasoningDisplay;
-use crate::commands::ask::{default_model, note_fallback, question};
+use crate::commands::ask::question;
+use crate::commands::open_app::ServerChoice;
 use crate::commands::{block_on, open_app};
 use crate::failure;
 use crate::output;
@@ -53,26 +56,27 @@ pub fn run(args: ChatArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
     let message = if io::stdin().is_terminal() { None } else { Some(question::read(Some("-"))?) };
     // The session switches the memory on and off for each question.
     config.memory.context = true;
-    let answering = args.answering;
+    let answering = &args.answering;
     if let Some(model) = &answering.model {
         config.use_model(model);
     }
     let wishes = open_app::open_options(answering.engine, answering.offline.into());
     let wishes = AppOptions { databases: Some(databases), ..wishes };
-    open_app::with_app(&config, &wishes, async |app, signals| {
-        note_fallback(app, &config);
-        let default_model = tokio::select! {
-            model = default_model(&app.system) => model?,
-            stop = signals.next() => return Ok(stop.exit_code()),
+    let choice = ServerChoice { answering, router: None };
+    open_app::with_answers(&config, &choice, &wishes, async |source, signals| {
+        let model = answering.model.clone().filter(|model| model != DEFAULT_MODEL);
+        let default_model = match &model {
+            Some(model) => model.clone(),
+            None => tokio::select! {
+                model = source.default_model() => model?,
+                stop = signals.next() => return Ok(stop.exit_code()),
+            },
         };
-        let target = ChatTarget {
-            app,
-            default_model,
-            only_tools: answering.tools,
-            reasoning,
-            temperature: answering.temperature,
-            max_tokens: answering.max_tokens,
-        };
+        if !source.can_use_memory() {
+            session.forbid_memory();
+        }
+        let target =
+            ChatTarget { source, model, default_model, only_tools: answering.tools.clone(), reasoning };
         match message {
             Some(message) => piped::run(message, &target, session, saved_chats.as_ref(), signals).await,
             None => InteractiveChat { target: &target, session, saved_chats }.run(&home, signals).await,
@@ -94,15 +98,10 @@ async fn find_conversation(
             return Ok(None);
         }
     };
-    let wanted = match args.resume {
-        Some(chat) => Some(chat),
-        None if args.go_on => saved_chats.latest().await?,
-        None => None,
-    };
-    if let Some(chat) = wanted {
+    if let Some(chat) = args.resume {
         session.resume(saved_chats.conversation(chat).await?);
     } else if args.go_on {
-        output::note("There is no conversation to continue; starting a new one.");
+        saved_chats.continue_latest(session).await?;
     }
     Ok(Some(saved_chats))
 }

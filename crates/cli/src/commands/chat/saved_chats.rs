@@ -5,11 +5,12 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Error, Result, anyhow};
 use hob_conversations::{
-    ChatId, ChatSummary, Conversation, ConversationStore, SavedTurn, open_conversation_store,
+    ChatId, ChatSummary, Conversation, ConversationStore, ResponseOwner, SavedTurn, open_conversation_store,
 };
 use hob_db::{DatabaseError, Storage};
 
-use super::session::{SaveTarget, SaveTurn};
+use super::session::{ChatSession, SaveTarget, SaveTurn};
+use crate::output;
 
 /// The maximum number of listed conversations.
 const LISTED: usize = 30;
@@ -24,35 +25,51 @@ impl SavedChats {
         Ok(SavedChats { store: blocking(move || open_conversation_store(&database)).await? })
     }
 
+    /// Opens the store, and continues the most recent conversation if there is one.
+    pub async fn open_latest(database: Storage, session: &mut ChatSession) -> Result<Self> {
+        let saved_chats = SavedChats::open(database).await?;
+        saved_chats.continue_latest(session).await?;
+        Ok(saved_chats)
+    }
+
+    /// Continues the most recent conversation if there is one.
+    pub async fn continue_latest(&self, session: &mut ChatSession) -> Result<()> {
+        match self.latest().await? {
+            Some(chat) => session.resume(self.conversation(chat).await?),
+            None => output::note("There is no conversation to continue; starting a new one."),
+        }
+        Ok(())
+    }
+
     /// Saves a turn. Returns its place.
     pub async fn keep(&self, keep: SaveTurn) -> Result<SavedTurn> {
-        self.with(move |store| {
+        self.with(move |store, owner| {
             let now = SystemTime::now();
             match keep.place {
-                SaveTarget::InsteadOf(saved) => store.replace(saved, &keep.turn, now),
-                SaveTarget::EndOf(chat) => store.add(chat, &keep.turn, now),
+                SaveTarget::InsteadOf(saved) => store.replace(owner, saved, &keep.turn, now),
+                SaveTarget::EndOf(chat) => store.add(owner, chat, &keep.turn, now),
             }
         })
         .await
     }
 
-    /// The most recently used conversations, newest first.
+    /// The conversations of the owner, those of the pages too: the pinned ones first, and then the most recently used.
     pub async fn list(&self) -> Result<Vec<ChatSummary>> {
-        self.with(|store| store.list(LISTED)).await
+        self.with(|store, owner| store.list(owner, LISTED)).await
     }
 
-    pub async fn latest(&self) -> Result<Option<ChatId>> {
-        self.with(|store| store.latest()).await
+    async fn latest(&self) -> Result<Option<ChatId>> {
+        self.with(|store, owner| store.latest(owner)).await
     }
 
-    /// The turns of a conversation.
+    /// The current branch of a conversation.
     pub async fn conversation(&self, chat: ChatId) -> Result<Conversation> {
-        self.with(move |store| store.get(chat)).await?.ok_or_else(|| no_such(chat))
+        self.with(move |store, owner| store.get(owner, chat)).await?.ok_or_else(|| no_such(chat))
     }
 
     /// Deletes a conversation.
     pub async fn forget(&self, chat: ChatId) -> Result<()> {
-        if !self.with(move |store| store.forget(chat)).await? {
+        if !self.with(move |store, owner| store.forget(owner, chat)).await? {
             return Err(no_such(chat));
         }
         Ok(())
@@ -60,10 +77,10 @@ impl SavedChats {
 
     async fn with<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&dyn ConversationStore) -> Result<T, DatabaseError> + Send + 'static,
+        work: impl FnOnce(&dyn ConversationStore, &ResponseOwner) -> Result<T, DatabaseError> + Send + 'static,
     ) -> Result<T> {
         let store = Arc::clone(&self.store);
-        blocking(move || work(store.as_ref())).await
+        blocking(move || work(store.as_ref(), &ResponseOwner::owner())).await
     }
 }
 

@@ -3,24 +3,68 @@
 use std::path::PathBuf;
 
 use hob_config::Overwrite;
-use hob_conversations::{ChatId, ChatTurn, Conversation, SavedTurn, TurnEnding};
-use hob_core::{Message, Role};
+use hob_conversations::{ChatId, ChatTurn, Conversation, SavedAttachment, SavedTurn, TurnEnding};
+use hob_core::{MaxTokens, Temperature};
 
-use super::command::{self, ChatCommand, ChatInput, Switch};
+use super::command::{self, ChatCommand, ChatInput, SamplingChange, Switch};
 use super::transcript::transcript;
+use crate::answers::{AskMessage, AskRole};
 use crate::args::AgentChoice;
 use crate::output::number::counted;
 
 /// More than any model can read.
 const LONGEST_MESSAGE: usize = 1 << 20;
 
+/// Files of one message.
+const MOST_FILES: usize = 16;
+
 /// The settings of answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ChatSettings {
     /// `None` for the default.
     pub model: Option<String>,
     pub agent: AgentChoice,
     pub memory: Switch,
+    /// The instructions before the conversation.
+    pub system: Option<String>,
+    pub sampling: ChatSampling,
+}
+
+/// How tokens are chosen. `None` leaves the default.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ChatSampling {
+    pub temperature: Option<Temperature>,
+    pub max_tokens: Option<MaxTokens>,
+    pub top_p: Option<f64>,
+    pub seed: Option<i64>,
+}
+
+impl ChatSettings {
+    pub fn new(agent: AgentChoice, memory: Switch) -> Self {
+        ChatSettings { model: None, agent, memory, system: None, sampling: ChatSampling::default() }
+    }
+}
+
+impl ChatSampling {
+    fn change(&mut self, change: SamplingChange) {
+        match change {
+            SamplingChange::Temperature(temperature) => self.temperature = temperature,
+            SamplingChange::MaxTokens(max_tokens) => self.max_tokens = max_tokens,
+            SamplingChange::TopP(top_p) => self.top_p = top_p,
+            SamplingChange::Seed(seed) => self.seed = seed,
+        }
+    }
+
+    fn describe(&self) -> String {
+        let value = |value: Option<String>| value.unwrap_or_else(|| "default".to_owned());
+        format!(
+            "temperature {}, max_tokens {}, top_p {}, seed {}",
+            value(self.temperature.map(|temperature| temperature.get().to_string())),
+            value(self.max_tokens.map(|tokens| tokens.get().to_string())),
+            value(self.top_p.map(|top_p| top_p.to_string())),
+            value(self.seed.map(|seed| seed.to_string())),
+        )
+    }
 }
 
 /// What the caller must do.
@@ -30,11 +74,15 @@ pub enum ChatEffect {
     Say(String),
     Help,
     /// The whole conversation, the question last.
-    Ask(Vec<Message>),
+    Ask(Vec<AskMessage>),
     ShowModels,
     /// The caller checks first whether the model exists.
     ChooseModel(String),
     ShowTools,
+    /// The caller reads the file and attaches it.
+    Attach(PathBuf),
+    /// The last answer, for the clipboard.
+    Copy(String),
     Save(SaveFile),
     List,
     Resume(ChatId),
@@ -78,6 +126,7 @@ enum Attempt {
 #[derive(Debug)]
 struct PendingQuestion {
     question: String,
+    attachments: Vec<SavedAttachment>,
     attempt: Attempt,
 }
 
@@ -86,6 +135,10 @@ pub struct ChatSession {
     settings: ChatSettings,
     chat: Option<ChatId>,
     turns: Vec<ChatTurn>,
+    /// The files of the next message.
+    files: Vec<SavedAttachment>,
+    /// Whether what answers can use the memory.
+    can_use_memory: bool,
     /// The place of the last saved turn, or of the turn that it replaces; `None` if it is not saved.
     last: Option<SavedTurn>,
     asked: Option<PendingQuestion>,
@@ -95,7 +148,22 @@ pub struct ChatSession {
 
 impl ChatSession {
     pub fn new(settings: ChatSettings) -> Self {
-        ChatSession { settings, chat: None, turns: Vec::new(), last: None, asked: None, saved_to: None }
+        ChatSession {
+            settings,
+            chat: None,
+            turns: Vec::new(),
+            files: Vec::new(),
+            can_use_memory: true,
+            last: None,
+            asked: None,
+            saved_to: None,
+        }
+    }
+
+    /// What answers cannot use the memory.
+    pub fn forbid_memory(&mut self) {
+        self.can_use_memory = false;
+        self.settings.memory = Switch::Off;
     }
 
     pub fn settings(&self) -> &ChatSettings {
@@ -108,10 +176,10 @@ impl ChatSession {
 
     /// Resumes a saved conversation.
     pub fn resume(&mut self, conversation: Conversation) {
-        let Conversation { turns, last } = conversation;
-        self.chat = Some(last.chat);
+        let Conversation { chat, turns, last } = conversation;
+        self.chat = Some(chat);
         self.turns = turns;
-        self.last = Some(last);
+        self.last = last;
         self.asked = None;
         self.saved_to = None;
     }
@@ -139,27 +207,37 @@ impl ChatSession {
         }
     }
 
-    /// Asks a question.
-    pub fn ask(&mut self, question: String) -> ChatEffect {
-        self.try_to_ask(question, Attempt::First)
+    /// Adds a file to the next message.
+    pub fn attach(&mut self, file: SavedAttachment) {
+        self.files.push(file);
     }
 
-    fn try_to_ask(&mut self, question: String, attempt: Attempt) -> ChatEffect {
-        let earlier = match attempt {
+    /// Asks a question, with the attached files.
+    pub fn ask(&mut self, question: String) -> ChatEffect {
+        let attachments = std::mem::take(&mut self.files);
+        self.try_to_ask(PendingQuestion { question, attachments, attempt: Attempt::First })
+    }
+
+    fn try_to_ask(&mut self, asked: PendingQuestion) -> ChatEffect {
+        let earlier = match asked.attempt {
             Attempt::First => &self.turns[..],
             Attempt::Again => &self.turns[..self.turns.len().saturating_sub(1)],
         };
-        let mut messages: Vec<Message> = earlier
-            .iter()
-            .flat_map(|turn| {
-                [
-                    Message::new(Role::User, turn.question.as_str()),
-                    Message::new(Role::Assistant, turn.answer.as_str()),
-                ]
-            })
-            .collect();
-        messages.push(Message::new(Role::User, question.as_str()));
-        self.asked = Some(PendingQuestion { question, attempt });
+        let user = |text: &str, attachments: &[SavedAttachment]| AskMessage {
+            attachments: attachments.to_vec(),
+            ..AskMessage::new(AskRole::User, text)
+        };
+        let system = self.settings.system.as_deref().map(|text| AskMessage::new(AskRole::System, text));
+        // An answer that failed on a page may have no text.
+        let earlier = earlier.iter().filter(|turn| !turn.answer.is_empty()).flat_map(|turn| {
+            [
+                user(&turn.question, &turn.attachments),
+                AskMessage::new(AskRole::Assistant, turn.answer.as_str()),
+            ]
+        });
+        let question = user(&asked.question, &asked.attachments);
+        let messages = system.into_iter().chain(earlier).chain([question]).collect();
+        self.asked = Some(asked);
         ChatEffect::Ask(messages)
     }
 
@@ -180,11 +258,41 @@ impl ChatSession {
             }
             ChatCommand::Tools => ChatEffect::ShowTools,
             ChatCommand::Memory(wanted) => {
+                if wanted == Some(Switch::On) && !self.can_use_memory {
+                    return ChatEffect::Say(
+                        "The running server does not use the memory. Set [memory] context = true and restart it, or \
+                         start the chat with --standalone."
+                            .to_owned(),
+                    );
+                }
                 if let Some(switch) = wanted {
                     self.settings.memory = switch;
                 }
                 ChatEffect::Say(self.about_memory())
             }
+            ChatCommand::System(wanted) => {
+                if let Some(system) = wanted {
+                    self.settings.system = system;
+                }
+                ChatEffect::Say(match &self.settings.system {
+                    Some(system) => format!("Instructions: {system}"),
+                    None => "No instructions are set. '/system TEXT' sets them.".to_owned(),
+                })
+            }
+            ChatCommand::Set(wanted) => {
+                if let Some(change) = wanted {
+                    self.settings.sampling.change(change);
+                }
+                ChatEffect::Say(format!("Now: {}.", self.settings.sampling.describe()))
+            }
+            ChatCommand::Attach(_) if self.files.len() >= MOST_FILES => {
+                ChatEffect::Say(format!("A message may have at most {MOST_FILES} files."))
+            }
+            ChatCommand::Attach(file) => ChatEffect::Attach(file.into()),
+            ChatCommand::Copy => match self.turns.last() {
+                Some(turn) => ChatEffect::Copy(turn.answer.clone()),
+                None => ChatEffect::Say("There is no answer yet, so there is nothing to copy.".to_owned()),
+            },
             ChatCommand::Retry => self.retry(),
             ChatCommand::Save(file) => self.save(file.into()),
             ChatCommand::New => self.start_new(),
@@ -218,10 +326,10 @@ impl ChatSession {
     /// Retries the question without an answer, or else the last one.
     fn retry(&mut self) -> ChatEffect {
         match (self.asked.take(), self.turns.last()) {
-            (Some(PendingQuestion { question, attempt }), _) => self.try_to_ask(question, attempt),
+            (Some(asked), _) => self.try_to_ask(asked),
             (None, Some(last)) => {
-                let question = last.question.clone();
-                self.try_to_ask(question, Attempt::Again)
+                let (question, attachments) = (last.question.clone(), last.attachments.clone());
+                self.try_to_ask(PendingQuestion { question, attachments, attempt: Attempt::Again })
             }
             (None, None) => ChatEffect::Say("No question was asked yet.".to_owned()),
         }
@@ -265,8 +373,8 @@ impl ChatSession {
         if answer.trim().is_empty() {
             return None;
         }
-        let PendingQuestion { question, attempt } = self.asked.take()?;
-        let turn = ChatTurn { question, answer, ending, model };
+        let PendingQuestion { question, attachments, attempt } = self.asked.take()?;
+        let turn = ChatTurn { question, attachments, answer, ending, model };
         match attempt {
             Attempt::First => self.last = None,
             Attempt::Again => drop(self.turns.pop()),

@@ -1,10 +1,11 @@
 use hob_config::AgentName;
-use hob_conversations::TurnNumber;
+use hob_conversations::{AttachmentKind, TurnNumber};
+use hob_core::Role;
 
 use super::*;
 
 fn session() -> ChatSession {
-    ChatSession::new(ChatSettings { model: None, agent: AgentChoice::None, memory: Switch::On })
+    ChatSession::new(ChatSettings::new(AgentChoice::None, Switch::On))
 }
 
 fn id(number: &str) -> ChatId {
@@ -19,6 +20,7 @@ fn kept(number: i64) -> SavedTurn {
 fn turn(question: &str, answer: &str) -> ChatTurn {
     ChatTurn {
         question: question.into(),
+        attachments: Vec::new(),
         answer: answer.into(),
         ending: TurnEnding::Complete,
         model: "m".into(),
@@ -41,7 +43,7 @@ fn asked(effect: ChatEffect) -> Vec<String> {
     match effect {
         ChatEffect::Ask(messages) => messages
             .iter()
-            .map(|message| format!("{}: {}", message.role.as_str(), message.content.text()))
+            .map(|message| format!("{}: {}", Role::from(message.role).as_str(), message.text))
             .collect(),
         other => panic!("{other:?}"),
     }
@@ -141,13 +143,104 @@ fn a_saved_conversation_continues() {
     let mut session = with_turns(&["x"]);
     assert_eq!(session.handle_input("/resume 9"), ChatEffect::Resume(id("9")));
     let last = SavedTurn { chat: id("9"), number: TurnNumber::new(3) };
-    session.resume(Conversation { turns: vec![turn("a", "1")], last });
+    session.resume(Conversation { chat: id("9"), turns: vec![turn("a", "1")], last: Some(last) });
     session.handle_input("/retry");
     let keep = session.answered("1".into(), TurnEnding::Complete, "m".into()).expect("to be kept");
     assert_eq!(keep.place, SaveTarget::InsteadOf(last));
     assert_eq!(asked(session.handle_input("b")), ["user: a", "assistant: 1", "user: b"]);
     let keep = session.answered("2".into(), TurnEnding::Complete, "m".into()).expect("to be kept");
     assert_eq!(keep.place, SaveTarget::EndOf(Some(id("9"))));
+}
+
+#[test]
+fn files_and_pictures_of_the_page_go_along() {
+    let attached = |kind, name: &str, content: &str| SavedAttachment {
+        name: name.into(),
+        kind,
+        content: content.into(),
+    };
+    let picture = "data:image/png;base64,AAAA";
+    let attachments = vec![
+        attached(AttachmentKind::Text, "a.txt", "An x."),
+        attached(AttachmentKind::Image, "b.png", picture),
+    ];
+    let failed = ChatTurn { ending: TurnEnding::Failed, ..turn("lost", "") };
+    let asked = ChatTurn { attachments: attachments.clone(), ..turn("What is it?", "An x.") };
+    let mut session = session();
+    session.resume(Conversation { chat: id("9"), turns: vec![failed, asked], last: None });
+    let ChatEffect::Ask(messages) = session.handle_input("b") else { panic!("a question") };
+    let expected = [
+        AskMessage { attachments: attachments.clone(), ..AskMessage::new(AskRole::User, "What is it?") },
+        AskMessage::new(AskRole::Assistant, "An x."),
+        AskMessage::new(AskRole::User, "b"),
+    ];
+    assert_eq!(messages, expected);
+    session.answered("c".into(), TurnEnding::Complete, "m".into()).expect("to be kept");
+    session.resume(Conversation {
+        chat: id("9"),
+        turns: vec![ChatTurn { attachments: attachments.clone(), ..turn("What is it?", "bad") }],
+        last: Some(kept(1)),
+    });
+    session.handle_input("/retry");
+    let keep = session.answered("good".into(), TurnEnding::Complete, "m".into()).expect("to be kept");
+    assert_eq!(keep.turn, ChatTurn { attachments, ..turn("What is it?", "good") });
+}
+
+#[test]
+fn attached_files_go_with_the_next_message_only() {
+    let file = SavedAttachment { name: "a.txt".into(), kind: AttachmentKind::Text, content: "An x.".into() };
+    let mut session = session();
+    assert_eq!(session.handle_input("/attach a.txt"), ChatEffect::Attach("a.txt".into()));
+    session.attach(file.clone());
+    let with_file = AskMessage { attachments: vec![file.clone()], ..AskMessage::new(AskRole::User, "a") };
+    assert_eq!(session.handle_input("a"), ChatEffect::Ask(vec![with_file.clone()]));
+    assert_eq!(session.handle_input("/retry"), ChatEffect::Ask(vec![with_file.clone()]));
+    let keep = session.answered("re: a".into(), TurnEnding::Complete, "m".into()).expect("to be kept");
+    assert_eq!(keep.turn, ChatTurn { attachments: vec![file.clone()], ..turn("a", "re: a") });
+    let messages =
+        vec![with_file, AskMessage::new(AskRole::Assistant, "re: a"), AskMessage::new(AskRole::User, "b")];
+    assert_eq!(session.handle_input("b"), ChatEffect::Ask(messages));
+    (0..MOST_FILES).for_each(|_| session.attach(file.clone()));
+    assert!(said(session.handle_input("/attach a.txt")).contains("at most 16 files"));
+}
+
+#[test]
+fn instructions_come_before_the_conversation() {
+    let mut session = with_turns(&["a"]);
+    assert!(said(session.handle_input("/system")).contains("No instructions"));
+    assert_eq!(said(session.handle_input("/system Be brief.")), "Instructions: Be brief.");
+    let expected = ["system: Be brief.", "user: a", "assistant: re: a", "user: b"];
+    assert_eq!(asked(session.handle_input("b")), expected);
+    session.handle_input("/system none");
+    assert_eq!(asked(session.handle_input("/retry")), &expected[1..]);
+}
+
+#[test]
+fn sampling_changes_by_command() {
+    let mut session = session();
+    let all = "Now: temperature default, max_tokens default, top_p default, seed default.";
+    assert_eq!(said(session.handle_input("/set")), all);
+    session.handle_input("/set temperature 0.2");
+    session.handle_input("/set max_tokens 9");
+    session.handle_input("/set top_p 0.5");
+    let changed = "Now: temperature 0.2, max_tokens 9, top_p 0.5, seed 7.";
+    assert_eq!(said(session.handle_input("/set seed 7")), changed);
+    let kept = "Now: temperature default, max_tokens 9, top_p 0.5, seed 7.";
+    assert_eq!(said(session.handle_input("/set temperature default")), kept);
+}
+
+#[test]
+fn the_last_answer_can_be_copied() {
+    assert!(said(session().handle_input("/copy")).contains("nothing to copy"));
+    assert_eq!(with_turns(&["a", "b"]).handle_input("/copy"), ChatEffect::Copy("re: b".into()));
+}
+
+#[test]
+fn a_memory_that_the_server_does_not_use_stays_off() {
+    let mut session = session();
+    session.forbid_memory();
+    assert!(said(session.handle_input("/memory on")).contains("--standalone"));
+    assert_eq!(session.settings().memory, Switch::Off);
 }
 
 #[test]
@@ -176,11 +269,8 @@ fn settings_change_by_command() {
     session.use_model("big".into());
     assert!(said(session.handle_input("/agent orchestrator")).contains("orchestrator answers"));
     assert!(said(session.handle_input("/memory off")).contains("off"));
-    let changed = ChatSettings {
-        model: Some("big".into()),
-        agent: AgentChoice::Agent(AgentName::Orchestrator),
-        memory: Switch::Off,
-    };
+    let agent = AgentChoice::Agent(AgentName::Orchestrator);
+    let changed = ChatSettings { model: Some("big".into()), ..ChatSettings::new(agent, Switch::Off) };
     assert_eq!(session.settings(), &changed);
     session.handle_input("/model default");
     session.handle_input("/agent none");

@@ -11,7 +11,10 @@ use crate::output::markdown::{Markdown, MarkdownLook};
 use crate::output::number::counted;
 use crate::output::style::DIM;
 use crate::output::table;
-use crate::output::text::printable;
+use crate::output::text::{printable, shortened};
+
+/// Characters of a question that are shown.
+const LONGEST_QUESTION: usize = 2_000;
 
 /// The last turn of a resumed conversation.
 pub fn show_last(turns: &[ChatTurn], look: Option<MarkdownLook>) -> Result<()> {
@@ -19,14 +22,19 @@ pub fn show_last(turns: &[ChatTurn], look: Option<MarkdownLook>) -> Result<()> {
     if turns.len() > 1 {
         output::note(format_args!("… {} before", counted(turns.len() - 1, "turn")));
     }
-    output::stderr_line(format_args!("{DIM}> {}{DIM:#}", printable(&last.question)));
+    // A question can contain a whole text that was piped in.
+    let question = shortened(&last.question, LONGEST_QUESTION);
+    output::stderr_line(format_args!("{DIM}> {}{DIM:#}", printable(&question)));
     if let Some(look) = look {
         let mut markdown = Markdown::new(look);
         let shown = markdown.push(&last.answer) + &markdown.finish();
         io::stdout().write_all(shown.as_bytes())?;
     }
-    if last.ending == TurnEnding::Stopped {
-        output::note("(stopped)");
+    match last.ending {
+        TurnEnding::Complete => {}
+        TurnEnding::Stopped => output::note("(stopped)"),
+        TurnEnding::Cut => output::note("(the answer was cut)"),
+        TurnEnding::Failed => output::note("(the answer failed)"),
     }
     output::stderr_line("");
     Ok(())

@@ -1,64 +1,45 @@
-//! The target of questions: the app, and the options of the command line.
+//! The target of questions: what answers, and the options of the command line.
 
-use hob_app::App;
 use hob_config::AgentName;
-use hob_core::model::DEFAULT_MODEL;
-use hob_core::{
-    AgentPreference, Caller, GenerateRequest, MaxTokens, MemoryUse, Message, Permit, Reach, RequestSource,
-    Temperature, random_id,
-};
+use hob_core::{MaxTokens, Temperature};
 
-use super::answering::ChatQuestion;
 use super::command::Switch;
-use super::session::ChatSettings;
+use super::session::{ChatSampling, ChatSettings};
+use crate::answers::{AnswerProvider, AskMessage, AskQuestion, AskingCommand};
 use crate::args::{AgentChoice, AnsweringArgs};
 use crate::commands::ask::answer_output::ReasoningDisplay;
 
-/// The app that answers, and the answer options of the command line.
+/// What answers, and the options of the command line that the chat does not change.
 pub struct ChatTarget<'h> {
-    pub app: &'h App,
+    pub source: &'h AnswerProvider<'h>,
+    /// The model that the command line names.
+    pub model: Option<String>,
     /// The model that answers when none was chosen.
     pub default_model: String,
     pub only_tools: Option<Vec<String>>,
     pub reasoning: ReasoningDisplay,
-    pub temperature: Option<Temperature>,
-    pub max_tokens: Option<MaxTokens>,
 }
 
 impl ChatTarget<'_> {
-    /// The most tokens an answer may have; `None` where the engine decides.
-    pub fn max_tokens(&self) -> Option<u32> {
-        self.max_tokens.or(self.app.system.defaults().max_tokens).map(MaxTokens::get)
-    }
-
-    /// The local user, who may use all tools.
-    pub fn caller(&self, settings: &ChatSettings) -> Caller {
-        let agent = match settings.agent {
-            AgentChoice::None => AgentPreference::None,
-            AgentChoice::Agent(agent) => AgentPreference::Named(agent.to_string()),
-        };
-        let permit = Permit { only: self.only_tools.clone(), ..Permit::up_to(Reach::Act) };
-        let memory = match settings.memory {
-            Switch::On => MemoryUse::Allowed,
-            Switch::Off => MemoryUse::Unwanted,
-        };
-        Caller { permit, agent, memory, ..Caller::trusted(RequestSource::Ask, random_id("chat-")) }
-    }
-
-    pub fn question<'a>(
-        &'a self,
-        settings: &ChatSettings,
-        caller: &'a Caller,
-        messages: Vec<Message>,
-    ) -> ChatQuestion<'a> {
-        let request = GenerateRequest {
-            model: settings.model.clone().unwrap_or_else(|| DEFAULT_MODEL.to_owned()),
+    pub fn question(&self, settings: &ChatSettings, messages: Vec<AskMessage>) -> AskQuestion {
+        let ChatSettings { model, agent, memory, system: _, sampling } = settings;
+        let ChatSampling { temperature, max_tokens, top_p, seed } = *sampling;
+        AskQuestion {
+            command: AskingCommand::Chat,
+            model: model.clone().or_else(|| self.model.clone()),
             messages,
-            temperature: self.temperature,
-            max_tokens: self.max_tokens,
-            ..GenerateRequest::default()
-        };
-        ChatQuestion { system: &self.app.system, caller, request }
+            temperature: temperature.map(Temperature::get),
+            max_tokens: max_tokens.map(MaxTokens::get),
+            top_p,
+            seed,
+            agent: match agent {
+                AgentChoice::None => None,
+                AgentChoice::Agent(agent) => Some(agent.to_string()),
+            },
+            tools: self.only_tools.clone(),
+            uses_memory: *memory == Switch::On,
+            ..AskQuestion::default()
+        }
     }
 }
 
@@ -69,5 +50,10 @@ pub fn initial_settings(args: &AnsweringArgs, memory: Switch) -> ChatSettings {
         None if args.tools.is_some() => AgentChoice::Agent(AgentName::Orchestrator),
         None => AgentChoice::None,
     };
-    ChatSettings { model: None, agent, memory }
+    let sampling = ChatSampling {
+        temperature: args.temperature,
+        max_tokens: args.max_tokens,
+        ..ChatSampling::default()
+    };
+    ChatSettings { sampling, ..ChatSettings::new(agent, memory) }
 }

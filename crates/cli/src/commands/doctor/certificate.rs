@@ -1,33 +1,27 @@
-//! The certificate of `[server.tls]`, if one is configured.
+//! The certificate of `[server.tls]`, if one is configured. Read as `hob serve` reads it.
 
 use hob_config::ServerTlsConfig;
-use hob_net::{CertificateFiles, ServerCertificate};
+use hob_server::read_certificate;
 
 use super::report::{CheckStatus, DoctorCheck};
+use crate::failure;
 
 const NAME: &str = "https";
 
 /// `None` without HTTPS.
 pub fn check(tls: &ServerTlsConfig) -> Option<DoctorCheck> {
-    let bad = |message: String, advice: &str| {
-        Some(DoctorCheck::new(NAME, CheckStatus::Bad, message).advise(advice.to_owned()))
+    let (status, message) = match read_certificate(tls) {
+        Ok(None) => return None,
+        Ok(Some(_)) => (CheckStatus::Good, "the certificate of [server.tls] can be used".to_owned()),
+        Err(error) => (CheckStatus::Bad, failure::explain(&error.into())),
     };
-    match (&tls.cert, &tls.key) {
-        (None, None) => None,
-        (Some(cert), Some(key)) => {
-            let files = CertificateFiles { cert: cert.clone(), key: key.clone() };
-            match ServerCertificate::read(files) {
-                Ok(_) => {
-                    let message = format!("the certificate {} can be used", cert.display());
-                    Some(DoctorCheck::new(NAME, CheckStatus::Good, message))
-                }
-                Err(error) => bad(error.to_string(), "Correct the files that [server.tls] names"),
-            }
+    let check = DoctorCheck::new(NAME, status, message);
+    Some(match status {
+        CheckStatus::Bad => {
+            check.advise("Correct [server.tls] in the configuration file, or the files that it names")
         }
-        (None, Some(_)) | (Some(_), None) => {
-            bad("[server.tls] has a certificate or a key, not both".to_owned(), "Set both 'cert' and 'key'")
-        }
-    }
+        _ => check,
+    })
 }
 
 #[cfg(test)]

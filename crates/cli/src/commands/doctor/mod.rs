@@ -1,6 +1,7 @@
 //! `hob doctor`: checks everything that an answer needs, and prints problems with their fixes.
 
 mod access;
+#[cfg(feature = "server")]
 mod certificate;
 mod channel;
 mod config_file;
@@ -77,7 +78,8 @@ async fn compute_units(config: Option<&Config>, home: Option<&Path>) -> Option<C
     LocalModels::new(config?, home?).compute_units().await
 }
 
-/// All checks that depend on the configuration. None if it cannot be read.
+/// All checks that depend on the configuration, and whether a question can be answered and a server can start. None if it cannot be
+/// read.
 async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(bool, Vec<DoctorCheck>)> {
     let (Some(config), Some(home)) = (config, home) else { return Ok((false, Vec::new())) };
     let mut checks: Vec<DoctorCheck> = machine::check_odd_keys(config).collect();
@@ -118,7 +120,10 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
         }
     };
     checks.push(port);
-    checks.extend(certificate::check(&config.server.tls));
+    let certificate = check_certificate(config);
+    // `hob serve` would refuse to start.
+    let can_serve = certificate.as_ref().is_none_or(|check| check.status != CheckStatus::Bad);
+    checks.extend(certificate);
     checks.extend(machine::check_keys(config));
     checks.extend(proxy::check(&found));
     checks.extend(sandbox);
@@ -128,7 +133,18 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
     checks.extend(energy);
     // Last, because beginners can ignore it.
     checks.push(access::check(&config.server, named));
-    Ok((can_answer, checks))
+    Ok((can_answer && can_serve, checks))
+}
+
+#[cfg(feature = "server")]
+fn check_certificate(config: &Config) -> Option<DoctorCheck> {
+    certificate::check(&config.server.tls)
+}
+
+/// This build has no server.
+#[cfg(not(feature = "server"))]
+fn check_certificate(_: &Config) -> Option<DoctorCheck> {
+    None
 }
 
 /// Whether there are named keys. If the database cannot be read, an unnecessary warning is better than none.

@@ -1,4 +1,4 @@
-//! The port of the server: free, used by a running Hob, or used by another program.
+//! The port of the server: free, used by a running Hob, or used by another program. A server on another port is found too.
 
 use std::io;
 use std::path::Path;
@@ -8,54 +8,50 @@ use tokio::net::TcpListener;
 
 use super::report::{CheckStatus, DoctorCheck};
 use crate::output::number::counted;
-use crate::running_server::{self, ServerProbe};
+use crate::running_server::{self, LocatedServer, ServerProbe};
 
 const NAME: &str = "port";
 
 pub async fn check(config: &ServerConfig, home: &Path) -> DoctorCheck {
     let (host, port) = (config.host.as_str(), config.port);
     // Closed at once: the search for a running server also looks here.
-    match TcpListener::bind((host, port)).await.map(drop) {
-        Ok(()) => {
-            let free = format!("{port} is free for 'hob serve'");
-            let server = running_server::locate(config, home).await;
-            let message = match server.url() {
-                Some(url) => format!("{free}; Hob is already running at {url}"),
-                None => free,
-            };
-            DoctorCheck::new(NAME, CheckStatus::Good, message)
-        }
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            match running_server::probe(host, port).await {
-                ServerProbe::Hob { health: 503, .. } => {
-                    let message = format!("Hob is already running on {port}, but its engine does not answer");
-                    DoctorCheck::new(NAME, CheckStatus::Warning, message).advise(
-                        "Start that engine again, or restart 'hob serve' so that it selects another one",
-                    )
-                }
-                ServerProbe::Hob { .. } => match running_server::unrecorded_calls(host, port).await {
-                    None => {
-                        DoctorCheck::new(NAME, CheckStatus::Good, format!("Hob is already running on {port}"))
-                    }
-                    Some(lost) => {
-                        let message = format!(
-                            "Hob is already running on {port}, but cannot write hob.db: {} lost so far",
-                            counted(lost, "call")
-                        );
-                        DoctorCheck::new(NAME, CheckStatus::Warning, message).advise(
-                            "Its log shows the reason; Hob resumes recording when it can write hob.db again",
-                        )
-                    }
-                },
-                ServerProbe::OtherProgram | ServerProbe::NoListener => {
-                    DoctorCheck::new(NAME, CheckStatus::Warning, format!("another program listens on {port}"))
-                        .advise("Stop it, or choose another port: 'hob serve --port 8001', or [server] port")
-                }
-            }
-        }
-        Err(error) => {
-            DoctorCheck::new(NAME, CheckStatus::Warning, format!("cannot listen on {host}:{port}: {error}"))
-                .advise(remedy(&error))
+    let bound = TcpListener::bind((host, port)).await.map(drop);
+    if let Err(error) = &bound
+        && error.kind() != io::ErrorKind::AddrInUse
+    {
+        let message = format!("cannot listen on {host}:{port}: {error}");
+        return DoctorCheck::new(NAME, CheckStatus::Warning, message).advise(remedy(error));
+    }
+    let server = running_server::locate(config, home).await;
+    if let (ServerProbe::Hob { health, .. }, Some(url)) = (server.probe, server.url()) {
+        let running = match bound {
+            Ok(()) => format!("{port} is free for 'hob serve'; Hob is already running at {url}"),
+            Err(_) if server.port == port => format!("Hob is already running on {port}"),
+            Err(_) => format!("Hob is already running at {url}"),
+        };
+        return check_running(running, health, &server).await;
+    }
+    match bound {
+        Ok(()) => DoctorCheck::new(NAME, CheckStatus::Good, format!("{port} is free for 'hob serve'")),
+        Err(_) => DoctorCheck::new(NAME, CheckStatus::Warning, format!("another program listens on {port}"))
+            .advise("Stop it, or choose another port: 'hob serve --port 8001', or [server] port"),
+    }
+}
+
+/// The health of a running server, which `running` names.
+async fn check_running(running: String, health: u16, server: &LocatedServer) -> DoctorCheck {
+    if health != 200 {
+        let message = format!("{running}, but its engine does not answer");
+        return DoctorCheck::new(NAME, CheckStatus::Warning, message)
+            .advise("Start that engine again, or restart 'hob serve' so that it selects another one");
+    }
+    match running_server::unrecorded_calls(&server.host, server.port).await {
+        None => DoctorCheck::new(NAME, CheckStatus::Good, running),
+        Some(lost) => {
+            let message =
+                format!("{running}, but cannot write hob.db: {} lost so far", counted(lost, "call"));
+            DoctorCheck::new(NAME, CheckStatus::Warning, message)
+                .advise("Its log shows the reason; Hob resumes recording when it can write hob.db again")
         }
     }
 }

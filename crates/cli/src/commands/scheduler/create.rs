@@ -73,6 +73,7 @@ fn wanted(args: SchedulerCreateArgs) -> Result<NewTask, TaskError> {
             Some(AgentChoice::None) => "none".to_owned(),
             None => usual.agent.clone(),
         },
+        model: args.model,
         tools: args.tools,
         deliver_to: args.channel.map(|channel| DeliverTo { channel, conversation: args.conversation }),
         limits: TaskLimits {

@@ -25,7 +25,7 @@ use crate::settings;
 
 pub fn run(command: SchedulerCommand) -> Result<ExitCode> {
     match command {
-        SchedulerCommand::Create(args) => create::run(args),
+        SchedulerCommand::Create(args) => create::run(*args),
         SchedulerCommand::Start(args) => start::run(args),
         SchedulerCommand::Run(args) => run::run(args),
         SchedulerCommand::List { all, status, json } => with_service(async |service, _| {

@@ -1,10 +1,16 @@
-//! The socket on which `hob reload` asks this server to reload. It is in the home directory, and only the user of the server can open it.
+//! The control socket of this server: `hob reload` asks it to reload, and `hob ask` and `hob chat` send it questions. It is in the home
+//! directory, and only the user of the server can open it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
 
+use super::control_answers::ControlAnswers;
 use crate::reload_socket::ReloadOutcome;
 
 /// A request to reload. Dropping it closes the connection without an answer.
@@ -19,21 +25,52 @@ impl ReloadRequest {
     }
 }
 
-/// The socket. Dropping it removes it.
+/// The socket. Dropping it removes it. Questions in progress continue.
 pub struct ControlSocket {
     requests: mpsc::Receiver<ReloadRequest>,
+    clients: ControlClients,
     /// `None` if the socket could not be opened.
     path: Option<PathBuf>,
     _stop: DropGuard,
 }
 
+/// The clients that are connected.
+#[derive(Clone, Default)]
+pub struct ControlClients {
+    tasks: TaskTracker,
+    cancel: CancellationToken,
+    /// How many of them wait for an answer.
+    waiting: Arc<AtomicUsize>,
+}
+
+impl ControlClients {
+    /// Waits for answers in progress, and cuts off those that take longer. Returns how many were cut off.
+    pub async fn drain(&self, grace: Duration) -> usize {
+        self.tasks.close();
+        // If this future is dropped, the answers end too.
+        let _cancel = self.cancel.clone().drop_guard();
+        match tokio::time::timeout(grace, self.tasks.wait()).await {
+            Ok(()) => 0,
+            Err(_) => self.waiting.load(Ordering::Relaxed),
+        }
+    }
+}
+
 impl ControlSocket {
-    /// Opens the socket of the server with this id. Failures are only logged: SIGHUP reloads too.
-    pub fn open(home: &Path, server: &str) -> Self {
+    /// Opens the socket of the server with this id. Failures are only logged: SIGHUP reloads too, and the command line answers its questions
+    /// itself.
+    pub fn open(home: &Path, server: &str, answers: ControlAnswers) -> Self {
         let stop = CancellationToken::new();
         let (sender, requests) = mpsc::channel(1);
-        let path = listen(home, server, sender, stop.clone());
-        ControlSocket { requests, path, _stop: stop.drop_guard() }
+        let clients = ControlClients::default();
+        let services = ControlServices { requests: sender, answers, clients: clients.clone() };
+        let path = listen(home, server, services, stop.clone());
+        ControlSocket { requests, clients, path, _stop: stop.drop_guard() }
+    }
+
+    /// The clients that are connected.
+    pub fn clients(&self) -> ControlClients {
+        self.clients.clone()
     }
 
     /// The next request.
@@ -53,8 +90,16 @@ impl Drop for ControlSocket {
     }
 }
 
+/// What clients of the socket can ask for.
+#[derive(Clone)]
+struct ControlServices {
+    requests: mpsc::Sender<ReloadRequest>,
+    answers: ControlAnswers,
+    clients: ControlClients,
+}
+
 #[cfg(not(unix))]
-fn listen(_: &Path, _: &str, _: mpsc::Sender<ReloadRequest>, _: CancellationToken) -> Option<PathBuf> {
+fn listen(_: &Path, _: &str, _: ControlServices, _: CancellationToken) -> Option<PathBuf> {
     None
 }
 
@@ -63,47 +108,78 @@ use unix::listen;
 
 #[cfg(unix)]
 mod unix {
-    use std::fs::Permissions;
+    use std::fs::{DirBuilder, Permissions};
     use std::io;
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
     use std::path::{Path, PathBuf};
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
     use std::time::Duration;
 
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use futures::StreamExt;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::unix::OwnedWriteHalf;
     use tokio::net::{UnixListener, UnixStream};
-    use tokio::sync::{mpsc, oneshot};
+    use tokio::sync::{Semaphore, oneshot};
+    use tokio_util::codec::{FramedRead, LinesCodec};
     use tokio_util::sync::CancellationToken;
 
-    use crate::commands::serve::control_socket::ReloadRequest;
+    use crate::answers::MAX_REQUEST_BYTES;
+    use crate::commands::serve::control_socket::{ControlServices, ReloadRequest};
     use crate::reload_socket::{RELOAD, is_abandoned, socket_path, sockets};
 
-    /// How long a client may take to send its request, or to read the answer.
-    const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
+    /// How long a client may take to send its request.
+    const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
+
+    /// The wait after a connection that cannot be accepted.
+    const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+
+    /// Clients at a time. Others wait.
+    const MAX_CLIENTS: usize = 64;
 
     pub(super) fn listen(
         home: &Path,
         server: &str,
-        requests: mpsc::Sender<ReloadRequest>,
+        services: ControlServices,
         stop: CancellationToken,
     ) -> Option<PathBuf> {
         remove_abandoned(home);
         let path = socket_path(home, server);
-        let open = || -> io::Result<UnixListener> {
-            let listener = UnixListener::bind(&path)?;
-            std::fs::set_permissions(&path, Permissions::from_mode(0o600))?;
-            Ok(listener)
-        };
-        match open() {
+        match bind(home, server, &path) {
             Ok(listener) => {
                 // Ends with its token.
-                tokio::spawn(stop.run_until_cancelled_owned(accept(listener, requests)));
+                tokio::spawn(stop.run_until_cancelled_owned(accept(listener, services)));
                 Some(path)
             }
             Err(error) => {
-                tracing::info!(%error, path = %path.display(), "'hob reload' cannot reach this server");
+                tracing::info!(%error, path = %path.display(), "'hob reload' and 'hob ask' cannot reach this server");
                 None
             }
         }
+    }
+
+    /// The socket, with its mode from the start: it gets it in a directory that only this user can enter, and then its name. The mode of
+    /// new files belongs to the whole process, and other threads make files too.
+    fn bind(home: &Path, server: &str, path: &Path) -> io::Result<UnixListener> {
+        // Not longer than the final path, because the length of such paths is limited.
+        let closed = home.join(format!(".{server}"));
+        DirBuilder::new().mode(0o700).create(&closed)?;
+        let hidden = closed.join("s");
+        let bound = UnixListener::bind(&hidden).and_then(|listener| {
+            std::fs::set_permissions(&hidden, Permissions::from_mode(0o600))?;
+            std::fs::rename(&hidden, path)?;
+            Ok(listener)
+        });
+        if bound.is_err() {
+            let _ = std::fs::remove_file(&hidden);
+        }
+        let _ = std::fs::remove_dir(&closed);
+        bound
+    }
+
+    /// Whether a user may use the socket of a server of user `own`: the same one, or root.
+    fn may_connect(user: u32, own: u32) -> bool {
+        user == own || user == 0
     }
 
     /// Servers that were killed leave their sockets behind.
@@ -115,34 +191,89 @@ mod unix {
         }
     }
 
-    /// Serves one client at a time. Never ends by itself.
-    async fn accept(listener: UnixListener, requests: mpsc::Sender<ReloadRequest>) {
-        loop {
+    /// Never ends by itself.
+    async fn accept(listener: UnixListener, services: ControlServices) {
+        let places = Arc::new(Semaphore::new(MAX_CLIENTS));
+        // The semaphore is never closed.
+        while let Ok(place) = Arc::clone(&places).acquire_owned().await {
             match listener.accept().await {
                 Ok((client, _)) => {
-                    if let Err(error) = serve(client, &requests).await {
-                        tracing::debug!(%error, "a client of 'hob reload' has left");
-                    }
+                    let (services, cancel) = (services.clone(), services.clients.cancel.clone());
+                    let tasks = services.clients.tasks.clone();
+                    tasks.spawn(cancel.run_until_cancelled_owned(async move {
+                        if let Err(error) = serve(client, &services).await {
+                            tracing::debug!(%error, "a client of the control socket has left");
+                        }
+                        drop(place);
+                    }));
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "cannot accept a connection of 'hob reload'");
-                    tokio::time::sleep(CLIENT_TIMEOUT).await;
+                    tracing::debug!(%error, "cannot accept a connection of the control socket");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
         }
     }
 
-    async fn serve(mut client: UnixStream, requests: &mpsc::Sender<ReloadRequest>) -> io::Result<()> {
-        let mut asked = [0; RELOAD.len()];
-        tokio::time::timeout(CLIENT_TIMEOUT, client.read_exact(&mut asked)).await??;
-        if asked[..] != *RELOAD {
-            return Err(io::Error::other("it asked for something else"));
+    async fn serve(client: UnixStream, services: &ControlServices) -> io::Result<()> {
+        // The mode of the socket says the same. Some systems do not look at it.
+        if !may_connect(client.peer_cred()?.uid(), rustix::process::geteuid().as_raw()) {
+            return Err(io::ErrorKind::PermissionDenied.into());
         }
+        let (read, mut out) = client.into_split();
+        let mut lines = FramedRead::new(read, LinesCodec::new_with_max_length(MAX_REQUEST_BYTES));
+        let Some(line) = tokio::time::timeout(CLIENT_TIMEOUT, lines.next()).await? else { return Ok(()) };
+        let line = line.map_err(io::Error::other)?;
+        if line == RELOAD {
+            return reload(&mut out, services).await;
+        }
+        let waiting = &services.clients.waiting;
+        waiting.fetch_add(1, Ordering::Relaxed);
+        let answered = tokio::select! {
+            answered = services.answers.answer(&line, &mut out) => answered,
+            // A client sends nothing more. Its end cancels the work.
+            _ = lines.next() => Err(io::ErrorKind::ConnectionReset.into()),
+        };
+        waiting.fetch_sub(1, Ordering::Relaxed);
+        answered
+    }
+
+    async fn reload(out: &mut OwnedWriteHalf, services: &ControlServices) -> io::Result<()> {
         let (answer, outcome) = oneshot::channel();
-        let (Ok(()), Ok(outcome)) = (requests.send(ReloadRequest { answer }).await, outcome.await) else {
+        let (Ok(()), Ok(outcome)) = (services.requests.send(ReloadRequest { answer }).await, outcome.await)
+        else {
             return Err(io::Error::other("the server stops"));
         };
         let text = serde_json::to_vec(&outcome).map_err(io::Error::other)?;
-        tokio::time::timeout(CLIENT_TIMEOUT, client.write_all(&text)).await?
+        tokio::time::timeout(CLIENT_TIMEOUT, out.write_all(&text)).await?
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn only_the_user_of_the_server_and_root_may_connect() {
+            let allowed =
+                [(1000, 1000), (0, 1000), (1001, 1000), (1000, 0)].map(|(user, own)| may_connect(user, own));
+            assert_eq!(allowed, [true, true, false, false]);
+        }
+
+        #[tokio::test]
+        async fn the_socket_is_closed_to_others_and_accepts_under_its_name() {
+            let home = tempfile::tempdir().expect("a directory");
+            let path = socket_path(home.path(), "1-7");
+            let listener = bind(home.path(), "1-7", &path).expect("a socket");
+            let mode = std::fs::metadata(&path).expect("a socket").permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+            let names: Vec<_> =
+                std::fs::read_dir(home.path()).expect("a list").flatten().map(|entry| entry.path()).collect();
+            assert_eq!(names, std::slice::from_ref(&path), "nothing else is left");
+            let (client, accepted) = tokio::join!(UnixStream::connect(&path), listener.accept());
+            let _client = client.expect("connected");
+            let (accepted, _) = accepted.expect("accepted");
+            let user = accepted.peer_cred().expect("a user").uid();
+            assert!(may_connect(user, rustix::process::geteuid().as_raw()));
+        }
     }
 }

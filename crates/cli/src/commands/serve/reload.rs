@@ -1,14 +1,15 @@
-//! SIGHUP and `hob reload`: read the configuration, the keys and the certificate again. Applies the settings that can change at run
+//! SIGHUP, `hob reload` and a change on the settings page: read the configuration, the keys and the certificate again. Applies the settings that can change at run
 //! time, and names the others.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 
 use anyhow::Result;
 use hob_config::Config;
 use hob_keys::{AuditActor, KeyService};
 use hob_net::CertificateChange;
-use hob_server::{RELOADED_KEYS, Server, ServerControl};
+use hob_server::{RELOADED_KEYS, Server, ServerControl, ServerSettings};
 use serde_json::json;
 
 use super::control_socket::ControlSocket;
@@ -24,6 +25,8 @@ use crate::signals::{ServerSignal, Signals};
 pub struct RunningSettings {
     control: ServerControl,
     keys: Arc<KeyService>,
+    /// The file, which the settings page changes.
+    file: Arc<ServerSettings>,
     address: SocketAddr,
     /// The command-line options, which override the file.
     args: ServeArgs,
@@ -32,27 +35,50 @@ pub struct RunningSettings {
 }
 
 impl RunningSettings {
-    pub fn new(server: &Server, config: &Config, args: ServeArgs, keys: Arc<KeyService>) -> Self {
+    pub fn new(
+        server: &Server,
+        config: &Config,
+        args: ServeArgs,
+        (keys, file): (Arc<KeyService>, Arc<ServerSettings>),
+    ) -> Self {
         RunningSettings {
             control: server.control(),
             keys,
+            file,
             address: server.address(),
             args,
             config: config.clone(),
         }
     }
 
-    /// Reloads on every SIGHUP and every request of `hob reload`, until a signal stops the server.
+    /// Reloads on every SIGHUP, every request of `hob reload` and every change of `/v1/settings`, until a signal stops the server. That
+    /// signal also ends a reload, which may wait for a database that does not answer.
     pub async fn reload_until_stopped(&mut self, signals: &mut Signals, mut socket: ControlSocket) {
+        let mut is_asked_again = false;
         loop {
             let request = tokio::select! {
+                biased;
+                () = std::future::ready(()), if is_asked_again => None,
                 signal = signals.next_for_server() => match signal {
                     ServerSignal::Reload => None,
                     ServerSignal::Stop(_) => return,
                 },
                 request = socket.next() => Some(request),
+                () = self.file.changed() => None,
             };
-            let outcome = match self.reload().await {
+            is_asked_again = false;
+            let mut reloading = pin!(self.reload());
+            let reloaded = loop {
+                tokio::select! {
+                    reloaded = &mut reloading => break reloaded,
+                    signal = signals.next_for_server() => match signal {
+                        // What changed since the beginning may not be read.
+                        ServerSignal::Reload => is_asked_again = true,
+                        ServerSignal::Stop(_) => return,
+                    },
+                }
+            };
+            let outcome = match reloaded {
                 Ok(report) => ReloadOutcome::Done(report),
                 Err(error) => ReloadOutcome::Failed { error: failure::explain(&error) },
             };

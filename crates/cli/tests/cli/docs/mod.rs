@@ -38,6 +38,7 @@ pages! {
     agents_page: "docs/agents.md", OLLAMA;
     terminal_chat_page: "docs/chat.md", OLLAMA;
     browser_chat_page: "docs/chat-page.md", OLLAMA;
+    saved_chats_page: "docs/chats.md", OLLAMA;
     channels_page: "docs/channels.md", Setup { gateway: true, ..OLLAMA };
     engines_page: "docs/engines.md", OLLAMA;
     install_page: "docs/install.md", OLLAMA;

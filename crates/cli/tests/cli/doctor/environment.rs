@@ -37,11 +37,14 @@ async fn an_address_of_another_machine_is_reported() {
 
 #[tokio::test]
 async fn a_server_on_another_port_is_reported() {
-    let (home, _ollama) = with("").await;
+    let (home, ollama) = with("").await;
     let server = Running::start(&home, &[]).await;
     let (_, port) = server.address().rsplit_once(':').expect("a port");
     let running = format!("is free for 'hob serve'; Hob is already running at http://localhost:{port}");
     Diagnosis::of(&home).await.shows("port", "good", &running);
+    drop(ollama);
+    let sick = format!("{running}, but its engine does not answer");
+    Diagnosis::of(&home).await.shows("port", "warning", &sick);
     assert_eq!(server.terminate().await.code, Some(0));
 }
 

@@ -35,6 +35,11 @@ struct Client {
     secret: String,
 }
 
+/// The secret of a new key, which every replica knows.
+pub async fn create_key(cluster: &Cluster, name: &str, rules: Value) -> String {
+    Client::with_key(cluster, name, rules).await.secret
+}
+
 #[derive(Debug)]
 struct Answer {
     status: u16,

@@ -147,7 +147,7 @@ impl Load {
         }
     }
 
-    fn note_chat(&self, answer: &str, subject: &str) {
+    pub fn note_chat(&self, answer: &str, subject: &str) {
         let mark = mark_of(answer, subject).unwrap_or_else(|| panic!("'{answer}' answers '{subject}'"));
         lock(&self.answered).push(Answered { mark, ended: Instant::now() });
         self.chats.send_modify(|count| *count += 1);
@@ -194,7 +194,7 @@ impl Load {
                     return Some(id);
                 }
                 Reply::Refused { retry_after } => self.wait(retry_after).await,
-                Reply::Failed => return None,
+                Reply::OverBudget | Reply::Failed => return None,
             }
         }
     }
@@ -245,7 +245,7 @@ impl Load {
         lock(&self.exchanges).push(exchange);
     }
 
-    fn subject(&self, kind: &str) -> String {
+    pub fn subject(&self, kind: &str) -> String {
         format!("{kind}{}q", self.numbers.fetch_add(1, Ordering::Relaxed))
     }
 
@@ -253,7 +253,7 @@ impl Load {
         loop {
             match self.send(Method::POST, path, Some(body)).await {
                 Reply::Answer(answer) => return Some(answer),
-                Reply::Failed => return None,
+                Reply::OverBudget | Reply::Failed => return None,
                 Reply::Refused { retry_after } if database == Database::Needed => {
                     self.wait(retry_after).await
                 }
@@ -274,20 +274,32 @@ impl Load {
         loop {
             match self.send(Method::GET, path, None).await {
                 Reply::Answer(answer) => return Some(answer),
-                Reply::Failed => return None,
+                Reply::OverBudget | Reply::Failed => return None,
                 Reply::Refused { retry_after } => self.wait(retry_after).await,
             }
         }
     }
 
-    async fn wait(&self, retry_after: Duration) {
+    pub async fn wait(&self, retry_after: Duration) {
         self.refused.fetch_add(1, Ordering::Relaxed);
         tokio::time::sleep(retry_after).await;
     }
 
     async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Reply {
+        let answer = self.send_with(KEY, method, path, body).await;
+        match answer {
+            Reply::OverBudget => {
+                self.fail(format!("{path} was refused for a budget, but the owner has none"));
+                Reply::Failed
+            }
+            other => other,
+        }
+    }
+
+    /// Sends a request with this key.
+    pub async fn send_with(&self, key: &str, method: Method, path: &str, body: Option<&Value>) -> Reply {
         let what = format!("{method} {path} {}", body.map(Value::to_string).unwrap_or_default());
-        let request = self.client.request(method, format!("{}{path}", self.url)).bearer_auth(KEY);
+        let request = self.client.request(method, format!("{}{path}", self.url)).bearer_auth(key);
         let request = match body {
             Some(body) => request.json(body),
             None => request,
@@ -314,6 +326,7 @@ impl Load {
             (Ok((503, _)), Some(seconds)) => {
                 (Reply::Refused { retry_after: Duration::from_secs(seconds) }, None)
             }
+            (Ok((429, text)), _) if text.contains("insufficient_quota") => (Reply::OverBudget, None),
             (Ok((status, text)), _) => (Reply::Failed, Some(format!("{status}: {text}"))),
             (Err(error), _) => (Reply::Failed, Some(format!("{error:?}"))),
         };
@@ -322,16 +335,18 @@ impl Load {
     }
 }
 
-enum Reply {
+pub enum Reply {
     Answer(Answer),
     /// With 503, until the database is back.
     Refused {
         retry_after: Duration,
     },
+    /// With 429: the budget of the key does not suffice.
+    OverBudget,
     Failed,
 }
 
-fn messages(subject: &str) -> Value {
+pub fn messages(subject: &str) -> Value {
     json!([{ "role": "user", "content": prompt(subject) }])
 }
 

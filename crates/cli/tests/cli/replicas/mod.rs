@@ -2,6 +2,7 @@
 //!
 //! `HOB_TEST_SEED` repeats the choices of a run, and `HOB_TEST_ROUNDS` is the number of rounds of faults of the long test.
 
+mod budget;
 mod checks;
 mod cluster;
 mod engine;
@@ -18,6 +19,7 @@ use fastrand::Rng;
 use hob_testkit::{Gateway, GatewayScript};
 use serde_json::{Value, json};
 
+use budget::Budget;
 use checks::{Evidence, TaskRuns};
 use cluster::Cluster;
 use engine::EngineLog;
@@ -62,6 +64,7 @@ async fn survive(rounds: usize) {
     let mut cluster = Cluster::start(engines.clone(), &gateway).await;
     let load = Load::new(cluster.url());
     let documents = tempfile::tempdir().expect("a directory");
+    let budget = Budget::start(&cluster, rounds).await;
     for index in 0..TICKING {
         let every_second = || json!({ "schedule_type": "interval", "schedule_value": 1 });
         let created = load.create(&format!("tick{index}q"), &every_second).await;
@@ -72,12 +75,14 @@ async fn survive(rounds: usize) {
     let clients = futures::future::join_all(kinds.map(|kind| load.work(OPERATIONS, kind, rng.fork())));
     let indexing = index_files(cluster.command_line(), &load, documents.path());
     let talking = messages::converse(&gateway, &load, MESSAGES);
+    let spending = budget.spend(&load);
     let injecting = async {
         let outages = faults::inject(&mut cluster, &load, rounds, &mut rng).await;
         load.is_over.store(true, Ordering::Relaxed);
         outages
     };
-    let (outages, _, failed_indexing, sent) = tokio::join!(injecting, clients, indexing, talking);
+    let (outages, _, failed_indexing, sent, over_budget) =
+        tokio::join!(injecting, clients, indexing, talking, spending);
 
     let mut wrong = check_indexing(&failed_indexing, &outages);
     let tasks = settle(&load, &mut wrong).await;
@@ -92,12 +97,13 @@ async fn survive(rounds: usize) {
     let (excused, failed) = evidence.failed_requests(&exchanges);
     wrong.extend(failed);
     wrong.extend(tasks.iter().flat_map(|task| evidence.runs(task)));
+    wrong.extend(budget.check(&cluster, &evidence, &outages).await);
     wrong.extend(evidence.messages(&gateway.frames(), sent));
     let (lost, unrecorded) = evidence.telemetry(&records, &lock(&load.answered));
     wrong.extend(unrecorded);
     eprintln!(
         "{} requests, {excused} failed with their replica, {} repeated without the database; {} calls, {lost} of killed processes not \
-         recorded; {} runs of {} tasks; {sent} messages; {} processes, {} outages",
+         recorded; {} runs of {} tasks; {sent} messages; {over_budget} questions over the budget; {} processes, {} outages",
         exchanges.len(),
         load.refused.load(Ordering::Relaxed),
         evidence.calls.len(),

@@ -1,5 +1,7 @@
-//! Conversations in PostgreSQL. Several processes write at once: a change locks the row of its conversation first.
+//! Chats in PostgreSQL. Several processes write at once: a change locks the row of its chat first.
 
+mod assistants;
+mod chats;
 mod read;
 mod write;
 
@@ -8,56 +10,176 @@ use std::time::SystemTime;
 use hob_db::DatabaseError;
 use hob_db::postgres::{PostgresDatabase, PostgresMigrations};
 
-use super::ConversationStore;
-use crate::types::{ChatId, ChatSummary, ChatTurn, Conversation, SavedTurn};
+use super::limits::ChatLimits;
+use super::{ChatStore, ConversationStore};
+use crate::chat::{
+    AssistantChange, AssistantId, ChatChange, ChatChanged, ChatCursor, ChatPage, ChatPageQuery, ChatSummary,
+    ChatTurn, Conversation, NewChat, NewQuestion, SavedAnswer, SavedAssistant, SavedChat, SavedSettings,
+    TurnSaved,
+};
+use crate::responses::ResponseOwner;
+use crate::types::{ChatId, SavedTurn};
 
 /// The steps that make the tables of conversations in PostgreSQL.
 pub const POSTGRES_MIGRATIONS: PostgresMigrations = PostgresMigrations {
     capability: "conversations",
-    steps: &[include_str!("../../../migrations/postgres/1_conversations.sql")],
+    steps: &[
+        include_str!("../../../migrations/postgres/1_conversations.sql"),
+        include_str!("../../../migrations/postgres/2_page_chats.sql"),
+    ],
     usable_from: 0,
 };
 
-/// The conversations in a database. Cheap to clone.
+/// The chats in a database. Cheap to clone.
 #[derive(Clone)]
 pub struct PostgresConversationStore {
     database: PostgresDatabase,
+    /// `None` for those of each caller.
+    limits: Option<ChatLimits>,
 }
 
 impl PostgresConversationStore {
     pub fn new(database: PostgresDatabase) -> Self {
-        PostgresConversationStore { database }
+        PostgresConversationStore { database, limits: None }
+    }
+
+    /// With the same limits for every caller.
+    pub fn with_limits(self, limits: ChatLimits) -> Self {
+        PostgresConversationStore { limits: Some(limits), ..self }
+    }
+
+    fn limits(&self, owner: &ResponseOwner) -> ChatLimits {
+        self.limits.unwrap_or_else(|| ChatLimits::of(owner))
     }
 }
 
 impl ConversationStore for PostgresConversationStore {
     fn add(
         &self,
+        owner: &ResponseOwner,
         chat: Option<ChatId>,
         turn: &ChatTurn,
         now: SystemTime,
     ) -> Result<SavedTurn, DatabaseError> {
-        self.database.write(|transaction| write::add(transaction, chat, turn, now))
+        let room = write::Room { owner, limits: self.limits(owner), now };
+        self.database.write(|transaction| write::add(transaction, &room, chat, turn))
     }
 
     fn replace(
         &self,
+        owner: &ResponseOwner,
         saved: SavedTurn,
         turn: &ChatTurn,
         now: SystemTime,
     ) -> Result<SavedTurn, DatabaseError> {
-        self.database.write(|transaction| write::replace(transaction, saved, turn, now))
+        let room = write::Room { owner, limits: self.limits(owner), now };
+        self.database.write(|transaction| write::replace(transaction, &room, saved, turn))
     }
 
-    fn forget(&self, chat: ChatId) -> Result<bool, DatabaseError> {
-        self.database.write(|transaction| write::forget(transaction, chat))
+    fn forget(&self, owner: &ResponseOwner, chat: ChatId) -> Result<bool, DatabaseError> {
+        self.database.write(|transaction| write::forget(transaction, owner, chat))
     }
 
-    fn list(&self, most: usize) -> Result<Vec<ChatSummary>, DatabaseError> {
-        self.database.read(|transaction| read::list(transaction, most))
+    fn list(&self, owner: &ResponseOwner, most: usize) -> Result<Vec<ChatSummary>, DatabaseError> {
+        self.database.read(|transaction| read::page(transaction, owner, None, ChatCursor::START, most))
     }
 
-    fn get(&self, chat: ChatId) -> Result<Option<Conversation>, DatabaseError> {
-        self.database.read(|transaction| read::get(transaction, chat))
+    fn latest(&self, owner: &ResponseOwner) -> Result<Option<ChatId>, DatabaseError> {
+        self.database.read(|transaction| read::latest(transaction, owner))
+    }
+
+    fn get(&self, owner: &ResponseOwner, chat: ChatId) -> Result<Option<Conversation>, DatabaseError> {
+        self.database.read(|transaction| read::conversation(transaction, owner, chat))
+    }
+}
+
+impl ChatStore for PostgresConversationStore {
+    fn page(&self, owner: &ResponseOwner, query: &ChatPageQuery) -> Result<ChatPage, DatabaseError> {
+        self.database.read(|transaction| chats::page(transaction, owner, query))
+    }
+
+    fn create(
+        &self,
+        owner: &ResponseOwner,
+        chat: &NewChat,
+        now: SystemTime,
+    ) -> Result<Option<ChatSummary>, DatabaseError> {
+        let room = write::Room { owner, limits: self.limits(owner), now };
+        self.database.write(|transaction| chats::create(transaction, &room, chat))
+    }
+
+    fn chat(&self, owner: &ResponseOwner, chat: ChatId) -> Result<Option<SavedChat>, DatabaseError> {
+        self.database.read(|transaction| read::chat(transaction, owner, chat))
+    }
+
+    fn change(
+        &self,
+        owner: &ResponseOwner,
+        chat: ChatId,
+        change: &ChatChange,
+    ) -> Result<ChatChanged, DatabaseError> {
+        let most = self.limits(owner).bytes;
+        self.database.write(|transaction| chats::change(transaction, owner, chat, change, most))
+    }
+
+    fn delete(&self, owner: &ResponseOwner, chat: ChatId) -> Result<bool, DatabaseError> {
+        self.forget(owner, chat)
+    }
+
+    fn add_question(
+        &self,
+        owner: &ResponseOwner,
+        chat: ChatId,
+        question: &NewQuestion,
+        now: SystemTime,
+    ) -> Result<TurnSaved, DatabaseError> {
+        let room = write::Room { owner, limits: self.limits(owner), now };
+        self.database.write(|transaction| chats::add_question(transaction, &room, chat, question))
+    }
+
+    fn save_answer(
+        &self,
+        owner: &ResponseOwner,
+        turn: SavedTurn,
+        answer: &SavedAnswer,
+        now: SystemTime,
+    ) -> Result<TurnSaved, DatabaseError> {
+        let room = write::Room { owner, limits: self.limits(owner), now };
+        self.database.write(|transaction| chats::save_answer(transaction, &room, turn, answer))
+    }
+
+    fn assistants(&self, owner: &ResponseOwner) -> Result<Vec<SavedAssistant>, DatabaseError> {
+        self.database.read(|transaction| assistants::list(transaction, owner))
+    }
+
+    fn assistant(
+        &self,
+        owner: &ResponseOwner,
+        id: AssistantId,
+    ) -> Result<Option<SavedAssistant>, DatabaseError> {
+        self.database.read(|transaction| assistants::find(transaction, owner, id))
+    }
+
+    fn create_assistant(
+        &self,
+        owner: &ResponseOwner,
+        name: &str,
+        settings: &SavedSettings,
+    ) -> Result<Option<SavedAssistant>, DatabaseError> {
+        let most = self.limits(owner).assistants;
+        self.database.write(|transaction| assistants::create(transaction, owner, name, settings, most))
+    }
+
+    fn change_assistant(
+        &self,
+        owner: &ResponseOwner,
+        id: AssistantId,
+        change: &AssistantChange,
+    ) -> Result<Option<SavedAssistant>, DatabaseError> {
+        self.database.write(|transaction| assistants::change(transaction, owner, id, change))
+    }
+
+    fn delete_assistant(&self, owner: &ResponseOwner, id: AssistantId) -> Result<bool, DatabaseError> {
+        self.database.write(|transaction| assistants::delete(transaction, owner, id))
     }
 }

@@ -1,14 +1,24 @@
-//! Conversations in SQLite. Every change is one immediate transaction.
+//! Chats in SQLite. Every change is one immediate transaction.
 
+mod assistants;
+mod chats;
 mod read;
 mod write;
 
 use std::time::SystemTime;
 
-use hob_db::{Database, DatabaseError, Migrations};
+use hob_db::{Database, DatabaseError, LazyDatabase, Migrations};
+use rusqlite::Transaction;
 
-use super::ConversationStore;
-use crate::types::{ChatId, ChatSummary, ChatTurn, Conversation, SavedTurn};
+use super::limits::ChatLimits;
+use super::{ChatStore, ConversationStore};
+use crate::chat::{
+    AssistantChange, AssistantId, ChatChange, ChatChanged, ChatCursor, ChatPage, ChatPageQuery, ChatSummary,
+    ChatTurn, Conversation, NewChat, NewQuestion, SavedAnswer, SavedAssistant, SavedChat, SavedSettings,
+    TurnSaved,
+};
+use crate::responses::ResponseOwner;
+use crate::types::{ChatId, SavedTurn};
 
 /// The steps that make the tables of conversations.
 pub const MIGRATIONS: Migrations = Migrations {
@@ -16,50 +26,172 @@ pub const MIGRATIONS: Migrations = Migrations {
     steps: &[
         include_str!("../../../migrations/1_chats.sql"),
         include_str!("../../../migrations/2_responses.sql"),
+        include_str!("../../../migrations/3_page_chats.sql"),
     ],
     legacy_versions: &[5],
 };
 
-/// The conversations in a database. Cheap to clone.
+/// The chats in a database, which the first call opens. Cheap to clone.
 #[derive(Clone)]
 pub struct SqliteConversationStore {
-    database: Database,
+    database: LazyDatabase,
+    /// `None` for those of each caller.
+    limits: Option<ChatLimits>,
 }
 
 impl SqliteConversationStore {
-    pub fn new(database: Database) -> Self {
-        SqliteConversationStore { database }
+    pub fn new(database: impl Into<LazyDatabase>) -> Self {
+        SqliteConversationStore { database: database.into(), limits: None }
+    }
+
+    /// With the same limits for every caller.
+    pub fn with_limits(self, limits: ChatLimits) -> Self {
+        SqliteConversationStore { limits: Some(limits), ..self }
+    }
+
+    fn limits(&self, owner: &ResponseOwner) -> ChatLimits {
+        self.limits.unwrap_or_else(|| ChatLimits::of(owner))
+    }
+
+    fn open(&self) -> Result<Database, DatabaseError> {
+        self.database.open()
+    }
+
+    fn write<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, DatabaseError> {
+        self.open()?.write(work)
     }
 }
 
 impl ConversationStore for SqliteConversationStore {
     fn add(
         &self,
+        owner: &ResponseOwner,
         chat: Option<ChatId>,
         turn: &ChatTurn,
         now: SystemTime,
     ) -> Result<SavedTurn, DatabaseError> {
-        self.database.write(|transaction| write::add(transaction, chat, turn, now))
+        let room = write::Room { owner, limits: self.limits(owner), now };
+        self.write(|transaction| write::add(transaction, &room, chat, turn))
     }
 
     fn replace(
         &self,
+        owner: &ResponseOwner,
         saved: SavedTurn,
         turn: &ChatTurn,
         now: SystemTime,
     ) -> Result<SavedTurn, DatabaseError> {
-        self.database.write(|transaction| write::replace(transaction, saved, turn, now))
+        let room = write::Room { owner, limits: self.limits(owner), now };
+        self.write(|transaction| write::replace(transaction, &room, saved, turn))
     }
 
-    fn forget(&self, chat: ChatId) -> Result<bool, DatabaseError> {
-        self.database.write(|transaction| write::forget(transaction, chat))
+    fn forget(&self, owner: &ResponseOwner, chat: ChatId) -> Result<bool, DatabaseError> {
+        self.write(|transaction| write::forget(transaction, owner, chat))
     }
 
-    fn list(&self, most: usize) -> Result<Vec<ChatSummary>, DatabaseError> {
-        self.database.read(|connection| read::list(connection, most))
+    fn list(&self, owner: &ResponseOwner, most: usize) -> Result<Vec<ChatSummary>, DatabaseError> {
+        self.open()?.read(|connection| read::page(connection, owner, None, ChatCursor::START, most))
     }
 
-    fn get(&self, chat: ChatId) -> Result<Option<Conversation>, DatabaseError> {
-        self.database.read(|connection| read::get(connection, chat))
+    fn latest(&self, owner: &ResponseOwner) -> Result<Option<ChatId>, DatabaseError> {
+        self.open()?.read(|connection| read::latest(connection, owner))
+    }
+
+    fn get(&self, owner: &ResponseOwner, chat: ChatId) -> Result<Option<Conversation>, DatabaseError> {
+        self.open()?.read(|connection| read::conversation(connection, owner, chat))
+    }
+}
+
+impl ChatStore for SqliteConversationStore {
+    fn page(&self, owner: &ResponseOwner, query: &ChatPageQuery) -> Result<ChatPage, DatabaseError> {
+        self.open()?.read(|connection| chats::page(connection, owner, query))
+    }
+
+    fn create(
+        &self,
+        owner: &ResponseOwner,
+        chat: &NewChat,
+        now: SystemTime,
+    ) -> Result<Option<ChatSummary>, DatabaseError> {
+        let room = write::Room { owner, limits: self.limits(owner), now };
+        self.write(|transaction| chats::create(transaction, &room, chat))
+    }
+
+    fn chat(&self, owner: &ResponseOwner, chat: ChatId) -> Result<Option<SavedChat>, DatabaseError> {
+        self.open()?.read(|connection| read::chat(connection, owner, chat))
+    }
+
+    fn change(
+        &self,
+        owner: &ResponseOwner,
+        chat: ChatId,
+        change: &ChatChange,
+    ) -> Result<ChatChanged, DatabaseError> {
+        let most = self.limits(owner).bytes;
+        self.write(|transaction| chats::change(transaction, owner, chat, change, most))
+    }
+
+    fn delete(&self, owner: &ResponseOwner, chat: ChatId) -> Result<bool, DatabaseError> {
+        self.forget(owner, chat)
+    }
+
+    fn add_question(
+        &self,
+        owner: &ResponseOwner,
+        chat: ChatId,
+        question: &NewQuestion,
+        now: SystemTime,
+    ) -> Result<TurnSaved, DatabaseError> {
+        let room = write::Room { owner, limits: self.limits(owner), now };
+        self.write(|transaction| chats::add_question(transaction, &room, chat, question))
+    }
+
+    fn save_answer(
+        &self,
+        owner: &ResponseOwner,
+        turn: SavedTurn,
+        answer: &SavedAnswer,
+        now: SystemTime,
+    ) -> Result<TurnSaved, DatabaseError> {
+        let room = write::Room { owner, limits: self.limits(owner), now };
+        self.write(|transaction| chats::save_answer(transaction, &room, turn, answer))
+    }
+
+    fn assistants(&self, owner: &ResponseOwner) -> Result<Vec<SavedAssistant>, DatabaseError> {
+        self.open()?.read(|connection| assistants::list(connection, owner))
+    }
+
+    fn assistant(
+        &self,
+        owner: &ResponseOwner,
+        id: AssistantId,
+    ) -> Result<Option<SavedAssistant>, DatabaseError> {
+        self.open()?.read(|connection| assistants::find(connection, owner, id))
+    }
+
+    fn create_assistant(
+        &self,
+        owner: &ResponseOwner,
+        name: &str,
+        settings: &SavedSettings,
+    ) -> Result<Option<SavedAssistant>, DatabaseError> {
+        let most = self.limits(owner).assistants;
+        self.write(|transaction| assistants::create(transaction, owner, name, settings, most))
+    }
+
+    fn change_assistant(
+        &self,
+        owner: &ResponseOwner,
+        id: AssistantId,
+        change: &AssistantChange,
+    ) -> Result<Option<SavedAssistant>, DatabaseError> {
+        self.write(|transaction| assistants::change(transaction, owner, id, change))
+    }
+
+    fn delete_assistant(&self, owner: &ResponseOwner, id: AssistantId) -> Result<bool, DatabaseError> {
+        self.write(|transaction| assistants::delete(transaction, owner, id))
     }
 }

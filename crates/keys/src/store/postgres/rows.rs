@@ -1,9 +1,10 @@
 //! Rows of keys.
 
+use hob_db::UnreadableColumn;
 use hob_db::postgres::{PostgresTransaction, QueryError, Row};
 
 use crate::store::StoredKey;
-use crate::store::columns::{KEY_COLUMNS, KeyColumns, UnreadableColumn};
+use crate::store::columns::{KEY_COLUMNS, KeyColumns};
 
 pub(super) fn list(transaction: &mut PostgresTransaction<'_>) -> Result<Vec<StoredKey>, QueryError> {
     // In the order of SQLite, whatever the locale of the server.

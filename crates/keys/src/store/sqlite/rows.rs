@@ -1,10 +1,11 @@
 //! Rows of keys.
 
+use hob_db::UnreadableColumn;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use crate::store::StoredKey;
-use crate::store::columns::{KEY_COLUMNS, KeyColumns, UnreadableColumn};
+use crate::store::columns::{KEY_COLUMNS, KeyColumns};
 
 pub(super) fn list(connection: &Connection) -> rusqlite::Result<Vec<StoredKey>> {
     let sql = format!("SELECT {KEY_COLUMNS} FROM api_key ORDER BY name");

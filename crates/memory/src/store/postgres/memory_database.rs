@@ -17,6 +17,7 @@ pub const POSTGRES_MIGRATIONS: PostgresMigrations = PostgresMigrations {
     steps: &[
         include_str!("../../../migrations/postgres/1_memory.sql"),
         include_str!("../../../migrations/postgres/2_collections.sql"),
+        include_str!("../../../migrations/postgres/3_documents.sql"),
     ],
     usable_from: 0,
 };
@@ -45,10 +46,14 @@ impl PostgresMemoryStore {
         PostgresMemoryStore { database, tokenizer: Tokenizer::default(), statistics: Mutex::new(None) }
     }
 
-    /// Whether anything was ever indexed and is still there.
+    /// Whether anything was ever indexed and is still there, or should be.
     pub fn has_sources(&self) -> Result<bool, DatabaseError> {
         self.database.read(|transaction| {
-            let row = transaction.query_one("SELECT EXISTS (SELECT FROM memory_source)", &[])?;
+            let row = transaction.query_one(
+                "SELECT EXISTS (SELECT FROM memory_source) OR EXISTS (SELECT FROM memory_folder) \
+                     OR EXISTS (SELECT FROM memory_skipped)",
+                &[],
+            )?;
             Ok(row.try_get(0)?)
         })
     }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `memory_database` | the store and its snapshots |
 //! | `sources` | files and their chunks |
+//! | `catalog` | lists of documents, skipped files and folders |
 //! | `tokenizer` | the words of a text |
 //! | `word_vector` | words in the binary form of the server |
 //! | `words` | word search |
@@ -11,6 +12,7 @@
 //! | `passages` | the text of chunks with marked words |
 //! | `size` | counts, sizes and checks |
 
+mod catalog;
 mod memory_database;
 mod passages;
 mod size;

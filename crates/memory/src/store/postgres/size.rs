@@ -14,7 +14,8 @@ const SIZE: &str = "
     SELECT count(*), count(*) FILTER (WHERE starts_with(path, 'note:')), coalesce(sum(chunks), 0)::bigint,
         coalesce(sum(tokens), 0)::bigint, coalesce(sum(size), 0)::bigint, max(indexed),
         (SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0)::bigint FROM unnest(ARRAY[
-            'memory_source', 'memory_collection', 'memory_chunk', 'memory_words', 'memory_model', 'memory_vector'])
+            'memory_source', 'memory_collection', 'memory_chunk', 'memory_words', 'memory_model', 'memory_vector',
+            'memory_skipped', 'memory_folder'])
             AS tables (name))
     FROM memory_source WHERE ";
 

@@ -18,6 +18,7 @@ pub const MIGRATIONS: Migrations = Migrations {
         include_str!("../../../migrations/2_words_by_hand.sql"),
         include_str!("../../../migrations/3_vectors_gone.sql"),
         include_str!("../../../migrations/4_collections.sql"),
+        include_str!("../../../migrations/5_documents.sql"),
     ],
     legacy_versions: &[1, 2, 3],
 };

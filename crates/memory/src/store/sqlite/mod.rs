@@ -4,14 +4,18 @@
 //! |---|---|
 //! | `memory_file` | opening, writing with retries, snapshots |
 //! | `sources` | files and their chunks |
+//! | `catalog` | lists of documents, skipped files and folders |
 //! | `words` | word search |
+//! | `small_collection` | word search in few chunks among many others |
 //! | `vectors` | vector search |
 //! | `passages` | the text of chunks with marked words |
 //! | `size` | counts and sizes |
 
+mod catalog;
 mod memory_file;
 mod passages;
 mod size;
+mod small_collection;
 mod sources;
 mod vectors;
 mod words;

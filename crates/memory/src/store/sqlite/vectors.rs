@@ -112,18 +112,27 @@ pub(super) fn find_vectors(
     snapshot.explained(|connection| {
         let Some(model) = find_model(connection, model)? else { return Ok(None) };
         let normal = normalise(vector);
-        let near = snapshot.near_by_sign(&model, &normal, count)?;
-        compare(connection, &normal, &near, count).map(Some)
+        let near = match snapshot.vectors_in_scope()? {
+            // All are compared, so their signs need not be known, and those of the others are not read.
+            Some(own) if own.len() <= FEW && vector.len() == model.dimensions => own,
+            own => snapshot.near_by_sign(&model, &normal, count, own)?,
+        };
+        compare(connection, &model, &normal, &near, count).map(Some)
     })
 }
 
 impl SqliteSnapshot<'_> {
     /// First updates the codes with the changes of all processes. The codes are exactly those of this snapshot: otherwise a
-    /// source that is being replaced would be missing. The nearest are searched among the vectors of the scope alone, so a small
-    /// collection is compared in full, however large the memory is.
-    fn near_by_sign(&self, model: &Model, normal: &[f32], count: usize) -> rusqlite::Result<Vec<i64>> {
+    /// source that is being replaced would be missing. The nearest are searched among the vectors of the scope alone, `own`.
+    fn near_by_sign(
+        &self,
+        model: &Model,
+        normal: &[f32],
+        count: usize,
+        own: Option<Vec<i64>>,
+    ) -> rusqlite::Result<Vec<i64>> {
         let code = code(normal);
-        let own = self.vectors_in_scope()?;
+        let own: Option<HashSet<i64>> = own.map(|own| own.into_iter().collect());
         let nearest = |codes: &VectorCodes| {
             let searched = own.as_ref().map_or(codes.len(), HashSet::len);
             let compared = match searched {
@@ -162,7 +171,7 @@ impl SqliteSnapshot<'_> {
     }
 
     /// The ids of the vectors of the scope, of any model; `None` for all. Reading them takes about a third of a second for a million.
-    fn vectors_in_scope(&self) -> rusqlite::Result<Option<HashSet<i64>>> {
+    fn vectors_in_scope(&self) -> rusqlite::Result<Option<Vec<i64>>> {
         let Some(names) = &self.scope.0 else { return Ok(None) };
         let sql = format!(
             "SELECT memory_vector.id FROM memory_chunk JOIN memory_vector ON chunk = memory_chunk.id WHERE {}",
@@ -231,18 +240,20 @@ pub(super) fn shorten_deleted_list(transaction: &Transaction<'_>) -> rusqlite::R
     Ok(())
 }
 
+/// Compares vectors in full. Those of other models do not count.
 fn compare(
     connection: &Connection,
+    model: &Model,
     normal: &[f32],
     near: &[i64],
     count: usize,
 ) -> rusqlite::Result<Vec<ChunkHit>> {
-    let mut statement =
-        connection.prepare_cached("SELECT chunk, scale, vector FROM memory_vector WHERE id = ?1")?;
+    let mut statement = connection
+        .prepare_cached("SELECT chunk, scale, vector FROM memory_vector WHERE id = ?1 AND model = ?2")?;
     let mut hits = Vec::with_capacity(near.len());
     for id in near {
         let hit = statement
-            .query_row([id], |row| {
+            .query_row([id, &model.id], |row| {
                 let scale = row.get::<_, f64>(1)? as f32;
                 let score = similarity(normal, scale, row.get_ref(2)?.as_blob()?);
                 Ok(ChunkHit { chunk: row.get(0)?, score: f64::from(score) })

@@ -6,16 +6,13 @@ use hob_db::DatabaseError;
 use rusqlite::{Connection, Transaction, params};
 
 use super::memory_file::{Scope, SqliteSnapshot};
+use super::small_collection;
 use crate::store::ChunkHit;
-use crate::word_plan::{CountedTerm, MAX_RANKED, WordPlan, plan};
+use crate::word_plan::{CountedTerm, MAX_RANKED, TEXT_WEIGHT, TITLE_WEIGHT, WordPlan, plan};
 use crate::word_query::WordQuery;
 
 /// One in this many chunks is in the sample.
 const SAMPLED: u64 = 64;
-
-/// The weights of a hit in the title and in the text.
-const TITLE_WEIGHT: f64 = 4.0;
-const TEXT_WEIGHT: f64 = 1.0;
 
 pub(super) fn find_words(
     snapshot: &SqliteSnapshot<'_>,
@@ -97,6 +94,9 @@ impl Search<'_> {
     fn find(&self, query: &WordQuery, count: usize) -> rusqlite::Result<Vec<ChunkHit>> {
         let extent = self.extent()?;
         if extent.chunks <= MAX_RANKED {
+            if (extent.last - extent.before).unsigned_abs() > MAX_RANKED {
+                return small_collection::find_words(self.connection, self.scope, query.terms(), count);
+            }
             return self.rank(&query.any(), extent.before..=extent.last, count);
         }
         let count_term = |term: &String| Ok(CountedTerm { term: term.clone(), chunks: self.about(term)? });

@@ -9,12 +9,24 @@ use super::{Team, answer, get, post, request};
 use crate::fixtures::loopback_config;
 use crate::support::TestServer;
 
+/// The routes that show and delete an object.
+const OBJECTS: [&str; 5] = [
+    "/v1/responses/{id}",
+    "/v1/conversations/{id}",
+    "/v1/tasks/{id}",
+    "/v1/chats/{id}",
+    "/v1/saved-assistants/{id}",
+];
+
 /// What one caller has.
 struct Objects {
     response: String,
     conversation: String,
     item: String,
     task: String,
+    chat: String,
+    turn: String,
+    assistant: String,
 }
 
 fn id(object: &Value) -> String {
@@ -32,11 +44,18 @@ impl Objects {
         let task =
             json!({ "prompt": "my secret", "schedule_type": "interval", "schedule_value": "31536000" });
         let (_, task) = post(server, "/v1/tasks", key, &task).await;
+        let (_, chat) = post(server, "/v1/chats", key, &json!({ "title": "my secret" })).await;
+        let turns = format!("/v1/chats/{}/turns", id(&chat));
+        let (_, turn) = post(server, &turns, key, &body("/v1/chats/{id}/turns")).await;
+        let (_, assistant) = post(server, "/v1/saved-assistants", key, &json!({ "name": "my secret" })).await;
         Objects {
             response: id(&response),
             conversation: id(&conversation),
             item: id(&items["data"][0]),
             task: id(&task),
+            chat: id(&chat),
+            turn: id(&turn),
+            assistant: id(&assistant),
         }
     }
 
@@ -46,9 +65,11 @@ impl Objects {
             _ if pattern.starts_with("/v1/responses/") => &self.response,
             _ if pattern.starts_with("/v1/conversations/") => &self.conversation,
             _ if pattern.starts_with("/v1/tasks/") => &self.task,
+            _ if pattern.starts_with("/v1/chats/") => &self.chat,
+            _ if pattern.starts_with("/v1/saved-assistants/") => &self.assistant,
             _ => panic!("{pattern} is a route over own objects. Add an object of its kind to this test"),
         };
-        pattern.replace("{id}", id).replace("{item_id}", &self.item)
+        pattern.replace("{id}", id).replace("{item_id}", &self.item).replace("{turn}", &self.turn)
     }
 
     /// What the id of the response and those of its items have in common.
@@ -59,13 +80,20 @@ impl Objects {
     /// The text without the ids, which is then the same for all objects.
     fn without_ids(&self, text: &Value) -> String {
         let ids = [self.response.as_str(), &self.conversation, &self.item, &self.task, self.suffix()];
-        ids.into_iter().fold(text.to_string(), |text, id| text.replace(id, "ID"))
+        let text = ids.into_iter().fold(text.to_string(), |text, id| text.replace(id, "ID"));
+        // These are numbers, so only where they stand alone.
+        let numbers = [&self.chat, &self.assistant].map(|number| format!("'{number}'"));
+        numbers.iter().fold(text, |text, number| text.replace(number.as_str(), "'ID'"))
     }
 }
 
 fn body(pattern: &str) -> Value {
     match pattern {
         "/v1/conversations/{id}" => json!({ "metadata": { "a": "b" } }),
+        "/v1/chats/{id}/turns" => json!({ "question": { "text": "my secret" } }),
+        "/v1/chats/{id}/turns/{turn}/answer" => {
+            json!({ "text": "my secret", "model": "m", "ending": "complete" })
+        }
         "/v1/conversations/{id}/items" => json!({ "items": [{ "role": "user", "content": "hi" }] }),
         _ => json!({}),
     }
@@ -91,7 +119,7 @@ async fn an_object_of_another_is_not_found_on_any_route() {
     let (owners, bens) = (Objects::of(&server, "").await, Objects::of(&server, &ben).await);
     // Ids that are well formed, and name nothing any more.
     let gone = Objects::of(&server, &ana).await;
-    for pattern in ["/v1/responses/{id}", "/v1/conversations/{id}", "/v1/tasks/{id}"] {
+    for pattern in OBJECTS {
         let deleted = send(&server, &Method::DELETE, &gone.path(pattern), &ana, &json!({})).await;
         assert_eq!(deleted.0, 200, "{pattern}: {}", deleted.1);
     }
@@ -111,7 +139,7 @@ async fn an_object_of_another_is_not_found_on_any_route() {
     }
     // And nothing of it has changed anything.
     for (objects, key) in [(&owners, ""), (&bens, ben.as_str())] {
-        for pattern in ["/v1/responses/{id}", "/v1/conversations/{id}", "/v1/tasks/{id}"] {
+        for pattern in OBJECTS {
             let (status, body) = get(&server, &objects.path(pattern), key).await;
             assert_eq!(status, 200, "{pattern}: {body}");
             assert!(body["metadata"].as_object().is_none_or(serde_json::Map::is_empty), "{body}");

@@ -1,5 +1,9 @@
 //! A key that allows some models: no route that asks a model gives a member another one.
 
+use std::sync::Arc;
+
+use hob_app::AskServiceParts;
+use hob_core::Engine;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -7,7 +11,7 @@ use super::routes::routes;
 use super::{Team, answer, get, post, request};
 use crate::client::asking;
 use crate::fixtures::loopback_config;
-use crate::support::TestServer;
+use crate::support::{TestServer, plain_parts};
 
 /// What the key does not allow.
 const FORBIDDEN: &str = "llama3:8b";
@@ -70,7 +74,9 @@ async fn no_route_gives_a_member_a_model_that_its_key_does_not_allow() {
     let server = TestServer::start_parts(team.parts(), loopback_config()).await;
     let ana = team.member("ana", json!({ "models": ["qwen*"] })).await;
     let is_asking = |rule: &str, pattern: &str| {
-        rule == "ask" || ["/v1/responses", "/v1/responses/input_tokens"].contains(&pattern)
+        // A document is read without a model.
+        (rule == "ask" && pattern != "/pages/document")
+            || ["/v1/responses", "/v1/responses/input_tokens"].contains(&pattern)
     };
     let asking = routes()
         .into_iter()
@@ -123,6 +129,43 @@ async fn a_key_for_auto_alone_sees_auto_in_the_lists() {
         let entries = list[entries].as_array().unwrap();
         let ids: Vec<&str> = entries.iter().map(|entry| entry[id].as_str().unwrap()).collect();
         assert_eq!(ids.iter().map(|id| id.trim_end_matches(":latest")).collect::<Vec<_>>(), ["auto"]);
+    }
+}
+
+#[tokio::test]
+async fn a_name_of_hobs_own_is_shown_only_to_a_key_that_may_use_it() {
+    let team = Team::new();
+    let parts = |default: &str| AskServiceParts {
+        default_model: Some(default.to_owned()),
+        ..plain_parts(Arc::clone(&team.engine) as Arc<dyn Engine>)
+    };
+    let steady = TestServer::start_parts(team.parts_with(parts("qwen3:8b")), loopback_config()).await;
+    let routed = TestServer::start_parts(team.parts_with(parts("auto")), loopback_config()).await;
+    // What `auto` and `default` show where the default is a model, and where it is `auto`. Nothing is an error 404.
+    for (models, of_model, of_auto) in [
+        ("*", ["auto", "qwen3:8b"], ["auto", "auto"]),
+        ("qwen*", ["", "qwen3:8b"], ["", ""]),
+        ("llama*", ["", ""], ["", ""]),
+        ("auto", ["auto", ""], ["auto", "auto"]),
+        ("default", ["", "default"], ["", "default"]),
+    ] {
+        let name = models.trim_end_matches('*');
+        let key =
+            team.member(if name.is_empty() { "all" } else { name }, json!({ "models": [models] })).await;
+        for (server, expected) in [(&steady, of_model), (&routed, of_auto)] {
+            for (asked, expected) in ["auto", "default"].into_iter().zip(expected) {
+                let path = format!("/v1/models/{asked}");
+                let plain = request(server, &Method::GET, &path, &key);
+                let of_anthropic =
+                    request(server, &Method::GET, &path, &key).header("anthropic-version", "2023-06-01");
+                for sent in [plain, of_anthropic] {
+                    let (status, shown) = answer(sent.send().await.unwrap()).await;
+                    let id = shown["id"].as_str().unwrap_or_default();
+                    let wanted = if expected.is_empty() { 404 } else { 200 };
+                    assert_eq!((status, id), (wanted, expected), "{models} {asked}: {shown}");
+                }
+            }
+        }
     }
 }
 

@@ -43,17 +43,37 @@ pub(super) const ACCESS: &str = "
     /v1/conversations/{id}                   GET,POST,DELETE   own     yes
     /v1/conversations/{id}/items             GET,POST          own     yes
     /v1/conversations/{id}/items/{item_id}   GET,DELETE        own     yes
+    /v1/chats                                GET,POST          own     no
+    /v1/chats/{id}                           GET,PATCH,DELETE  own     no
+    /v1/chats/{id}/turns                     POST              own     no
+    /v1/chats/{id}/turns/{turn}/answer       PUT               own     no
+    /v1/saved-assistants                     GET,POST          own     no
+    /v1/saved-assistants/{id}                GET,PATCH,DELETE  own     no
     /v1/models                               GET               ask     yes
     /v1/models/{*id}                         GET               ask     yes
+    /v1/model-files                          GET               owner   no
+    /v1/model-files/search                   GET               owner   no
     /v1/messages                             POST              ask     yes
     /v1/messages/count_tokens                POST              ask     yes
     /v1/events                               GET               owner   no
     /v1/channels                             GET               owner   part
     /v1/channels/send                        POST              owner   no
     /v1/channels/status                      GET               owner   part
+    /v1/channels/details                     GET               owner   no
+    /v1/channels/messages                    GET               owner   no
+    /v1/channels/whatsapp                    GET,POST,DELETE   owner   no
     /v1/memory/search                        POST              memory  no
     /v1/memory/stats                         GET               memory  no
+    /v1/memory/collections                   GET               memory  no
+    /v1/memory/collections/{name}            DELETE            owner   no
+    /v1/memory/documents                     GET,POST          memory  no
+    /v1/memory/skipped                       GET               memory  no
+    /v1/memory/jobs                          GET               memory  no
+    /v1/memory/forget                        POST              owner   no
+    /v1/memory/folders                       GET,POST          owner   no
+    /v1/memory/folders/{id}                  PATCH,DELETE      owner   no
     /v1/tasks                                GET,POST          own     no
+    /v1/tasks/preview                        POST              own     no
     /v1/tasks/{id}                           GET,DELETE        own     no
     /v1/tasks/{id}/pause                     POST              own     no
     /v1/tasks/{id}/resume                    POST              own     no
@@ -68,6 +88,8 @@ pub(super) const ACCESS: &str = "
     /v1/keys/{name}/rotate                   POST              owner   no
     /v1/audit                                GET               owner   no
     /v1/usage                                GET               own     no
+    /v1/calls                                GET               own     no
+    /v1/settings                             GET,PATCH         owner   no
     /v1/feedback                             POST              owner   no
     /v1/savings                              GET               owner   part
     /api/chat                                POST              ask     yes
@@ -85,9 +107,16 @@ pub(super) const ACCESS: &str = "
     /api/push                                POST              open    yes
     /api/blobs/{digest}                      POST,HEAD         open    yes
     /                                        GET               public  yes
+    /documents                               GET               public  yes
+    /tasks                                   GET               public  yes
+    /channels                                GET               public  yes
+    /models                                  GET               public  yes
     /dashboard                               GET               public  yes
     /team                                    GET               public  yes
+    /settings                                GET               public  yes
     /pages/markdown                          POST              open    yes
+    /pages/document                          POST              ask     yes
+    /pages/live                              GET               own     no
     /health                                  GET               public  yes
     /health/live                             GET               public  yes
     /health/ready                            GET               public  yes

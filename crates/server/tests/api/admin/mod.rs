@@ -1,8 +1,11 @@
 //! Routes of Hob's own API, one file each.
 
 mod audit;
+mod calls;
+pub mod channel_details;
 mod channels;
 mod collections;
+pub mod documents;
 mod events;
 mod feedback;
 mod health;
@@ -10,8 +13,10 @@ mod identity;
 mod keys;
 mod memory;
 mod metrics;
+pub mod model_files;
 pub mod openapi;
 mod openapi_bodies;
 pub mod savings;
-mod tasks;
+pub mod settings;
+pub mod tasks;
 pub mod usage;

@@ -143,6 +143,7 @@ pub fn call(microjoules: Option<u64>, ending: Option<InferenceEnd>) -> Inference
         agent: None,
         key: None,
         end_user: None,
+        details: Default::default(),
         streamed: false,
         usage: Usage {
             prompt_tokens: 10,

@@ -9,7 +9,6 @@ use hob_config::ServerConfig;
 use hob_core::{Ask, Engine, Zone};
 use hob_server::ServerParts;
 use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts, TaskOptions};
-use hob_telemetry::TelemetryService;
 use hob_testkit::{Gateway, GatewayScript, Recorded, Reply, ScriptedEngine};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
@@ -22,6 +21,7 @@ use crate::support::{TestServer, WAIT_LIMIT};
 pub struct TaskServer {
     _home: TempDir,
     _gateway: Gateway,
+    engine: Arc<ScriptedEngine>,
     scheduler: Arc<Scheduler>,
     pub http: TestServer,
 }
@@ -47,30 +47,24 @@ impl TaskServer {
             ..ChannelOptions::default()
         })
         .unwrap();
-        let engine = Arc::new(ScriptedEngine::saying(&["Hel", "lo"])) as Arc<dyn Engine>;
-        let system = Arc::new(AskService::new(parts(engine)));
+        let engine = Arc::new(ScriptedEngine::saying(&["Hel", "lo"]).with_models(&["m", "qwen3:8b"]));
+        let channels = Arc::new(channels);
+        let system = AskService::new(parts(Arc::clone(&engine) as Arc<dyn Engine>));
+        let system = Arc::new(system.with_channels(Some(Arc::clone(&channels))));
         let scheduler = Arc::new(Scheduler::new(SchedulerParts {
             tasks: task_service(
                 hob_database(home.path()),
-                TaskOptions { zone: Zone::UTC, ..task_options(Some(Arc::new(channels))) },
+                TaskOptions { zone: Zone::UTC, ..task_options(Some(channels)) },
             ),
             ask: Arc::clone(&system) as Arc<dyn Ask>,
             bus: system.bus().clone(),
             options: SchedulerOptions::default(),
         }));
-        let parts = ServerParts {
-            system,
-            record: TelemetryService::default(),
-            scheduler: Some(Arc::clone(&scheduler)),
-            responses: None,
-            library: None,
-            keys: None,
-            identity: None,
-            readiness: Vec::new(),
-        };
+        let parts = ServerParts { scheduler: Some(Arc::clone(&scheduler)), ..ServerParts::from(system) };
         TaskServer {
             _home: home,
             _gateway: gateway,
+            engine,
             scheduler,
             http: TestServer::start_parts(parts, loopback_config()).await,
         }
@@ -99,6 +93,12 @@ impl TaskServer {
     }
 }
 
+/// A shown task as it was when it was created.
+fn without_upcoming(mut task: Value) -> Value {
+    task.as_object_mut().unwrap().remove("upcoming");
+    task
+}
+
 fn weekdays() -> Value {
     json!({ "prompt": "Say hello.", "schedule_type": "cron", "schedule_value": "0 9 * * MON-FRI" })
 }
@@ -118,7 +118,10 @@ async fn a_task_is_created_shown_changed_and_deleted() {
 
     let id = task["id"].as_str().unwrap();
     let path = format!("/v1/tasks/{id}");
-    assert_eq!(server.ask(Method::GET, &path, StatusCode::OK).await, task);
+    let shown = server.ask(Method::GET, &path, StatusCode::OK).await;
+    assert_fits(&document, "ShownTask", &shown);
+    assert_eq!((&shown["upcoming"][0], shown["upcoming"].as_array().unwrap().len()), (&task["next_run"], 5));
+    assert_eq!(without_upcoming(shown), task);
     for (word, status) in [("pause", "paused"), ("resume", "active"), ("cancel", "cancelled")] {
         let changed = server.ask(Method::POST, &format!("{path}/{word}"), StatusCode::OK).await;
         assert_eq!(changed["status"], status);
@@ -132,7 +135,8 @@ async fn a_task_is_created_shown_changed_and_deleted() {
     assert_fits(&document, "TaskList", &list);
     assert_eq!(list["tasks"].as_array().unwrap().len(), 1);
     let list = server.ask(Method::GET, "/v1/tasks?status=active", StatusCode::OK).await;
-    assert_eq!(list, json!({ "tasks": [] }));
+    assert_fits(&document, "TaskList", &list);
+    assert_eq!(list["tasks"], json!([]));
     server.ask(Method::DELETE, &path, StatusCode::OK).await;
     let gone = server.ask(Method::GET, &path, StatusCode::NOT_FOUND).await;
     assert_eq!(gone["error"]["code"], "task_not_found");
@@ -143,7 +147,7 @@ async fn every_field_of_a_new_task_is_saved() {
     let server = TaskServer::open().await;
     let body = json!({
         "prompt": "p", "schedule_type": "interval", "schedule_value": 3600, "timezone": "Europe/Berlin",
-        "agent": "orchestrator", "tools": ["calculator"], "channel": "telegram", "conversation_id": "7", "retries": 2,
+        "agent": "orchestrator", "model": "qwen3:8b", "tools": ["calculator"], "channel": "telegram", "conversation_id": "7", "retries": 2,
         "timeout": 30, "missed": "skip", "metadata": { "by": "me" },
     });
     assert_fits(&document_of(&server.http).await, "NewTask", &body);
@@ -168,6 +172,7 @@ async fn an_invalid_task_names_the_field() {
         ("schedule_value", json!("at nine"), "'at nine' is not a cron expression"),
         ("timezone", json!("Mars/Olympus"), "unknown time zone"),
         ("agent", json!("jeeves"), "there is no agent 'jeeves'"),
+        ("model", json!(" "), "the name of the model is not valid"),
         ("tools", json!(["calculater"]), "did you mean calculator?"),
         ("retries", json!(11), "at most 10 retries"),
         ("timeout", json!(-1), "between 1 and 86400 seconds"),
@@ -194,6 +199,67 @@ async fn an_invalid_task_names_the_field() {
     assert_eq!((status, &answer["detail"]), (StatusCode::BAD_REQUEST, &json!(expected)));
     server.ask(Method::GET, "/v1/tasks?status=lazy", StatusCode::BAD_REQUEST).await;
     server.ask(Method::GET, "/v1/tasks/%20", StatusCode::NOT_FOUND).await;
+}
+
+#[tokio::test]
+async fn the_next_five_runs_of_a_schedule_are_shown_in_its_time_zone() {
+    let server = TaskServer::open().await;
+    let document = document_of(&server.http).await;
+    let preview = async |body: Value| {
+        let answer = server.send(Method::POST, "/v1/tasks/preview", Some(&body)).await;
+        (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
+    };
+    // In January, so that the offset is that of winter.
+    let yearly =
+        json!({ "schedule_type": "cron", "schedule_value": "0 9 1 1 *", "timezone": "Europe/Berlin" });
+    assert_fits(&document, "TaskSchedule", &yearly);
+    let (status, answer) = preview(yearly).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_fits(&document, "TaskPreview", &answer);
+    assert_eq!(answer["timezone"], "Europe/Berlin");
+    let runs: Vec<&str> =
+        answer["runs"].as_array().unwrap().iter().map(|run| run.as_str().unwrap()).collect();
+    assert_eq!(runs.len(), 5);
+    assert!(runs.iter().all(|run| run.ends_with("-01-01T09:00:00+01:00")), "{runs:?}");
+    assert!(runs.is_sorted());
+
+    let once = json!({ "schedule_type": "once", "schedule_value": "9999-01-31T09:00" });
+    let (_, answer) = preview(once).await;
+    assert_eq!(answer, json!({ "timezone": "UTC", "runs": ["9999-01-31T09:00:00+00:00"] }));
+    for (wrong, param) in [
+        (json!({ "schedule_type": "cron", "schedule_value": "at nine" }), "schedule_value"),
+        (json!({ "schedule_type": "once", "schedule_value": "2020-01-31T09:00" }), "schedule_value"),
+        (json!({ "schedule_type": "often", "schedule_value": "1" }), "schedule_type"),
+        (json!({ "schedule_type": "cron", "schedule_value": "@daily", "timezone": "Mars" }), "timezone"),
+        (json!({ "schedule_type": "cron" }), "schedule_value"),
+    ] {
+        let (status, answer) = preview(wrong).await;
+        assert_eq!((status, &answer["error"]["param"]), (400, &json!(param)), "{answer}");
+    }
+    let tasks = server.ask(Method::GET, "/v1/tasks", StatusCode::OK).await;
+    assert_eq!((&tasks["tasks"], &tasks["timezone"]), (&json!([]), &json!("UTC")), "nothing is created");
+    assert!(tasks["agents"].as_array().unwrap().contains(&json!("simple")), "{tasks}");
+}
+
+#[tokio::test]
+async fn the_model_of_a_task_answers_and_the_log_says_where_the_answer_went() {
+    let server = TaskServer::open().await;
+    let mut body = weekdays();
+    body["model"] = json!("qwen3:8b");
+    body["agent"] = json!("none");
+    body["channel"] = json!("telegram");
+    body["conversation_id"] = json!("7");
+    let (status, task) = server.create(&body).await;
+    assert_eq!(status, StatusCode::CREATED, "{task}");
+    let path = format!("/v1/tasks/{}", task["id"].as_str().unwrap());
+    server.ask(Method::POST, &format!("{path}/run"), StatusCode::ACCEPTED).await;
+    server.scheduler.drain(WAIT_LIMIT).await;
+    let asked: Vec<String> = server.engine.requests().iter().map(|request| request.model.clone()).collect();
+    assert_eq!(asked, ["qwen3:8b"]);
+    let logs = server.ask(Method::GET, &format!("{path}/logs"), StatusCode::OK).await;
+    assert_fits(&document_of(&server.http).await, "TaskLogs", &logs);
+    let run = &logs["logs"][0];
+    assert_eq!((&run["success"], &run["delivered_to"]), (&json!(true), &json!("telegram 7")), "{run}");
 }
 
 #[tokio::test]
@@ -228,7 +294,7 @@ async fn a_request_without_a_cors_preflight_changes_no_task() {
             assert!(message.as_str().unwrap().contains("application/json"), "{message}");
         }
     }
-    assert_eq!(server.ask(Method::GET, &path, StatusCode::OK).await, task);
+    assert_eq!(without_upcoming(server.ask(Method::GET, &path, StatusCode::OK).await), task);
     let logs = server.ask(Method::GET, &format!("{path}/logs"), StatusCode::OK).await;
     assert_eq!(logs, json!({ "logs": [] }));
 }

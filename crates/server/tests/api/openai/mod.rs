@@ -4,6 +4,7 @@ mod agents;
 mod cancellation;
 mod chat;
 mod completions;
+mod documents;
 mod embedded_cancellation;
 mod embeddings;
 mod engine_pool;

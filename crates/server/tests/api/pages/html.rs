@@ -1,4 +1,4 @@
-//! `GET /`, `GET /dashboard` and `GET /team` over HTTP. `browser` tests the rendered pages.
+//! The pages over HTTP. `browser` tests the rendered pages.
 
 use std::process::Command;
 
@@ -9,10 +9,35 @@ use serde_json::{Value, json};
 use crate::admin::openapi::{assert_fits, document_of};
 use crate::fixtures::scripted;
 
+/// The pages, with their names in the navigation.
+const PAGES: [(&str, &str); 8] = [
+    ("/", "Chat"),
+    ("/documents", "Documents"),
+    ("/tasks", "Tasks"),
+    ("/channels", "Channels"),
+    ("/models", "Models"),
+    ("/dashboard", "Activity"),
+    ("/team", "Team"),
+    ("/settings", "Settings"),
+];
+
+/// The largest page, uncompressed.
+const MAX_PAGE_BYTES: usize = 200_000;
+
+#[tokio::test]
+async fn a_page_is_small() {
+    let server = scripted(ServerConfig::default()).await;
+    for (path, _) in PAGES {
+        let get = server.client.get(server.url(path)).header("accept", "text/html");
+        let page = get.send().await.unwrap().bytes().await.unwrap();
+        assert!(page.len() < MAX_PAGE_BYTES, "{path} has {} bytes", page.len());
+    }
+}
+
 #[tokio::test]
 async fn the_content_security_policy_allows_only_the_own_server() {
     let server = scripted(ServerConfig::default()).await;
-    for path in ["/", "/dashboard", "/team"] {
+    for (path, _) in PAGES {
         let answer = server.client.get(server.url(path)).send().await.unwrap();
         assert_eq!(answer.status(), 200, "{path}");
         let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
@@ -34,7 +59,7 @@ async fn the_content_security_policy_allows_only_the_own_server() {
 async fn a_page_needs_no_key_but_an_allowed_host() {
     let config = ServerConfig { api_key: Some("s3cret".to_owned().into()), ..ServerConfig::default() };
     let server = scripted(config).await;
-    for path in ["/", "/dashboard", "/team"] {
+    for (path, _) in PAGES {
         let get = || server.client.get(server.url(path));
         assert_eq!(get().send().await.unwrap().status(), 200, "{path}");
         assert_eq!(get().header("host", "evil.example").send().await.unwrap().status(), 403, "{path}");
@@ -49,17 +74,20 @@ async fn a_page_needs_no_key_but_an_allowed_host() {
 #[tokio::test]
 async fn every_page_links_to_the_others() {
     let server = scripted(ServerConfig::default()).await;
-    for (path, links) in
-        [("/", ["dashboard", "team"]), ("/dashboard", ["./", "team"]), ("/team", ["./", "dashboard"])]
-    {
+    let entries = ["./", "documents", "tasks", "channels", "models", "dashboard", "team", "settings"];
+    for (path, current) in PAGES {
         let get = server.client.get(server.url(path)).header("accept", "text/html");
         let page = get.send().await.unwrap().text().await.unwrap();
-        let linked: Vec<&str> = page
-            .split("<a class=\"elsewhere\" href=\"")
-            .skip(1)
-            .map(|rest| rest.split('"').next().unwrap())
+        let links: Vec<&str> =
+            page.split("<li><a href=\"").skip(1).map(|rest| rest.split("</a>").next().unwrap()).collect();
+        let linked: Vec<&str> = links.iter().map(|link| link.split('"').next().unwrap()).collect();
+        assert_eq!(linked, entries, "{path}");
+        let marked: Vec<&str> = links
+            .iter()
+            .filter_map(|link| link.split_once(" aria-current=\"page\">"))
+            .map(|link| link.1)
             .collect();
-        assert_eq!(linked, links, "{path}");
+        assert_eq!(marked, [current], "{path}");
     }
 }
 
@@ -157,7 +185,7 @@ async fn rendering_needs_the_key_and_an_allowed_host() {
 fn the_scripts_of_the_chat_page_pass_their_tests() {
     let node = std::env::var("HOB_TEST_NODE")
         .expect("$HOB_TEST_NODE is not set: run this with './dev test', which finds node");
-    let tests = ["conversations", "stream"]
+    let tests = ["stream", "tree"]
         .map(|part| format!("{}/tests/chat_page/{part}.test.mjs", env!("CARGO_MANIFEST_DIR")));
     let ran = Command::new(node).arg("--test").args(tests).output().unwrap();
     let output = String::from_utf8_lossy(&ran.stdout);

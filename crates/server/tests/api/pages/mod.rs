@@ -1,4 +1,6 @@
 //! The pages for browsers.
 
 mod browser;
+mod document;
 mod html;
+mod live;

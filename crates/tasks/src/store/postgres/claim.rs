@@ -203,16 +203,24 @@ fn columns(advanced: &[(TaskId, Advance)]) -> (Vec<&str>, Vec<Option<i64>>, Vec<
     (ids, next_runs, settled)
 }
 
+/// Claims a run outside the schedule, or returns the one of `unconfirmed` that the server has made.
 pub(super) fn claim_now(
     transaction: &mut PostgresTransaction<'_>,
     id: &TaskId,
     now: Timestamp,
     claimant: &Claimant,
     lease_now: Option<i64>,
+    unconfirmed: &[Claimed],
 ) -> Result<Result<Claimed, TaskError>, QueryError> {
     let Some((task, _)) = rows::find_to_change(transaction, id)? else {
         return Ok(Err(TaskError::NotFound { id: id.to_string() }));
     };
+    // After the task is locked: a transaction that is not confirmed has ended by then.
+    let asked: Vec<i64> = unconfirmed.iter().map(|claimed| claimed.run.id).collect();
+    let made = renew_made(transaction, &asked, claimant, lease_now)?;
+    if let Some(claimed) = unconfirmed.iter().find(|claimed| made.contains(&claimed.run.id)) {
+        return Ok(Ok(claimed.clone()));
+    }
     if task.status == TaskStatus::Cancelled {
         return Ok(Err(TaskError::Refused { change: TaskChange::Run, from: task.status }));
     }

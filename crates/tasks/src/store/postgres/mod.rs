@@ -24,7 +24,10 @@ use crate::types::{TaskChange, TaskError, TaskId, TaskStatus};
 /// The migrations of the tables of tasks in PostgreSQL.
 pub const POSTGRES_MIGRATIONS: PostgresMigrations = PostgresMigrations {
     capability: "tasks",
-    steps: &[include_str!("../../../migrations/postgres/1_tasks.sql")],
+    steps: &[
+        include_str!("../../../migrations/postgres/1_tasks.sql"),
+        include_str!("../../../migrations/postgres/2_model.sql"),
+    ],
     usable_from: 0,
 };
 
@@ -67,6 +70,14 @@ impl PostgresTaskStore {
         let mut claims = mem::take(&mut *self.lock_unconfirmed());
         claims.retain(|claimed| lease_until(claimed.run.started_at, claimant.lease) > now);
         claims
+    }
+
+    /// Those of them that are for one task.
+    fn take_unconfirmed_of(&self, id: &TaskId, now: Timestamp, claimant: &Claimant) -> Vec<Claimed> {
+        let (own, others) =
+            self.take_unconfirmed(now, claimant).into_iter().partition(|claimed| claimed.task.id == *id);
+        self.lock_unconfirmed().extend::<Vec<_>>(others);
+        own
     }
 
     fn lock_unconfirmed(&self) -> MutexGuard<'_, Vec<Claimed>> {
@@ -171,7 +182,28 @@ impl TaskStore for PostgresTaskStore {
         claimant: &Claimant,
     ) -> Result<Result<Claimed, TaskError>, DatabaseError> {
         let lease_now = (self.lease_clock)(now);
-        self.database.write(|transaction| claim::claim_now(transaction, id, now, claimant, lease_now))
+        let mut unconfirmed = self.take_unconfirmed_of(id, now, claimant);
+        let mut is_retry = false;
+        loop {
+            let mut new = None;
+            let written = self.database.write(|transaction| {
+                let claimed = claim::claim_now(transaction, id, now, claimant, lease_now, &unconfirmed)?;
+                new = claimed.as_ref().ok().cloned();
+                Ok(claimed)
+            });
+            match written {
+                Ok(claimed) => return Ok(claimed),
+                // Often only the connection broke. Then a second look says whether the run was made.
+                Err(_) if new.is_some() && !is_retry => {
+                    unconfirmed.extend(new);
+                    is_retry = true;
+                }
+                Err(error) => {
+                    self.lock_unconfirmed().extend(unconfirmed.into_iter().chain(new));
+                    return Err(error);
+                }
+            }
+        }
     }
 
     fn renew(&self, run: i64, now: Timestamp, claimant: &Claimant) -> Result<Renewal, DatabaseError> {

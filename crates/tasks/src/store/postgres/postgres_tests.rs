@@ -1,6 +1,6 @@
 //! What only PostgreSQL can show: rows that another program spoilt, text that it refuses, plans of queries, and its clock.
 
-use hob_testkit::{PostgresServer, TestDatabase};
+use hob_testkit::{CommitLoss, CommitProxy, PostgresServer, TestDatabase};
 
 use super::*;
 use crate::schedule::ScheduleType;
@@ -115,4 +115,61 @@ fn a_claim_whose_commit_was_not_confirmed_is_not_lost() {
     // One that the server has not made is forgotten after its lease.
     assert_eq!(tasks.claim_due(after(631), 2, &claimant("x")).expect("claimed"), []);
     assert_eq!(*tasks.unconfirmed.lock().expect("no panic"), []);
+}
+
+/// A task that is not due, in a store whose commits can be lost.
+fn behind_a_proxy() -> (PostgresTaskStore, TaskId, CommitProxy, TestDatabase) {
+    let test = PostgresServer::shared().create_database();
+    let proxy = CommitProxy::start(&test);
+    let database = PostgresDatabase::new(proxy.url().parse().expect("a URL"), &[POSTGRES_MIGRATIONS]);
+    let tasks = PostgresTaskStore::new(database.expect("made"));
+    let task = planned("t", asked(ScheduleType::Interval, "600"));
+    tasks.insert(&task).expect("kept");
+    (tasks, task.id, proxy, test)
+}
+
+/// The run was claimed once, and its end is recorded.
+fn assert_claimed_once(tasks: &PostgresTaskStore, claimed: &Claimed) {
+    assert_eq!(tasks.runs(&claimed.task.id, 10).expect("read"), std::slice::from_ref(&claimed.run));
+    assert!(tasks.finish(claimed.run.id, &success(), after(2), &claimant("x")).expect("finished"));
+    assert_eq!(tasks.claim_due(after(3), 2, &claimant("x")).expect("claimed"), [], "once");
+}
+
+#[test]
+fn a_run_outside_the_schedule_starts_although_the_connection_breaks_during_the_commit() {
+    for loss in [CommitLoss::Unconfirmed, CommitLoss::Unsent] {
+        let (tasks, id, proxy, _test) = behind_a_proxy();
+        proxy.lose_next(loss);
+        let claimed = tasks.claim_now(&id, after(1), &claimant("x")).expect("claimed").expect("not running");
+        assert_claimed_once(&tasks, &claimed);
+    }
+}
+
+#[test]
+fn a_run_outside_the_schedule_is_found_when_the_server_is_back() {
+    for by_poll in [true, false] {
+        let (tasks, id, proxy, _test) = behind_a_proxy();
+        proxy.lose_next_and_go_away(CommitLoss::Unconfirmed);
+        let error = tasks.claim_now(&id, after(1), &claimant("x")).expect_err("it is away");
+        assert!(error.is_temporary(), "{error}");
+        proxy.come_back();
+        let claimed = if by_poll {
+            tasks.claim_due(after(2), 2, &claimant("x")).expect("claimed").remove(0)
+        } else {
+            tasks.claim_now(&id, after(2), &claimant("x")).expect("claimed").expect("its own run")
+        };
+        assert_eq!(claimed.run.started_at, after(1));
+        assert_claimed_once(&tasks, &claimed);
+    }
+}
+
+#[test]
+fn a_run_outside_the_schedule_that_was_never_committed_is_claimed_anew() {
+    let (tasks, id, proxy, _test) = behind_a_proxy();
+    proxy.lose_next_and_go_away(CommitLoss::Unsent);
+    tasks.claim_now(&id, after(1), &claimant("x")).expect_err("it is away");
+    proxy.come_back();
+    let claimed = tasks.claim_now(&id, after(2), &claimant("x")).expect("claimed").expect("not running");
+    assert_eq!(claimed.run.started_at, after(2));
+    assert_claimed_once(&tasks, &claimed);
 }

@@ -1,14 +1,15 @@
 //! Tasks and runs as rows.
 
+use hob_db::UnreadableColumn;
 use hob_db::postgres::{PostgresTransaction, QueryError, Row, SqlText, ToSql, Type};
 use jiff::Timestamp;
 
-use crate::store::columns::{self, RUN_COLUMNS, TASK_COLUMNS, TaskColumns, UnreadableColumn};
+use crate::store::columns::{self, RUN_COLUMNS, TASK_COLUMNS, TaskColumns};
 use crate::task::{Task, TaskRun};
 use crate::types::{TaskId, TaskStatus};
 
 /// The types of `TASK_COLUMNS`, `settled` and `due`.
-const TASK_TYPES: [Type; 20] = [
+const TASK_TYPES: [Type; 21] = [
     Type::TEXT,
     Type::TEXT,
     Type::TEXT,
@@ -27,6 +28,7 @@ const TASK_TYPES: [Type; 20] = [
     Type::INT8,
     Type::INT8,
     Type::INT8,
+    Type::TEXT,
     Type::INT8,
     Type::INT8,
 ];
@@ -57,6 +59,7 @@ pub(super) fn insert_all(
             &columns.next_run,
             &columns.last_run,
             &columns.created_at,
+            &texts.model,
             &columns.created_at,
             &columns.next_run,
         ]
@@ -71,6 +74,7 @@ struct TaskTexts<'a> {
     agent: SqlText<&'a str>,
     channel: Option<SqlText<&'a str>>,
     conversation: Option<SqlText<&'a str>>,
+    model: Option<SqlText<&'a str>>,
 }
 
 impl<'a> TaskTexts<'a> {
@@ -80,6 +84,7 @@ impl<'a> TaskTexts<'a> {
             agent: SqlText(&columns.agent),
             channel: columns.channel.as_deref().map(SqlText),
             conversation: columns.conversation.as_deref().map(SqlText),
+            model: columns.model.as_deref().map(SqlText),
         }
     }
 }
@@ -154,6 +159,7 @@ pub(super) fn read_task(row: &Row) -> Result<Task, QueryError> {
         next_run: row.try_get(15)?,
         last_run: row.try_get(16)?,
         created_at: row.try_get(17)?,
+        model: optional_text(row, 18)?,
     };
     columns.read().map_err(unreadable)
 }

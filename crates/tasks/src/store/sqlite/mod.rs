@@ -18,7 +18,10 @@ use crate::types::{TaskChange, TaskError, TaskId, TaskStatus};
 /// The migrations of the tables of tasks.
 pub const MIGRATIONS: Migrations = Migrations {
     capability: "tasks",
-    steps: &[include_str!("../../../migrations/1_tasks.sql")],
+    steps: &[
+        include_str!("../../../migrations/1_tasks.sql"),
+        include_str!("../../../migrations/2_model.sql"),
+    ],
     legacy_versions: &[2],
 };
 

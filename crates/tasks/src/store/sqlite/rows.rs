@@ -1,18 +1,19 @@
 //! Tasks and runs as rows.
 
+use hob_db::UnreadableColumn;
 use jiff::Timestamp;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::claim_plan::RunCause;
-use crate::store::columns::{self, RUN_COLUMNS, TASK_COLUMNS, TaskColumns, UnreadableColumn};
+use crate::store::columns::{self, RUN_COLUMNS, TASK_COLUMNS, TaskColumns};
 use crate::task::{Task, TaskRun};
 use crate::types::{TaskId, TaskStatus};
 
 pub(super) fn insert(connection: &Connection, task: &Task) -> rusqlite::Result<()> {
     let sql = format!(
         "INSERT INTO task ({TASK_COLUMNS}, settled, due)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?18, ?16)"
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?18, ?16)"
     );
     let columns = TaskColumns::of(task);
     connection.prepare_cached(&sql)?.execute(params![
@@ -34,6 +35,7 @@ pub(super) fn insert(connection: &Connection, task: &Task) -> rusqlite::Result<(
         columns.next_run,
         columns.last_run,
         columns.created_at,
+        columns.model,
     ])?;
     Ok(())
 }
@@ -84,6 +86,7 @@ fn read_task(row: &Row<'_>) -> rusqlite::Result<Task> {
         next_run: row.get(15)?,
         last_run: row.get(16)?,
         created_at: row.get(17)?,
+        model: row.get(18)?,
     };
     columns.read().map_err(|error| unreadable(0, error))
 }

@@ -4,6 +4,7 @@ use hob_core::time::from_microseconds;
 use hob_core::{Moment, RequestSource};
 use hob_db::postgres::{PostgresTransaction, QueryError, Row, clean_name};
 
+use crate::call_page::{CallPage, CallQuery};
 use crate::call_record::{CallOutcome, CallRecord, tokens_per_second};
 use crate::inference::Energy;
 use crate::savings::Dollars;
@@ -13,7 +14,8 @@ use crate::store::{ExportPage, ExportPosition};
 const PAGE_CALLS: usize = 1000;
 
 const COLUMNS: &str = "started, run, source, engine, model, agent, streamed, prompt_tokens, completion_tokens, cached_tokens, \
-    estimated, latency_us, first_token_us, outcome, finish_reason, error, cost_pico, energy_uj, id, key, end_user";
+    estimated, latency_us, first_token_us, outcome, finish_reason, error, cost_pico, energy_uj, id, key, end_user, \
+    request_id, route, host, queue_us";
 
 /// The column of the id.
 const ID: usize = 18;
@@ -30,6 +32,27 @@ pub(super) fn recent(
     let sql = format!("SELECT {COLUMNS} FROM telemetry_call ORDER BY started DESC, id DESC LIMIT $1");
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     transaction.query(&sql, &[&most])?.iter().map(read).collect()
+}
+
+pub(super) fn call_page(
+    transaction: &mut PostgresTransaction<'_>,
+    query: &CallQuery,
+) -> Result<CallPage, QueryError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM telemetry_call
+         WHERE started <= $1 AND ($2::text IS NULL OR outcome = $2) AND ($3::text IS NULL OR model = $3)
+             AND ($4::text IS NULL OR key = $4) AND ($5::text IS NULL OR run = $5 OR request_id = $5)
+         ORDER BY started DESC, id DESC LIMIT $6"
+    );
+    let (begin, seen) = query.begin();
+    // One more says whether there is another page.
+    let most = (query.limit() + seen + 1) as i64;
+    let outcome = query.outcome.map(CallOutcome::as_str);
+    let [model, key, request] = [&query.model, &query.key, &query.request]
+        .map(|text| text.as_deref().map(|text| clean_name(text).into_owned()));
+    let rows = transaction.query(&sql, &[&begin, &outcome, &model, &key, &request, &most])?;
+    let found = rows.iter().map(read).collect::<Result<_, _>>()?;
+    Ok(CallPage::of(query, found))
 }
 
 pub(super) fn find_run(
@@ -129,5 +152,9 @@ fn read(row: &Row) -> Result<CallRecord, QueryError> {
         energy: count_if_known(17)?.map(Energy::from_microjoules),
         key: Some(key).filter(|key| !key.is_empty()),
         end_user: row.try_get(20)?,
+        request_id: row.try_get(21)?,
+        route: row.try_get(22)?,
+        host: row.try_get(23)?,
+        queued: row.try_get::<_, Option<i64>>(24)?.map(from_microseconds),
     })
 }

@@ -24,6 +24,7 @@ use hob_db::DatabaseError;
 use hob_db::postgres::{PostgresDatabase, PostgresMigrations};
 use parking_lot::Mutex;
 
+use crate::call_page::{CallPage, CallQuery};
 use crate::call_record::CallRecord;
 use crate::figures::{AgentFigures, CallOverview, DayFigures, EngineFigures, KeyFigures, ModelFigures};
 use crate::inference::Inference;
@@ -38,7 +39,10 @@ use record::UnknownEnd;
 /// The migrations of its tables.
 pub const POSTGRES_MIGRATIONS: PostgresMigrations = PostgresMigrations {
     capability: "telemetry",
-    steps: &[include_str!("../../../migrations/postgres/1_telemetry.sql")],
+    steps: &[
+        include_str!("../../../migrations/postgres/1_telemetry.sql"),
+        include_str!("../../../migrations/postgres/2_call_details.sql"),
+    ],
     usable_from: 0,
 };
 
@@ -109,6 +113,10 @@ impl TelemetryStore for PostgresTelemetryStore {
 
     fn recent(&self, most: usize) -> Result<Vec<CallRecord>, DatabaseError> {
         self.database.read(|transaction| calls::recent(transaction, most))
+    }
+
+    fn call_page(&self, query: &CallQuery) -> Result<CallPage, DatabaseError> {
+        self.database.read(|transaction| calls::call_page(transaction, query))
     }
 
     fn find_run(&self, run: &str, since: Moment) -> Result<Option<CallRecord>, DatabaseError> {

@@ -28,10 +28,10 @@ const LOCK_DAYS: &str = "
 const COPY: &str = "
     COPY telemetry_call (
         started, run, source, engine, model, agent, streamed, prompt_tokens, completion_tokens, cached_tokens, estimated, latency_us,
-        first_token_us, outcome, finish_reason, error, cost_pico, energy_uj, key, end_user
+        first_token_us, outcome, finish_reason, error, cost_pico, energy_uj, key, end_user, request_id, route, host, queue_us
     ) FROM STDIN BINARY";
 
-const COPY_TYPES: [Type; 20] = [
+const COPY_TYPES: [Type; 24] = [
     Type::INT8,
     Type::TEXT,
     Type::TEXT,
@@ -52,6 +52,10 @@ const COPY_TYPES: [Type; 20] = [
     Type::INT8,
     Type::TEXT,
     Type::TEXT,
+    Type::TEXT,
+    Type::TEXT,
+    Type::TEXT,
+    Type::INT8,
 ];
 
 const ADD_TO_SERIES: &str = "
@@ -267,6 +271,10 @@ fn copy(transaction: &mut PostgresTransaction<'_>, entries: &[Entry<'_>]) -> Res
             &entry.energy_uj,
             key,
             &entry.end_user,
+            &entry.request_id,
+            &entry.route,
+            &entry.host,
+            &entry.queue_us,
         ];
         row
     });

@@ -37,6 +37,7 @@ mod tests {
             agent: None,
             key: None,
             end_user: None,
+            details: Default::default(),
             streamed: false,
             usage: Usage {
                 prompt_tokens: 1,

@@ -82,7 +82,11 @@ fn calls_of_an_older_hob_are_still_on_record() {
         "finish_reason": "stop",
         "error": null,
         "cost": 0.000000000009,
-        "energy_joules": 0.000008
+        "energy_joules": 0.000008,
+        "request_id": null,
+        "route": null,
+        "host": null,
+        "queue_seconds": null
       },
       {
         "started": "1970-01-02T00:00:00.000000Z",
@@ -105,7 +109,11 @@ fn calls_of_an_older_hob_are_still_on_record() {
         "finish_reason": null,
         "error": "say \"no\"",
         "cost": null,
-        "energy_joules": null
+        "energy_joules": null,
+        "request_id": null,
+        "route": null,
+        "host": null,
+        "queue_seconds": null
       }
     ]
     "#);

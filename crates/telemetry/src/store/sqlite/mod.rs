@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `answered` | whether an engine has answered, without migrating |
+//! | `call_page` | a page of the table of calls |
 //! | `delete` | deletes: everything, or the oldest day |
 //! | `export` | the next pages of an export |
 //! | `pages` | writes pages: a row of the database for many calls of one day |
@@ -13,6 +14,7 @@
 //! | `timing` | latencies and speeds |
 
 mod answered;
+mod call_page;
 mod delete;
 pub(crate) mod export;
 #[cfg(test)]
@@ -31,6 +33,7 @@ use hob_db::{Database, DatabaseError, Migrations};
 
 pub(super) use answered::has_answered;
 
+use crate::call_page::{CallPage, CallQuery};
 use crate::call_record::CallRecord;
 use crate::figures::{AgentFigures, CallOverview, DayFigures, EngineFigures, KeyFigures, ModelFigures};
 use crate::inference::Inference;
@@ -51,6 +54,7 @@ pub const MIGRATIONS: Migrations = Migrations {
         include_str!("../../../migrations/4_pages.sql"),
         include_str!("../../../migrations/5_completed_tokens.sql"),
         include_str!("../../../migrations/6_keys.sql"),
+        include_str!("../../../migrations/7_call_details.sql"),
     ],
     legacy_versions: &[1, 6, 7, 8, 10],
 };
@@ -115,6 +119,10 @@ impl TelemetryStore for SqliteTelemetryStore {
 
     fn recent(&self, most: usize) -> Result<Vec<CallRecord>, DatabaseError> {
         self.database.read(|connection| rows::recent(connection, most))
+    }
+
+    fn call_page(&self, query: &CallQuery) -> Result<CallPage, DatabaseError> {
+        self.database.read(|connection| call_page::call_page(connection, query))
     }
 
     fn find_run(&self, run: &str, since: Moment) -> Result<Option<CallRecord>, DatabaseError> {

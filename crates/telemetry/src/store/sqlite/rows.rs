@@ -153,6 +153,10 @@ impl<'c> Names<'c> {
             error: inference.error,
             cost: inference.cost_pico.map(|pico| Dollars::from_pico(u128::from(pico))),
             energy: inference.energy_uj.map(Energy::from_microjoules),
+            request_id: inference.request_id,
+            route: inference.route,
+            host: inference.host,
+            queued: inference.queue_us.map(from_microseconds),
         })
     }
 

@@ -51,7 +51,7 @@ class MarkdownView {
     const answer = await renderMarkdown(rest, complete ? undefined : this.#after).catch(() => null);
     if (turn !== this.#turn) return false;
     if (answer === null) {
-      replaceNodes(this.#box, this.#kept, [node("pre", { className: "plain", textContent: rest })]);
+      replaceNodes(this.#box, this.#kept, [node("pre", { className: "unrendered", textContent: rest })]);
       return true;
     }
     if (complete) {

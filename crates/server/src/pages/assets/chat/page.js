@@ -4,10 +4,14 @@ const NEAR_END = 120;
 
 let following = true;
 
-const say = (text) => put("said", text);
 function hint(text) {
   put("hint", text);
   $("hint").hidden = text === "";
+}
+
+function showNotSaved(reason) {
+  put("not-saved", reason === "" ? "" : `This conversation is not saved: ${reason}`);
+  $("not-saved").hidden = reason === "";
 }
 
 // --- following an answer to its end ---
@@ -37,7 +41,7 @@ function fitQuestion() {
   const area = $("question");
   area.style.height = "auto";
   area.style.height = `${area.scrollHeight}px`;
-  $("send").disabled = area.value.trim() === "";
+  $("send").disabled = area.value.trim() === "" && tray.items.length === 0;
 }
 
 // --- the server ---
@@ -57,11 +61,22 @@ const watch = new ServerWatch((state) => {
   $("key-form").hidden = true;
   $("composer").hidden = false;
   showAround();
+  loadAll();
   if (!unlocked) return;
-  // Rendering needs the key too.
-  showThread();
+  openFromAddress();
   $("question").focus();
 });
+
+// What belongs to the caller: it changes with the key.
+async function loadAll() {
+  lookForDocuments();
+  lookForAssistants();
+  lookForPrices();
+  await loadList();
+  await saveWhatIsMissing();
+  for (const { answer } of views.values()) answer.update();
+  offerToMove();
+}
 
 // --- what is pressed ---
 
@@ -78,25 +93,14 @@ $("question").addEventListener("keydown", (event) => {
   send();
 });
 document.addEventListener("keydown", (event) => {
-  if (event.key !== "Escape" || event.isComposing) return;
+  if (event.key !== "Escape" || event.isComposing || document.querySelector("dialog[open]")) return;
   if (document.body.classList.contains("listing")) closeList();
-  else if (runs.has(current.id)) stop();
+  else if (isRunning(chat)) stop();
   else stopEditing();
 });
-for (const choice of ["model", "agent"]) {
-  $(choice).addEventListener("change", () => {
-    current[choice] = $(choice).value;
-    store.choose({ model: current.model, agent: current.agent });
-    keep(current);
-  });
-}
 $("new").addEventListener("click", () => {
   closeList();
   startNew();
-});
-$("skip").addEventListener("click", () => {
-  closeList();
-  $("question").focus();
 });
 $("stop").addEventListener("click", stop);
 $("menu").addEventListener("click", openList);
@@ -107,14 +111,21 @@ $("thread").addEventListener("click", ({ target }) => {
   const button = target.closest(".code button");
   if (button) copyText(button.closest(".code").querySelector("code").textContent, button);
 });
-$("undo-button").addEventListener("click", bringBack);
 $("edit-cancel").addEventListener("click", stopEditing);
-$("export").addEventListener("click", () => saveFile(fileNameOf(current), asMarkdown(current)));
+$("export").addEventListener("click", () => saveFile(fileNameOf(chat.title), asMarkdown(chat.title, pathTo(chat.shown))));
 addEventListener("hashchange", openFromAddress);
 addEventListener("popstate", openFromAddress);
 addEventListener("pagehide", leave);
-addEventListener("storage", ({ key, newValue }) => hearElsewhere(key, newValue));
 
+show(newChat(lastChoice()));
 openFromAddress();
-fitQuestion();
 watch.look();
+live({
+  chats: () => {
+    refreshList();
+    refreshShown();
+  },
+  assistants: lookForAssistants,
+  documents: lookForDocuments,
+  models: () => watch.lookAnew(),
+});

@@ -1,57 +1,79 @@
-// Ratings of answers. The server learns from them if it chose the model.
+// Ratings of answers. The server learns from them if it chose the model. It rates a call by its id, which a saved answer does not have, so this
+// browser remembers the ids of the latest answers.
 
 const RATINGS = [["good", "Good"], ["bad", "Bad"]];
-const RATE_MS = 10_000;
+const RATED = "hob-chat-ratings";
+const MOST_RATED = 200;
 
-// Sends a rating. Throws a `ChatError` if the server does not accept it.
-async function rate(id, rating, headers) {
-  let answer;
+function ratedAnswers() {
   try {
-    answer = await fetch("v1/feedback", {
-      method: "POST",
-      cache: "no-store",
-      credentials: "same-origin",
-      headers: { "content-type": "application/json", ...headers },
-      body: JSON.stringify({ id, rating }),
-      signal: AbortSignal.timeout(RATE_MS),
-    });
+    return listOf(JSON.parse(localStorage.getItem(RATED)));
   } catch {
-    throw new ChatError("away", "Hob does not answer, so the rating is not saved.");
+    return [];
   }
-  if (!answer.ok) throw await refusal(answer);
+}
+
+function keepRating(entry) {
+  try {
+    const others = ratedAnswers().filter(({ turn }) => turn !== entry.turn);
+    localStorage.setItem(RATED, JSON.stringify([...others, entry].slice(-MOST_RATED)));
+  } catch {
+    // The answer can then be rated until the page is closed.
+  }
+}
+
+function keepCompletion(rated, turn) {
+  const { completion, ending } = turn.answer;
+  const name = turnName(rated, turn);
+  // It may be rated already.
+  if (turn.id === null || completion === "" || ending !== "complete" || ratedAnswers().some((one) => one.turn === name)) return;
+  keepRating({ turn: name, completion, rating: "" });
 }
 
 // The two buttons of an answer.
 class RatingView {
-  #message;
+  #chat;
+  #turn;
   #buttons;
   #busy = false;
+  #given = "";
 
-  // `rated` is called with the message if the server accepted it, `failed` with a `ChatError` if not.
-  constructor(message, { rated, failed }) {
-    this.#message = message;
+  // `rated` is called with the rating if the server accepted it, `failed` with a `ChatError` if not.
+  constructor(rated, turn, { rated: accepted, failed }) {
+    this.#chat = rated;
+    this.#turn = turn;
     this.#buttons = RATINGS.map(([rating, label]) =>
-      Object.assign(smallButton(label, () => this.#press(rating, rated, failed)), { ariaLabel: `${label} answer`, value: rating }));
+      Object.assign(smallButton(label, () => this.#press(rating, accepted, failed)), { ariaLabel: `${label} answer`, value: rating }));
     this.root = node("span", { className: "rating", role: "group", ariaLabel: "Rate this answer" }, ...this.#buttons);
   }
 
-  // Only complete answers with an id can be rated.
+  // Only complete answers whose call is known can be rated.
   update() {
-    const { id, state, rating } = this.#message;
-    this.root.hidden = state !== "complete" || id === "";
-    for (const button of this.#buttons) button.ariaPressed = String(button.value === rating);
+    this.root.hidden = stateOf(this.#turn) !== "complete";
+    if (this.root.hidden) return;
+    const known = this.#known();
+    this.root.hidden = known.completion === "";
+    for (const button of this.#buttons) button.ariaPressed = String(button.value === (this.#given || known.rating));
   }
 
-  async #press(rating, rated, failed) {
-    if (this.#busy || this.#message.rating === rating) return;
+  #known() {
+    const name = turnName(this.#chat, this.#turn);
+    const kept = this.#turn.id === null ? undefined : ratedAnswers().find(({ turn }) => turn === name);
+    return { completion: this.#turn.answer?.completion || textOf(kept?.completion), rating: textOf(kept?.rating) };
+  }
+
+  async #press(rating, accepted, failed) {
+    const { completion } = this.#known();
+    if (this.#busy || this.#given === rating) return;
     this.#busy = true;
     try {
-      await rate(this.#message.id, rating, keyHeaders());
-      this.#message.rating = rating;
+      await callStore("POST", "v1/feedback", { id: completion, rating });
+      this.#given = rating;
+      if (this.#turn.id !== null) keepRating({ turn: turnName(this.#chat, this.#turn), completion, rating });
       this.update();
-      rated(this.#message);
-    } catch (trouble) {
-      failed(trouble);
+      accepted(rating);
+    } catch (error) {
+      failed(error);
     } finally {
       this.#busy = false;
     }

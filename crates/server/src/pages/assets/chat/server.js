@@ -1,15 +1,17 @@
 // The state of the server: whether it answers, whether its engine answers, and its models.
 
-const LOOK_MS = 15_000; // while all is well
 const LOOK_AGAIN_MS = 3_000; // while something is missing
 const TIMEOUT_MS = 8_000;
 
-const TOLD = {
+const STATE_TEXTS = {
   good: ["good", "ready", ""],
   engine: ["bad", "no engine", "No engine answers. Start one, or run 'hob doctor' on the server's machine. This page reconnects automatically."],
   away: ["bad", "no connection", "Hob does not answer. This page reconnects automatically."],
   locked: ["unknown", "locked", ""],
 };
+
+// The models that can answer, by id: `{ engine, isDefault, capabilities }`.
+const listedModels = new Map();
 
 class ServerWatch {
   #timer = 0;
@@ -26,22 +28,22 @@ class ServerWatch {
     $("model").addEventListener("focus", () => this.lookAnew());
   }
 
-  // Checks now, and regularly while the page is visible.
+  // Checks now, and again while something is missing. While all is well, the live stream and failed answers say when to look.
   async look() {
     clearTimeout(this.#timer);
     // Only a key helps; entering one starts the next check.
     if (document.hidden || this.#state === "locked") return;
     const turn = ++this.#turn;
-    const state = await this.#feel();
+    const state = await this.#check();
     // A newer check has started.
     if (turn !== this.#turn) return;
-    if (state !== "locked") this.#timer = setTimeout(() => this.look(), state === "good" ? LOOK_MS : LOOK_AGAIN_MS);
+    if (state !== "locked" && state !== "good") this.#timer = setTimeout(() => this.look(), LOOK_AGAIN_MS);
     if (state === this.#state) return;
     this.#state = state;
     this.#changed(state);
   }
 
-  async #feel() {
+  async #check() {
     try {
       const health = await fetch("health", { cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) });
       if (health.status !== 200) return health.status === 503 ? "engine" : "away";
@@ -62,9 +64,7 @@ class ServerWatch {
     this.#listed = true;
     // Strangers do not get features that they may not use.
     document.body.dataset.role = answer.headers.get("x-hob-role") ?? "owner";
-    // Models that only make vectors cannot answer.
-    const answering = Array.isArray(list) ? list.filter((model) => model?.kind !== "embedding") : [];
-    showModels(answering.map((model) => String(model?.id ?? "")).filter(Boolean));
+    takeModels(listOf(list));
     return "good";
   }
 
@@ -82,18 +82,38 @@ class ServerWatch {
 }
 
 function showState(state) {
-  const [dot, short, long] = TOLD[state];
-  $("pulse").dataset.state = dot;
-  put("pulse-text", short);
+  const [dot, short, long] = STATE_TEXTS[state];
+  showConnection(dot, short);
   put("notice", long);
   $("notice").hidden = long === "";
 }
 
+// --- models ---
+
+function takeModels(list) {
+  listedModels.clear();
+  // Models that only make vectors cannot answer.
+  for (const model of list) {
+    const id = textOf(model?.id);
+    if (id === "" || model.kind === "embedding") continue;
+    listedModels.set(id, { engine: textOf(model.owned_by), isDefault: model.default === true, capabilities: model.capabilities ?? {} });
+  }
+  showModels();
+}
+
+// Names that stand for a choice of Hob are not models; agents have their own list.
+const answeringModels = () => [...listedModels.keys()].filter((id) => !["default", "auto", "hob/agent"].includes(id));
+
+// Whether a model can do something, such as "vision": true, false, or undefined where the engine does not say.
+function supports(model, ability) {
+  const found = model === "default" ? [...listedModels.values()].find(({ isDefault }) => isDefault) : listedModels.get(model);
+  return found?.capabilities[ability];
+}
+
 // The chosen model stays in the list even if the server no longer has it: the answer is then an error, not another model's.
-function showModels(ids) {
+function showModels() {
   const chosen = $("model").value;
-  // Agents have their own list.
-  const named = ids.filter((id) => !["default", "auto", "hob/agent"].includes(id));
+  const named = answeringModels();
   // Rebuilt only if it changed: the user may be choosing.
   if ($("model").dataset.named === JSON.stringify(named)) return;
   $("model").dataset.named = JSON.stringify(named);
@@ -101,12 +121,20 @@ function showModels(ids) {
   const own = [["default", "Default model"], ...(named.length > 1 ? [["auto", "Automatic"]] : [])];
   $("model").replaceChildren(...[...own, ...named.map((id) => [id, id])].map(([value, label]) => new Option(label, value)));
   chooseModel(chosen || "default");
+  const second = $("second").value;
+  $("second").replaceChildren(new Option("Compare with…", ""), ...named.map((id) => new Option(id, id)));
+  $("second").value = named.includes(second) ? second : "";
+  $("second").hidden = named.length < 2;
 }
 
 function chooseModel(model) {
-  const select = $("model");
-  if (![...select.options].some((option) => option.value === model)) {
-    select.append(new Option(model === "default" ? "Default model" : model, model));
+  chooseIn($("model"), model);
+}
+
+// A value that is not in the list is added to it: what was chosen is never replaced silently.
+function chooseIn(select, value) {
+  if (![...select.options].some((option) => option.value === value)) {
+    select.append(new Option(value === "default" ? "Default model" : value, value));
   }
-  select.value = model;
+  select.value = value;
 }

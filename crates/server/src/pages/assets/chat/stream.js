@@ -2,8 +2,11 @@
 
 const LONGEST_LINE = 4 << 20;
 const LONGEST_ANSWER = 2 << 20;
+const LONGEST_STEP = 20_000;
 const MOST_STEPS = 200;
+const MOST_SOURCES = 50;
 const MOST_WARNINGS = 8;
+const SHORTEST_TIME_MS = 100;
 
 // Why there is no whole answer. `kind` says what can be done about it: "key", "away", "refused" or "broken".
 class ChatError extends Error {
@@ -49,9 +52,13 @@ class EventLines {
   }
 }
 
-// Adds an event to the message that is being written.
-function addEvent(message, { comment, name, data }) {
-  if (comment !== undefined) return hearStep(message, comment);
+// An answer that is being written. Behind `ending` stands what only this page knows of it.
+const newAnswer = () =>
+  ({ text: "", reasoning: "", model: "", sources: [], steps: [], usage: null, ending: "running", error: "", completion: "", why: "", warnings: [], finish: "" });
+
+// Adds an event to the answer that is being written.
+function addEvent(answer, { comment, name, data }) {
+  if (comment !== undefined) return hearWarning(answer, comment);
   let chunk;
   try {
     chunk = JSON.parse(data);
@@ -61,62 +68,76 @@ function addEvent(message, { comment, name, data }) {
   if (name === "error" || chunk?.error) {
     throw new ChatError("broken", String(chunk?.error?.message ?? "The answer broke off."));
   }
-  if (typeof chunk?.id === "string") message.id = chunk.id;
-  if (typeof chunk?.model === "string") message.model = chunk.model;
+  if (typeof chunk?.id === "string") answer.completion = chunk.id;
+  if (typeof chunk?.model === "string") answer.model = chunk.model;
   const choice = chunk?.choices?.[0];
-  if (typeof choice?.delta?.content === "string") message.content += choice.delta.content;
-  if (typeof choice?.delta?.reasoning_content === "string") message.thoughts += choice.delta.reasoning_content;
-  if (typeof choice?.finish_reason === "string") message.finish = choice.finish_reason;
-  if (message.content.length + message.thoughts.length > LONGEST_ANSWER) {
+  if (typeof choice?.delta?.content === "string") answer.text += choice.delta.content;
+  if (typeof choice?.delta?.reasoning_content === "string") answer.reasoning += choice.delta.reasoning_content;
+  if (typeof choice?.finish_reason === "string") answer.finish = choice.finish_reason;
+  if (chunk?.step) hearStep(answer, chunk.step);
+  if (Array.isArray(chunk?.sources)) answer.sources = chunk.sources.slice(0, MOST_SOURCES).map(readSource);
+  if (chunk?.usage) answer.usage = readUsage(chunk.usage);
+  if (answer.text.length + answer.reasoning.length > LONGEST_ANSWER) {
     throw new ChatError("broken", "The answer is too long for this page; the rest is missing.");
   }
 }
 
-// Steps of an agent come as comments: `hob TOOL_CALL_START {"tool": …}`. Other comments are ignored.
-function hearStep(message, comment) {
-  const [, event, data] = /^hob (TOOL_CALL_START|TOOL_CALL_END|WARNING) (.*)$/.exec(comment) ?? [];
-  if (!event) return;
-  let told;
+const wholeNumber = (value) => (Number.isInteger(value) && value >= 0 ? value : 0);
+// An engine that does not count says zero.
+const readUsage = (usage) => wholeNumber(usage.completion_tokens) === 0 ? null :
+  ({ prompt_tokens: wholeNumber(usage.prompt_tokens), completion_tokens: wholeNumber(usage.completion_tokens), seconds: 0 });
+const readSource = (source) =>
+  ({ document: String(source?.document ?? ""), passage: String(source?.passage ?? ""), score: Number(source?.score) || 0 });
+
+// Arguments and results are text or JSON.
+const stepText = (value) =>
+  (value === undefined || value === null ? "" : typeof value === "string" ? value : JSON.stringify(value)).slice(0, LONGEST_STEP);
+const readStep = (step) => ({ tool: String(step?.tool ?? ""), arguments: stepText(step?.arguments), result: stepText(step?.result) });
+
+// A step of an agent comes twice: when it begins, and with its result.
+function hearStep(answer, step) {
+  const id = String(step.id ?? "");
+  if (!("success" in step)) {
+    if (answer.steps.length < MOST_STEPS) answer.steps.push({ id, ...readStep(step), success: null });
+    return;
+  }
+  const begun = answer.steps.find((one) => one.id === id && one.success === null);
+  if (begun) Object.assign(begun, { result: stepText(step.result), success: step.success === true });
+}
+
+// Warnings come as comments: `hob WARNING {"warning": …}`. Other comments are ignored.
+function hearWarning(answer, comment) {
+  const [, data] = /^hob WARNING (.*)$/.exec(comment) ?? [];
+  if (data === undefined) return;
   try {
-    told = JSON.parse(data);
+    warn(answer, [String(JSON.parse(data)?.warning ?? "")]);
   } catch {
-    return;
-  }
-  if (event === "WARNING") return warn(message, [String(told?.warning ?? "")]);
-  const tool = String(told?.tool ?? "");
-  if (event === "TOOL_CALL_START") {
-    if (message.steps.length < MOST_STEPS) {
-      message.steps.push({ tool, input: String(told?.arguments ?? "").slice(0, 500), ended: null, seconds: 0 });
-    }
-    return;
-  }
-  const step = message.steps.find((one) => one.tool === tool && one.ended === null);
-  if (step) {
-    step.ended = told?.success === true ? "good" : "bad";
-    step.seconds = Number(told?.latency) || 0;
+    // A warning that cannot be read.
   }
 }
 
-// Warnings from before the first word are in the headers, later ones in steps.
-function warn(message, names) {
+// Warnings from before the first word are in the headers, later ones in comments.
+function warn(answer, names) {
   for (const name of names) {
-    if (name !== "" && !message.warnings.includes(name) && message.warnings.length < MOST_WARNINGS) message.warnings.push(name);
+    if (name !== "" && !answer.warnings.includes(name) && answer.warnings.length < MOST_WARNINGS) answer.warnings.push(name);
   }
 }
 
-// Reads to `[DONE]`, into `message`. Throws if the answer is not complete.
-async function readAnswer(body, message, changed) {
+// Reads to `[DONE]`, into `answer`. Throws if the answer is not complete.
+async function readAnswer(body, answer, changed, began = Date.now()) {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   const events = new EventLines();
+  let first = null; // when the first words came
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) throw new ChatError("broken", "The answer broke off before its end.");
       for (const event of events.push(decoder.decode(value, { stream: true }))) {
-        if (event.data === "[DONE]") return;
-        addEvent(message, event);
+        if (event.data === "[DONE]") return noteTime(answer, first ?? began, began);
+        addEvent(answer, event);
       }
+      if (first === null && answer.text + answer.reasoning !== "") first = Date.now();
       changed();
     }
   } finally {
@@ -124,28 +145,36 @@ async function readAnswer(body, message, changed) {
   }
 }
 
-// Asks, and reads the answer into `message`. Throws what `signal` throws, or a `ChatError`.
-async function ask(question, message, { headers, signal, changed }) {
-  let answer = null;
+// Tokens per second count from the first words. An answer in one piece has no such time, so there it is the whole time.
+function noteTime(answer, first, began) {
+  if (answer.usage === null) return;
+  const now = Date.now();
+  answer.usage.seconds = (now - first >= SHORTEST_TIME_MS ? now - first : now - began) / 1000;
+}
+
+// Asks, and reads the answer. Throws what `signal` throws, or a `ChatError`.
+async function ask(request, answer, { headers, signal, changed }) {
+  const began = Date.now();
+  let response = null;
   try {
-    answer = await fetch("v1/chat/completions", {
+    response = await fetch("v1/chat/completions", {
       method: "POST",
       cache: "no-store",
       credentials: "same-origin",
       headers: { "content-type": "application/json", ...headers },
-      body: JSON.stringify({ ...question, stream: true }),
+      body: JSON.stringify({ ...request, stream: true, stream_options: { include_usage: true } }),
       signal,
     });
-    if (!answer.ok) throw await refusal(answer);
-    if (!answer.headers.get("content-type")?.startsWith("text/event-stream")) {
+    if (!response.ok) throw await refusal(response);
+    if (!response.headers.get("content-type")?.startsWith("text/event-stream")) {
       throw new ChatError("refused", "The server at this address is not Hob: it sent no stream.");
     }
-    message.why = answer.headers.get("x-hob-model-reason") ?? "";
-    warn(message, (answer.headers.get("x-hob-warning") ?? "").split(",").map((name) => name.trim()));
-    await readAnswer(answer.body, message, changed);
+    answer.why = response.headers.get("x-hob-model-reason") ?? "";
+    warn(answer, (response.headers.get("x-hob-warning") ?? "").split(",").map((name) => name.trim()));
+    await readAnswer(response.body, answer, changed, began);
   } catch (error) {
     if (signal.aborted || error instanceof ChatError) throw error;
-    throw new ChatError("away", answer ? "The connection broke before the answer ended." : "Hob does not answer.");
+    throw new ChatError("away", response ? "The connection broke before the answer ended." : "Hob does not answer.");
   }
 }
 

@@ -1,48 +1,33 @@
-// The same conversations in other tabs: their changes are shown here, and only one tab writes an answer.
+// The same conversations in other tabs of this browser: which answers they are receiving. What is saved comes from the server.
 
-let lookAgain = 0;
+const elsewhere = new Set(); // names of turns that other tabs are answering
+const otherTabs = "BroadcastChannel" in globalThis ? new BroadcastChannel("hob-chat") : null;
 
-// Another tab wrote an item of the storage, or emptied it all.
-function hearElsewhere(key, value) {
-  if (key !== null && !key.startsWith(SHELF)) return;
-  const id = key?.slice(SHELF.length);
-  if (value === null && runs.has(id)) return removeConversation(id);
-  if (key === null) store.refresh();
-  else store.refreshOne(id);
-  lookElsewhere();
-  showList();
+// Turns are numbered in their conversation.
+const turnName = ({ id }, turn) => `${id} ${turn.id}`;
+const isAnsweredElsewhere = (one, turn) => turn.answer === null && elsewhere.has(turnName(one, turn));
+const isElsewhere = (one) => one.turns.some((turn) => isAnsweredElsewhere(one, turn));
+
+// Tells other tabs that this tab begins or ends an answer.
+function tellTabs(one, turn, running) {
+  if (turn.id !== null) otherTabs?.postMessage({ turn: turnName(one, turn), running });
 }
 
-// Shows the stored conversation, unless this tab is writing it.
-function lookElsewhere() {
-  const found = runs.has(current.id) ? null : store.open(current.id);
-  if (found === null) {
-    if (isElsewhere(current)) startNew();
+// Other tabs tell what they are answering, if an answer is missing here.
+function askTabs() {
+  if (chat.turns.some(({ answer }) => answer === null)) otherTabs?.postMessage({ who: true });
+}
+
+otherTabs?.addEventListener("message", ({ data }) => {
+  if (data.who) {
+    for (const [turn, run] of runs) tellTabs(run.chat, turn, true);
     return;
   }
-  const [last, now] = [current.messages.at(-1), found.messages.at(-1)];
-  if (isElsewhere(current) && current.messages.length === found.messages.length) {
-    Object.assign(last, now);
-    current.updated = found.updated;
-    views.at(-1).update().then(follow);
-    if (!isElsewhere(current)) hint("");
-    showAround();
-  } else if (found.updated > current.updated) {
-    show(found);
-  }
-  watchElsewhere();
-}
-
-// A closed tab is detected because it stops updating.
-function watchElsewhere() {
-  clearTimeout(lookAgain);
-  if (isElsewhere(current)) lookAgain = setTimeout(lookElsewhere, FRESH_MS);
-}
-
-// This tab stops writing its answers.
-function leave() {
-  for (const { conversation } of runs.values()) {
-    conversation.messages.at(-1).alive = 0;
-    keep(conversation);
-  }
-}
+  if (data.running) elsewhere.add(data.turn);
+  else elsewhere.delete(data.turn);
+  const shown = chat.turns.find((turn) => turn.id !== null && turnName(chat, turn) === data.turn);
+  if (shown === undefined || runs.has(shown)) return;
+  views.get(shown)?.answer.update();
+  if (!data.running) hint("");
+  showAround();
+});

@@ -1,12 +1,8 @@
-// A message as the reader sees it.
+// Questions and answers as the reader sees them.
 
-const secondsTook = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 2, style: "unit", unit: "second" });
-
-function smallButton(label, press) {
-  const button = node("button", { type: "button", className: "small", textContent: label });
-  button.addEventListener("click", () => press(button));
-  return button;
-}
+// An answer is shown ten times a second at most, and showing it takes at most a tenth of the time.
+const SHOW_MS = 100;
+const PAUSE = 9;
 
 // How an answer came to be, where that is worth a word.
 const WARNINGS = new Map([
@@ -14,51 +10,87 @@ const WARNINGS = new Map([
   ["context-compacted", "The conversation was too long for the model, so tool results were removed from it."],
   ["loop-stopped", "The model repeated the same tool call, so it was stopped here."],
   ["fallback-model", "The default model was not available, so another model answered."],
-  ["cloud-fallback", "No local engine could answer, so the cloud did."],
+  ["nothing-indexed", "No documents are indexed, so the answer uses none."],
+  ["cloud-fallback", "No local engine could answer, so a cloud provider answered."],
 ]);
+// Some have a value: `max-tokens=4096`.
+const WARNINGS_WITH_VALUE = new Map([
+  ["max-tokens", (limit) => `The answer can have at most ${limit} tokens.`],
+  ["ignored", (field) => `The engine ignored the setting '${field}'.`],
+]);
+function warningText(name) {
+  const [kind, value] = name.split("=", 2);
+  return WARNINGS.get(name) ?? WARNINGS_WITH_VALUE.get(kind)?.(value) ?? name;
+}
+const warningsOf = ({ warnings }) => warnings.map(warningText).join(" ");
 
-// An answer is shown ten times a second at most, and showing it takes at most a tenth of the time.
-const SHOW_MS = 100;
-const PAUSE = 9;
+function smallButton(label, press) {
+  const button = node("button", { type: "button", className: "small", textContent: label });
+  button.addEventListener("click", () => press(button));
+  return button;
+}
 
-class MessageView {
-  #message;
+// Makes these the children of `parent`. Those that are in their place stay there, and keep the focus.
+function placeNodes(parent, nodes) {
+  const wanted = new Set(nodes);
+  for (const one of [...parent.childNodes]) if (!wanted.has(one)) one.remove();
+  nodes.forEach((one, index) => {
+    if (parent.childNodes[index] !== one) parent.insertBefore(one, parent.childNodes[index] ?? null);
+  });
+}
+
+class QuestionView {
+  // `edit` changes the question, `branches` are the buttons between branches.
+  constructor(turn, { edit, branches }) {
+    const { text, attachments } = turn.question;
+    this.edit = smallButton("Edit", edit);
+    this.branches = branches;
+    const bubble = node("div", { className: "bubble", textContent: text, hidden: text === "" });
+    const attached = node("ul", { className: "chips", ariaLabel: "Attached files", hidden: attachments.length === 0 }, ...attachments.map(attachmentItem));
+    const copy = smallButton("Copy", (button) => copyText(text, button));
+    this.root = node("article", { className: "message user" },
+      node("h2", { className: "unseen", textContent: "You" }), attached, bubble, node("div", { className: "actions" }, copy, this.edit), branches.root);
+  }
+}
+
+class AnswerView {
+  #turn;
   #parts;
   #markdown;
   #timer = 0;
   #changed = false; // since it was shown
   #pause = 0; // milliseconds before the next time
 
-  // `again` asks the question anew: for an answer as it was, for a question after a change. `rated` and `failed` hear what came of
-  // a rating, `shown` when the answer is rendered.
-  constructor(message, { again, rated, failed, shown }) {
-    this.#message = message;
-    const copy = smallButton("Copy", (button) => copyText(message.content, button));
-    this.again = smallButton(message.role === "user" ? "Edit" : "Retry", again);
-    const actions = node("div", { className: "actions" }, copy, this.again);
-    if (message.role === "user") {
-      this.root = node("article", { className: "message user" },
-        node("h2", { className: "unseen", textContent: "You" }), node("div", { className: "bubble", textContent: message.content }), actions);
-      return;
-    }
-    const rating = new RatingView(message, { rated, failed });
-    this.again.before(rating.root);
-    const text = node("p", {}, document.createTextNode(""));
+  // `retry` and `retryWith` ask the question again, `edit` changes the answer, `choose` ends a comparison. `rating` is a `RatingView`. `shown` is
+  // called when the answer is rendered.
+  constructor(turn, { retry, retryWith, edit, choose, rating, shown }) {
+    this.#turn = turn;
+    const copy = smallButton("Copy", (button) => copyText(turn.answer?.text ?? "", button));
+    this.edit = smallButton("Edit", edit);
+    this.retry = smallButton("Retry", retry);
+    this.retryWith = smallButton("Retry with…", retryWith);
+    this.retryWith.ariaHasPopup = "dialog";
+    this.choose = smallButton("Continue with this one", choose);
+    this.choose.classList.add("choose");
+    const actions = node("div", { className: "actions" }, this.choose, copy, rating.root, this.edit, this.retryWith, this.retry);
+    const thoughts = node("p", {}, document.createTextNode(""));
     this.#parts = {
-      model: node("span", { className: "model" }),
-      steps: node("ul", { className: "steps" }),
-      thoughts: node("details", { className: "thoughts", hidden: true }, node("summary", { textContent: "Thoughts" }), text),
-      text,
-      answer: node("div", { className: "answer" }),
-      warnings: node("p", { className: "warnings" }),
-      outcome: node("p", { className: "outcome" }),
-      actions,
+      copy,
       rating,
+      actions,
+      thoughts,
+      model: node("span", { className: "model" }),
+      steps: new StepsView(),
+      folded: node("details", { className: "thoughts", hidden: true }, node("summary", { textContent: "Thoughts" }), thoughts),
+      answer: node("div", { className: "answer" }),
+      sources: node("ul", { className: "chips sources", ariaLabel: "Sources" }),
+      outcome: node("p", { className: "outcome" }),
+      figures: node("p", { className: "figures" }),
     };
     this.#markdown = new MarkdownView(this.#parts.answer);
-    const { model, steps, thoughts, answer, warnings, outcome } = this.#parts;
+    const { model, steps, folded, answer, sources, outcome, figures } = this.#parts;
     this.root = node("article", { className: "message" },
-      node("h2", { className: "by" }, "Hob", model), steps, thoughts, answer, warnings, outcome, actions);
+      node("h2", { className: "by" }, "Hob", model), steps.root, folded, answer, sources, outcome, figures, actions);
     this.update().then(shown);
   }
 
@@ -77,22 +109,27 @@ class MessageView {
     }, this.#pause);
   }
 
-  // Resolves when everything is shown. The message is busy until then.
+  // Resolves when everything is shown. The answer is busy until then.
   async update() {
-    const { model, why, content, thoughts, steps, warnings, state } = this.#message;
+    const turn = this.#turn;
+    const { model, why, text, reasoning, steps, sources } = turn.answer ?? newAnswer();
     const parts = this.#parts;
+    const state = stateOf(turn);
     const running = state === "running" || state === "elsewhere";
     this.root.dataset.state = state;
     this.root.ariaBusy = "true";
     parts.model.textContent = [model, why].filter(Boolean).join(" · ");
-    parts.steps.replaceChildren(...steps.map(stepNode));
-    parts.thoughts.hidden = thoughts === "";
-    growText(parts.text.firstChild, thoughts);
-    parts.warnings.textContent = warnings.map((name) => WARNINGS.get(name) ?? name).join(" ");
-    parts.outcome.textContent = outcomeOf(this.#message);
+    parts.steps.update(steps, running);
+    parts.folded.hidden = reasoning === "";
+    growText(parts.thoughts.firstChild, reasoning);
+    if (parts.sources.children.length !== sources.length) parts.sources.replaceChildren(...sources.map(sourceItem));
+    parts.sources.hidden = sources.length === 0;
+    parts.outcome.textContent = [outcomeOf(turn), turn.note].filter(Boolean).join(" ");
+    parts.figures.textContent = turn.answer === null ? "" : figuresOf(turn.answer);
     parts.actions.hidden = running;
+    parts.copy.hidden = text === "";
     parts.rating.update();
-    if (await this.#markdown.show(content, { complete: !running })) this.root.ariaBusy = String(running);
+    if (await this.#markdown.show(text, { complete: !running })) this.root.ariaBusy = String(running);
   }
 
   // The answer as text, for those who hear it, and what there is to say of it.
@@ -100,26 +137,25 @@ class MessageView {
     return this.#parts.answer.textContent;
   }
   get remarks() {
-    return [this.#parts.warnings.textContent, this.#parts.outcome.textContent].filter(Boolean).join(" ");
+    return this.#parts.outcome.textContent;
   }
 }
 
-function stepNode({ tool, input, ended, seconds }) {
-  const took = ended === null ? "…" : ended === "good" ? secondsTook.format(seconds) : "failed";
-  return node("li", {},
-    node("span", { className: "tool", textContent: tool }),
-    node("span", { className: "input", textContent: input, title: input }),
-    node("span", { className: `took ${ended ?? ""}`, textContent: took }));
+// "running", "elsewhere", "missing", or how the answer ended.
+function stateOf(turn) {
+  if (turn.answer !== null) return turn.answer.ending;
+  return isAnsweredElsewhere(chat, turn) ? "elsewhere" : "missing";
 }
 
-function outcomeOf({ state, trouble, finish, warnings, content }) {
-  if (state === "running") return "";
-  if (state === "elsewhere") return "Being answered in another tab.";
-  if (state === "stopped") return content === "" ? "Stopped before the first word." : "Stopped here.";
-  if (state === "broken") return content === "" ? trouble : `Not complete: ${trouble}`;
-  // The warning says it better.
-  if (finish === "length" && warnings.includes("loop-stopped")) return "";
-  if (finish === "length") return "Cut here: the answer reached its length limit.";
-  if (finish === "content_filter") return "Cut here by the engine's filter.";
-  return content === "" ? "The answer is empty." : "";
+function outcomeOf(turn) {
+  const { text, error } = turn.answer ?? newAnswer();
+  switch (stateOf(turn)) {
+    case "running": return turn.answer.warnings.length > 0 ? warningsOf(turn.answer) : "";
+    case "elsewhere": return "Being answered in another tab.";
+    case "missing": return "No answer was saved.";
+    case "stopped": return text === "" ? "Stopped before the first word." : "Stopped here.";
+    case "failed": return text === "" ? error : `Not complete: ${error}`;
+    case "cut": return error || "Cut here: the answer reached its length limit.";
+    default: return error || (text === "" ? "The answer is empty." : "");
+  }
 }

@@ -237,7 +237,7 @@ function show(savings) {
   $("key-form").hidden = true;
   $("empty").hidden = !nothing || Boolean(savings.message);
   $("figures").hidden = nothing;
-  showPulse(savings.engine.healthy, savings.engine.key);
+  showEngine(savings.engine.healthy, savings.engine.key);
   put("prices", `Prices as of ${when(`${savings.prices_as_of}T00:00:00Z`, { dateStyle: "long", timeZone: "UTC" })}. ` +
     "Failed calls save nothing; calls to the cloud count as cost. Days use this browser's time zone.");
   if (nothing) return;
@@ -262,17 +262,15 @@ function show(savings) {
   showRecent();
 }
 
-function showPulse(healthy, engine) {
+function showEngine(healthy, engine) {
   const [state, text] = healthy === null ? ["unknown", `connecting to ${engine}`]
     : healthy ? ["good", `${engine} answers`] : ["bad", `${engine} does not answer`];
-  $("pulse").dataset.state = state;
-  put("pulse-text", text);
+  showConnection(state, text);
 }
 
 function showAway(reason) {
   document.body.classList.add("stale");
-  $("pulse").dataset.state = "bad";
-  put("pulse-text", "no connection");
+  showConnection("bad", "no connection");
   const age = latest ? ` These figures are from ${when(arrived, { timeStyle: "medium" })}.` : "";
   showNotice(`${reason}${age} Trying again every ${POLL_MS / 1000} seconds.`);
 }
@@ -288,10 +286,19 @@ function lock() {
   clearTimeout(timer);
   document.body.classList.remove("stale");
   showNotice("");
-  $("figures").hidden = $("empty").hidden = true;
-  $("pulse").dataset.state = "unknown";
-  put("pulse-text", "locked");
+  $("figures").hidden = $("empty").hidden = $("call-card").hidden = true;
+  showConnection("unknown", "locked");
   askForKey();
+}
+
+// A member sees the calls of its own key only.
+function showMember() {
+  showNotice("");
+  $("key-form").hidden = true;
+  $("figures").hidden = $("empty").hidden = true;
+  $("call-key").hidden = true;
+  showConnection("good", "connected");
+  startCalls();
 }
 
 const askFor = (path) => askServer(path, { signal: AbortSignal.timeout(POLL_MS) });
@@ -311,6 +318,7 @@ async function poll() {
     zone = "";
     return poll();
   }
+  if (answer?.status === 403) return showMember();
   timer = setTimeout(poll, POLL_MS);
   if (answer === null) return showAway("Hob does not answer.");
   const { status, body } = answer;
@@ -321,6 +329,8 @@ async function poll() {
   try {
     showNotice(body.message ? `No data: ${body.message}.` : "");
     show(body);
+    // Strangers see the totals only.
+    if (body.recent !== undefined) startCalls();
     showKeys(usage?.status === 200 ? usage.body : null);
   } catch (error) {
     showNotice("Error in this page: it cannot show the data from Hob. See the browser's console.");

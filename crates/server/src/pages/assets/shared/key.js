@@ -24,13 +24,30 @@ function keepKey(key) {
 }
 
 // A link to the page can end with '#key=…', such as the QR code of 'hob serve --lan'. Browsers do not send that part to the server. It is
-// removed from the address bar and the history. A link does not replace the key that a tab has.
+// removed from the address bar and the history. A link does not replace the key that a tab has. If the tab needs no key, the link may come
+// from a person who wants to read what is asked here, so the page asks first.
 function takeKeyFromAddress() {
   const found = /^#key=([\x21-\x7e]+)$/.exec(location.hash);
   if (found === null) return;
-  if (apiKey() === null) keepKey(found[1]);
   history.replaceState(null, "", location.pathname + location.search);
+  if (apiKey() === null && (needsKey() || confirm(OTHER_ACCOUNT))) keepKey(found[1]);
 }
+
+const OTHER_ACCOUNT =
+  "This link contains an API key, but Hob answers here without one. With the key, your questions and chats belong to the account of that key, and its owner can read them. Use the key?";
+
+// Whether the server refuses this tab without a key. It waits for the answer, because the scripts after this one ask the server at once.
+function needsKey() {
+  try {
+    const request = new XMLHttpRequest();
+    request.open("GET", "v1/keys/self", false);
+    request.send();
+    return request.status === 401 || request.status === 429;
+  } catch {
+    return false;
+  }
+}
+
 takeKeyFromAddress();
 addEventListener("hashchange", takeKeyFromAddress);
 

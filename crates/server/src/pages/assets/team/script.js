@@ -4,17 +4,6 @@
 const MOST_CHANGES = 20;
 const HOUR_S = 3600;
 
-// --- asking the server ---
-
-const post = (path, content) =>
-  askServer(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(content) });
-
-const problem = (answer) =>
-  answer === null ? "Hob does not answer. Try again." : answer.body?.detail ?? `Hob answered with status ${answer.status}.`;
-
-// For screen readers.
-const say = (text) => put("said", text);
-
 // --- the keys ---
 
 const listed = (names, all) => (names === null ? all : names.join(", "));
@@ -55,13 +44,6 @@ function mayUse(key) {
   return parts;
 }
 
-function facts(rows) {
-  return node("dl", { className: "facts" }, ...rows.filter(([, lines]) => lines).flatMap(([name, lines]) => [
-    node("dt", { textContent: name }),
-    node("dd", {}, ...[lines].flat().map((line) => node("div", { textContent: line }))),
-  ]));
-}
-
 function action(label, key, act, style = "plain") {
   const button = node("button", { type: "button", className: style, textContent: label });
   button.setAttribute("aria-label", `${label} ${key.name}`);
@@ -74,6 +56,7 @@ function card(key, used, isRecorded) {
   const state = stateOf(key);
   const actions = [];
   if (key.status !== "revoked") {
+    actions.push(action("Change", key, openChange));
     actions.push(key.status === "disabled" ? action("Enable", key, enable) : action("Disable", key, disable));
     actions.push(action("Rotate", key, rotate), action("Revoke", key, revoke, "plain danger"));
   }
@@ -101,8 +84,10 @@ function showKeys(keys, usage) {
   const sorted = [...keys].sort((one, other) => rank(one) - rank(other) || one.name.localeCompare(other.name));
   // What is replaced loses the focus, so its twin gets it.
   const focused = document.activeElement?.dataset?.action;
+  const heading = document.activeElement?.matches("#keys h3") ? document.activeElement.closest("li").id : "";
   $("keys").replaceChildren(...sorted.map((key) => card(key, used.get(key.name), isRecorded)));
   if (focused) focusOn(focused);
+  if (heading) $(heading)?.querySelector("h3").focus();
   $("no-keys").hidden = keys.length > 0;
   const active = keys.filter((key) => stateOf(key) === "active").length;
   put("count", plural(active, "active key", "active keys"));
@@ -123,25 +108,9 @@ function showChanges(page) {
 
 // --- loading ---
 
-function hideTeam() {
-  $("team").hidden = true;
-  put("count", "");
-  showNotice("");
-}
-
 async function load() {
   const answer = await askServer("v1/keys");
-  $("denied").hidden = answer?.status !== 403;
-  if (answer?.status === 401) {
-    hideTeam();
-    return askForKey();
-  }
-  if (answer?.status === 403) {
-    hideTeam();
-    // The key of a member stays: the chat page uses it.
-    $("key-form").hidden = false;
-    return;
-  }
+  if (!isAdmitted(answer, "team")) return;
   if (answer?.status !== 200 || answer.body === null) return showNotice(problem(answer));
   $("key-form").hidden = true;
   const [usage, changes] = await Promise.all([
@@ -171,17 +140,6 @@ async function change(sent, done) {
 
 const pathOf = (key) => `v1/keys/${encodeURIComponent(key.name)}`;
 
-// A second click has no effect until the first one was answered.
-async function once(button, work) {
-  if (button.getAttribute("aria-disabled") === "true") return;
-  button.setAttribute("aria-disabled", "true");
-  try {
-    await work();
-  } finally {
-    button.removeAttribute("aria-disabled");
-  }
-}
-
 const disable = (key, button) => once(button, async () => {
   await change(post(`${pathOf(key)}/disable`, {}), `${key.name} is disabled.`);
   focusOn(`enable ${key.name}`);
@@ -191,69 +149,35 @@ const enable = (key, button) => once(button, async () => {
   focusOn(`disable ${key.name}`);
 });
 
-function focusOn(name) {
-  [...document.querySelectorAll("[data-action]")].find((one) => one.dataset.action === name)?.focus();
-}
-
-function revoke(key) {
-  confirmed({
+async function revoke(key) {
+  const agreed = await confirmed({
     title: `Revoke ${key.name}?`,
-    text: "The key is invalid for good, and its name stays taken. Its tasks stop. To pause it instead, disable it.",
+    text: "The key stays invalid, and its name cannot be used again. Its tasks stop. To pause the key instead, disable it.",
     yes: "Revoke",
-    act: async () => {
-      await change(askServer(pathOf(key), { method: "DELETE" }), `${key.name} is revoked.`);
-      $(`card-${key.name}`)?.querySelector("h3").focus();
-      return true;
-    },
   });
+  if (!agreed) return;
+  await change(remove(pathOf(key)), `${key.name} is revoked.`);
+  $(`card-${key.name}`)?.querySelector("h3").focus();
 }
 
-function rotate(key) {
-  confirmed({
+async function rotate(key) {
+  const hours = await askedText({
     title: `Rotate ${key.name}?`,
     text: "The key gets a new secret.",
     yes: "Rotate",
-    asksHours: true,
-    act: async () => {
-      const hours = Number($("ask-hours").value.trim().replace(",", "."));
-      if (!(hours >= 0) || $("ask-hours").value.trim() === "") {
-        put("ask-fault", "Enter a number of hours, 0 or more.");
-        return false;
-      }
-      const rotated = await change(post(`${pathOf(key)}/rotate`, { overlap: Math.round(hours * HOUR_S) }), "");
-      if (rotated !== null) showSecret(rotated);
-      return true;
-    },
+    label: "Hours for which the old secret stays valid",
+    value: "24",
+    check: (text) => (text !== "" && hoursOf(text) >= 0 ? "" : "Enter a number of hours, 0 or more."),
   });
+  if (hours === null) return;
+  const rotated = await change(post(`${pathOf(key)}/rotate`, { overlap: Math.round(hoursOf(hours) * HOUR_S) }), "");
+  if (rotated !== null) showSecret(rotated);
 }
-
-// --- the question ---
-
-let asked = null;
-
-function confirmed(question) {
-  asked = question;
-  put("ask-title", question.title);
-  put("ask-text", question.text);
-  put("ask-yes", question.yes);
-  put("ask-fault", "");
-  $("ask-hours").value = "24";
-  $("ask-field").hidden = !question.asksHours;
-  $("ask").showModal();
-  $("ask-no").focus();
-}
-
-$("ask-no").addEventListener("click", () => $("ask").close());
-$("ask-yes").addEventListener("click", () => once($("ask-yes"), async () => {
-  // Closed first if nothing can be wrong with it, so that the page behind it can take the focus.
-  if (!asked.asksHours) $("ask").close();
-  if (await asked.act()) $("ask").close();
-}));
+const hoursOf = (text) => Number(text.replace(",", "."));
 
 // --- the secret ---
 
 function showSecret(created) {
-  $("ask").close();
   put("secret-title", `The secret of ${created.name}`);
   $("secret").value = created.secret;
   put("secret-note", hasOldSecret(created) ? `The old secret is valid until ${dateAndTime(created.previous_secret_until)}.` : "");
@@ -269,60 +193,119 @@ $("secret-done").addEventListener("click", () => {
   $("create").querySelector("summary").focus();
 });
 
-// --- the form ---
+// --- the forms to create and to change a key ---
 
 const LISTS = ["models", "engines", "tools", "memory", "budgets"];
 const NUMBERS = ["requests_per_minute", "tokens_per_minute", "parallel"];
 
-// Only what was entered: the rest is what the role says.
-function entered(form) {
-  const key = {};
-  for (const input of form.elements) {
-    const text = input.value?.trim();
-    if (!input.name || text === "") continue;
-    if (input.type === "checkbox") { if (input.checked) key[input.name] = true; }
-    else if (LISTS.includes(input.name)) key[input.name] = text.split(",").map((part) => part.trim()).filter(Boolean);
-    else if (NUMBERS.includes(input.name)) key[input.name] = /^\d+$/.test(text) ? Number(text) : text;
-    else key[input.name] = text;
+// Both forms have the same fields for limits and rights.
+for (const form of [$("create-form"), $("change-form")])
+  form.querySelector(".fault").before($("rules").content.cloneNode(true));
+// A key that exists has a reach of its own.
+$("change-form").elements.namedItem("reach").options[0].remove();
+
+// As the API has it: null is no limit.
+function valueOf(input) {
+  const text = input.value.trim();
+  if (input.type === "checkbox") return input.checked;
+  if (LISTS.includes(input.name)) {
+    const parts = text.split(",").map((part) => part.trim()).filter(Boolean);
+    return parts.length > 0 || input.name === "budgets" ? parts : null;
   }
-  return key;
+  if (text === "") return null;
+  return NUMBERS.includes(input.name) && /^\d+$/.test(text) ? Number(text) : text;
+}
+
+const entered = (form) =>
+  Object.fromEntries([...form.elements].filter((input) => input.name).map((input) => [input.name, valueOf(input)]));
+
+function enterRules(form, key) {
+  const value = (name) => (name === "expires" ? key.expires_at : key[name]);
+  for (const input of form.elements) {
+    if (!input.name) continue;
+    if (input.type === "checkbox") input.checked = value(input.name);
+    else input.value = [value(input.name) ?? ""].flat().join(", ");
+  }
 }
 
 // As if the server had refused it.
 const wrongInput = (param, detail) => ({ body: { detail, error: { param } } });
 
 function showFault(form, answer) {
-  put("create-fault", problem(answer));
+  const fault = form.querySelector(".fault");
+  fault.textContent = problem(answer);
   const wrong = answer?.body?.error?.param?.split(/[.[]/)[0];
   const input = wrong && form.elements.namedItem(wrong);
   if (!input) return;
   input.setAttribute("aria-invalid", "true");
-  input.setAttribute("aria-describedby", "create-fault");
+  input.setAttribute("aria-describedby", fault.id);
   input.focus();
 }
 
-$("create-form").addEventListener("submit", (event) => {
-  event.preventDefault();
-  const form = event.currentTarget;
-  once(form.querySelector("[type=submit]"), async () => {
-    for (const input of form.elements) {
-      input.removeAttribute("aria-invalid");
-      input.removeAttribute("aria-describedby");
-    }
-    put("create-fault", "");
-    const key = entered(form);
-    if (key.name === undefined) return showFault(form, wrongInput("name", "Enter a name."));
-    const odd = NUMBERS.find((name) => typeof key[name] === "string");
-    if (odd) return showFault(form, wrongInput(odd, "Enter a whole number, or nothing for no limit."));
-    const answer = await post("v1/keys", key);
-    if (answer === null || answer.status !== 201) return showFault(form, answer);
-    form.reset();
-    $("create").open = false;
-    await load();
-    showSecret(answer.body);
+function clearFault(form) {
+  form.querySelector(".fault").textContent = "";
+  for (const input of form.elements) {
+    input.removeAttribute("aria-invalid");
+    input.removeAttribute("aria-describedby");
+  }
+}
+
+// Sends what was entered, unless a field is wrong, which is shown.
+function whenSubmitted(form, submit) {
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    once(form.querySelector("[type=submit]"), async () => {
+      clearFault(form);
+      const values = entered(form);
+      const odd = NUMBERS.find((name) => typeof values[name] === "string");
+      if (values.name === null) showFault(form, wrongInput("name", "Enter a name."));
+      else if (odd) showFault(form, wrongInput(odd, "Enter a whole number, or nothing for no limit."));
+      else await submit(values);
+    });
   });
+}
+
+whenSubmitted($("create-form"), async (values) => {
+  const form = $("create-form");
+  // Only what was entered: the rest is what the role says.
+  const isEntered = ([, value]) => value !== null && value !== false && value.length !== 0;
+  const answer = await post("v1/keys", Object.fromEntries(Object.entries(values).filter(isEntered)));
+  if (answer === null || answer.status !== 201) return showFault(form, answer);
+  form.reset();
+  $("create").open = false;
+  await load();
+  showSecret(answer.body);
 });
 
+// The key that is being changed, and the form as it was opened.
+let changing = null;
+
+function openChange(key) {
+  const form = $("change-form");
+  clearFault(form);
+  enterRules(form, key);
+  changing = { key, before: entered(form) };
+  put("change-title", `Change ${key.name}`);
+  $("change").showModal();
+}
+
+whenSubmitted($("change-form"), async (values) => {
+  const { key, before } = changing;
+  // Only what was changed: another owner may have changed the rest.
+  const isChanged = ([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name]);
+  const changed = Object.fromEntries(Object.entries(values).filter(isChanged));
+  if (Object.keys(changed).length > 0) {
+    const answer = await patch(pathOf(key), changed);
+    if (answer === null || answer.status !== 200) return showFault($("change-form"), answer);
+    await load();
+    say(`${key.name} is changed.`);
+  }
+  $("change").close();
+  focusOn(`change ${key.name}`);
+});
+
+$("change-cancel").addEventListener("click", () => $("change").close());
+
 whenKeyIsGiven(load);
-document.addEventListener("visibilitychange", () => { if (!document.hidden && !$("ask").open) load(); });
+live({ keys: () => loadAfterDialogs(load, [$("ask"), $("change")]) });
 load();

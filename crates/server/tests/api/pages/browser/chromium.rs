@@ -146,10 +146,10 @@ impl Browser {
             .unwrap_or_else(|error| panic!("{script}: {error}"))
     }
 
-    /// The visible text of an element; empty if it is hidden.
+    /// The visible text of an element; empty if it is hidden or not there.
     pub async fn text(&self, id: &str) -> String {
         let script =
-            "const it = document.getElementById('{id}'); return it.checkVisibility() ? it.innerText : ''";
+            "const it = document.getElementById('{id}'); return it?.checkVisibility() ? it.innerText : ''";
         let shown = self.run(&script.replace("{id}", id)).await;
         shown.as_str().unwrap_or_default().to_owned()
     }
@@ -168,6 +168,29 @@ impl Browser {
         };
         let found = tokio::time::timeout(WAIT_LIMIT, looking).await;
         assert!(found.is_ok(), "#{id} never showed {text:?}, but {seen:?}");
+    }
+
+    /// Waits until a condition of the page holds.
+    pub async fn until(&self, condition: &str) {
+        let wait = "const done = arguments[0];
+            const look = () => { if ({condition}) done(true); else setTimeout(look, 20); };
+            look();";
+        self.run_async(&wait.replace("{condition}", condition)).await;
+    }
+
+    pub async fn click(&self, selector: &str) {
+        self.run(&format!("document.querySelector({selector:?}).click()")).await;
+    }
+
+    /// Makes the current tab the one that a person sees.
+    pub async fn bring_to_front(&self) {
+        self.devtools("Page.bringToFront", json!({})).await;
+    }
+
+    /// Asserts that nothing makes the page wider than the screen.
+    pub async fn assert_fits_the_screen(&self, when: &str) {
+        let widths = self.run("return [document.documentElement.scrollWidth, innerWidth]").await;
+        assert_eq!(widths[0], widths[1], "nothing sticks out: {when}");
     }
 
     /// Presses keys where the focus is.

@@ -20,7 +20,7 @@ async fn an_empty_dashboard_says_what_to_do_and_updates_by_itself() {
     let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.dashboard()).await;
     browser.shows("empty", "hob ask").await;
-    browser.shows("pulse", "scripted answers").await;
+    browser.shows("connection", "scripted answers").await;
     assert_eq!(browser.text("figures").await, "");
 
     server.ask_all().await;
@@ -109,13 +109,13 @@ async fn a_lost_server_is_reported_and_the_page_reconnects() {
 
     let stopped = server.stop().await;
     browser.shows("notice", "Hob does not answer. These figures are from").await;
-    browser.shows("pulse", "no connection").await;
+    browser.shows("connection", "no connection").await;
     assert_eq!(browser.text("calls").await, "1", "what was known stays");
 
     let server = stopped.start().await;
     server.ask_all().await;
     browser.shows("calls", "2").await;
-    browser.shows("pulse", "scripted answers").await;
+    browser.shows("connection", "scripted answers").await;
     assert_eq!(browser.text("notice").await, "");
 }
 
@@ -186,7 +186,7 @@ async fn a_model_name_with_markup_is_shown_as_text() {
     browser.shows("models", HOSTILE).await;
     browser.shows("recent", HOSTILE).await;
     assert_eq!(browser.run("return document.querySelectorAll('main img, main b').length").await, json!(0));
-    assert_eq!(browser.run("return document.title").await, json!("Hob: savings"));
+    assert_eq!(browser.run("return document.title").await, json!("Hob: activity"));
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 

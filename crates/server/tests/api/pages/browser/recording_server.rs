@@ -6,7 +6,9 @@ use std::sync::Arc;
 use hob_app::hob_database;
 use hob_app::startup::telemetry::telemetry_options;
 use hob_config::{Config, ServerConfig};
+use hob_conversations::{ChatStore, SqliteConversationStore};
 use hob_core::{Delta, FinishReason, Usage};
+use hob_server::ServerParts;
 use hob_telemetry::Inference;
 use hob_telemetry::TelemetryService;
 use hob_testkit::ScriptedEngine;
@@ -98,6 +100,8 @@ async fn start(home: &Path, models: &[&str], config: &ServerConfig) -> (Telemetr
             Ok(Delta::Done { usage: Some(USAGE) }),
         ]
     });
+    let chats: Arc<dyn ChatStore> = Arc::new(SqliteConversationStore::new(hob_database(home)));
     let parts = recorded_in(&record, Arc::new(engine.with_models(models)));
+    let parts = ServerParts { chats: Some(chats), ..parts };
     (record, TestServer::start_parts(parts, config.clone()).await)
 }

@@ -9,11 +9,15 @@ use hob_app::startup::telemetry::telemetry_options;
 use hob_config::Config;
 use hob_core::{Delta, FinishReason, RequestSource, Usage};
 use hob_engines::Style;
+use hob_keys::KeyRole;
 use hob_telemetry::{Inference, InferenceEnd, TelemetryService};
 use hob_testkit::{FakeServer, ScriptedEngine};
+use serde_json::json;
 
+use super::chat::server_for;
 use super::chromium::{Browser, Device};
 use crate::admin::savings::recorded_in;
+use crate::admin::settings::SettingsServer;
 use crate::fixtures::loopback_config;
 use crate::support::{TestServer, engine_at, models};
 
@@ -36,6 +40,7 @@ fn month(now: SystemTime) -> Vec<Inference> {
                     agent: chance.is_multiple_of(4).then(|| "orchestrator".to_owned()),
                     key: None,
                     end_user: None,
+                    details: Default::default(),
                     streamed: true,
                     usage: Usage {
                         prompt_tokens: 2_000 + chance * 190,
@@ -69,12 +74,34 @@ async fn picture_of_the_dashboard() {
 
     let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.url("/dashboard")).await;
-    browser.shows("pulse", "answers").await;
+    browser.shows("connection", "answers").await;
     browser.run("document.getElementById('tab-month').click()").await;
     let views = [("dashboard.png", Device::DESKTOP), ("dashboard-dark.png", Device::DARK)];
     for (name, device) in views {
         browser.set_device(Device { height: 1060, ..device }).await;
         keep(&browser, name).await;
+    }
+}
+
+/// The pages whose pictures need nothing but a server: the name of the picture, the path, and what is on the page when it is ready. One
+/// line for each.
+const PAGES: &[(&str, &str, (&str, &str))] =
+    &[("team", "/team", ("keys", "ana")), ("settings", "/settings", ("found", "settings."))];
+
+#[tokio::test]
+#[ignore = "writes the pictures of the documentation"]
+async fn pictures_of_the_other_pages() {
+    let server = SettingsServer::start(&[]).await;
+    server.team.create("ana", KeyRole::Member, json!({ "parallel": 4, "budgets": ["5 USD/month"] })).await;
+    server.team.create("ben", KeyRole::Member, json!({ "models": ["qwen*"] })).await;
+    let browser = Browser::open(Device { motion: "reduce", ..Device::DESKTOP }).await;
+    for (name, path, (id, text)) in PAGES.iter().copied() {
+        browser.go(&server.http.url(path)).await;
+        browser.shows(id, text).await;
+        for (suffix, device) in [("", Device::DESKTOP), ("-dark", Device::DARK)] {
+            browser.set_device(Device { motion: "reduce", ..device }).await;
+            keep(&browser, &format!("{name}{suffix}.png")).await;
+        }
     }
 }
 
@@ -117,10 +144,10 @@ async fn picture_of_the_chat_page() {
         ]
     });
     let models = ["qwen3:8b", "llama3.2:3b"];
-    let server = TestServer::start(Arc::new(engine.with_models(&models))).await;
+    let server = server_for(Arc::new(engine.with_models(&models))).await;
     let browser = Browser::open(Device { motion: "reduce", ..Device::DESKTOP }).await;
     browser.go(&server.url("/")).await;
-    browser.shows("pulse", "ready").await;
+    browser.shows("connection", "ready").await;
     for question in ["A birthday poem for Ada", "How long do white beans cook?", "Why is the sky blue?"] {
         browser
             .run("document.getElementById('new').click(); document.getElementById('question').focus()")

@@ -95,10 +95,10 @@ async fn use_a_key_on(device: Device) {
 
     press_action(&browser, "rotate ana").await;
     browser.shows("ask-title", "Rotate ana?").await;
-    browser.run("document.getElementById('ask-hours').value = 'soon'").await;
+    browser.run("document.getElementById('ask-input').value = 'soon'").await;
     click(&browser, "#ask-yes").await;
     browser.shows("ask-fault", "Enter a number of hours").await;
-    browser.run("document.getElementById('ask-hours').value = '0'").await;
+    browser.run("document.getElementById('ask-input').value = '0'").await;
     click(&browser, "#ask-yes").await;
     browser.shows("secret-title", "The secret of ana").await;
     let second = secret(&browser).await;
@@ -151,6 +151,77 @@ async fn what_is_wrong_with_the_form_is_said_at_its_field() {
     browser.shows("create-fault", "is not a name for a key").await;
     assert_eq!(browser.run(focused).await, "name");
     assert_eq!(team.keys.list().await.unwrap(), []);
+}
+
+/// Enters values into the form that changes a key, and sends it.
+async fn change(browser: &Browser, values: Value) {
+    let script = "const form = document.getElementById('change-form');
+        for (const [name, value] of Object.entries({values})) {
+          const input = form.elements.namedItem(name);
+          if (input.type === 'checkbox') input.checked = value; else input.value = value;
+        }
+        form.requestSubmit();";
+    browser.run(&script.replace("{values}", &values.to_string())).await;
+}
+
+#[tokio::test]
+async fn the_limits_and_rights_of_a_key_are_changed_on_its_card() {
+    let team = TeamParts::open();
+    let rules = json!({ "models": ["qwen*", "auto"], "parallel": 4, "requests_per_minute": 90, "budgets": ["5 USD/month"] });
+    team.create("ana", KeyRole::Member, rules).await;
+    let server = team.start(loopback_config()).await;
+    let browser = Browser::open(Device::PHONE).await;
+    browser.go(&server.url("/team")).await;
+    browser.shows("card-ana", "4 at once").await;
+    press_action(&browser, "change ana").await;
+    browser.shows("change-title", "Change ana").await;
+    let present =
+        "return Object.fromEntries([...document.querySelectorAll('#change-form [name]')].map((input) =>
+        [input.name, input.type === 'checkbox' ? input.checked : input.value]))";
+    assert_eq!(
+        browser.run(present).await,
+        json!({
+            "expires": "", "models": "qwen*, auto", "engines": "", "tools": "", "reach": "pure", "memory": "",
+            "requests_per_minute": "90", "tokens_per_minute": "", "parallel": "4", "budgets": "5 USD/month",
+            "cloud": false,
+        })
+    );
+
+    let focused = "return document.activeElement.name";
+    change(&browser, json!({ "parallel": "many" })).await;
+    browser.shows("change-fault", "Enter a whole number").await;
+    assert_eq!(browser.run(focused).await, "parallel");
+    change(&browser, json!({ "parallel": "", "budgets": "0.5 tokens/day" })).await;
+    browser.shows("change-fault", "has a part of a token").await;
+    assert_eq!(browser.run(focused).await, "budgets");
+    let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth]").await;
+    assert_eq!(widths[0], widths[1], "nothing sticks out");
+    let values = json!({ "budgets": "0.5k tokens/day", "models": "llama*", "reach": "read", "cloud": true });
+    change(&browser, values).await;
+    browser.shows("card-ana", "models: llama*").await;
+    until(&browser, "document.activeElement.dataset.action === 'change ana'").await;
+    assert_eq!(browser.text("change").await, "");
+    let (_, key) = get(&server, "/v1/keys/ana", "").await;
+    let fields = ["models", "reach", "cloud", "requests_per_minute", "parallel", "budgets", "expires_at"];
+    assert_eq!(
+        json!(fields.map(|field| &key[field])),
+        json!([["llama*"], "read", true, 90, null, ["500 tokens/day"], null])
+    );
+    // Only what was changed is sent.
+    let (_, audit) = get(&server, "/v1/audit?limit=1", "").await;
+    assert_eq!(
+        audit["data"][0]["detail"],
+        json!({ "changed": {
+            "budgets": ["500 tokens/day"], "cloud": true, "models": ["llama*"], "parallel": null, "reach": "read",
+        } })
+    );
+
+    // Without a change, nothing is sent.
+    press_action(&browser, "change ana").await;
+    browser.shows("change-title", "Change ana").await;
+    change(&browser, json!({})).await;
+    until(&browser, "!document.getElementById('change').open").await;
+    assert_eq!(get(&server, "/v1/audit?limit=1", "").await.1, audit);
 }
 
 #[tokio::test]
@@ -233,6 +304,10 @@ async fn the_page_passes_the_accessibility_check() {
     let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.url("/team")).await;
     browser.shows("keys", "ana").await;
+    press_action(&browser, "change ana").await;
+    browser.shows("change-title", "Change ana").await;
+    assert_accessible(&browser, "a change").await;
+    click(&browser, "#change-cancel").await;
     press_action(&browser, "rotate ana").await;
     browser.shows("ask-title", "Rotate ana?").await;
     assert_accessible(&browser, "a question").await;

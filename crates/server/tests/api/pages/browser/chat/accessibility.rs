@@ -7,10 +7,9 @@ use hob_testkit::ScriptedEngine;
 
 use serde_json::json;
 
-use super::{ESCAPE, ask, becomes, click, page_at, until};
+use super::{ESCAPE, ask, ask_and_wait, becomes, click, page_at, press_button, server_for, until};
 use crate::pages::browser::axe::assert_accessible;
 use crate::pages::browser::chromium::Device;
-use crate::support::TestServer;
 
 #[tokio::test]
 async fn the_page_passes_the_accessibility_check() {
@@ -27,11 +26,11 @@ async fn the_page_passes_the_accessibility_check() {
         ]
     });
     let long = "a-very-long-name-of-a-model-that-somebody-made/at-home-Q4_K_M.gguf";
-    let server = TestServer::start(Arc::new(engine.with_models(&[long]))).await;
+    let server = server_for(Arc::new(engine.with_models(&[long]))).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     assert_accessible(&browser, "empty").await;
     ask(&browser, "Why? AndAQuestionThatHasNoPlaceToBreakAndAQuestionThatHasNoPlaceToBreakAndAQuestionThatHasNoPlaceToBreak").await;
-    becomes(&browser, "complete").await;
+    becomes(&browser, "cut").await;
     browser.shows("thread", "Cut here: the answer reached its length limit.").await;
     for device in [Device::DESKTOP, Device::DARK, Device::PHONE, Device { scheme: "dark", ..Device::PHONE }] {
         browser.set_device(device).await;
@@ -39,6 +38,11 @@ async fn the_page_passes_the_accessibility_check() {
         let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth]").await;
         assert_eq!(widths[0], widths[1], "nothing sticks out: {device:?}");
     }
+
+    click(&browser, "#settings-open").await;
+    browser.shows("settings", "System prompt").await;
+    assert_accessible(&browser, "the settings on a phone").await;
+    press_button(&browser, "#settings", "Done").await;
 
     // On a phone a button opens the list, and Escape closes it.
     let put_away = "getComputedStyle(document.getElementById('side')).visibility === 'hidden'";
@@ -53,13 +57,13 @@ async fn the_page_passes_the_accessibility_check() {
 
 #[tokio::test]
 async fn hidden_buttons_cannot_be_touched() {
-    let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let server = server_for(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     for question in ["One", "Two"] {
         click(&browser, "#new").await;
-        ask(&browser, question).await;
-        becomes(&browser, "complete").await;
+        ask_and_wait(&browser, question).await;
     }
+    until(&browser, "document.querySelectorAll('#list li').length === 2").await;
     let look = "const { opacity, pointerEvents } = getComputedStyle(document.querySelector('#list li:last-child button'));
         return [opacity, pointerEvents]";
     // A tablet: wide, and without a mouse.

@@ -9,8 +9,11 @@ use hob_engines::Style;
 use hob_testkit::{FakeServer, Hold, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 
-use super::{ENTER, ESCAPE, SHIFT, ask, becomes, click, count, engine_saying, page_at, state, words, write};
-use crate::fixtures::{calculating, loopback_config, parts};
+use super::{
+    ENTER, ESCAPE, SHIFT, ask, ask_and_wait, becomes, click, count, engine_saying, only_chat, page_at,
+    press_button, script_errors, select, server_for, server_with, settled, state, until, words, write,
+};
+use crate::fixtures::{calculating, parts};
 use crate::pages::browser::axe::assert_accessible;
 use crate::pages::browser::chromium::{Browser, Device};
 use crate::support::{FINISH, TestServer, WAIT_LIMIT, engine_at, models};
@@ -28,7 +31,7 @@ async fn an_answer_streams_in_and_its_markdown_is_rendered() {
     let reply =
         Reply::sse(words("# The sky\n\nIt is **blu")).then_held(&hold, words("e**.") + &words(rest) + FINISH);
     let fake = engine_saying(reply).await;
-    let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
+    let server = server_for(engine_at(&fake, Style::VLLM)).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     browser.shows("empty", "What is on your mind?").await;
 
@@ -69,10 +72,11 @@ async fn an_answer_streams_in_and_its_markdown_is_rendered() {
     let said = browser.run("return document.getElementById('said').textContent").await;
     assert!(said.as_str().unwrap().contains("It is blue."), "announced once, at the end: {said}");
 
-    let sent: Value = serde_json::from_slice(&fake.requests().pop().unwrap().body).unwrap();
+    let asked = fake.requests().into_iter().rfind(|request| request.method == "POST").unwrap();
+    let sent: Value = serde_json::from_slice(&asked.body).unwrap();
     assert_eq!(sent["messages"], json!([{ "role": "user", "content": "Why is\nthe sky blue?" }]));
     assert_eq!((&sent["stream"], &sent["model"]), (&json!(true), &json!("m")));
-    assert_eq!(browser.complaints().await, Vec::<String>::new());
+    assert_eq!(script_errors(&browser).await, Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -80,7 +84,7 @@ async fn hostile_markdown_does_nothing() {
     let table = "| x | y |\n|---|---|\n".to_owned() + &"| 1 | 2 |\n".repeat(6000) + "| the last | row |\n\n";
     let text = format!("{HOSTILE}{table}```\nnever closed <script>alert(1)</script>");
     let fake = engine_saying(Reply::sse(words(&text) + FINISH)).await;
-    let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
+    let server = server_for(engine_at(&fake, Style::VLLM)).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "Show me something").await;
     becomes(&browser, "complete").await;
@@ -95,8 +99,11 @@ async fn hostile_markdown_does_nothing() {
     ] {
         browser.shows("thread", shown).await;
     }
-    assert_eq!(count(&browser, "main :is(script, img, iframe, b, object, embed, svg, [onerror])").await, 0);
-    let links = browser.run("return [...document.querySelectorAll('main a')].map((one) => [one.textContent, one.href, one.rel])").await;
+    assert_eq!(
+        count(&browser, "#thread :is(script, img, iframe, b, object, embed, svg, [onerror])").await,
+        0
+    );
+    let links = browser.run("return [...document.querySelectorAll('#thread a')].map((one) => [one.textContent, one.href, one.rel])").await;
     let outward = "noopener noreferrer";
     let expected = json!([
         ["🖼 pixel", "https://tracker.example/pixel.png", outward],
@@ -113,13 +120,13 @@ async fn hostile_markdown_does_nothing() {
         asked.as_array().unwrap().iter().all(|host| *host == json!(server.address.to_string())),
         "{asked}"
     );
-    assert_eq!(browser.complaints().await, Vec::<String>::new());
+    assert_eq!(script_errors(&browser).await, Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn stop_cancels_the_engine_and_keeps_the_partial_answer() {
     let fake = engine_saying(Reply::sse(words("It is bl")).then_silence()).await;
-    let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
+    let server = server_for(engine_at(&fake, Style::VLLM)).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "Why is the sky blue?").await;
     browser.shows("thread", "It is bl").await;
@@ -128,9 +135,12 @@ async fn stop_cancels_the_engine_and_keeps_the_partial_answer() {
     browser.shows("thread", "Stopped here.").await;
     assert_eq!(state(&browser).await, "stopped");
     browser.shows("thread", "It is bl").await;
+    settled(&browser).await;
+    let saved = &only_chat(&server).await["data"][0]["answer"];
+    assert_eq!((&saved["text"], &saved["ending"]), (&json!("It is bl"), &json!("stopped")));
 
     // The button does the same.
-    click(&browser, ".message:last-child .actions > button:last-child").await;
+    press_button(&browser, ".message:last-child .actions", "Retry").await;
     browser.shows("stop", "Stop").await;
     // Waits for the engine's request, because nothing can be cancelled before it.
     let asked_again = async {
@@ -155,30 +165,52 @@ async fn a_broken_answer_looks_broken_and_can_be_retried() {
             (_, true) => Reply::sse(words("It is blue.") + FINISH),
         })
         .await;
-    let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
+    let server = server_for(engine_at(&fake, Style::VLLM)).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "Why is the sky blue?").await;
     browser.shows("thread", "Not complete:").await;
-    assert_eq!(state(&browser).await, "broken");
+    assert_eq!(state(&browser).await, "failed");
     browser.shows("thread", "It is bl").await;
+    settled(&browser).await;
     assert_accessible(&browser, "broken").await;
+    let saved = &only_chat(&server).await["data"][0]["answer"];
+    assert_eq!((&saved["text"], &saved["ending"]), (&json!("It is bl"), &json!("failed")));
 
     browser.go(&server.url("/dashboard")).await;
     browser.run("history.back()").await;
     browser.shows("thread", "Not complete:").await;
 
     whole.store(true, Ordering::Relaxed);
-    click(&browser, ".message:last-child .actions > button:last-child").await;
+    press_button(&browser, ".message:last-child .actions", "Retry").await;
     browser.shows("thread", "It is blue.").await;
     becomes(&browser, "complete").await;
-    assert_eq!(count(&browser, ".message").await, 2, "the broken one is gone");
+    assert_eq!(count(&browser, ".message").await, 2);
+    browser.shows("thread", "2 of 2").await;
+}
+
+/// The page behind a proxy, which answers questions with `reply` and knows nothing of chats.
+async fn proxy_answering(page: String, reply: Reply) -> FakeServer {
+    FakeServer::start(move |request| match request.path.as_str() {
+        "/" => Reply::new(200, "text/html; charset=utf-8", page.clone()),
+        "/health" => Reply::json(200, r#"{"status":"ok"}"#),
+        "/v1/models" => models(),
+        "/v1/chat/completions" => reply.clone(),
+        "/pages/live" => Reply::json(403, "{}"),
+        _ => Reply::new(502, "text/html", "<h1>Bad Gateway</h1>"),
+    })
+    .await
+}
+
+/// The page as Hob serves it.
+async fn page_of_hob() -> String {
+    let hob = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    hob.client.get(hob.url("/")).send().await.unwrap().text().await.unwrap()
 }
 
 #[tokio::test]
 async fn an_answer_without_its_end_is_never_complete() {
     // Hob itself would send an error first; a proxy in between would not.
-    let hob = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
-    let page = hob.client.get(hob.url("/")).send().await.unwrap().text().await.unwrap();
+    let page = page_of_hob().await;
     let ends = [
         (Reply::sse(words("It is bl")), "The answer broke off before its end."),
         (Reply::sse(words("It is bl")).then_cut(), "The connection broke before the answer ended."),
@@ -188,38 +220,23 @@ async fn an_answer_without_its_end_is_never_complete() {
     ];
     let browser = Browser::open(Device::DESKTOP).await;
     for (reply, expected) in ends {
-        let page = page.clone();
-        let proxy = FakeServer::start(move |request| match request.path.as_str() {
-            "/" => Reply::new(200, "text/html; charset=utf-8", page.clone()),
-            "/health" => Reply::json(200, r#"{"status":"ok"}"#),
-            "/v1/models" => models(),
-            _ => reply.clone(),
-        })
-        .await;
+        let proxy = proxy_answering(page.clone(), reply).await;
         browser.go(&format!("{}/", proxy.url())).await;
-        browser.shows("pulse", "ready").await;
+        browser.shows("connection", "ready").await;
         ask(&browser, "Why is the sky blue?").await;
         browser.shows("thread", expected).await;
-        assert_eq!(state(&browser).await, "broken", "{expected}");
+        assert_eq!(state(&browser).await, "failed", "{expected}");
     }
 }
 
 #[tokio::test]
 async fn an_answer_that_cannot_be_rendered_is_shown_as_text() {
-    let hob = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
-    let page = hob.client.get(hob.url("/")).send().await.unwrap().text().await.unwrap();
+    let page = page_of_hob().await;
     let reply = Reply::sse(words("It is **bold**.\n\n<b>") + FINISH);
-    let proxy = FakeServer::start(move |request| match request.path.as_str() {
-        "/" => Reply::new(200, "text/html; charset=utf-8", page.clone()),
-        "/health" => Reply::json(200, r#"{"status":"ok"}"#),
-        "/v1/models" => models(),
-        "/pages/markdown" => Reply::new(502, "text/html", "<h1>Bad Gateway</h1>"),
-        _ => reply.clone(),
-    })
-    .await;
+    let proxy = proxy_answering(page, reply).await;
     let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&format!("{}/", proxy.url())).await;
-    browser.shows("pulse", "ready").await;
+    browser.shows("connection", "ready").await;
     ask(&browser, "What is it?").await;
     becomes(&browser, "complete").await;
     let shown = browser.run("return document.querySelector('.answer').textContent").await;
@@ -228,35 +245,67 @@ async fn an_answer_that_cannot_be_rendered_is_shown_as_text() {
 
 #[tokio::test]
 async fn an_answer_shows_how_it_was_made() {
-    let hob = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
-    let page = hob.client.get(hob.url("/")).send().await.unwrap().text().await.unwrap();
     let late = ": hob WARNING {\"warning\":\"loop-stopped\"}\n\n";
     let ending = FINISH.replace("\"stop\"", "\"length\"");
     let reply = Reply::sse(words("It is") + late + &ending).header("x-hob-warning", "context-compacted");
-    let proxy = FakeServer::start(move |request| match request.path.as_str() {
-        "/" => Reply::new(200, "text/html; charset=utf-8", page.clone()),
-        "/health" => Reply::json(200, r#"{"status":"ok"}"#),
-        "/v1/models" => models(),
-        _ => reply.clone(),
-    })
-    .await;
+    let proxy = proxy_answering(page_of_hob().await, reply).await;
     let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&format!("{}/", proxy.url())).await;
-    browser.shows("pulse", "ready").await;
+    browser.shows("connection", "ready").await;
     ask(&browser, "What is it?").await;
-    becomes(&browser, "complete").await;
+    becomes(&browser, "cut").await;
     let expected = "The conversation was too long for the model, so tool results were removed from it. The model repeated the same tool call, so \
         it was stopped here.";
-    let shown = "return ['warnings', 'outcome'].map((name) => document.querySelector(`.message:last-child .${name}`).innerText)";
-    assert_eq!(browser.run(shown).await, json!([expected, ""]));
+    let shown = "return document.querySelector('.message:last-child .outcome').innerText";
+    let shown = browser.run(shown).await;
+    assert!(shown.as_str().unwrap().starts_with(expected), "{shown}");
     assert_accessible(&browser, "with warnings").await;
+}
+
+#[tokio::test]
+async fn an_answer_shows_its_tokens_and_keeps_them() {
+    let server = server_for(Arc::new(ScriptedEngine::saying(&["Because ", "of *air*."]))).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    ask_and_wait(&browser, "Why is the sky blue?").await;
+    let figures = "document.querySelector('.message:last-child .figures').textContent";
+    let shown = browser.run(&format!("return {figures}")).await;
+    assert!(shown.as_str().unwrap().starts_with("3 tokens read · 2 written"), "{shown}");
+    // What it would have cost elsewhere comes with the prices, which only the owner gets.
+    let priced = format!("{figures}.includes('saved $') && {figures}");
+    let priced = until(&browser, &priced).await;
+    let saved = only_chat(&server).await["data"][0]["answer"].clone();
+    assert_eq!(
+        (&saved["text"], &saved["model"], &saved["ending"], &saved["usage"]["completion_tokens"]),
+        (&json!("Because of *air*."), &json!("m"), &json!("complete"), &json!(2))
+    );
     browser.reload().await;
-    browser.shows("thread", "repeated the same tool call").await;
+    until(&browser, &format!("document.querySelector('.figures') && {figures} === {priced}")).await;
+}
+
+#[tokio::test]
+async fn a_question_without_a_saved_answer_says_so() {
+    let server = server_for(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let post = async |path: String, body: Value| -> Value {
+        server.client.post(server.url(&path)).json(&body).send().await.unwrap().json().await.unwrap()
+    };
+    let chat = post("/v1/chats".into(), json!({ "title": "Left" })).await;
+    let id = chat["id"].as_str().unwrap();
+    let question = json!({ "parent": null, "question": { "text": "Anyone there?", "attachments": [] } });
+    post(format!("/v1/chats/{id}/turns"), question).await;
+
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.url(&format!("/#{id}"))).await;
+    becomes(&browser, "missing").await;
+    browser.shows("thread", "No answer was saved.").await;
+    assert_accessible(&browser, "without an answer").await;
+    press_button(&browser, ".message:last-child .actions", "Retry").await;
+    becomes(&browser, "complete").await;
+    browser.shows("thread", "hi").await;
 }
 
 #[tokio::test]
 async fn the_steps_of_an_agent_are_shown() {
-    let server = TestServer::start_system(parts(calculating()), loopback_config()).await;
+    let server = server_with(parts(calculating())).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     let offered =
         browser.run("return [...document.getElementById('agent').options].map((one) => one.value)").await;
@@ -264,23 +313,23 @@ async fn the_steps_of_an_agent_are_shown() {
     assert_eq!(offered[0], "");
     assert!(offered[1..].iter().all(|name| agent(name).is_some()), "{offered:?}");
 
-    browser
-        .run(
-            "const choice = document.getElementById('agent');
-             choice.value = 'orchestrator';
-             choice.dispatchEvent(new Event('change'));",
-        )
-        .await;
-    ask(&browser, "What is 17 times 23?").await;
+    select(&browser, "agent", "orchestrator").await;
+    ask_and_wait(&browser, "What is 17 times 23?").await;
     browser.shows("thread", "It is 391.").await;
-    becomes(&browser, "complete").await;
-    let steps = browser
-        .run("return [...document.querySelectorAll('.steps li span')].map((one) => one.textContent)")
-        .await;
-    assert_eq!((&steps[0], &steps[1]), (&json!("calculator"), &json!(r#"{"expression":"17 * 23"}"#)));
-    assert!(steps[2].as_str().unwrap().contains("sec"), "{steps}");
+    let steps = "return [...document.querySelectorAll('.steps summary span, .steps pre')].map((one) => one.textContent)";
+    let input = r#"{"expression":"17 * 23"}"#;
+    let shown = browser.run(steps).await;
+    for (index, expected) in ["calculator", input, "done", input].into_iter().enumerate() {
+        assert_eq!(shown[index], expected, "{shown}");
+    }
+    assert!(shown[4].as_str().unwrap().contains("391"), "{shown}");
+    click(&browser, ".steps summary").await;
     assert_accessible(&browser, "with steps").await;
-    // The choice is remembered.
+    // The steps are saved, and the choice of the agent is remembered.
+    browser.reload().await;
+    until(&browser, "document.querySelectorAll('.steps li').length === 1").await;
+    assert_eq!(browser.run(steps).await, shown);
     browser.go(&server.url("/")).await;
+    browser.shows("connection", "ready").await;
     assert_eq!(browser.run("return document.getElementById('agent').value").await, "orchestrator");
 }

@@ -1,4 +1,4 @@
-//! Conversations are saved, changed and deleted.
+//! Conversations are saved on the server, shown in every tab, and deleted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,10 @@ use hob_engines::Style;
 use hob_testkit::{FakeServer, Hold, Reply, ScriptedEngine};
 use serde_json::json;
 
-use super::{ENTER, ESCAPE, ask, becomes, click, count, page_at, until, words, write};
+use super::{
+    ask, ask_and_wait, becomes, choose_in_list, click, count, get, only_chat, page_at, script_errors,
+    server_for, until, words,
+};
 use crate::pages::browser::axe::assert_accessible;
 use crate::pages::browser::chromium::Device;
 use crate::support::{FINISH, TestServer, engine_at, models};
@@ -16,12 +19,10 @@ use crate::support::{FINISH, TestServer, engine_at, models};
 #[tokio::test]
 async fn conversations_survive_a_reload_and_can_be_deleted() {
     let engine = Arc::new(ScriptedEngine::saying(&["Because of ", "*air*."]));
-    let server = TestServer::start(Arc::clone(&engine) as _).await;
+    let server = server_for(Arc::clone(&engine) as _).await;
     let browser = page_at(&server, Device::DESKTOP).await;
-    ask(&browser, "Why is the sky blue?").await;
-    becomes(&browser, "complete").await;
-    ask(&browser, "And the sea?").await;
-    until(&browser, "document.querySelectorAll('[data-state=complete]').length === 2").await;
+    ask_and_wait(&browser, "Why is the sky blue?").await;
+    ask_and_wait(&browser, "And the sea?").await;
     let heard: Vec<(Role, String)> = engine
         .requests()
         .pop()
@@ -43,73 +44,34 @@ async fn conversations_survive_a_reload_and_can_be_deleted() {
     browser.reload().await;
     browser.shows("list", "Why is the sky blue?").await;
     browser.shows("thread", "And the sea?").await;
-    assert_eq!(count(&browser, ".answer em").await, 2);
+    until(&browser, "document.querySelectorAll('.answer em').length === 2").await;
 
     click(&browser, "#new").await;
     browser.shows("empty", "What is on your mind?").await;
-    ask(&browser, "Something else").await;
-    becomes(&browser, "complete").await;
-    assert_eq!(count(&browser, "#list li").await, 2);
+    ask_and_wait(&browser, "Something else").await;
+    until(&browser, "document.querySelectorAll('#list li').length === 2").await;
 
     // Deletes the older one, restores it, and opens it again.
-    click(&browser, "#list li:last-child button").await;
+    choose_in_list(&browser, "li:last-child", "Delete").await;
     browser.shows("undo", "Deleted: Why is the sky blue?").await;
     assert_eq!(count(&browser, "#list li").await, 1);
     click(&browser, "#undo-button").await;
     browser.shows("thread", "And the sea?").await;
     assert_eq!(count(&browser, "#list li").await, 2);
-    click(&browser, "#list li:last-child button").await;
+    // A page that is closed deletes at once.
+    choose_in_list(&browser, "li:last-child", "Delete").await;
     browser.reload().await;
     browser.shows("list", "Something else").await;
-    assert_eq!(count(&browser, "#list li").await, 1);
-    assert_eq!(browser.complaints().await, Vec::<String>::new());
-}
-
-#[tokio::test]
-async fn editing_the_last_question_removes_its_answer() {
-    let engine = Arc::new(ScriptedEngine::saying(&["Because:\n\n```sh\nls -l\n```\n"]));
-    let server = TestServer::start(Arc::clone(&engine) as _).await;
-    let browser = page_at(&server, Device::DESKTOP).await;
-    ask(&browser, "Why is the sky gren?").await;
-    becomes(&browser, "complete").await;
-    click(&browser, ".user .actions > button:last-child").await;
-    browser.shows("editing", "Editing the last question").await;
-    browser.press(ESCAPE).await;
-    assert_eq!(browser.text("editing").await, "");
-
-    // The draft returns when editing ends.
-    let written = "return document.getElementById('question').value";
-    write(&browser, "A draft").await;
-    click(&browser, ".user .actions > button:last-child").await;
-    assert_eq!(browser.run(written).await, "Why is the sky gren?");
-    browser.press(ESCAPE).await;
-    assert_eq!(browser.run(written).await, "A draft");
-    click(&browser, ".user .actions > button:last-child").await;
-    write(&browser, &format!("{}blue?{ENTER}", "\u{e003}".repeat(5))).await;
-    browser.shows("thread", "Why is the sky blue?").await;
-    becomes(&browser, "complete").await;
-    assert_eq!(count(&browser, ".message").await, 2);
-    assert_eq!(engine.requests().pop().unwrap().messages.len(), 1);
-    assert_eq!(browser.run(written).await, "A draft");
-
-    // What is copied to the clipboard and written to a file.
-    browser
-        .run(
-            "window.taken = [];
-             Object.defineProperty(navigator, 'clipboard', { value: { writeText: async (text) => { taken.push(text); } } });
-             URL.createObjectURL = (blob) => { blob.text().then((text) => taken.push(text)); return 'blob:x'; };
-             HTMLAnchorElement.prototype.click = function () { taken.push(this.download); };",
-        )
-        .await;
-    click(&browser, ".code button").await;
-    browser.shows("thread", "Copied").await;
-    click(&browser, ".message:last-child .actions button").await;
-    click(&browser, "#export").await;
-    let taken = until(&browser, "taken.length === 4 && taken").await;
-    let answer = "Because:\n\n```sh\nls -l\n```\n";
-    let file =
-        format!("# Why is the sky blue?\n\n## You\n\nWhy is the sky blue?\n\n## Hob (m)\n\n{answer}\n");
-    assert_eq!(taken, json!(["ls -l", answer, "why-is-the-sky-blue.md", file]));
+    until(&browser, "document.querySelectorAll('#list li').length === 1").await;
+    assert_eq!(only_chat(&server).await["title"], "Something else");
+    // So does the next question.
+    choose_in_list(&browser, "li", "Delete").await;
+    ask_and_wait(&browser, "The last one").await;
+    assert_eq!(browser.text("undo").await, "");
+    until(&browser, "document.querySelector('#list a span')?.textContent === 'The last one'").await;
+    until(&browser, "document.querySelectorAll('#list li').length === 1").await;
+    assert_eq!(only_chat(&server).await["title"], "The last one");
+    assert_eq!(script_errors(&browser).await, Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -127,7 +89,7 @@ async fn an_answer_that_another_tab_receives_does_not_look_broken() {
         }
     })
     .await;
-    let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
+    let server = server_for(engine_at(&fake, Style::VLLM)).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "What colour is the sky?").await;
     browser.shows("thread", "It is bl").await;
@@ -135,7 +97,7 @@ async fn an_answer_that_another_tab_receives_does_not_look_broken() {
 
     let writing = browser.open_tab().await;
     browser.go(&address).await;
-    browser.shows("pulse", "ready").await;
+    browser.shows("connection", "ready").await;
     browser.shows("thread", "Being answered in another tab.").await;
     let again = "return [...document.querySelectorAll('.message button')].filter((one) => one.checkVisibility()).map((one) => one.textContent)";
     assert_eq!(browser.run(again).await, json!(["Copy"]), "of the question");
@@ -148,38 +110,64 @@ async fn an_answer_that_another_tab_receives_does_not_look_broken() {
 
     // The other tab continues, is visible here, and closes.
     let watching = browser.turn_to(writing).await;
+    browser.bring_to_front().await;
     ask(&browser, "Why?").await;
     browser.shows("thread", "Because").await;
     let writing = browser.turn_to(watching).await;
+    browser.bring_to_front().await;
     browser.shows("thread", "Being answered in another tab.").await;
     let watching = browser.turn_to(writing).await;
+    browser.bring_to_front().await;
     browser.go(&server.url("/dashboard")).await;
     browser.turn_to(watching).await;
-    becomes(&browser, "broken").await;
+    browser.bring_to_front().await;
+    becomes(&browser, "failed").await;
     browser.shows("thread", "The page was closed before the answer ended.").await;
     let buttons = browser.run(again).await;
     assert!(buttons.as_array().unwrap().contains(&json!("Retry")), "{buttons}");
-    assert_eq!(browser.complaints().await, Vec::<String>::new());
+    assert_eq!(script_errors(&browser).await, Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn full_browser_storage_is_reported_and_the_chat_continues() {
-    let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+async fn two_tabs_agree() {
+    let server = server_for(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     let browser = page_at(&server, Device::DESKTOP).await;
-    browser
-        .run(
-            "for (let size = 1 << 22, number = 0; size >= 1; ) {
-                 try { localStorage.setItem(`filler ${number++}`, 'x'.repeat(size)); } catch { size = Math.floor(size / 2); }
-             }",
-        )
-        .await;
-    ask(&browser, "Is there room?").await;
-    becomes(&browser, "complete").await;
-    browser.shows("full", "storage is full").await;
+    ask_and_wait(&browser, "Hello").await;
+    let address = browser.run("return location.href").await.as_str().unwrap().to_owned();
+    let first = browser.open_tab().await;
+    browser.go(&address).await;
+    browser.shows("thread", "Hello").await;
+    ask_and_wait(&browser, "And more").await;
+    choose_in_list(&browser, "li", "Pin").await;
+    browser.shows("list", "Pinned").await;
+
+    let second = browser.turn_to(first).await;
+    browser.bring_to_front().await;
+    browser.shows("thread", "And more").await;
+    browser.shows("list", "Pinned").await;
+    // Deleted there, it is gone here. The page that is closed deletes at once.
+    let first = browser.turn_to(second).await;
+    browser.bring_to_front().await;
+    choose_in_list(&browser, "li", "Delete").await;
+    browser.go(&server.url("/dashboard")).await;
+    browser.turn_to(first).await;
+    browser.bring_to_front().await;
+    browser.shows("empty", "What is on your mind?").await;
+    until(&browser, "document.querySelectorAll('#list li').length === 0").await;
+    assert_eq!(get(&server, "/v1/chats").await["data"], json!([]));
+}
+
+#[tokio::test]
+async fn a_conversation_that_cannot_be_saved_says_so_and_continues() {
+    // Without a store of chats.
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
+    let server = TestServer::start(Arc::clone(&engine) as _).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    ask_and_wait(&browser, "Is it saved?").await;
+    browser.shows("not-saved", "This conversation is not saved:").await;
     browser.shows("thread", "hi").await;
-    browser.run("for (const key of Object.keys(localStorage)) if (key.startsWith('filler')) localStorage.removeItem(key)").await;
-    ask(&browser, "And now?").await;
-    until(&browser, "document.querySelectorAll('[data-state=complete]').length === 2").await;
-    assert_eq!(browser.text("full").await, "");
-    assert_eq!(count(&browser, "#list li").await, 1);
+    assert_accessible(&browser, "not saved").await;
+    ask_and_wait(&browser, "And now?").await;
+    assert_eq!(engine.requests().pop().unwrap().messages.len(), 3);
+    assert_eq!(count(&browser, "#list li").await, 0);
 }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
-use super::page_at;
+use super::{page_at, server_for};
 use crate::pages::browser::chromium::Device;
-use crate::support::TestServer;
 
 /// Texts of one long block each, and the selector of its parts.
 const KINDS: &str = r"
@@ -28,7 +27,7 @@ const KINDS: &str = r"
 
 #[tokio::test]
 async fn rendered_parts_of_a_long_list_or_table_do_not_change() {
-    let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let server = server_for(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     let grow = format!(
         "{KINDS}
@@ -52,7 +51,7 @@ async fn rendered_parts_of_a_long_list_or_table_do_not_change() {
 
 #[tokio::test]
 async fn a_streamed_text_looks_like_the_complete_text() {
-    let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let server = server_for(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     let compare = format!(
         "{KINDS}
@@ -75,7 +74,7 @@ async fn a_streamed_text_looks_like_the_complete_text() {
 
 #[tokio::test]
 async fn a_long_stream_sends_only_the_open_block() {
-    let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let server = server_for(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     let measure = format!(
         "{KINDS}
@@ -99,23 +98,24 @@ async fn a_long_stream_sends_only_the_open_block() {
 
 #[tokio::test]
 async fn slow_rendering_happens_less_often() {
-    let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let server = server_for(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     // Words arrive with every frame for a second, and each rendering takes 40 ms.
     let watch = "
         const done = arguments[0];
-        const message = newAnswer();
-        const view = new MessageView(message, { again: () => {} });
+        const turn = { ...newTurn(null, { text: 'Why?', attachments: [] }), answer: newAnswer() };
+        const message = turn.answer;
+        const { answer: view } = viewsOf(turn);
         let [pictures, seen] = [0, ''];
         view.update = () => {
-            MessageView.prototype.update.call(view);
+            AnswerView.prototype.update.call(view);
             for (const began = performance.now(); performance.now() - began < 40; );
-            [pictures, seen] = [pictures + 1, message.content];
+            [pictures, seen] = [pictures + 1, message.text];
         };
         const began = performance.now();
         const more = () => {
-            if (performance.now() - began > 1000) return void setTimeout(() => done([pictures, seen === message.content]), 1000);
-            message.content += 'word ';
+            if (performance.now() - began > 1000) return void setTimeout(() => done([pictures, seen === message.text]), 1000);
+            message.text += 'word ';
             view.updateSoon(() => {});
             requestAnimationFrame(more);
         };

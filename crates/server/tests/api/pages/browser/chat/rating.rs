@@ -12,7 +12,10 @@ use hob_telemetry::TelemetryService;
 use hob_testkit::{Reply, ScriptedEngine};
 use serde_json::json;
 
-use super::{ask, becomes, click, count, engine_saying, page_at, until, words};
+use super::{
+    ask, ask_and_wait, becomes, click, count, engine_saying, page_at, saving_chats, script_errors, select,
+    server_for, until, words,
+};
 use crate::fixtures::{loopback_config, parts, reached_from_network};
 use crate::pages::browser::axe::assert_accessible;
 use crate::pages::browser::chromium::Device;
@@ -29,13 +32,10 @@ async fn a_button_rates_an_answer_and_the_router_learns_from_it() {
     let service = open_routing_service(hob_database(home.path()), TelemetryService::default());
     let system = AskService::new(parts(Arc::new(engine) as Arc<dyn Engine>));
     let system = system.with_router(Router::new(PolicyName::Heuristic, service.clone()));
-    let server = TestServer::start_parts(Arc::new(system), loopback_config()).await;
+    let server = TestServer::start_parts(saving_chats(Arc::new(system)), loopback_config()).await;
     let browser = page_at(&server, Device::DESKTOP).await;
-    browser
-        .run("chooseModel('auto'); document.getElementById('model').dispatchEvent(new Event('change'))")
-        .await;
-    ask(&browser, "Hello").await;
-    becomes(&browser, "complete").await;
+    select(&browser, "model", "auto").await;
+    ask_and_wait(&browser, "Hello").await;
     assert_eq!(count(&browser, ".rating [aria-pressed=true]").await, 0);
 
     click(&browser, ".rating [value=good]").await;
@@ -49,24 +49,18 @@ async fn a_button_rates_an_answer_and_the_router_learns_from_it() {
     let ratings = service.find().unwrap().unwrap().ratings().unwrap();
     assert_eq!((ratings.good, ratings.bad), (0, 1));
 
-    // Another tab has continued the conversation, and this one does not know it yet.
-    let go_on = "const [key] = Object.keys(localStorage).filter((key) => key.startsWith('hob-chat:')); \
-                 const kept = JSON.parse(localStorage[key]); kept.messages.push({ role: 'user', content: 'Elsewhere' }); \
-                 localStorage[key] = JSON.stringify(kept)";
-    browser.run(go_on).await;
+    // This browser remembers the rating.
+    browser.reload().await;
+    until(&browser, &pressed("bad")).await;
     click(&browser, ".rating [value=good]").await;
     until(&browser, &pressed("good")).await;
-
-    browser.reload().await;
-    until(&browser, "document.querySelector('.message:last-child')?.textContent.includes('Elsewhere')").await;
-    assert_eq!(count(&browser, ".rating [value=good][aria-pressed=true]").await, 1);
-    assert_eq!(browser.complaints().await, Vec::<String>::new());
+    assert_eq!(script_errors(&browser).await, Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn a_refused_rating_is_not_shown_as_given() {
     // No call is recorded, so there is no answer to rate.
-    let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let server = server_for(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "Hello").await;
     becomes(&browser, "complete").await;
@@ -85,15 +79,15 @@ async fn a_stranger_gets_no_rating_buttons() {
     let shown =
         "return [...document.querySelectorAll('.rating')].filter((group) => group.checkVisibility()).length";
     assert_eq!(browser.run(shown).await, json!(0));
-    assert_eq!(browser.complaints().await, Vec::<String>::new());
+    assert_eq!(script_errors(&browser).await, Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn only_a_complete_answer_can_be_rated() {
     let fake = engine_saying(Reply::sse(words("It is bl")).then_cut()).await;
-    let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
+    let server = server_for(engine_at(&fake, Style::VLLM)).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "Why is the sky blue?").await;
-    becomes(&browser, "broken").await;
+    becomes(&browser, "failed").await;
     assert_eq!(count(&browser, ".rating:not([hidden])").await, json!(0));
 }

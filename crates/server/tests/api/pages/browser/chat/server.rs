@@ -8,19 +8,19 @@ use hob_engines::Style;
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 
-use super::{ENTER, ask, becomes, click, page_at, until};
+use super::{ENTER, ask, ask_and_wait, becomes, page_at, press_button, server_for, until};
 use crate::fixtures::loopback_config;
 use crate::pages::browser::axe::assert_accessible;
 use crate::pages::browser::chromium::{Browser, Device};
 use crate::pages::browser::recording_server::RecordingServer;
-use crate::support::{TestServer, engine_at};
+use crate::support::engine_at;
 
 #[tokio::test]
 async fn a_chosen_model_is_not_replaced_when_it_is_removed() {
     // A model that only makes vectors is not offered.
     let engine = ScriptedEngine::saying(&["hi"]).with_models(&["small", "large"]);
     let engine = Arc::new(engine.with_embedding_models(&["minilm"]));
-    let server = TestServer::start(Arc::clone(&engine) as _).await;
+    let server = server_for(Arc::clone(&engine) as _).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     let choose = |model: &str| {
         format!(
@@ -31,22 +31,20 @@ async fn a_chosen_model_is_not_replaced_when_it_is_removed() {
         )
     };
     assert_eq!(browser.run(&choose("large")).await, json!(["default", "auto", "small", "large"]));
-    ask(&browser, "Hello").await;
-    becomes(&browser, "complete").await;
+    ask_and_wait(&browser, "Hello").await;
     browser.shows("thread", "large").await;
     assert_eq!(engine.requests()[0].model, "large");
 
     // With the automatic choice, the page shows the model and the reason.
     browser.run(&choose("auto")).await;
-    ask(&browser, "Hello again").await;
-    until(&browser, "document.querySelectorAll('[data-state=complete]').length === 2").await;
+    ask_and_wait(&browser, "Hello again").await;
     let by = browser.run("return document.querySelector('.message:last-child .model').textContent").await;
     let chosen = engine.requests().pop().unwrap().model;
     assert!(by.as_str().unwrap().starts_with(&format!("{chosen} · ")), "{by}");
 
     browser.run(&choose("gone")).await;
     ask(&browser, "And again").await;
-    becomes(&browser, "broken").await;
+    becomes(&browser, "failed").await;
     browser.shows("thread", "'gone'").await;
     assert_eq!(engine.requests().len(), 2);
 }
@@ -61,7 +59,7 @@ async fn a_new_model_is_offered_without_a_reload() {
         Reply::json(200, json!({ "object": "list", "data": ids }).to_string())
     })
     .await;
-    let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
+    let server = server_for(engine_at(&fake, Style::VLLM)).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     let offered = |model: &str| {
         format!("[...document.getElementById('model').options].some((one) => one.value === {model:?})")
@@ -87,11 +85,12 @@ async fn a_page_without_the_key_does_not_repeat_requests() {
         RecordingServer::open_with(&["qwen3:8b"], ServerConfig { api_key, ..loopback_config() }).await;
     let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&recording.http.url("/")).await;
-    browser.shows("pulse", "locked").await;
+    browser.shows("connection", "locked").await;
     // The browser lists a request shortly after its answer was read.
     until(
         &browser,
-        "performance.getEntriesByType('resource').some(({ name }) => name.endsWith('/v1/models'))",
+        "['/v1/models', '/pages/live'].every((path) => \
+            performance.getEntriesByType('resource').some(({ name }) => name.endsWith(path)))",
     )
     .await;
     let asked = "return performance.getEntriesByType('resource').length";
@@ -101,7 +100,7 @@ async fn a_page_without_the_key_does_not_repeat_requests() {
     assert_eq!(browser.run(asked).await, before);
     browser.run("document.getElementById('key').focus()").await;
     browser.press(&format!("s3cret{ENTER}")).await;
-    browser.shows("pulse", "ready").await;
+    browser.shows("connection", "ready").await;
 }
 
 #[tokio::test]
@@ -112,20 +111,20 @@ async fn the_page_asks_for_the_key_and_keeps_it_in_the_tab() {
     let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&recording.http.url("/")).await;
     browser.shows("key-form", "needs an API key").await;
-    browser.shows("pulse", "locked").await;
+    browser.shows("connection", "locked").await;
     assert_eq!(browser.text("composer").await, "");
     assert_accessible(&browser, "locked").await;
     browser.press(&format!("wrong{ENTER}")).await;
     browser.shows("key-fault", "Wrong API key").await;
     browser.run("document.getElementById('key').focus()").await;
     browser.press(&format!("s3cret{ENTER}")).await;
-    browser.shows("pulse", "ready").await;
+    browser.shows("connection", "ready").await;
     assert_eq!(browser.text("key-form").await, "");
     ask(&browser, "Hello?").await;
     becomes(&browser, "complete").await;
 
     browser.reload().await;
-    browser.shows("pulse", "ready").await;
+    browser.shows("connection", "ready").await;
     // The dashboard uses the same key.
     browser.go(&recording.dashboard()).await;
     browser.shows("calls", "1").await;
@@ -143,7 +142,7 @@ async fn a_link_brings_its_key_along_and_the_address_bar_does_not_keep_it() {
         RecordingServer::open_with(&["qwen3:8b"], ServerConfig { api_key, ..loopback_config() }).await;
     let browser = Browser::open(Device::PHONE).await;
     browser.go(&recording.http.url("/#key=s3cret")).await;
-    browser.shows("pulse", "ready").await;
+    browser.shows("connection", "ready").await;
     let state = "return [location.href.split('#').length, sessionStorage.getItem('hob-api-key')]";
     assert_eq!(browser.run(state).await, json!([1, "s3cret"]));
     // Another link does not replace the key of the tab.
@@ -155,20 +154,36 @@ async fn a_link_brings_its_key_along_and_the_address_bar_does_not_keep_it() {
 }
 
 #[tokio::test]
+async fn a_link_with_a_key_needs_consent_where_none_is_needed() {
+    let recording = RecordingServer::open(&["qwen3:8b"]).await;
+    let browser = page_at(&recording.http, Device::DESKTOP).await;
+    for (consent, kept) in [(false, json!(null)), (true, json!("other"))] {
+        let follow = format!(
+            "window.asked = ''; window.confirm = (text) => {{ window.asked = text; return {consent}; }};
+             location.hash = 'key=other'"
+        );
+        browser.run(&follow).await;
+        let asked = until(&browser, "location.hash === '' && window.asked").await;
+        assert!(asked.as_str().unwrap().contains("belong to the account of that key"), "{asked}");
+        assert_eq!(browser.run("return sessionStorage.getItem('hob-api-key')").await, kept);
+    }
+}
+
+#[tokio::test]
 async fn a_lost_server_is_reported_and_the_page_reconnects() {
     let recording = RecordingServer::open(&["qwen3:8b"]).await;
     let browser = page_at(&recording.http, Device::DESKTOP).await;
     let stopped = recording.stop().await;
     ask(&browser, "Anybody there?").await;
-    becomes(&browser, "broken").await;
+    becomes(&browser, "failed").await;
     browser.shows("thread", "Hob does not answer.").await;
     browser.shows("notice", "Hob does not answer.").await;
-    browser.shows("pulse", "no connection").await;
+    browser.shows("connection", "no connection").await;
 
     let _recording = stopped.start().await;
-    browser.shows("pulse", "ready").await;
+    browser.shows("connection", "ready").await;
     assert_eq!(browser.text("notice").await, "");
-    click(&browser, ".message:last-child .actions > button:last-child").await;
+    press_button(&browser, ".message:last-child .actions", "Retry").await;
     browser.shows("thread", "Hello").await;
     becomes(&browser, "complete").await;
 }
@@ -177,12 +192,12 @@ async fn a_lost_server_is_reported_and_the_page_reconnects() {
 async fn a_missing_engine_is_reported_and_the_page_recovers() {
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
     engine.set_healthy(false);
-    let server = TestServer::start(Arc::clone(&engine) as _).await;
+    let server = server_for(Arc::clone(&engine) as _).await;
     let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.url("/")).await;
     browser.shows("notice", "hob doctor").await;
-    browser.shows("pulse", "no engine").await;
+    browser.shows("connection", "no engine").await;
     engine.set_healthy(true);
-    browser.shows("pulse", "ready").await;
+    browser.shows("connection", "ready").await;
     assert_eq!(browser.text("notice").await, "");
 }

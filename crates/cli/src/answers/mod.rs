@@ -1,0 +1,25 @@
+//! Answers for `hob ask` and `hob chat`: from the running server of this home, or from the app in this process. The commands use an
+//! `AnswerProvider` and do not know which of the two answers.
+
+mod complete_stream;
+mod events;
+mod in_process;
+mod lists;
+mod provider;
+mod question;
+pub mod question_files;
+mod server_link;
+mod server_messages;
+
+pub use events::{
+    AnswerEvent, AnswerEvents, AnswerFailure, AnswerHead, UsedPassage, WholeAnswer, explain_overflow,
+};
+#[cfg(feature = "server")]
+pub use in_process::{answer, check_model, default_model, models};
+pub use lists::ToolTable;
+pub use provider::AnswerProvider;
+pub use question::{AskMessage, AskQuestion, AskRole, AskingCommand};
+pub use server_link::{FoundServer, ServerLink, find_server};
+pub use server_messages::ServerInfo;
+#[cfg(feature = "server")]
+pub use server_messages::{MAX_REQUEST_BYTES, PROTOCOL, ServerRequest, ServerVersion, VERSION};

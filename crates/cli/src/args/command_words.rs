@@ -1,0 +1,116 @@
+//! Words that people try first, and the commands that they mean. Similar spellings are clap's own suggestions.
+
+use clap::Error;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// Words, and what does the same in Hob.
+const WORDS: &[(&[&str], &str)] = &[
+    (
+        &["tasks", "task", "schedule", "schedules", "cron", "jobs", "job", "remind"],
+        "'hob scheduler' manages scheduled tasks",
+    ),
+    (
+        &["documents", "document", "docs", "doc", "files", "notes", "index", "search", "rag"],
+        "'hob memory' indexes and searches documents",
+    ),
+    (&["users", "user", "tokens", "token", "keys", "auth"], "'hob key' manages API keys"),
+    (
+        &["config", "configure", "configuration", "settings", "setup"],
+        "'hob init' writes the configuration file, 'hob doctor' shows where it is",
+    ),
+    (
+        &["logs", "log"],
+        "the server writes its log to stderr; 'hob telemetry stats' shows recorded calls, 'hob audit list' shows changes",
+    ),
+    (&["start", "up", "server", "daemon"], "'hob serve' starts the server"),
+    (&["restart"], "'hob reload' makes the running server read its configuration again"),
+    (&["models"], "'hob model list' lists the models"),
+    (&["download", "install"], "'hob model pull MODEL' downloads a model"),
+    (&["delete", "remove"], "'hob model rm MODEL' deletes a model"),
+    (&["question", "prompt", "query", "generate"], "'hob ask' asks one question"),
+    (
+        &["talk", "repl", "chats", "history", "conversations"],
+        "'hob chat' chats; 'hob chat --list' lists conversations",
+    ),
+    (
+        &["agents", "agent", "tool"],
+        "'hob ask -a orchestrator' asks an agent, 'hob tools list' lists its tools",
+    ),
+    (&["status", "info"], "'hob' shows what is running, 'hob doctor' what is wrong"),
+    (&["stats", "usage", "metrics"], "'hob telemetry stats' shows recorded calls"),
+    (&["channels", "message", "send"], "'hob channel' sends messages"),
+    (&["version"], "'hob --version' prints the version"),
+];
+
+/// The error, with a tip if the command `first` is a word that means another one.
+pub fn with_tip(mut error: Error, first: Option<&str>) -> Error {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return error;
+    }
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    // A command of a command has other words.
+    if let Some(tip) = tip(word).filter(|_| Some(word.as_str()) == first) {
+        // Instead of the words that are spelt alike.
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
+    }
+    error
+}
+
+fn tip(word: &str) -> Option<&'static str> {
+    let word = word.to_ascii_lowercase();
+    WORDS.iter().find(|(words, _)| words.contains(&word.as_str())).map(|(_, tip)| *tip)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+    use crate::args::Args;
+
+    fn refusal(line: &[&str]) -> String {
+        let error = Args::try_parse_from(["hob"].iter().chain(line)).expect_err("no such command");
+        with_tip(error, line.first().copied()).to_string()
+    }
+
+    #[test]
+    fn a_word_for_another_command_gets_a_tip() {
+        for (word, expected) in [
+            ("tasks", "tip: 'hob scheduler' manages scheduled tasks\n"),
+            ("docs", "tip: 'hob memory' indexes and searches documents\n"),
+            ("users", "tip: 'hob key' manages API keys\n"),
+            ("config", "tip: 'hob init' writes the configuration file"),
+            ("logs", "tip: the server writes its log to stderr"),
+            ("up", "tip: 'hob serve' starts the server\n"),
+            ("start", "tip: 'hob serve' starts the server\n"),
+        ] {
+            let refusal = refusal(&[word]);
+            assert!(refusal.contains(expected), "{word}: {refusal}");
+            assert_eq!(refusal.matches("tip:").count(), 1, "{word}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn other_mistakes_keep_their_own_suggestions() {
+        assert!(refusal(&["serv"]).contains("'serve'"));
+        let nested = refusal(&["scheduler", "tasks"]);
+        assert!(
+            nested.contains("unrecognized subcommand") && !nested.contains("'hob scheduler'"),
+            "{nested}"
+        );
+    }
+
+    #[test]
+    fn a_word_is_listed_once_and_is_no_command() {
+        let command = Args::command();
+        let mut seen = BTreeSet::new();
+        for word in WORDS.iter().flat_map(|(words, _)| *words) {
+            assert!(seen.insert(*word), "{word} is listed twice");
+            assert!(command.find_subcommand(word).is_none(), "{word} is a command");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Threads that help the thread of a model to choose the tokens of many answers. Knows nothing of tokens.
+//!
+//! They exist as long as the model: starting threads for every step would take as long as the choices.
+#![expect(unsafe_code, reason = "work that borrows from the caller is lent to threads that outlive the call")]
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+
+/// The least scores for one thread. Waking a thread takes about as long as reading so many.
+const MIN_SCORES: usize = 1 << 17;
+
+/// A part of the work, on one thread.
+type Part = Box<dyn FnOnce() + Send>;
+
+/// Whether a part ended, or the panic that ended it.
+type PartResult = Result<(), Box<dyn Any + Send>>;
+
+/// The threads of one model.
+pub(crate) struct SamplingThreads {
+    /// The most threads, with the one of the caller.
+    limit: usize,
+    /// Bytes of the stack of each.
+    stack: usize,
+    parts: Vec<Sender<Part>>,
+    threads: Vec<JoinHandle<()>>,
+    done: (Sender<PartResult>, Receiver<PartResult>),
+}
+
+impl SamplingThreads {
+    /// At most `limit` threads, with the one of the caller. Each starts when it is needed first.
+    pub(crate) fn new(limit: usize, stack: usize) -> Self {
+        SamplingThreads { limit, stack, parts: Vec::new(), threads: Vec::new(), done: channel() }
+    }
+
+    /// Does `work` for every task, each of which reads `scores` scores, and returns when all are done. Uses several threads if
+    /// that is faster. The order of the tasks is not defined.
+    pub(crate) fn run<T: Send>(&mut self, tasks: &mut [T], scores: usize, work: impl Fn(&mut T) + Sync) {
+        let wanted = parts(tasks.len(), scores, self.limit);
+        self.start(wanted.saturating_sub(1));
+        let each = tasks.len().div_ceil(wanted.min(self.threads.len() + 1).max(1)).max(1);
+        let mut shares = tasks.chunks_mut(each);
+        let own = shares.next();
+        let work = &work;
+        let mut lent = LentParts { done: &self.done.1, count: 0 };
+        for (thread, share) in self.parts.iter().zip(shares) {
+            let part: Box<dyn FnOnce() + Send + '_> = Box::new(move || share.iter_mut().for_each(work));
+            // SAFETY: `lent` waits until the part was done and dropped, also while a panic unwinds, and so before what the part
+            // borrows ends: it is declared after all of that, and is dropped before it.
+            let part = unsafe { std::mem::transmute::<Box<dyn FnOnce() + Send + '_>, Part>(part) };
+            match thread.send(part) {
+                Ok(()) => lent.count += 1,
+                // The thread has ended, which it does only with this object.
+                Err(unsent) => (unsent.0)(),
+            }
+        }
+        own.into_iter().flatten().for_each(work);
+        if let Err(panic) = lent.wait() {
+            resume_unwind(panic);
+        }
+    }
+
+    /// Starts threads until there are so many, or as many as the system allows.
+    fn start(&mut self, count: usize) {
+        while self.threads.len() < count {
+            let (sender, parts) = channel::<Part>();
+            let done = self.done.0.clone();
+            let body = move || {
+                for part in parts {
+                    // The part is dropped before this, with what it borrows.
+                    let result = catch_unwind(AssertUnwindSafe(part));
+                    if done.send(result).is_err() {
+                        return;
+                    }
+                }
+            };
+            match Builder::new().name("sampling".to_owned()).stack_size(self.stack).spawn(body) {
+                Ok(thread) => {
+                    self.threads.push(thread);
+                    self.parts.push(sender);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot start a thread to choose tokens; fewer threads choose them");
+                    self.limit = self.threads.len() + 1;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for SamplingThreads {
+    fn drop(&mut self) {
+        self.parts.clear();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Parts that other threads have. Dropping it waits for them.
+struct LentParts<'a> {
+    done: &'a Receiver<PartResult>,
+    count: usize,
+}
+
+impl LentParts<'_> {
+    /// Waits for all parts. The error is the last panic.
+    fn wait(&mut self) -> PartResult {
+        let mut outcome = Ok(());
+        while self.count > 0 {
+            // Every thread answers for every part, and this object's owner has a sender, so that this never fails.
+            let Ok(result) = self.done.recv() else { break };
+            self.count -= 1;
+            if result.is_err() {
+                outcome = result;
+            }
+        }
+        outcome
+    }
+}
+
+impl Drop for LentParts<'_> {
+    fn drop(&mut self) {
+        let _ = self.wait();
+    }
+}
+
+/// The number of threads for the tasks of a step.
+fn parts(tasks: usize, scores: usize, limit: usize) -> usize {
+    let worthwhile = tasks.saturating_mul(scores) / MIN_SCORES;
+    worthwhile.min(tasks).min(limit).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::thread::{ThreadId, current};
+
+    use super::*;
+
+    const STACK: usize = 1 << 20;
+
+    #[test]
+    fn few_scores_are_for_one_thread() {
+        assert_eq!(parts(0, 128_256, 8), 1);
+        assert_eq!(parts(1, 262_144, 8), 1);
+        assert_eq!(parts(8, 4_096, 8), 1);
+        assert_eq!(parts(8, 32_768, 8), 2);
+        assert_eq!(parts(8, 131_072, 8), 8);
+        assert_eq!(parts(32, 131_072, 8), 8);
+        assert_eq!(parts(32, 131_072, 1), 1);
+        assert_eq!(parts(32, 131_072, 0), 1);
+        assert_eq!(parts(usize::MAX, usize::MAX, 3), 3);
+    }
+
+    #[test]
+    fn every_task_is_done_once_however_many_threads_there_are() {
+        for limit in [1, 2, 3, 8] {
+            let mut threads = SamplingThreads::new(limit, STACK);
+            for count in [0, 1, 2, 7, 8, 9, 32] {
+                let mut tasks: Vec<(usize, usize)> = (0..count).map(|at| (at, 0)).collect();
+                threads.run(&mut tasks, MIN_SCORES, |(at, result)| *result += *at * 2 + 1);
+                let expected: Vec<(usize, usize)> = (0..count).map(|at| (at, at * 2 + 1)).collect();
+                assert_eq!(tasks, expected, "{limit} threads");
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_threads_are_used_again() {
+        let mut threads = SamplingThreads::new(3, STACK);
+        let mut used: HashSet<ThreadId> = HashSet::new();
+        for _ in 0..20 {
+            let mut tasks = [None; 3];
+            threads.run(&mut tasks, MIN_SCORES, |thread| *thread = Some(current().id()));
+            used.extend(tasks.into_iter().flatten());
+        }
+        assert!(used.len() == 3 && used.contains(&current().id()), "{used:?}");
+    }
+
+    #[test]
+    fn few_scores_start_no_thread() {
+        let mut threads = SamplingThreads::new(8, STACK);
+        threads.run(&mut [(); 8], 100, |()| {});
+        assert!(threads.threads.is_empty());
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller_after_all_parts_ended() {
+        let mut threads = SamplingThreads::new(4, STACK);
+        for broken in 0..4 {
+            let mut tasks: Vec<(usize, bool)> = (0..4).map(|at| (at, false)).collect();
+            let outcome = catch_unwind(AssertUnwindSafe(|| {
+                threads.run(&mut tasks, MIN_SCORES, |(at, done)| {
+                    assert!(*at != broken, "as a broken grammar would");
+                    *done = true;
+                });
+            }));
+            assert!(outcome.is_err());
+            let done: Vec<usize> = tasks.iter().filter(|(_, done)| *done).map(|(at, _)| *at).collect();
+            assert_eq!(done, (0..4).filter(|at| *at != broken).collect::<Vec<_>>());
+        }
+        let mut tasks = [0; 4];
+        threads.run(&mut tasks, MIN_SCORES, |task| *task += 1);
+        assert_eq!(tasks, [1; 4], "the threads continue");
+    }
+}

@@ -1,0 +1,248 @@
+//! The folders of the library: adding, watching and removing them. Servers that share a database index a folder one at a time.
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use hob_core::{CollectionName, CollectionSet};
+
+use super::error::DocumentLibraryError;
+use super::job::{IndexJob, JobKind};
+use super::{DocumentLibrary, FolderRequest, Inner, JobScope, ends_of, has};
+use crate::index::{IndexOptions, resolve};
+use crate::open::blocking;
+use crate::store::{DocumentFolder, FolderCheck, MemoryStore, NewFolder};
+use crate::types::MemoryError;
+
+/// How long a server keeps a folder for itself without saying so again.
+const LEASE: Duration = Duration::from_secs(120);
+
+/// The number of renewals before a lease expires.
+const RENEWALS_PER_LEASE: u32 = 4;
+
+/// A folder rests this many times as long as a run over it takes.
+const REST_FACTOR: u32 = 20;
+
+/// A server that does not have a folder leaves it to others for this many intervals.
+const GRACE_INTERVALS: u32 = 10;
+
+/// Folders in all collections.
+const MAX_FOLDERS: usize = 1_000;
+
+impl DocumentLibrary {
+    /// Adds a folder, and indexes it in the background. One that is known is indexed again.
+    pub async fn add_folder(
+        &self,
+        request: FolderRequest,
+        scope: JobScope,
+    ) -> Result<(DocumentFolder, IndexJob), DocumentLibraryError> {
+        let FolderRequest { path, collection, watched } = request;
+        let options = self.inner.memory.index_options().clone();
+        let path = blocking(move || checked(&path, &options)).await??;
+        let new = NewFolder { path, collection: collection.clone(), watched };
+        let job = self.add_job(JobKind::Folder, collection, PathBuf::from(&new.path))?;
+        let library = self.clone();
+        self.to_its_end(async move {
+            let saved = library.inner.memory.write(move |store| save(store, &new)).await;
+            let folder = match saved {
+                Ok(Some(folder)) => folder,
+                failed => {
+                    library.inner.withdraw(&job);
+                    return Err(match failed {
+                        Err(error) => error.into(),
+                        _ => DocumentLibraryError::Folder(format!(
+                            "there are already {MAX_FOLDERS} folders; remove one"
+                        )),
+                    });
+                }
+            };
+            library.spawn(job.clone(), Some(folder.clone()), scope);
+            Ok((folder, job))
+        })
+        .await
+    }
+
+    pub async fn folders(&self) -> Result<Vec<DocumentFolder>, DocumentLibraryError> {
+        Ok(self.inner.memory.read(|store| store.folders()).await?.unwrap_or_default())
+    }
+
+    /// Watches a folder or not. Its documents stay.
+    pub async fn set_watched(&self, id: i64, watched: bool) -> Result<DocumentFolder, DocumentLibraryError> {
+        let set = self.inner.memory.read(move |store| store.set_watched(id, watched, SystemTime::now()));
+        let folder = set.await?.flatten().ok_or(DocumentLibraryError::NoFolder)?;
+        self.inner.woken.notify_one();
+        self.inner.announce(&collection_of(&folder));
+        Ok(folder)
+    }
+
+    /// Removes a folder, its jobs, and its documents from its collection. Files themselves stay.
+    pub async fn remove_folder(&self, id: i64) -> Result<DocumentFolder, DocumentLibraryError> {
+        let library = self.clone();
+        self.to_its_end(async move {
+            let inner = &library.inner;
+            let removed = inner.memory.read(move |store| store.remove_folder(id)).await?;
+            let folder = removed.flatten().ok_or(DocumentLibraryError::NoFolder)?;
+            let collection = collection_of(&folder);
+            let is_its = |job: &IndexJob| job.collection == collection && job.path == Path::new(&folder.path);
+            let stopped = inner.jobs.lock().cancel(is_its);
+            ends_of(stopped).await;
+            match inner.memory.forget(&folder.path, Some(collection.clone())).await {
+                Ok(_) | Err(MemoryError::Empty) => {}
+                Err(error) => return Err(error.into()),
+            }
+            inner.announce(&collection);
+            Ok(folder)
+        })
+        .await
+    }
+
+    /// Keeps watched folders up to date until the library is closed.
+    pub fn start(&self) {
+        let library = self.clone();
+        self.inner.tracker.spawn(async move {
+            let Inner { stop, woken, options, .. } = &*library.inner;
+            loop {
+                if let Err(error) = library.check_folders().await {
+                    tracing::debug!(%error, "cannot look at the watched folders");
+                }
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = woken.notified() => {}
+                    () = tokio::time::sleep(options.watch.poll) => {}
+                }
+            }
+        });
+    }
+
+    /// Indexes the watched folders that are due, one after the other.
+    async fn check_folders(&self) -> Result<(), DocumentLibraryError> {
+        for folder in self.folders().await? {
+            if self.inner.stop.is_cancelled() {
+                return Ok(());
+            }
+            if !folder.watched || !self.is_due_here(&folder).await? {
+                continue;
+            }
+            let id = folder.id;
+            let now = SystemTime::now();
+            let claimed = self.inner.memory.read(move |store| store.claim_folder(id, now, now + LEASE));
+            if claimed.await? != Some(true) {
+                continue;
+            }
+            let job = self.inner.jobs.lock().add(
+                JobKind::Watch,
+                collection_of(&folder),
+                PathBuf::from(&folder.path),
+                SystemTime::now(),
+            )?;
+            Box::pin(Arc::clone(&self.inner).run(job, Some(folder))).await;
+        }
+        Ok(())
+    }
+
+    /// Whether a folder is due, and this machine has it. One that no machine has had for long is due everywhere, so that its fault
+    /// is found.
+    async fn is_due_here(&self, folder: &DocumentFolder) -> Result<bool, DocumentLibraryError> {
+        let now = SystemTime::now();
+        let due = folder.due.time();
+        if due > now {
+            return Ok(false);
+        }
+        let grace = self.inner.options.watch.interval * GRACE_INTERVALS;
+        let path = PathBuf::from(&folder.path);
+        let is_here = blocking(move || path.exists()).await?;
+        Ok(is_here || due + grace <= now)
+    }
+
+    /// The watched folder that a path is in, which would add it again.
+    pub(super) async fn watched_folder_of(
+        &self,
+        path: &str,
+        collections: &CollectionSet,
+    ) -> Result<Option<DocumentFolder>, DocumentLibraryError> {
+        let is_over = |folder: &DocumentFolder| {
+            let is_meant = has(collections, &folder.collection);
+            folder.watched && is_meant && Path::new(path).starts_with(&folder.path)
+        };
+        Ok(self.folders().await?.into_iter().find(is_over))
+    }
+}
+
+impl Inner {
+    /// Keeps a folder while it is indexed, and saves how that ended. Returns what went wrong.
+    pub(super) async fn holding(
+        &self,
+        folder: &DocumentFolder,
+        mut work: Pin<Box<impl Future<Output = Option<String>>>>,
+    ) -> Option<String> {
+        let (id, began) = (folder.id, Instant::now());
+        let fault = loop {
+            tokio::select! {
+                fault = &mut work => break fault,
+                () = tokio::time::sleep(LEASE / RENEWALS_PER_LEASE) => {
+                    let until = SystemTime::now() + LEASE;
+                    if let Err(error) = self.memory.read(move |store| store.hold_folder(id, until)).await {
+                        tracing::debug!(%error, "cannot renew the lease of a folder");
+                    }
+                }
+            }
+        };
+        let now = SystemTime::now();
+        let check = FolderCheck {
+            at: now,
+            // After a stop, another server or the next start continues at once.
+            next: if self.stop.is_cancelled() { now } else { now + self.rest_after(began.elapsed()) },
+            fault: fault.clone(),
+        };
+        if let Err(error) = self.memory.read(move |store| store.finish_folder(id, &check)).await {
+            tracing::warn!(folder = folder.path, %error, "cannot save that a folder was indexed");
+        }
+        fault
+    }
+
+    /// The rest after a run of this length, so that a large folder does not keep the disk busy.
+    fn rest_after(&self, run: Duration) -> Duration {
+        self.options.watch.interval.max(run.saturating_mul(REST_FACTOR))
+    }
+}
+
+fn collection_of(folder: &DocumentFolder) -> CollectionName {
+    // It was a name when it was saved.
+    CollectionName::parse(&folder.collection).unwrap_or_default()
+}
+
+/// Saves a folder, and keeps it for the caller. `None` if there are too many.
+fn save(store: &dyn MemoryStore, new: &NewFolder) -> Result<Option<DocumentFolder>, hob_db::DatabaseError> {
+    let folders = store.folders()?;
+    let is_known =
+        folders.iter().any(|folder| folder.path == new.path && folder.collection == new.collection.as_str());
+    if folders.len() >= MAX_FOLDERS && !is_known {
+        return Ok(None);
+    }
+    let now = SystemTime::now();
+    let folder = store.save_folder(new, now)?;
+    store.hold_folder(folder.id, now + LEASE)?;
+    Ok(Some(folder))
+}
+
+/// The stored form of a directory that may be indexed. Blocks.
+fn checked(path: &str, options: &IndexOptions) -> Result<String, DocumentLibraryError> {
+    let refused = |reason: &str| DocumentLibraryError::Folder(format!("{path}: {reason}"));
+    let written = match (path.strip_prefix("~/"), std::env::home_dir()) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(path),
+    };
+    if !written.is_absolute() {
+        return Err(refused("write the whole path of a folder, such as /home/ana/notes"));
+    }
+    let resolved = resolve(&written).map_err(|error| DocumentLibraryError::Folder(error.to_string()))?;
+    if !resolved.is_dir() {
+        return Err(refused("this is not a folder; upload single files"));
+    }
+    if options.is_private(&resolved) || options.limits.is_secret(&resolved) {
+        return Err(refused("Hob never indexes its own files, keys or passwords"));
+    }
+    resolved.into_os_string().into_string().map_err(|_| refused("its name is not UTF-8"))
+}

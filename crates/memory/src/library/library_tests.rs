@@ -1,0 +1,340 @@
+//! The library over a memory in a temporary directory.
+
+use std::fs;
+
+use hob_core::EventBus;
+use hob_db::{LazyDatabase, Storage};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::context::ContextBudget;
+use crate::index::IndexOptions;
+use crate::read::ReadLimits;
+use crate::service::MemoryOptions;
+use crate::store::{CatalogPage, SkippedFile, StoredDocument};
+use crate::types::{MemoryBackend, MemoryQuery};
+use crate::{MIGRATIONS, NoEmbedder};
+
+struct Fixture {
+    home: TempDir,
+    notes: TempDir,
+    library: DocumentLibrary,
+    changes: mpsc::UnboundedReceiver<CollectionName>,
+}
+
+fn name(text: &str) -> CollectionName {
+    CollectionName::parse(text).unwrap()
+}
+
+/// A library whose folders are always due.
+fn library_in(home: &Path) -> DocumentLibrary {
+    let home = home.canonicalize().unwrap();
+    let uploads = home.join("documents");
+    let database: Storage = LazyDatabase::at(&home.join("memory.db"), &[MIGRATIONS]).into();
+    let limits = ReadLimits { uploads: Some(uploads.clone()), ..ReadLimits::default() };
+    let memory = MemoryService::new(MemoryOptions {
+        database,
+        backend: MemoryBackend::Sqlite,
+        index: IndexOptions { limits, private: vec![home], ..IndexOptions::default() },
+        context: ContextBudget { passages: 5, tokens: 1_500 },
+        adds_context: false,
+        embedders: Arc::new(NoEmbedder),
+        bus: EventBus::new(),
+    });
+    let watch = WatchOptions { poll: Duration::from_millis(10), interval: Duration::ZERO };
+    DocumentLibrary::new(Arc::new(memory), DocumentLibraryOptions { uploads, watch })
+}
+
+impl Fixture {
+    fn new() -> Self {
+        // Hob's usual home has a name that makes everything in it secret.
+        let home = tempfile::Builder::new().prefix(".hob").tempdir().unwrap();
+        let hob = home.path().join(".hob");
+        fs::create_dir(&hob).unwrap();
+        let library = library_in(&hob);
+        let (sender, changes) = mpsc::unbounded_channel();
+        library.on_change(move |collection| drop(sender.send(collection.clone())));
+        Fixture { home, notes: tempfile::tempdir().unwrap(), library, changes }
+    }
+
+    fn write(&self, file: &str, text: impl AsRef<[u8]>) {
+        fs::write(self.notes.path().join(file), text).unwrap();
+    }
+
+    fn folder(&self) -> String {
+        self.notes.path().canonicalize().unwrap().to_str().unwrap().to_owned()
+    }
+
+    async fn upload(
+        &self,
+        collection: &str,
+        file: &str,
+        text: &'static [u8],
+    ) -> Result<IndexJob, DocumentLibraryError> {
+        let upload = DocumentUpload {
+            collection: name(collection),
+            name: file.to_owned(),
+            bytes: text,
+            may_replace: false,
+        };
+        self.library.upload(upload, Box::new(|work| work)).await
+    }
+
+    async fn add_folder(&self, watched: bool) -> Result<DocumentFolder, DocumentLibraryError> {
+        let request = FolderRequest { path: self.folder(), collection: name("team"), watched };
+        Ok(self.library.add_folder(request, Box::new(|work| work)).await?.0)
+    }
+
+    /// Waits for changes until the condition holds.
+    async fn until(&mut self, mut is_true: impl AsyncFnMut(&DocumentLibrary) -> bool) {
+        while !is_true(&self.library).await {
+            self.changes.recv().await.unwrap();
+        }
+    }
+
+    async fn finished(&mut self, id: u64) -> IndexJob {
+        let find = |library: &DocumentLibrary| {
+            library.jobs(&CollectionSet::All).into_iter().find(|job| job.id == id).unwrap()
+        };
+        self.until(async |library| find(library).finished.is_some()).await;
+        find(&self.library)
+    }
+
+    async fn documents(&self) -> Vec<StoredDocument> {
+        documents(&self.library).await
+    }
+
+    async fn skipped(&self) -> Vec<SkippedFile> {
+        let page = CatalogPage { limit: 10, ..CatalogPage::default() };
+        let read = self.library.memory().read(move |store| store.skipped(&CollectionSet::All, &page));
+        read.await.unwrap().unwrap_or_default()
+    }
+}
+
+async fn documents(library: &DocumentLibrary) -> Vec<StoredDocument> {
+    let page = CatalogPage { limit: 10, ..CatalogPage::default() };
+    let read = library.memory().read(move |store| store.documents(&CollectionSet::All, &page));
+    read.await.unwrap().unwrap_or_default()
+}
+
+async fn found(library: &DocumentLibrary, text: &str) -> usize {
+    let query =
+        MemoryQuery { text: text.to_owned(), top_k: 9, backend: None, collections: CollectionSet::All };
+    library.memory().search(&query).await.map_or(0, |results| results.passages.len())
+}
+
+#[tokio::test]
+async fn an_uploaded_document_is_found_and_forgotten_with_its_file() {
+    let mut fixture = Fixture::new();
+    let job = fixture.upload("team", "gate.md", b"# Gate\n\nThe code is 4711.").await.unwrap();
+    assert_eq!((job.state, job.kind), (JobState::Waiting, JobKind::Upload));
+    let job = fixture.finished(job.id).await;
+    assert_eq!((job.state, job.indexed, job.fault), (JobState::Done, 1, None));
+    assert_eq!(found(&fixture.library, "4711").await, 1);
+    let document = fixture.documents().await.remove(0);
+    let stored = fixture.library.uploads().join("team/gate.md");
+    assert_eq!((Path::new(&document.path), document.chunks), (stored.as_path(), 1));
+    assert!(stored.starts_with(fixture.home.path().canonicalize().unwrap()));
+
+    assert!(matches!(
+        fixture.upload("team", "gate.md", b"new").await,
+        Err(DocumentLibraryError::Exists { .. })
+    ));
+    let gone = fixture.library.forget(&document.path, CollectionSet::All).await.unwrap();
+    assert_eq!(gone, RemovedSources { sources: 1, chunks: 1 });
+    assert!(!stored.exists());
+    assert_eq!(found(&fixture.library, "4711").await, 0);
+    fixture.library.close().await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_text_is_listed_with_the_reason() {
+    let mut fixture = Fixture::new();
+    let job = fixture.upload("team", "photo.bin", &[0, 159, 146, 150, 0, 1, 2]).await.unwrap();
+    let job = fixture.finished(job.id).await;
+    let reason = "the file is binary, not text";
+    assert_eq!((job.state, job.skipped, job.fault.as_deref()), (JobState::Done, 1, Some(reason)));
+    let skipped = fixture.skipped().await;
+    assert_eq!(skipped.len(), 1);
+    assert_eq!((skipped[0].collection.as_str(), skipped[0].reason.as_str()), ("team", reason));
+    fixture.library.forget(&skipped[0].path, CollectionSet::All).await.unwrap();
+    assert_eq!(fixture.skipped().await, []);
+    assert!(!Path::new(&skipped[0].path).exists());
+    fixture.library.close().await;
+}
+
+#[tokio::test]
+async fn a_watched_folder_is_kept_up_to_date_also_after_a_restart() {
+    let mut fixture = Fixture::new();
+    fixture.write("a.md", "The boiler is old.");
+    let folder = fixture.add_folder(true).await.unwrap();
+    fixture.until(async |library| found(library, "boiler").await == 1).await;
+    fixture.library.start();
+    fixture.write("b.md", "The roof leaks.");
+    fixture.until(async |library| found(library, "roof").await == 1).await;
+    let path = fixture.documents().await[0].path.clone();
+    for spelled in [path.clone(), path.replace("/a.md", "/./a.md")] {
+        let refused = fixture.library.forget(&spelled, CollectionSet::All).await;
+        assert!(matches!(refused, Err(DocumentLibraryError::Watched { .. })), "{spelled}");
+    }
+    fixture.library.close().await;
+
+    // The next server.
+    fixture.library = library_in(&fixture.home.path().join(".hob"));
+    let (sender, changes) = mpsc::unbounded_channel();
+    fixture.library.on_change(move |collection| drop(sender.send(collection.clone())));
+    fixture.changes = changes;
+    fixture.library.start();
+    fs::remove_file(fixture.notes.path().join("a.md")).unwrap();
+    fixture.until(async |library| documents(library).await.len() == 1).await;
+    let folders = fixture.library.folders().await.unwrap();
+    assert_eq!((folders.len(), folders[0].id, &folders[0].fault), (1, folder.id, &None));
+    fixture.library.remove_folder(folder.id).await.unwrap();
+    assert_eq!((fixture.documents().await, fixture.library.folders().await.unwrap()), (vec![], vec![]));
+    assert!(fixture.notes.path().join("b.md").exists(), "files of the user stay");
+    fixture.library.close().await;
+}
+
+#[tokio::test]
+async fn a_folder_that_is_not_watched_is_indexed_once() {
+    let mut fixture = Fixture::new();
+    fixture.library.start();
+    fixture.write("a.md", "The boiler is old.");
+    let folder = fixture.add_folder(false).await.unwrap();
+    fixture.until(async |library| found(library, "boiler").await == 1).await;
+    fixture.write("b.md", "The roof leaks.");
+    // Watching it finds the change, so it was not found before only because nothing looked.
+    assert_eq!(found(&fixture.library, "roof").await, 0);
+    let watched = fixture.library.set_watched(folder.id, true).await.unwrap();
+    assert!(watched.watched);
+    fixture.until(async |library| found(library, "roof").await == 1).await;
+    assert!(matches!(fixture.library.set_watched(99, true).await, Err(DocumentLibraryError::NoFolder)));
+    fixture.library.close().await;
+}
+
+#[tokio::test]
+async fn hobs_own_files_and_what_is_no_folder_are_refused() {
+    let fixture = Fixture::new();
+    fixture.write("a.md", "text");
+    let hob = fixture.home.path().join(".hob").to_str().unwrap().to_owned();
+    let file = fixture.notes.path().join("a.md").to_str().unwrap().to_owned();
+    for wrong in ["notes", "", "/nowhere/at/all", &hob, &file] {
+        let request = FolderRequest { path: wrong.to_owned(), collection: name("team"), watched: false };
+        let refused = fixture.library.add_folder(request, Box::new(|work| work)).await;
+        assert!(matches!(refused, Err(DocumentLibraryError::Folder(_))), "{wrong}");
+    }
+    assert_eq!(fixture.library.jobs(&CollectionSet::All), []);
+}
+
+#[tokio::test]
+async fn a_collection_is_forgotten_with_its_uploads_and_folders() {
+    let mut fixture = Fixture::new();
+    fixture.write("a.md", "The boiler is old.");
+    fixture.add_folder(true).await.unwrap();
+    let team = fixture.upload("team", "gate.md", b"The code is 4711.").await.unwrap();
+    let other = fixture.upload("other", "door.md", b"The code is 4712.").await.unwrap();
+    for id in [team.id, other.id] {
+        fixture.finished(id).await;
+    }
+    fixture.until(async |library| found(library, "boiler").await == 1).await;
+    let gone = fixture.library.forget_collection(name("team")).await.unwrap();
+    assert_eq!(gone, RemovedSources { sources: 2, chunks: 2 });
+    assert_eq!(
+        fixture.documents().await.iter().map(|one| &one.collections[0]).collect::<Vec<_>>(),
+        ["other"]
+    );
+    assert_eq!(fixture.library.folders().await.unwrap(), []);
+    assert!(!fixture.library.uploads().join("team").exists());
+    assert!(fixture.notes.path().join("a.md").exists(), "files of the user stay");
+    fixture.library.close().await;
+}
+
+#[tokio::test]
+async fn what_is_removed_does_not_come_back_from_a_job_that_waits() {
+    let mut fixture = Fixture::new();
+    fixture.write("a.md", "The boiler is old.");
+    let library = fixture.library.clone();
+    let turn = library.inner.turn.acquire().await.unwrap();
+    let folder = fixture.add_folder(false).await.unwrap();
+    library.remove_folder(folder.id).await.unwrap();
+    assert_eq!(library.jobs(&CollectionSet::All), []);
+
+    let gate = fixture.upload("team", "gate.md", b"The code is 4711.").await.unwrap();
+    let roof = fixture.upload("team", "roof.md", b"The roof leaks.").await.unwrap();
+    let door = fixture.upload("other", "door.md", b"The code is 4712.").await.unwrap();
+    library.forget(gate.path.to_str().unwrap(), CollectionSet::All).await.unwrap();
+    let waiting: Vec<u64> = library.jobs(&CollectionSet::All).iter().map(|job| job.id).collect();
+    assert_eq!(waiting, [door.id, roof.id]);
+    library.forget_collection(name("team")).await.unwrap();
+    let waiting: Vec<u64> = library.jobs(&CollectionSet::All).iter().map(|job| job.id).collect();
+    assert_eq!(waiting, [door.id]);
+    assert_eq!((gate.path.exists(), roof.path.exists(), door.path.exists()), (false, false, true));
+
+    drop(turn);
+    assert_eq!(fixture.finished(door.id).await.state, JobState::Done);
+    let paths: Vec<String> = fixture.documents().await.into_iter().map(|one| one.path).collect();
+    assert_eq!(paths, [door.path.to_str().unwrap()]);
+    library.close().await;
+}
+
+#[tokio::test]
+async fn a_folder_that_is_removed_while_it_is_indexed_leaves_nothing() {
+    let mut fixture = Fixture::new();
+    for number in 0..200 {
+        fixture.write(&format!("{number}.md"), format!("The boiler {number} is old."));
+    }
+    let folder = fixture.add_folder(false).await.unwrap();
+    let has_begun = |job: &IndexJob| job.state != JobState::Waiting;
+    fixture.until(async |library| library.jobs(&CollectionSet::All).iter().all(has_begun)).await;
+    fixture.library.remove_folder(folder.id).await.unwrap();
+    assert_eq!((fixture.documents().await, fixture.library.folders().await.unwrap()), (vec![], vec![]));
+    fixture.library.close().await;
+    assert_eq!(fixture.documents().await, []);
+}
+
+#[tokio::test]
+async fn an_upload_that_is_refused_leaves_no_file_and_no_job() {
+    let mut fixture = Fixture::new();
+    let library = fixture.library.clone();
+    let add =
+        || library.inner.jobs.lock().add(JobKind::Folder, name("other"), "/notes".into(), SystemTime::now());
+    let first = add().unwrap();
+    while add().is_ok() {}
+    let refused = fixture.upload("team", "gate.md", b"The code is 4711.").await;
+    assert!(matches!(refused, Err(DocumentLibraryError::Busy)));
+    assert!(!library.uploads().exists(), "nothing is stored");
+
+    library.inner.jobs.lock().finish(first.id, None, SystemTime::now());
+    let job = fixture.upload("team", "gate.md", b"The code is 4711.").await.unwrap();
+    assert_eq!(fixture.finished(job.id).await.state, JobState::Done);
+    let again = fixture.upload("team", "gate.md", b"new").await;
+    assert!(matches!(again, Err(DocumentLibraryError::Exists { .. })));
+    let team = library.jobs(&CollectionSet::of(name("team")));
+    assert_eq!(team.iter().map(|job| job.id).collect::<Vec<_>>(), [job.id], "its place is free again");
+    library.close().await;
+}
+
+#[tokio::test]
+async fn an_uploaded_file_is_deleted_only_with_its_own_collection() {
+    let mut fixture = Fixture::new();
+    let own = fixture.upload("private", "a.md", b"The code is 4711.").await.unwrap();
+    let team = fixture.upload("Team", "b.md", b"The roof leaks.").await.unwrap();
+    for id in [own.id, team.id] {
+        assert_eq!(fixture.finished(id).await.state, JobState::Done);
+    }
+    let uploads = fixture.library.uploads().to_str().unwrap().to_owned();
+    assert_eq!(team.path, Path::new(&uploads).join("+team/b.md"));
+    for spelled in ["private/a.md", "private/./a.md", "+team/../private/a.md"] {
+        let path = format!("{uploads}/{spelled}");
+        let gone = fixture.library.forget(&path, CollectionSet::of(name("Team"))).await.unwrap();
+        assert_eq!(gone, RemovedSources::default(), "{spelled}");
+        assert!(own.path.exists(), "{spelled}");
+    }
+    assert_eq!(fixture.documents().await.len(), 2);
+    let both = CollectionSet::Only(vec![name("Team"), name("private")]);
+    let gone = fixture.library.forget(&format!("{uploads}/private/./a.md"), both).await.unwrap();
+    assert_eq!(gone, RemovedSources { sources: 1, chunks: 1 });
+    assert_eq!((own.path.exists(), team.path.exists()), (false, true));
+    fixture.library.close().await;
+}

@@ -1,0 +1,410 @@
+//! Adds documents in the background: uploaded files, and folders of this machine, which are watched if the owner wants it.
+//!
+//! Jobs run one after the other. Knows nothing of HTTP or keys: the caller decides who may do what.
+
+mod error;
+mod folders;
+mod job;
+mod upload;
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
+
+use hob_core::{CollectionName, CollectionSet};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::index::{IndexProgress, count};
+use crate::open::blocking;
+use crate::service::{IndexRequest, MemoryService, ProgressListener, known_as};
+use crate::store::{DocumentFolder, RemovedSources};
+use crate::types::MemoryError;
+use job::{JobList, TooManyJobs};
+use upload::SameName;
+
+pub use error::DocumentLibraryError;
+pub use job::{IndexJob, JobKind, JobState};
+
+/// How often a change of progress is announced.
+const NEWS_INTERVAL: Duration = Duration::from_secs(1);
+
+pub struct DocumentLibraryOptions {
+    /// Where uploaded files are stored, a directory for each collection.
+    pub uploads: PathBuf,
+    pub watch: WatchOptions,
+}
+
+/// How watched folders are kept up to date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WatchOptions {
+    /// How often the list of folders is read.
+    pub poll: Duration,
+    /// The time between two runs over a folder. A folder that takes long is indexed less often.
+    pub interval: Duration,
+}
+
+impl Default for WatchOptions {
+    fn default() -> Self {
+        WatchOptions { poll: Duration::from_secs(5), interval: Duration::from_secs(30) }
+    }
+}
+
+/// An uploaded file.
+pub struct DocumentUpload<B> {
+    pub collection: CollectionName,
+    /// As the caller wrote it.
+    pub name: String,
+    pub bytes: B,
+    /// Whether it may replace a file of the same name.
+    pub may_replace: bool,
+}
+
+/// A directory of this machine to index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FolderRequest {
+    /// Absolute, or below `~`.
+    pub path: String,
+    pub collection: CollectionName,
+    pub watched: bool,
+}
+
+/// The work of a job.
+pub type JobFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Wraps the work of a job, so that the caller can say who pays for its vectors.
+pub type JobScope = Box<dyn FnOnce(JobFuture) -> JobFuture + Send>;
+
+/// Called after something changed in a collection.
+type ChangeListener = Box<dyn Fn(&CollectionName) + Send + Sync>;
+
+impl From<TooManyJobs> for DocumentLibraryError {
+    fn from(_: TooManyJobs) -> Self {
+        DocumentLibraryError::Busy
+    }
+}
+
+/// Adds documents in the background. Cheap to clone; all clones share their state.
+#[derive(Clone)]
+pub struct DocumentLibrary {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    memory: Arc<MemoryService>,
+    options: DocumentLibraryOptions,
+    jobs: Mutex<JobList>,
+    /// One job runs at a time: indexing uses all that a disk and a database give.
+    turn: Semaphore,
+    /// Notified when a folder may be due.
+    woken: Notify,
+    stop: CancellationToken,
+    tracker: TaskTracker,
+    listener: OnceLock<ChangeListener>,
+}
+
+impl DocumentLibrary {
+    /// Creates nothing, and watches nothing until it is started.
+    pub fn new(memory: Arc<MemoryService>, options: DocumentLibraryOptions) -> Self {
+        let stop = CancellationToken::new();
+        DocumentLibrary {
+            inner: Arc::new(Inner {
+                memory,
+                options,
+                jobs: Mutex::new(JobList::stopped_by(stop.clone())),
+                turn: Semaphore::new(1),
+                woken: Notify::new(),
+                stop,
+                tracker: TaskTracker::new(),
+                listener: OnceLock::new(),
+            }),
+        }
+    }
+
+    pub fn memory(&self) -> &Arc<MemoryService> {
+        &self.inner.memory
+    }
+
+    /// Where uploaded files are stored.
+    pub fn uploads(&self) -> &Path {
+        &self.inner.options.uploads
+    }
+
+    /// Calls `listener` after every change of a collection or of a job. The first listener stays.
+    pub fn on_change(&self, listener: impl Fn(&CollectionName) + Send + Sync + 'static) {
+        // A second server in one process has its own library.
+        let _ = self.inner.listener.set(Box::new(listener));
+    }
+
+    /// Stores an uploaded file, and indexes it in the background.
+    pub async fn upload<B: AsRef<[u8]> + Send + 'static>(
+        &self,
+        upload: DocumentUpload<B>,
+        scope: JobScope,
+    ) -> Result<IndexJob, DocumentLibraryError> {
+        let DocumentUpload { collection, name, bytes, may_replace } = upload;
+        let name = upload::safe_name(&name)?;
+        let (length, limit) =
+            (bytes.as_ref().len() as u64, self.inner.memory.index_options().limits.file_bytes);
+        if length > limit {
+            return Err(DocumentLibraryError::TooLarge { bytes: length, limit });
+        }
+        let same_name = if may_replace { SameName::Replace } else { SameName::Refuse };
+        let uploads = self.inner.options.uploads.clone();
+        let path = upload::directory_of(&uploads, &collection).join(&name);
+        // Before the file is stored: one without a job would be in no list.
+        let job = self.add_job(JobKind::Upload, collection, path)?;
+        let library = self.clone();
+        self.to_its_end(async move {
+            let into = job.collection.clone();
+            let write = move || upload::store(&uploads, &into, &name, bytes.as_ref(), same_name);
+            let stored = match blocking(write).await {
+                Ok(stored) => stored,
+                Err(error) => Err(error.into()),
+            };
+            if let Err(error) = stored {
+                library.inner.withdraw(&job);
+                return Err(error);
+            }
+            library.spawn(job.clone(), None, scope);
+            Ok(job)
+        })
+        .await
+    }
+
+    /// The jobs of the collections, newest first.
+    pub fn jobs(&self, collections: &CollectionSet) -> Vec<IndexJob> {
+        self.inner.jobs.lock().of(collections)
+    }
+
+    /// Removes a document from the collections, and stops the jobs that add it. A file that was uploaded to one of them is deleted, other
+    /// files stay.
+    pub async fn forget(
+        &self,
+        path: &str,
+        from: CollectionSet,
+    ) -> Result<RemovedSources, DocumentLibraryError> {
+        let (library, path) = (self.clone(), path.to_owned());
+        self.to_its_end(async move { library.forget_now(path, from).await }).await
+    }
+
+    async fn forget_now(
+        &self,
+        path: String,
+        from: CollectionSet,
+    ) -> Result<RemovedSources, DocumentLibraryError> {
+        // One form of the path for all that follows.
+        let path = blocking(move || known_as(&path)).await??;
+        if let Some(folder) = self.watched_folder_of(&path, &from).await? {
+            return Err(DocumentLibraryError::Watched { folder: folder.path.into() });
+        }
+        let is_meant = |job: &IndexJob| job.path.starts_with(&path) && has(&from, job.collection.as_str());
+        let stopped = self.inner.jobs.lock().cancel(is_meant);
+        ends_of(stopped).await;
+        let memory = &self.inner.memory;
+        let mut forgotten = RemovedSources::default();
+        let places = match from.names() {
+            None => vec![None],
+            Some(names) => names.iter().cloned().map(Some).collect(),
+        };
+        for place in places {
+            match memory.forget(&path, place).await {
+                Ok(gone) => {
+                    forgotten.sources += gone.sources;
+                    forgotten.chunks += gone.chunks;
+                }
+                Err(MemoryError::Empty) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let known = path.clone();
+        let left = memory.read(move |store| store.paths_below(&known, &CollectionSet::All, 1)).await?;
+        if left.is_none_or(|left| left.is_empty()) {
+            let (uploads, path, from) =
+                (self.inner.options.uploads.clone(), PathBuf::from(path), from.clone());
+            blocking(move || upload::delete(&uploads, &path, &from)).await??;
+        }
+        match from.names() {
+            None => self.inner.announce(&CollectionName::default()),
+            Some(names) => names.iter().for_each(|name| self.inner.announce(name)),
+        }
+        Ok(forgotten)
+    }
+
+    /// Removes a collection: its jobs, its documents, its folders, and its uploaded files. Other files stay.
+    pub async fn forget_collection(
+        &self,
+        name: CollectionName,
+    ) -> Result<RemovedSources, DocumentLibraryError> {
+        let library = self.clone();
+        self.to_its_end(async move {
+            let inner = &library.inner;
+            let stopped = inner.jobs.lock().cancel(|job| job.collection == name);
+            ends_of(stopped).await;
+            let forgotten = inner.memory.forget_collection(name.clone()).await?;
+            let (uploads, gone) = (inner.options.uploads.clone(), name.clone());
+            blocking(move || upload::delete_collection(&uploads, &gone)).await??;
+            inner.announce(&name);
+            Ok(forgotten)
+        })
+        .await
+    }
+
+    /// Stops the jobs, and waits for their ends. What was indexed stays.
+    pub async fn close(&self) {
+        self.inner.stop.cancel();
+        self.inner.tracker.close();
+        self.inner.tracker.wait().await;
+    }
+
+    fn add_job(
+        &self,
+        kind: JobKind,
+        collection: CollectionName,
+        path: PathBuf,
+    ) -> Result<IndexJob, TooManyJobs> {
+        let job = self.inner.jobs.lock().add(kind, collection, path, SystemTime::now())?;
+        self.inner.announce(&job.collection);
+        Ok(job)
+    }
+
+    /// Runs a change of several steps to its end, also if the caller leaves.
+    async fn to_its_end<T: Send + 'static>(
+        &self,
+        change: impl Future<Output = Result<T, DocumentLibraryError>> + Send + 'static,
+    ) -> Result<T, DocumentLibraryError> {
+        match self.inner.tracker.spawn(change).await {
+            Ok(done) => done,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime is shutting down.
+                Err(_) => Err(MemoryError::Stopped.into()),
+            },
+        }
+    }
+
+    fn spawn(&self, job: IndexJob, folder: Option<DocumentFolder>, scope: JobScope) {
+        let inner = Arc::clone(&self.inner);
+        let work: JobFuture = Box::pin(async move { inner.run(job, folder).await });
+        self.inner.tracker.spawn(scope(work));
+    }
+}
+
+impl Inner {
+    /// Runs a job to its end.
+    async fn run(self: Arc<Self>, job: IndexJob, folder: Option<DocumentFolder>) {
+        let fault = {
+            let work = Box::pin(self.indexed(&job, folder.as_ref().map(|folder| folder.id)));
+            match &folder {
+                Some(folder) => self.holding(folder, work).await,
+                None => work.await,
+            }
+        };
+        let is_news = self.jobs.lock().finish(job.id, fault, SystemTime::now());
+        if is_news {
+            self.announce(&job.collection);
+        }
+    }
+
+    /// Ends a job whose file or folder could not be saved. The caller gets the reason, so the job is not listed.
+    fn withdraw(&self, job: &IndexJob) {
+        {
+            let mut jobs = self.jobs.lock();
+            jobs.cancel(|one| one.id == job.id);
+            jobs.finish(job.id, None, SystemTime::now());
+        }
+        self.announce(&job.collection);
+    }
+
+    /// Indexes when it is the turn of the job. Returns what went wrong.
+    async fn indexed(self: &Arc<Self>, job: &IndexJob, folder: Option<i64>) -> Option<String> {
+        let stop = self.jobs.lock().stop_of(job.id).child_token();
+        let turn = tokio::select! {
+            biased;
+            () = stop.cancelled() => None,
+            turn = self.turn.acquire() => turn.ok(),
+        };
+        if turn.is_none() {
+            return Some(MemoryError::Stopped.to_string());
+        }
+        // It may have been removed between the look for due folders and the start of this job.
+        if let Some(id) = folder {
+            match self.memory.read(|store| store.folders()).await {
+                Ok(Some(folders)) if folders.iter().any(|folder| folder.id == id) => {}
+                Ok(_) => {
+                    self.jobs.lock().cancel(|one| one.id == job.id);
+                    return Some(DocumentLibraryError::NoFolder.to_string());
+                }
+                Err(error) => return Some(error.to_string()),
+            }
+        }
+        self.jobs.lock().change(job.id, |job| job.state = JobState::Running);
+        // The start of a look at a watched folder is no news.
+        if job.kind != JobKind::Watch {
+            self.announce(&job.collection);
+        }
+        let _dropped = stop.clone().drop_guard();
+        let listener = self.progress_listener(job);
+        if job.kind == JobKind::Folder {
+            let (path, listener, stop) = (job.path.clone(), Arc::clone(&listener), stop.clone());
+            self.tracker.spawn_blocking(move || count(&path, &*listener, &stop));
+        }
+        let request = IndexRequest {
+            backend: self.memory.backend(),
+            collection: job.collection.clone(),
+            listener,
+            stop,
+        };
+        let failed = match self.memory.index_with(&job.path, request).await {
+            Ok(_) => return None,
+            Err(MemoryError::Stopped) => return Some(MemoryError::Stopped.to_string()),
+            Err(error) => error,
+        };
+        tracing::warn!(path = %job.path.display(), error = %failed, "cannot index");
+        Some(failed.to_string())
+    }
+
+    /// Takes progress into a job, and announces it now and then.
+    fn progress_listener(self: &Arc<Self>, job: &IndexJob) -> ProgressListener {
+        let (inner, id, collection) = (Arc::clone(self), job.id, job.collection.clone());
+        let announced = Mutex::new(Instant::now());
+        Arc::new(move |progress: IndexProgress<'_>| {
+            let mut has_found = false;
+            inner.jobs.lock().change(id, |job| {
+                job.advance(&progress);
+                has_found = job.kind != JobKind::Watch || job.indexed > 0;
+            });
+            let mut announced = announced.lock();
+            if has_found && announced.elapsed() >= NEWS_INTERVAL {
+                *announced = Instant::now();
+                inner.announce(&collection);
+            }
+        })
+    }
+
+    fn announce(&self, collection: &CollectionName) {
+        if let Some(listener) = self.listener.get() {
+            listener(collection);
+        }
+    }
+}
+
+/// Waits until cancelled jobs have ended, so that they add nothing afterwards.
+async fn ends_of(jobs: Vec<CancellationToken>) {
+    for ended in jobs {
+        ended.cancelled().await;
+    }
+}
+
+/// Whether a set has a collection of this name.
+fn has(collections: &CollectionSet, name: &str) -> bool {
+    collections.names().is_none_or(|names| names.iter().any(|one| one.as_str() == name))
+}
+
+#[cfg(test)]
+#[path = "library_tests.rs"]
+mod tests;

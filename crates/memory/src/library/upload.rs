@@ -1,0 +1,240 @@
+//! Stores uploaded files: a safe name, a place of its own for each collection, and limits.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use hob_core::{CollectionName, CollectionSet};
+use tempfile::NamedTempFile;
+
+use super::error::DocumentLibraryError;
+
+/// Bytes of a stored name.
+const MAX_NAME: usize = 200;
+
+/// Bytes of the part after the last dot that is kept if a name is cut.
+const MAX_EXTENSION: usize = 20;
+
+/// Uploaded files of a collection, and their bytes.
+const MAX_FILES: usize = 10_000;
+const MAX_BYTES: u64 = 16 << 30;
+
+/// Whether a file of the same name is replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SameName {
+    Replace,
+    Refuse,
+}
+
+/// The last part of a name, without characters that mean something in paths or terminals. It does not begin with a dot, because hidden
+/// files are not indexed.
+pub(super) fn safe_name(given: &str) -> Result<String, DocumentLibraryError> {
+    let last = given.rsplit(['/', '\\']).next().unwrap_or_default();
+    let is_unsafe = |letter: char| {
+        letter.is_control()
+            || is_bidirectional_control(letter)
+            || matches!(letter, '<' | '>' | ':' | '"' | '|' | '?' | '*')
+    };
+    let plain: String = last.chars().map(|letter| if is_unsafe(letter) { '_' } else { letter }).collect();
+    // Together, because a dot may be behind a space.
+    let trimmed = plain.trim_matches(|letter: char| letter == '.' || letter.is_whitespace());
+    if trimmed.is_empty() {
+        return Err(DocumentLibraryError::Name(
+            "the name of the file is empty; send one such as notes.md".to_owned(),
+        ));
+    }
+    let name = shortened(trimmed);
+    if hob_core::is_secret(Path::new(&name)) || hob_core::is_secret(Path::new(last)) {
+        let reason =
+            "a file with the name of a key or password file is not stored; rename it if it is a document";
+        return Err(DocumentLibraryError::Name(reason.to_owned()));
+    }
+    Ok(name)
+}
+
+/// Whether a character changes the direction of the text after it, so that a name looks like another one.
+fn is_bidirectional_control(letter: char) -> bool {
+    matches!(letter, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The directory of a collection. An upper-case letter is written as `+` and its lower-case form, because some file systems do not
+/// distinguish the case. No name of a collection has a `+`.
+pub(super) fn directory_of(uploads: &Path, collection: &CollectionName) -> PathBuf {
+    let mut name = String::new();
+    for letter in collection.as_str().chars() {
+        if letter.is_ascii_uppercase() {
+            name.push('+');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    uploads.join(name)
+}
+
+/// At most `MAX_NAME` bytes, with the extension, which decides how a file is read.
+fn shortened(name: &str) -> String {
+    if name.len() <= MAX_NAME {
+        return name.to_owned();
+    }
+    let (stem, extension) = match name.rsplit_once('.') {
+        Some((stem, extension)) if extension.len() <= MAX_EXTENSION => (stem, format!(".{extension}")),
+        _ => (name, String::new()),
+    };
+    let stem = &stem[..stem.floor_char_boundary(MAX_NAME - extension.len())];
+    format!("{}{extension}", stem.trim_end_matches(['.', ' ']))
+}
+
+/// Writes a file, whole or not at all. Blocks.
+pub(super) fn store(
+    uploads: &Path,
+    collection: &CollectionName,
+    name: &str,
+    bytes: &[u8],
+    same_name: SameName,
+) -> Result<PathBuf, DocumentLibraryError> {
+    let directory = directory_of(uploads, collection);
+    let failed = |source: io::Error| DocumentLibraryError::Write { path: directory.clone(), source };
+    fs::create_dir_all(&directory).map_err(failed)?;
+    let path = directory.join(name);
+    if same_name == SameName::Refuse && path.exists() {
+        return Err(DocumentLibraryError::Exists { name: name.to_owned() });
+    }
+    let (mut files, mut total) = (0, bytes.len() as u64);
+    for entry in fs::read_dir(&directory).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if entry.file_name() != name {
+            files += 1;
+            total = total.saturating_add(entry.metadata().map_or(0, |metadata| metadata.len()));
+        }
+    }
+    if files >= MAX_FILES || total > MAX_BYTES {
+        return Err(DocumentLibraryError::Full { collection: collection.clone() });
+    }
+    // Hidden until it is whole, and readable by its owner only.
+    let mut file = NamedTempFile::new_in(&directory).map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    match same_name {
+        SameName::Replace => file.persist(&path),
+        SameName::Refuse => file.persist_noclobber(&path),
+    }
+    .map_err(|error| match error.error.kind() {
+        io::ErrorKind::AlreadyExists => DocumentLibraryError::Exists { name: name.to_owned() },
+        _ => failed(error.error),
+    })?;
+    Ok(path)
+}
+
+/// Deletes a file that was uploaded to one of the collections; other files stay. Blocks.
+pub(super) fn delete(
+    uploads: &Path,
+    path: &Path,
+    collections: &CollectionSet,
+) -> Result<(), DocumentLibraryError> {
+    let failed = |source: io::Error| DocumentLibraryError::Write { path: path.to_owned(), source };
+    let (Ok(uploads), Ok(resolved)) = (uploads.canonicalize(), path.canonicalize()) else { return Ok(()) };
+    let is_theirs = match collections.names() {
+        None => resolved.starts_with(&uploads),
+        Some(names) => {
+            names.iter().any(|name| resolved.parent() == Some(directory_of(&uploads, name).as_path()))
+        }
+    };
+    if !is_theirs || !resolved.is_file() {
+        return Ok(());
+    }
+    fs::remove_file(&resolved).map_err(failed)
+}
+
+/// Deletes the uploaded files of a collection. Blocks.
+pub(super) fn delete_collection(
+    uploads: &Path,
+    collection: &CollectionName,
+) -> Result<(), DocumentLibraryError> {
+    let directory = directory_of(uploads, collection);
+    match fs::remove_dir_all(&directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(DocumentLibraryError::Write { path: directory, source: error })
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_leave_its_directory() {
+        for (given, safe) in [
+            ("notes.md", "notes.md"),
+            ("../../etc/passwd", "passwd"),
+            ("C:\\Users\\ana\\report.docx", "report.docx"),
+            (".hidden.md", "hidden.md"),
+            (". .notes.md", "notes.md"),
+            (".\u{a0}. notes.md. .", "notes.md"),
+            ("gpj\u{202e}fdp.exe", "gpj_fdp.exe"),
+            ("a\u{200f}b\u{2066}c.md", "a_b_c.md"),
+            ("a\nb\u{1b}[31m.txt", "a_b_[31m.txt"),
+            ("who? what: a \"test\".md", "who_ what_ a _test_.md"),
+            ("Grüße 👋.md", "Grüße 👋.md"),
+            ("  spaced .md  ", "spaced .md"),
+        ] {
+            assert_eq!(safe_name(given).unwrap(), safe);
+        }
+        for wrong in ["", "/", "..", " . ", "a/..", "notes/"] {
+            assert!(matches!(safe_name(wrong), Err(DocumentLibraryError::Name(_))), "{wrong}");
+        }
+        for secret in [".env", "server.pem", "id_rsa", "dir/.netrc"] {
+            assert!(matches!(safe_name(secret), Err(DocumentLibraryError::Name(_))), "{secret}");
+        }
+    }
+
+    #[test]
+    fn a_long_name_keeps_its_extension() {
+        let name = safe_name(&format!("{}.pdf", "ü".repeat(300))).unwrap();
+        assert!(name.len() <= MAX_NAME && name.ends_with("ü.pdf"), "{name}");
+        assert!(safe_name(&"a".repeat(999)).unwrap().len() == MAX_NAME);
+    }
+
+    #[test]
+    fn a_file_is_replaced_only_if_that_is_allowed() {
+        let root = tempfile::tempdir().unwrap();
+        let team = CollectionName::parse("team").unwrap();
+        let write = |text: &str, same_name| store(root.path(), &team, "a.md", text.as_bytes(), same_name);
+        let path = write("one", SameName::Refuse).unwrap();
+        assert_eq!(path, root.path().join("team/a.md"));
+        assert!(matches!(write("two", SameName::Refuse), Err(DocumentLibraryError::Exists { .. })));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+        write("two", SameName::Replace).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        assert_eq!(fs::read_dir(root.path().join("team")).unwrap().count(), 1, "nothing else is left");
+    }
+
+    #[test]
+    fn collections_that_differ_in_case_have_different_directories() {
+        for (collection, directory) in
+            [("team", "team"), ("Team", "+team"), ("TEAM-2.x_Y", "+t+e+a+m-2.x_+y"), ("0", "0")]
+        {
+            let name = CollectionName::parse(collection).unwrap();
+            assert_eq!(directory_of(Path::new("documents"), &name), Path::new("documents").join(directory));
+        }
+    }
+
+    #[test]
+    fn only_uploaded_files_are_deleted() {
+        let root = tempfile::tempdir().unwrap();
+        let uploads = root.path().join("documents");
+        let path = store(&uploads, &CollectionName::default(), "a.md", b"text", SameName::Refuse).unwrap();
+        let other = root.path().join("other.md");
+        fs::write(&other, "text").unwrap();
+        for kept in [&other, &uploads, &uploads.join("default/../../other.md")] {
+            delete(&uploads, kept, &CollectionSet::All).unwrap();
+        }
+        delete(&uploads, &path, &CollectionSet::of(CollectionName::parse("team").unwrap())).unwrap();
+        assert!(other.exists() && path.exists());
+        delete(&uploads, &path, &CollectionSet::of(CollectionName::default())).unwrap();
+        assert!(!path.exists());
+        delete_collection(&uploads, &CollectionName::default()).unwrap();
+        delete_collection(&uploads, &CollectionName::default()).unwrap();
+        assert!(!uploads.join("default").exists());
+    }
+}

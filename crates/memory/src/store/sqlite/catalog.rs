@@ -1,0 +1,297 @@
+//! Documents, skipped files and folders in SQLite.
+
+use std::time::SystemTime;
+
+use hob_core::time::Moment;
+use hob_core::{CollectionName, CollectionSet};
+use hob_db::{DatabaseError, Durability};
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::memory_file::{Scope, SqliteMemoryStore};
+use crate::store::catalog::{
+    CatalogPage, CollectionSummary, DocumentCatalog, DocumentFolder, FolderCheck, NewFolder, SkippedFile,
+    StoredDocument, folded,
+};
+use crate::store::columns::range_below;
+use crate::store::marks::storable;
+use crate::types::IndexWarning;
+
+const FOLDER: &str = "id, path, collection, watched, added, checked, fault, due";
+
+/// The names of the scope `?1`; all if it is NULL.
+const NAMED: &str = "(?1 IS NULL OR {name} IN (SELECT value FROM json_each(?1)))";
+
+impl DocumentCatalog for SqliteMemoryStore {
+    fn documents(
+        &self,
+        collections: &CollectionSet,
+        page: &CatalogPage,
+    ) -> Result<Vec<StoredDocument>, DatabaseError> {
+        let scope = Scope::of(collections);
+        let (exact, first, end) = below(page.below.as_deref());
+        let sql = format!(
+            "SELECT path, title, chunks, size, indexed, ( \
+                 SELECT json_group_array(name) FROM ( \
+                     SELECT name FROM memory_collection WHERE source = memory_source.id AND {} ORDER BY name)) \
+             FROM memory_source \
+             WHERE chunks > 0 AND path > ?2 AND (?3 = '' OR instr(lower(path), ?3) > 0 OR instr(lower(title), ?3) > 0) \
+                 AND (?4 IS NULL OR path = ?4 OR (path >= ?5 AND path < ?6)) AND {} \
+             ORDER BY path LIMIT ?7",
+            NAMED.replace("{name}", "name"),
+            scope.condition("id", "?1"),
+        );
+        self.database.read(|connection| {
+            let mut statement = connection.prepare_cached(&sql)?;
+            let values =
+                params![scope.0, page.after.path, folded(&page.text), exact, first, end, limit(page)];
+            let rows = statement.query_map(values, |row| {
+                let names: String = row.get(5)?;
+                Ok(StoredDocument {
+                    path: row.get(0)?,
+                    title: row.get(1)?,
+                    // SQLite made the list, so it can be read.
+                    collections: serde_json::from_str(&names).unwrap_or_default(),
+                    chunks: row.get::<_, i64>(2)?.unsigned_abs(),
+                    size: row.get::<_, i64>(3)?.unsigned_abs(),
+                    indexed: moment(row.get(4)?),
+                })
+            })?;
+            rows.collect()
+        })
+    }
+
+    fn skipped(
+        &self,
+        collections: &CollectionSet,
+        page: &CatalogPage,
+    ) -> Result<Vec<SkippedFile>, DatabaseError> {
+        let scope = Scope::of(collections);
+        let (exact, first, end) = below(page.below.as_deref());
+        let sql = format!(
+            "SELECT path, collection, reason, seen FROM memory_skipped \
+             WHERE (path, collection) > (?2, ?3) AND (?4 = '' OR instr(lower(path), ?4) > 0) \
+                 AND (?5 IS NULL OR path = ?5 OR (path >= ?6 AND path < ?7)) AND {} \
+             ORDER BY path, collection LIMIT ?8",
+            NAMED.replace("{name}", "collection"),
+        );
+        self.database.read(|connection| {
+            let mut statement = connection.prepare_cached(&sql)?;
+            let values = params![
+                scope.0,
+                page.after.path,
+                page.after.collection,
+                folded(&page.text),
+                exact,
+                first,
+                end,
+                limit(page)
+            ];
+            let rows = statement.query_map(values, |row| {
+                Ok(SkippedFile {
+                    path: row.get(0)?,
+                    collection: row.get(1)?,
+                    reason: row.get(2)?,
+                    seen: moment(row.get(3)?),
+                })
+            })?;
+            rows.collect()
+        })
+    }
+
+    fn collections(&self, collections: &CollectionSet) -> Result<Vec<CollectionSummary>, DatabaseError> {
+        let scope = Scope::of(collections);
+        let sql = format!(
+            "WITH names (name) AS ( \
+                 SELECT name FROM memory_collection UNION SELECT collection FROM memory_skipped \
+                 UNION SELECT collection FROM memory_folder), \
+             held AS ( \
+                 SELECT name, count(*) AS documents, sum(chunks) AS chunks, sum(size) AS size, max(indexed) AS indexed \
+                 FROM memory_collection JOIN memory_source ON memory_source.id = source WHERE chunks > 0 GROUP BY name) \
+             SELECT names.name, coalesce(documents, 0), coalesce(chunks, 0), coalesce(size, 0), indexed, \
+                 (SELECT count(*) FROM memory_skipped WHERE collection = names.name) \
+             FROM names LEFT JOIN held ON held.name = names.name WHERE {} ORDER BY names.name",
+            NAMED.replace("{name}", "names.name"),
+        );
+        self.database.read(|connection| {
+            let mut statement = connection.prepare_cached(&sql)?;
+            let rows = statement.query_map([&scope.0], |row| {
+                let number = |index| row.get::<_, i64>(index).map(i64::unsigned_abs);
+                Ok(CollectionSummary {
+                    name: row.get(0)?,
+                    documents: number(1)?,
+                    chunks: number(2)?,
+                    size: number(3)?,
+                    indexed: row.get::<_, Option<i64>>(4)?.map(moment),
+                    skipped: number(5)?,
+                })
+            })?;
+            rows.collect()
+        })
+    }
+
+    fn replace_skipped(
+        &self,
+        collection: &CollectionName,
+        path: &str,
+        skipped: &[IndexWarning],
+        now: SystemTime,
+    ) -> Result<(), DatabaseError> {
+        let (exact, first, end) = range_below(path);
+        let seen = Moment::of(now).microseconds();
+        self.write(Durability::ProcessEnd, |transaction| {
+            transaction
+                .prepare_cached(
+                    "DELETE FROM memory_skipped \
+                     WHERE collection = ?1 AND (path = ?2 OR (path >= ?3 AND path < ?4))",
+                )?
+                .execute(params![collection.as_str(), exact, first, end])?;
+            let mut insert = transaction.prepare_cached(
+                "INSERT INTO memory_skipped (collection, path, reason, seen) VALUES (?1, ?2, ?3, ?4) \
+                 ON CONFLICT DO UPDATE SET reason = excluded.reason, seen = excluded.seen",
+            )?;
+            for IndexWarning { path, reason } in skipped {
+                let path = path.to_string_lossy();
+                insert.execute(params![collection.as_str(), storable(&path), storable(reason), seen])?;
+            }
+            Ok(())
+        })
+    }
+
+    fn remove_skipped(&self, collections: &CollectionSet, path: Option<&str>) -> Result<(), DatabaseError> {
+        let scope = Scope::of(collections);
+        let (exact, first, end) = below(path);
+        let sql = format!(
+            "DELETE FROM memory_skipped WHERE (?2 IS NULL OR path = ?2 OR (path >= ?3 AND path < ?4)) AND {}",
+            NAMED.replace("{name}", "collection"),
+        );
+        self.write(Durability::ProcessEnd, |transaction| {
+            transaction.prepare_cached(&sql)?.execute(params![scope.0, exact, first, end])?;
+            Ok(())
+        })
+    }
+
+    fn paths_in(&self, collection: &CollectionName, count: usize) -> Result<Vec<String>, DatabaseError> {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.database.read(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT path FROM memory_collection JOIN memory_source ON memory_source.id = source \
+                 WHERE name = ?1 LIMIT ?2",
+            )?;
+            let rows = statement.query_map(params![collection.as_str(), count], |row| row.get(0))?;
+            rows.collect()
+        })
+    }
+
+    fn folders(&self) -> Result<Vec<DocumentFolder>, DatabaseError> {
+        self.database.read(|connection| {
+            let mut statement = connection
+                .prepare_cached(&format!("SELECT {FOLDER} FROM memory_folder ORDER BY path, collection"))?;
+            let rows = statement.query_map([], folder)?;
+            rows.collect()
+        })
+    }
+
+    fn save_folder(&self, new: &NewFolder, now: SystemTime) -> Result<DocumentFolder, DatabaseError> {
+        let now = Moment::of(now).microseconds();
+        self.write(Durability::PowerCut, |transaction| {
+            transaction.query_row(
+                &format!(
+                    "INSERT INTO memory_folder (path, collection, watched, added, due) VALUES (?1, ?2, ?3, ?4, ?4) \
+                     ON CONFLICT (path, collection) DO UPDATE SET watched = excluded.watched, due = excluded.due \
+                     RETURNING {FOLDER}"
+                ),
+                params![new.path, new.collection.as_str(), new.watched, now],
+                folder,
+            )
+        })
+    }
+
+    fn set_watched(
+        &self,
+        id: i64,
+        watched: bool,
+        now: SystemTime,
+    ) -> Result<Option<DocumentFolder>, DatabaseError> {
+        let now = Moment::of(now).microseconds();
+        self.write(Durability::PowerCut, |transaction| {
+            transaction
+                .query_row(
+                    &format!(
+                        "UPDATE memory_folder SET watched = ?2, due = ?3 WHERE id = ?1 RETURNING {FOLDER}"
+                    ),
+                    params![id, watched, now],
+                    folder,
+                )
+                .optional()
+        })
+    }
+
+    fn remove_folder(&self, id: i64) -> Result<Option<DocumentFolder>, DatabaseError> {
+        self.write(Durability::PowerCut, |transaction| {
+            let sql = format!("DELETE FROM memory_folder WHERE id = ?1 RETURNING {FOLDER}");
+            transaction.query_row(&sql, [id], folder).optional()
+        })
+    }
+
+    fn remove_folders(&self, collection: &CollectionName) -> Result<(), DatabaseError> {
+        self.write(Durability::PowerCut, |transaction| {
+            let sql = "DELETE FROM memory_folder WHERE collection = ?1";
+            transaction.execute(sql, [collection.as_str()]).map(|_| ())
+        })
+    }
+
+    fn claim_folder(&self, id: i64, now: SystemTime, until: SystemTime) -> Result<bool, DatabaseError> {
+        let (now, until) = (Moment::of(now).microseconds(), Moment::of(until).microseconds());
+        self.write(Durability::ProcessEnd, |transaction| {
+            let sql = "UPDATE memory_folder SET due = ?3 WHERE id = ?1 AND watched AND due <= ?2";
+            Ok(transaction.execute(sql, [id, now, until])? > 0)
+        })
+    }
+
+    fn hold_folder(&self, id: i64, until: SystemTime) -> Result<(), DatabaseError> {
+        let until = Moment::of(until).microseconds();
+        self.write(Durability::ProcessEnd, |transaction| {
+            transaction.execute("UPDATE memory_folder SET due = ?2 WHERE id = ?1", [id, until]).map(|_| ())
+        })
+    }
+
+    fn finish_folder(&self, id: i64, check: &FolderCheck) -> Result<(), DatabaseError> {
+        let (at, next) = (Moment::of(check.at).microseconds(), Moment::of(check.next).microseconds());
+        self.write(Durability::ProcessEnd, |transaction| {
+            let sql = "UPDATE memory_folder SET checked = ?2, fault = ?3, due = ?4 WHERE id = ?1";
+            transaction.execute(sql, params![id, at, check.fault, next]).map(|_| ())
+        })
+    }
+}
+
+fn folder(row: &Row<'_>) -> rusqlite::Result<DocumentFolder> {
+    Ok(DocumentFolder {
+        id: row.get(0)?,
+        path: row.get(1)?,
+        collection: row.get(2)?,
+        watched: row.get(3)?,
+        added: moment(row.get(4)?),
+        checked: row.get::<_, Option<i64>>(5)?.map(moment),
+        fault: row.get(6)?,
+        due: moment(row.get(7)?),
+    })
+}
+
+fn moment(microseconds: i64) -> Moment {
+    Moment::from_microseconds(microseconds)
+}
+
+fn limit(page: &CatalogPage) -> i64 {
+    i64::try_from(page.limit).unwrap_or(i64::MAX)
+}
+
+/// A path and the range below it; nothing without one.
+fn below(path: Option<&str>) -> (Option<&str>, String, String) {
+    match path {
+        Some(path) => {
+            let (exact, first, end) = range_below(path);
+            (Some(exact), first, end)
+        }
+        None => (None, String::new(), String::new()),
+    }
+}

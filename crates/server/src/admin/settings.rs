@@ -1,0 +1,161 @@
+//! `/v1/settings`: the configuration, for the owner. A change is validated as a whole, written into the file, and reloaded. Which keys may
+//! be changed is up to `hob-config`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::Extensions;
+use hob_config::{Setting, SettingSection, SettingSource, SettingsError};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::audit;
+use crate::error::ApiError;
+use crate::json::read;
+use crate::limits::body::read_json;
+use crate::pages::changes::{Audience, Topic};
+use crate::reload::RELOADED_KEYS;
+use crate::request_context::RequestContext;
+use crate::server_settings::ServerSettings;
+use crate::state::ServerState;
+
+const PATH: &str = "/v1/settings";
+
+#[derive(Serialize)]
+pub(crate) struct SettingList {
+    object: &'static str,
+    /// The file, as a person would write its path.
+    file: String,
+    data: Vec<ShownSection>,
+}
+
+#[derive(Serialize)]
+struct ShownSection {
+    section: String,
+    description: &'static str,
+    settings: Vec<ShownSetting>,
+}
+
+#[derive(Serialize)]
+struct ShownSetting {
+    key: String,
+    description: &'static str,
+    expected: &'static str,
+    choices: &'static [&'static str],
+    default: Value,
+    /// Null for a secret.
+    value: Option<Value>,
+    secret: bool,
+    set: bool,
+    source: &'static str,
+    /// The variable of the environment, if the value comes from there.
+    variable: Option<&'static str>,
+    changeable: bool,
+    needs_restart: bool,
+}
+
+impl From<Setting> for ShownSetting {
+    fn from(setting: Setting) -> Self {
+        let (source, variable) = match setting.source {
+            SettingSource::Default => ("default", None),
+            SettingSource::File => ("file", None),
+            SettingSource::Environment(variable) => ("environment", Some(variable)),
+        };
+        ShownSetting {
+            needs_restart: !is_reloaded(&setting.key),
+            key: setting.key,
+            description: setting.about,
+            expected: setting.expected,
+            choices: setting.choices,
+            default: setting.default,
+            secret: setting.value.is_none(),
+            value: setting.value,
+            set: setting.is_set,
+            source,
+            changeable: setting.is_changeable && variable.is_none(),
+            variable,
+        }
+    }
+}
+
+impl From<SettingSection> for ShownSection {
+    fn from(section: SettingSection) -> Self {
+        let settings = section.settings.into_iter().map(ShownSetting::from).collect();
+        ShownSection { section: section.name, description: section.about, settings }
+    }
+}
+
+#[derive(Deserialize)]
+struct ChangeBody {
+    /// New values by key. Null removes a value, so that the default applies.
+    settings: BTreeMap<String, Option<Value>>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct ChangeReport {
+    changed: Vec<String>,
+    /// In effect now.
+    applied: Vec<String>,
+    /// In effect after a restart.
+    after_restart: Vec<String>,
+}
+
+pub(crate) async fn list(
+    State(state): State<Arc<ServerState>>,
+    extensions: Extensions,
+) -> Result<Json<SettingList>, ApiError> {
+    let settings = settings_for_owner(&state, &extensions)?;
+    let read = move || {
+        let file = settings.file.lock();
+        Ok::<_, SettingsError>((file.shown_path()?, file.list()?))
+    };
+    let (file, sections) = off_thread(read).await?;
+    Ok(Json(SettingList {
+        object: "list",
+        file,
+        data: sections.into_iter().map(ShownSection::from).collect(),
+    }))
+}
+
+pub(crate) async fn change(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Json<ChangeReport>, ApiError> {
+    let settings = settings_for_owner(&state, request.extensions())?;
+    let actor = RequestContext::actor(request.extensions());
+    let body = read_json(request, &state.body_reader).await?;
+    let ChangeBody { settings: wanted } = read(&body)?;
+    let file = Arc::clone(&settings);
+    let changed = off_thread(move || file.file.lock().change(&wanted)).await?.keys;
+    if !changed.is_empty() {
+        // The names only: the log keeps no values of settings.
+        audit::note(&state, actor, "settings.change", changed.join(", ")).await;
+        state.changes.publish(Topic::Settings, &Audience::Owner);
+        settings.changed.notify_one();
+    }
+    let (applied, after_restart) = changed.iter().cloned().partition(|key| is_reloaded(key));
+    Ok(Json(ChangeReport { changed, applied, after_restart }))
+}
+
+fn is_reloaded(key: &str) -> bool {
+    RELOADED_KEYS.contains(&key)
+}
+
+fn settings_for_owner(state: &ServerState, extensions: &Extensions) -> Result<Arc<ServerSettings>, ApiError> {
+    if !RequestContext::is_owner(extensions) {
+        return Err(ApiError::owner_only(PATH));
+    }
+    state.settings.clone().ok_or_else(ApiError::no_settings)
+}
+
+/// Files may be slow to read, and this thread serves requests.
+async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, SettingsError> + Send + 'static,
+) -> Result<T, ApiError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => Ok(done?),
+        Err(_) => Err(ApiError::settings_failed("the settings cannot be read or changed")),
+    }
+}

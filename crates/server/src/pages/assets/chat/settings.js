@@ -1,0 +1,65 @@
+// The settings of a conversation: model, agent, documents, system prompt, temperature and length. They are saved with it.
+
+// Shows the settings of the conversation in the form.
+function showSettings() {
+  const { model, agent, system, temperature, max_tokens, assistant } = chat.settings;
+  chooseModel(model ?? "default");
+  chooseIn($("agent"), agent ?? "");
+  $("documents-switch").hidden = !indexed;
+  $("documents").checked = usesDocuments(chat);
+  showAgentChoice();
+  // Another tab may change them while the user types.
+  const set = (id, value) => { if (document.activeElement !== $(id)) $(id).value = value ?? ""; };
+  set("system", system);
+  set("temperature", temperature);
+  set("max-tokens", max_tokens);
+  showAssistants(assistant);
+  $("settings-open").classList.toggle("changed", Boolean(system) || temperature !== null || max_tokens !== null);
+}
+
+function changeSettings(changes) {
+  Object.assign(chat.settings, changes);
+  if ("model" in changes || "agent" in changes) keepChoice(chat.settings);
+  showSettings();
+  patchChat(chat, { settings: chat.settings }).catch(({ message }) => hint(message));
+}
+
+// Agents need a model that can call tools, as far as the engine says.
+function showAgentChoice() {
+  $("agent").hidden = supports(chat.settings.model ?? "default", "tools") === false && !chat.settings.agent;
+}
+
+// A number within its bounds; null if the field is empty, undefined if it is wrong.
+function numberIn(id) {
+  const { value, min, max, validity } = $(id);
+  if (value.trim() === "" && !validity.badInput) return null;
+  const number = Number(value);
+  return value.trim() !== "" && number >= Number(min) && number <= Number(max) ? number : undefined;
+}
+
+function takeField(id, name) {
+  const number = numberIn(id);
+  const { min, max } = $(id);
+  $(id).setAttribute("aria-invalid", String(number === undefined));
+  put("settings-fault", number === undefined ? `Enter a number from ${min} to ${whole(Number(max))}, or leave the field empty.` : "");
+  if (number !== undefined) changeSettings({ [name]: name === "max_tokens" && number !== null ? Math.round(number) : number });
+}
+
+$("model").addEventListener("change", () => {
+  const model = $("model").value;
+  changeSettings({ model: model === "default" ? null : model });
+});
+$("agent").addEventListener("change", () => changeSettings({ agent: $("agent").value || null }));
+$("documents").addEventListener("change", () => changeSettings({ documents: $("documents").checked }));
+$("system").addEventListener("change", () => changeSettings({ system: $("system").value.trim() || null }));
+$("temperature").addEventListener("change", () => takeField("temperature", "temperature"));
+$("max-tokens").addEventListener("change", () => takeField("max-tokens", "max_tokens"));
+$("settings-open").addEventListener("click", () => {
+  showSettings();
+  $("settings").showModal();
+});
+$("settings-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  if ($("settings-fault").textContent === "") $("settings").close();
+});
+$("passage-close").addEventListener("click", () => $("passage").close());

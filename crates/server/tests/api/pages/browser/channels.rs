@@ -1,0 +1,165 @@
+//! The channels page in a browser.
+
+use std::sync::Arc;
+
+use hob_app::AskService;
+use hob_channels::whatsapp::{WhatsappInstaller, WhatsappLinking, WhatsappProgram};
+use hob_keys::KeyRole;
+use hob_server::ServerParts;
+use hob_testkit::ScriptedEngine;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::axe::assert_accessible;
+use super::chromium::{Browser, Device};
+use crate::admin::channel_details::MessageServer;
+use crate::admin::usage::TeamParts;
+use crate::fixtures::loopback_config;
+use crate::support::{TestServer, plain_parts};
+
+/// Text that looks like markup.
+const HOSTILE: &str = "<img src=x onerror=\"document.title='broken in'\"><b>bold</b>";
+
+async fn click(browser: &Browser, selector: &str) {
+    browser.run(&format!("document.querySelector({selector:?}).click()")).await;
+}
+
+async fn enter(browser: &Browser, field: &str, text: &str) {
+    browser.run(&format!("document.querySelector('#send-form [name={field}]').focus()")).await;
+    browser.press(text).await;
+}
+
+async fn assert_nothing_sticks_out(browser: &Browser, device: Device) {
+    let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth]").await;
+    assert_eq!(widths[0], widths[1], "nothing sticks out: {device:?}");
+}
+
+/// Reads the state, sends a test, and gets a message.
+async fn use_channels_on(device: Device) {
+    let server = MessageServer::start().await;
+    let browser = Browser::open(device).await;
+    browser.go(&server.http.url("/channels")).await;
+    browser.shows("channels", "connected").await;
+    browser.shows("messages", "when is dinner?").await;
+    browser.shows("connection", "connected").await;
+    let trusted = browser.text("trust-card").await;
+    for text in ["the agent simple", "telegram:ann", "may act", "slack:ben", "may be read"] {
+        assert!(trusted.contains(text), "{text}: {trusted}");
+    }
+    click(&browser, "#send-card summary").await;
+    browser.run("document.getElementById('send-form').requestSubmit()").await;
+    browser.shows("send-fault", "channel is empty").await;
+    assert_eq!(browser.run("return document.activeElement.name").await, json!("channel"));
+    enter(&browser, "conversation_id", "family").await;
+    enter(&browser, "channel", "telegram").await;
+    // The list of suggestions may be open, and would take the key.
+    browser.run("document.getElementById('send-form').requestSubmit()").await;
+    browser.shows("notice", "The message to telegram is sent.").await;
+    browser.shows("messages", "A test from Hob.").await;
+    assert_eq!(server.gateway.frames()[0]["content"], json!("A test from Hob."));
+
+    let message = json!({ "channel": "slack", "sender": "cleo", "content": HOSTILE, "message_id": "m1", "conversation_id": "c1" });
+    server.gateway.push(message.to_string());
+    browser.shows("messages", HOSTILE).await;
+    browser.shows("messages", "Hob to cleo").await;
+    assert_eq!(browser.run("return document.querySelectorAll('main img, main b').length").await, json!(0));
+    assert_eq!(browser.run("return document.title").await, json!("Hob: channels"));
+    assert_nothing_sticks_out(&browser, device).await;
+}
+
+#[tokio::test]
+async fn messages_are_read_and_a_test_is_sent_on_a_desktop() {
+    use_channels_on(Device::DESKTOP).await;
+}
+
+#[tokio::test]
+async fn messages_are_read_and_a_test_is_sent_on_a_phone() {
+    use_channels_on(Device::PHONE).await;
+}
+
+/// A server without channels whose bridge to WhatsApp shows a code until the file `scanned` is there.
+async fn linkable() -> (TestServer, TempDir) {
+    let node = std::env::var("HOB_TEST_NODE")
+        .expect("$HOB_TEST_NODE is not set: run this with './dev test', which finds node");
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("bridge.mjs");
+    let body = "import { existsSync } from 'node:fs';
+        const tell = (event) => process.stdout.write(JSON.stringify(event) + '\\n');
+        tell({ type: 'qr', data: '2@code' });
+        const waiting = setInterval(() => {
+          if (!existsSync(new URL('scanned', import.meta.url).pathname)) return;
+          clearInterval(waiting);
+          tell({ type: 'status', status: 'connected' });
+        }, 10);
+        process.stdin.on('data', () => process.exit(0)).on('end', () => process.exit(0));";
+    std::fs::write(&script, body).unwrap();
+    let installer = WhatsappInstaller::new(directory.path().join("installed"));
+    std::fs::create_dir(&installer.directory).unwrap();
+    // Its packages count as installed.
+    let lock_file = include_str!("../../../../../../bridges/whatsapp/package-lock.json");
+    std::fs::write(installer.directory.join(".complete"), lock_file).unwrap();
+    let auth_dir = directory.path().join("session");
+    let program = WhatsappProgram { node: node.into(), script, auth_dir };
+    let system = Arc::new(AskService::new(plain_parts(Arc::new(ScriptedEngine::saying(&["hi"])))));
+    let linking = Some(Arc::new(WhatsappLinking::new(program, installer)));
+    let parts = ServerParts { linking, ..ServerParts::from(system) };
+    (TestServer::start_parts(parts, loopback_config()).await, directory)
+}
+
+#[tokio::test]
+async fn without_channels_the_page_leads_to_a_linked_account() {
+    let (server, directory) = linkable().await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.url("/channels")).await;
+    browser.shows("empty", "link an account below").await;
+    assert_eq!(browser.text("trust-card").await, "");
+    click(&browser, "#link-start").await;
+    browser.shows("link-text", "scan this code").await;
+    let drawn = "const path = document.querySelector('#link-code path'); return path.getBBox().width > 20";
+    assert_eq!(browser.run(drawn).await, json!(true));
+    for device in [Device::DESKTOP, Device::DARK, Device::PHONE, Device { scheme: "dark", ..Device::PHONE }] {
+        browser.set_device(device).await;
+        assert_accessible(&browser, &format!("{device:?}")).await;
+        assert_nothing_sticks_out(&browser, device).await;
+    }
+    click(&browser, "#link-cancel").await;
+    browser.shows("link-start", "Link an account").await;
+    assert_eq!(browser.text("link-code").await, "");
+    click(&browser, "#link-start").await;
+    browser.shows("link-text", "scan this code").await;
+    std::fs::write(directory.path().join("scanned"), "").unwrap();
+    browser.shows("link-text", "An account is linked. Set enabled = true under [channel.whatsapp]").await;
+    assert_eq!(
+        (browser.text("link-start").await, browser.text("link-cancel").await),
+        (String::new(), String::new())
+    );
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_member_reads_one_sentence_on_the_channels_page() {
+    let team = TeamParts::open();
+    let member = team.create("ana", KeyRole::Member, json!({})).await;
+    let server = team.start(loopback_config()).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.url("/channels")).await;
+    browser.shows("empty", "No channel yet").await;
+    browser.run(&format!("sessionStorage.setItem('hob-api-key', {member:?})")).await;
+    browser.reload().await;
+    browser.shows("denied", "This page is for the owner: open it on the machine that runs Hob").await;
+    assert_eq!(browser.text("content").await, "");
+}
+
+#[tokio::test]
+async fn the_channels_page_passes_the_accessibility_check() {
+    let server = MessageServer::start().await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.http.url("/channels")).await;
+    browser.shows("messages", "when is dinner?").await;
+    click(&browser, "#send-card summary").await;
+    for device in [Device::DESKTOP, Device::DARK, Device::PHONE, Device { scheme: "dark", ..Device::PHONE }] {
+        browser.set_device(device).await;
+        assert_accessible(&browser, &format!("{device:?}")).await;
+        assert_nothing_sticks_out(&browser, device).await;
+    }
+}

@@ -1,0 +1,92 @@
+//! The settings of a conversation, and saved assistants.
+
+use std::sync::Arc;
+
+use hob_core::Role;
+use hob_testkit::ScriptedEngine;
+use serde_json::json;
+
+use super::{ENTER, ask_and_wait, click, get, only_chat, page_at, press_button, select, server_for, until};
+use crate::pages::browser::axe::assert_accessible;
+use crate::pages::browser::chromium::{Browser, Device};
+
+async fn fill(browser: &Browser, id: &str, text: &str) {
+    let fill = format!(
+        "const field = document.getElementById({id:?}); field.value = {text:?}; field.dispatchEvent(new Event('change'))"
+    );
+    browser.run(&fill).await;
+}
+
+#[tokio::test]
+async fn settings_apply_to_the_conversation_and_are_saved_with_it() {
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
+    let server = server_for(Arc::clone(&engine) as _).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    click(&browser, "#settings-open").await;
+    fill(&browser, "system", "Be brief.").await;
+    fill(&browser, "temperature", "3").await;
+    browser.shows("settings-fault", "from 0 to 2").await;
+    assert_accessible(&browser, "with a wrong number").await;
+    fill(&browser, "temperature", "0.5").await;
+    fill(&browser, "max-tokens", "100").await;
+    press_button(&browser, "#settings", "Done").await;
+    ask_and_wait(&browser, "Hello").await;
+    let asked = engine.requests().pop().unwrap();
+    assert_eq!(
+        (asked.messages[0].role, asked.messages[0].content.text().to_string()),
+        (Role::System, "Be brief.".to_owned())
+    );
+    let expected = json!({
+        "model": null, "agent": null, "system": "Be brief.", "temperature": 0.5, "max_tokens": 100,
+        "documents": null, "assistant": null,
+    });
+    assert_eq!(only_chat(&server).await["settings"], expected);
+    browser.reload().await;
+    browser.shows("thread", "Hello").await;
+    assert_eq!(browser.run("return document.getElementById('system').value").await, "Be brief.");
+    // Another conversation begins without them.
+    click(&browser, "#new").await;
+    assert_eq!(browser.run("return document.getElementById('system').value").await, "");
+}
+
+#[tokio::test]
+async fn assistants_are_saved_chosen_renamed_and_deleted() {
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]).with_models(&["small", "large"]));
+    let server = server_for(Arc::clone(&engine) as _).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    select(&browser, "model", "large").await;
+    click(&browser, "#settings-open").await;
+    fill(&browser, "system", "Answer in Latin.").await;
+    browser.shows("settings", "Assistant").await;
+    press_button(&browser, "#settings", "Save as new…").await;
+    browser.press(&format!("Cicero{ENTER}")).await;
+    let chosen = "document.getElementById('assistant').selectedOptions[0]?.text";
+    until(&browser, &format!("{chosen} === 'Cicero'")).await;
+    assert_accessible(&browser, "with an assistant").await;
+    press_button(&browser, "#settings", "Done").await;
+
+    // In another conversation.
+    click(&browser, "#new").await;
+    select(&browser, "model", "small").await;
+    click(&browser, "#settings-open").await;
+    let id = get(&server, "/v1/saved-assistants").await["data"][0]["id"].as_str().unwrap().to_owned();
+    select(&browser, "assistant", &id).await;
+    press_button(&browser, "#settings", "Done").await;
+    ask_and_wait(&browser, "Hello").await;
+    let asked = engine.requests().pop().unwrap();
+    assert_eq!(
+        (asked.model.as_str(), asked.messages[0].content.text().to_string()),
+        ("large", "Answer in Latin.".to_owned())
+    );
+
+    click(&browser, "#settings-open").await;
+    press_button(&browser, "#settings", "Rename…").await;
+    browser.run("document.getElementById('ask-input').value = ''").await;
+    browser.press(&format!("Tacitus{ENTER}")).await;
+    until(&browser, &format!("{chosen} === 'Tacitus'")).await;
+    press_button(&browser, "#settings", "Delete…").await;
+    browser.shows("ask", "Delete Tacitus?").await;
+    click(&browser, "#ask-yes").await;
+    until(&browser, &format!("{chosen} === 'None'")).await;
+    assert_eq!(get(&server, "/v1/saved-assistants").await["data"], json!([]));
+}

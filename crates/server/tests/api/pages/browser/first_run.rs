@@ -1,0 +1,148 @@
+//! The first steps on a new machine: a model, a question, a document.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hob_app::startup::memory::{MemoryWiring, open_memory};
+use hob_app::startup::telemetry::telemetry_options;
+use hob_app::{AskService, AskServiceParts, Databases, ModelLibrary, hob_database};
+use hob_config::Config;
+use hob_core::{CollectionName, Engine};
+use hob_engines::pool::EnginePool;
+use hob_engines::{Endpoint, EndpointOptions, Ollama};
+use hob_memory::{IndexRequest, MemoryBackend, MemoryService};
+use hob_server::ServerParts;
+use hob_telemetry::TelemetryService;
+use hob_testkit::{FakeServer, Reply};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use super::axe::assert_accessible;
+use super::chromium::{Browser, Device};
+use crate::admin::savings::call;
+use crate::fixtures::loopback_config;
+use crate::support::{TestServer, plain_parts};
+
+const PROGRESS: &str = "{\"status\":\"pulling manifest\"}\n\
+    {\"status\":\"pulling abc\",\"digest\":\"sha256:abc\",\"total\":10,\"completed\":4}\n\
+    {\"status\":\"success\"}\n";
+
+/// A machine with an Ollama that has no model until one is pulled.
+struct NewMachine {
+    _home: TempDir,
+    record: TelemetryService,
+    memory: Arc<MemoryService>,
+    http: TestServer,
+    _ollama: FakeServer,
+}
+
+impl NewMachine {
+    async fn start(download: &'static str) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let has_model = AtomicBool::new(false);
+        let ollama = FakeServer::start(move |request| match request.path.as_str() {
+            "/api/tags" if has_model.load(Ordering::Relaxed) => Reply::transcript("ollama/tags"),
+            "/api/tags" => Reply::json(200, r#"{"models":[]}"#),
+            "/api/pull" => {
+                has_model.store(download.contains("success"), Ordering::Relaxed);
+                Reply::ndjson(download)
+            }
+            _ => Reply::new(200, "text/plain", ""),
+        })
+        .await;
+        let mut config = Config::default();
+        config.engine.ollama.host = ollama.url();
+        let engine: Arc<dyn Engine> =
+            Arc::new(Ollama::new(Endpoint::new(EndpointOptions::new("ollama", ollama.url())).unwrap()));
+        let pool = Arc::new(EnginePool::new(Arc::clone(&engine), Vec::new()));
+        let library = ModelLibrary::open(&config, home.path(), Arc::clone(&pool)).unwrap();
+        let record = TelemetryService::open(&telemetry_options(&config), hob_database(home.path()));
+        let databases = Databases::in_files(home.path());
+        let memory = open_memory(&config, home.path(), databases.memory, MemoryWiring::default()).unwrap();
+        let system =
+            AskService::new(AskServiceParts { log: Arc::new(record.clone()), ..plain_parts(engine) });
+        let system = Arc::new(system.with_pool(pool).with_memory(Arc::clone(&memory)));
+        let parts = ServerParts {
+            library: Some(Arc::new(library)),
+            record: record.clone(),
+            ..ServerParts::from(system)
+        };
+        let http = TestServer::start_parts(parts, loopback_config()).await;
+        NewMachine { _home: home, record, memory, http, _ollama: ollama }
+    }
+
+    async fn index_a_document(&self) {
+        let documents = tempfile::tempdir().unwrap();
+        let path = documents.path().join("gate.md");
+        std::fs::write(&path, "The code of the gate is 1111.").unwrap();
+        let request = IndexRequest {
+            backend: MemoryBackend::Sqlite,
+            collection: CollectionName::parse("default").unwrap(),
+            listener: Arc::new(|_| {}),
+            stop: CancellationToken::new(),
+        };
+        self.memory.index_with(&path, request).await.unwrap();
+    }
+}
+
+/// The titles of the steps that are done.
+async fn done(browser: &Browser) -> serde_json::Value {
+    browser.run("return [...document.querySelectorAll('#first-run .done h3')].map((title) => title.firstChild.textContent)").await
+}
+
+#[tokio::test]
+async fn three_steps_lead_to_the_first_document_and_then_are_gone() {
+    let machine = NewMachine::start(PROGRESS).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&machine.http.url("/")).await;
+    browser.shows("first-run", "Get a model").await;
+    assert_eq!(done(&browser).await, json!([]));
+    for device in [Device::DESKTOP, Device::DARK, Device::PHONE] {
+        browser.set_device(device).await;
+        assert_accessible(&browser, &format!("first steps, {device:?}")).await;
+        browser.assert_fits_the_screen(&format!("{device:?}")).await;
+    }
+
+    browser.click("#first-pull").await;
+    browser.until("document.querySelectorAll('#first-run .done').length === 1").await;
+    assert_eq!(done(&browser).await, json!(["Get a model"]));
+
+    machine.record.store().unwrap().record_batch(&[call(None, None)], machine.record.prices()).unwrap();
+    browser.reload().await;
+    browser.until("document.querySelectorAll('#first-run .done').length === 2").await;
+    assert_eq!(done(&browser).await, json!(["Get a model", "Ask the first question"]));
+    let link = browser.run("return document.querySelector('#first-run a').getAttribute('href')").await;
+    assert_eq!(link, "documents");
+
+    machine.index_a_document().await;
+    browser.reload().await;
+    browser.until("document.getElementById('first-run').dataset.known === 'true'").await;
+    assert_eq!(browser.text("first-run").await, "");
+}
+
+#[tokio::test]
+async fn a_download_that_fails_says_why_and_can_be_repeated() {
+    let failing = "{\"status\":\"pulling manifest\"}\n{\"error\":\"the disk is full\"}\n";
+    let machine = NewMachine::start(failing).await;
+    let browser = Browser::open(Device::PHONE).await;
+    browser.go(&machine.http.url("/")).await;
+    browser.shows("first-run", "Get a model").await;
+    browser.click("#first-pull").await;
+    browser.shows("first-note", "the disk is full").await;
+    browser.shows("first-pull", "Download").await;
+    assert_eq!(done(&browser).await, json!([]));
+}
+
+#[tokio::test]
+async fn the_steps_stay_away_once_they_are_hidden() {
+    let machine = NewMachine::start(PROGRESS).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&machine.http.url("/")).await;
+    browser.shows("first-run", "Get a model").await;
+    browser.click("#first-dismiss").await;
+    assert_eq!(browser.text("first-run").await, "");
+    browser.reload().await;
+    browser.until("document.getElementById('connection').dataset.state === 'good'").await;
+    assert_eq!(browser.text("first-run").await, "");
+}

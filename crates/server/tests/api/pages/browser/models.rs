@@ -1,0 +1,206 @@
+//! The models page in a browser.
+
+use std::sync::Arc;
+
+use hob_keys::KeyRole;
+use hob_testkit::{Hold, Reply, ScriptedEngine};
+use serde_json::{Value, json};
+
+use super::axe::assert_accessible;
+use super::chromium::{Browser, Device};
+use crate::admin::model_files::ModelServer;
+use crate::admin::usage::TeamParts;
+use crate::fixtures::loopback_config;
+use crate::support::{TestServer, WAIT_LIMIT};
+
+const ENTER: &str = "\u{e007}";
+
+const FIRST_STEPS: &str = "{\"status\":\"pulling manifest\"}\n\
+    {\"status\":\"pulling abc\",\"digest\":\"sha256:abc\",\"total\":10000000000,\"completed\":4000000000}\n";
+
+async fn click(browser: &Browser, selector: &str) {
+    browser.run(&format!("document.querySelector({selector:?}).click()")).await;
+}
+
+/// Presses a button of a card, such as `Delete qwen2:0.5b`.
+async fn press_action(browser: &Browser, action: &str) {
+    browser.run(&format!("document.querySelector('[data-action=\"{action}\"]').click()")).await;
+}
+
+async fn assert_nothing_sticks_out(browser: &Browser, device: Device) {
+    let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth]").await;
+    assert_eq!(widths[0], widths[1], "nothing sticks out: {device:?}");
+}
+
+/// Searches, downloads and deletes a model.
+async fn use_models_on(device: Device) {
+    let hold = Hold::new();
+    let held = hold.clone();
+    let server =
+        ModelServer::start(move || Reply::ndjson(FIRST_STEPS).then_held(&held, "{\"status\":\"success\"}\n"))
+            .await;
+    let browser = Browser::open(device).await;
+    browser.go(&server.http.url("/models")).await;
+    browser.shows("models", "qwen2:0.5b").await;
+    let shown = browser.text("models").await;
+    for text in ["in memory", &*server.ollama.url(), "embeddings", "352\u{a0}MB"] {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
+    browser.shows("count", "2 models, 1 in memory").await;
+    browser.shows("engines", &server.ollama.url()).await;
+    browser.shows("found", "qwen3:8b").await;
+
+    browser.run("document.getElementById('query').focus()").await;
+    browser.press(&format!("qwen3 tools{ENTER}")).await;
+    browser.shows("found", "hf:someone/Tiny-GGUF").await;
+    press_action(&browser, "Download qwen3:8b").await;
+    browser.shows("pull-title", "Downloading qwen3:8b").await;
+    browser.shows("pull-text", "pulling abc · 4\u{a0}GB of 10\u{a0}GB").await;
+    assert_eq!(browser.run("return document.getElementById('pull-bar').value").await, json!(0.4));
+    press_action(&browser, "Download hf:someone/Tiny-GGUF").await;
+    browser.shows("notice", "Another download is in progress").await;
+    hold.release();
+    browser.shows("pull-title", "qwen3:8b is downloaded").await;
+    click(&browser, "#pull-close").await;
+    assert_eq!(browser.text("pull-card").await, "");
+
+    let deletions = || server.ollama.requests().iter().filter(|one| one.path == "/api/delete").count();
+    press_action(&browser, "Delete qwen2:0.5b").await;
+    browser.shows("ask-title", "Delete qwen2:0.5b?").await;
+    click(&browser, "#ask-no").await;
+    assert_eq!((browser.text("ask").await, deletions()), (String::new(), 0));
+    press_action(&browser, "Delete qwen2:0.5b").await;
+    browser.shows("ask-title", "Delete qwen2:0.5b?").await;
+    click(&browser, "#ask-yes").await;
+    browser.run_async(
+        "const done = arguments[0];
+         const look = () => { if (document.getElementById('said').textContent === 'qwen2:0.5b is deleted.') done(); else setTimeout(look, 20); };
+         look();",
+    )
+    .await;
+    assert_eq!(deletions(), 1);
+    assert_nothing_sticks_out(&browser, device).await;
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_model_is_found_downloaded_and_deleted_on_a_desktop() {
+    use_models_on(Device::DESKTOP).await;
+}
+
+#[tokio::test]
+async fn a_model_is_found_downloaded_and_deleted_on_a_phone() {
+    use_models_on(Device::PHONE).await;
+}
+
+#[tokio::test]
+async fn a_download_can_be_cancelled_and_one_that_fails_says_why() {
+    let server = ModelServer::start(|| Reply::ndjson(FIRST_STEPS).then_silence()).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.http.url("/models")).await;
+    browser.shows("found", "qwen3:8b").await;
+    press_action(&browser, "Download qwen3:8b").await;
+    browser.shows("pull-text", "of 10\u{a0}GB").await;
+    click(&browser, "#pull-cancel").await;
+    browser.shows("pull-title", "The download of qwen3:8b is cancelled").await;
+    tokio::time::timeout(WAIT_LIMIT, server.ollama.hung_up(1)).await.expect("the download ends");
+
+    let server = ModelServer::start(|| {
+        Reply::ndjson("{\"status\":\"pulling manifest\"}\n{\"error\":\"no such host\"}\n")
+    })
+    .await;
+    browser.go(&server.http.url("/models")).await;
+    browser.shows("found", "qwen3:8b").await;
+    press_action(&browser, "Download qwen3:8b").await;
+    browser.shows("pull-fault", "no such host").await;
+    assert!(browser.text("pull-title").await.contains("is not downloaded"));
+}
+
+#[tokio::test]
+async fn a_model_becomes_the_default_in_the_settings() {
+    let server = ModelServer::start(|| Reply::ndjson("{\"status\":\"success\"}\n")).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.http.url("/models")).await;
+    browser.shows("models", "qwen2:0.5b").await;
+    // The first text model of the engine is the default already; the other one makes embeddings.
+    server.add_tag("tinyllama:latest");
+    let pulled = json!({ "model": "tinyllama", "stream": false });
+    let request = server.http.client.post(server.http.url("/api/pull")).json(&pulled);
+    assert!(request.send().await.unwrap().status().is_success());
+    browser.reload().await;
+    browser.shows("models", "tinyllama:latest").await;
+    press_action(&browser, "Use as default tinyllama:latest").await;
+    browser
+        .shows("notice", "tinyllama:latest is the default model in the settings. Restart Hob to use it.")
+        .await;
+    let written = std::fs::read_to_string(server.home.path().join("config.toml")).unwrap();
+    assert!(written.contains("default_model = \"tinyllama:latest\""), "{written}");
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_model_that_is_downloaded_elsewhere_appears_by_itself() {
+    let server = ModelServer::start(|| Reply::ndjson("{\"status\":\"success\"}\n")).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.http.url("/models")).await;
+    browser.shows("connection", "connected").await;
+    browser.shows("models", "qwen2:0.5b").await;
+    server.add_tag("tinyllama:latest");
+    let pulled = json!({ "model": "tinyllama", "stream": false });
+    let request = server.http.client.post(server.http.url("/api/pull")).json(&pulled);
+    assert_eq!(request.send().await.unwrap().status(), 200);
+    browser.shows("models", "tinyllama:latest").await;
+}
+
+#[tokio::test]
+async fn without_a_model_the_page_says_what_to_do() {
+    let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]).with_models(&[]))).await;
+    let browser = Browser::open(Device::PHONE).await;
+    browser.go(&server.url("/models")).await;
+    browser.shows("empty", "Choose a model below and download it.").await;
+    // This server has no library.
+    browser.shows("search-fault", "Start it with 'hob serve'").await;
+    assert_accessible(&browser, "empty").await;
+}
+
+#[tokio::test]
+async fn a_member_reads_one_sentence_on_the_models_page() {
+    let team = TeamParts::open();
+    let member = team.create("ana", KeyRole::Member, json!({})).await;
+    let server = team.start(loopback_config()).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.url("/models")).await;
+    browser.shows("models", "qwen3:8b").await;
+    browser.run(&format!("sessionStorage.setItem('hob-api-key', {member:?})")).await;
+    browser.reload().await;
+    browser.shows("denied", "This page is for the owner: open it on the machine that runs Hob").await;
+    assert_eq!(browser.text("content").await, "");
+}
+
+#[tokio::test]
+async fn names_of_models_are_shown_as_text() {
+    const HOSTILE: &str = "<img src=x onerror=\"document.title='broken in'\"><b>bold</b>";
+    let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]).with_models(&[HOSTILE]))).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.url("/models")).await;
+    browser.shows("models", HOSTILE).await;
+    assert_eq!(browser.run("return document.querySelectorAll('main img, main b').length").await, json!(0));
+    assert_eq!(browser.run("return document.title").await, Value::from("Hob: models"));
+}
+
+#[tokio::test]
+async fn the_models_page_passes_the_accessibility_check() {
+    let server = ModelServer::start(|| Reply::ndjson(FIRST_STEPS).then_silence()).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.http.url("/models")).await;
+    browser.shows("found", "qwen3:8b").await;
+    press_action(&browser, "Download qwen3:8b").await;
+    browser.shows("pull-text", "of 10\u{a0}GB").await;
+    for device in [Device::DESKTOP, Device::DARK, Device::PHONE, Device { scheme: "dark", ..Device::PHONE }] {
+        browser.set_device(device).await;
+        assert_accessible(&browser, &format!("{device:?}")).await;
+        assert_nothing_sticks_out(&browser, device).await;
+    }
+    click(&browser, "#pull-cancel").await;
+    browser.shows("pull-title", "is cancelled").await;
+}

@@ -1,0 +1,209 @@
+//! The page of tasks in a browser.
+
+use std::sync::Arc;
+
+use hob_config::ServerConfig;
+use hob_core::Engine;
+use hob_keys::KeyRole;
+use hob_testkit::{Outside, ScriptedEngine};
+use serde_json::{Value, json};
+
+use super::axe::assert_accessible;
+use super::chromium::{Browser, Device};
+use super::documents::press_action;
+use crate::admin::tasks::TaskServer;
+use crate::fixtures::{loopback_config, parts};
+use crate::key_fixtures::{create_key, get, key_parts, key_service, post};
+use crate::support::TestServer;
+
+/// Sets a field of the form, as a user does.
+async fn set(browser: &Browser, field: &str, value: &str) {
+    let set = format!(
+        "const field = document.querySelector('#create-form [name={field}]'); field.value = {}; \
+         field.dispatchEvent(new Event('input', {{ bubbles: true }})); field.dispatchEvent(new Event('change', {{ bubbles: true }}));",
+        json!(value)
+    );
+    browser.run(&set).await;
+}
+
+fn task(prompt: &str) -> Value {
+    json!({ "prompt": prompt, "schedule_type": "cron", "schedule_value": "0 9 * * *", "timezone": "UTC" })
+}
+
+/// The id of the only task.
+async fn only_id(server: &TestServer) -> String {
+    let (_, list) = get(server, "/v1/tasks", "").await;
+    assert_eq!(list["tasks"].as_array().unwrap().len(), 1, "{list}");
+    list["tasks"][0]["id"].as_str().unwrap().to_owned()
+}
+
+async fn use_tasks_on(device: Device) {
+    let server = TaskServer::open().await;
+    let browser = Browser::open(device).await;
+    browser.go(&server.http.url("/tasks")).await;
+    browser.shows("empty", "No tasks yet").await;
+    browser.click("#create summary").await;
+    browser.until("document.querySelectorAll('#preview li').length === 5").await;
+    browser.shows("preview", "09:00 UTC").await;
+    set(&browser, "schedule_type", "once").await;
+    browser.until("document.querySelectorAll('#preview li').length === 1").await;
+    set(&browser, "schedule_type", "interval").await;
+    set(&browser, "every", "2").await;
+    browser.until("document.querySelectorAll('#preview li').length === 5").await;
+    set(&browser, "schedule_type", "cron").await;
+    set(&browser, "cron", "30 7 * * *").await;
+    set(&browser, "timezone", "Europe/Berlin").await;
+    browser.shows("preview", "07:30 Europe/Berlin").await;
+    browser.until("document.querySelector('#create-form [name=channel]').options.length === 2").await;
+    set(&browser, "prompt", "Say hello.").await;
+    set(&browser, "agent", "none").await;
+    set(&browser, "model", "qwen3:8b").await;
+    set(&browser, "channel", "telegram").await;
+    set(&browser, "retries", "1").await;
+    browser.assert_fits_the_screen(&format!("the form, {device:?}")).await;
+    browser.click("#create-form [type=submit]").await;
+    browser.shows("list", "Say hello.").await;
+    for shown in ["30 7 * * *, Europe/Berlin", "07:30 Europe/Berlin", "qwen3:8b", "telegram", "active"] {
+        browser.shows("list", shown).await;
+    }
+    assert_eq!(browser.text("empty").await, "");
+    let id = only_id(&server.http).await;
+    browser.until(&format!("document.activeElement.dataset.action === 'title {id}'")).await;
+
+    press_action(&browser, &format!("log {id}")).await;
+    browser.shows(&format!("log-{id}"), "It has not run yet").await;
+    press_action(&browser, &format!("run now {id}")).await;
+    browser.shows(&format!("log-{id}"), "succeeded").await;
+    browser.shows(&format!("log-{id}"), "Hello").await;
+    browser.shows(&format!("log-{id}"), "delivered to telegram").await;
+    browser.shows(&format!("log-{id}"), "took").await;
+    press_action(&browser, &format!("pause {id}")).await;
+    browser.shows("list", "paused").await;
+    browser.until(&format!("document.activeElement.dataset.action === 'resume {id}'")).await;
+    press_action(&browser, &format!("resume {id}")).await;
+    browser.until(&format!("document.activeElement.dataset.action === 'pause {id}'")).await;
+    // What another caller does is shown without a reload.
+    let (status, other) = post(&server.http, "/v1/tasks", "", task("Of another caller.")).await;
+    assert_eq!(status, 201, "{other}");
+    browser.shows("list", "Of another caller.").await;
+    browser.shows("count", "2 active tasks").await;
+    browser.assert_fits_the_screen(&format!("{device:?}")).await;
+    for id in [&id, other["id"].as_str().unwrap()] {
+        press_action(&browser, &format!("delete {id}")).await;
+        browser.shows("ask-title", "Delete the task?").await;
+        browser.click("#ask-yes").await;
+        browser.until(&format!("document.getElementById('task-{id}') === null")).await;
+    }
+    browser.shows("empty", "No tasks yet").await;
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_task_is_created_run_and_deleted_on_a_desktop() {
+    use_tasks_on(Device::DESKTOP).await;
+}
+
+#[tokio::test]
+async fn a_task_is_created_run_and_deleted_on_a_phone() {
+    use_tasks_on(Device::PHONE).await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_task_is_said_at_its_field() {
+    let server = TaskServer::open().await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.http.url("/tasks")).await;
+    browser.shows("empty", "No tasks yet").await;
+    browser.click("#create summary").await;
+    browser.until("document.querySelectorAll('#preview li').length === 5").await;
+    set(&browser, "cron", "at nine").await;
+    browser.shows("preview-fault", "'at nine' is not a cron expression").await;
+    let is_marked = "document.querySelector('#create-form [name=cron]').ariaInvalid === 'true'";
+    browser.until(is_marked).await;
+    assert_eq!(browser.text("preview").await, "");
+    set(&browser, "cron", "@daily").await;
+    browser.until("document.querySelectorAll('#preview li').length === 5").await;
+    assert_eq!(browser.text("preview-fault").await, "");
+    browser.click("#create-form [type=submit]").await;
+    browser.shows("create-fault", "the prompt is empty").await;
+    browser.until("document.activeElement.name === 'prompt'").await;
+    set(&browser, "prompt", "p").await;
+    set(&browser, "timeout", "0").await;
+    browser.click("#create-form [type=submit]").await;
+    browser.shows("create-fault", "between 1 and 86400 seconds").await;
+    browser.until("document.activeElement.name === 'timeout'").await;
+    let (_, list) = get(&server.http, "/v1/tasks", "").await;
+    assert_eq!(list["tasks"], json!([]));
+}
+
+#[tokio::test]
+async fn a_member_sees_its_own_tasks_and_a_stranger_one_sentence() {
+    let network = Outside::find();
+    let home = tempfile::tempdir().unwrap();
+    let keys = key_service();
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]).with_models(&["m"])) as Arc<dyn Engine>;
+    let server = TestServer::start_parts(key_parts(&home, &keys, parts(engine)), loopback_config()).await;
+    let ana = create_key(&keys, "ana", KeyRole::Member, json!({})).await;
+    assert_eq!(post(&server, "/v1/tasks", "", task("Of the owner.")).await.0, 201);
+    assert_eq!(post(&server, "/v1/tasks", &ana, task("Of the member.")).await.0, 201);
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.url("/tasks")).await;
+    browser.shows("list", "Of the owner.").await;
+    browser.run(&format!("sessionStorage.setItem('hob-api-key', {ana:?})")).await;
+    browser.reload().await;
+    browser.shows("list", "Of the member.").await;
+    assert!(!browser.text("list").await.contains("Of the owner."));
+
+    let open = ServerConfig { host: "0.0.0.0".into(), port: 0, ..ServerConfig::default() };
+    let home = tempfile::tempdir().unwrap();
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"])) as Arc<dyn Engine>;
+    let mut stranger = TestServer::start_parts(key_parts(&home, &key_service(), parts(engine)), open).await;
+    stranger.address.set_ip(network.address());
+    browser.go(&stranger.url("/tasks")).await;
+    browser.shows("denied", "This page is for the owner and for members").await;
+    assert_eq!(browser.text("tasks").await, "");
+}
+
+#[tokio::test]
+async fn hostile_prompts_and_answers_are_shown_as_text() {
+    const HOSTILE: &str = "<img src=x onerror=\"document.title='broken in'\"><b>bold</b>";
+    let home = tempfile::tempdir().unwrap();
+    let engine = Arc::new(ScriptedEngine::saying(&[HOSTILE]).with_models(&["m"])) as Arc<dyn Engine>;
+    let server =
+        TestServer::start_parts(key_parts(&home, &key_service(), parts(engine)), loopback_config()).await;
+    assert_eq!(post(&server, "/v1/tasks", "", task(HOSTILE)).await.0, 201);
+    let id = only_id(&server).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.url("/tasks")).await;
+    browser.shows("list", HOSTILE).await;
+    press_action(&browser, &format!("run now {id}")).await;
+    browser.shows(&format!("log-{id}"), HOSTILE).await;
+    assert_eq!(browser.run("return document.querySelectorAll('main img, main b').length").await, json!(0));
+    assert_eq!(browser.run("return document.title").await, json!("Hob: tasks"));
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_page_passes_the_accessibility_check() {
+    let server = TaskServer::open().await;
+    assert_eq!(
+        post(&server.http, "/v1/tasks", "", task(&"A long prompt without an end. ".repeat(30))).await.0,
+        201
+    );
+    let id = only_id(&server.http).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.http.url("/tasks")).await;
+    browser.shows("list", "A long prompt").await;
+    press_action(&browser, &format!("run now {id}")).await;
+    browser.shows(&format!("log-{id}"), "Hello").await;
+    browser.click("#create summary").await;
+    browser.until("document.querySelectorAll('#preview li').length === 5").await;
+    for device in [Device::DESKTOP, Device::DARK, Device::PHONE, Device { scheme: "dark", ..Device::PHONE }] {
+        browser.set_device(device).await;
+        assert_accessible(&browser, &format!("{device:?}")).await;
+        browser.assert_fits_the_screen(&format!("{device:?}")).await;
+    }
+    press_action(&browser, &format!("delete {id}")).await;
+    browser.shows("ask-title", "Delete the task?").await;
+    assert_accessible(&browser, "a question").await;
+}

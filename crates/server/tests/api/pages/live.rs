@@ -1,0 +1,90 @@
+//! `GET /pages/live` over HTTP.
+
+use std::sync::Arc;
+
+use hob_config::ServerConfig;
+use hob_keys::KeyRole;
+use hob_testkit::ScriptedEngine;
+use reqwest::Response;
+use serde_json::{Value, json};
+
+use crate::fixtures::{loopback_config, reached_from_network};
+use crate::key_fixtures::{create_key, get, key_parts, key_service, post};
+use crate::support::{TestServer, WAIT_LIMIT, plain_parts};
+
+async fn watch(server: &TestServer, key: &str) -> Response {
+    let request = server.client.get(server.url("/pages/live"));
+    let request = if key.is_empty() { request } else { request.bearer_auth(key) };
+    let response = request.send().await.unwrap();
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["content-type"]),
+        (200, &"text/event-stream".parse().unwrap())
+    );
+    response
+}
+
+/// The topics of the next event.
+async fn next(stream: &mut Response) -> Value {
+    let mut text = String::new();
+    let reading = async {
+        loop {
+            let bytes = stream.chunk().await.unwrap().expect("another event");
+            text += std::str::from_utf8(&bytes).unwrap();
+            let event = text.split_terminator("\n\n").find(|event| event.starts_with("event: "));
+            if let Some(event) = event.filter(|_| text.ends_with("\n\n")) {
+                let data = event.strip_prefix("event: change\ndata: ").expect("a change");
+                return serde_json::from_str::<Value>(data).unwrap()["topics"].clone();
+            }
+        }
+    };
+    tokio::time::timeout(WAIT_LIMIT, reading).await.expect("an event")
+}
+
+#[tokio::test]
+async fn the_owner_hears_of_every_change_and_a_member_of_its_own() {
+    let (home, keys) = (tempfile::tempdir().unwrap(), key_service());
+    let parts = key_parts(&home, &keys, plain_parts(Arc::new(ScriptedEngine::saying(&["hi"]))));
+    let server = TestServer::start_parts(parts, loopback_config()).await;
+    let ana = create_key(&keys, "ana", KeyRole::Member, json!({})).await;
+    let (mut owner, mut member) = (watch(&server, "").await, watch(&server, &ana).await);
+
+    assert_eq!(post(&server, "/v1/keys", "", json!({ "name": "ben" })).await.0, 201);
+    assert_eq!(next(&mut owner).await, json!(["keys"]));
+    let task = json!({ "prompt": "hi", "schedule_type": "interval", "schedule_value": "31536000" });
+    assert_eq!(post(&server, "/v1/tasks", &ana, task).await.0, 201);
+    assert_eq!(next(&mut owner).await, json!(["tasks"]));
+    assert_eq!(next(&mut member).await, json!(["tasks"]), "and not the keys, which are the owner's");
+}
+
+#[tokio::test]
+async fn a_stranger_hears_of_nothing() {
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
+    let server = reached_from_network(&engine, ServerConfig::default()).await;
+    let refused = server.client.get(server.url("/pages/live")).send().await.unwrap();
+    assert_eq!(refused.status(), 403);
+}
+
+#[tokio::test]
+async fn a_key_has_a_limited_number_of_streams() {
+    let (home, keys) = (tempfile::tempdir().unwrap(), key_service());
+    let parts = key_parts(&home, &keys, plain_parts(Arc::new(ScriptedEngine::saying(&["hi"]))));
+    let server = TestServer::start_parts(parts, loopback_config()).await;
+    let ana = create_key(&keys, "ana", KeyRole::Member, json!({})).await;
+    let ben = create_key(&keys, "ben", KeyRole::Member, json!({})).await;
+    let mut open = Vec::new();
+    for _ in 0..16 {
+        open.push(watch(&server, &ana).await);
+    }
+    let (status, refused) = get(&server, "/pages/live", &ana).await;
+    assert_eq!((status, &refused["error"]["code"]), (429, &json!("too_many_streams")), "{refused}");
+    // Others have their own.
+    watch(&server, &ben).await;
+}
+
+#[tokio::test]
+async fn a_stream_ends_when_the_server_stops() {
+    let server = TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let stream = watch(&server, "").await;
+    server.stop().await;
+    tokio::time::timeout(WAIT_LIMIT, stream.text()).await.expect("the stream ends").unwrap();
+}

@@ -1,0 +1,2 @@
+-- The model that answers; NULL for the default.
+ALTER TABLE task ADD COLUMN model TEXT;

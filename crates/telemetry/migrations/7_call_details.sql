@@ -1,0 +1,2 @@
+-- In pages, an inference has four more values after whom it was for: what the client and the log call the request, the path of the API, the address
+-- of the host among several of an engine, and the microseconds that it waited for one of the server's slots. Pages are JSON, so no table changes.
