@@ -167,9 +167,16 @@ fn a_process_that_is_killed_at_any_moment_costs_no_slot(new: NewPlace) {
         child.kill().expect("killed");
         child.wait().expect("gone");
         let gone = tasks.expire_leases(after(UNTIL + 3600), Duration::from_secs(30)).expect("looked");
-        assert!(gone.len() <= 3, "no more than it had claimed");
+        // PostgreSQL may commit the last claim of a killed process a little later: then it is found here the next time.
+        assert!(gone.len() <= 2 * 3, "no more than two of them had claimed");
     }
-    assert!(place.start("runs_due_tasks", "last", 1).wait().expect("it ends").success());
+    loop {
+        assert!(place.start("runs_due_tasks", "last", 1).wait().expect("it ends").success());
+        let gone = tasks.expire_leases(after(UNTIL + 3600), Duration::from_secs(30)).expect("looked");
+        if gone.is_empty() {
+            break;
+        }
+    }
     for task in &planned {
         check(task, &log(tasks.as_ref(), task), after(UNTIL));
     }

@@ -160,7 +160,7 @@ mod unix {
 
     /// The socket, with its mode from the start: it gets it in a directory that only this user can enter, and then its name. The mode of
     /// new files belongs to the whole process, and other threads make files too.
-    fn bind(home: &Path, server: &str, path: &Path) -> io::Result<UnixListener> {
+    pub(super) fn bind(home: &Path, server: &str, path: &Path) -> io::Result<UnixListener> {
         // Not longer than the final path, because the length of such paths is limited.
         let closed = home.join(format!(".{server}"));
         DirBuilder::new().mode(0o700).create(&closed)?;
@@ -178,7 +178,7 @@ mod unix {
     }
 
     /// Whether a user may use the socket of a server of user `own`: the same one, or root.
-    fn may_connect(user: u32, own: u32) -> bool {
+    pub(super) fn may_connect(user: u32, own: u32) -> bool {
         user == own || user == 0
     }
 
@@ -247,33 +247,39 @@ mod unix {
         let text = serde_json::to_vec(&outcome).map_err(io::Error::other)?;
         tokio::time::timeout(CLIENT_TIMEOUT, out.write_all(&text)).await?
     }
+}
 
-    #[cfg(test)]
-    mod tests {
-        use super::*;
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
 
-        #[test]
-        fn only_the_user_of_the_server_and_root_may_connect() {
-            let allowed =
-                [(1000, 1000), (0, 1000), (1001, 1000), (1000, 0)].map(|(user, own)| may_connect(user, own));
-            assert_eq!(allowed, [true, true, false, false]);
-        }
+    use tokio::net::UnixStream;
 
-        #[tokio::test]
-        async fn the_socket_is_closed_to_others_and_accepts_under_its_name() {
-            let home = tempfile::tempdir().expect("a directory");
-            let path = socket_path(home.path(), "1-7");
-            let listener = bind(home.path(), "1-7", &path).expect("a socket");
-            let mode = std::fs::metadata(&path).expect("a socket").permissions().mode();
-            assert_eq!(mode & 0o777, 0o600);
-            let names: Vec<_> =
-                std::fs::read_dir(home.path()).expect("a list").flatten().map(|entry| entry.path()).collect();
-            assert_eq!(names, std::slice::from_ref(&path), "nothing else is left");
-            let (client, accepted) = tokio::join!(UnixStream::connect(&path), listener.accept());
-            let _client = client.expect("connected");
-            let (accepted, _) = accepted.expect("accepted");
-            let user = accepted.peer_cred().expect("a user").uid();
-            assert!(may_connect(user, rustix::process::geteuid().as_raw()));
-        }
+    use super::unix::{bind, may_connect};
+    use crate::reload_socket::socket_path;
+
+    #[test]
+    fn only_the_user_of_the_server_and_root_may_connect() {
+        let allowed =
+            [(1000, 1000), (0, 1000), (1001, 1000), (1000, 0)].map(|(user, own)| may_connect(user, own));
+        assert_eq!(allowed, [true, true, false, false]);
+    }
+
+    #[tokio::test]
+    async fn the_socket_is_closed_to_others_and_accepts_under_its_name() {
+        let home = tempfile::tempdir().expect("a directory");
+        let path = socket_path(home.path(), "1-7");
+        let listener = bind(home.path(), "1-7", &path).expect("a socket");
+        let mode = std::fs::metadata(&path).expect("a socket").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let names: Vec<_> =
+            std::fs::read_dir(home.path()).expect("a list").flatten().map(|entry| entry.path()).collect();
+        assert_eq!(names, std::slice::from_ref(&path), "nothing else is left");
+        let (client, accepted) = tokio::join!(UnixStream::connect(&path), listener.accept());
+        let _client = client.expect("connected");
+        let (accepted, _) = accepted.expect("accepted");
+        let user = accepted.peer_cred().expect("a user").uid();
+        assert!(may_connect(user, rustix::process::geteuid().as_raw()));
     }
 }

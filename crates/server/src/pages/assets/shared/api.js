@@ -74,21 +74,22 @@ $("ask-form").addEventListener("submit", (event) => {
   const fault = openQuestion?.check(text) ?? "";
   put("ask-fault", fault);
   if (fault !== "") return $("ask-input").focus();
+  endQuestion(text);
+});
+$("ask-no").addEventListener("click", () => endQuestion(null));
+// Also after Escape.
+$("ask").addEventListener("close", () => {
+  // The next question may be open by now.
+  if (!$("ask").open) endQuestion(null);
+});
+
+function endQuestion(text) {
   const answered = openQuestion?.answered;
   openQuestion = null;
   // Closed first, so that the page behind it can take the focus.
   $("ask").close();
   answered?.(text);
-});
-$("ask-no").addEventListener("click", () => $("ask").close());
-// Also after Escape.
-$("ask").addEventListener("close", () => {
-  // The next question may be open by now.
-  if ($("ask").open) return;
-  const answered = openQuestion?.answered;
-  openQuestion = null;
-  answered?.(null);
-});
+}
 
 // A second click on a button has no effect until the first one was answered.
 async function once(button, work) {
