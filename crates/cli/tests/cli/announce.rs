@@ -48,7 +48,8 @@ async fn a_server_is_found_on_the_network_until_it_stops() {
     let outside = Outside::find();
     let IpAddr::V4(address) = outside.address() else { panic!("an IPv4 address") };
     let ollama = fakes::ollama().await;
-    let server = Running::start(&announcing(&ollama.url()), &["--host", &address.to_string()]).await;
+    let home = announcing(&ollama.url());
+    let server = Running::start(&home, &["--host", &address.to_string()]).await;
     let (_, port) = server.summary[3]
         .split_whitespace()
         .nth(1)
