@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     fn machine() -> MachineOnNetwork {
-        let addresses = ["192.168.1.7", "10.0.0.2"].map(|text| text.parse().unwrap());
+        let addresses = ["192.168.1.7", "10.0.0.2"].map(|text| text.parse::<Ipv4Addr>().unwrap());
         MachineOnNetwork { name: Some("ada".into()), addresses: addresses.to_vec() }
     }
 
