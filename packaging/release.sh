@@ -69,5 +69,6 @@ fi
 
 # Only the files of this release, not others in the directory.
 (cd "$out" && sha256sum "${files[@]}" >SHA256SUMS)
+packaging/sign.sh "$out"
 say "done: $out"
 cat "$out/SHA256SUMS"

@@ -13,6 +13,7 @@ mod logging;
 mod output;
 mod reload_socket;
 mod running_server;
+mod server_urls;
 mod settings;
 mod signals;
 

@@ -49,6 +49,7 @@ fn the_defaults_are_the_documented_ones() {
     server.workers = 1
     server.api_key = ""
     server.allowed_hosts = []
+    server.announce = true
     server.cors_origins = []
     server.limit_failure = "refuse"
     server.access_log = "off"

@@ -8,8 +8,8 @@ use secrecy::SecretString;
 use crate::agent::{AGENT, AgentName};
 use crate::identity::IdentityConfig;
 use crate::kind::{
-    BIND_ADDRESS, COUNT, COUNT_OR_NONE, HOST_NAMES, OPTIONAL_ABSOLUTE_PATH, OPTIONAL_TEXT, ORIGINS, PORT,
-    SECONDS, SECONDS_OR_NONE, SECRET, quote,
+    BIND_ADDRESS, COUNT, COUNT_OR_NONE, FLAG, HOST_NAMES, OPTIONAL_ABSOLUTE_PATH, OPTIONAL_TEXT, ORIGINS,
+    PORT, SECONDS, SECONDS_OR_NONE, SECRET, quote,
 };
 use crate::section_keys::{Exposure, Kind, keys_of};
 
@@ -27,8 +27,11 @@ pub struct ServerConfig {
     pub workers: usize,
     /// What clients must send as a bearer token; `None` requires none. `HOB_API_KEY` overrides the file.
     pub api_key: Option<SecretString>,
-    /// Names under which the server may be addressed, besides IP addresses and `localhost`; lower case, without a port.
+    /// Names under which the server may be addressed, besides IP addresses, `localhost` and the names of this machine; lower case,
+    /// without a port.
     pub allowed_hosts: Vec<String>,
+    /// Whether a server that other machines can reach is announced to them with multicast DNS.
+    pub announce: bool,
     /// What happens to requests of keys whose limits cannot be read.
     pub limit_failure: LimitFailure,
     /// Whether and how every request is logged.
@@ -145,6 +148,7 @@ impl Default for ServerConfig {
             workers: 1,
             api_key: None,
             allowed_hosts: Vec::new(),
+            announce: true,
             limit_failure: LimitFailure::Refuse,
             access_log: AccessLog::Off,
             cors_origins: Vec::new(),
@@ -171,7 +175,8 @@ keys_of! {
         model: OPTIONAL_TEXT, "Model that the name default stands for; \"\" uses [intelligence] default_model.";
         workers: COUNT, "Reserved; has no effect.";
         api_key: SECRET, "API key that clients must send; \"\" requires none. HOB_API_KEY overrides it.";
-        allowed_hosts: HOST_NAMES, "Host names under which clients may call this server, besides IP addresses and localhost.";
+        allowed_hosts: HOST_NAMES, "Host names under which clients may call this server, besides IP addresses, localhost and the name of this machine.";
+        announce: FLAG, "Announces the server to the local network (mDNS) as http://HOSTNAME.local, unless it accepts connections from this machine only.";
         cors_origins: ORIGINS, "Origins of web pages that may call this server from a browser, such as \"https://app.example.org\".";
         limit_failure: LIMIT_FAILURE, "What happens to requests of keys whose limits cannot be read: refuse or allow.";
         access_log: ACCESS_LOG, "Log of every request on standard error: off, text or json.";

@@ -1,17 +1,20 @@
-//! Shared by all network clients and the server: the HTTP client and its options, TLS, local and public addresses, the trace context,
-//! which of several hosts got a request.
-//! Knows nothing of engines, pages or channels, and sends no request.
+//! Shared by all network clients and the server: the HTTP client and its options, TLS, local and public addresses, the names of this
+//! machine, the announcement of its server, the trace context, which of several hosts got a request.
+//! Knows nothing of engines, pages or channels, and sends no HTTP request.
 
+mod announce;
 pub mod chosen_host;
 pub mod egress;
 mod error;
 mod http_client;
 mod interfaces;
 mod local_address;
+mod machine_name;
 mod server_tls;
 mod tls;
 pub mod trace_context;
 
+pub use announce::{AnnounceError, Announcement, Announcer};
 pub use error::root_cause;
 pub use http_client::{
     CertificateCheck, DEFAULT_CONNECT_TIMEOUT, FixedAddress, HttpClientOptions, ProxyUse, RedirectPolicy,
@@ -21,5 +24,6 @@ pub use interfaces::network_addresses;
 pub use local_address::{
     BindAddress, is_loopback, is_on_this_machine, is_own_address, stays_on_this_machine,
 };
+pub use machine_name::{local_name, machine_name, machine_names};
 pub use server_tls::{CertificateChange, CertificateError, CertificateFiles, ServerCertificate, TlsSocket};
 pub use tls::install_crypto;

@@ -3,7 +3,8 @@
 //!
 //! A web page can make a browser send requests to this machine under a host name of the page's choice. The page cannot set the
 //! `Host` and `Origin` headers, so the guard refuses foreign names in them. An IP address cannot be rebound, so it is accepted
-//! as a `Host`. As an `Origin` it is a page at that address, which is foreign.
+//! as a `Host`. As an `Origin` it is a page at that address, which is foreign. The same holds for the names of this machine on its own
+//! network: another machine there could claim one of them, and show a page under it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
@@ -59,6 +60,8 @@ pub(crate) struct CallerSources<'a> {
 pub(crate) struct Guard {
     api_key: Option<SecretString>,
     allowed_hosts: Vec<String>,
+    /// The names of this machine on its own network, which are accepted as a `Host` only.
+    machine_names: Vec<String>,
     cors_origins: Vec<String>,
     backoff: KeyBackoff,
 }
@@ -68,19 +71,21 @@ pub(crate) struct Guard {
 enum HostKind {
     /// A name of this machine, which means no other machine.
     ThisMachine,
-    /// An IP address or a name in `allowed_hosts`: other machines can use it.
+    /// An IP address, a name in `allowed_hosts` or the machine's name on its network: other machines can use it.
     OtherName,
     Unknown,
 }
 
 impl Guard {
-    pub(crate) fn new(config: &ServerConfig) -> Self {
+    /// A guard for a machine that has these names on its own network.
+    pub(crate) fn new(config: &ServerConfig, machine_names: Vec<String>) -> Self {
         let mut allowed_hosts = config.allowed_hosts.clone();
         // A host name to listen on is also a name for requests.
         allowed_hosts.push(config.host.to_ascii_lowercase());
         Guard {
             api_key: config.api_key.clone(),
             allowed_hosts,
+            machine_names,
             cors_origins: config.cors_origins.clone(),
             backoff: KeyBackoff::new(),
         }
@@ -227,7 +232,8 @@ impl Guard {
         })
     }
 
-    /// An IP address cannot be rebound, and `localhost` is this machine. Other names must be in the configuration.
+    /// An IP address cannot be rebound, and `localhost` is this machine. No page of another network can have the machine's own name, or its
+    /// name in multicast DNS. Other names must be in the configuration.
     fn host_kind(&self, host: &str) -> HostKind {
         // The usual names first, because a full parse is slow.
         if host == "localhost" {
@@ -241,7 +247,9 @@ impl Guard {
             Ok(Host::Ipv4(ip)) => kind_of_address(ip.into()),
             Ok(Host::Ipv6(ip)) => kind_of_address(ip.into()),
             Ok(Host::Domain(name)) if is_localhost(&name) => HostKind::ThisMachine,
-            Ok(Host::Domain(name)) if self.is_our_name(&name) => HostKind::OtherName,
+            Ok(Host::Domain(name)) if self.is_our_name(&name) || self.machine_names.contains(&name) => {
+                HostKind::OtherName
+            }
             Ok(Host::Domain(_)) | Err(_) => HostKind::Unknown,
         }
     }

@@ -3,7 +3,7 @@ use axum::response::IntoResponse;
 use super::*;
 
 fn guard(config: ServerConfig) -> Guard {
-    Guard::new(&config)
+    Guard::new(&config, vec!["ada.local".into(), "ada".into()])
 }
 
 /// The status a request is turned away with, or 200.
@@ -41,6 +41,44 @@ fn a_rebound_name_is_refused() {
     }
     assert_eq!(status(&guard, "GET", "/health", &[("host", "hob.example.org:443")]), 200);
     assert_eq!(status(&guard, "GET", "/health", &[("host", "HOB.example.org.")]), 200);
+}
+
+#[test]
+fn the_names_of_this_machine_are_accepted_and_no_others_of_its_network() {
+    let guard = guard(ServerConfig::default());
+    let asked = |host: &str| status(&guard, "GET", "/v1/models", &[("host", host)]);
+    for host in ["ada", "ada:8000", "ADA.local:8000", "ada.local", "Ada.Local.:8000"] {
+        assert_eq!(asked(host), 200, "{host}");
+    }
+    for host in [
+        "local",
+        "bob.local",
+        "ada.local.evil.example",
+        "ada.evil.example",
+        "x.ada.local",
+        "ada.localdomain",
+        "xada.local",
+        "ada..local",
+        "ada-.local",
+    ] {
+        assert_eq!(asked(host), 403, "{host}");
+    }
+}
+
+#[test]
+fn a_name_of_this_machine_gives_no_rights_of_the_owner() {
+    let guard = guard(ServerConfig::default());
+    let checked = |host: &str, origin: &str| {
+        let request = Request::builder().uri("/v1/x").header("host", host).header("origin", origin);
+        let sources = CallerSources::default();
+        guard.check(&request.body(()).unwrap(), Ipv4Addr::LOCALHOST.into(), sources).map(|found| found.origin)
+    };
+    // The page that was loaded under that name works.
+    assert_eq!(checked("ada.local:8000", "http://ada.local:8000").unwrap(), RequestOrigin::Forwarded);
+    // Another machine can claim the name and show a page, which must not call this one.
+    for host in ["localhost:8000", "127.0.0.1:8000", "ada.local:8000"] {
+        assert!(checked(host, "http://ada.local:9000").is_err(), "{host}");
+    }
 }
 
 #[test]

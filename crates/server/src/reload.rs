@@ -7,7 +7,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use hob_app::startup::identity::identity_options;
 use hob_config::{AccessLog, ServerConfig};
 use hob_keys::IdentityService;
-use hob_net::{CertificateChange, ServerCertificate};
+use hob_net::{CertificateChange, ServerCertificate, machine_names};
 use tower_http::cors::CorsLayer;
 
 use crate::access_log::AccessLogWriter;
@@ -40,7 +40,7 @@ pub(crate) struct AccessRules {
 
 impl AccessRules {
     pub(crate) fn new(config: &ServerConfig) -> Self {
-        AccessRules { guard: Guard::new(config), cors: cors(config) }
+        AccessRules { guard: Guard::new(config, machine_names()), cors: cors(config) }
     }
 }
 

@@ -109,6 +109,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     // Signatures of tokens.
     ("ring", &["keys"]),
     ("tokio-tungstenite", &["channels"]),
+    ("mdns-sd", &["net"]),
     ("llama-cpp-2", &["llama"]),
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),

@@ -10,7 +10,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 /// The pages, and what stands at the root.
 fn documents() -> Vec<PathBuf> {
-    let at_root = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"];
+    let at_root = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"];
     at_root.iter().map(|name| root().join(name)).chain(pages()).collect()
 }
 

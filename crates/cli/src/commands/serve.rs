@@ -1,6 +1,7 @@
 //! `hob serve`: opens the app, prints engine, model and URL, and serves until a signal stops it.
 
 mod address_file;
+mod announce;
 mod control_answers;
 mod control_socket;
 mod lan;
@@ -27,6 +28,7 @@ use hob_tasks::Scheduler;
 use tokio_util::sync::CancellationToken;
 
 use self::address_file::AddressEntry;
+use self::announce::announce;
 use self::control_answers::ControlAnswers;
 use self::control_socket::{ControlClients, ControlSocket};
 use self::reload::RunningSettings;
@@ -39,7 +41,7 @@ use crate::output;
 use crate::output::number::counted;
 use crate::output::table::print_facts;
 use crate::output::text::one_line;
-use crate::running_server::UrlScheme;
+use crate::server_urls::{MachineOnNetwork, server_urls};
 use crate::settings;
 use crate::signals::Signals;
 
@@ -100,18 +102,21 @@ async fn serve(
     let control_socket = ControlSocket::open(&home, &address_file::server_id(), answers);
     let clients = control_socket.clients();
     let model = default_model(system).await;
-    let summary = print_facts(&[
+    let urls = server_urls(&config.server, server.address().port(), &MachineOnNetwork::detect());
+    let network_key = if args.lan { Some(lan::fresh_key(&app.keys).await?) } else { None };
+    let mut facts = vec![
         ("Engine", engine_line(app, config)),
         ("Model", model),
         ("Agent", system.agent().unwrap_or("none (directly to the engine)").to_owned()),
-        ("URL", UrlScheme::of(&config.server).url(&config.server.host, server.address().port())),
-    ]);
+    ];
+    facts.extend(lan::url_facts(&urls));
+    facts.extend(lan::key_fact(&urls, network_key.as_ref()));
     // A closed stdout does not stop the server.
-    if let Err(error) = summary {
+    if let Err(error) = print_facts(&facts) {
         tracing::info!(%error, "cannot print the summary");
     }
-    if args.lan {
-        lan::print_access(&app.keys, &config.server, server.address().port()).await?;
+    if let Some(key) = &network_key {
+        lan::print_access(key, &config.server, &urls);
     }
     if !app.keys.snapshot().has_keys() {
         warn_if_open(server.address(), &config.server);
@@ -125,6 +130,7 @@ async fn serve(
     let scheduler = &app.scheduler;
     let grace = config.server.shutdown_grace;
     let longest = config.server.drain_seconds.saturating_add(grace);
+    let announcer = announce(&config.server, server.address());
     let mut settings = RunningSettings::new(&server, config, args, (app.keys.clone(), file));
     let mut running = Box::pin(run_all(server, scheduler, clients, shutdown.clone(), grace));
     readiness::ready();
@@ -134,8 +140,14 @@ async fn serve(
         () = settings.reload_until_stopped(signals, control_socket) => shutdown.cancel(),
     }
     readiness::stopping();
+    let goodbye = async {
+        if let Some(announcer) = announcer {
+            announcer.stop().await;
+        }
+    };
+    let ending = async { tokio::join!(running, goodbye).0 };
     tokio::select! {
-        cut_off = running => {
+        cut_off = ending => {
             if cut_off > 0 {
                 let grace = grace.as_secs();
                 output::warning(format_args!("{} cut off after {grace} s", counted(cut_off, "answer")));

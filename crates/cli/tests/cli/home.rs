@@ -127,8 +127,9 @@ impl From<std::process::Output> for Ran {
     }
 }
 
+/// A configuration with these engines only. The server is not announced: a test must not be seen on the network of the machine.
 pub fn engines_config(engines: &[(&str, &str)]) -> String {
-    let mut text = "[server]\nhost = \"127.0.0.1\"\n[engine]\n".to_owned();
+    let mut text = "[server]\nannounce = false\nhost = \"127.0.0.1\"\n[engine]\n".to_owned();
     if let Some((default, _)) = engines.first() {
         writeln!(text, "default = \"{default}\"").expect("a string takes all");
     }

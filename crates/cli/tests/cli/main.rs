@@ -7,6 +7,8 @@
 #[cfg(test)]
 mod agents;
 #[cfg(test)]
+mod announce;
+#[cfg(test)]
 mod answers;
 #[cfg(test)]
 mod ask;

@@ -160,6 +160,14 @@ async fn the_unit_is_valid_and_restricts_permissions() {
 }
 
 #[tokio::test]
+async fn a_release_is_signed_and_a_changed_byte_is_noticed() {
+    let script = root().join("tests/packages/signing.sh");
+    let ran = run(path(&script), &[]).await.expect("the script is there");
+    assert!(ran.status.success(), "{}", text(&ran));
+    assert_eq!(text(&ran).lines().filter(|line| line.starts_with("ok ")).count(), 10, "{}", text(&ran));
+}
+
+#[tokio::test]
 async fn a_release_has_a_bill_of_materials() {
     let home = Home::empty();
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());

@@ -11,7 +11,7 @@ pub struct Running {
     child: Child,
     stdout: ChildStdout,
     stderr: Lines<BufReader<ChildStderr>>,
-    /// The four lines it printed.
+    /// The first four lines it printed.
     pub summary: [String; 4],
     heard: String,
 }
@@ -36,8 +36,8 @@ impl Running {
 
     /// Such as `127.0.0.1:45123`.
     pub fn address(&self) -> &str {
-        let (_, address) = self.summary[3].split_once("://").expect("the line with the URL");
-        address
+        let (_, rest) = self.summary[3].split_once("://").expect("the line with the URL");
+        rest.split_whitespace().next().expect("an address")
     }
 
     pub fn pid(&self) -> Pid {

@@ -132,7 +132,7 @@ async fn a_public_address_without_a_key_prints_a_warning() {
     let warning = "warning: Anyone on your network can use this server: no API key is set. \
                    Set HOB_API_KEY, or use --host 127.0.0.1.\n";
     let open = Running::start(&home, &["--host", "0.0.0.0"]).await;
-    assert!(open.summary[3].starts_with("URL     http://0.0.0.0:"), "{}", open.summary[3]);
+    assert!(open.summary[3].starts_with("URL     http://localhost:"), "{}", open.summary[3]);
     assert_eq!(open.terminate().await.stderr, warning);
 
     let mut command = home.hob(&["serve", "--port", "0", "--host", "0.0.0.0"]);

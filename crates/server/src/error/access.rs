@@ -146,7 +146,7 @@ impl ApiError {
 
     pub(crate) fn foreign_host(host: &str) -> Self {
         let message = format!(
-            "the Host header names '{host}', which is neither an IP address nor localhost. To serve that \
+            "the Host header names '{host}', which is neither an IP address, nor localhost, nor a name of this machine. To serve that \
              name, add it to [server] allowed_hosts and set [server] api_key: without a key, anyone who reaches that name can use this \
              server"
         );

@@ -27,9 +27,9 @@ async fn unknown_hosts_and_origins_are_refused_with_advice() {
     assert_eq!(response.status(), 403);
     insta::assert_json_snapshot!(response.json::<Value>().await.unwrap(), @r#"
     {
-      "detail": "the Host header names 'evil.example', which is neither an IP address nor localhost. To serve that name, add it to [server] allowed_hosts and set [server] api_key: without a key, anyone who reaches that name can use this server",
+      "detail": "the Host header names 'evil.example', which is neither an IP address, nor localhost, nor a name of this machine. To serve that name, add it to [server] allowed_hosts and set [server] api_key: without a key, anyone who reaches that name can use this server",
       "error": {
-        "message": "the Host header names 'evil.example', which is neither an IP address nor localhost. To serve that name, add it to [server] allowed_hosts and set [server] api_key: without a key, anyone who reaches that name can use this server",
+        "message": "the Host header names 'evil.example', which is neither an IP address, nor localhost, nor a name of this machine. To serve that name, add it to [server] allowed_hosts and set [server] api_key: without a key, anyone who reaches that name can use this server",
         "type": "permission_error",
         "param": null,
         "code": null

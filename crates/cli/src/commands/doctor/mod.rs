@@ -13,6 +13,7 @@ mod features;
 mod home;
 mod machine;
 mod model;
+mod network;
 mod port;
 mod proxy;
 mod report;
@@ -36,6 +37,7 @@ use crate::commands::block_on;
 use crate::engine_status::check_engines;
 use crate::local;
 use crate::output::progress::Spinner;
+use crate::server_urls::MachineOnNetwork;
 
 pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
     let environment = Environment::from_process();
@@ -133,6 +135,7 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
     checks.extend(energy);
     // Last, because beginners can ignore it.
     checks.push(access::check(&config.server, named));
+    checks.extend(network::check(&config.server, &MachineOnNetwork::detect()));
     Ok((can_answer && can_serve, checks))
 }
 

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# reproducible.sh [DIRECTORY]: builds the release of the last commit twice, in different directories, and compares the files byte by byte.
+#
+#   packaging/reproducible.sh                  two builds in a temporary directory, which take as long as two releases
+#   packaging/reproducible.sh dist             one build, compared with the release in dist/
+#
+# Ends with 0 if both are equal. The builds differ in what must not matter: the directory, the time zone, the language, and the time. They must have
+# the same commit, the same Rust, the same C and C++ compilers, and the same system libraries; the commands at the end of the output print them.
+set -euo pipefail
+
+here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+cd "$here/.."
+
+say() { printf '== %s\n' "$*" >&2; }
+
+fail() {
+    printf '!! %s\n' "$@" >&2
+    exit 1
+}
+
+[ "$(uname -s)" = Linux ] || fail 'a release can be built only on Linux.'
+git diff --quiet HEAD || fail 'the checkout has changes that are not committed, so the last commit is not what you have here.'
+
+compared=''
+if [ $# -gt 0 ]; then
+    [ -r "$1/SHA256SUMS" ] || fail "there is no release in $1: SHA256SUMS is missing"
+    compared=$(cd "$1" && pwd)
+fi
+
+commit=$(git rev-parse HEAD)
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# build COPY OUT: the release of the commit, from a copy of its files in the directory COPY. Other variables are set by the caller.
+build() {
+    local copy=$1 out=$2
+    mkdir -p "$copy"
+    git archive "$commit" | tar -x -C "$copy"
+    # What Hob compiles in C++ lies in the copy; release.sh maps the paths of Rust and of the libraries.
+    (
+        cd "$copy"
+        umask 022
+        unset CARGO_TARGET_DIR HOB_BINARY HOB_SIGNING_KEY RUSTC_WORKSPACE_WRAPPER
+        CFLAGS="-ffile-prefix-map=$copy=." CXXFLAGS="-ffile-prefix-map=$copy=." packaging/release.sh "$out" >/dev/null
+    )
+}
+
+say "building $commit"
+TZ=UTC LC_ALL=C build "$work/first" "$work/out-first"
+if [ -z "$compared" ]; then
+    say "building $commit again, in another directory"
+    compared=$work/out-second
+    TZ=Asia/Tokyo LC_ALL=C.UTF-8 build "$work/a/longer/path/for/the/second" "$compared"
+fi
+
+say "commit $commit, $(rustc --version), $(cc --version | head -n 1), $(c++ --version | head -n 1), $(ldd --version | head -n 1)"
+if diff "$work/out-first/SHA256SUMS" "$compared/SHA256SUMS" >"$work/differences"; then
+    say 'both builds are equal:'
+    cat "$compared/SHA256SUMS"
+    exit 0
+fi
+cat "$work/differences" >&2
+if command -v diffoscope >/dev/null; then
+    while read -r _ name; do
+        cmp --silent "$work/out-first/$name" "$compared/$name" || diffoscope --max-report-size 20000 "$work/out-first/$name" "$compared/$name" >&2 || true
+    done <"$compared/SHA256SUMS"
+    fail 'the builds differ (see above).'
+fi
+fail 'the builds differ. Install diffoscope and run this again to see where.'
