@@ -1,4 +1,4 @@
-//! Messaging: the gateway with its channels, WhatsApp, the rules for answering, and the agent tools.
+//! Messaging: the gateway with its channels, Telegram, WhatsApp, the rules for answering, and the agent tools.
 //!
 //! [`ChannelService`] is what the rest of the program uses. A received message is saved in the [`store`], queued by conversation,
 //! and answered through the contract `Ask` on behalf of its sender.
@@ -24,6 +24,7 @@ mod status;
 mod status_transitions;
 pub mod store;
 mod stored_messages;
+pub mod telegram;
 mod tools;
 mod types;
 pub mod whatsapp;
@@ -44,6 +45,7 @@ pub use store::{
     POSTGRES_MIGRATIONS, PairingStore, PendingSender, PostgresChannelStore, RecentLine, SenderKey,
     SharedChannelStore, Speaker, SqliteChannelStore, open_channel_store,
 };
+pub use telegram::TelegramOptions;
 pub use tools::channel_tools;
 pub use types::{ChannelError, ChannelMessage, ChannelReport, ChannelStatus};
 pub use whatsapp::WhatsappOptions;
