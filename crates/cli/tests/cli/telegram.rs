@@ -227,7 +227,7 @@ async fn errors_of_telegram_are_reported_and_overcome() {
     in_time(telegram.until_shown(7, &[STREAMED])).await;
     let status = http::get(server.address(), "/v1/channels/status").await.all().await;
     assert!(status.contains("\"status\":\"connected\""), "{status}");
-    // A chat that does not exist.
+    // A refusal is reported, and the next message is sent.
     telegram.fail_next("sendMessage", 413, json!({ "description": "Request Entity Too Large" }));
     let refused = home.run(&["channel", "send", "telegram:7", "Dinner is ready."]).await;
     assert_eq!(refused.code, Some(1));
