@@ -430,3 +430,38 @@ async fn only_one_hob_answers() {
     second.close().await;
     assert_eq!(gateway.connections_so_far(), 2);
 }
+
+#[tokio::test]
+async fn on_a_paired_channel_only_approved_senders_are_answered() {
+    let (setup, _) = setup(InboundRules { pairing: BTreeSet::from(["telegram".to_owned()]), ..some_rules() });
+    let reply = setup.says(&message("stranger", "t1", "hello")).await.unwrap();
+    assert!(reply.contains("hob channel approve"), "{reply}");
+    assert_eq!(setup.says(&message("stranger", "t1", "hello?")).await, None);
+    assert_eq!(setup.says(&message("owner", "t2", "hello")).await.as_deref(), Some("re: hello"), "by name");
+    let elsewhere = ChannelMessage { channel: "slack".into(), ..message("stranger", "t1", "hello") };
+    assert_eq!(setup.says(&elsewhere).await.as_deref(), Some("re: hello"), "no pairing there");
+    assert_eq!(setup.engine.requests().len(), 2);
+}
+
+fn file(name: &str, bytes: &[u8]) -> crate::ChannelFile {
+    crate::ChannelFile { name: name.into(), bytes: bytes.into(), ..crate::ChannelFile::default() }
+}
+
+#[tokio::test]
+async fn a_picture_is_part_of_the_question_and_an_unreadable_file_is_named() {
+    let (setup, _) = setup(some_rules());
+    let files = vec![file("cat.png", b"\x89PNG\r\n\x1a\nabc"), file("a\n.zip", b"PK")];
+    setup.says(&ChannelMessage { files, ..message("ann", "t1", "what is this?") }).await;
+    let request = setup.engine.requests().pop().unwrap();
+    let content = &request.messages.last().unwrap().content;
+    assert_eq!(content.images().count(), 1);
+    let text = content.text();
+    assert!(text.starts_with("what is this?\n(Note for you: I cannot read a.zip: "), "{text}");
+    setup.says(&message("ann", "t1", "and now?")).await;
+    let (_, remembered) = &setup.last_messages()[0];
+    assert_eq!(remembered, "what is this?\n[picture cat.png]\n[a.zip, which could not be read]");
+
+    let lost = ChannelMessage { files: vec![file("gone.pdf", b"")], ..message("ann", "t2", "") };
+    let reply = setup.says(&lost).await;
+    assert_eq!(reply.as_deref(), Some("I cannot read gone.pdf: it is not available anymore."));
+}

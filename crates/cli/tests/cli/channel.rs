@@ -246,7 +246,8 @@ async fn the_channel_of_the_documentation_works() {
         .spawn()
         .expect("python runs");
     let mut lines = BufReader::new(channel.stdout.take().expect("a pipe")).lines();
-    let first = timeout(WAIT_LIMIT, lines.next_line()).await.expect("in time").expect("text").expect("a line");
+    let first =
+        timeout(WAIT_LIMIT, lines.next_line()).await.expect("in time").expect("text").expect("a line");
     let url = first.strip_prefix("listening on ").expect("its address");
 
     let ollama = fakes::ollama().await;

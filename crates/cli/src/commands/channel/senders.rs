@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
+use hob_app::Databases;
 use hob_app::startup::channels::channel_store;
 use hob_channels::{ChannelStore, SenderKey, normalized_code, shown_code};
 use hob_config::Config;
@@ -12,6 +13,7 @@ use hob_core::Zone;
 use serde_json::json;
 
 use super::blocking;
+use crate::commands::audit;
 use crate::output;
 use crate::output::OutputFormat;
 use crate::output::table::{self, Column};
@@ -22,12 +24,14 @@ use crate::settings;
 const COLUMNS: [Column; 4] =
     [Column::Words("SENDER"), Column::Words("NAME"), Column::Words("STATUS"), Column::Words("CODE")];
 
-fn store(config: &Config) -> Result<Arc<dyn ChannelStore>> {
-    Ok(channel_store(&settings::databases(config)?.hob)?)
+/// The store, and where changes are noted.
+fn open(config: &Config) -> Result<(Arc<dyn ChannelStore>, Databases)> {
+    let databases = settings::databases(config)?;
+    Ok((channel_store(&databases.hob)?, databases))
 }
 
 pub async fn approve(config: &Config, typed: &str, format: OutputFormat) -> Result<ExitCode> {
-    let (store, code) = (store(config)?, normalized_code(typed));
+    let ((store, databases), code) = (open(config)?, normalized_code(typed));
     let Some(approved) = blocking(move || store.approve_code(&code, SystemTime::now())).await? else {
         bail!(
             "the code '{}' is not valid: codes expire after an hour. 'hob channel senders' lists the valid ones",
@@ -35,6 +39,7 @@ pub async fn approve(config: &Config, typed: &str, format: OutputFormat) -> Resu
         );
     };
     let sender = format!("{}:{}", approved.channel, approved.sender);
+    note(databases, "channel.approve", &sender).await?;
     match format {
         OutputFormat::Json => output::json(&json!({ "sender": sender, "name": approved.name }))?,
         OutputFormat::Text => {
@@ -45,7 +50,7 @@ pub async fn approve(config: &Config, typed: &str, format: OutputFormat) -> Resu
 }
 
 pub async fn list(config: &Config, format: OutputFormat) -> Result<ExitCode> {
-    let store = store(config)?;
+    let (store, _) = open(config)?;
     let (approved, pending) =
         blocking(move || Ok((store.approved_senders()?, store.pending_senders(SystemTime::now())?))).await?;
     if format == OutputFormat::Json {
@@ -80,7 +85,7 @@ pub async fn list(config: &Config, format: OutputFormat) -> Result<ExitCode> {
 pub async fn remove(config: &Config, sender: &str) -> Result<ExitCode> {
     let (channel, id) =
         sender.split_once(':').context("write the sender as CHANNEL:SENDER, such as telegram:12345")?;
-    let (store, key) = (store(config)?, (channel.to_owned(), id.to_owned()));
+    let ((store, databases), key) = (open(config)?, (channel.to_owned(), id.to_owned()));
     let removed = blocking(move || {
         let (channel, sender) = key;
         store.remove_sender(SenderKey { channel: &channel, sender: &sender })
@@ -88,6 +93,13 @@ pub async fn remove(config: &Config, sender: &str) -> Result<ExitCode> {
     if !removed.await? {
         bail!("{} is not approved. 'hob channel senders' lists the approved senders", one_line(sender));
     }
+    note(databases, "channel.remove_sender", sender).await?;
     output::line(format_args!("{} is not answered anymore.", one_line(sender)))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Enters a change into the audit log.
+async fn note(databases: Databases, action: &'static str, sender: &str) -> Result<()> {
+    let sender = sender.to_owned();
+    Ok(tokio::task::spawn_blocking(move || audit::note(&databases, action, &sender)).await?)
 }
