@@ -210,4 +210,23 @@ mod tests {
         assert!(channels.is_none());
         assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0, "and leave nothing behind");
     }
+
+    #[test]
+    fn the_token_of_telegram_is_in_the_configuration_or_in_a_file() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("token");
+        std::fs::write(&file, "1:from-the-file\n").unwrap();
+        let token = |config: &TelegramConfig| {
+            telegram_token(config).map(|token| secrecy::ExposeSecret::expose_secret(&token).to_owned())
+        };
+        let mut config = TelegramConfig { token_file: Some(file.clone()), ..TelegramConfig::default() };
+        assert_eq!(token(&config).unwrap(), "1:from-the-file");
+        config.token = Some("2:from-the-configuration".into());
+        assert_eq!(token(&config).unwrap(), "2:from-the-configuration");
+        std::fs::remove_file(file).unwrap();
+        config.token = None;
+        assert!(token(&config).unwrap_err().to_string().contains("cannot read [channel.telegram] token_file"));
+        let none = TelegramConfig::default();
+        assert!(token(&none).unwrap_err().to_string().contains("hob channel add telegram"));
+    }
 }

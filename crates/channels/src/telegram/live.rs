@@ -3,6 +3,7 @@
 //! A task does that, so that the answer never waits for Telegram. It ends after the step that it is in, and not in the middle of one:
 //! a message whose number is lost could not become the complete answer.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,12 +43,51 @@ struct Progress {
     message: Option<i64>,
 }
 
+/// Previews that are remembered, and for how long: a little longer than an answer may take.
+const MAX_PREVIEWS: usize = 1_000;
+const REMEMBERED_FOR: Duration = Duration::from_secs(900);
+
+/// The answers in progress, by the key of the complete reply.
+#[derive(Default)]
+pub(super) struct Previews {
+    held: Mutex<HashMap<String, LiveMessage>>,
+}
+
+impl Previews {
+    /// Returns whether there is room for it.
+    fn add(&self, key: &str, message: LiveMessage) -> bool {
+        let mut held = self.held.lock();
+        held.retain(|_, message| message.since.elapsed() < REMEMBERED_FOR);
+        let has_room = held.len() < MAX_PREVIEWS;
+        if has_room {
+            held.insert(key.to_owned(), message);
+        }
+        has_room
+    }
+
+    pub fn take(&self, key: &str) -> Option<LiveMessage> {
+        self.held.lock().remove(key)
+    }
+
+    /// Remembers a message that shows the text so far, for the next attempt to complete it.
+    pub fn keep(&self, key: &str, message: i64) {
+        let progress = Progress { message: Some(message), ..Progress::default() };
+        let kept = LiveMessage {
+            progress: Arc::new(Mutex::new(progress)),
+            stop: CancellationToken::new(),
+            task: Arc::default(),
+            since: Instant::now(),
+        };
+        self.add(key, kept);
+    }
+}
+
 /// An answer in progress, for the sender of the complete one.
 pub(super) struct LiveMessage {
     progress: Arc<Mutex<Progress>>,
     stop: CancellationToken,
     task: Arc<Mutex<Option<JoinHandle<()>>>>,
-    pub since: Instant,
+    since: Instant,
 }
 
 impl LiveMessage {
@@ -63,29 +103,39 @@ impl LiveMessage {
     }
 }
 
+/// Where a preview is shown.
+#[derive(Clone)]
+pub(super) struct LivePlace {
+    pub target: TelegramChat,
+    /// The message that it answers, in groups.
+    pub reply_to: Option<i64>,
+    /// The key of the complete reply.
+    pub key: String,
+}
+
 /// The reply to one message while it is written.
 pub(super) struct TelegramLive {
     api: Arc<TelegramApi>,
-    target: TelegramChat,
-    reply_to: Option<i64>,
+    place: LivePlace,
+    previews: Arc<Previews>,
     progress: Arc<Mutex<Progress>>,
     stop: CancellationToken,
     task: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
 impl TelegramLive {
-    pub fn new(api: Arc<TelegramApi>, target: TelegramChat, reply_to: Option<i64>) -> Self {
+    pub fn new(api: Arc<TelegramApi>, previews: Arc<Previews>, place: LivePlace) -> Self {
         TelegramLive {
             api,
-            target,
-            reply_to,
+            place,
+            previews,
             progress: Arc::default(),
             stop: CancellationToken::new(),
             task: Arc::default(),
         }
     }
 
-    pub fn message(&self) -> LiveMessage {
+    fn message(&self) -> LiveMessage {
         LiveMessage {
             progress: Arc::clone(&self.progress),
             stop: self.stop.clone(),
@@ -115,21 +165,22 @@ impl TextSink for TelegramLive {
 #[async_trait]
 impl LiveReply for TelegramLive {
     fn shows_text(&self) -> bool {
-        true
+        self.task.lock().is_some()
     }
 
     fn begin(&self) {
         let mut task = self.task.lock();
-        if task.is_none() {
-            let shown = Display {
-                api: Arc::clone(&self.api),
-                target: self.target,
-                reply_to: self.reply_to,
-                progress: Arc::clone(&self.progress),
-            };
-            let stop = self.stop.clone();
-            *task = Some(tokio::spawn(async move { shown.run(&stop).await }));
+        // A preview that is not remembered would stay beside the complete answer.
+        if task.is_some() || !self.previews.add(&self.place.key, self.message()) {
+            return;
         }
+        let shown = Display {
+            api: Arc::clone(&self.api),
+            place: self.place.clone(),
+            progress: Arc::clone(&self.progress),
+        };
+        let stop = self.stop.clone();
+        *task = Some(tokio::spawn(async move { shown.run(&stop).await }));
     }
 
     async fn load(&self, file: &ChannelFile) -> Result<Vec<u8>, String> {
@@ -149,14 +200,13 @@ impl LiveReply for TelegramLive {
 /// What the task shows.
 struct Display {
     api: Arc<TelegramApi>,
-    target: TelegramChat,
-    reply_to: Option<i64>,
+    place: LivePlace,
     progress: Arc<Mutex<Progress>>,
 }
 
 impl Display {
     async fn run(&self, stop: &CancellationToken) {
-        let edit_every = if self.target.is_group() { EDIT_EVERY_IN_GROUPS } else { EDIT_EVERY };
+        let edit_every = if self.place.target.is_group() { EDIT_EVERY_IN_GROUPS } else { EDIT_EVERY };
         let mut typing_at = Instant::now();
         let mut edit_at = Instant::now() + edit_every;
         let mut shown = String::new();
@@ -165,7 +215,7 @@ impl Display {
             let mut outcome = Ok(());
             if now >= typing_at {
                 typing_at = now + TYPING_EVERY;
-                outcome = self.api.send_typing(&self.target.fields()).await;
+                outcome = self.api.send_typing(&self.place.target.fields()).await;
             } else if now >= edit_at {
                 edit_at = now + edit_every;
                 outcome = self.show(&mut shown).await;
@@ -193,9 +243,9 @@ impl Display {
         };
         let Some(text) = text.filter(|text| text != shown) else { return Ok(()) };
         match message {
-            Some(message) => self.api.edit_message(&edit_body(self.target, message, &text)).await?,
+            Some(message) => self.api.edit_message(&edit_body(self.place.target, message, &text)).await?,
             None => {
-                let body: Value = message_body(self.target, &text, self.reply_to);
+                let body: Value = message_body(self.place.target, &text, self.place.reply_to);
                 let sent = self.api.send_message(&body).await?;
                 self.progress.lock().message = Some(sent.message_id);
             }

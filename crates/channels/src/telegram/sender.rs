@@ -1,16 +1,14 @@
 //! Sends messages to Telegram: in pieces if they are long, and in the place of the preview if there is one.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::sleep;
 
 use super::api::{TelegramApi, TelegramError};
-use super::live::{LiveMessage, TelegramLive};
+use super::live::{LivePlace, Previews, TelegramLive};
 use super::outgoing_body::{edit_body, message_body};
 use super::split::{MAX_UNITS, split};
 use super::target::{CHANNEL, TelegramChat};
@@ -24,27 +22,14 @@ const LONGEST_WAIT: Duration = Duration::from_secs(20);
 /// How often a piece is sent if Telegram asks to wait.
 const ATTEMPTS: usize = 4;
 
-/// Previews that are remembered, and for how long: a little longer than an answer may take.
-const MAX_LIVE: usize = 1_000;
-const LIVE_FOR: Duration = Duration::from_secs(900);
-
 pub(super) struct TelegramSender {
     api: Arc<TelegramApi>,
-    /// Previews by the key of the complete reply.
-    live: Mutex<HashMap<String, LiveMessage>>,
+    previews: Arc<Previews>,
 }
 
 impl TelegramSender {
     pub fn new(api: Arc<TelegramApi>) -> Self {
-        TelegramSender { api, live: Mutex::default() }
-    }
-
-    fn remember(&self, key: &str, message: LiveMessage) {
-        let mut live = self.live.lock();
-        live.retain(|_, message| message.since.elapsed() < LIVE_FOR);
-        if live.len() < MAX_LIVE {
-            live.insert(key.to_owned(), message);
-        }
+        TelegramSender { api, previews: Arc::default() }
     }
 
     /// Sends the first piece: in the place of the preview, else as a new message.
@@ -54,8 +39,7 @@ impl TelegramSender {
         text: &str,
         message: &Outgoing,
     ) -> Result<(), TelegramError> {
-        let live = self.live.lock().remove(&message.key);
-        let shown = match live {
+        let shown = match self.previews.take(&message.key) {
             Some(live) => live.ended().await,
             None => None,
         };
@@ -64,7 +48,11 @@ impl TelegramSender {
             match patiently(|| self.api.edit_message(&body)).await {
                 // It was deleted, or is too old to be edited.
                 Err(TelegramError::Refused { .. }) => {}
-                outcome => return outcome,
+                Ok(()) => return Ok(()),
+                Err(error) => {
+                    self.previews.keep(&message.key, shown);
+                    return Err(error);
+                }
             }
         }
         self.send_piece(&message_body(to, text, reply_to(to, message.reply_to.as_deref()))).await
@@ -115,11 +103,9 @@ impl MessageSender for TelegramSender {
 
     fn live(&self, message: &ChannelMessage, key: &str) -> Arc<dyn LiveReply> {
         let Some(to) = TelegramChat::parse(&message.conversation_id) else { return Arc::new(NoLiveReply) };
-        let reply = TelegramLive::new(Arc::clone(&self.api), to, reply_to(to, Some(&message.message_id)));
-        if !key.is_empty() {
-            self.remember(key, reply.message());
-        }
-        Arc::new(reply)
+        let place =
+            LivePlace { target: to, reply_to: reply_to(to, Some(&message.message_id)), key: key.to_owned() };
+        Arc::new(TelegramLive::new(Arc::clone(&self.api), Arc::clone(&self.previews), place))
     }
 }
 
