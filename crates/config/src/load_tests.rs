@@ -173,7 +173,7 @@ fn a_telegram_bot_is_added_to_what_the_file_has_and_the_environment_overrides_it
     let written = add_telegram(&environment(&home, &[]), &"1:new-token".into()).expect("written");
     assert_eq!(written, path);
     assert!(fs::read_to_string(&path).expect("text").starts_with("# mine\n"));
-    let token = |variables: &[(&str, &str)]| {
+    let token = |variables: &[(&'static str, &str)]| {
         let telegram = load(&environment(&home, variables)).expect("a good file").config.channel.telegram;
         assert!(telegram.enabled && !telegram.groups);
         telegram.token.map(|token| token.expose_secret().to_owned())

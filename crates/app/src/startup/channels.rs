@@ -225,7 +225,9 @@ mod tests {
         assert_eq!(token(&config).unwrap(), "2:from-the-configuration");
         std::fs::remove_file(file).unwrap();
         config.token = None;
-        assert!(token(&config).unwrap_err().to_string().contains("cannot read [channel.telegram] token_file"));
+        assert!(
+            token(&config).unwrap_err().to_string().contains("cannot read [channel.telegram] token_file")
+        );
         let none = TelegramConfig::default();
         assert!(token(&none).unwrap_err().to_string().contains("hob channel add telegram"));
     }
