@@ -49,7 +49,6 @@ async fn a_new_sender_is_answered_after_the_owner_has_approved_the_code() {
     let reply = telegram.shown(7).remove(0);
     assert!(reply.starts_with("I only answer people whom my owner has approved."), "{reply}");
     let code = code_in(&reply);
-    telegram.push(7, &json!({ "text": "please" }));
 
     let wrong = home.run(&["channel", "approve", "AAAA-AAAA"]).await;
     assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(1), ""));
@@ -60,7 +59,6 @@ async fn a_new_sender_is_answered_after_the_owner_has_approved_the_code() {
     assert_eq!((approved.code, approved.stdout.as_str()), (Some(0), "Ann (telegram:7) is approved.\n"));
 
     telegram.push(7, &json!({ "text": "What is the capital of France?" }));
-    // The second message got no reply, because the sender had a code already.
     in_time(telegram.until_shown(7, &[&reply, STREAMED])).await;
     assert_eq!(questions(&ollama).len(), 1);
     let listed: Value =
