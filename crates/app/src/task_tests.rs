@@ -176,8 +176,8 @@ async fn a_task_for_an_unknown_channel_is_refused_with_the_known_ones() {
     let error = none.tasks.create(deliver_to("telegram")).await.unwrap_err().to_string();
     assert_eq!(
         error,
-        "there is no channel 'telegram': no channel is configured. Set 'enabled = true' under [channel] or \
-         [channel.whatsapp] in config.toml"
+        "there is no channel 'telegram': no channel is configured. Run 'hob channel add telegram', or set \
+         'enabled = true' under [channel] or [channel.whatsapp] in config.toml"
     );
     let gateway = gateway(false).await;
     let some = World::with(greeter(), channels(&gateway));

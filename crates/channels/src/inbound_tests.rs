@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 
 use super::*;
 use crate::gateway::client::GatewayOptions;
+use crate::live_reply::NoLiveReply;
 use crate::service::{ChannelOptions, ChannelService};
 use crate::store::{MIGRATIONS, SqliteChannelStore};
 
@@ -65,6 +66,8 @@ fn some_rules() -> InboundRules {
         messages_per_minute: 100,
         history: 20,
         key: None,
+        pairing: BTreeSet::new(),
+        transcription_model: None,
     }
 }
 
@@ -108,7 +111,7 @@ fn message(sender: &str, conversation: &str, content: &str) -> ChannelMessage {
 
 impl Setup {
     async fn says(&self, message: &ChannelMessage) -> Option<String> {
-        self.inbound.handle(message).await.unwrap()
+        self.inbound.handle(message, &NoLiveReply).await.unwrap()
     }
 
     /// The last request to the engine, without the system prompt.
@@ -300,7 +303,7 @@ async fn the_key_of_the_channels_pays_and_a_used_up_limit_is_said_so() {
     let engine = ScriptedEngine::new(move |_| vec![Err(EngineError::Limit(limit.clone()))]);
     let ask = answering_by(Arc::new(engine));
     let inbound = InboundHandler::new(&ask, some_rules(), None);
-    let said = inbound.handle(&message("ann", "t1", "hi")).await.unwrap();
+    let said = inbound.handle(&message("ann", "t1", "hi"), &NoLiveReply).await.unwrap();
     assert_eq!(said.as_deref(), Some(LIMIT_NOTE));
 }
 
@@ -426,4 +429,39 @@ async fn only_one_hob_answers() {
     timeout(WAIT_LIMIT, gateway.opened(2)).await.unwrap();
     second.close().await;
     assert_eq!(gateway.connections_so_far(), 2);
+}
+
+#[tokio::test]
+async fn on_a_paired_channel_only_approved_senders_are_answered() {
+    let (setup, _) = setup(InboundRules { pairing: BTreeSet::from(["telegram".to_owned()]), ..some_rules() });
+    let reply = setup.says(&message("stranger", "t1", "hello")).await.unwrap();
+    assert!(reply.contains("hob channel approve"), "{reply}");
+    assert_eq!(setup.says(&message("stranger", "t1", "hello?")).await, None);
+    assert_eq!(setup.says(&message("owner", "t2", "hello")).await.as_deref(), Some("re: hello"), "by name");
+    let elsewhere = ChannelMessage { channel: "slack".into(), ..message("stranger", "t1", "hello") };
+    assert_eq!(setup.says(&elsewhere).await.as_deref(), Some("re: hello"), "no pairing there");
+    assert_eq!(setup.engine.requests().len(), 2);
+}
+
+fn file(name: &str, bytes: &[u8]) -> crate::ChannelFile {
+    crate::ChannelFile { name: name.into(), bytes: bytes.into(), ..crate::ChannelFile::default() }
+}
+
+#[tokio::test]
+async fn a_picture_is_part_of_the_question_and_an_unreadable_file_is_named() {
+    let (setup, _) = setup(some_rules());
+    let files = vec![file("cat.png", b"\x89PNG\r\n\x1a\nabc"), file("a\n.zip", b"PK")];
+    setup.says(&ChannelMessage { files, ..message("ann", "t1", "what is this?") }).await;
+    let request = setup.engine.requests().pop().unwrap();
+    let content = &request.messages.last().unwrap().content;
+    assert_eq!(content.images().count(), 1);
+    let text = content.text();
+    assert!(text.starts_with("what is this?\n(Note for you: I cannot read a.zip: "), "{text}");
+    setup.says(&message("ann", "t1", "and now?")).await;
+    let (_, remembered) = &setup.last_messages()[0];
+    assert_eq!(remembered, "what is this?\n[picture cat.png]\n[a.zip, which could not be read]");
+
+    let lost = ChannelMessage { files: vec![file("gone.pdf", b"")], ..message("ann", "t2", "") };
+    let reply = setup.says(&lost).await;
+    assert_eq!(reply.as_deref(), Some("I cannot read gone.pdf: it is not available anymore."));
 }

@@ -163,3 +163,21 @@ fn a_home_that_is_no_directory_is_told() {
         ErrorKind::NotADirectory,
     );
 }
+
+#[test]
+fn a_telegram_bot_is_added_to_what_the_file_has_and_the_environment_overrides_its_token() {
+    let home = empty_home();
+    let path = home.path().join(".hob/config.toml");
+    fs::create_dir(home.path().join(".hob")).expect("created");
+    fs::write(&path, "# mine\n[channel.telegram]\ngroups = false\n").expect("written");
+    let written = add_telegram(&environment(&home, &[]), &"1:new-token".into()).expect("written");
+    assert_eq!(written, path);
+    assert!(fs::read_to_string(&path).expect("text").starts_with("# mine\n"));
+    let token = |variables: &[(&'static str, &str)]| {
+        let telegram = load(&environment(&home, variables)).expect("a good file").config.channel.telegram;
+        assert!(telegram.enabled && !telegram.groups);
+        telegram.token.map(|token| token.expose_secret().to_owned())
+    };
+    assert_eq!(token(&[]).as_deref(), Some("1:new-token"));
+    assert_eq!(token(&[("HOB_TELEGRAM_TOKEN", "2:other")]).as_deref(), Some("2:other"));
+}

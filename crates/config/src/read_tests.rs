@@ -147,10 +147,17 @@ fn the_defaults_are_the_documented_ones() {
     channel.messages_per_minute = 20
     channel.history = 20
     channel.key = ""
+    channel.transcription_model = ""
     channel.whatsapp.enabled = false
     channel.whatsapp.auth_dir = ""
     channel.whatsapp.assistant_name = "Hob"
     channel.whatsapp.assistant_has_own_number = false
+    channel.telegram.enabled = false
+    channel.telegram.token = ""
+    channel.telegram.token_file = ""
+    channel.telegram.groups = true
+    channel.telegram.pairing = true
+    channel.telegram.api_url = "https://api.telegram.org"
     scheduler.enabled = false
     scheduler.poll_interval = 60.0
     scheduler.max_concurrent = 4

@@ -12,8 +12,8 @@ use hob_config::ServerConfig;
 
 use crate::access_log::AccessLogWriter;
 use crate::admin::{
-    audit, calls, channel_details, channels, documents, events, feedback, folders, health, keys, memory,
-    metrics, model_files, openapi, savings, settings, tasks, usage,
+    audit, calls, channel_details, channel_senders, channels, documents, events, feedback, folders, health,
+    keys, memory, metrics, model_files, openapi, savings, settings, tasks, usage,
 };
 use crate::anthropic::{self, messages};
 use crate::chats::{assistants, saved, turns};
@@ -77,6 +77,7 @@ fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> 
         ("/v1/channels/status", Owner, get(channels::status)),
         ("/v1/channels/details", Owner, get(channel_details::details)),
         ("/v1/channels/messages", Owner, get(channel_details::messages)),
+        ("/v1/channels/approve", Owner, post(channel_senders::approve)),
         ("/v1/channels/whatsapp", Owner, channel_details::whatsapp()),
         ("/v1/memory/search", Memory, post(memory::search)),
         ("/v1/memory/stats", Memory, get(memory::stats)),

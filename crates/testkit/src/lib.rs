@@ -22,6 +22,7 @@ mod outside;
 mod postgres_server;
 pub mod repository;
 mod scripted_engine;
+mod telegram_server;
 mod tied_command;
 pub mod tiny_projector;
 mod token_issuer;
@@ -43,6 +44,7 @@ pub use outside::{Namespace, Outside};
 #[cfg(unix)]
 pub use postgres_server::{PostgresServer, TestDatabase};
 pub use scripted_engine::ScriptedEngine;
+pub use telegram_server::{TELEGRAM_TOKEN, TelegramServer};
 pub use tied_command::tied_command;
 pub use token_issuer::{TokenIssuer, shared_secret_token, token_part};
 pub use transcript::Transcript;

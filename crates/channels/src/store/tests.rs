@@ -75,6 +75,9 @@ on_both_databases!(sqlite, postgres:
     an_exchange_of_several_processes_stays_together,
     any_character_of_a_message_is_found_again,
     the_newest_lines_of_all_conversations_come_first_and_what_was_sent_is_in_no_history,
+    a_code_approves_its_sender_once_and_for_an_hour,
+    at_most_a_hundred_senders_of_a_channel_wait,
+    an_approval_can_be_withdrawn,
 );
 
 const NOW: SystemTime = SystemTime::UNIX_EPOCH;
@@ -334,4 +337,51 @@ fn requests_end_and_are_limited() {
         assert!(ask(&number.to_string(), LONG));
     }
     assert!(!ask("one more", LONG));
+}
+
+const ANN: SenderKey<'static> = SenderKey { channel: "telegram", sender: "ann" };
+
+fn pairing<'a>(sender: SenderKey<'a>, code: &'a str, now: SystemTime) -> NewPairing<'a> {
+    NewPairing { sender, name: "Ann \0", code, ends: now + Duration::from_secs(3_600) }
+}
+
+fn a_code_approves_its_sender_once_and_for_an_hour(channels: NewChannels) {
+    let channels = channels();
+    let begin = |code, now| channels.begin_pairing(pairing(ANN, code, now), now).expect("written");
+    assert_eq!(begin("AAAAAAAA", NOW), PairingOutcome::Begun);
+    assert_eq!(begin("BBBBBBBB", NOW), PairingOutcome::Waiting);
+    let late = NOW + Duration::from_secs(3_600);
+    assert_eq!(channels.pending_senders(NOW).expect("read").len(), 1);
+    assert_eq!(channels.pending_senders(late).expect("read"), []);
+    assert_eq!(channels.approve_code("AAAAAAAA", late).expect("asked"), None, "it has expired");
+    assert_eq!(begin("CCCCCCCC", late), PairingOutcome::Begun);
+    assert!(!channels.is_approved(ANN).expect("read"));
+    let approved = channels.approve_code("CCCCCCCC", late).expect("written").expect("a valid code");
+    assert_eq!((approved.sender.as_str(), approved.name.as_str()), ("ann", "Ann \0"));
+    assert!(channels.is_approved(ANN).expect("read"));
+    assert_eq!(channels.approved_senders().expect("read"), [approved]);
+    assert_eq!(channels.approve_code("CCCCCCCC", late).expect("asked"), None, "it is used");
+}
+
+fn at_most_a_hundred_senders_of_a_channel_wait(channels: NewChannels) {
+    let channels = channels();
+    for number in 0..=100 {
+        let (sender, code) = (number.to_string(), format!("CODE{number:04}"));
+        let key = SenderKey { channel: "telegram", sender: &sender };
+        let outcome = channels.begin_pairing(pairing(key, &code, NOW), NOW).expect("written");
+        assert_eq!(outcome, if number < 100 { PairingOutcome::Begun } else { PairingOutcome::Full });
+    }
+    let elsewhere = SenderKey { channel: "email", ..ANN };
+    let outcome = channels.begin_pairing(pairing(elsewhere, "ELSEWHER", NOW), NOW).expect("written");
+    assert_eq!(outcome, PairingOutcome::Begun);
+}
+
+fn an_approval_can_be_withdrawn(channels: NewChannels) {
+    let channels = channels();
+    channels.approve_sender(ANN, "Ann", NOW).expect("written");
+    channels.approve_sender(ANN, "Anna", NOW).expect("written");
+    assert_eq!(channels.approved_senders().expect("read").len(), 1);
+    assert!(channels.remove_sender(ANN).expect("written"));
+    assert!(!channels.remove_sender(ANN).expect("written"));
+    assert!(!channels.is_approved(ANN).expect("read"));
 }

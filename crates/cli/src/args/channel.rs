@@ -44,13 +44,61 @@ pub enum ChannelCommand {
         #[arg(value_parser = ["whatsapp"])]
         channel: String,
     },
+    /// Add a channel to the configuration
+    ///
+    /// Asks for the token of a Telegram bot, checks it, writes it into config.toml, and waits for a message from your account, which is
+    /// then approved. A token on standard input is read without a question.
+    #[command(after_help = examples! {
+        "hob channel add telegram"
+        "hob channel add telegram --no-wait < token.txt"
+    })]
+    Add {
+        /// Channel to add
+        #[arg(value_parser = ["telegram"])]
+        channel: String,
+        /// Do not wait for a message from your account
+        #[arg(long)]
+        no_wait: bool,
+    },
+    /// Approve a sender by the code that the sender got
+    ///
+    /// A person who writes to Hob for the first time gets a code, which is valid for an hour.
+    #[command(after_help = examples! {
+        "hob channel approve ABCD-EFGH"
+    })]
+    Approve {
+        /// Code that the sender got
+        code: String,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the approved senders, and those who wait for an approval
+    #[command(after_help = examples! {
+        "hob channel senders"
+        "hob channel senders --json"
+    })]
+    Senders {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Withdraw the approval of a sender
+    #[command(after_help = examples! {
+        "hob channel remove-sender telegram:12345"
+    })]
+    RemoveSender {
+        /// Sender from 'hob channel senders'
+        #[arg(value_name = "CHANNEL:SENDER")]
+        sender: String,
+    },
 }
 
 /// Send a message
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob channel send telegram 'Dinner is ready.'"
-    "hob channel send telegram:12345 'Dinner is ready.'      with a recipient, if the gateway needs one"
+    "hob channel send telegram:12345 'Dinner is ready.'      with a recipient, for Telegram or if the gateway needs one"
     "hob channel send 4915112345678@s.whatsapp.net 'Dinner is ready.'"
 })]
 pub struct ChannelSendArgs {

@@ -65,7 +65,8 @@ async fn status_reports_the_problem_and_exits_with_1() {
     assert_eq!(
         good,
         ran(&format!(
-            "Status    connected\nGateway   {url}\nChannels  telegram, slack\nWhatsApp  off ([channel.whatsapp] enabled)\n"
+            "Status    connected\nGateway   {url}\nChannels  telegram, slack\nWhatsApp  off ([channel.whatsapp] enabled)\n\
+             Telegram  off (run 'hob channel add telegram')\n"
         ))
     );
     drop(gateway);
@@ -216,4 +217,54 @@ async fn the_example_gateway_of_the_documentation_works() {
     assert_eq!(next().await, "hob> Dinner is ready.");
     assert_eq!(home.run(&["channel", "list"]).await, ran("terminal\n"));
     assert_eq!(server.terminate().await.code, Some(0));
+}
+
+/// The program of `docs/write-a-channel.md`, as it stands there.
+fn program_of_the_page() -> String {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/write-a-channel.md");
+    let text = std::fs::read_to_string(page).expect("the page is there");
+    let (_, rest) = text.split_once("```python\n").expect("a program");
+    rest.split_once("\n```").expect("its end").0.to_owned()
+}
+
+#[tokio::test]
+async fn the_channel_of_the_documentation_works() {
+    let python = std::env::var("HOB_TEST_PYTHON")
+        .unwrap_or_else(|_| panic!("HOB_TEST_PYTHON is not set: run this test with './dev test'"));
+    let folder = tempfile::tempdir().expect("a directory");
+    let messages = folder.path().join("messages");
+    std::fs::create_dir(&messages).expect("a directory");
+    let script = folder.path().join("folder_channel.py");
+    std::fs::write(&script, program_of_the_page()).expect("a file");
+    let mut channel = Command::new(python)
+        .arg(&script)
+        .arg(&messages)
+        .arg("0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("python runs");
+    let mut lines = BufReader::new(channel.stdout.take().expect("a pipe")).lines();
+    let first =
+        timeout(WAIT_LIMIT, lines.next_line()).await.expect("in time").expect("text").expect("a line");
+    let url = first.strip_prefix("listening on ").expect("its address");
+
+    let ollama = fakes::ollama().await;
+    let home = serving(url, &ollama.url());
+    let server = Running::start(&home, &[]).await;
+    std::fs::write(messages.join("france.txt"), "What is the capital of France?").expect("a file");
+    let answer = messages.join("france.answer");
+    let answered = async {
+        while std::fs::read_to_string(&answer).unwrap_or_default() != fakes::WHOLE {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(WAIT_LIMIT, answered).await.expect("an answer");
+    assert_eq!(home.run(&["channel", "list"]).await, ran("folder\n"));
+    let sent = home.run(&["channel", "send", "folder", "Dinner is ready.", "--conversation", "note"]).await;
+    assert_eq!(sent, ran("sent to folder\n"));
+    assert_eq!(server.terminate().await.code, Some(0));
+    let chats = ollama.requests().into_iter().filter(|request| request.path == "/api/chat").count();
+    assert_eq!(chats, 1, "a message that is sent again is answered once");
 }

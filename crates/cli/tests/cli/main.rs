@@ -91,6 +91,8 @@ mod scheduler;
 #[cfg(test)]
 mod serve;
 #[cfg(test)]
+mod telegram;
+#[cfg(test)]
 mod telemetry;
 #[cfg(test)]
 mod terminal;

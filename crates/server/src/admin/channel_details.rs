@@ -14,8 +14,8 @@ use hob_core::AgentPreference;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::admin::audit;
 use crate::admin::qr_code::QrPath;
+use crate::admin::{audit, channel_senders};
 use crate::error::{ApiError, LINK_ON_THE_MACHINE};
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
@@ -56,11 +56,17 @@ pub(crate) async fn details(
         json!({ "name": name, "status": report.status.as_str(), "address": address, "message": report.problem })
     });
     let rules = channels.and_then(|channels| channels.rules());
+    let (waiting, approved) = match channels {
+        Some(channels) => channel_senders::listed(channels).await?,
+        None => Default::default(),
+    };
     Ok(Json(json!({
         "object": "channels",
         "channels": listed.collect::<Vec<_>>(),
         "answering": rules.map(answering),
         "senders": rules.map(senders).unwrap_or_default(),
+        "waiting": waiting,
+        "approved": approved,
     })))
 }
 

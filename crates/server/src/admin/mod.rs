@@ -5,6 +5,7 @@
 pub(crate) mod audit;
 pub(crate) mod calls;
 pub(crate) mod channel_details;
+pub(crate) mod channel_senders;
 pub(crate) mod channels;
 pub(crate) mod documents;
 pub(crate) mod events;

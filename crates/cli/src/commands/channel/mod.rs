@@ -1,8 +1,11 @@
-//! `hob channel`: sends messages. Connects to the gateway or to WhatsApp itself, without a server or an engine.
+//! `hob channel`: sends messages, and manages channels and senders. Connects to the gateway, to WhatsApp and to Telegram itself, without a
+//! server or an engine.
 
+mod add;
 mod list;
 mod login;
 mod send;
+mod senders;
 mod status;
 
 use std::process::ExitCode;
@@ -10,11 +13,13 @@ use std::process::ExitCode;
 use anyhow::{Error, Result, anyhow};
 use hob_channels::ChannelError;
 use hob_config::{ChannelConfig, Config};
+use hob_db::DatabaseError;
 
 use crate::args::ChannelCommand;
 use crate::commands::block_on;
 use crate::settings;
 use crate::signals::Signals;
+use add::FirstMessage;
 
 /// For users who never configured a gateway: an error about the default address would mislead them.
 const NO_GATEWAY: &str = "no gateway is configured. Set 'enabled = true' and gateway_url under [channel] in config.toml, \
@@ -38,6 +43,13 @@ fn explain(error: ChannelError, config: &Config, url: Option<&str>) -> Error {
     }
 }
 
+/// Runs work of the database on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, DatabaseError> + Send + 'static,
+) -> Result<T> {
+    Ok(tokio::task::spawn_blocking(work).await??)
+}
+
 pub fn run(command: ChannelCommand) -> Result<ExitCode> {
     let config = settings::load()?;
     let home = settings::home()?;
@@ -53,6 +65,13 @@ pub fn run(command: ChannelCommand) -> Result<ExitCode> {
                     status::run(&config, gateway.as_deref(), json.into()).await
                 }
                 ChannelCommand::Login { channel: _ } => login::run(&config, &home).await,
+                ChannelCommand::Add { channel: _, no_wait } => {
+                    let first_message = if no_wait { FirstMessage::Skip } else { FirstMessage::Await };
+                    add::run(&config, first_message).await
+                }
+                ChannelCommand::Approve { code, json } => senders::approve(&config, &code, json.into()).await,
+                ChannelCommand::Senders { json } => senders::list(&config, json.into()).await,
+                ChannelCommand::RemoveSender { sender } => senders::remove(&config, &sender).await,
             }
         };
         // Dropping the work disconnects, and ends the subprocess if there is one.

@@ -61,6 +61,7 @@ pub(super) const ACCESS: &str = "
     /v1/channels/status                      GET               owner   part
     /v1/channels/details                     GET               owner   no
     /v1/channels/messages                    GET               owner   no
+    /v1/channels/approve                     POST              owner   no
     /v1/channels/whatsapp                    GET,POST,DELETE   owner   no
     /v1/memory/search                        POST              memory  no
     /v1/memory/stats                         GET               memory  no

@@ -1,10 +1,11 @@
 //! `GET /v1/channels/details`, `GET /v1/channels/messages` and `/v1/channels/whatsapp`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hob_app::AskService;
-use hob_channels::store::{Exchange, ThreadKey};
+use hob_channels::store::{Exchange, NewPairing, SenderKey, ThreadKey};
 use hob_channels::whatsapp::{WhatsappInstaller, WhatsappLinking, WhatsappProgram};
 use hob_channels::{
     ChannelOptions, ChannelService, ChannelStatus, ChannelStore, GatewayOptions, GatewayTimeouts,
@@ -40,6 +41,10 @@ impl MessageServer {
         let thread = ThreadKey { channel: "telegram", conversation: "family" };
         let exchange = Exchange { sender: "ann", question: "when is dinner?", answer: "At seven." };
         store.remember(thread, exchange, SystemTime::UNIX_EPOCH).unwrap();
+        let now = SystemTime::now();
+        let sender = SenderKey { channel: "telegram", sender: "eve" };
+        let ends = now + Duration::from_secs(3_600);
+        store.begin_pairing(NewPairing { sender, name: "Eve", code: "ABCDEFGH", ends }, now).unwrap();
         let rules = InboundRules {
             agent: AgentPreference::Named("simple".to_owned()),
             trust: [("telegram:ann".to_owned(), Reach::Act)].into(),
@@ -47,6 +52,8 @@ impl MessageServer {
             messages_per_minute: 20,
             history: 10,
             key: None,
+            pairing: BTreeSet::new(),
+            transcription_model: None,
         };
         let parts = plain_parts(Arc::new(ScriptedEngine::saying(&["hi"])));
         let channels = ChannelService::new(ChannelOptions {
@@ -85,8 +92,35 @@ async fn the_details_say_who_is_trusted() {
             { "sender": "slack:ben", "trust": "pure", "memory": true },
             { "sender": "telegram:ann", "trust": "act", "memory": false },
         ],
+        "waiting": [{
+            "sender": "telegram:eve",
+            "name": "Eve",
+            "code": "ABCD-EFGH",
+            "expires": details["waiting"][0]["expires"],
+        }],
+        "approved": [],
     });
     assert_eq!((status, details), (200, expected));
+}
+
+#[tokio::test]
+async fn a_sender_is_approved_by_the_code_once() {
+    let server = MessageServer::start().await;
+    for (code, expected) in [(json!("AAAA-AAAA"), 400), (json!(7), 400), (json!("abcd-efgh"), 200)] {
+        let (status, body) = post(&server.http, "/v1/channels/approve", "", json!({ "code": code })).await;
+        assert_eq!(status, expected, "{body}");
+        if status == 200 {
+            assert_fits(&document_of(&server.http).await, "ApprovedSender", &body);
+            assert_eq!((&body["sender"], &body["name"]), (&json!("telegram:eve"), &json!("Eve")));
+        }
+    }
+    let (_, details) = get(&server.http, "/v1/channels/details", "").await;
+    assert_eq!(
+        (&details["waiting"], &details["approved"][0]["sender"]),
+        (&json!([]), &json!("telegram:eve"))
+    );
+    let (status, _) = post(&server.http, "/v1/channels/approve", "", json!({ "code": "ABCD-EFGH" })).await;
+    assert_eq!(status, 400, "it is used");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 // text.
 
 const LINKING_MS = 1500;
-const TITLES = { gateway: "Gateway", whatsapp: "WhatsApp" };
+const TITLES = { gateway: "Gateway", whatsapp: "WhatsApp", telegram: "Telegram" };
 const STATES = {
   connected: ["connected", "good"], connecting: ["connecting", ""], disconnected: ["not connected", "bad"], error: ["error", "bad"],
   not_configured: ["not configured", ""],
@@ -21,7 +21,24 @@ function channelCard(channel) {
     ...(channel.message ? [node("p", { textContent: channel.message })] : []));
 }
 
-function showDetails({ channels, answering, senders }) {
+function waitingRow({ sender, name, code }) {
+  const button = node("button", { type: "button", className: "plain", textContent: "Approve", ariaLabel: `Approve ${name || sender}` });
+  button.addEventListener("click", () => once(button, async () => {
+    const answer = await post("v1/channels/approve", { code });
+    if (answer?.status !== 200) return put("waiting-fault", problem(answer));
+    put("waiting-fault", "");
+    await load();
+    showDone(`${name || sender} is approved.`);
+  }));
+  return node("tr", {},
+    node("th", { scope: "row", textContent: sender }), node("td", { textContent: name }), node("td", { textContent: code }),
+    node("td", {}, button));
+}
+
+function showDetails({ channels, answering, senders, waiting, approved }) {
+  $("waiting").replaceChildren(...waiting.map(waitingRow));
+  $("waiting-card").hidden = waiting.length === 0;
+  put("approved", approved.length ? `Approved: ${approved.map((one) => (one.name ? `${one.name} (${one.sender})` : one.sender)).join(", ")}.` : "");
   $("channels").replaceChildren(...channels.map(channelCard));
   $("channels-section").hidden = channels.length === 0;
   $("empty").hidden = channels.length > 0;
