@@ -8,7 +8,7 @@ use url::Url;
 
 use crate::calendar::EventRange;
 use crate::error::SourceError;
-use crate::fetch::{FetchedSource, SourceFetcher, SourceRequest};
+use crate::fetch::{FetchedSource, SourceFetcher, SourceRequest, server_name};
 use crate::types::SourceLogin;
 use crate::xml::{XmlElement, XmlSpace, parse};
 
@@ -96,8 +96,8 @@ impl CalDavSource<'_> {
         body: String,
         max_bytes: usize,
     ) -> Result<FetchedSource, SourceError> {
-        let method = Method::from_bytes(method.as_bytes())
-            .map_err(|error| SourceError::BadUrl(error.to_string()))?;
+        let method =
+            Method::from_bytes(method.as_bytes()).map_err(|error| SourceError::BadUrl(error.to_string()))?;
         let request = SourceRequest {
             method,
             url: url.clone(),
@@ -116,9 +116,7 @@ impl CalDavSource<'_> {
 
 /// The request for the events of a range, with all that repeated ones need.
 fn query(range: EventRange) -> String {
-    let moment = |moment: Timestamp| {
-        TimeZone::UTC.to_datetime(moment).strftime("%Y%m%dT%H%M%SZ").to_string()
-    };
+    let moment = |moment: Timestamp| TimeZone::UTC.to_datetime(moment).strftime("%Y%m%dT%H%M%SZ").to_string();
     format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\
          <c:calendar-query xmlns:d=\"DAV:\" xmlns:c=\"urn:ietf:params:xml:ns:caldav\">\
@@ -177,7 +175,8 @@ fn resource(response: &XmlElement, base: &Url) -> Result<Resource, SourceError> 
 
 fn calendar_data(root: &XmlElement) -> Vec<String> {
     let responses = root.all(XmlSpace::Dav, "response");
-    let data = responses.flat_map(properties).filter_map(|part| part.first(XmlSpace::CalDav, "calendar-data"));
+    let data =
+        responses.flat_map(properties).filter_map(|part| part.first(XmlSpace::CalDav, "calendar-data"));
     data.map(XmlElement::text).collect()
 }
 
@@ -186,6 +185,6 @@ fn join(base: &Url, href: &str) -> Result<Url, SourceError> {
     let url = base.join(href).map_err(|error| SourceError::BadUrl(error.to_string()))?;
     match url.origin() == base.origin() {
         true => Ok(url),
-        false => Err(SourceError::LeavesHost(url.host_str().unwrap_or_default().to_owned())),
+        false => Err(SourceError::LeavesServer(server_name(&url))),
     }
 }

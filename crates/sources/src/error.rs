@@ -34,8 +34,10 @@ pub enum SourceError {
     TooManyRedirects,
     #[error("the server redirects without an address")]
     RedirectWithoutTarget,
-    #[error("the server leads to another host, {0}, which must not get the password. Configure the address there")]
-    LeavesHost(String),
+    #[error(
+        "the server leads to another one, {0}, which must not get the password. Configure the address there"
+    )]
+    LeavesServer(String),
     #[error("the server refuses the user name or the password ({0}). Correct them in config.toml")]
     Login(StatusCode),
     #[error("the server answered {0}")]

@@ -96,7 +96,8 @@ fn rss_entry(item: &XmlElement) -> FeedEntry {
     let date = text(XmlSpace::Plain, "pubDate").or_else(|| text(XmlSpace::DublinCore, "date"));
     let summary = text(XmlSpace::Plain, "description").or_else(|| text(XmlSpace::Content, "encoded"));
     // A permanent identifier is an address.
-    let guid = item.first(XmlSpace::Plain, "guid").filter(|guid| guid.attribute("isPermaLink") != Some("false"));
+    let guid =
+        item.first(XmlSpace::Plain, "guid").filter(|guid| guid.attribute("isPermaLink") != Some("false"));
     FeedEntry {
         title: html_text(&text(XmlSpace::Plain, "title").unwrap_or_default(), MAX_TITLE),
         link: text(XmlSpace::Plain, "link")

@@ -95,9 +95,8 @@ fn the_newest_come_first_and_the_rest_is_omitted() {
         entry("undated", None),
         entry("new", Some("2026-03-03T00:00:00Z")),
     ];
-    let titles = |entries: Vec<FeedEntry>| -> Vec<String> {
-        entries.into_iter().map(|entry| entry.title).collect()
-    };
+    let titles =
+        |entries: Vec<FeedEntry>| -> Vec<String> { entries.into_iter().map(|entry| entry.title).collect() };
     assert_eq!(titles(newest(all.clone(), None, 10)), ["new", "old", "undated"]);
     assert_eq!(titles(newest(all.clone(), None, 1)), ["new"]);
     assert_eq!(titles(newest(all, at("2026-03-02T00:00:00Z"), 10)), ["new"]);
@@ -118,11 +117,18 @@ fn what_is_no_feed_is_said() {
 
 #[test]
 fn a_large_feed_is_cut() {
-    let item = format!("<item><title>{}</title><description>{}</description></item>", "t".repeat(5_000), "d".repeat(50_000));
+    let item = format!(
+        "<item><title>{}</title><description>{}</description></item>",
+        "t".repeat(5_000),
+        "d".repeat(50_000)
+    );
     let feed = format!("<rss><channel>{}</channel></rss>", item.repeat(80));
     let read = entries(&feed);
     assert_eq!(read.len(), 80);
-    assert_eq!((read[0].title.chars().count(), read[0].summary.chars().count()), (MAX_TITLE + 1, MAX_SUMMARY + 1));
+    assert_eq!(
+        (read[0].title.chars().count(), read[0].summary.chars().count()),
+        (MAX_TITLE + 1, MAX_SUMMARY + 1)
+    );
     let many = format!("<rss><channel>{}</channel></rss>", "<item/>".repeat(5_000));
     assert_eq!(entries(&many).len(), MAX_ENTRIES);
 }

@@ -108,9 +108,8 @@ impl SourceFetcher {
         if is_same_server(&request.url, url) {
             return Ok(if is_loopback(url) { Route::Loopback } else { Route::Configured });
         }
-        let host = url.host_str().unwrap_or_default().to_owned();
         if request.login.is_some() {
-            return Err(SourceError::LeavesHost(host));
+            return Err(SourceError::LeavesServer(server_name(url)));
         }
         let address: IpAddr = match url.host() {
             Some(Host::Ipv4(address)) => address.into(),
@@ -122,7 +121,7 @@ impl SourceFetcher {
         let port = url.port_or_known_default().unwrap_or(0);
         match self.options.policy.permits((address, port).into()) {
             true => Ok(Route::Guarded),
-            false => Err(SourceError::NotPublic(host)),
+            false => Err(SourceError::NotPublic(server_name(url))),
         }
     }
 
@@ -240,6 +239,12 @@ fn is_same_server(configured: &Url, url: &Url) -> bool {
     let is_upgrade = url.scheme() == "https" && url.port().is_none();
     configured.host() == url.host()
         && (configured.origin() == url.origin() || (is_upgrade && configured.port().is_none()))
+}
+
+/// The host and the port of an address.
+pub(crate) fn server_name(url: &Url) -> String {
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}{port}", url.host_str().unwrap_or_default())
 }
 
 /// Reads the address of a source.

@@ -20,11 +20,7 @@ const MAX_LINE: usize = 400;
 const WINDOW_MICROSECONDS: i64 = 15 * 60 * 1_000_000;
 
 /// The lines of a page's text, without empty ones.
-pub(crate) fn page_text(
-    body: &[u8],
-    content_type: Option<&str>,
-    base: &Url,
-) -> Result<String, SourceError> {
+pub(crate) fn page_text(body: &[u8], content_type: Option<&str>, base: &Url) -> Result<String, SourceError> {
     let kind = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
     let kind = kind.trim().to_ascii_lowercase();
     let is_html = matches!(kind.as_str(), "text/html" | "application/xhtml+xml");
@@ -158,7 +154,9 @@ mod tests {
         assert_eq!(page_text(html, Some("text/html"), &base()).unwrap(), "# Times\nBus 1: 9:00\n");
         assert_eq!(page_text(b"a\n\n b \n", Some("text/plain; charset=utf-8"), &base()).unwrap(), "a\nb\n");
         assert_eq!(page_text(b"{}", None, &base()).unwrap(), "{}\n");
-        for (body, kind) in [(&b"\0"[..], None), (&b"x"[..], Some("image/png")), (&b""[..], Some("text/html"))] {
+        for (body, kind) in
+            [(&b"\0"[..], None), (&b"x"[..], Some("image/png")), (&b""[..], Some("text/html"))]
+        {
             assert!(page_text(body, kind, &base()).is_err(), "{kind:?}");
         }
         let huge = "line\n".repeat(1 << 20);

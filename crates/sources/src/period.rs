@@ -154,7 +154,10 @@ mod tests {
     #[test]
     fn dates_include_their_last_day_and_times_are_exact() {
         assert_eq!(shown(Some("2026-03-01"), None), "2026-02-28T23:00:00Z 2026-03-01T23:00:00Z");
-        assert_eq!(shown(Some("2026-03-01"), Some("2026-03-02")), "2026-02-28T23:00:00Z 2026-03-02T23:00:00Z");
+        assert_eq!(
+            shown(Some("2026-03-01"), Some("2026-03-02")),
+            "2026-02-28T23:00:00Z 2026-03-02T23:00:00Z"
+        );
         assert_eq!(shown(Some("2026-03-01T09:00"), None), "2026-03-01T08:00:00Z 2026-03-01T23:00:00Z");
         assert_eq!(
             shown(Some("2026-03-01T09:00:00Z"), Some("2026-03-01T12:00")),

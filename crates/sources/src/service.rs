@@ -30,8 +30,7 @@ const MAX_PAGE: usize = 2 << 20;
 const MAX_FORECAST: usize = 256 << 10;
 
 const CALENDAR_TYPES: &str = "text/calendar, text/plain;q=0.5, */*;q=0.1";
-const FEED_TYPES: &str =
-    "application/atom+xml, application/rss+xml, application/feed+json, application/xml;q=0.9, text/xml;q=0.9, */*;q=0.1";
+const FEED_TYPES: &str = "application/atom+xml, application/rss+xml, application/feed+json, application/xml;q=0.9, text/xml;q=0.9, */*;q=0.1";
 const PAGE_TYPES: &str = "text/html, application/xhtml+xml, text/plain, */*;q=0.1";
 
 /// The range that a check of a calendar reads.
@@ -74,10 +73,12 @@ impl SourceService {
             };
             entry(SourceKind::Calendar, &source.name, place)
         });
-        let feeds =
-            feeds.iter().map(|source| entry(SourceKind::Feed, &source.name, host(source.url.expose_secret())));
-        let pages =
-            pages.iter().map(|source| entry(SourceKind::Page, &source.name, host(source.url.expose_secret())));
+        let feeds = feeds
+            .iter()
+            .map(|source| entry(SourceKind::Feed, &source.name, host(source.url.expose_secret())));
+        let pages = pages
+            .iter()
+            .map(|source| entry(SourceKind::Page, &source.name, host(source.url.expose_secret())));
         let weather = weather.iter().map(|place| {
             entry(SourceKind::Weather, place.place.as_deref().unwrap_or("weather"), host(&place.url))
         });
@@ -99,7 +100,8 @@ impl SourceService {
             }
             SourceKind::Weather => {
                 let weather = self.weather(weather.as_ref()?).await;
-                weather.map(|text| text.lines().find(|line| line.starts_with("Now")).unwrap_or("ok").to_owned())
+                weather
+                    .map(|text| text.lines().find(|line| line.starts_with("Now")).unwrap_or("ok").to_owned())
             }
             SourceKind::Page => {
                 let page = pages.iter().find(|page| page.name == name)?;

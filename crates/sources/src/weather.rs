@@ -148,10 +148,10 @@ fn day(daily: &DailyWeather, index: usize, name: &str, units: Units) -> Option<S
     let chance = value(&daily.precipitation_probability_max)
         .map(|percent| format!(" ({} % probability)", whole(percent)))
         .unwrap_or_default();
-    parts.extend(
-        value(&daily.precipitation_sum)
-            .map(|amount| format!("precipitation {} {}{chance}", (amount * 10.0).round() / 10.0, units.rain)),
-    );
+    parts
+        .extend(value(&daily.precipitation_sum).map(|amount| {
+            format!("precipitation {} {}{chance}", (amount * 10.0).round() / 10.0, units.rain)
+        }));
     parts.extend(
         value(&daily.wind_speed_10m_max).map(|speed| format!("wind up to {} {}", whole(speed), units.speed)),
     );
@@ -230,7 +230,11 @@ mod tests {
     #[test]
     fn the_address_names_the_place_and_the_units() {
         let metric = forecast_url(&place(WeatherUnits::Metric)).unwrap();
-        assert!(metric.as_str().starts_with("https://weather.example.org/v1/forecast?latitude=52.52&longitude=-13.4&"));
+        assert!(
+            metric
+                .as_str()
+                .starts_with("https://weather.example.org/v1/forecast?latitude=52.52&longitude=-13.4&")
+        );
         assert!(!metric.as_str().contains("fahrenheit"));
         let imperial = forecast_url(&place(WeatherUnits::Imperial)).unwrap();
         assert!(imperial.as_str().contains("temperature_unit=fahrenheit&wind_speed_unit=mph"));
@@ -259,9 +263,8 @@ mod tests {
 
     #[test]
     fn errors_and_other_answers_are_said() {
-        let fails = |body: &str| {
-            describe(body.as_bytes(), &place(WeatherUnits::Metric)).unwrap_err().to_string()
-        };
+        let fails =
+            |body: &str| describe(body.as_bytes(), &place(WeatherUnits::Metric)).unwrap_err().to_string();
         assert_eq!(
             fails(r#"{ "error": true, "reason": "Latitude must be in range" }"#),
             "the weather service refuses the request: Latitude must be in range"

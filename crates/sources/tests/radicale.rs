@@ -128,7 +128,8 @@ async fn the_events_of_all_calendars_of_a_user_are_found() {
         "RRULE:FREQ=WEEKLY",
     ]);
     radicale.send("PUT", "/ann/work/1.ics", weekly).await;
-    let other_day = event(&["UID:2", "SUMMARY:Yesterday", "DTSTART:20260301T080000Z", "DTEND:20260301T090000Z"]);
+    let other_day =
+        event(&["UID:2", "SUMMARY:Yesterday", "DTSTART:20260301T080000Z", "DTEND:20260301T090000Z"]);
     radicale.send("PUT", "/ann/work/2.ics", other_day).await;
     let birthday = event(&["UID:3", "SUMMARY:Birthday & cake <3", "DTSTART;VALUE=DATE:20260302"]);
     radicale.send("PUT", "/ann/home/3.ics", birthday).await;
@@ -137,7 +138,11 @@ async fn the_events_of_all_calendars_of_a_user_are_found() {
         - Mon 2026-03-02, all day: Birthday & cake <3 [team]\n\
         - Mon 2026-03-02 09:00-10:00: Team meeting [team]";
     for address in ["/", "/ann/", "/ann"] {
-        assert_eq!(events(format!("{}{address}", radicale.url), "secret").await.as_deref(), Ok(expected), "{address}");
+        assert_eq!(
+            events(format!("{}{address}", radicale.url), "secret").await.as_deref(),
+            Ok(expected),
+            "{address}"
+        );
     }
     let one = events(format!("{}/ann/work/", radicale.url), "secret").await.unwrap();
     assert!(one.contains("Team meeting") && !one.contains("Birthday"), "{one}");

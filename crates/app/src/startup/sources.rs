@@ -75,7 +75,9 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let mut config = SourcesConfig::default();
         let secret = |text: &str| SecretString::from(text.to_owned());
-        config.calendar.insert("work".to_owned(), CalendarConfig::Url(secret("https://example.org/s3cret.ics")));
+        config
+            .calendar
+            .insert("work".to_owned(), CalendarConfig::Url(secret("https://example.org/s3cret.ics")));
         config.feeds.insert("news".to_owned(), secret("https://example.org/feed?key=s3cret"));
         let tools = |config: &SourcesConfig| -> Vec<String> {
             let sources = open_sources(config, hob_database(home.path())).unwrap();

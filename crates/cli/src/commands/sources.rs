@@ -48,9 +48,7 @@ fn list(sources: Option<&SourceService>, format: OutputFormat) -> Result<ExitCod
     let listed = sources.map(SourceService::list).unwrap_or_default();
     match format {
         OutputFormat::Json => {
-            let entry = |source: &ConfiguredSource| {
-                json!({ "kind": source.kind.as_str(), "name": source.name, "place": source.place })
-            };
+            let entry = |source: &ConfiguredSource| json!({ "kind": source.kind.as_str(), "name": source.name, "place": source.place });
             output::json(&listed.iter().map(entry).collect::<Vec<_>>())?;
         }
         OutputFormat::Text if listed.is_empty() => output::note(NONE),

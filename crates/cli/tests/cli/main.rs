@@ -88,6 +88,7 @@ mod running;
 mod scheduler;
 #[cfg(test)]
 mod serve;
+mod sources;
 #[cfg(test)]
 mod telemetry;
 #[cfg(test)]

@@ -213,7 +213,8 @@ fn what_cannot_be_followed_is_noted_and_the_rest_is_read() {
 
 #[test]
 fn the_number_of_events_is_limited() {
-    let event = "BEGIN:VEVENT\nUID:1\nDTSTART:20260310T090000Z\nRRULE:FREQ=SECONDLY;COUNT=4000000000\nEND:VEVENT\n";
+    let event =
+        "BEGIN:VEVENT\nUID:1\nDTSTART:20260310T090000Z\nRRULE:FREQ=SECONDLY;COUNT=4000000000\nEND:VEVENT\n";
     let text = format!("BEGIN:VCALENDAR\n{}END:VCALENDAR", event.repeat(20_010));
     let reading = read_calendar(&text, range(MARCH[0], MARCH[1]), &berlin()).unwrap();
     assert_eq!(reading.events.len(), 5_000);

@@ -56,7 +56,8 @@ pub(super) fn read(text: &str, owner: TimeZone) -> Option<CalendarFile> {
         }
     });
     if reading.skipped > 0 {
-        let note = format!("The calendar has more than {MAX_EVENTS} events; {} are skipped.", reading.skipped);
+        let note =
+            format!("The calendar has more than {MAX_EVENTS} events; {} are skipped.", reading.skipped);
         file.zones.notes.insert(note);
     }
     reading.is_calendar.then_some(file)

@@ -106,7 +106,8 @@ mod tests {
 
     #[test]
     fn folded_lines_are_joined() {
-        let text = "\u{feff}BEGIN:X\r\nDESCRIPTION:This is a lo\r\n ng description\r\n\t that exists.\r\n\r\nEND:X";
+        let text =
+            "\u{feff}BEGIN:X\r\nDESCRIPTION:This is a lo\r\n ng description\r\n\t that exists.\r\n\r\nEND:X";
         assert_eq!(
             lines(text.trim_start_matches('\u{feff}')),
             ["BEGIN:X", "DESCRIPTION:This is a long description that exists.", "END:X"]
@@ -116,7 +117,8 @@ mod tests {
 
     #[test]
     fn parameters_may_be_quoted_and_contain_separators() {
-        let line = ContentLine::parse("attendee;CN=\"Doe; Jane: x\";role=CHAIR:mailto:jane@example.org").unwrap();
+        let line =
+            ContentLine::parse("attendee;CN=\"Doe; Jane: x\";role=CHAIR:mailto:jane@example.org").unwrap();
         assert_eq!(line.name, "ATTENDEE");
         assert_eq!(line.parameter("CN"), Some("Doe; Jane: x"));
         assert_eq!(line.parameter("ROLE"), Some("CHAIR"));

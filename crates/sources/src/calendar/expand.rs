@@ -256,12 +256,8 @@ impl Periods<'_> {
                 false => dates.len().checked_add_signed(position),
             }
         };
-        let mut chosen: Vec<DateTime> = self
-            .rule
-            .positions
-            .iter()
-            .filter_map(|position| dates.get(index(position)?).copied())
-            .collect();
+        let mut chosen: Vec<DateTime> =
+            self.rule.positions.iter().filter_map(|position| dates.get(index(position)?).copied()).collect();
         chosen.sort_unstable();
         chosen.dedup();
         chosen

@@ -130,7 +130,11 @@ fn years_repeat_by_month_and_weekday() {
         ["1997-05-19", "1998-05-18", "1999-05-17"]
     );
     assert_eq!(
-        dates_from(datetime(1996, 11, 5, 9, 0, 0, 0), "FREQ=YEARLY;INTERVAL=4;BYMONTH=11;BYDAY=TU;BYMONTHDAY=2,3,4,5,6,7,8", 3),
+        dates_from(
+            datetime(1996, 11, 5, 9, 0, 0, 0),
+            "FREQ=YEARLY;INTERVAL=4;BYMONTH=11;BYDAY=TU;BYMONTHDAY=2,3,4,5,6,7,8",
+            3
+        ),
         ["1996-11-05", "2000-11-07", "2004-11-02"]
     );
     assert_eq!(

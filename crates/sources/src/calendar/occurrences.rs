@@ -36,8 +36,14 @@ pub struct CalendarEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventTime {
     /// Whole days. The last one is included.
-    Days { first: Date, last: Date },
-    Span { start: Timestamp, end: Timestamp },
+    Days {
+        first: Date,
+        last: Date,
+    },
+    Span {
+        start: Timestamp,
+        end: Timestamp,
+    },
 }
 
 /// The events of a calendar in a range.
@@ -180,8 +186,7 @@ impl Search<'_> {
         for local in self.starts(event, local, zone, duration) {
             let Ok(start) = zone.to_timestamp(local) else { continue };
             let Ok(end) = start.checked_add(duration) else { continue };
-            let is_in_range =
-                start < self.range.to && (end > self.range.from || start >= self.range.from);
+            let is_in_range = start < self.range.to && (end > self.range.from || start >= self.range.from);
             if is_in_range && !marks.iter().any(|marks| marks.has_moment(start, local.date())) {
                 self.found(event, EventTime::Span { start, end });
             }

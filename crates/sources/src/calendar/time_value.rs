@@ -143,7 +143,9 @@ mod tests {
         assert_eq!(TimeValue::parse("19970714T123015Z"), Some(TimeValue::Utc(noon)));
         let leap = datetime(1997, 6, 30, 23, 59, 59, 0);
         assert_eq!(TimeValue::parse("19970630T235960Z"), Some(TimeValue::Utc(leap)));
-        for bad in ["", "1997", "19971314", "19970230", "19970714T", "19970714T250000", "1997071４", "-9970714"] {
+        for bad in
+            ["", "1997", "19971314", "19970230", "19970714T", "19970714T250000", "1997071４", "-9970714"]
+        {
             assert_eq!(TimeValue::parse(bad), None, "{bad}");
         }
     }

@@ -4,8 +4,8 @@ use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use hob_core::{Tool, ToolError, ToolSpec, object_schema, tool_arguments};
-use jiff::tz::TimeZone;
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -80,9 +80,9 @@ impl Tool for Calendar {
             return Err(ToolError::new(format!("no calendar can be read: {}", notes.join("; "))));
         }
         let zone = service.zone();
-        let local = |moment: Timestamp| zone.time_zone().to_datetime(moment).strftime("%Y-%m-%d %H:%M").to_string();
-        let head =
-            format!("Events from {} to {} ({})", local(range.from), local(range.to), zone.name());
+        let local =
+            |moment: Timestamp| zone.time_zone().to_datetime(moment).strftime("%Y-%m-%d %H:%M").to_string();
+        let head = format!("Events from {} to {} ({})", local(range.from), local(range.to), zone.name());
         Ok(report(head, events, &notes, zone.time_zone()))
     }
 }
