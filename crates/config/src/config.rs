@@ -110,7 +110,11 @@ impl Section for Config {
         );
         keys.section("tools", tools, "Permissions of agents' tools.");
         keys.section("mcp", mcp, "MCP servers (Model Context Protocol), whose tools agents may use.");
-        keys.section("sources", sources, "Calendars, feeds, web pages and the weather, which agents may read.");
+        keys.section(
+            "sources",
+            sources,
+            "Calendars, feeds, web pages and the weather, which agents may read.",
+        );
         keys.section("telemetry", telemetry, "The record of calls, and traces.");
         keys.section("savings", savings, "Prices for the estimate of what the cloud would have cost.");
         keys.section(

@@ -3,7 +3,9 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use hob_config::{CalendarConfig, Config, ConfigError, ConfigWarning, Environment, Loaded, McpTransportConfig};
+use hob_config::{
+    CalendarConfig, Config, ConfigError, ConfigWarning, Environment, Loaded, McpTransportConfig,
+};
 
 use super::report::{CheckStatus, DoctorCheck};
 use crate::failure;
