@@ -42,6 +42,7 @@ use crate::startup::keys::key_service;
 use crate::startup::local_models::{self, FirstRun, OfferFn};
 use crate::startup::memory::{MemoryWiring, open_library, open_memory};
 use crate::startup::routing::open_router;
+use crate::startup::sources::open_sources;
 use crate::startup::tasks::{task_options, task_service};
 use crate::startup::telemetry::telemetry_options;
 use crate::tool_registry::{ToolRegistry, ToolRegistryError, ToolRegistryParts};
@@ -205,6 +206,7 @@ impl App {
                 home: Some(home.to_owned()),
                 llm: Some(llm),
                 memory: Some(Arc::clone(&memory)),
+                sources: open_sources(&config.sources, database.clone()),
                 tasks: Some(tasks.clone()),
                 audit: Some(keys.audit()),
                 channels: channels.clone(),

@@ -29,6 +29,7 @@ pub fn hob_copy_tables() -> Vec<CopyTable> {
         hob_routing::COPY_TABLES,
         hob_conversations::COPY_TABLES,
         hob_keys::COPY_TABLES,
+        hob_sources::COPY_TABLES,
     ];
     capabilities.concat()
 }

@@ -13,7 +13,7 @@ pub(crate) const DATABASE: &str = "hob.db";
 /// The file of the user's documents. A separate file, because it is large and indexing can rebuild it.
 pub(crate) const MEMORY_DATABASE: &str = "memory.db";
 
-/// The tables of `hob.db`: calls, tasks, conversations, keys and what the router learned.
+/// The tables of `hob.db`: calls, tasks, conversations, keys, watched pages and what the router learned.
 pub const HOB_MIGRATIONS: &[Migrations] = &[
     hob_telemetry::MIGRATIONS,
     hob_tasks::MIGRATIONS,
@@ -21,6 +21,7 @@ pub const HOB_MIGRATIONS: &[Migrations] = &[
     hob_routing::MIGRATIONS,
     hob_conversations::MIGRATIONS,
     hob_keys::MIGRATIONS,
+    hob_sources::MIGRATIONS,
 ];
 
 /// The tables of `memory.db`: the user's documents.
@@ -34,6 +35,7 @@ pub const POSTGRES_MIGRATIONS: &[PostgresMigrations] = &[
     hob_routing::POSTGRES_MIGRATIONS,
     hob_conversations::POSTGRES_MIGRATIONS,
     hob_keys::POSTGRES_MIGRATIONS,
+    hob_sources::POSTGRES_MIGRATIONS,
     hob_memory::POSTGRES_MIGRATIONS,
 ];
 

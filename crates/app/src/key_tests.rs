@@ -282,6 +282,10 @@ fn tools_of_the_owner_are_named_as_they_are() {
         include_str!("../../channels/src/tools.rs"),
         include_str!("../../tasks/src/tools/list.rs"),
         include_str!("../../tasks/src/tools/change.rs"),
+        include_str!("../../sources/src/tools/calendar.rs"),
+        include_str!("../../sources/src/tools/feeds.rs"),
+        include_str!("../../sources/src/tools/weather.rs"),
+        include_str!("../../sources/src/tools/page_changes.rs"),
         include_str!("../../core/src/tool.rs"),
     ];
     for tool in OWNER_TOOLS {

@@ -21,10 +21,10 @@ use crate::startup::memory::{MemoryWiring, open_memory};
 use crate::startup::tasks::task_service;
 use crate::{AskService, AskServiceParts, ToolRegistry, ToolRegistryParts};
 
-/// The largest prompt of the agent for complete answers, with every built-in tool.
+/// The largest prompt of the agent for complete answers, with every built-in tool that needs no source.
 const MOST_TOKENS: usize = 800;
 
-/// Every built-in tool, and the prompt that an agent makes of them.
+/// Every built-in tool that needs no source, and the prompt that an agent makes of them.
 async fn prompt(agent: &str) -> GenerateRequest {
     let home = tempfile::tempdir().unwrap();
     let mut config = Config::default();
@@ -43,11 +43,14 @@ async fn prompt(agent: &str) -> GenerateRequest {
         memory: Some(memory),
         channels: Some(Arc::new(ChannelService::new(ChannelOptions::default()).unwrap())),
         tasks: Some(task_service(databases.hob, TaskOptions::default())),
+        sources: None,
         audit: None,
     };
     let registry = ToolRegistry::open(&config, parts);
     let tools = registry.tools().unwrap();
-    assert_eq!((tools.specs().count(), tools.absent().count()), (19, 0), "all of them are there");
+    let absent: Vec<&str> = tools.absent().map(|(name, _)| name).collect();
+    assert_eq!(tools.specs().count(), 19, "all of them are there");
+    assert_eq!(absent, ["calendar", "feeds", "weather", "page_changes"], "nobody configured a source");
     let system = AskService::new(AskServiceParts {
         engine: Arc::clone(&engine) as Arc<dyn Engine>,
         default_model: None,

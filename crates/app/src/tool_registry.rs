@@ -15,6 +15,7 @@ use hob_mcp::{
 };
 use hob_memory::{MemoryService, memory_tools};
 use hob_sandbox::{CodeInterpreter, Runtime, Sandbox, SandboxError, SandboxOptions};
+use hob_sources::{SourceService, source_tools};
 use hob_tasks::{TaskService, task_tools};
 use thiserror::Error;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -42,6 +43,10 @@ const CONDITIONS: &[(&str, &str)] = &[
     ("channel_send", NO_CHANNEL),
     ("channel_list", NO_CHANNEL),
     ("channel_status", NO_CHANNEL),
+    ("calendar", "no calendar is configured. Add one to [sources.calendar] in config.toml"),
+    ("feeds", "no feed is configured. Add one to [sources.feeds] in config.toml"),
+    ("weather", "no place is configured. Set latitude and longitude under [sources.weather] in config.toml"),
+    ("page_changes", "no page is configured. Add one to [sources.pages] in config.toml"),
 ];
 const NO_CHANNEL: &str =
     "no channel is configured. Set enabled = true under [channel] or [channel.whatsapp] in config.toml";
@@ -65,6 +70,8 @@ pub struct ToolRegistryParts {
     pub memory: Option<Arc<MemoryService>>,
     /// For the tools of messaging.
     pub channels: Option<Arc<ChannelService>>,
+    /// For the tools of sources.
+    pub sources: Option<Arc<SourceService>>,
     /// For the tools of tasks.
     pub tasks: Option<TaskService>,
     /// Where changes of tasks are noted.
@@ -209,6 +216,9 @@ fn built_in(config: &Config, parts: ToolRegistryParts) -> Vec<Arc<dyn Tool>> {
     }
     if let Some(memory) = parts.memory {
         tools.extend(memory_tools(&memory, files));
+    }
+    if let Some(sources) = parts.sources {
+        tools.extend(source_tools(&sources));
     }
     if let Some(tasks) = parts.tasks {
         tools.extend(match &parts.audit {

@@ -16,9 +16,9 @@ use crate::message::ToolCall;
 /// asking for it.
 pub const MEMORY_SEARCH_TOOLS: [&str; 2] = ["memory_search", "retrieval"];
 
-/// Tools over what belongs to the owner: writing to the memory, the channels, the tasks of everyone. Members never get them; they have
+/// Tools over what belongs to the owner: writing to the memory, the channels, the tasks of everyone, the calendars and other sources. Members never get them; they have
 /// their own tasks over the API, and search the collections that their keys name.
-pub const OWNER_TOOLS: [&str; 9] = [
+pub const OWNER_TOOLS: [&str; 13] = [
     "memory_store",
     "memory_index",
     "channel_send",
@@ -28,6 +28,10 @@ pub const OWNER_TOOLS: [&str; 9] = [
     "pause_scheduled_task",
     "resume_scheduled_task",
     "cancel_scheduled_task",
+    "calendar",
+    "feeds",
+    "weather",
+    "page_changes",
 ];
 
 /// How far a tool reaches, from harmless to powerful.

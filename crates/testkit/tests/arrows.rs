@@ -28,6 +28,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "net",
             "routing",
             "sandbox",
+            "sources",
             "tasks",
             "telemetry",
         ],
@@ -53,6 +54,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "process",
             "routing",
             "server",
+            "sources",
             "tasks",
             "telemetry",
             "text",
@@ -94,6 +96,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "text",
         ],
     ),
+    ("sources", &["core", "db", "net", "text"]),
     ("tasks", &["core", "db"]),
     ("telemetry", &["core", "db", "net"]),
     ("text", &[]),
@@ -105,7 +108,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     // The engine crate only recognises one of its errors, which reqwest passes on.
     ("hyper", &["server", "engines"]),
     ("tower-http", &["server"]),
-    ("reqwest", &["net", "engines", "models", "agents", "mcp", "channels", "telemetry", "keys"]),
+    ("reqwest", &["net", "engines", "models", "agents", "mcp", "channels", "telemetry", "keys", "sources"]),
     // Signatures of tokens.
     ("ring", &["keys"]),
     ("tokio-tungstenite", &["channels"]),
@@ -114,7 +117,10 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
     ("toml", &["config"]),
-    ("rusqlite", &["channels", "conversations", "db", "keys", "memory", "routing", "tasks", "telemetry"]),
+    (
+        "rusqlite",
+        &["channels", "conversations", "db", "keys", "memory", "routing", "sources", "tasks", "telemetry"],
+    ),
     ("rustls", &["db", "net"]),
     ("tokio-postgres", &["db"]),
 ];

@@ -5,7 +5,7 @@ use futures::future::ready;
 use hob_agents::ToolSet;
 use hob_agents::builtin::{Llm, LlmOptions, same_engine};
 use hob_channels::{ChannelOptions, ChannelService};
-use hob_config::Config;
+use hob_config::{CalendarConfig, Config};
 use hob_core::{
     AnswerDefaults, CollectionSet, Engine, EventBus, GenerateRequest, ModelPatterns, Permit, Reach,
     RequestSource, RunEvents, Tool,
@@ -18,6 +18,7 @@ use crate::ask::run_context::Asked;
 use crate::ask::{AskServiceParts, LlmTarget};
 use crate::databases::{Databases, hob_database};
 use crate::startup::memory::{MemoryWiring, open_memory};
+use crate::startup::sources::open_sources;
 use crate::startup::tasks::{task_options, task_service};
 use crate::tool_registry::{ToolRegistry, ToolRegistryParts};
 
@@ -42,6 +43,10 @@ const TOOLS: &str = "
     channel_send            act    no
     channel_list            read   no
     channel_status          read   no
+    calendar                read   no
+    feeds                   read   no
+    weather                 read   no
+    page_changes            read   no
 ";
 
 fn llm() -> LlmOptions {
@@ -56,6 +61,11 @@ fn llm() -> LlmOptions {
 fn registry(home: &std::path::Path) -> ToolRegistry {
     let mut config = Config::default();
     config.sandbox.enabled = true;
+    let address = || "https://example.org/".to_owned().into();
+    config.sources.calendar.insert("work".to_owned(), CalendarConfig::Url(address()));
+    config.sources.feeds.insert("news".to_owned(), address());
+    config.sources.pages.insert("times".to_owned(), address());
+    (config.sources.weather.latitude, config.sources.weather.longitude) = (Some(52.5), Some(13.4));
     let memory = Databases::in_files(home).memory;
     let memory = open_memory(&config, home, memory, MemoryWiring::default()).unwrap();
     let parts = ToolRegistryParts {
@@ -64,6 +74,7 @@ fn registry(home: &std::path::Path) -> ToolRegistry {
         memory: Some(memory),
         tasks: Some(task_service(hob_database(home), task_options(None))),
         channels: Some(Arc::new(ChannelService::new(ChannelOptions::default()).unwrap())),
+        sources: open_sources(&config.sources, hob_database(home)),
         audit: None,
     };
     ToolRegistry::open(&config, parts)

@@ -8,5 +8,6 @@ pub mod keys;
 pub mod local_models;
 pub mod memory;
 pub mod routing;
+pub mod sources;
 pub mod tasks;
 pub mod telemetry;

@@ -33,6 +33,7 @@ mod reload;
 mod router;
 mod scheduler;
 mod serve;
+mod sources;
 mod telemetry;
 mod tools;
 mod values;
@@ -62,6 +63,7 @@ pub use scheduler::{
     SchedulerTaskArgs,
 };
 pub use serve::ServeArgs;
+pub use sources::SourcesCommand;
 pub use telemetry::{ExportFormat, TelemetryCommand};
 pub use tools::ToolsCommand;
 pub use values::{AgentChoice, NetworkAccess};
@@ -133,6 +135,13 @@ pub enum CliCommand {
         "hob ask 'When was the boiler serviced?'   answer from your documents"
     })]
     Memory(MemoryCommand),
+    /// List and check the calendars, feeds and pages that agents read
+    #[command(subcommand, after_help = examples! {
+        "hob sources list                      list the configured sources"
+        "hob sources check                     read each source once"
+        "hob tools run calendar '{\"from\": \"week\"}'"
+    })]
+    Sources(SourcesCommand),
     /// Schedule prompts, once or repeatedly
     #[command(subcommand, after_help = examples! {
         "hob scheduler create 'Say good morning.' --type cron --value '0 9 * * MON-FRI'"

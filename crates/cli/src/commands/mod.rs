@@ -30,6 +30,7 @@ mod serve;
 mod serve;
 #[cfg(all(test, feature = "server"))]
 mod serve_missing;
+mod sources;
 mod telemetry;
 mod tools;
 
@@ -55,6 +56,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         CliCommand::OllamaWord(word) => ollama_words::run(word, args.verbose),
         CliCommand::Tools(tools) => tools::run(tools),
         CliCommand::Memory(memory) => memory::run(memory, args.verbose.into()),
+        CliCommand::Sources(sources) => sources::run(sources),
         CliCommand::Scheduler(scheduler) => scheduler::run(scheduler),
         CliCommand::Mcp(mcp) => mcp::run(&mcp),
         CliCommand::Channel(channel) => channel::run(channel),

@@ -18,6 +18,7 @@ async fn help_lists_commands_and_examples() {
       model        List, find, download and choose models
       tools        List, inspect and run the tools that agents use
       memory       Index and search your documents
+      sources      List and check the calendars, feeds and pages that agents read
       scheduler    Schedule prompts, once or repeatedly
       mcp          Run Hob's tools as an MCP server (stdio)
       feedback     Rate an answer as good or bad

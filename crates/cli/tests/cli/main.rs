@@ -90,6 +90,7 @@ mod running;
 mod scheduler;
 #[cfg(test)]
 mod serve;
+mod sources;
 #[cfg(test)]
 mod telegram;
 #[cfg(test)]

@@ -9,7 +9,11 @@ use crate::home::{Home, Ran};
 
 /// With every setting that adds a tool.
 fn home() -> Home {
-    Home::with_config("[sandbox]\nenabled = true\n[channel]\nenabled = true\n")
+    Home::with_config(
+        "[sandbox]\nenabled = true\n[channel]\nenabled = true\n[sources]\ncalendar = { me = { file = \"/me.ics\" } }\n\
+         feeds = { news = \"https://example.org/feed\" }\npages = { times = \"https://example.org/times\" }\n\
+         [sources.weather]\nlatitude = 52.5\nlongitude = 13.4\n",
+    )
 }
 
 async fn listed(home: &Home) -> Vec<Value> {

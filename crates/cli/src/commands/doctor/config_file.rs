@@ -3,7 +3,9 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use hob_config::{Config, ConfigError, ConfigWarning, Environment, Loaded, McpTransportConfig};
+use hob_config::{
+    CalendarConfig, Config, ConfigError, ConfigWarning, Environment, Loaded, McpTransportConfig,
+};
 
 use super::report::{CheckStatus, DoctorCheck};
 use crate::failure;
@@ -99,6 +101,11 @@ fn holds_key(config: &Config) -> bool {
         || config.mcp.servers.values().any(|server| match &server.transport {
             McpTransportConfig::Command { env, .. } => !env.is_empty(),
             McpTransportConfig::Url { headers, .. } => !headers.is_empty(),
+        })
+        || config.sources.calendar.values().any(|calendar| match calendar {
+            // Anyone who knows the address can read the calendar.
+            CalendarConfig::Url(_) | CalendarConfig::CalDav { .. } => true,
+            CalendarConfig::File(_) => false,
         })
 }
 

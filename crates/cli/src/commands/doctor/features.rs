@@ -1,10 +1,11 @@
-//! Optional features, if enabled: the sandbox, MCP servers, telemetry.
+//! Optional features, if enabled: the sandbox, MCP servers, sources, telemetry.
 
 use hob_app::check_sandbox;
 use hob_config::{Config, McpTransportConfig};
 
 use super::executable::is_program;
 use super::report::{CheckStatus, DoctorCheck};
+use crate::output::number::counted;
 
 /// Whether code can run, if the sandbox is enabled.
 pub async fn sandbox(config: &Config) -> Option<DoctorCheck> {
@@ -27,6 +28,23 @@ pub fn mcp(config: &Config) -> impl Iterator<Item = DoctorCheck> {
         }
         McpTransportConfig::Command { .. } | McpTransportConfig::Url { .. } => None,
     })
+}
+
+/// The number of sources, if there are any. They are not read, because that takes as long as the slowest server.
+pub fn sources(config: &Config) -> Option<DoctorCheck> {
+    let sources = &config.sources;
+    let weather = &sources.weather;
+    let places = usize::from(weather.latitude.is_some() && weather.longitude.is_some());
+    let count = sources.calendar.len() + sources.feeds.len() + sources.pages.len() + places;
+    if weather.latitude.is_some() != weather.longitude.is_some() {
+        let message = "the weather needs a latitude and a longitude";
+        return Some(
+            DoctorCheck::new("sources", CheckStatus::Warning, message)
+                .advise("Set both under [sources.weather], or neither"),
+        );
+    }
+    let message = || format!("{} configured; 'hob sources check' reads them", counted(count, "source"));
+    (count > 0).then(|| DoctorCheck::new("sources", CheckStatus::Good, message()))
 }
 
 /// Reported only if telemetry is off, because then there are no statistics.

@@ -130,6 +130,7 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
     checks.extend(proxy::check(&found));
     checks.extend(sandbox);
     checks.extend(features::mcp(config));
+    checks.extend(features::sources(config));
     checks.extend(channels);
     checks.extend(features::telemetry(config));
     checks.extend(energy);

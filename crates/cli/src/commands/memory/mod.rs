@@ -16,6 +16,7 @@ use anyhow::{Result, bail};
 use hob_app::startup::channels::{ChannelParts, open_channels};
 use hob_app::startup::keys::key_service;
 use hob_app::startup::memory::{MemoryWiring, open_memory};
+use hob_app::startup::sources::open_sources;
 use hob_app::startup::tasks::{task_options, task_service};
 use hob_app::{Databases, ToolRegistryParts};
 use hob_config::Config;
@@ -88,10 +89,12 @@ pub fn registry_parts(config: &Config, databases: Databases) -> Result<ToolRegis
         ChannelParts { storage: databases.hob.clone(), events: EventBus::new() },
     )?;
     let audit = key_service(config, databases.hob.clone()).audit();
+    let sources = open_sources(&config.sources, databases.hob.clone());
     let tasks = task_service(databases.hob, task_options(channels.clone()));
     Ok(ToolRegistryParts {
         home: Some(home),
         memory: Some(memory),
+        sources,
         tasks: Some(tasks),
         audit: Some(audit),
         channels,
