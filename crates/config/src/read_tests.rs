@@ -150,7 +150,7 @@ fn the_defaults_are_the_documented_ones() {
     channel.whatsapp.auth_dir = ""
     channel.whatsapp.assistant_name = "Hob"
     channel.whatsapp.assistant_has_own_number = false
-    scheduler.enabled = false
+    scheduler.enabled = true
     scheduler.poll_interval = 60.0
     scheduler.max_concurrent = 4
     sandbox.enabled = false

@@ -8,6 +8,9 @@ use jiff::civil::Date;
 use crate::schedule::{ScheduleSpec, ScheduleType};
 use crate::types::{TaskError, TaskField};
 
+/// The name that stands before a schedule in plain words, where others have their kind.
+const EVERY: &str = "every";
+
 /// No schedule needs more characters.
 const LONGEST: usize = 200;
 
@@ -22,9 +25,22 @@ pub struct PlainSchedule {
 }
 
 impl PlainSchedule {
+    /// Reads a schedule as callers write it: `every` with plain words, or a kind with its value.
+    pub fn read(kind: &str, value: String) -> Result<Self, TaskError> {
+        if kind == EVERY {
+            return PlainSchedule::parse(&value);
+        }
+        let kind = ScheduleType::parse(kind).map_err(|_| {
+            let shown: String = kind.chars().take(60).collect();
+            let reason = format!("'{shown}' is not every, cron, interval or once");
+            TaskError::invalid(TaskField::ScheduleType, reason)
+        })?;
+        Ok(PlainSchedule { kind, value })
+    }
+
     /// Parses words such as `weekdays 07:00`. The error has examples, and the schedule that was probably meant.
     pub fn parse(text: &str) -> Result<Self, TaskError> {
-        let refuse = |reason: String| TaskError::invalid(TaskField::Every, reason);
+        let refuse = |reason: String| TaskError::invalid(TaskField::ScheduleValue, reason);
         let text = text.trim();
         let shown: String = text.chars().filter(|letter| !letter.is_control()).take(60).collect();
         if text.is_empty() {

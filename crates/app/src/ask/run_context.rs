@@ -13,6 +13,7 @@ use hob_telemetry::trace::TracedTools;
 use hob_telemetry::{CallDetails, RecordContext, RecordedEngine};
 
 use super::charged_engine::charging;
+use super::first_calls::{has_results, without_results};
 use super::{AskService, LLM_TOOL};
 use crate::ask::agent_or_engine::AgentSelection;
 use crate::ask::engine_for_request::RequestTarget;
@@ -25,22 +26,22 @@ pub(super) struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Whether the request contains untrusted text: passages of documents, results of tools, or the message of a sender who is
-    /// not trusted.
+    /// Whether the request contains untrusted text: passages of documents, results of tools, also of calls before the question, or
+    /// the message of a sender who is not trusted.
     fn is_tainted(self) -> bool {
         let messages = &self.request.messages;
-        let has_results = messages.iter().any(|message| message.role == Role::Tool);
-        self.caller.permit.tainted || has_results || has_context(messages)
+        let has_tool_results = messages.iter().any(|message| message.role == Role::Tool);
+        self.caller.permit.tainted || has_tool_results || has_results(messages) || has_context(messages)
     }
 
-    /// What a trusted caller wrote, without the passages that Hob added.
+    /// What a trusted caller wrote, without the passages and the results that Hob added.
     fn owner_words(self) -> String {
         if self.caller.permit.tainted {
             return String::new();
         }
         let own =
             self.request.messages.iter().filter(|message| matches!(message.role, Role::User | Role::System));
-        own.map(without_context).collect::<Vec<_>>().join("\n")
+        own.map(|message| without_results(&without_context(message)).to_owned()).collect::<Vec<_>>().join("\n")
     }
 }
 
