@@ -16,6 +16,7 @@ use crate::savings::SavingsConfig;
 use crate::scheduler::SchedulerConfig;
 use crate::section_keys::{Keys, Section};
 use crate::server::ServerConfig;
+use crate::sources::SourcesConfig;
 use crate::telemetry::TelemetryConfig;
 use crate::tools::ToolsConfig;
 
@@ -33,6 +34,7 @@ pub struct Config {
     pub sandbox: SandboxConfig,
     pub tools: ToolsConfig,
     pub mcp: McpConfig,
+    pub sources: SourcesConfig,
     pub telemetry: TelemetryConfig,
     pub savings: SavingsConfig,
     pub database: DatabaseConfig,
@@ -80,6 +82,7 @@ impl Section for Config {
             sandbox,
             tools,
             mcp,
+            sources,
             telemetry,
             savings,
             database,
@@ -107,6 +110,7 @@ impl Section for Config {
         );
         keys.section("tools", tools, "Permissions of agents' tools.");
         keys.section("mcp", mcp, "MCP servers (Model Context Protocol), whose tools agents may use.");
+        keys.section("sources", sources, "Calendars, feeds, web pages and the weather, which agents may read.");
         keys.section("telemetry", telemetry, "The record of calls, and traces.");
         keys.section("savings", savings, "Prices for the estimate of what the cloud would have cost.");
         keys.section(

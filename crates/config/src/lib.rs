@@ -41,6 +41,7 @@ mod scheduler;
 mod section_keys;
 mod server;
 mod settings_file;
+mod sources;
 mod telemetry;
 mod template;
 mod tools;
@@ -74,6 +75,7 @@ pub use server::{AccessLog, LimitFailure, ServerConfig, ServerTlsConfig};
 pub use settings_file::{
     ChangedSettings, Setting, SettingSection, SettingSource, SettingsError, SettingsFile,
 };
+pub use sources::{CalendarConfig, SourcesConfig, WeatherConfig, WeatherUnitsSetting};
 pub use telemetry::TelemetryConfig;
 pub use template::template;
 pub use tools::ToolsConfig;

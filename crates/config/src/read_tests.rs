@@ -162,6 +162,14 @@ fn the_defaults_are_the_documented_ones() {
     tools.file_roots = []
     tools.allow_after_untrusted = []
     mcp.servers = {}
+    sources.calendar = {}
+    sources.feeds = {}
+    sources.pages = {}
+    sources.weather.url = "https://api.open-meteo.com/v1/forecast"
+    sources.weather.latitude = ""
+    sources.weather.longitude = ""
+    sources.weather.place = ""
+    sources.weather.units = "metric"
     telemetry.enabled = true
     telemetry.retention_days = 0
     telemetry.metrics = true
