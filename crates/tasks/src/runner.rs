@@ -111,9 +111,12 @@ impl Runner {
         };
         let result = Some(truncated(answer));
         match delivery {
-            Ok(()) => {
-                RunResult { outcome: RunOutcome::Succeeded, result, error: missing, retry: RetryPolicy::IfLeft }
-            }
+            Ok(()) => RunResult {
+                outcome: RunOutcome::Succeeded,
+                result,
+                error: missing,
+                retry: RetryPolicy::IfLeft,
+            },
             // The answer may even have arrived, so it is not asked for or sent again.
             Err(reason) => {
                 let error = Some(format!("the answer was not delivered: {reason}"));

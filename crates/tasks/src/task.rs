@@ -25,6 +25,9 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(86_400);
 const PLAIN_AGENT: &str = "simple";
 const AGENT_WITH_TOOLS: &str = "orchestrator";
 
+/// The key of the metadata that has the name of a task.
+const NAME: &str = "name";
+
 /// What to do about slots that passed while no scheduler ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Missed {
@@ -126,6 +129,12 @@ impl NewTask {
         }
     }
 
+    /// The same with a name, by which the command line finds it.
+    pub fn named(mut self, name: &str) -> Self {
+        self.metadata.insert(NAME.to_owned(), name.into());
+        self
+    }
+
     /// The agent of a task: the named one, or one that calls the selected tools, if there are any.
     pub fn agent_for(named: Option<String>, tools: Option<&[String]>) -> String {
         let usual = if tools.is_some_and(|tools| !tools.is_empty()) { AGENT_WITH_TOOLS } else { PLAIN_AGENT };
@@ -223,6 +232,11 @@ pub struct Task {
 }
 
 impl Task {
+    /// The name that its creator gave it, if any.
+    pub fn name(&self) -> Option<&str> {
+        self.metadata.get(NAME).and_then(Value::as_str)
+    }
+
     /// What its runs may use: the selected tools, limited to the permit of the caller who created the task. Without a selection,
     /// only tools that change nothing, because runs are not supervised.
     pub fn run_permit(&self) -> Permit {

@@ -7,13 +7,14 @@ use hob_core::model::{AGENT_MODEL, DEFAULT_MODEL};
 use hob_core::{
     Agent, AgentContext, AgentPreference, AskError, Caller, Engine, GenerateRequest, GenerationStream,
     KeyGrant, ModelReason, Permit, RequestSource, Role, RunEvents, TextSink, ToolRunner, random_id,
+    without_passages,
 };
-use hob_memory::context::{has_context, without_context};
+use hob_memory::context::has_context;
 use hob_telemetry::trace::TracedTools;
 use hob_telemetry::{CallDetails, RecordContext, RecordedEngine};
 
 use super::charged_engine::charging;
-use super::first_calls::{has_results, without_results};
+use super::first_results::{has_results, without_results};
 use super::{AskService, LLM_TOOL};
 use crate::ask::agent_or_engine::AgentSelection;
 use crate::ask::engine_for_request::RequestTarget;
@@ -41,7 +42,8 @@ impl Asked<'_> {
         }
         let own =
             self.request.messages.iter().filter(|message| matches!(message.role, Role::User | Role::System));
-        own.map(|message| without_results(&without_context(message)).to_owned()).collect::<Vec<_>>().join("\n")
+        let words = own.map(|message| without_passages(without_results(&message.content.text())).to_owned());
+        words.collect::<Vec<_>>().join("\n")
     }
 }
 

@@ -20,6 +20,7 @@ mod model;
 mod ollama_words;
 mod open_app;
 mod overview;
+mod recipes;
 mod reload;
 mod router;
 mod scheduler;
@@ -56,6 +57,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         CliCommand::Tools(tools) => tools::run(tools),
         CliCommand::Memory(memory) => memory::run(memory, args.verbose.into()),
         CliCommand::Scheduler(scheduler) => scheduler::run(scheduler),
+        CliCommand::Recipes(recipes) => recipes::run(recipes),
         CliCommand::Mcp(mcp) => mcp::run(&mcp),
         CliCommand::Channel(channel) => channel::run(channel),
         CliCommand::Feedback(feedback) => feedback::run(&feedback),
