@@ -41,7 +41,7 @@ pub use service::{IndexRequest, MemoryOptions, MemoryService, ProgressListener};
 pub use store::{
     COPY_TABLES, CatalogPage, CatalogPosition, CollectionSummary, DocumentCatalog, DocumentFolder,
     MIGRATIONS, MemoryStore, POSTGRES_MIGRATIONS, PostgresMemoryStore, RemovedSources, SkippedFile,
-    SqliteMemoryStore, StoredDocument,
+    RecentDocument, SqliteMemoryStore, StoredDocument,
 };
 pub use tools::memory_tools;
 pub use types::{

@@ -20,14 +20,14 @@ pub struct FirstCall {
 }
 
 impl FirstCall {
-    /// Reads a name, which a JSON object with arguments may follow: `calendar {"when": "today"}`.
+    /// Reads a name, which a JSON object with arguments may follow: `calendar {"from": "today"}`.
     pub fn parse(text: &str) -> Result<Self, TaskError> {
         let text = text.trim();
         let (tool, arguments) = text.split_once(char::is_whitespace).unwrap_or((text, "{}"));
         let arguments = serde_json::from_str(arguments).map_err(|error| {
             let shown: String = text.chars().filter(|letter| !letter.is_control()).take(60).collect();
             let reason = format!(
-                "the arguments in '{shown}' are not a JSON object: {error}. Write it such as 'calendar {{\"when\": \"today\"}}'"
+                "the arguments in '{shown}' are not a JSON object: {error}. Write it such as 'calendar {{\"from\": \"today\"}}'"
             );
             TaskError::invalid(TaskField::FirstCalls, reason)
         })?;
@@ -68,10 +68,10 @@ mod tests {
     fn a_call_is_a_name_and_arguments() {
         let plain = FirstCall::parse(" weather ").unwrap();
         assert_eq!(plain, FirstCall { tool: "weather".into(), arguments: Map::new() });
-        let call = FirstCall::parse(r#"calendar {"when": "today"}"#).unwrap();
-        assert_eq!(json!(call), json!({ "tool": "calendar", "arguments": { "when": "today" } }));
+        let call = FirstCall::parse(r#"calendar {"from": "today"}"#).unwrap();
+        assert_eq!(json!(call), json!({ "tool": "calendar", "arguments": { "from": "today" } }));
         let made = call.to_tool_call(2);
-        assert_eq!((made.id.as_str(), made.arguments.as_str()), ("first-2", r#"{"when":"today"}"#));
+        assert_eq!((made.id.as_str(), made.arguments.as_str()), ("first-2", r#"{"from":"today"}"#));
         for wrong in ["calendar today", "calendar [1]", "calendar {"] {
             let error = FirstCall::parse(wrong).unwrap_err().to_string();
             assert!(error.contains("not a JSON object"), "{wrong}: {error}");

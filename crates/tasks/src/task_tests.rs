@@ -122,7 +122,7 @@ fn a_run_has_at_most_the_permit_of_its_creator() {
 
 #[test]
 fn first_calls_may_use_what_the_creator_may_use_whatever_tools_the_agent_has() {
-    let first = FirstCall::parse(r#"calendar {"when":"today"}"#).unwrap();
+    let first = FirstCall::parse(r#"calendar {"from":"today"}"#).unwrap();
     let task = NewTask {
         tools: Some(Vec::new()),
         first_calls: vec![first],

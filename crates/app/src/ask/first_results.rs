@@ -91,12 +91,12 @@ mod tests {
 
     #[test]
     fn results_stand_before_the_question_and_failures_are_named() {
-        let calls = [call("calendar", r#"{"when":"today"}"#), call("weather", "{}")];
+        let calls = [call("calendar", r#"{"from":"today"}"#), call("weather", "{}")];
         let results = [result("09:00 Dentist\n", true), result("the server does not answer", false)];
         let mut messages = [Message::new(Role::User, "Write a briefing.")];
         put_before(&mut messages, &results_text(&calls, &results));
         let text = messages[0].content.text().into_owned();
-        assert!(text.contains("\n[1] calendar {\"when\":\"today\"}\n09:00 Dentist\n"), "{text}");
+        assert!(text.contains("\n[1] calendar {\"from\":\"today\"}\n09:00 Dentist\n"), "{text}");
         assert!(text.contains("\n[2] weather\nThis call failed: the server does not answer\n"), "{text}");
         assert!(has_results(&messages));
         assert_eq!(without_results(&text), "Write a briefing.");

@@ -125,7 +125,7 @@ pub struct SchedulerCreateArgs {
     #[arg(long, value_delimiter = ',')]
     pub tools: Option<Vec<String>>,
 
-    /// Tool to call before the prompt, with its arguments as JSON: 'calendar {"when": "today"}'; can be repeated. The model
+    /// Tool to call before the prompt, with its arguments as JSON: 'calendar {"from": "today"}'; can be repeated. The model
     /// gets the results, so it need not call tools itself
     #[arg(long = "first-call", value_name = "CALL")]
     pub first_calls: Vec<String>,

@@ -54,10 +54,14 @@ impl RecipeSource {
 }
 
 const CALENDAR_TODAY: RecipePart =
-    RecipePart { tool: "calendar", arguments: r#"{"when":"today"}"#, source: Some(RecipeSource::Calendar) };
+    RecipePart { tool: "calendar", arguments: r#"{"from":"today"}"#, source: Some(RecipeSource::Calendar) };
 const WEATHER: RecipePart =
     RecipePart { tool: "weather", arguments: "{}", source: Some(RecipeSource::Place) };
-const FEEDS: RecipePart = RecipePart { tool: "feeds", arguments: "{}", source: Some(RecipeSource::Feeds) };
+const FEEDS: RecipePart = RecipePart {
+    tool: "feeds",
+    arguments: r#"{"since":"yesterday","count":5}"#,
+    source: Some(RecipeSource::Feeds),
+};
 const MAIL_OF_THE_DAY: RecipePart = RecipePart { tool: "mail", arguments: r#"{"hours":24}"#, source: None };
 const NOTES_OF_THE_DAY: RecipePart =
     RecipePart { tool: "memory_search", arguments: r#"{"query":"","recent_days":1}"#, source: None };
@@ -97,7 +101,7 @@ pub const RECIPES: [Recipe; 4] = [
         parts: &[
             RecipePart {
                 tool: "calendar",
-                arguments: r#"{"when":"week"}"#,
+                arguments: r#"{"from":"week"}"#,
                 source: Some(RecipeSource::Calendar),
             },
             RecipePart { tool: "memory_search", arguments: r#"{"query":"","recent_days":7}"#, source: None },

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use hob_app::ToolRegistry;
+use hob_app::{Databases, ToolRegistry};
 use hob_config::{Config, Environment, LocalSetting, write_local_settings};
 use hob_core::{Permit, Reach};
 use hob_tasks::{DeliverTo, FirstCall, NewTask, PlainSchedule, parse_zone};
@@ -100,7 +100,8 @@ fn add(args: RecipeAddArgs) -> Result<ExitCode> {
     // Before the other questions, which would be lost.
     let PlainSchedule { kind, value } = PlainSchedule::parse(&every)?;
     let config = settings::load()?;
-    let available = available_tools(&config)?;
+    let databases = settings::databases(&config)?;
+    let available = available_tools(&config, databases.clone())?;
     let wanted = wanted_settings(recipe, &available, &given, questions)?;
     let config = match wanted.as_slice() {
         [] => config,
@@ -112,7 +113,7 @@ fn add(args: RecipeAddArgs) -> Result<ExitCode> {
             settings::load()?
         }
     };
-    let available = if wanted.is_empty() { available } else { available_tools(&config)? };
+    let available = if wanted.is_empty() { available } else { available_tools(&config, databases.clone())? };
     let first_calls = first_calls(recipe, &available)?;
     let channel =
         questions.answer(args.channel.as_deref(), "Channel to send it to; empty for the log only", "")?;
@@ -126,7 +127,6 @@ fn add(args: RecipeAddArgs) -> Result<ExitCode> {
         deliver_to: (!channel.is_empty()).then_some(DeliverTo { channel, conversation: None }),
         ..usual
     };
-    let databases = settings::databases(&config)?;
     let task = block_on(scheduler::save(&config, &databases, task, args.json.into()))?;
     // The run opens them again.
     drop(databases);
@@ -173,8 +173,7 @@ fn given_answers<'a>(recipe: &Recipe, set: &'a [String]) -> Result<BTreeMap<&'a 
 }
 
 /// The names of the tools that the configuration has.
-fn available_tools(config: &Config) -> Result<Vec<String>> {
-    let databases = settings::databases(config)?;
+fn available_tools(config: &Config, databases: Databases) -> Result<Vec<String>> {
     block_on(async {
         let registry = ToolRegistry::open(config, memory::registry_parts(config, databases)?);
         let names = registry.tools().map(|tools| tools.specs().map(|spec| spec.name.clone()).collect());
@@ -212,12 +211,13 @@ fn first_calls(recipe: &Recipe, available: &[String]) -> Result<Vec<FirstCall>> 
     let calls = parts.map(|part| FirstCall::parse(&format!("{} {}", part.tool, part.arguments)));
     let calls: Vec<FirstCall> = calls.collect::<Result<_, _>>()?;
     if calls.is_empty() {
-        let tools: Vec<&str> = recipe.parts.iter().map(|part| part.tool).collect();
-        bail!(
-            "the recipe {} has nothing to read: none of its sources is configured ({}). docs/briefing.md describes them.",
-            recipe.name,
-            tools.join(", ")
-        );
+        let keys: Vec<&str> =
+            recipe.parts.iter().filter_map(|part| part.source).map(RecipeSource::key).collect();
+        let advice = match keys.is_empty() {
+            true => "Set up [mail] in config.toml first.".to_owned(),
+            false => format!("Give one with --set KEY=VALUE; the keys are {}.", keys.join(", ")),
+        };
+        bail!("the recipe {} has nothing to read: none of its sources is configured. {advice}", recipe.name);
     }
     Ok(calls)
 }

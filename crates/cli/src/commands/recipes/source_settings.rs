@@ -142,7 +142,7 @@ mod tests {
             (Place, "95,13", "is no place"),
             (Place, "nan,13", "is no place"),
             (Feeds, "example.org", "is no address"),
-            (Feeds, &many, "at most 20 feeds"),
+            (Feeds, many.as_str(), "at most 20 feeds"),
             (Page, "file:///etc/passwd", "is no address"),
         ] {
             let error = settings_for(source, answer).expect_err(answer).to_string();

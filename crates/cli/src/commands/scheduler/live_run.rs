@@ -97,7 +97,7 @@ mod tests {
             latency: Duration::ZERO,
         };
         assert_eq!(step(&start("{}")).as_deref(), Some("→ calendar"));
-        assert_eq!(step(&start(r#"{"when":"today"}"#)).as_deref(), Some(r#"→ calendar {"when":"today"}"#));
+        assert_eq!(step(&start(r#"{"from":"today"}"#)).as_deref(), Some(r#"→ calendar {"from":"today"}"#));
         assert_eq!(step(&end(true)), None);
         assert_eq!(step(&end(false)).as_deref(), Some("! calendar: no answer"));
         assert_eq!(step(&Event::AgentTurnStart { agent: "simple".into(), turn: 1 }), None);
