@@ -27,8 +27,8 @@ fn calendar() -> String {
 #[tokio::test]
 async fn a_briefing_reads_calendar_and_feeds_and_names_what_failed() {
     let sources = FakeServer::start(|request| match request.path.as_str() {
-        "/me.ics" => Reply::text(200, "text/calendar", &calendar()),
-        "/feed.xml" => Reply::text(200, "application/rss+xml", FEED),
+        "/me.ics" => Reply::new(200, "text/calendar", calendar()),
+        "/feed.xml" => Reply::new(200, "application/rss+xml", FEED),
         // The weather is down.
         _ => Reply::json(503, "{}"),
     })
@@ -71,7 +71,9 @@ async fn a_briefing_reads_calendar_and_feeds_and_names_what_failed() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stderr.contains("calls before the prompt failed: weather: "), "{}", ran.stderr);
     let prompt = asked.lock().expect("unlocked").last().expect("a question").clone();
-    for part in ["Dentist at the harbour", "Heron seen at the pond", "This call failed: ", "Write my briefing"] {
+    for part in
+        ["Dentist at the harbour", "Heron seen at the pond", "This call failed: ", "Write my briefing"]
+    {
         assert!(prompt.contains(part), "{part}: {prompt}");
     }
     let sent = gateway.requests().into_iter().find(|request| request.path == "/send").expect("a message");

@@ -1,6 +1,7 @@
 //! `hob recipes`.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use hob_testkit::{Gateway, GatewayScript, Reply, part};
 use serde_json::{Value, json};
@@ -31,7 +32,10 @@ async fn a_recipe_without_answers_is_refused_with_what_to_do() {
         (&["recipes", "add", "briefing"], "there is no terminal to ask questions on. Use --yes"),
         (&["recipes", "add", "briefing", "--yes", "--set", "plaice=1"], "it has calendar, place, feeds"),
         (&["recipes", "add", "briefing", "--yes", "--set", "place=Berlin"], "52.52,13.41,Berlin"),
-        (&["recipes", "add", "briefing", "--yes", "--every", "weekdys 7:00"], "Did you mean 'weekdays 7:00'?"),
+        (
+            &["recipes", "add", "briefing", "--yes", "--every", "weekdys 7:00"],
+            "Did you mean 'weekdays 7:00'?",
+        ),
         (&["recipes", "add", "inbox-digest", "--yes"], "Set up [mail] in config.toml first."),
         (&["recipes", "add", "briefing", "--yes", "--channel", "pigeons"], "there is no channel 'pigeons'"),
     ] {
@@ -77,7 +81,8 @@ async fn answers_are_written_to_the_configuration() {
     assert!(tools.contains(&"memory_search"), "{tools:?}");
     let text = std::fs::read_to_string(home.config_file()).expect("the file");
     assert!(text.starts_with("# mine\n[server]\nport = 9000\n"), "{text}");
-    for line in ["[sources.calendar]", "https://example.org/me.ics", "latitude = 52.52", "place = \"Berlin\""] {
+    for line in ["[sources.calendar]", "https://example.org/me.ics", "latitude = 52.52", "place = \"Berlin\""]
+    {
         assert!(text.contains(line), "{line}: {text}");
     }
 }
@@ -105,15 +110,16 @@ async fn a_briefing_is_delivered_to_its_channel_by_the_server() {
     index_note(&home).await;
     let server = Running::start(&home, &[]).await;
     // The running server notices the new task.
-    let added =
-        home.run(&["recipes", "add", "briefing", "--yes", "--every", "every 1 second", "--channel", "slack"]).await;
+    let added = home
+        .run(&["recipes", "add", "briefing", "--yes", "--every", "every 1 second", "--channel", "slack"])
+        .await;
     assert_eq!(added.code, Some(0), "{}", added.stderr);
     let sent = loop {
         let requests = gateway.requests();
         if let Some(sent) = requests.iter().find(|request| request.path == "/send") {
             break serde_json::from_slice::<Value>(&sent.body).expect("JSON");
         }
-        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     };
     assert_eq!((&sent["channel"], &sent["content"]), (&json!("slack"), &json!(WHOLE)));
     let prompt = asked.lock().expect("unlocked")[0].clone();

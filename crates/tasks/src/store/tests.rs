@@ -150,7 +150,9 @@ fn a_task_is_read_as_it_was_saved(new: NewStore) {
         agent: "react".into(),
         model: Some("qwen3:8b".into()),
         tools: Some(vec!["calculator".into(), "web_fetch".into()]),
-        first_calls: vec![FirstCall::parse(r#"calendar {"from": "today", "also": ["\u0000"]}"#).expect("a call")],
+        first_calls: vec![
+            FirstCall::parse(r#"calendar {"from": "today", "also": ["\u0000"]}"#).expect("a call"),
+        ],
         deliver_to: Some(DeliverTo { channel: "telegram".into(), conversation: Some("7".into()) }),
         limits: TaskLimits { retries: 3, timeout: Duration::from_millis(1500) },
         missed: Missed::Skip,

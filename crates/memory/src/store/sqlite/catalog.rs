@@ -41,14 +41,15 @@ impl DocumentCatalog for SqliteMemoryStore {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.database.read(|connection| {
             let mut statement = connection.prepare_cached(&sql)?;
-            let rows = statement.query_map(params![scope.0, Moment::of(since).microseconds(), limit], |row| {
-                Ok(RecentDocument {
-                    path: row.get(0)?,
-                    title: row.get(1)?,
-                    changed: moment(row.get(2)?),
-                    text: row.get(3)?,
-                })
-            })?;
+            let rows =
+                statement.query_map(params![scope.0, Moment::of(since).microseconds(), limit], |row| {
+                    Ok(RecentDocument {
+                        path: row.get(0)?,
+                        title: row.get(1)?,
+                        changed: moment(row.get(2)?),
+                        text: row.get(3)?,
+                    })
+                })?;
             rows.collect()
         })
     }
