@@ -11,16 +11,17 @@ use crate::home::{Home, engines_config};
 const FEED: &str = r#"<?xml version="1.0"?><rss version="2.0"><channel><title>News</title>
 <item><title>Heron seen at the pond</title><link>https://example.org/heron</link></item></channel></rss>"#;
 
-/// A calendar with one event, all of today.
+/// A calendar with one event of three days around today, whatever the time zone is.
 fn calendar() -> String {
     let today = jiff::Zoned::now().date();
-    let tomorrow = today.tomorrow().expect("a day");
+    let yesterday = today.yesterday().expect("a day");
+    let end = today.tomorrow().and_then(jiff::civil::Date::tomorrow).expect("a day");
     let day = |date: jiff::civil::Date| date.strftime("%Y%m%d").to_string();
     format!(
         "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//test//EN\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTAMP:20260101T000000Z\r\n\
          DTSTART;VALUE=DATE:{}\r\nDTEND;VALUE=DATE:{}\r\nSUMMARY:Dentist at the harbour\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n",
-        day(today),
-        day(tomorrow)
+        day(yesterday),
+        day(end)
     )
 }
 

@@ -37,8 +37,8 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     effect: Effect::Persists,
     ..ToolSpec::new(
         "schedule_task",
-        "Schedules a prompt by every 'weekdays 07:00', cron '0 9 * * 1', interval in seconds, or once '2027-01-31T09:00'. It runs \
-                      later without this conversation, so it must contain everything that is needed.",
+        "Schedules a prompt by every 'weekdays 07:00', cron, interval in seconds, or once '2027-01-31T09:00'. It runs later \
+                      without this conversation, so it must contain everything that is needed.",
         Reach::Act,
         object_schema(
             json!({
@@ -49,7 +49,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
                     "description": "every: words such as 'weekdays 07:00', 'every 15 minutes' or 'first monday 09:00'; cron: an expression such as '0 9 * * MON-FRI'; interval: seconds such as '3600'; once: a date such as '2027-01-31T09:00'"
                 },
                 "timezone": { "type": ["string", "null"], "description": "IANA name such as Europe/Berlin" },
-                "agent": { "type": ["string", "null"], "description": "simple, orchestrator, react or codeact; simple by default" },
+                "agent": { "type": ["string", "null"], "description": "simple, orchestrator, react or codeact; with tools orchestrator by default, else simple" },
                 "tools": {
                     "type": ["array", "null"], "items": { "type": "string" }, "description": "Tools that it may use; by default those that change nothing"
                 }

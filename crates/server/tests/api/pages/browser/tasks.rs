@@ -68,7 +68,14 @@ async fn use_tasks_on(device: Device) {
     browser.assert_fits_the_screen(&format!("the form, {device:?}")).await;
     browser.click("#create-form [type=submit]").await;
     browser.shows("list", "Say hello.").await;
-    for shown in ["every day at 07:30", "30 7 * * *, Europe/Berlin", "07:30 Europe/Berlin", "qwen3:8b", "telegram", "active"] {
+    for shown in [
+        "every day at 07:30",
+        "30 7 * * *, Europe/Berlin",
+        "07:30 Europe/Berlin",
+        "qwen3:8b",
+        "telegram",
+        "active",
+    ] {
         browser.shows("list", shown).await;
     }
     assert_eq!(browser.text("empty").await, "");
