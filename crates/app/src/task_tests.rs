@@ -192,7 +192,7 @@ async fn first_calls_are_made_with_the_permit_of_the_creator_and_their_results_a
         prompt.contains("\n[2] act\nThis call failed: the tool 'act' is not available to this caller"),
         "{prompt}"
     );
-    assert_eq!(requests[0].tools, [], "the model has no tools");
+    assert!(requests[0].tools.is_empty(), "the model has no tools");
 }
 
 #[tokio::test]
