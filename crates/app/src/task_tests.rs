@@ -8,7 +8,8 @@ use hob_channels::{ChannelOptions, ChannelService, GatewayOptions};
 use hob_core::{Ask, Engine, EventBus, Permit, Reach, RequestSource, Tool, ToolError, ToolSpec};
 use hob_db::Database;
 use hob_tasks::{
-    DeliverTo, NewTask, RunOutcome, ScheduleType, Scheduler, SchedulerOptions, SchedulerParts, TaskService,
+    DeliverTo, FirstCall, NewTask, RunOutcome, ScheduleType, Scheduler, SchedulerOptions, SchedulerParts,
+    TaskService,
 };
 use hob_telemetry::{Inference, InferenceLog};
 use hob_testkit::{Gateway, GatewayScript, Recorded, Reply, ScriptedEngine};
@@ -164,6 +165,34 @@ async fn a_run_has_the_selected_tools_or_the_tools_without_side_effects() {
         ["look"],
         "no further than its maker"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_calls_are_made_with_the_permit_of_the_creator_and_their_results_are_in_the_prompt() {
+    let engine = greeter();
+    let world = World::with(Arc::clone(&engine), None);
+    let calls = |names: &[&str]| names.iter().map(|name| FirstCall::parse(name).unwrap()).collect();
+    let task = NewTask {
+        tools: Some(Vec::new()),
+        first_calls: calls(&["look", "act", "gone"]),
+        permit: Permit::up_to(Reach::Read),
+        ..every(60)
+    };
+    let task = world.tasks.create(task).await.unwrap();
+    let run = world.scheduler.run_to_end(&task.id).await.unwrap();
+    assert_eq!(run.outcome, Some(RunOutcome::Succeeded), "{run:?}");
+    let missing = run.error.unwrap();
+    assert!(missing.starts_with("calls before the prompt failed: act: "), "{missing}");
+    assert!(missing.contains("; gone: there is no tool 'gone'"), "{missing}");
+    let requests = engine.requests();
+    let prompt = requests[0].messages.last().unwrap().content.text().into_owned();
+    assert!(prompt.starts_with("<results>\n") && prompt.ends_with("</results>\n\nsay hello"), "{prompt}");
+    assert!(prompt.contains("\n[1] look\nfine\n"), "{prompt}");
+    assert!(
+        prompt.contains("\n[2] act\nThis call failed: the tool 'act' is not available to this caller"),
+        "{prompt}"
+    );
+    assert!(requests[0].tools.is_empty(), "the model has no tools");
 }
 
 #[tokio::test]

@@ -158,7 +158,7 @@ fn the_defaults_are_the_documented_ones() {
     channel.telegram.groups = true
     channel.telegram.pairing = true
     channel.telegram.api_url = "https://api.telegram.org"
-    scheduler.enabled = false
+    scheduler.enabled = true
     scheduler.poll_interval = 60.0
     scheduler.max_concurrent = 4
     sandbox.enabled = false

@@ -8,7 +8,7 @@ use crate::section_keys::keys_of;
 /// Settings of the scheduler.
 #[derive(Debug, Clone)]
 pub struct SchedulerConfig {
-    /// Whether `serve` runs tasks too.
+    /// Whether `serve` runs tasks.
     pub enabled: bool,
     /// The longest time between two checks for due tasks.
     pub poll_interval: Duration,
@@ -18,13 +18,13 @@ pub struct SchedulerConfig {
 
 impl Default for SchedulerConfig {
     fn default() -> Self {
-        SchedulerConfig { enabled: false, poll_interval: Duration::from_secs(60), max_concurrent: 4 }
+        SchedulerConfig { enabled: true, poll_interval: Duration::from_secs(60), max_concurrent: 4 }
     }
 }
 
 keys_of! {
     SchedulerConfig {
-        enabled: FLAG, "Whether 'hob serve' runs scheduled tasks too.";
+        enabled: FLAG, "Whether 'hob serve' runs scheduled tasks. Without tasks, this costs nothing.";
         poll_interval: SECONDS, "Longest time in seconds between two checks for due tasks.";
         max_concurrent: COUNT, "Tasks that may run at the same time.";
     }

@@ -17,6 +17,7 @@ use crate::engine_error::EngineError;
 use crate::generate::{GenerateRequest, Generation};
 use crate::key::{CallerRights, KeyGrant};
 use crate::limit::LimitReached;
+use crate::message::ToolCall;
 use crate::model::{AGENT_MODEL, NoSuitableModel};
 use crate::model_reason::ModelReason;
 use crate::tool::Permit;
@@ -139,6 +140,14 @@ pub struct AnswerSource {
     pub score: f64,
 }
 
+/// Calls of tools that are made before the model is asked. It gets their results with the question, so it need not call tools itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FirstCalls {
+    pub calls: Vec<ToolCall>,
+    /// What these calls may use. An agent has the permit of the caller.
+    pub permit: Permit,
+}
+
 /// Who asks, and on what terms.
 #[derive(Debug, Clone)]
 pub struct Caller {
@@ -156,6 +165,8 @@ pub struct Caller {
     pub tally: Option<Arc<CallTally>>,
     pub agent: AgentPreference,
     pub memory: MemoryUse,
+    /// What is called before the model is asked; `None` for nothing.
+    pub first_calls: Option<FirstCalls>,
     /// The trace this request is a part of, where the caller named one.
     pub trace_parent: Option<TraceParent>,
     /// What the caller, the log and the trace call this request, where it came over HTTP.
@@ -179,6 +190,7 @@ impl Caller {
             tally: None,
             agent: AgentPreference::Configured,
             memory: MemoryUse::Allowed,
+            first_calls: None,
             trace_parent: None,
             request_id: None,
             route: None,
@@ -200,6 +212,7 @@ pub struct Answered {
     /// Its usage is the sum over all turns.
     pub generation: Generation,
     pub turns: u32,
+    /// Those of [`FirstCalls`] come first.
     pub tool_results: Vec<ToolResult>,
     /// Why this model; `None` when it is the one that was asked for.
     pub reason: Option<ModelReason>,

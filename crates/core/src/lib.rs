@@ -46,7 +46,8 @@ pub use agent::{Agent, AgentContext, AgentOutcome, TextSink};
 pub use allowed_path::{AllowedPath, AllowedRoots};
 pub use answer_order::{LaterThought, Stretch};
 pub use ask::{
-    AgentPreference, AnswerSource, Answered, Ask, AskError, Caller, MemoryUse, RequestSource, SpeechRecording,
+    AgentPreference, AnswerSource, Answered, Ask, AskError, Caller, FirstCalls, MemoryUse, RequestSource,
+    SpeechRecording,
 };
 pub use backoff::Backoff;
 pub use budget::OverBudget;

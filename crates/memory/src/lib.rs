@@ -40,8 +40,8 @@ pub use search::SearchPurpose;
 pub use service::{IndexRequest, MemoryOptions, MemoryService, ProgressListener};
 pub use store::{
     COPY_TABLES, CatalogPage, CatalogPosition, CollectionSummary, DocumentCatalog, DocumentFolder,
-    MIGRATIONS, MemoryStore, POSTGRES_MIGRATIONS, PostgresMemoryStore, RemovedSources, SkippedFile,
-    SqliteMemoryStore, StoredDocument,
+    MIGRATIONS, MemoryStore, POSTGRES_MIGRATIONS, PostgresMemoryStore, RecentDocument, RemovedSources,
+    SkippedFile, SqliteMemoryStore, StoredDocument,
 };
 pub use tools::memory_tools;
 pub use types::{

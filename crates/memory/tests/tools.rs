@@ -159,6 +159,20 @@ async fn a_note_is_stored_under_a_name() {
     assert_eq!((result.success, result.content), (true, format!("Saved as {name}.")));
     let found = call(&tools, Reach::Read, "memory_search", json!({ "query": "gate" })).await;
     assert!(found.content.contains(&format!("{name}:1 — Gate")), "{}", found.content);
+    let recent = json!({ "query": "", "recent_days": 1 });
+    let found = call(&tools, Reach::Read, "memory_search", recent).await;
+    assert!(found.content.contains(&format!("[1] {name} — Gate, ")), "{}", found.content);
+    assert!(found.content.contains("\nThe code is 4711.\n"), "{}", found.content);
+}
+
+#[tokio::test]
+async fn an_empty_memory_has_nothing_recent() {
+    let fixture = Fixture::new();
+    let tools = fixture.tools(Vec::new());
+    let found = call(&tools, Reach::Read, "memory_search", json!({ "query": "", "recent_days": 7 })).await;
+    assert_eq!(found.content, "No document and no note was changed in the last 7 days.");
+    let refused = call(&tools, Reach::Read, "memory_search", json!({ "query": "", "recent_days": 0 })).await;
+    assert!(!refused.success, "{}", refused.content);
 }
 
 #[tokio::test]

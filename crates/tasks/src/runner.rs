@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use hob_core::model::DEFAULT_MODEL;
 use hob_core::{
-    AgentPreference, Ask, Caller, Event, EventBus, GenerateRequest, Message, RequestSource, Role, RunEvents,
+    AgentPreference, Answered, Ask, Caller, Event, EventBus, GenerateRequest, MemoryUse, Message,
+    RequestSource, Role, RunEvents, TextSink,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -15,6 +16,9 @@ use crate::task::{DeliverTo, RunOutcome, Task, TaskRun};
 
 /// The part of an answer that the log stores.
 const MAX_RESULT: usize = 100_000;
+
+/// The part of the reason of a failed call that the log stores.
+const MAX_REASON: usize = 300;
 
 /// How long a channel may take to accept a result.
 const DELIVERY: Duration = Duration::from_secs(60);
@@ -33,15 +37,27 @@ pub(crate) struct Runner {
     pub(crate) claimant: Claimant,
 }
 
+/// The answer to the prompt of a task.
+struct TaskAnswer {
+    text: String,
+    /// What the answer lacks, because calls before the prompt failed.
+    missing: Option<String>,
+}
+
 impl Runner {
-    /// Runs it to its end, or until `abort`. Returns the run as stored.
-    pub(crate) async fn run(&self, claimed: Claimed, abort: &CancellationToken) -> TaskRun {
+    /// Runs it to its end, or until `abort`. Returns the run as stored. `listener` gets the answer while it is written.
+    pub(crate) async fn run(
+        &self,
+        claimed: Claimed,
+        abort: &CancellationToken,
+        listener: Option<&dyn TextSink>,
+    ) -> TaskRun {
         let Claimed { task, run } = claimed;
         let name: Arc<str> = format!("task-{}-{}", task.id, run.id).into();
         let events = RunEvents::new(self.bus.clone(), Arc::clone(&name));
         events
             .publish(Event::SchedulerTaskStart { task_id: task.id.to_string(), prompt: task.prompt.clone() });
-        let end = self.result_of(&task, &run, name, abort).await;
+        let end = self.result_of(&task, &run, name, abort, listener).await;
         let finished_at = self.service.now();
         self.record_result(&run, &end, finished_at).await;
         // After the result is stored, so that a listener finds it.
@@ -63,6 +79,7 @@ impl Runner {
         run: &TaskRun,
         name: Arc<str>,
         abort: &CancellationToken,
+        listener: Option<&dyn TextSink>,
     ) -> RunResult {
         let running = self.service.register_run(&task.id);
         // Dropping the future stops the engine.
@@ -71,13 +88,19 @@ impl Runner {
             () = abort.cancelled() => interrupted("the scheduler was stopped"),
             () = running.token.cancelled() => cancelled(),
             end = self.keep_lease(run) => end,
-            end = self.ask_and_deliver(task, name) => end,
+            end = self.ask_and_deliver(task, name, listener) => end,
         }
     }
 
-    async fn ask_and_deliver(&self, task: &Task, name: Arc<str>) -> RunResult {
+    async fn ask_and_deliver(
+        &self,
+        task: &Task,
+        name: Arc<str>,
+        listener: Option<&dyn TextSink>,
+    ) -> RunResult {
         let limit = task.limits.timeout;
-        let answer = match tokio::time::timeout(limit, self.ask(task, name)).await {
+        let answer = tokio::time::timeout(limit, self.ask(task, name, listener)).await;
+        let TaskAnswer { text: answer, missing } = match answer {
             Ok(Ok(answer)) => answer,
             Ok(Err(reason)) => return failed(reason),
             Err(_elapsed) => return failed(format!("it did not finish within {} s", limit.as_secs_f32())),
@@ -88,9 +111,12 @@ impl Runner {
         };
         let result = Some(truncated(answer));
         match delivery {
-            Ok(()) => {
-                RunResult { outcome: RunOutcome::Succeeded, result, error: None, retry: RetryPolicy::IfLeft }
-            }
+            Ok(()) => RunResult {
+                outcome: RunOutcome::Succeeded,
+                result,
+                error: missing,
+                retry: RetryPolicy::IfLeft,
+            },
             // The answer may even have arrived, so it is not asked for or sent again.
             Err(reason) => {
                 let error = Some(format!("the answer was not delivered: {reason}"));
@@ -99,22 +125,37 @@ impl Runner {
         }
     }
 
-    async fn ask(&self, task: &Task, name: Arc<str>) -> Result<String, String> {
+    async fn ask(
+        &self,
+        task: &Task,
+        name: Arc<str>,
+        listener: Option<&dyn TextSink>,
+    ) -> Result<TaskAnswer, String> {
         let agent = match task.agent.as_str() {
             "none" => AgentPreference::None,
             agent => AgentPreference::Named(agent.to_owned()),
         };
-        let caller =
-            Caller { permit: task.run_permit(), agent, ..Caller::trusted(RequestSource::Scheduler, name) };
+        let first_calls = task.first_calls_of_run();
+        let caller = Caller {
+            permit: task.run_permit(),
+            agent,
+            // The calls say what the model gets.
+            memory: if first_calls.is_some() { MemoryUse::Unwanted } else { MemoryUse::Allowed },
+            first_calls,
+            ..Caller::trusted(RequestSource::Scheduler, name)
+        };
         let request = GenerateRequest {
             model: task.model.clone().unwrap_or_else(|| DEFAULT_MODEL.to_owned()),
             messages: vec![Message::new(Role::User, task.prompt.clone())],
             ..GenerateRequest::default()
         };
-        match self.ask.ask(request, &caller).await {
-            Ok(outcome) => Ok(outcome.generation.answer.content),
-            Err(error) => Err(error.to_string()),
-        }
+        let answered = match listener {
+            Some(listener) => self.ask.ask_live(request, &caller, listener).await,
+            None => self.ask.ask(request, &caller).await,
+        };
+        let answered = answered.map_err(|error| error.to_string())?;
+        let missing = missing(&answered, task.first_calls.len());
+        Ok(TaskAnswer { text: answered.generation.answer.content, missing })
     }
 
     async fn deliver(&self, answer: &str, to: &DeliverTo) -> Result<(), String> {
@@ -171,6 +212,19 @@ impl Runner {
             }
         }
     }
+}
+
+/// The calls before the prompt that failed, for the log.
+fn missing(answered: &Answered, first_calls: usize) -> Option<String> {
+    let first = answered.tool_results.iter().take(first_calls);
+    let failed: Vec<String> = first
+        .filter(|result| !result.success)
+        .map(|result| {
+            let reason: String = result.content.chars().take(MAX_REASON).collect();
+            format!("{}: {reason}", result.tool_name)
+        })
+        .collect();
+    (!failed.is_empty()).then(|| format!("calls before the prompt failed: {}", failed.join("; ")))
 }
 
 fn failed(reason: String) -> RunResult {

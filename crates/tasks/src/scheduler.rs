@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::backoff::BackoffDelays;
-use hob_core::{Ask, Backoff, EventBus};
+use hob_core::{Ask, Backoff, EventBus, TextSink};
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -140,7 +140,7 @@ impl Scheduler {
         let claimed = self.shared.claim_now(id).await?;
         let run = claimed.run.clone();
         let (shared, abort) = (Arc::clone(&self.shared), self.abort.clone());
-        self.active.spawn(async move { shared.runner.run(claimed, &abort).await });
+        self.active.spawn(async move { shared.runner.run(claimed, &abort, None).await });
         Ok(run)
     }
 
@@ -148,7 +148,13 @@ impl Scheduler {
     /// expires.
     pub async fn run_to_end(&self, id: &TaskId) -> Result<TaskRun, TaskError> {
         let claimed = self.shared.claim_now(id).await?;
-        Ok(self.shared.runner.run(claimed, &self.abort).await)
+        Ok(self.shared.runner.run(claimed, &self.abort, None).await)
+    }
+
+    /// The same. `listener` gets the answer while it is written.
+    pub async fn run_live(&self, id: &TaskId, listener: &dyn TextSink) -> Result<TaskRun, TaskError> {
+        let claimed = self.shared.claim_now(id).await?;
+        Ok(self.shared.runner.run(claimed, &self.abort, Some(listener)).await)
     }
 
     /// Stops all runs at once, and records it.
@@ -182,6 +188,10 @@ impl Shared {
         abort: &CancellationToken,
     ) -> Result<NextPoll, TaskError> {
         let longest = self.options.poll_interval;
+        if !self.runner.service.exists() {
+            // Without a database there are no tasks, and none is created here.
+            return Ok(NextPoll { time: longest, expected: Expected::At(None) });
+        }
         let rest = async {
             let service = &self.runner.service;
             let now = service.now();
@@ -243,6 +253,13 @@ impl Shared {
     async fn changed_by_others(&self, expected: Expected) {
         let Expected::At(expected) = expected else { return std::future::pending().await };
         let service = &self.runner.service;
+        if !service.exists() {
+            // Watching would create the database.
+            while !service.exists() {
+                tokio::time::sleep(CHANGE_CHECK_INTERVAL).await;
+            }
+            return;
+        }
         let mut changes = match service.watch().await {
             Ok(Some(changes)) => changes,
             Ok(None) => return std::future::pending().await,
@@ -287,7 +304,7 @@ impl Shared {
         let runner = Arc::clone(&self.runner);
         let abort = abort.clone();
         active.spawn(async move {
-            runner.run(claimed, &abort).await;
+            runner.run(claimed, &abort, None).await;
             drop(slot);
             // After the slot is free, so that the next poll finds it.
             runner.service.notify_changed();

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use hob_core::{Permit, Reach, Zone};
+use hob_core::{FirstCalls, Permit, Reach, Zone};
 use jiff::{Timestamp, Unit};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::first_call::{self, FirstCall};
 use crate::schedule::{Schedule, ScheduleType};
+use crate::schedule_words::shown_schedule;
 use crate::types::{TaskError, TaskField, TaskId, TaskStatus};
 
 const LONGEST_PROMPT: usize = 256 * 1024;
@@ -18,6 +20,13 @@ const LONGEST_MODEL: usize = 1024;
 const LARGEST_METADATA: usize = 16 * 1024;
 const MOST_RETRIES: u32 = 10;
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(86_400);
+
+/// The agent of tasks that name none, without tools and with tools.
+const PLAIN_AGENT: &str = "simple";
+const AGENT_WITH_TOOLS: &str = "orchestrator";
+
+/// The key of the metadata that has the name of a task.
+const NAME: &str = "name";
 
 /// What to do about slots that passed while no scheduler ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -85,6 +94,8 @@ pub struct NewTask {
     pub model: Option<String>,
     /// The tools that its runs may use; `None` for those that change nothing.
     pub tools: Option<Vec<String>>,
+    /// The calls before the prompt.
+    pub first_calls: Vec<FirstCall>,
     pub deliver_to: Option<DeliverTo>,
     pub limits: TaskLimits,
     pub missed: Missed,
@@ -106,15 +117,28 @@ impl NewTask {
             schedule_type,
             schedule_value: schedule_value.into(),
             timezone: None,
-            agent: "simple".to_owned(),
+            agent: PLAIN_AGENT.to_owned(),
             model: None,
             tools: None,
+            first_calls: Vec::new(),
             deliver_to: None,
             limits: TaskLimits::default(),
             missed: Missed::default(),
             metadata: Map::new(),
             permit,
         }
+    }
+
+    /// The same with a name, by which the command line finds it.
+    pub fn named(mut self, name: &str) -> Self {
+        self.metadata.insert(NAME.to_owned(), name.into());
+        self
+    }
+
+    /// The agent of a task: the named one, or one that calls the selected tools, if there are any.
+    pub fn agent_for(named: Option<String>, tools: Option<&[String]>) -> String {
+        let usual = if tools.is_some_and(|tools| !tools.is_empty()) { AGENT_WITH_TOOLS } else { PLAIN_AGENT };
+        named.unwrap_or_else(|| usual.to_owned())
     }
 
     /// Checks the values, and creates the task.
@@ -132,6 +156,7 @@ impl NewTask {
             agent: self.agent,
             model: self.model,
             tools: self.tools,
+            first_calls: self.first_calls,
             deliver_to: self.deliver_to,
             limits: self.limits,
             missed: self.missed,
@@ -164,6 +189,7 @@ impl NewTask {
         {
             return refuse(TaskField::Tools, "at most 64 tools, each with a name of at most 128 letters");
         }
+        first_call::check(&self.first_calls)?;
         if let Some(DeliverTo { channel, conversation }) = &self.deliver_to
             && (!is_name(channel) || conversation.as_ref().is_some_and(|name| name.len() > 1024))
         {
@@ -191,6 +217,7 @@ pub struct Task {
     pub agent: String,
     pub model: Option<String>,
     pub tools: Option<Vec<String>>,
+    pub first_calls: Vec<FirstCall>,
     pub deliver_to: Option<DeliverTo>,
     pub limits: TaskLimits,
     pub missed: Missed,
@@ -205,6 +232,11 @@ pub struct Task {
 }
 
 impl Task {
+    /// The name that its creator gave it, if any.
+    pub fn name(&self) -> Option<&str> {
+        self.metadata.get(NAME).and_then(Value::as_str)
+    }
+
     /// What its runs may use: the selected tools, limited to the permit of the caller who created the task. Without a selection,
     /// only tools that change nothing, because runs are not supervised.
     pub fn run_permit(&self) -> Permit {
@@ -216,6 +248,15 @@ impl Task {
                 Permit { only: Some(chosen.iter().filter(may).cloned().collect()), ..permit }
             }
         }
+    }
+
+    /// The calls before its prompt, which may use what the caller who created the task may use; `None` if there are none.
+    pub(crate) fn first_calls_of_run(&self) -> Option<FirstCalls> {
+        if self.first_calls.is_empty() {
+            return None;
+        }
+        let calls = (1..).zip(&self.first_calls).map(|(number, call)| call.to_tool_call(number)).collect();
+        Some(FirstCalls { calls, permit: self.permit.clone() })
     }
 }
 
@@ -268,10 +309,12 @@ impl Serialize for Task {
         map.serialize_entry("prompt", &self.prompt)?;
         map.serialize_entry("schedule_type", self.schedule.spec.kind().as_str())?;
         map.serialize_entry("schedule_value", self.schedule.spec.value())?;
+        map.serialize_entry("schedule", &shown_schedule(&self.schedule.spec))?;
         map.serialize_entry("timezone", self.schedule.zone.name())?;
         map.serialize_entry("agent", &self.agent)?;
         map.serialize_entry("model", &self.model)?;
         map.serialize_entry("tools", &self.tools)?;
+        map.serialize_entry("first_calls", &self.first_calls)?;
         map.serialize_entry("channel", &self.deliver_to.as_ref().map(|to| &to.channel))?;
         map.serialize_entry("conversation_id", &self.deliver_to.as_ref().map(|to| &to.conversation))?;
         map.serialize_entry("retries", &self.limits.retries)?;

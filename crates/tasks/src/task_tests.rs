@@ -66,6 +66,13 @@ fn every_other_field_is_checked_too() {
             TaskField::Channel,
         ),
         (
+            NewTask {
+                first_calls: vec![FirstCall { tool: String::new(), arguments: Map::new() }],
+                ..good.clone()
+            },
+            TaskField::FirstCalls,
+        ),
+        (
             NewTask { limits: TaskLimits { retries: 11, ..TaskLimits::default() }, ..good.clone() },
             TaskField::Retries,
         ),
@@ -114,11 +121,37 @@ fn a_run_has_at_most_the_permit_of_its_creator() {
 }
 
 #[test]
+fn first_calls_may_use_what_the_creator_may_use_whatever_tools_the_agent_has() {
+    let first = FirstCall::parse(r#"calendar {"from":"today"}"#).unwrap();
+    let task = NewTask {
+        tools: Some(Vec::new()),
+        first_calls: vec![first],
+        ..NewTask::new("p", ScheduleType::Interval, "60", Permit::up_to(Reach::Read))
+    };
+    let task = task.plan(TaskId::parse("t").unwrap(), Timestamp::UNIX_EPOCH).unwrap();
+    let calls = task.first_calls_of_run().unwrap();
+    assert_eq!((calls.calls.len(), calls.calls[0].name.as_str()), (1, "calendar"));
+    assert_eq!(calls.permit, Permit::up_to(Reach::Read));
+    assert_eq!(task.run_permit().only, Some(Vec::new()));
+    assert_eq!(planned(ScheduleType::Interval, "60").unwrap().first_calls_of_run(), None);
+}
+
+#[test]
+fn a_task_with_tools_gets_the_agent_that_calls_them() {
+    let tools = ["calendar".to_owned()];
+    assert_eq!(NewTask::agent_for(None, None), "simple");
+    assert_eq!(NewTask::agent_for(None, Some(&[])), "simple");
+    assert_eq!(NewTask::agent_for(None, Some(&tools)), "orchestrator");
+    assert_eq!(NewTask::agent_for(Some("react".into()), Some(&tools)), "react");
+}
+
+#[test]
 fn a_task_and_a_run_have_the_documented_fields() {
     let task = planned(ScheduleType::Cron, "0 9 * * MON-FRI").unwrap();
     let expected = json!({
         "id": "t1", "prompt": "say hello", "schedule_type": "cron", "schedule_value": "0 9 * * MON-FRI",
-        "timezone": "UTC", "agent": "simple", "model": null, "tools": null, "channel": null, "conversation_id": null,
+        "schedule": "weekdays at 09:00",
+        "timezone": "UTC", "agent": "simple", "model": null, "tools": null, "first_calls": [], "channel": null, "conversation_id": null,
         "retries": 0, "timeout": 600.0, "missed": "once", "key": null, "status": "active",
         "next_run": "2026-11-16T09:00:00Z", "last_run": null, "created_at": "2026-11-15T12:00:00Z",
         "metadata": {},

@@ -59,7 +59,12 @@ async fn a_model_creates_lists_and_changes_tasks() {
     let other = answer(&tasks, "schedule_task", full).await;
     assert_eq!(other["next_run"], "2026-12-01T08:00:00Z");
 
-    let listed = answer(&tasks, "list_scheduled_tasks", json!({})).await;
+    let plain = json!({ "prompt": "p", "schedule_type": "every", "schedule_value": "every day at 7am" });
+    let plain = answer(&tasks, "schedule_task", plain).await;
+    assert_eq!(plain["next_run"], "2026-11-16T07:00:00Z");
+    answer(&tasks, "cancel_scheduled_task", json!({ "task_id": plain["task_id"] })).await;
+
+    let listed = answer(&tasks, "list_scheduled_tasks", json!({ "status": "active" })).await;
     assert_eq!(listed["total"], 2);
     assert_eq!(listed["tasks"][0]["schedule_value"], "0 9 * * MON-FRI");
     for (tool, status) in [
@@ -85,6 +90,9 @@ async fn errors_help_the_model() {
     bad["schedule_value"] = json!("at nine");
     let complaint = told("schedule_task", bad).await;
     assert!(complaint.starts_with("schedule_value: 'at nine' is not a cron expression"), "{complaint}");
+    let words = json!({ "prompt": "p", "schedule_type": "every", "schedule_value": "weekdys 9:00" });
+    let complaint = told("schedule_task", words).await;
+    assert!(complaint.contains("Did you mean 'weekdays 9:00'?"), "{complaint}");
     let complaint = told("cancel_scheduled_task", json!({ "task_id": "nobody" })).await;
     assert_eq!(complaint, "there is no task 'nobody'; list_scheduled_tasks lists all tasks");
     let id = answer(&tasks, "schedule_task", weekdays()).await["task_id"].take();

@@ -7,7 +7,7 @@ use futures::{StreamExt, stream};
 use hob_core::{
     Agent, AgentOutcome, AnswerSource, AnswerWarning, Answered, Ask, AskError, Caller, Collector, Delta,
     DeltaStream, EngineError, GenerateRequest, GenerationStream, ModelReason, ReplyMode, RunningRequest,
-    SpeechRecording, TextSink,
+    SpeechRecording, TextSink, ToolResult,
 };
 
 use super::AskService;
@@ -32,6 +32,8 @@ pub struct AnswerStream {
     pub warnings: Vec<AnswerWarning>,
     /// The passages of the memory that the model got.
     pub sources: Vec<AnswerSource>,
+    /// The results of the calls that were made before the model was asked.
+    pub first_results: Vec<ToolResult>,
     pub deltas: DeltaStream,
 }
 
@@ -80,8 +82,15 @@ pub(super) fn streaming(
     warnings.extend(notes.warnings);
     warnings.extend(ignored);
     let model = notes.model.unwrap_or(model);
-    let sources = Vec::new();
-    Ok(AnswerStream { engine: notes.engine, model, reason: notes.reason, warnings, sources, deltas })
+    Ok(AnswerStream {
+        engine: notes.engine,
+        model,
+        reason: notes.reason,
+        warnings,
+        sources: Vec::new(),
+        first_results: Vec::new(),
+        deltas,
+    })
 }
 
 /// The stream, which ends the span of its request.
@@ -124,8 +133,11 @@ impl AskService {
         let path = answer_path(&request, ReplyMode::Complete, wish);
         let Recalled { sources, warning } = self.recalled(&mut request, caller, path.agent()).await;
         ignored.extend(warning);
+        let mut tool_results = self.first_results(&mut request, caller).await?;
         let outcome = self.answer_by(&route, &request, path, caller, span).await;
-        Ok(Answered { sources, ..answered(route, outcome, ignored, span)? })
+        let answered = answered(route, outcome, ignored, span)?;
+        tool_results.extend(answered.tool_results);
+        Ok(Answered { sources, tool_results, ..answered })
     }
 
     async fn answer_by(
@@ -179,8 +191,9 @@ impl AskService {
         let path = answer_path(&request, ReplyMode::Streamed, wish);
         let Recalled { sources, warning } = self.recalled(&mut request, caller, path.agent()).await;
         ignored.extend(warning);
+        let first_results = self.first_results(&mut request, caller).await?;
         let begun = self.first_piece(&route, request, path, caller, span).await;
-        Ok(AnswerStream { sources, ..streaming(route, begun, model, ignored, span)? })
+        Ok(AnswerStream { sources, first_results, ..streaming(route, begun, model, ignored, span)? })
     }
 
     /// A stream whose first piece has arrived.
@@ -234,7 +247,7 @@ impl Ask for AskService {
         caller: &Caller,
         listener: &dyn TextSink,
     ) -> Result<Answered, AskError> {
-        let AnswerStream { engine, model, reason, warnings, sources, mut deltas } =
+        let AnswerStream { engine, model, reason, warnings, sources, first_results, mut deltas } =
             self.stream(request, caller).await?;
         let mut collector = Collector::default();
         let mut is_complete = false;
@@ -253,8 +266,8 @@ impl Ask for AskService {
         };
         let mut generation = collector.finish(model).filter(|_| is_complete).ok_or_else(interrupted)?;
         generation.warnings = warnings;
-        // The stream does not say how often the engine was asked, and which tools were used.
-        Ok(Answered { engine, generation, turns: 1, tool_results: Vec::new(), reason, sources })
+        // The stream does not say how often the engine was asked, and which tools the agent used.
+        Ok(Answered { engine, generation, turns: 1, tool_results: first_results, reason, sources })
     }
 
     async fn document_text(&self, name: &str, bytes: Vec<u8>) -> Result<String, AskError> {

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use futures::Stream;
 use futures::stream::BoxStream;
 use hob_core::tool::{MEMORY_SEARCH_TOOLS, OWNER_TOOLS};
-use hob_core::{AskError, Caller, CallerRole, KeyGrant, RunningRequest};
+use hob_core::{AskError, Caller, CallerRole, FirstCalls, KeyGrant, Permit, RunningRequest};
 
 use super::AskService;
 
@@ -44,21 +44,29 @@ impl AskService {
 
 /// The caller with the rights of its key, and no others.
 pub(super) fn with_key(caller: &Caller, key: Arc<KeyGrant>) -> Caller {
-    let mut permit = key.narrow(&caller.permit);
     let is_owners = key.role == CallerRole::Owner;
+    let narrowed = |permit: &Permit| {
+        let mut permit = key.narrow(permit);
+        if !is_owners {
+            permit.except.extend(OWNER_TOOLS.map(str::to_owned));
+        }
+        if key.memory.is_empty() {
+            permit.except.extend(MEMORY_SEARCH_TOOLS.map(str::to_owned));
+        }
+        permit
+    };
+    let permit = narrowed(&caller.permit);
+    let first_calls = caller
+        .first_calls
+        .as_ref()
+        .map(|first| FirstCalls { calls: first.calls.clone(), permit: narrowed(&first.permit) });
     let role = match caller.role {
         role if is_owners => role,
         // The key pays, but a message of a sender is no request of a member.
         CallerRole::ChannelSender => CallerRole::ChannelSender,
         CallerRole::Owner | CallerRole::Member | CallerRole::Stranger => CallerRole::Member,
     };
-    if !is_owners {
-        permit.except.extend(OWNER_TOOLS.map(str::to_owned));
-    }
-    if key.memory.is_empty() {
-        permit.except.extend(MEMORY_SEARCH_TOOLS.map(str::to_owned));
-    }
-    Caller { role, permit, key: Some(key), ..caller.clone() }
+    Caller { role, permit, first_calls, key: Some(key), ..caller.clone() }
 }
 
 /// A stream whose request counts as running until it ends or is dropped.

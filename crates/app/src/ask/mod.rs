@@ -11,6 +11,8 @@ pub(crate) mod default_model;
 pub(crate) mod documents;
 mod embed;
 pub(crate) mod engine_for_request;
+mod first_calls;
+mod first_results;
 pub(crate) mod images;
 mod key_admission;
 mod length_retry;

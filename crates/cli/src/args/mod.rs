@@ -29,6 +29,7 @@ mod mcp;
 mod memory;
 mod model;
 mod ollama_words;
+mod recipes;
 mod reload;
 mod router;
 mod scheduler;
@@ -56,6 +57,7 @@ pub use mcp::McpArgs;
 pub use memory::{MemoryCommand, MemoryIndexArgs, MemorySearchArgs};
 pub use model::ModelCommand;
 pub use ollama_words::OllamaWord;
+pub use recipes::{RecipeAddArgs, RecipesArgs, RecipesCommand};
 pub use reload::ReloadArgs;
 pub use router::RouterCommand;
 pub use scheduler::{
@@ -144,11 +146,12 @@ pub enum CliCommand {
     Sources(SourcesCommand),
     /// Schedule prompts, once or repeatedly
     #[command(subcommand, after_help = examples! {
-        "hob scheduler create 'Say good morning.' --type cron --value '0 9 * * MON-FRI'"
+        "hob scheduler create 'Say good morning.' --every 'weekdays 07:00'"
         "hob scheduler list                    list tasks, next run first"
         "hob scheduler start                   run tasks when they are due, until Ctrl-C"
     })]
     Scheduler(SchedulerCommand),
+    Recipes(RecipesArgs),
     Mcp(McpArgs),
     Feedback(FeedbackArgs),
     /// Show or reset what the model router has learned

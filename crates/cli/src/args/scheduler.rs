@@ -33,7 +33,7 @@ pub enum SchedulerCommand {
         "hob scheduler show TASK"
     })]
     Show {
-        /// Task ID from 'hob scheduler list'
+        /// Task ID from 'hob scheduler list', or its name
         id: String,
         /// Print one JSON object
         #[arg(long)]
@@ -60,7 +60,7 @@ pub enum SchedulerCommand {
         "hob scheduler logs TASK -n 1 --json | jq -r '.[0].result'"
     })]
     Logs {
-        /// Task ID from 'hob scheduler list'
+        /// Task ID from 'hob scheduler list', or its name
         id: String,
         /// Maximum number of runs to show
         #[arg(short = 'n', long, default_value_t = 20, value_name = "RUNS", value_parser = whole::<usize>)]
@@ -75,31 +75,45 @@ pub enum SchedulerCommand {
 
 /// Create a task
 ///
-/// Tasks run while 'hob scheduler start' is running, or 'hob serve' if the configuration enables the scheduler. Runs missed
-/// while Hob was off are made up by a single run.
+/// Tasks run while 'hob serve' or 'hob scheduler start' is running. Runs missed while Hob was off are made up by a single
+/// run.
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
-    "hob scheduler create 'Say good morning.' --type cron --value '0 9 * * MON-FRI'"
-    "hob scheduler create 'Anything new?' -t interval --value 3600 -a orchestrator --tools web_fetch"
-    "hob scheduler create 'Time to leave.' --type once --value 2027-01-31T17:30 --channel telegram"
+    "hob scheduler create 'Say good morning.' --every 'weekdays 07:00'"
+    "hob scheduler create 'Anything new?' --every 'every 2 hours' --tools web_fetch"
+    "hob scheduler create 'Time to leave.' --every '2027-01-31 17:30' --channel telegram"
+    "hob scheduler create 'What should I prepare?' --every 'daily 18:00' --first-call calendar"
+    "hob scheduler create 'Say good night.' --type cron --value '0 22 * * *'"
 })]
 pub struct SchedulerCreateArgs {
     /// Prompt to send at each run
     pub prompt: String,
 
-    /// Schedule type: cron, interval or once
-    #[arg(short = 't', long = "type", value_name = "TYPE", value_parser = ["cron", "interval", "once"], hide_possible_values = true)]
-    pub kind: String,
+    /// When to run: 'weekdays 07:00', 'daily 7:30', 'every 15 minutes', 'monday and thursday 18:00', 'hourly', 'monthly on the
+    /// 1st 09:00', 'first monday 09:00' or '2027-01-31 09:00'
+    #[arg(long, value_name = "WHEN", conflicts_with_all = ["kind", "value"], required_unless_present = "kind")]
+    pub every: Option<String>,
+
+    /// Schedule type, instead of --every: cron, interval or once
+    #[arg(
+        short = 't', long = "type", value_name = "TYPE", requires = "value",
+        value_parser = ["cron", "interval", "once"], hide_possible_values = true
+    )]
+    pub kind: Option<String>,
 
     /// cron: five fields, six with seconds, or @daily; interval: seconds, or '1h 30m'; once: a date such as 2027-01-31T09:00
-    #[arg(long, allow_hyphen_values = true)]
-    pub value: String,
+    #[arg(long, allow_hyphen_values = true, requires = "kind")]
+    pub value: Option<String>,
+
+    /// Name of the task, for 'hob scheduler run NAME'
+    #[arg(long)]
+    pub name: Option<String>,
 
     /// Time zone, e.g. Europe/Berlin [default: the zone of this machine]
     #[arg(long, value_name = "ZONE")]
     pub timezone: Option<String>,
 
-    /// Agent to use: simple, orchestrator, react, codeact or none [default: simple]
+    /// Agent to use: simple, orchestrator, react, codeact or none [default: orchestrator with --tools, else simple]
     #[arg(short, long, value_parser = agents(), hide_possible_values = true)]
     pub agent: Option<AgentChoice>,
 
@@ -110,6 +124,11 @@ pub struct SchedulerCreateArgs {
     /// Comma-separated tools that the agent may use [default: tools without side effects]; see 'hob tools list'
     #[arg(long, value_delimiter = ',')]
     pub tools: Option<Vec<String>>,
+
+    /// Tool to call before the prompt, with its arguments as JSON: 'calendar {"from": "today"}'; can be repeated. The model
+    /// gets the results, so it need not call tools itself
+    #[arg(long = "first-call", value_name = "CALL")]
+    pub first_calls: Vec<String>,
 
     /// Channel to send results to; see 'hob channel list'
     #[arg(long)]
@@ -142,7 +161,7 @@ pub struct SchedulerCreateArgs {
 
 #[derive(Debug, Parser)]
 pub struct SchedulerTaskArgs {
-    /// Task ID from 'hob scheduler list'
+    /// Task ID from 'hob scheduler list', or its name
     pub id: String,
 
     /// Print one JSON object
@@ -150,14 +169,15 @@ pub struct SchedulerTaskArgs {
     pub json: bool,
 }
 
-/// Run a task now, outside its schedule, and print the result
+/// Run a task now, outside its schedule, and print the answer while it is written
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob scheduler run TASK"
+    "hob scheduler run briefing"
     "hob scheduler run TASK -m qwen3:8b"
 })]
 pub struct SchedulerRunArgs {
-    /// Task ID from 'hob scheduler list'
+    /// Task ID from 'hob scheduler list', or its name
     pub id: String,
 
     /// Print one JSON object

@@ -20,6 +20,7 @@ mod model;
 mod ollama_words;
 mod open_app;
 mod overview;
+mod recipes;
 mod reload;
 mod router;
 mod scheduler;
@@ -58,6 +59,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         CliCommand::Memory(memory) => memory::run(memory, args.verbose.into()),
         CliCommand::Sources(sources) => sources::run(sources),
         CliCommand::Scheduler(scheduler) => scheduler::run(scheduler),
+        CliCommand::Recipes(recipes) => recipes::run(recipes),
         CliCommand::Mcp(mcp) => mcp::run(&mcp),
         CliCommand::Channel(channel) => channel::run(channel),
         CliCommand::Feedback(feedback) => feedback::run(&feedback),

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::output::screen;
 
@@ -18,6 +18,22 @@ pub fn yes_or_no(question: &str) -> Result<bool> {
         let mut answer = String::new();
         io::stdin().read_line(&mut answer).context("cannot read the answer")?;
         Ok(is_yes(&answer))
+    })
+}
+
+/// Asks for a line of text on stderr. An empty answer is the default.
+pub fn text(question: &str, default: &str) -> Result<String> {
+    screen::without_bars(|| {
+        let usual = if default.is_empty() { String::new() } else { format!(" [{default}]") };
+        write!(anstream::stderr(), "{question}{usual}: ")?;
+        let mut answer = String::new();
+        let length = io::stdin().read_line(&mut answer).context("cannot read the answer")?;
+        // The end of the input is no answer.
+        ensure!(length > 0, "the input ended before all questions were answered.");
+        Ok(match answer.trim() {
+            "" => default.to_owned(),
+            answer => answer.to_owned(),
+        })
     })
 }
 

@@ -20,6 +20,7 @@ async fn help_lists_commands_and_examples() {
       memory       Index and search your documents
       sources      List and check the calendars, feeds and pages that agents read
       scheduler    Schedule prompts, once or repeatedly
+      recipes      List and add ready tasks, such as a morning briefing
       mcp          Run Hob's tools as an MCP server (stdio)
       feedback     Rate an answer as good or bad
       router       Show or reset what the model router has learned

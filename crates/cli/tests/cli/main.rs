@@ -77,6 +77,8 @@ mod probes;
 #[cfg(test)]
 mod real_engine;
 #[cfg(test)]
+mod recipes;
+#[cfg(test)]
 mod recommended;
 #[cfg(test)]
 mod reload;

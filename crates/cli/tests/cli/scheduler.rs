@@ -1,13 +1,14 @@
 //! `hob scheduler`.
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 
 use hob_testkit::Reply;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::process::Child;
 
-use crate::fakes::{self, WHOLE};
+use crate::fakes::{self, STREAMED, WHOLE};
 use crate::home::{Home, Ran, engines_config};
 use crate::running::Running;
 
@@ -46,12 +47,9 @@ async fn a_task_is_created_listed_shown_and_changed() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(lines.len(), 6, "{}", ran.stdout);
-    assert_eq!(lines[2], "Schedule   cron 0 9 * * MON-FRI (Europe/Berlin)");
+    assert_eq!(lines[2], "Schedule   weekdays at 09:00 (cron 0 9 * * MON-FRI, Europe/Berlin)");
     assert!(lines[3].starts_with("Next runs  ") && lines[5].contains(" 09:00:00 +0"), "{}", ran.stdout);
-    assert_eq!(
-        ran.stderr,
-        "The task runs while 'hob scheduler start' is running, or 'hob serve' with [scheduler] enabled = true.\n"
-    );
+    assert_eq!(ran.stderr, "The task runs while 'hob serve' or 'hob scheduler start' is running.\n");
 
     let tasks = json_of(&home, &["scheduler", "list", "--json"]).await;
     let id = id(&tasks[0]);
@@ -132,19 +130,70 @@ async fn every_flag_reaches_the_task() {
             "30",
             "--missed",
             "skip",
+            "--name",
+            "tea",
+            "--first-call",
+            "calculator {\"expression\": \"6 * 7\"}",
         ],
     )
     .await;
     let expected = json!({
         "schedule_type": "interval", "schedule_value": "1h 30m", "timezone": "UTC", "agent": "orchestrator",
         "tools": ["calculator", "think"], "channel": "whatsapp", "conversation_id": "7", "retries": 2, "timeout": 30.0,
-        "missed": "skip", "status": "active",
+        "missed": "skip", "status": "active", "metadata": { "name": "tea" },
+        "first_calls": [{ "tool": "calculator", "arguments": { "expression": "6 * 7" } }],
+        "schedule": "every 90 minutes",
     });
     for (field, value) in expected.as_object().expect("an object") {
         assert_eq!(&task[field], value, "{field}");
     }
     assert_eq!(task["upcoming"].as_array().map(Vec::len), Some(3));
     assert_eq!(task["upcoming"][0], task["next_run"]);
+}
+
+#[tokio::test]
+async fn a_schedule_is_written_in_plain_words() {
+    let home = Home::empty();
+    let task = create(&home, &["--every", "Weekdays 07:00", "--timezone", "Europe/Berlin"]).await;
+    assert_eq!(
+        (&task["schedule_type"], &task["schedule_value"], &task["agent"]),
+        (&json!("cron"), &json!("0 7 * * 1-5"), &json!("simple"))
+    );
+    let task = create(&home, &["--every", "every 15 minutes", "--tools", "calculator"]).await;
+    assert_eq!((&task["schedule_value"], &task["agent"]), (&json!("15m"), &json!("orchestrator")));
+    let list = home.run(&["scheduler", "list"]).await.stdout;
+    assert!(list.contains("weekdays at 07:00") && list.contains("every 15 minutes"), "{list}");
+
+    let ran = home.run(&["scheduler", "create", "p", "--every", "weekdys 07:00"]).await;
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.stderr.starts_with("error: 'weekdys 07:00' is not a schedule. Did you mean 'weekdays 07:00'?"),
+        "{}",
+        ran.stderr
+    );
+    for usage in [
+        &["--every", "hourly", "--type", "cron", "--value", "@daily"][..],
+        &["--type", "cron"],
+        &["--value", "@daily"],
+        &[],
+    ] {
+        let arguments: Vec<&str> = ["scheduler", "create", "p"].iter().chain(usage).copied().collect();
+        assert_eq!(home.run(&arguments).await.code, Some(2), "{usage:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_found_by_its_name() {
+    let home = Home::empty();
+    let named = ["--every", "hourly", "--name", "tea"];
+    let first = create(&home, &named).await;
+    let shown = json_of(&home, &["scheduler", "show", "tea", "--json"]).await;
+    assert_eq!(shown["id"], first["id"]);
+    let second = create(&home, &named).await;
+    let ran = home.run(&["scheduler", "show", "tea"]).await;
+    assert!(ran.code == Some(1) && ran.stderr.contains("several tasks are called 'tea'"), "{ran:?}");
+    home.run(&["scheduler", "cancel", id(&first)]).await;
+    assert_eq!(json_of(&home, &["scheduler", "show", "tea", "--json"]).await["id"], second["id"]);
 }
 
 #[tokio::test]
@@ -163,6 +212,8 @@ async fn invalid_tasks_are_refused_with_a_reason_and_not_saved() {
             "unknown time zone 'Mars/Olympus'",
         ),
         (&["--type", "interval", "--value", "60", "--tools", "calculater"], "did you mean calculator?"),
+        (&["--every", "hourly", "--first-call", "calculater"], "did you mean calculator?"),
+        (&["--every", "hourly", "--first-call", "calculator 6*7"], "are not a JSON object"),
         (&["--type", "interval", "--value", "60", "--retries", "99"], "at most 10 retries"),
         (
             &["--type", "interval", "--value", "60", "--channel", "telegram"],
@@ -187,9 +238,11 @@ async fn a_manual_run_prints_the_answer_or_fails() {
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
     let task = create(&home, &["--type", "interval", "--value", "3600"]).await;
     let ran = home.run(&["scheduler", "run", id(&task)]).await;
-    assert_eq!(ran, Ran { code: Some(0), stdout: format!("{WHOLE}\n"), stderr: String::new() });
+    assert_eq!(ran, Ran { code: Some(0), stdout: format!("{STREAMED}\n"), stderr: String::new() });
     let logs = json_of(&home, &["scheduler", "logs", id(&task), "--json"]).await;
-    assert_eq!((&logs[0]["success"], &logs[0]["result"]), (&json!(true), &json!(WHOLE)));
+    assert_eq!((&logs[0]["success"], &logs[0]["result"]), (&json!(true), &json!(STREAMED)));
+    let run = json_of(&home, &["scheduler", "run", id(&task), "--json"]).await;
+    assert_eq!((&run["success"], &run["result"]), (&json!(true), &json!(WHOLE)), "as a whole");
     let table = home.run(&["scheduler", "logs", id(&task), "-n", "1"]).await.stdout;
     assert!(table.contains("succeeded") && table.contains("Paris"), "{table}");
     let telemetry = home.run(&["telemetry", "export"]).await.stdout;
@@ -201,7 +254,7 @@ async fn a_manual_run_prints_the_answer_or_fails() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     assert!(ran.stderr.contains("out of memory"), "{}", ran.stderr);
     let logs = json_of(&home, &["scheduler", "logs", id(&task), "--json"]).await;
-    assert_eq!((logs.as_array().map(Vec::len), &logs[0]["success"]), (Some(2), &json!(false)));
+    assert_eq!((logs.as_array().map(Vec::len), &logs[0]["success"]), (Some(3), &json!(false)));
 }
 
 /// Waits until the task has this many finished runs.
@@ -247,12 +300,60 @@ async fn two_schedulers_on_one_home_run_every_slot_once_even_if_one_is_killed() 
 }
 
 #[tokio::test]
-async fn serve_runs_tasks_if_the_scheduler_is_enabled() {
+async fn serve_runs_tasks_also_those_that_are_created_while_it_runs() {
     let ollama = fakes::ollama().await;
-    let home =
-        Home::with_config(&(engines_config(&[("ollama", &ollama.url())]) + "[scheduler]\nenabled = true\n"));
-    let task = create(&home, &["--type", "interval", "--value", "1"]).await;
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    // There is no database yet.
     let server = Running::start(&home, &[]).await;
+    let task = create(&home, &["--every", "every 1 second"]).await;
     assert_eq!(runs(&home, id(&task), 1).await[0]["result"], WHOLE);
     assert_eq!(server.terminate().await.code, Some(0));
+}
+
+#[tokio::test]
+async fn first_calls_are_made_before_the_prompt_and_the_run_names_what_failed() {
+    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    let heard = Arc::clone(&asked);
+    let ollama = fakes::ollama_chatting(move |request| {
+        heard.lock().expect("unlocked").push(request.text());
+        Reply::transcript("ollama/chat_stream")
+    })
+    .await;
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let note = home.documents().join("gate.md");
+    std::fs::write(&note, "The gate needs oil.").expect("a file");
+    let indexed = home.run(&["memory", "index", note.to_str().expect("text")]).await;
+    assert_eq!(indexed.code, Some(0), "{}", indexed.stderr);
+    let task = create(
+        &home,
+        &[
+            "--every",
+            "weekdays 07:00",
+            "--first-call",
+            r#"memory_search {"query": "", "recent_days": 2}"#,
+            "--first-call",
+            r#"calculator {"expression": 5}"#,
+        ],
+    )
+    .await;
+    let ran = home.run(&["scheduler", "run", id(&task)]).await;
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(0), format!("{STREAMED}\n").as_str()),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.contains("→ memory_search") && ran.stderr.contains("! calculator: "),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("warning: calls before the prompt failed: calculator: "), "{}", ran.stderr);
+    let prompt = asked.lock().expect("unlocked").last().expect("a question").clone();
+    for part in ["<results>", "The gate needs oil.", "This call failed: ", "</results>", "Capital?"] {
+        assert!(prompt.contains(part), "{part}: {prompt}");
+    }
+    let logs = json_of(&home, &["scheduler", "logs", id(&task), "--json"]).await;
+    assert_eq!((&logs[0]["success"], &logs[0]["result"]), (&json!(true), &json!(STREAMED)));
+    assert!(logs[0]["error"].as_str().is_some_and(|error| error.contains("calculator: ")), "{logs}");
 }

@@ -19,6 +19,14 @@ pub trait DocumentCatalog: Send + Sync {
         page: &CatalogPage,
     ) -> Result<Vec<StoredDocument>, DatabaseError>;
 
+    /// Documents and notes that were changed since then, the latest first.
+    fn recent(
+        &self,
+        collections: &CollectionSet,
+        since: SystemTime,
+        limit: usize,
+    ) -> Result<Vec<RecentDocument>, DatabaseError>;
+
     /// Files that were not added, by path and collection.
     fn skipped(
         &self,
@@ -104,6 +112,17 @@ pub struct StoredDocument {
     pub size: u64,
     #[serde(rename = "indexed_at")]
     pub indexed: Moment,
+}
+
+/// A document that was changed lately.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecentDocument {
+    pub path: String,
+    pub title: String,
+    /// When its file was changed; for a note, when it was saved.
+    pub changed: Moment,
+    /// Its first passage.
+    pub text: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

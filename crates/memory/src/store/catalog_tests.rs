@@ -9,6 +9,7 @@ use crate::types::IndexWarning;
 hob_testkit::on_both_databases!(
     sqlite, postgres:
     documents_are_listed_in_pages_with_the_collections_of_the_caller,
+    recent_documents_are_those_whose_files_changed_lately,
     skipped_files_are_replaced_by_the_next_run_over_their_directory,
     a_collection_is_summed_up_also_before_it_has_documents,
     a_folder_is_saved_once_and_claimed_by_one_process_at_a_time,
@@ -31,6 +32,35 @@ fn page(limit: usize) -> CatalogPage {
 
 fn warning(path: &str, reason: &str) -> IndexWarning {
     IndexWarning { path: path.into(), reason: reason.to_owned() }
+}
+
+fn recent_documents_are_those_whose_files_changed_lately(new: NewMemory) {
+    let memory = new();
+    let nanoseconds = |time: SystemTime| {
+        let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos();
+        i64::try_from(since).unwrap()
+    };
+    let changed = |path: &str, collection: &str, modified: i64| {
+        let plain = in_collection(collection, path, 2);
+        NewSource { stamp: SourceStamp { modified, ..plain.stamp }, ..plain }
+    };
+    let sources = [
+        changed("/old.md", "default", nanoseconds(at(0))),
+        changed("/new.md", "default", nanoseconds(at(500))),
+        changed("/newest.md", "team", nanoseconds(at(900))),
+        // Without a time of its own: when it was saved.
+        changed("note:1", "default", 0),
+        NewSource { chunks: Vec::new(), ..changed("/empty.pdf", "default", nanoseconds(at(950))) },
+    ];
+    memory.replace(&sources, at(700)).unwrap();
+    let recent = |collections: &CollectionSet, limit: usize| {
+        let found = memory.recent(collections, at(500), limit).unwrap();
+        found.into_iter().map(|one| (one.path, one.text)).collect::<Vec<_>>()
+    };
+    let row = |path: &str| (path.to_owned(), "apple".to_owned());
+    assert_eq!(recent(&CollectionSet::All, 10), [row("/newest.md"), row("note:1"), row("/new.md")]);
+    assert_eq!(recent(&CollectionSet::All, 1), [row("/newest.md")]);
+    assert_eq!(recent(&CollectionSet::of(name("team")), 10), [row("/newest.md")]);
 }
 
 /// A moment that is not the present one.

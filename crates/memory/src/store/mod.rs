@@ -22,7 +22,7 @@ use crate::word_query::WordQuery;
 
 pub use catalog::{
     CatalogPage, CatalogPosition, CollectionSummary, DocumentCatalog, DocumentFolder, FolderCheck, NewFolder,
-    SkippedFile, StoredDocument,
+    RecentDocument, SkippedFile, StoredDocument,
 };
 pub use copy::COPY_TABLES;
 pub use postgres::{POSTGRES_MIGRATIONS, PostgresMemoryStore};

@@ -11,8 +11,8 @@ use axum::http::{Extensions, StatusCode};
 use hob_core::{CallerRole, Permit, RunEvents};
 use hob_keys::AuditActor;
 use hob_tasks::{
-    DeliverTo, Missed, NewTask, RunOutcome, ScheduleType, Scheduler, Task, TaskChange, TaskError, TaskField,
-    TaskId, TaskLimits, TaskRun, TaskStatus, parse_zone,
+    DeliverTo, FirstCall, Missed, NewTask, PlainSchedule, RunOutcome, Scheduler, Task, TaskChange, TaskError,
+    TaskField, TaskId, TaskLimits, TaskRun, TaskStatus, parse_zone,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
@@ -49,6 +49,7 @@ struct TaskBody {
     agent: Option<String>,
     model: Option<String>,
     tools: Option<Vec<String>>,
+    first_calls: Option<Vec<FirstCall>>,
     channel: Option<String>,
     conversation_id: Option<String>,
     retries: Option<WholeNumber>,
@@ -152,11 +153,11 @@ pub(crate) async fn preview(
     let caller = TaskCaller::of(&state, request.extensions())?;
     let body = read_json(request, &state.body_reader).await?;
     let PreviewBody { schedule_type, schedule_value, timezone } = read(&body)?;
-    let kind = ScheduleType::parse(&schedule_type)?;
+    let PlainSchedule { kind, value } = PlainSchedule::read(&schedule_type, schedule_value.into_text())?;
     let zone = timezone.as_deref().map(parse_zone).transpose()?;
     let tasks = caller.scheduler.tasks();
     let timezone = zone.as_ref().unwrap_or(tasks.choices().1).name().to_owned();
-    let runs = tasks.preview(kind, &schedule_value.into_text(), zone, SHOWN_RUNS)?;
+    let runs = tasks.preview(kind, &value, zone, SHOWN_RUNS)?;
     // With the offset of the zone.
     let runs = runs.iter().map(|at| at.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()).collect();
     Ok(Json(TaskPreview { timezone, runs }))
@@ -185,6 +186,11 @@ pub(crate) async fn create(
     let selection = Permit { only: task.tools.clone(), ..caller.permit.clone() };
     if let Err(unknown) = state.system.tools().for_run(selection, RunEvents::without_subscribers()) {
         return Err(ApiError::invalid("tools", unknown.to_string()));
+    }
+    let first = task.first_calls.iter().map(|call| call.tool.clone()).collect();
+    let selection = Permit { only: Some(first), ..caller.permit.clone() };
+    if let Err(unknown) = state.system.tools().for_run(selection, RunEvents::without_subscribers()) {
+        return Err(ApiError::invalid("first_calls", unknown.to_string()));
     }
     let _running = begin_request(rights.key.as_ref()).await?;
     let task = caller.scheduler.tasks().create(task).await?;
@@ -401,7 +407,8 @@ fn unreadable(rejection: QueryRejection) -> ApiError {
 
 fn parse(body: &[u8], permit: Permit) -> Result<NewTask, ApiError> {
     let typed: TaskBody = read(body)?;
-    let value = typed.schedule_value.into_text();
+    let schedule = PlainSchedule::read(&typed.schedule_type, typed.schedule_value.into_text())?;
+    let PlainSchedule { kind, value } = schedule;
     let permit = match typed.key {
         // Another key than the caller's own is a named one, which has no rule.
         Some(key) if permit.key.as_deref() != Some(key.as_str()) => {
@@ -409,12 +416,13 @@ fn parse(body: &[u8], permit: Permit) -> Result<NewTask, ApiError> {
         }
         Some(_) | None => permit,
     };
-    let usual = NewTask::new(typed.prompt, ScheduleType::parse(&typed.schedule_type)?, value, permit);
+    let usual = NewTask::new(typed.prompt, kind, value, permit);
     Ok(NewTask {
         timezone: typed.timezone.as_deref().map(parse_zone).transpose()?,
-        agent: typed.agent.unwrap_or_else(|| usual.agent.clone()),
+        agent: NewTask::agent_for(typed.agent, typed.tools.as_deref()),
         model: typed.model,
         tools: typed.tools,
+        first_calls: typed.first_calls.unwrap_or_default(),
         deliver_to: deliver_to(typed.channel, typed.conversation_id)?,
         limits: TaskLimits {
             // A number that is out of range stays out of range, and is refused later.

@@ -222,7 +222,7 @@ pub(crate) async fn send_stream<E: StreamEncoder>(
         let body = wrap(AnswerBody::pending(answer, encoder, client));
         return Ok(with_warnings(streaming::<E>(body), warnings.iter()));
     };
-    let AnswerStream { engine, model, reason, warnings: of_answer, sources, deltas } = begun?;
+    let AnswerStream { engine, model, reason, warnings: of_answer, sources, deltas, .. } = begun?;
     encoder.answered_by(&model);
     encoder.take_sources(sources);
     let response = streaming::<E>(wrap(AnswerBody::new(deltas, encoder, client)));

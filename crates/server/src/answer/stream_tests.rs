@@ -75,6 +75,7 @@ fn answer(deltas: impl futures::Stream<Item = Piece> + Send + 'static) -> Answer
         reason: None,
         warnings: vec![AnswerWarning::ToolsDropped],
         sources: Vec::new(),
+        first_results: Vec::new(),
         deltas: Box::pin(deltas),
     }
 }

@@ -14,7 +14,7 @@ use crate::types::{TaskId, TaskStatus};
 
 /// The columns of [`TaskColumns`], in their order.
 pub(super) const TASK_COLUMNS: &str = "id, prompt, schedule_type, schedule_value, timezone, agent, tools, permit, channel, \
-    conversation, retries, timeout_us, missed, metadata, status, next_run, last_run, created_at, model";
+    conversation, retries, timeout_us, missed, metadata, status, next_run, last_run, created_at, model, first_calls";
 
 pub(super) const RUN_COLUMNS: &str =
     "id, task_id, slot, attempt, started_at, finished_at, outcome, result, error";
@@ -40,6 +40,7 @@ pub(super) struct TaskColumns {
     pub(super) last_run: Option<i64>,
     pub(super) created_at: i64,
     pub(super) model: Option<String>,
+    pub(super) first_calls: Option<String>,
 }
 
 impl TaskColumns {
@@ -64,6 +65,7 @@ impl TaskColumns {
             last_run: task.last_run.map(Timestamp::as_microsecond),
             created_at: task.created_at.as_microsecond(),
             model: task.model.clone(),
+            first_calls: (!task.first_calls.is_empty()).then(|| json!(task.first_calls).to_string()),
         }
     }
 
@@ -82,6 +84,11 @@ impl TaskColumns {
             agent: self.agent,
             model: self.model,
             tools: self.tools.map(|tools| from_json("tools", &tools)).transpose()?,
+            first_calls: self
+                .first_calls
+                .map(|calls| from_json("first_calls", &calls))
+                .transpose()?
+                .unwrap_or_default(),
             permit: read_permit(&self.permit)?,
             deliver_to: self.channel.map(|channel| DeliverTo { channel, conversation }),
             limits: TaskLimits {

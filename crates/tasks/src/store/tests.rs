@@ -11,6 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::*;
 use crate::claim_plan::RETRY_BACKOFF;
+use crate::first_call::FirstCall;
 use crate::schedule::ScheduleType;
 use crate::task::{DeliverTo, Missed, NewTask, RunOutcome, Task, TaskLimits, TaskRun};
 use crate::types::{TaskChange, TaskId, TaskStatus};
@@ -149,6 +150,9 @@ fn a_task_is_read_as_it_was_saved(new: NewStore) {
         agent: "react".into(),
         model: Some("qwen3:8b".into()),
         tools: Some(vec!["calculator".into(), "web_fetch".into()]),
+        first_calls: vec![
+            FirstCall::parse(r#"calendar {"from": "today", "also": ["\u0000"]}"#).expect("a call"),
+        ],
         deliver_to: Some(DeliverTo { channel: "telegram".into(), conversation: Some("7".into()) }),
         limits: TaskLimits { retries: 3, timeout: Duration::from_millis(1500) },
         missed: Missed::Skip,

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::tool_error;
-use crate::schedule::{ScheduleType, parse_zone};
+use crate::plain_schedule::PlainSchedule;
+use crate::schedule::parse_zone;
 use crate::service::TaskService;
 use crate::task::NewTask;
 
@@ -36,19 +37,19 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     effect: Effect::Persists,
     ..ToolSpec::new(
         "schedule_task",
-        "Schedules a prompt by cron '0 9 * * 1', interval in seconds, or once '2027-01-31T09:00'. It runs later without \
-                      this conversation, so it must contain everything that is needed.",
+        "Schedules a prompt by every 'weekdays 07:00', cron, interval in seconds, or once '2027-01-31T09:00'. It runs later \
+                      without this conversation, so it must contain everything that is needed.",
         Reach::Act,
         object_schema(
             json!({
                 "prompt": { "type": "string", "description": "What to do, with all details" },
-                "schedule_type": { "type": "string", "enum": ["cron", "interval", "once"] },
+                "schedule_type": { "type": "string", "enum": ["every", "cron", "interval", "once"] },
                 "schedule_value": {
                     "type": "string",
-                    "description": "cron: an expression such as '0 9 * * MON-FRI'; interval: seconds such as '3600'; once: a date such as '2027-01-31T09:00'"
+                    "description": "every: words such as 'weekdays 07:00', 'every 15 minutes' or 'first monday 09:00'; cron: an expression such as '0 9 * * MON-FRI'; interval: seconds such as '3600'; once: a date such as '2027-01-31T09:00'"
                 },
                 "timezone": { "type": ["string", "null"], "description": "IANA name such as Europe/Berlin" },
-                "agent": { "type": ["string", "null"], "description": "simple, orchestrator, react or codeact; simple by default" },
+                "agent": { "type": ["string", "null"], "description": "simple, orchestrator, react or codeact; with tools orchestrator by default, else simple" },
                 "tools": {
                     "type": ["array", "null"], "items": { "type": "string" }, "description": "Tools that it may use; by default those that change nothing"
                 }
@@ -76,11 +77,12 @@ impl Tool for ScheduleTask {
     /// The task may use at most what its creator may use.
     async fn call_for(&self, arguments: Value, permit: &Permit) -> Result<String, ToolError> {
         let asked: Arguments = tool_arguments::read(arguments)?;
-        let kind = ScheduleType::parse(&asked.schedule_type).map_err(tool_error)?;
-        let usual = NewTask::new(asked.prompt, kind, asked.schedule_value, permit.clone());
+        let schedule = PlainSchedule::read(&asked.schedule_type, asked.schedule_value);
+        let PlainSchedule { kind, value } = schedule.map_err(tool_error)?;
+        let usual = NewTask::new(asked.prompt, kind, value, permit.clone());
         let task = NewTask {
             timezone: asked.timezone.as_deref().map(parse_zone).transpose().map_err(tool_error)?,
-            agent: asked.agent.unwrap_or(usual.agent.clone()),
+            agent: NewTask::agent_for(asked.agent, asked.tools.as_deref()),
             tools: asked.tools,
             ..usual
         };

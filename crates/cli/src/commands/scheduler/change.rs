@@ -4,7 +4,7 @@ use anyhow::Result;
 use hob_app::Databases;
 use hob_tasks::{Task, TaskChange, TaskService};
 
-use super::errors::{read_id, with_advice};
+use super::errors::{find, with_advice};
 use crate::args::SchedulerTaskArgs;
 use crate::commands::audit;
 use crate::output;
@@ -40,7 +40,7 @@ async fn change(
     change: TaskChange,
     tell: impl Fn(&Task, &TaskService) -> String,
 ) -> Result<()> {
-    let task = service.change(&read_id(&args.id)?, change).await.map_err(with_advice)?;
+    let task = service.change(&find(service, &args.id).await?.id, change).await.map_err(with_advice)?;
     let action = match change {
         TaskChange::Pause => "task.pause",
         TaskChange::Resume => "task.resume",

@@ -11,11 +11,13 @@ use hob_app::{Databases, ToolRegistry};
 use hob_config::Config;
 use hob_core::{EventBus, Permit, Reach, RunEvents};
 use hob_tasks::{
-    DeliverTo, Missed, NewTask, ScheduleType, Task, TaskError, TaskLimits, TaskService, parse_zone,
+    DeliverTo, FirstCall, Missed, NewTask, PlainSchedule, Task, TaskError, TaskLimits, TaskService,
+    parse_zone,
 };
 use serde_json::{Value, json};
 
 use super::errors::with_advice;
+use super::schedule_fact::schedule_fact;
 use crate::args::{AgentChoice, SchedulerCreateArgs};
 use crate::commands::{audit, block_on, memory};
 use crate::output;
@@ -33,20 +35,34 @@ pub fn run(args: SchedulerCreateArgs) -> Result<ExitCode> {
     let format = args.json.into();
     let task = wanted(args).map_err(with_advice)?;
     block_on(async {
-        let databases = settings::databases(&config)?;
-        let service = service(&config, &databases, &task)?;
-        check_key(&config, &databases, &task).await?;
-        check_tools(&config, databases.clone(), &task).await?;
-        let task = service.create(task).await.map_err(with_advice)?;
-        audit::note(&databases, "task.create", &task.id.to_string());
-        print(&task, format)?;
-        if format == OutputFormat::Text && !config.scheduler.enabled {
-            output::note(
-                "The task runs while 'hob scheduler start' is running, or 'hob serve' with [scheduler] enabled = true.",
-            );
-        }
+        save(&config, &settings::databases(&config)?, task, format).await?;
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// Checks a task, saves it and prints it.
+pub(super) async fn save(
+    config: &Config,
+    databases: &Databases,
+    task: NewTask,
+    format: OutputFormat,
+) -> Result<Task> {
+    let service = service(config, databases, &task)?;
+    check_key(config, databases, &task).await?;
+    check_tools(config, databases.clone(), &task).await?;
+    let task = service.create(task).await.map_err(with_advice)?;
+    audit::note(databases, "task.create", &task.id.to_string());
+    print(&task, format)?;
+    if format == OutputFormat::Text {
+        output::note(match config.scheduler.enabled {
+            true => "The task runs while 'hob serve' or 'hob scheduler start' is running.",
+            false => {
+                "The task runs while 'hob scheduler start' is running. 'hob serve' does not run it, because [scheduler] enabled is \
+                 false."
+            }
+        });
+    }
+    Ok(task)
 }
 
 /// Opens the channels only if the task needs one.
@@ -65,16 +81,25 @@ fn service(config: &Config, databases: &Databases, task: &NewTask) -> Result<Tas
 /// As typed → as resolved. The local user may use all tools; a key allows less when the task runs.
 fn wanted(args: SchedulerCreateArgs) -> Result<NewTask, TaskError> {
     let permit = Permit { key: args.key.map(Into::into), ..Permit::up_to(Reach::Act) };
-    let usual = NewTask::new(args.prompt, ScheduleType::parse(&args.kind)?, args.value, permit);
+    let schedule = match args.every {
+        Some(words) => PlainSchedule::parse(&words),
+        None => PlainSchedule::read(&args.kind.unwrap_or_default(), args.value.unwrap_or_default()),
+    };
+    let PlainSchedule { kind, value } = schedule?;
+    let mut usual = NewTask::new(args.prompt, kind, value, permit);
+    if let Some(name) = &args.name {
+        usual = usual.named(name);
+    }
+    let agent = args.agent.map(|agent| match agent {
+        AgentChoice::Agent(agent) => agent.to_string(),
+        AgentChoice::None => "none".to_owned(),
+    });
     Ok(NewTask {
         timezone: args.timezone.as_deref().map(parse_zone).transpose()?,
-        agent: match args.agent {
-            Some(AgentChoice::Agent(agent)) => agent.to_string(),
-            Some(AgentChoice::None) => "none".to_owned(),
-            None => usual.agent.clone(),
-        },
+        agent: NewTask::agent_for(agent, args.tools.as_deref()),
         model: args.model,
         tools: args.tools,
+        first_calls: args.first_calls.iter().map(|call| FirstCall::parse(call)).collect::<Result<_, _>>()?,
         deliver_to: args.channel.map(|channel| DeliverTo { channel, conversation: args.conversation }),
         limits: TaskLimits {
             retries: args.retries.unwrap_or(usual.limits.retries),
@@ -98,9 +123,13 @@ async fn check_key(config: &Config, databases: &Databases, task: &NewTask) -> Re
 
 /// Without this check, an unknown tool would fail only at the first run.
 async fn check_tools(config: &Config, databases: Databases, task: &NewTask) -> Result<()> {
-    let Some(selected) = task.tools.as_ref().filter(|tools| !tools.is_empty()) else { return Ok(()) };
+    let first = task.first_calls.iter().map(|call| &call.tool);
+    let selected: Vec<String> = task.tools.iter().flatten().chain(first).cloned().collect();
+    if selected.is_empty() {
+        return Ok(());
+    }
     let registry = ToolRegistry::open(config, memory::registry_parts(config, databases)?);
-    let permit = Permit { only: Some(selected.clone()), ..Permit::up_to(Reach::Act) };
+    let permit = Permit { only: Some(selected), ..Permit::up_to(Reach::Act) };
     let mut found = registry.tools()?.for_run(permit.clone(), RunEvents::without_subscribers()).map(drop);
     if found.is_err() {
         // It may be one of an MCP server that is still starting.
@@ -127,15 +156,7 @@ fn print(task: &Task, format: OutputFormat) -> Result<()> {
     let mut facts = vec![
         ("Task", task.id.to_string()),
         ("Prompt", one_line(&task.prompt)),
-        (
-            "Schedule",
-            format!(
-                "{} {} ({})",
-                task.schedule.spec.kind().as_str(),
-                one_line(task.schedule.spec.value()),
-                zone.name()
-            ),
-        ),
+        ("Schedule", schedule_fact(&task.schedule)),
     ];
     if let Some(key) = task.permit.key.as_deref() {
         facts.push(("Key", one_line(key)));

@@ -1,7 +1,7 @@
 //! `hob scheduler list`.
 
 use anyhow::Result;
-use hob_tasks::{Task, TaskService, TaskStatus};
+use hob_tasks::{Task, TaskService, TaskStatus, shown_schedule};
 use jiff::Timestamp;
 
 use super::errors::with_advice;
@@ -67,7 +67,9 @@ pub async fn run(service: &TaskService, shown: TaskFilter, format: OutputFormat)
         let rows: Vec<_> = tasks.iter().map(|task| row(task, now, has_keys)).collect();
         table::print(&columns, &rows)?;
     } else if of_all == 0 {
-        output::note("There are no tasks yet. Create one with 'hob scheduler create'.");
+        output::note(
+            "There are no tasks yet. Create one with 'hob scheduler create', or choose one of 'hob recipes'.",
+        );
     } else {
         output::note("There are no matching tasks.");
     }
@@ -89,12 +91,11 @@ fn row(task: &Task, now: Timestamp, has_keys: bool) -> Vec<String> {
         (TaskStatus::Active, None) => "now".to_owned(),
         (TaskStatus::Paused | TaskStatus::Completed | TaskStatus::Cancelled, _) => "-".to_owned(),
     };
-    let spec = &task.schedule.spec;
     let mut cells = vec![
         task.id.to_string(),
         task.status.to_string(),
         next,
-        format!("{} {}", spec.kind().as_str(), one_line(spec.value())),
+        one_line(&shown_schedule(&task.schedule.spec)),
         task.schedule.zone.name().to_owned(),
         shortened(&one_line(&task.prompt), LONGEST),
     ];

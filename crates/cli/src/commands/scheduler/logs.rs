@@ -4,7 +4,7 @@ use anyhow::Result;
 use hob_core::Zone;
 use hob_tasks::{RunOutcome, TaskRun, TaskService};
 
-use super::errors::{read_id, with_advice};
+use super::errors::{find, with_advice};
 use crate::output;
 use crate::output::OutputFormat;
 use crate::output::table::{self, Column};
@@ -23,7 +23,7 @@ const COLUMNS: [Column; 5] = [
 const SHOWN: usize = 100;
 
 pub async fn run(service: &TaskService, id: &str, lines: usize, format: OutputFormat) -> Result<()> {
-    let task = service.get(&read_id(id)?).await.map_err(with_advice)?;
+    let task = find(service, id).await?;
     let runs = service.runs(&task.id, lines).await.map_err(with_advice)?;
     match format {
         OutputFormat::Json => output::json(&runs)?,
@@ -40,7 +40,9 @@ pub async fn run(service: &TaskService, id: &str, lines: usize, format: OutputFo
 
 fn row(run: &TaskRun, zone: &Zone) -> Vec<String> {
     let took = run.finished_at.map(|end| time::span(end.duration_since(run.started_at)));
+    let has_succeeded = run.outcome == Some(RunOutcome::Succeeded);
     let said = match (&run.error, &run.result) {
+        (Some(missing), Some(result)) if has_succeeded => one_line(&format!("{result} [{missing}]")),
         (Some(error), _) => one_line(error),
         (None, Some(result)) => one_line(result),
         (None, None) => String::new(),

@@ -5,8 +5,10 @@ mod change;
 mod create;
 mod errors;
 mod list;
+mod live_run;
 mod logs;
 mod run;
+mod schedule_fact;
 mod show;
 mod start;
 
@@ -16,11 +18,12 @@ use anyhow::Result;
 use hob_app::startup::tasks::{task_options, task_service};
 use hob_app::{AppOptions, Databases};
 use hob_config::Config;
-use hob_tasks::TaskService;
+use hob_tasks::{NewTask, Task, TaskService};
 
 use self::list::TaskFilter;
-use crate::args::{SchedulerCommand, SchedulerEngineArgs};
+use crate::args::{SchedulerCommand, SchedulerEngineArgs, SchedulerRunArgs};
 use crate::commands::{block_on, open_app};
+use crate::output::OutputFormat;
 use crate::settings;
 
 pub fn run(command: SchedulerCommand) -> Result<ExitCode> {
@@ -47,6 +50,22 @@ pub fn run(command: SchedulerCommand) -> Result<ExitCode> {
             with_service(async |service, databases| change::cancel(service, databases, &args).await)
         }
     }
+}
+
+/// Checks a task, saves it and prints it.
+pub async fn save(
+    config: &Config,
+    databases: &Databases,
+    task: NewTask,
+    format: OutputFormat,
+) -> Result<Task> {
+    create::save(config, databases, task, format).await
+}
+
+/// Runs a task once, and prints the answer while it is written.
+pub fn run_once(id: &str, model: Option<String>) -> Result<ExitCode> {
+    let engine = SchedulerEngineArgs { engine: None, model, offline: false };
+    run::run(SchedulerRunArgs { id: id.to_owned(), json: false, engine })
 }
 
 fn with_service(work: impl AsyncFnOnce(&TaskService, &Databases) -> Result<()>) -> Result<ExitCode> {

@@ -3,8 +3,10 @@
 use anyhow::Result;
 use hob_tasks::{Task, TaskService, TaskStatus};
 use jiff::Timestamp;
+use serde_json::json;
 
-use super::errors::{read_id, with_advice};
+use super::errors::find;
+use super::schedule_fact::schedule_fact;
 use crate::output;
 use crate::output::OutputFormat;
 use crate::output::table::print_facts;
@@ -12,7 +14,7 @@ use crate::output::text::{one_line, printable};
 use crate::output::time;
 
 pub async fn run(service: &TaskService, id: &str, format: OutputFormat) -> Result<()> {
-    let task = service.get(&read_id(id)?).await.map_err(with_advice)?;
+    let task = find(service, id).await?;
     match format {
         OutputFormat::Json => output::json(&task)?,
         OutputFormat::Text => print_facts(&facts(&task, service.now()))?,
@@ -22,7 +24,6 @@ pub async fn run(service: &TaskService, id: &str, format: OutputFormat) -> Resul
 
 fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
     let zone = &task.schedule.zone;
-    let spec = &task.schedule.spec;
     let next = task.next_run.filter(|_| task.status == TaskStatus::Active);
     let tools = match &task.tools {
         None => "tools without side effects".to_owned(),
@@ -35,13 +36,15 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
     });
     let facts = [
         ("Task", Some(task.id.to_string())),
+        ("Name", task.name().map(one_line)),
         ("Status", Some(task.status.to_string())),
-        ("Schedule", Some(format!("{} {} ({})", spec.kind().as_str(), one_line(spec.value()), zone.name()))),
+        ("Schedule", Some(schedule_fact(&task.schedule))),
         ("Next run", next.map(|at| time::next_run(at, now, zone))),
         ("Last run", task.last_run.map(|at| time::in_full(at, zone))),
         ("Created", Some(time::in_full(task.created_at, zone))),
         ("Agent", Some(one_line(&task.agent))),
         ("Tools", Some(tools)),
+        ("First calls", first_calls(task)),
         ("Key", task.permit.key.as_deref().map(one_line)),
         ("Deliver to", deliver_to),
         ("Retries", Some(task.limits.retries.to_string())),
@@ -50,4 +53,14 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
         ("Prompt", Some(printable(&task.prompt).into_owned())),
     ];
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+/// The calls before the prompt.
+fn first_calls(task: &Task) -> Option<String> {
+    let calls = task.first_calls.iter().map(|call| match call.arguments.is_empty() {
+        true => call.tool.clone(),
+        false => format!("{} {}", call.tool, json!(call.arguments)),
+    });
+    let calls: Vec<String> = calls.collect();
+    (!calls.is_empty()).then(|| one_line(&calls.join(", ")))
 }

@@ -9,8 +9,8 @@ use hob_db::{DatabaseError, Durability};
 
 use super::memory_database::{PostgresMemoryStore, Scope};
 use crate::store::catalog::{
-    CatalogPage, CollectionSummary, DocumentCatalog, DocumentFolder, FolderCheck, NewFolder, SkippedFile,
-    StoredDocument, folded,
+    CatalogPage, CollectionSummary, DocumentCatalog, DocumentFolder, FolderCheck, NewFolder, RecentDocument,
+    SkippedFile, StoredDocument, folded,
 };
 use crate::store::columns::range_below;
 use crate::store::marks::storable;
@@ -27,6 +27,15 @@ const DOCUMENTS: &str = "
         AND ($3::text = '' OR strpos(lower(path), $3) > 0 OR strpos(lower(title COLLATE \"C\"), $3) > 0)
         AND ($4::text IS NULL OR path = $4 OR (path >= $5::text AND path < $6::text)) AND {scope}
     ORDER BY path LIMIT $7";
+
+/// A note has no file, and so no time of a change.
+const RECENT: &str = "
+    SELECT path, title, changed, coalesce(
+        (SELECT text FROM memory_chunk WHERE source = memory_source.id ORDER BY position LIMIT 1), '')
+    FROM memory_source,
+        LATERAL (SELECT CASE WHEN modified > 0 THEN modified / 1000 ELSE indexed END AS changed) AS change
+    WHERE chunks > 0 AND changed >= $2::bigint AND {scope}
+    ORDER BY changed DESC, path LIMIT $3::bigint";
 
 const SKIPPED: &str = "
     SELECT path, collection, reason, seen FROM memory_skipped
@@ -49,6 +58,29 @@ const COLLECTIONS: &str = "
     WHERE $1::text[] IS NULL OR names.name = ANY($1) ORDER BY names.name";
 
 impl DocumentCatalog for PostgresMemoryStore {
+    fn recent(
+        &self,
+        collections: &CollectionSet,
+        since: SystemTime,
+        limit: usize,
+    ) -> Result<Vec<RecentDocument>, DatabaseError> {
+        let scope = Scope::of(collections);
+        let sql = RECENT.replace("{scope}", &scope.has_source("memory_source.id", "$1"));
+        let (since, limit) = (Moment::of(since).microseconds(), i64::try_from(limit).unwrap_or(i64::MAX));
+        self.database.read(|transaction| {
+            let rows = transaction.query(&sql, &[&scope.0, &since, &limit])?;
+            let document = |row: &Row| {
+                Ok(RecentDocument {
+                    path: row.try_get(0)?,
+                    title: row.try_get(1)?,
+                    changed: moment(row.try_get(2)?),
+                    text: row.try_get(3)?,
+                })
+            };
+            rows.iter().map(document).collect()
+        })
+    }
+
     fn documents(
         &self,
         collections: &CollectionSet,

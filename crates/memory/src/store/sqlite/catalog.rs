@@ -9,8 +9,8 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use super::memory_file::{Scope, SqliteMemoryStore};
 use crate::store::catalog::{
-    CatalogPage, CollectionSummary, DocumentCatalog, DocumentFolder, FolderCheck, NewFolder, SkippedFile,
-    StoredDocument, folded,
+    CatalogPage, CollectionSummary, DocumentCatalog, DocumentFolder, FolderCheck, NewFolder, RecentDocument,
+    SkippedFile, StoredDocument, folded,
 };
 use crate::store::columns::range_below;
 use crate::store::marks::storable;
@@ -21,7 +21,39 @@ const FOLDER: &str = "id, path, collection, watched, added, checked, fault, due"
 /// The names of the scope `?1`; all if it is NULL.
 const NAMED: &str = "(?1 IS NULL OR {name} IN (SELECT value FROM json_each(?1)))";
 
+/// Microseconds since 1970. A note has no file.
+const CHANGED: &str = "CASE WHEN modified > 0 THEN modified / 1000 ELSE indexed END";
+
 impl DocumentCatalog for SqliteMemoryStore {
+    fn recent(
+        &self,
+        collections: &CollectionSet,
+        since: SystemTime,
+        limit: usize,
+    ) -> Result<Vec<RecentDocument>, DatabaseError> {
+        let scope = Scope::of(collections);
+        let sql = format!(
+            "SELECT path, title, {CHANGED} AS changed, coalesce(( \
+                 SELECT text FROM memory_chunk WHERE source = memory_source.id ORDER BY position LIMIT 1), '') \
+             FROM memory_source WHERE chunks > 0 AND {CHANGED} >= ?2 AND {} ORDER BY changed DESC, path LIMIT ?3",
+            scope.condition("id", "?1"),
+        );
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.database.read(|connection| {
+            let mut statement = connection.prepare_cached(&sql)?;
+            let rows =
+                statement.query_map(params![scope.0, Moment::of(since).microseconds(), limit], |row| {
+                    Ok(RecentDocument {
+                        path: row.get(0)?,
+                        title: row.get(1)?,
+                        changed: moment(row.get(2)?),
+                        text: row.get(3)?,
+                    })
+                })?;
+            rows.collect()
+        })
+    }
+
     fn documents(
         &self,
         collections: &CollectionSet,

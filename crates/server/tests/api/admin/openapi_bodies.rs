@@ -496,7 +496,7 @@ fn a_task_that_fits_the_document_is_created_if_its_schedule_is_valid() {
     let plan = |body: &mut Value| {
         set(body, "schedule_type", json!("cron"));
         set(body, "schedule_value", json!("@daily"));
-        for field in ["agent", "tools", "channel", "conversation_id", "timezone", "key"] {
+        for field in ["agent", "tools", "first_calls", "channel", "conversation_id", "timezone", "key"] {
             set(body, field, Value::Null);
         }
     };

@@ -147,7 +147,8 @@ async fn every_field_of_a_new_task_is_saved() {
     let server = TaskServer::open().await;
     let body = json!({
         "prompt": "p", "schedule_type": "interval", "schedule_value": 3600, "timezone": "Europe/Berlin",
-        "agent": "orchestrator", "model": "qwen3:8b", "tools": ["calculator"], "channel": "telegram", "conversation_id": "7", "retries": 2,
+        "agent": "orchestrator", "model": "qwen3:8b", "tools": ["calculator"],
+        "first_calls": [{ "tool": "calculator", "arguments": { "expression": "6 * 7" } }], "channel": "telegram", "conversation_id": "7", "retries": 2,
         "timeout": 30, "missed": "skip", "metadata": { "by": "me" },
     });
     assert_fits(&document_of(&server.http).await, "NewTask", &body);
@@ -168,12 +169,14 @@ async fn an_invalid_task_names_the_field() {
     let server = TaskServer::open().await;
     for (field, value, words) in [
         ("prompt", json!(" "), "the prompt is empty"),
-        ("schedule_type", json!("sometimes"), "'sometimes' is not cron, interval or once"),
+        ("schedule_type", json!("sometimes"), "'sometimes' is not every, cron, interval or once"),
         ("schedule_value", json!("at nine"), "'at nine' is not a cron expression"),
         ("timezone", json!("Mars/Olympus"), "unknown time zone"),
         ("agent", json!("jeeves"), "there is no agent 'jeeves'"),
         ("model", json!(" "), "the name of the model is not valid"),
         ("tools", json!(["calculater"]), "did you mean calculator?"),
+        ("first_calls", json!([{ "tool": "calculater" }]), "did you mean calculator?"),
+        ("first_calls", json!(vec![json!({ "tool": "calculator" }); 17]), "at most 16 calls"),
         ("retries", json!(11), "at most 10 retries"),
         ("timeout", json!(-1), "between 1 and 86400 seconds"),
         ("missed", json!("never"), "is not once or skip"),
@@ -223,6 +226,11 @@ async fn the_next_five_runs_of_a_schedule_are_shown_in_its_time_zone() {
     assert!(runs.iter().all(|run| run.ends_with("-01-01T09:00:00+01:00")), "{runs:?}");
     assert!(runs.is_sorted());
 
+    let words = json!({ "schedule_type": "every", "schedule_value": "monthly on the 1st 09:00" });
+    assert_fits(&document, "TaskSchedule", &words);
+    let (status, answer) = preview(words).await;
+    assert_eq!((status, answer["runs"].as_array().map(Vec::len)), (200, Some(5)), "{answer}");
+
     let once = json!({ "schedule_type": "once", "schedule_value": "9999-01-31T09:00" });
     let (_, answer) = preview(once).await;
     assert_eq!(answer, json!({ "timezone": "UTC", "runs": ["9999-01-31T09:00:00+00:00"] }));
@@ -230,6 +238,7 @@ async fn the_next_five_runs_of_a_schedule_are_shown_in_its_time_zone() {
         (json!({ "schedule_type": "cron", "schedule_value": "at nine" }), "schedule_value"),
         (json!({ "schedule_type": "once", "schedule_value": "2020-01-31T09:00" }), "schedule_value"),
         (json!({ "schedule_type": "often", "schedule_value": "1" }), "schedule_type"),
+        (json!({ "schedule_type": "every", "schedule_value": "weekdys 07:00" }), "schedule_value"),
         (json!({ "schedule_type": "cron", "schedule_value": "@daily", "timezone": "Mars" }), "timezone"),
         (json!({ "schedule_type": "cron" }), "schedule_value"),
     ] {

@@ -27,6 +27,7 @@ pub const POSTGRES_MIGRATIONS: PostgresMigrations = PostgresMigrations {
     steps: &[
         include_str!("../../../migrations/postgres/1_tasks.sql"),
         include_str!("../../../migrations/postgres/2_model.sql"),
+        include_str!("../../../migrations/postgres/3_first_calls.sql"),
     ],
     usable_from: 0,
 };

@@ -9,7 +9,7 @@ use crate::task::{Task, TaskRun};
 use crate::types::{TaskId, TaskStatus};
 
 /// The types of `TASK_COLUMNS`, `settled` and `due`.
-const TASK_TYPES: [Type; 21] = [
+const TASK_TYPES: [Type; 22] = [
     Type::TEXT,
     Type::TEXT,
     Type::TEXT,
@@ -28,6 +28,7 @@ const TASK_TYPES: [Type; 21] = [
     Type::INT8,
     Type::INT8,
     Type::INT8,
+    Type::TEXT,
     Type::TEXT,
     Type::INT8,
     Type::INT8,
@@ -60,6 +61,7 @@ pub(super) fn insert_all(
             &columns.last_run,
             &columns.created_at,
             &texts.model,
+            &columns.first_calls,
             &columns.created_at,
             &columns.next_run,
         ]
@@ -160,6 +162,7 @@ pub(super) fn read_task(row: &Row) -> Result<Task, QueryError> {
         last_run: row.try_get(16)?,
         created_at: row.try_get(17)?,
         model: optional_text(row, 18)?,
+        first_calls: row.try_get(19)?,
     };
     columns.read().map_err(unreadable)
 }

@@ -21,6 +21,7 @@ pub const MIGRATIONS: Migrations = Migrations {
     steps: &[
         include_str!("../../../migrations/1_tasks.sql"),
         include_str!("../../../migrations/2_model.sql"),
+        include_str!("../../../migrations/3_first_calls.sql"),
     ],
     legacy_versions: &[2],
 };

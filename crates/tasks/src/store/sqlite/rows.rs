@@ -13,7 +13,7 @@ use crate::types::{TaskId, TaskStatus};
 pub(super) fn insert(connection: &Connection, task: &Task) -> rusqlite::Result<()> {
     let sql = format!(
         "INSERT INTO task ({TASK_COLUMNS}, settled, due)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?18, ?16)"
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?18, ?16)"
     );
     let columns = TaskColumns::of(task);
     connection.prepare_cached(&sql)?.execute(params![
@@ -36,6 +36,7 @@ pub(super) fn insert(connection: &Connection, task: &Task) -> rusqlite::Result<(
         columns.last_run,
         columns.created_at,
         columns.model,
+        columns.first_calls,
     ])?;
     Ok(())
 }
@@ -87,6 +88,7 @@ fn read_task(row: &Row<'_>) -> rusqlite::Result<Task> {
         last_run: row.get(16)?,
         created_at: row.get(17)?,
         model: row.get(18)?,
+        first_calls: row.get(19)?,
     };
     columns.read().map_err(|error| unreadable(0, error))
 }

@@ -46,7 +46,8 @@ function every(value) {
 function scheduleOf(task) {
   if (task.schedule_type === "interval") return every(task.schedule_value);
   if (task.schedule_type === "once") return `once, ${task.schedule_value}`;
-  return `${task.schedule_value}, ${task.timezone}`;
+  const hasWords = !task.schedule.endsWith(task.schedule_value);
+  return `${hasWords ? `${task.schedule} · ` : ""}${task.schedule_value}, ${task.timezone}`;
 }
 
 function card(task) {
@@ -68,6 +69,7 @@ function card(task) {
       ["Next run", task.next_run === null ? null : inZone(task.next_run, task.timezone)],
       ["Last run", task.last_run === null ? null : inZone(task.last_run, task.timezone)],
       ["Agent", task.agent],
+      ["Reads first", task.first_calls.length === 0 ? null : task.first_calls.map(({ tool }) => tool).join(", ")],
       ["Model", task.model],
       ["Sends to", task.channel === null ? null : [task.channel, task.conversation_id].filter(Boolean).join(" ")],
       ["Key", task.key],
@@ -179,6 +181,7 @@ const kind = () => field("schedule_type").value;
 
 function scheduleValue() {
   if (kind() === "cron") return field("cron").value.trim();
+  if (kind() === "every") return field("words").value.trim();
   if (kind() === "interval") return String(Number(field("every").value) * Number(field("unit").value));
   return field("once").value;
 }
@@ -190,7 +193,7 @@ const schedule = () => ({
 });
 
 // The fields of the form for the fields of the API.
-const INPUTS = { schedule_value: { cron: "cron", interval: "every", once: "once" } };
+const INPUTS = { schedule_value: { cron: "cron", interval: "every", once: "once", every: "words" } };
 const inputOf = (param) => field(INPUTS[param]?.[kind()] ?? param ?? "");
 
 function markWrong(answer, fault) {
@@ -247,7 +250,7 @@ field("schedule_type").addEventListener("change", () => {
   showKind();
   preview();
 });
-for (const name of ["cron", "every", "unit", "once", "timezone"]) field(name).addEventListener("input", previewSoon);
+for (const name of ["cron", "words", "every", "unit", "once", "timezone"]) field(name).addEventListener("input", previewSoon);
 
 // The choices are loaded when the form is opened for the first time.
 let hasChoices = false;

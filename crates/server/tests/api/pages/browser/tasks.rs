@@ -50,6 +50,11 @@ async fn use_tasks_on(device: Device) {
     set(&browser, "schedule_type", "interval").await;
     set(&browser, "every", "2").await;
     browser.until("document.querySelectorAll('#preview li').length === 5").await;
+    set(&browser, "schedule_type", "every").await;
+    set(&browser, "words", "daily 6:15").await;
+    browser.shows("preview", "06:15 UTC").await;
+    set(&browser, "words", "dayly 6:15").await;
+    browser.shows("preview-fault", "Did you mean 'daily 6:15'?").await;
     set(&browser, "schedule_type", "cron").await;
     set(&browser, "cron", "30 7 * * *").await;
     set(&browser, "timezone", "Europe/Berlin").await;
@@ -63,7 +68,14 @@ async fn use_tasks_on(device: Device) {
     browser.assert_fits_the_screen(&format!("the form, {device:?}")).await;
     browser.click("#create-form [type=submit]").await;
     browser.shows("list", "Say hello.").await;
-    for shown in ["30 7 * * *, Europe/Berlin", "07:30 Europe/Berlin", "qwen3:8b", "telegram", "active"] {
+    for shown in [
+        "every day at 07:30",
+        "30 7 * * *, Europe/Berlin",
+        "07:30 Europe/Berlin",
+        "qwen3:8b",
+        "telegram",
+        "active",
+    ] {
         browser.shows("list", shown).await;
     }
     assert_eq!(browser.text("empty").await, "");

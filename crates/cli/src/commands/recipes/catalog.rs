@@ -1,0 +1,132 @@
+//! The recipes: ready tasks, as data.
+
+/// A ready task. What is read for it is called before its prompt, so that it works with every model.
+#[derive(Debug)]
+pub struct Recipe {
+    pub name: &'static str,
+    pub about: &'static str,
+    /// The schedule without another wish.
+    pub every: &'static str,
+    pub prompt: &'static str,
+    pub parts: &'static [RecipePart],
+}
+
+/// What a recipe reads. A part whose tool is not available is left out.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RecipePart {
+    pub tool: &'static str,
+    /// JSON.
+    pub arguments: &'static str,
+    /// What the tool needs; `None` if no question can set it up.
+    pub source: Option<RecipeSource>,
+}
+
+/// What can be set up with a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecipeSource {
+    Calendar,
+    Place,
+    Feeds,
+    Page,
+}
+
+impl RecipeSource {
+    /// The name for `--set`.
+    pub fn key(self) -> &'static str {
+        match self {
+            RecipeSource::Calendar => "calendar",
+            RecipeSource::Place => "place",
+            RecipeSource::Feeds => "feeds",
+            RecipeSource::Page => "page",
+        }
+    }
+
+    pub fn question(self) -> &'static str {
+        match self {
+            RecipeSource::Calendar => "Calendar: an address or a file (.ics); empty to skip",
+            RecipeSource::Place => {
+                "Weather: latitude,longitude,name such as 52.52,13.41,Berlin; empty to skip"
+            }
+            RecipeSource::Feeds => "News feeds: addresses, separated by spaces; empty to skip",
+            RecipeSource::Page => "Web page to watch: its address",
+        }
+    }
+}
+
+const CALENDAR_TODAY: RecipePart =
+    RecipePart { tool: "calendar", arguments: r#"{"from":"today"}"#, source: Some(RecipeSource::Calendar) };
+const WEATHER: RecipePart =
+    RecipePart { tool: "weather", arguments: "{}", source: Some(RecipeSource::Place) };
+const FEEDS: RecipePart = RecipePart {
+    tool: "feeds",
+    arguments: r#"{"since":"yesterday","count":5}"#,
+    source: Some(RecipeSource::Feeds),
+};
+const MAIL_OF_THE_DAY: RecipePart = RecipePart { tool: "mail", arguments: r#"{"hours":24}"#, source: None };
+const NOTES_OF_THE_DAY: RecipePart =
+    RecipePart { tool: "memory_search", arguments: r#"{"query":"","recent_days":1}"#, source: None };
+
+pub const RECIPES: [Recipe; 4] = [
+    Recipe {
+        name: "briefing",
+        about: "A morning briefing: calendar, weather, news, mail and new notes",
+        every: "weekdays 07:00",
+        prompt: "Write my briefing for today from the results above, in my language if they show it, else in English. Begin with \
+                 the appointments with their times, then the weather in one sentence, then at most five news with one line each, \
+                 then the mail that needs an answer, then new notes. Leave out what has no results. Add nothing that is not in \
+                 the results. Be short.",
+        parts: &[CALENDAR_TODAY, WEATHER, FEEDS, MAIL_OF_THE_DAY, NOTES_OF_THE_DAY],
+    },
+    Recipe {
+        name: "inbox-digest",
+        about: "A digest of the mail of the day: what needs an answer, what can wait",
+        every: "weekdays 17:00",
+        prompt: "Sort the e-mails above into two short lists: those that need an answer from me, with what is asked, and those \
+                 that are only for information, with one line each. Leave out advertising. Add nothing that is not in them.",
+        parts: &[MAIL_OF_THE_DAY],
+    },
+    Recipe {
+        name: "watch-page",
+        about: "Watches web pages and tells what changed",
+        every: "hourly",
+        prompt: "Say in at most three sentences what is new on the pages above. If nothing changed, answer only: Nothing new.",
+        parts: &[RecipePart { tool: "page_changes", arguments: "{}", source: Some(RecipeSource::Page) }],
+    },
+    Recipe {
+        name: "weekly-review",
+        about: "A review of the week: appointments to come and notes of the last seven days",
+        every: "friday 16:00",
+        prompt: "Write my weekly review from the results above: the notes of the last days by subject, in a few sentences, and \
+                 the appointments to come with what I should prepare. Add nothing that is not in the results.",
+        parts: &[
+            RecipePart {
+                tool: "calendar",
+                arguments: r#"{"from":"week"}"#,
+                source: Some(RecipeSource::Calendar),
+            },
+            RecipePart { tool: "memory_search", arguments: r#"{"query":"","recent_days":7}"#, source: None },
+        ],
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use hob_tasks::{FirstCall, PlainSchedule};
+
+    use super::*;
+
+    #[test]
+    fn every_recipe_is_a_valid_task() {
+        let names: BTreeSet<&str> = RECIPES.iter().map(|recipe| recipe.name).collect();
+        assert_eq!(names.len(), RECIPES.len());
+        for recipe in &RECIPES {
+            PlainSchedule::parse(recipe.every).expect(recipe.every);
+            assert!(!recipe.parts.is_empty(), "{}", recipe.name);
+            for part in recipe.parts {
+                FirstCall::parse(&format!("{} {}", part.tool, part.arguments)).expect(part.tool);
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Turns the answers to the questions of a recipe into settings. Pure.
+
+use anyhow::{Result, anyhow, bail};
+use hob_config::LocalSetting;
+use serde_json::{Value, json};
+use url::Url;
+
+use super::catalog::RecipeSource;
+use crate::output::text::one_line;
+
+/// Feeds in one answer.
+const MOST_FEEDS: usize = 20;
+
+/// The settings for an answer; none for an empty one.
+pub(super) fn settings_for(source: RecipeSource, answer: &str) -> Result<Vec<LocalSetting>> {
+    let answer = answer.trim();
+    if answer.is_empty() {
+        return Ok(Vec::new());
+    }
+    match source {
+        RecipeSource::Calendar => Ok(vec![setting("sources.calendar", "main", calendar(answer)?)]),
+        RecipeSource::Place => place(answer),
+        RecipeSource::Feeds => {
+            let addresses: Vec<&str> =
+                answer.split([' ', ',']).filter(|address| !address.is_empty()).collect();
+            if addresses.len() > MOST_FEEDS {
+                bail!("name at most {MOST_FEEDS} feeds.");
+            }
+            addresses.into_iter().map(|address| named("sources.feeds", address)).collect()
+        }
+        RecipeSource::Page => Ok(vec![named("sources.pages", answer)?]),
+    }
+}
+
+fn setting(section: &str, key: &str, value: Value) -> LocalSetting {
+    LocalSetting { section: section.to_owned(), key: key.to_owned(), value }
+}
+
+/// A calendar on the web or in a file.
+fn calendar(answer: &str) -> Result<Value> {
+    match answer.contains("://") {
+        true => Ok(json!({ "url": checked(answer)?.as_str() })),
+        false if answer.starts_with(['/', '~']) => Ok(json!({ "file": answer })),
+        false => bail!(
+            "'{}' is no calendar. Write an address such as https://example.org/me.ics, or the full path of a file.",
+            one_line(answer)
+        ),
+    }
+}
+
+/// `52.52,13.41,Berlin`; the name may be left out.
+fn place(answer: &str) -> Result<Vec<LocalSetting>> {
+    let wrong = || {
+        anyhow!(
+            "'{}' is no place. Write latitude,longitude,name such as 52.52,13.41,Berlin. Maps show both numbers for every place.",
+            one_line(answer)
+        )
+    };
+    let mut parts = answer.splitn(3, ',').map(str::trim);
+    let mut degrees = |most: f64| {
+        let number: f64 = parts.next().and_then(|text| text.parse().ok()).ok_or_else(wrong)?;
+        if number.abs() <= most { Ok(number) } else { Err(wrong()) }
+    };
+    let (latitude, longitude) = (degrees(90.0)?, degrees(180.0)?);
+    let mut settings = vec![
+        setting("sources.weather", "latitude", json!(latitude)),
+        setting("sources.weather", "longitude", json!(longitude)),
+    ];
+    if let Some(name) = parts.next().filter(|name| !name.is_empty()) {
+        settings.push(setting("sources.weather", "place", json!(name)));
+    }
+    Ok(settings)
+}
+
+/// An address under a name that is made of it.
+fn named(section: &str, address: &str) -> Result<LocalSetting> {
+    let url = checked(address)?;
+    let host = url.host_str().unwrap_or_default();
+    let path = url.path().trim_matches('/');
+    let letters = format!("{} {path}", host.strip_prefix("www.").unwrap_or(host));
+    let words = letters.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let name: String = words.collect::<Vec<_>>().join("-").to_lowercase().chars().take(40).collect();
+    let name = name.trim_end_matches('-');
+    Ok(setting(section, if name.is_empty() { "main" } else { name }, json!(url.as_str())))
+}
+
+fn checked(address: &str) -> Result<Url> {
+    let is_web = |url: &Url| matches!(url.scheme(), "http" | "https" | "webcal") && url.has_host();
+    let url = Url::parse(address).ok().filter(is_web);
+    url.ok_or_else(|| {
+        anyhow!("'{}' is no address. Write one such as https://example.org/feed.xml.", one_line(address))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(source: RecipeSource, answer: &str) -> Vec<(String, Value)> {
+        let settings = settings_for(source, answer).expect(answer).into_iter();
+        settings.map(|setting| (format!("{}.{}", setting.section, setting.key), setting.value)).collect()
+    }
+
+    #[test]
+    fn answers_become_settings() {
+        use RecipeSource::{Calendar, Feeds, Page, Place};
+        let one = |key: &str, value: Value| vec![(key.to_owned(), value)];
+        assert_eq!(written(Calendar, "  "), []);
+        assert_eq!(
+            written(Calendar, "https://example.org/me.ics"),
+            one("sources.calendar.main", json!({ "url": "https://example.org/me.ics" }))
+        );
+        assert_eq!(
+            written(Calendar, "~/me.ics"),
+            one("sources.calendar.main", json!({ "file": "~/me.ics" }))
+        );
+        assert_eq!(
+            written(Place, "52.52, -13.41, Berlin, Mitte"),
+            [
+                ("sources.weather.latitude".to_owned(), json!(52.52)),
+                ("sources.weather.longitude".to_owned(), json!(-13.41)),
+                ("sources.weather.place".to_owned(), json!("Berlin, Mitte")),
+            ]
+        );
+        let feeds = written(Feeds, "https://www.example.org/feed.xml, https://news.example.com");
+        let names: Vec<&str> = feeds.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["sources.feeds.example-org-feed-xml", "sources.feeds.news-example-com"]);
+        assert_eq!(
+            written(Page, "https://example.org/times?line=4"),
+            one("sources.pages.example-org-times", json!("https://example.org/times?line=4"))
+        );
+    }
+
+    #[test]
+    fn wrong_answers_say_what_to_write() {
+        use RecipeSource::{Calendar, Feeds, Page, Place};
+        let many = "https://a.example ".repeat(21);
+        for (source, answer, words) in [
+            (Calendar, "me.ics", "Write an address such as"),
+            (Calendar, "ftp://example.org/me.ics", "is no address"),
+            (Place, "Berlin", "52.52,13.41,Berlin"),
+            (Place, "95,13", "is no place"),
+            (Place, "nan,13", "is no place"),
+            (Feeds, "example.org", "is no address"),
+            (Feeds, many.as_str(), "at most 20 feeds"),
+            (Page, "file:///etc/passwd", "is no address"),
+        ] {
+            let error = settings_for(source, answer).expect_err(answer).to_string();
+            assert!(error.contains(words), "{answer}: {error}");
+        }
+    }
+}

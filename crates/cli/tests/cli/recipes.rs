@@ -1,0 +1,148 @@
+//! `hob recipes`.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hob_testkit::{Gateway, GatewayScript, Reply, part};
+use serde_json::{Value, json};
+
+use crate::fakes::{self, WHOLE};
+use crate::home::{Home, engines_config};
+use crate::running::Running;
+
+#[tokio::test]
+async fn recipes_are_listed() {
+    let home = Home::empty();
+    let ran = home.run(&["recipes"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    for name in ["briefing", "inbox-digest", "watch-page", "weekly-review"] {
+        assert!(ran.stdout.contains(name), "{}", ran.stdout);
+    }
+    let ran = home.run(&["recipes", "--json"]).await;
+    let recipes: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(recipes[0]["settings"], json!(["calendar", "place", "feeds"]));
+    assert!(!home.directory().join("hob.db").exists(), "nothing is created");
+}
+
+#[tokio::test]
+async fn a_recipe_without_answers_is_refused_with_what_to_do() {
+    let home = Home::with_engines(&[]);
+    for (arguments, words) in [
+        (&["recipes", "add", "lunch", "--yes"][..], "there is no recipe 'lunch'; there are briefing"),
+        (&["recipes", "add", "briefing"], "there is no terminal to ask questions on. Use --yes"),
+        (&["recipes", "add", "briefing", "--yes", "--set", "plaice=1"], "it has calendar, place, feeds"),
+        (&["recipes", "add", "briefing", "--yes", "--set", "place=Berlin"], "52.52,13.41,Berlin"),
+        (
+            &["recipes", "add", "briefing", "--yes", "--every", "weekdys 7:00"],
+            "Did you mean 'weekdays 7:00'?",
+        ),
+        (&["recipes", "add", "inbox-digest", "--yes"], "Set up [mail] in config.toml first."),
+        (&["recipes", "add", "briefing", "--yes", "--channel", "pigeons"], "there is no channel 'pigeons'"),
+    ] {
+        let ran = home.run(arguments).await;
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(words), "{arguments:?}: {}", ran.stderr);
+    }
+    let tasks = home.run(&["scheduler", "list", "--json"]).await.stdout;
+    assert_eq!(tasks, "[]\n");
+}
+
+#[tokio::test]
+async fn answers_are_written_to_the_configuration() {
+    let home = Home::with_config("# mine\n[server]\nport = 9000\n");
+    let arguments = [
+        "recipes",
+        "add",
+        "briefing",
+        "--yes",
+        "--json",
+        "--timezone",
+        "Europe/Berlin",
+        "--set",
+        "calendar=https://example.org/me.ics",
+        "--set",
+        "place=52.52,13.41,Berlin",
+        "--set",
+        "feeds=https://example.org/feed.xml",
+    ];
+    let ran = home.run(&arguments).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let task: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(
+        (&task["schedule"], &task["tools"], &task["metadata"]),
+        (&json!("weekdays at 07:00"), &json!([]), &json!({ "name": "briefing" }))
+    );
+    let tools: Vec<&str> = task["first_calls"]
+        .as_array()
+        .expect("calls")
+        .iter()
+        .filter_map(|call| call["tool"].as_str())
+        .collect();
+    assert!(tools.contains(&"memory_search"), "{tools:?}");
+    let text = std::fs::read_to_string(home.config_file()).expect("the file");
+    assert!(text.starts_with("# mine\n[server]\nport = 9000\n"), "{text}");
+    for line in ["[sources.calendar]", "https://example.org/me.ics", "latitude = 52.52", "place = \"Berlin\""]
+    {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}
+
+/// A note that is new, for a briefing.
+async fn index_note(home: &Home) {
+    let note = home.documents().join("gate.md");
+    std::fs::write(&note, "The gate needs oil.").expect("a file");
+    let indexed = home.run(&["memory", "index", note.to_str().expect("text")]).await;
+    assert_eq!(indexed.code, Some(0), "{}", indexed.stderr);
+}
+
+#[tokio::test]
+async fn a_briefing_is_delivered_to_its_channel_by_the_server() {
+    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    let heard = Arc::clone(&asked);
+    let ollama = fakes::ollama_chatting(move |request| {
+        heard.lock().expect("unlocked").push(request.text());
+        Reply::transcript("ollama/chat")
+    })
+    .await;
+    let gateway = Gateway::start(GatewayScript::default()).await;
+    let channel = format!("[channel]\nenabled = true\ngateway_url = \"{}\"\n", gateway.url());
+    let home = Home::with_config(&(engines_config(&[("ollama", &ollama.url())]) + &channel));
+    index_note(&home).await;
+    let server = Running::start(&home, &[]).await;
+    // The running server notices the new task.
+    let added = home
+        .run(&["recipes", "add", "briefing", "--yes", "--every", "every 1 second", "--channel", "slack"])
+        .await;
+    assert_eq!(added.code, Some(0), "{}", added.stderr);
+    let sent = loop {
+        let requests = gateway.requests();
+        if let Some(sent) = requests.iter().find(|request| request.path == "/send") {
+            break serde_json::from_slice::<Value>(&sent.body).expect("JSON");
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert_eq!((&sent["channel"], &sent["content"]), (&json!("slack"), &json!(WHOLE)));
+    let prompt = asked.lock().expect("unlocked")[0].clone();
+    assert!(prompt.contains("The gate needs oil.") && prompt.contains("Write my briefing"), "{prompt}");
+    assert_eq!(server.terminate().await.code, Some(0));
+}
+
+#[tokio::test]
+async fn a_briefing_works_with_a_real_small_model() {
+    let gateway = Gateway::start(GatewayScript::default()).await;
+    let channel = format!("[channel]\nenabled = true\ngateway_url = \"{}\"\n", gateway.url());
+    let home = Home::with_config(&(engines_config(&[]) + &channel));
+    let models = home.directory().join("models");
+    std::fs::create_dir(&models).expect("a directory");
+    std::os::unix::fs::symlink(part("HOB_TEST_MODEL"), models.join("smollm2.gguf")).expect("a link");
+    index_note(&home).await;
+    let added = home.run(&["recipes", "add", "briefing", "--yes", "--json", "--channel", "slack"]).await;
+    assert_eq!(added.code, Some(0), "{}", added.stderr);
+    let ran = home.run(&["scheduler", "run", "briefing", "-e", "embedded"]).await;
+    // What the model writes is its own affair: it is small.
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(!ran.stdout.trim().is_empty() && ran.stderr.contains("Delivered to slack."), "{ran:?}");
+    let sent = gateway.requests().into_iter().find(|request| request.path == "/send").expect("a message");
+    let sent: Value = serde_json::from_slice(&sent.body).expect("JSON");
+    assert!(sent["content"].as_str().is_some_and(|text| !text.trim().is_empty()), "{sent}");
+}

@@ -1,0 +1,435 @@
+//! Schedules in plain words, such as `weekdays 07:00`. Pure.
+
+use std::collections::BTreeSet;
+
+use hob_core::Zone;
+use jiff::civil::Date;
+
+use crate::schedule::{ScheduleSpec, ScheduleType};
+use crate::types::{TaskError, TaskField};
+
+/// The name that stands before a schedule in plain words, where others have their kind.
+const EVERY: &str = "every";
+
+/// No schedule needs more characters.
+const LONGEST: usize = 200;
+
+const EXAMPLES: &str = "'weekdays 07:00', 'daily 7:30', 'monday and thursday 18:00', 'every 15 minutes', 'hourly', \
+                        'monthly on the 1st 09:00' or 'first monday 09:00'";
+
+/// A schedule in plain words, as the kind and the value that a task has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlainSchedule {
+    pub kind: ScheduleType,
+    pub value: String,
+}
+
+impl PlainSchedule {
+    /// Reads a schedule as callers write it: `every` with plain words, or a kind with its value.
+    pub fn read(kind: &str, value: String) -> Result<Self, TaskError> {
+        if kind == EVERY {
+            return PlainSchedule::parse(&value);
+        }
+        let kind = ScheduleType::parse(kind).map_err(|_| {
+            let shown: String = kind.chars().take(60).collect();
+            let reason = format!("'{shown}' is not every, cron, interval or once");
+            TaskError::invalid(TaskField::ScheduleType, reason)
+        })?;
+        Ok(PlainSchedule { kind, value })
+    }
+
+    /// Parses words such as `weekdays 07:00`. The error has examples, and the schedule that was probably meant.
+    pub fn parse(text: &str) -> Result<Self, TaskError> {
+        let refuse = |reason: String| TaskError::invalid(TaskField::ScheduleValue, reason);
+        let text = text.trim();
+        let shown: String = text.chars().filter(|letter| !letter.is_control()).take(60).collect();
+        if text.is_empty() {
+            return Err(refuse(format!("the schedule is empty; write one such as {EXAMPLES}")));
+        }
+        if text.len() > LONGEST {
+            return Err(refuse(format!(
+                "'{shown}' and more is too long; write a schedule such as {EXAMPLES}"
+            )));
+        }
+        let words = words(text);
+        let schedule = meaning(&words).map_err(|problem| refuse(problem.told(&shown, &words)))?;
+        // The zone decides when a date is, not whether it is one.
+        ScheduleSpec::parse(schedule.kind, &schedule.value, &Zone::UTC)
+            .map_err(|error| refuse(error.to_string()))?;
+        Ok(schedule)
+    }
+}
+
+/// Why words are no schedule.
+enum WordProblem {
+    /// No schedule has such words, or not in this order.
+    Unclear,
+    NoTime,
+    /// The reason, as the end of a sentence.
+    Refused(&'static str),
+}
+
+impl WordProblem {
+    fn told(&self, shown: &str, words: &[String]) -> String {
+        match self {
+            WordProblem::NoTime => format!("'{shown}' has no time; write it behind, as in '{shown} 09:00'"),
+            WordProblem::Refused(reason) => format!("'{shown}' is not possible: {reason}"),
+            WordProblem::Unclear => {
+                let meant = nearest(words).map(|meant| format!(" Did you mean '{meant}'?"));
+                let meant = meant.unwrap_or_default();
+                format!("'{shown}' is not a schedule.{meant} Write one such as {EXAMPLES}")
+            }
+        }
+    }
+}
+
+/// A word with a meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Word {
+    /// Between other words: `at`, `on`, `the`.
+    Filler,
+    Every,
+    To,
+    Daily,
+    Hourly,
+    Weekly,
+    Monthly,
+    Weekdays,
+    Weekends,
+    Last,
+    /// Sunday is 0.
+    Day(u8),
+    /// 1 is the first.
+    Ordinal(u32),
+    Number(u32),
+    Unit(Unit),
+    Time(DayTime),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Second,
+    Minute,
+    Hour,
+    Day,
+    Week,
+    Month,
+}
+
+/// What the clock shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct DayTime {
+    hour: u32,
+    minute: u32,
+}
+
+/// All words, in every form.
+const KNOWN: &[(&[&str], Word)] = &[
+    (&["at", "on", "the", "and", "&", "of", "o'clock", "once"], Word::Filler),
+    (&["every", "each"], Word::Every),
+    (&["to", "through", "till", "until", "-"], Word::To),
+    (&["daily", "everyday"], Word::Daily),
+    (&["hourly"], Word::Hourly),
+    (&["weekly"], Word::Weekly),
+    (&["monthly"], Word::Monthly),
+    (&["weekdays", "weekday", "workdays", "workday"], Word::Weekdays),
+    (&["weekends", "weekend"], Word::Weekends),
+    (&["last"], Word::Last),
+    (&["monday", "mondays", "mon"], Word::Day(1)),
+    (&["tuesday", "tuesdays", "tue", "tues"], Word::Day(2)),
+    (&["wednesday", "wednesdays", "wed"], Word::Day(3)),
+    (&["thursday", "thursdays", "thu", "thur", "thurs"], Word::Day(4)),
+    (&["friday", "fridays", "fri"], Word::Day(5)),
+    (&["saturday", "saturdays", "sat"], Word::Day(6)),
+    (&["sunday", "sundays", "sun"], Word::Day(0)),
+    (&["first"], Word::Ordinal(1)),
+    (&["second"], Word::Ordinal(2)),
+    (&["third"], Word::Ordinal(3)),
+    (&["fourth"], Word::Ordinal(4)),
+    (&["seconds", "sec", "secs"], Word::Unit(Unit::Second)),
+    (&["minutes", "minute", "min", "mins"], Word::Unit(Unit::Minute)),
+    (&["hours", "hour"], Word::Unit(Unit::Hour)),
+    (&["days", "day"], Word::Unit(Unit::Day)),
+    (&["weeks", "week"], Word::Unit(Unit::Week)),
+    (&["months", "month"], Word::Unit(Unit::Month)),
+    (&["noon"], Word::Time(DayTime { hour: 12, minute: 0 })),
+    (&["midnight"], Word::Time(DayTime { hour: 0, minute: 0 })),
+];
+
+/// The words in lower case, without commas. A range such as `mon-fri` is three words.
+fn words(text: &str) -> Vec<String> {
+    let is_gap = |letter: char| letter.is_whitespace() || matches!(letter, ',' | ';');
+    let text = text.to_lowercase().replace('–', "-");
+    let mut words = Vec::new();
+    for word in text.split(is_gap).map(|word| word.trim_end_matches('.')).filter(|word| !word.is_empty()) {
+        match word.split_once('-') {
+            Some((from, to)) if is_day(from) && is_day(to) => words.extend([from, "-", to]),
+            _ => words.push(word),
+        }
+    }
+    words.into_iter().map(str::to_owned).collect()
+}
+
+fn is_day(word: &str) -> bool {
+    matches!(known(word), Some(Word::Day(_)))
+}
+
+fn known(word: &str) -> Option<Word> {
+    KNOWN.iter().find(|(forms, _)| forms.contains(&word)).map(|(_, meaning)| *meaning)
+}
+
+fn meaning(words: &[String]) -> Result<PlainSchedule, WordProblem> {
+    if let Some(date) = date(words)? {
+        return Ok(PlainSchedule { kind: ScheduleType::Once, value: date });
+    }
+    let all = read_words(words)?;
+    let times: BTreeSet<DayTime> = all.iter().filter_map(|word| as_time(*word)).collect();
+    let mut rest: Vec<Word> = all.into_iter().filter(|word| as_time(*word).is_none()).collect();
+    let is_interval = matches!(rest.as_slice(), [Word::Every, Word::Number(_), Word::Unit(_)]);
+    let is_monthly = !is_interval
+        && (take(&mut rest, &[Word::Every, Word::Unit(Unit::Month)])
+            || take(&mut rest, &[Word::Monthly])
+            || take(&mut rest, &[Word::Unit(Unit::Month)]));
+    let is_weekly =
+        take(&mut rest, &[Word::Every, Word::Unit(Unit::Week)]) || take(&mut rest, &[Word::Weekly]);
+    match rest.as_slice() {
+        [] if is_monthly => Err(WordProblem::Refused("name the day, as in 'monthly on the 1st 09:00'")),
+        [] if is_weekly => Err(WordProblem::Refused("name the day, as in 'monday 09:00'")),
+        [] | [Word::Daily] | [Word::Every, Word::Unit(Unit::Day)] => cron(&times, "*", "*"),
+        [Word::Hourly] | [Word::Every, Word::Unit(Unit::Hour)] if times.is_empty() => {
+            Ok(PlainSchedule { kind: ScheduleType::Cron, value: "0 * * * *".to_owned() })
+        }
+        [Word::Every, Word::Unit(unit)] if times.is_empty() => interval(1, *unit),
+        [Word::Every, Word::Number(count), Word::Unit(unit)] if times.is_empty() => interval(*count, *unit),
+        [Word::Every, Word::Number(_), Word::Unit(_)] => {
+            Err(WordProblem::Refused("an interval has no time of day; name days, or leave the time out"))
+        }
+        [Word::Last, Word::Unit(Unit::Day)] => cron(&times, "L", "*"),
+        [Word::Last, Word::Day(day)] | [Word::Every, Word::Last, Word::Day(day)] => {
+            cron(&times, "*", &format!("{day}#L"))
+        }
+        // 'every second Monday' may also mean every other week.
+        [Word::Ordinal(nth), Word::Day(day)] if (1..=5).contains(nth) => {
+            cron(&times, "*", &format!("{day}#{nth}"))
+        }
+        [Word::Every, Word::Ordinal(1), Word::Day(day)] => cron(&times, "*", &format!("{day}#1")),
+        days if is_monthly || matches!(days, [Word::Ordinal(_), ..]) => {
+            cron(&times, &days_of_month(days).ok_or(WordProblem::Unclear)?, "*")
+        }
+        days => cron(&times, "*", &weekdays(days).ok_or(WordProblem::Unclear)?),
+    }
+}
+
+/// A date with a time, if the words begin with a date.
+fn date(words: &[String]) -> Result<Option<String>, WordProblem> {
+    let mut words = words.iter().filter(|word| known(word) != Some(Word::Filler));
+    let Some(first) = words.next() else { return Ok(None) };
+    let (day, time) = match first.split_once('t') {
+        Some((day, time)) => (day, Some(time)),
+        None => (first.as_str(), None),
+    };
+    if day.parse::<Date>().is_err() {
+        return Ok(None);
+    }
+    let behind: Vec<&str> = words.map(String::as_str).collect();
+    let shown = |time: Option<DayTime>| -> Result<String, WordProblem> {
+        let DayTime { hour, minute } = time.ok_or(WordProblem::Unclear)?;
+        Ok(format!("{hour:02}:{minute:02}"))
+    };
+    let time = match (time, behind.as_slice()) {
+        (Some(time), []) => time.to_uppercase(),
+        (None, []) => return Err(WordProblem::NoTime),
+        (None, [time]) => shown(clock(time, None))?,
+        (None, [time, half]) => {
+            let half = Half::parse(half).ok_or(WordProblem::Unclear)?;
+            shown(clock(time, Some(half)))?
+        }
+        _ => return Err(WordProblem::Unclear),
+    };
+    Ok(Some(format!("{day}T{time}")))
+}
+
+/// The meaning of each word, without fillers.
+fn read_words(words: &[String]) -> Result<Vec<Word>, WordProblem> {
+    let mut read: Vec<Word> = Vec::new();
+    let mut words = words.iter().map(String::as_str).peekable();
+    let mut is_after_at = false;
+    while let Some(word) = words.next() {
+        let half = words.peek().and_then(|next| Half::parse(next));
+        let number = word.parse::<u32>().ok().filter(|_| !word.starts_with('+'));
+        let meaning = match known(word) {
+            // Behind a number it is a unit.
+            Some(Word::Ordinal(2)) if matches!(read.last(), Some(Word::Number(_))) => {
+                Word::Unit(Unit::Second)
+            }
+            Some(word) => word,
+            None => match (clock(word, half), number) {
+                (Some(time), None) => Word::Time(time),
+                (Some(time), Some(_)) if half.is_some() || is_after_at => Word::Time(time),
+                (_, Some(number)) => Word::Number(number),
+                (None, None) => Word::Ordinal(ordinal(word).ok_or(WordProblem::Unclear)?),
+            },
+        };
+        if matches!(meaning, Word::Time(_)) && half.is_some() && known(word).is_none() {
+            words.next();
+        }
+        is_after_at = word == "at";
+        if meaning != Word::Filler {
+            read.push(meaning);
+        }
+    }
+    Ok(read)
+}
+
+fn as_time(word: Word) -> Option<DayTime> {
+    match word {
+        Word::Time(time) => Some(time),
+        _ => None,
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Half {
+    Am,
+    Pm,
+}
+
+impl Half {
+    fn parse(word: &str) -> Option<Self> {
+        match word {
+            "am" | "a.m" => Some(Half::Am),
+            "pm" | "p.m" => Some(Half::Pm),
+            _ => None,
+        }
+    }
+}
+
+/// A time such as `7:30`, `7am` or `19.30`; the half of the day may be the next word. A number alone is an hour.
+fn clock(word: &str, next: Option<Half>) -> Option<DayTime> {
+    let written = ["am", "a.m", "pm", "p.m"].into_iter().find(|half| word.ends_with(*half));
+    let half = written.and_then(Half::parse).or(next);
+    let digits = word.strip_suffix(written.unwrap_or_default())?;
+    let (hour, minute) = match digits.split_once([':', '.']) {
+        Some((hour, minute)) if minute.len() == 2 => (hour, small_number(minute)?),
+        Some(_) => return None,
+        None => (digits, 0),
+    };
+    let hour = small_number(hour)?;
+    let hour = match half {
+        None => hour,
+        Some(_) if !(1..=12).contains(&hour) => return None,
+        Some(Half::Am) => hour % 12,
+        Some(Half::Pm) => hour % 12 + 12,
+    };
+    (hour < 24 && minute < 60).then_some(DayTime { hour, minute })
+}
+
+/// One or two digits.
+fn small_number(digits: &str) -> Option<u32> {
+    let is_short = (1..=2).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|_| is_short)
+}
+
+/// `1st` is 1.
+fn ordinal(word: &str) -> Option<u32> {
+    let digits = ["st", "nd", "rd", "th"].into_iter().find_map(|end| word.strip_suffix(end))?;
+    small_number(digits).filter(|day| (1..=31).contains(day))
+}
+
+/// Removes these words, if they stand together.
+fn take(words: &mut Vec<Word>, wanted: &[Word]) -> bool {
+    let place = words.windows(wanted.len()).position(|window| window == wanted);
+    if let Some(start) = place {
+        words.drain(start..start + wanted.len());
+    }
+    place.is_some()
+}
+
+/// The days of a month, as cron writes them.
+fn days_of_month(days: &[Word]) -> Option<String> {
+    let day = |word: &Word| match word {
+        Word::Ordinal(day) | Word::Number(day) => Some(*day).filter(|day| (1..=31).contains(day)),
+        _ => None,
+    };
+    let days: BTreeSet<u32> = days.iter().map(day).collect::<Option<_>>()?;
+    Some(days.iter().map(u32::to_string).collect::<Vec<_>>().join(","))
+}
+
+/// The days of a week, as cron writes them: from Monday, and Sunday is 0.
+fn weekdays(days: &[Word]) -> Option<String> {
+    // Monday is 0 here, so that they are in order.
+    let mut found = BTreeSet::new();
+    let place = |day: u8| (day + 6) % 7;
+    let mut words = days.iter().copied().peekable();
+    while let Some(word) = words.next() {
+        match word {
+            Word::Every => {}
+            Word::Weekdays => found.extend(0..5),
+            Word::Weekends => found.extend(5..7),
+            Word::Day(from) if words.peek() == Some(&Word::To) => {
+                words.next();
+                let Some(Word::Day(to)) = words.next() else { return None };
+                let length = (place(to) + 7 - place(from)) % 7;
+                found.extend((0..=length).map(|step| (place(from) + step) % 7));
+            }
+            Word::Day(day) => {
+                found.insert(place(day));
+            }
+            _ => return None,
+        }
+    }
+    match found.iter().copied().collect::<Vec<u8>>().as_slice() {
+        [] => None,
+        [0, 1, 2, 3, 4] => Some("1-5".to_owned()),
+        [0, 1, 2, 3, 4, 5, 6] => Some("*".to_owned()),
+        some => Some(some.iter().map(|day| ((day + 1) % 7).to_string()).collect::<Vec<_>>().join(",")),
+    }
+}
+
+/// An expression for these times on these days.
+fn cron(times: &BTreeSet<DayTime>, days: &str, weekdays: &str) -> Result<PlainSchedule, WordProblem> {
+    let minutes: BTreeSet<u32> = times.iter().map(|time| time.minute).collect();
+    let minute = match minutes.iter().copied().collect::<Vec<u32>>().as_slice() {
+        [] => return Err(WordProblem::NoTime),
+        [minute] => *minute,
+        _ => {
+            return Err(WordProblem::Refused("the minutes of its times differ; create a task for each time"));
+        }
+    };
+    let hours: Vec<String> = times.iter().map(|time| time.hour.to_string()).collect();
+    let value = format!("{minute} {} {days} * {weekdays}", hours.join(","));
+    Ok(PlainSchedule { kind: ScheduleType::Cron, value })
+}
+
+fn interval(count: u32, unit: Unit) -> Result<PlainSchedule, WordProblem> {
+    let count = u64::from(count);
+    let value = match unit {
+        Unit::Second => format!("{count}s"),
+        Unit::Minute => format!("{count}m"),
+        Unit::Hour => format!("{count}h"),
+        Unit::Day => format!("{}h", count * 24),
+        Unit::Week => format!("{}h", count * 24 * 7),
+        Unit::Month => return Err(WordProblem::Refused("name the day, as in 'monthly on the 1st 09:00'")),
+    };
+    Ok(PlainSchedule { kind: ScheduleType::Interval, value })
+}
+
+/// The schedule that was probably meant: each unknown word replaced by the most similar known one.
+fn nearest(words: &[String]) -> Option<String> {
+    let forms = || KNOWN.iter().flat_map(|(forms, _)| forms.iter().copied());
+    let corrected = words.iter().map(|word| {
+        if read_words(std::slice::from_ref(word)).is_ok() || Half::parse(word).is_some() {
+            return Some(word.clone());
+        }
+        let slips = word.chars().count() / 3;
+        let similar = forms().map(|form| (strsim::damerau_levenshtein(word, form), form));
+        let similar = similar.filter(|(distance, _)| *distance <= slips);
+        similar.min_by_key(|(distance, _)| *distance).map(|(_, form)| form.to_owned())
+    });
+    let corrected: Vec<String> = corrected.collect::<Option<_>>()?;
+    (corrected != words && meaning(&corrected).is_ok()).then(|| corrected.join(" "))
+}
+
+#[cfg(test)]
+#[path = "plain_schedule_tests.rs"]
+mod tests;
