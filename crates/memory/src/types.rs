@@ -61,8 +61,12 @@ pub enum PositionUnit {
     Line,
     /// For PDF.
     Page,
-    /// For DOCX.
+    /// For DOCX and ODT.
     Paragraph,
+    /// For spreadsheets.
+    Row,
+    /// For PPTX.
+    Slide,
 }
 
 /// A piece of a document.
@@ -102,6 +106,8 @@ impl fmt::Display for Location<'_> {
             PositionUnit::Line => write!(formatter, "{source}:{line}"),
             PositionUnit::Page => write!(formatter, "{source} page {line}"),
             PositionUnit::Paragraph => write!(formatter, "{source} paragraph {line}"),
+            PositionUnit::Row => write!(formatter, "{source} row {line}"),
+            PositionUnit::Slide => write!(formatter, "{source} slide {line}"),
         }
     }
 }

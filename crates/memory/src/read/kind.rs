@@ -13,7 +13,15 @@ pub enum Kind {
     Json,
     Pdf,
     Docx,
+    Xlsx,
+    Pptx,
+    /// OpenDocument text and presentations.
+    Odt,
+    /// OpenDocument spreadsheets.
+    Ods,
     Mail,
+    /// Several messages in one file.
+    Mailbox,
 }
 
 impl Kind {
@@ -29,8 +37,13 @@ impl Kind {
             "tsv" => Kind::Table(b'\t'),
             "json" | "jsonl" | "ndjson" | "geojson" | "ipynb" | "webmanifest" => Kind::Json,
             "pdf" => Kind::Pdf,
-            "docx" => Kind::Docx,
+            "docx" | "docm" | "dotx" => Kind::Docx,
+            "xlsx" | "xlsm" | "xltx" => Kind::Xlsx,
+            "pptx" | "pptm" | "ppsx" => Kind::Pptx,
+            "odt" | "ott" | "odp" | "otp" => Kind::Odt,
+            "ods" | "ots" => Kind::Ods,
             "eml" => Kind::Mail,
+            "mbox" | "mbx" => Kind::Mailbox,
             extension if is_code(extension) => Kind::Code,
             _ => Kind::Plain,
         }

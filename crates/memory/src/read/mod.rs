@@ -14,11 +14,18 @@ mod json;
 mod kind;
 mod limits;
 mod mail;
+mod mailbox;
 mod markdown;
+mod number_format;
+mod odf;
+mod office_archive;
 mod pdf;
 mod plain;
+mod pptx;
 mod source;
 mod table;
+mod table_rows;
+mod xlsx;
 
 use std::path::Path;
 
