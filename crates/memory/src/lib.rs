@@ -16,6 +16,7 @@ mod note;
 mod open;
 mod quantise;
 pub mod read;
+mod relevance;
 pub mod search;
 mod service;
 pub mod store;
@@ -36,6 +37,7 @@ pub use library::{
 };
 pub use read::ReaderProcess;
 pub use read::{Document, ReadError, ReadLimits, read_file};
+pub use relevance::RelevanceFloor;
 pub use search::SearchPurpose;
 pub use service::{IndexRequest, MemoryOptions, MemoryService, ProgressListener};
 pub use store::{

@@ -47,7 +47,7 @@ impl MemoryBackend {
 pub struct MemoryQuery {
     pub text: String,
     pub top_k: usize,
-    /// `None` for the default.
+    /// `None` for the configured one.
     pub backend: Option<MemoryBackend>,
     /// Only their documents are found.
     pub collections: CollectionSet,
@@ -159,7 +159,10 @@ pub struct IndexWarning {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct MemoryStats {
+    /// What a search uses.
     pub backend: MemoryBackend,
+    /// Whether Hob chose it: by words and by meaning if there are vectors, else by words.
+    pub automatic: bool,
     /// Files and notes.
     pub sources: u64,
     pub notes: u64,

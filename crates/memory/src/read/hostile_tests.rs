@@ -103,10 +103,6 @@ fn a_small_spreadsheet_cannot_become_a_large_text() {
         quickly(|| read_as("a.ods", &samples::odf(&format!("<table:table>{row}{row}</table:table>"))))
             .unwrap();
     assert!(document.blocks.iter().map(|block| block.text.len()).sum::<usize>() < 100 << 10);
-    // Cells that all refer to one long text.
-    let cells = "<c t=\"inlineStr\"><is><t>".to_owned() + &"y".repeat(1 << 20) + "</t></is></c>";
-    let said = quickly(|| sentence("a.xlsx", &samples::xlsx(&format!("<row>{}</row>", cells.repeat(5)))));
-    assert_eq!(said, "the file is broken: a row of a table is too long");
     let bomb = samples::xlsx(&" ".repeat(256 << 20));
     let said = quickly(|| sentence("bomb.xlsx", &bomb));
     assert!(said.contains("a ZIP bomb?"), "{said}");
@@ -133,9 +129,13 @@ fn a_wide_table_with_short_rows_costs_no_more_than_its_text() {
 
 #[test]
 fn broken_documents_are_errors_that_say_so() {
-    assert!(sentence("a.docx", b"no archive").starts_with("the file is broken: it is not a DOCX archive"));
+    assert!(
+        sentence("a.docx", b"no archive").starts_with("the file is broken: it is not a readable DOCX file")
+    );
     assert_eq!(sentence("a.pdf", b"%PDF-1.7\nnothing"), "the file is broken: it is not a readable PDF");
-    assert!(sentence("a.xlsx", b"no archive").starts_with("the file is broken: it is not a XLSX archive"));
+    assert!(
+        sentence("a.xlsx", b"no archive").starts_with("the file is broken: it is not a readable XLSX file")
+    );
     assert_eq!(sentence("a.pptx", &samples::odf("")), "the file is broken: it has no ppt/presentation.xml");
     assert_eq!(sentence("a.mbox", b"words"), "the file is broken: it has no messages of a mailbox");
     assert_eq!(sentence("a.eml", b""), "the file is broken: it has no header of an e-mail");

@@ -115,7 +115,7 @@ pub fn broken(reason: impl Into<String>) -> ReadError {
 }
 
 fn broken_archive(format: &str, error: &ZipError) -> ReadError {
-    broken(format!("it is not a {format} archive ({error})"))
+    broken(format!("it is not a readable {format} file ({error})"))
 }
 
 /// Fails if there is more to read than allowed.
