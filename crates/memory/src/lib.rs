@@ -12,6 +12,7 @@ pub mod context;
 mod embed;
 pub mod index;
 mod library;
+mod listing;
 mod note;
 mod open;
 mod quantise;
@@ -36,7 +37,7 @@ pub use library::{
     JobKind, JobScope, JobState, WatchOptions,
 };
 pub use read::ReaderProcess;
-pub use read::{Document, ReadError, ReadLimits, read_file};
+pub use read::{Document, ReadError, ReadLimits, document_kind, read_file};
 pub use relevance::RelevanceFloor;
 pub use search::SearchPurpose;
 pub use service::{IndexRequest, MemoryOptions, MemoryService, ProgressListener};

@@ -11,7 +11,7 @@ use hob_memory::ReaderProcess;
 use hob_memory::{
     ChunkOptions, ChunkOptionsError, ContextBudget, DocumentLibrary, DocumentLibraryOptions, Embedder,
     EmbedderSource, IndexOptions, MemoryBackend, MemoryError, MemoryOptions, MemoryService, ReadLimits,
-    WatchOptions,
+    RelevanceFloor, WatchOptions,
 };
 use tokio::sync::OnceCell;
 
@@ -47,6 +47,10 @@ pub fn open_memory(
     Ok(Arc::new(MemoryService::new(MemoryOptions {
         database: database.into(),
         backend: backend(settings.backend),
+        relevance: RelevanceFloor {
+            word_share: settings.min_word_share,
+            similarity: settings.min_similarity,
+        },
         index: IndexOptions {
             chunks: ChunkOptions::new(settings.chunk_size, settings.chunk_overlap)?,
             limits: ReadLimits {
@@ -115,11 +119,12 @@ impl ConfiguredEmbedder {
     }
 }
 
-fn backend(key: MemoryBackendName) -> MemoryBackend {
+fn backend(key: MemoryBackendName) -> Option<MemoryBackend> {
     match key {
-        MemoryBackendName::Sqlite => MemoryBackend::Sqlite,
-        MemoryBackendName::Vector => MemoryBackend::Vector,
-        MemoryBackendName::Hybrid => MemoryBackend::Hybrid,
+        MemoryBackendName::Auto => None,
+        MemoryBackendName::Sqlite => Some(MemoryBackend::Sqlite),
+        MemoryBackendName::Vector => Some(MemoryBackend::Vector),
+        MemoryBackendName::Hybrid => Some(MemoryBackend::Hybrid),
     }
 }
 

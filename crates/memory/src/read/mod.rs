@@ -31,6 +31,7 @@ use std::path::Path;
 
 pub use document::{BlockKind, Document, TextBlock};
 pub use error::ReadError;
+pub use kind::document_kind;
 pub use limits::{ReadLimits, ReaderProcess};
 pub use source::SourceFile;
 
