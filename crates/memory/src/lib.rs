@@ -36,7 +36,7 @@ pub use library::{
     DocumentLibrary, DocumentLibraryError, DocumentLibraryOptions, DocumentUpload, FolderRequest, IndexJob,
     JobKind, JobScope, JobState, WatchOptions,
 };
-pub use read::ReaderProcess;
+pub use read::{OcrProgram, ReaderProcess};
 pub use read::{Document, ReadError, ReadLimits, document_kind, read_file};
 pub use relevance::RelevanceFloor;
 pub use search::SearchPurpose;

@@ -18,7 +18,7 @@ impl MemoryService {
     ) -> Result<Vec<StoredDocument>, MemoryError> {
         let mut page = first_page(below)?;
         let listed = self.read(move |store| {
-            let mut all = Vec::new();
+            let mut all: Vec<StoredDocument> = Vec::new();
             loop {
                 let found = store.documents(&collections, &page)?;
                 let is_last = found.len() < PAGE;

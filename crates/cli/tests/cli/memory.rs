@@ -107,7 +107,7 @@ async fn a_question_without_an_answer_in_the_documents_finds_nothing() {
     assert!(ran.stdout.contains("The capital gains are taxed in May."), "{}", ran.stdout);
     let ran = home.run(&["memory", "search", "xylophone"]).await;
     assert_eq!(ran, Ran { code: Some(0), stdout: String::new(), stderr: "No passages found.\n".into() });
-    home.configure("[memory]\nmin_word_share = 0.0\n");
+    std::fs::write(home.config_file(), "[memory]\nmin_word_share = 0.0\n").expect("a file");
     let ran = home.run(&["memory", "search", "What is the capital of Mongolia?"]).await;
     assert!(ran.stdout.contains("The capital gains are taxed in May."), "{}", ran.stdout);
 }

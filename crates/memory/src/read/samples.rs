@@ -47,6 +47,33 @@ pub fn pdf_of(objects: &[String]) -> Vec<u8> {
     file
 }
 
+/// A PDF with a page of text, and a scanned page with this picture, in hexadecimal digits.
+pub fn scanned_pdf(width: u32, height: u32, grey: &[u8]) -> Vec<u8> {
+    use std::fmt::Write as _;
+
+    let mut digits = String::with_capacity(grey.len() * 2 + 1);
+    for byte in grey {
+        write!(digits, "{byte:02x}").unwrap();
+    }
+    digits.push('>');
+    let text = "BT /F1 12 Tf 72 700 Td (A page with text.) Tj ET";
+    let show = "q 500 0 0 400 0 0 cm /I Do Q";
+    pdf_of(&[
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        "<< /Type /Pages /Kids [4 0 R 6 0 R] /Count 2 >>".to_owned(),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>".to_owned(),
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 5 0 R /Resources << /Font << /F1 3 0 R >> >> >>".to_owned(),
+        format!("<< /Length {} >>\nstream\n{text}\nendstream", text.len()),
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 7 0 R /Resources << /XObject << /I 8 0 R >> >> >>".to_owned(),
+        format!("<< /Length {} >>\nstream\n{show}\nendstream", show.len()),
+        format!(
+            "<< /Type /XObject /Subtype /Image /Width {width} /Height {height} /ColorSpace /DeviceGray /BitsPerComponent 8 \
+             /Filter /ASCIIHexDecode /Length {} >>\nstream\n{digits}\nendstream",
+            digits.len()
+        ),
+    ])
+}
+
 /// A DOCX with this between its body tags.
 pub fn docx(body: &str) -> Vec<u8> {
     docx_of(&format!(

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::kind::Kind;
 use super::{
     Document, ReadError, ReadLimits, child_process, code, decode, docx, html, json, mail, mailbox, markdown,
-    odf, plain, pptx, table, xlsx,
+    ocr, odf, plain, pptx, table, xlsx,
 };
 use crate::types::PositionUnit;
 
@@ -65,7 +65,11 @@ impl SourceFile {
 
     pub fn document(&self, limits: &ReadLimits) -> Result<Document, ReadError> {
         match Kind::of(&self.path, &self.bytes) {
-            Kind::Pdf => child_process::read_pdf(&self.bytes, limits),
+            Kind::Pdf => {
+                let document = child_process::read_pdf(&self.bytes, limits)?;
+                ocr::read_scanned(document, &self.bytes, limits)
+            }
+            Kind::Picture => ocr::read_picture(&self.bytes, limits),
             Kind::Docx => docx::read(&self.bytes, limits),
             Kind::Xlsx => xlsx::read(&self.bytes, limits),
             Kind::Pptx => pptx::read(&self.bytes, limits),
