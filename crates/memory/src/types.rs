@@ -138,6 +138,8 @@ pub struct IndexReport {
     pub added: u64,
     /// Files that are not text.
     pub skipped: u64,
+    /// Files that were read in part.
+    pub partial: u64,
     /// Deleted files.
     pub removed: u64,
     /// Chunks of the indexed files.

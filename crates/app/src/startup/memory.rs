@@ -10,8 +10,8 @@ use hob_db::Storage;
 use hob_memory::ReaderProcess;
 use hob_memory::{
     ChunkOptions, ChunkOptionsError, ContextBudget, DocumentLibrary, DocumentLibraryOptions, Embedder,
-    EmbedderSource, IndexOptions, MemoryBackend, MemoryError, MemoryOptions, MemoryService, ReadLimits,
-    RelevanceFloor, WatchOptions,
+    EmbedderSource, IndexOptions, MemoryBackend, MemoryError, MemoryOptions, MemoryService, OcrProgram,
+    ReadLimits, RelevanceFloor, WatchOptions,
 };
 use tokio::sync::OnceCell;
 
@@ -56,6 +56,7 @@ pub fn open_memory(
             limits: ReadLimits {
                 reader_process: wiring.reader,
                 uploads: Some(home_itself.join(UPLOADS)),
+                ocr: Some(OcrProgram::tesseract(settings.ocr_languages.clone())),
                 ..ReadLimits::default()
             },
             private: vec![home_itself],

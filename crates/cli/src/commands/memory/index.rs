@@ -69,8 +69,9 @@ fn changes(report: &IndexReport) -> u64 {
 
 /// The outcome in one line, with some skipped files and why.
 fn summary(report: &IndexReport, began: Instant, some_skipped: &str) -> String {
-    let IndexReport { indexed, unchanged, added, skipped, removed, chunks, bytes, vectors, failed, .. } =
-        report;
+    let IndexReport { indexed, unchanged, added, removed, chunks, bytes, vectors, failed, .. } = report;
+    // Some files are skipped in part.
+    let skipped = report.skipped + report.partial;
     let mut text = if changes(report) == 0 {
         format!("Up to date: {}.", counted(*unchanged, "file"))
     } else {
@@ -91,7 +92,7 @@ fn summary(report: &IndexReport, began: Instant, some_skipped: &str) -> String {
         }
         text + "."
     };
-    if *skipped > 0 {
+    if skipped > 0 {
         text += &format!(" Skipped {skipped}: {some_skipped}.");
     }
     if *failed > 0 {
