@@ -10,7 +10,7 @@ use hob_core::model::DEFAULT_MODEL;
 use hob_core::tool::MEMORY_SEARCH_TOOLS;
 use hob_core::{
     AgentPreference, Ask, AskError, Caller, CallerRole, EngineError, GenerateRequest, Message, Permit, Reach,
-    RequestSource, Role, random_id,
+    RequestSource, Role, random_id, with_sources,
 };
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
@@ -208,8 +208,9 @@ impl MessageHandler for InboundHandler {
             Ok(Ok(outcome)) => {
                 let answer = outcome.generation.answer.content;
                 self.clear_failure(message);
+                // The history has no sources: the model would repeat them.
                 self.remember(message, &answer).await;
-                return Ok(Some(answer));
+                return Ok(Some(with_sources(answer, &outcome.sources)));
             }
             Ok(Err(error)) => (note_of(&error), error.to_string()),
             Err(_) => (FAILURE_NOTE, format!("no answer within {} s", ANSWER_TIMEOUT.as_secs())),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use hob_core::model::DEFAULT_MODEL;
 use hob_core::{
     AgentPreference, Ask, Caller, Event, EventBus, GenerateRequest, Message, RequestSource, Role, RunEvents,
+    with_sources,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -112,7 +113,7 @@ impl Runner {
             ..GenerateRequest::default()
         };
         match self.ask.ask(request, &caller).await {
-            Ok(outcome) => Ok(outcome.generation.answer.content),
+            Ok(outcome) => Ok(with_sources(outcome.generation.answer.content, &outcome.sources)),
             Err(error) => Err(error.to_string()),
         }
     }

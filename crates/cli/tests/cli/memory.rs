@@ -295,6 +295,15 @@ async fn a_question_uses_the_memory_unless_it_is_disabled() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let place = format!("{}:1", notes.join("heating.md").display());
     assert!(ran.stderr.contains(&format!("[1] {place}")), "{}", ran.stderr);
+    assert!(ran.stderr.ends_with("Sources: heating.md:1\n"), "{}", ran.stderr);
+    for arguments in [&["ask", question][..], &["ask", "--no-stream", question]] {
+        let ran = home.run(arguments).await;
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "Sources: heating.md:1\n"), "{arguments:?}");
+    }
+    let ran = home.run(&["ask", "What is the capital of Mongolia?"]).await;
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "nothing there is about that");
+    let ran = home.run(&["ask", "-v", question]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let messages = asked();
     assert_eq!((messages.as_array().expect("messages").len(), &messages[0]["role"]), (1, &json!("user")));
     let content = messages[0]["content"].as_str().expect("text");
