@@ -36,9 +36,7 @@ pub use library::{
     DocumentLibrary, DocumentLibraryError, DocumentLibraryOptions, DocumentUpload, FolderRequest, IndexJob,
     JobKind, JobScope, JobState, WatchOptions,
 };
-pub use read::{
-    Document, OcrProgram, ReadError, ReadLimits, ReaderProcess, document_kind, read_file,
-};
+pub use read::{Document, OcrProgram, ReadError, ReadLimits, ReaderProcess, document_kind, read_file};
 pub use relevance::RelevanceFloor;
 pub use search::SearchPurpose;
 pub use service::{IndexRequest, MemoryOptions, MemoryService, ProgressListener};
